@@ -1,0 +1,123 @@
+import { join, resolve } from "node:path";
+import { z } from "zod";
+
+const flag = z.enum(["true", "false"]).transform((text) => text === "true");
+const list = z
+  .string()
+  .transform((text) => text.split(",").map((part) => part.trim()).filter((part) => part.length > 0));
+const count = (from: number, to: number) => z.coerce.number().int().min(from).max(to);
+const url = z.url({ protocol: /^https?$/ });
+
+/** One setting: its environment variable is the key, `about` is its line in the README's table. */
+const setting = <S extends z.ZodType>(schema: S, about: string, shown?: string) => ({ schema, about, shown });
+
+/** Every setting that the product reads, in the order of the README's table. Nothing else reads the environment. */
+export const settings = {
+  PORT: setting(count(0, 65_535).default(3000), "Port of the API; 0 takes a free one"),
+  HOST: setting(z.string().default("127.0.0.1"), "Address that the API binds to"),
+  DATA_DIR: setting(z.string().default(".data"), "Folder of the embedded services"),
+  MONGODB_URL: setting(z.string().optional(), "MongoDB or Atlas", "embedded server"),
+  MONGODB_DB: setting(z.string().default("switchyard"), "Database name"),
+  REDIS_URL: setting(z.string().optional(), "Redis, with `noeviction`", "private redis-server"),
+  REDIS_PREFIX: setting(z.string().default("switchyard"), "Prefix of every key in Redis"),
+  ADMIN_TOKEN: setting(z.string().min(12).optional(), "The operator's credential for Bull Board", "Bull Board is off"),
+  MASTER_KEY: setting(z.string().optional(), "32 bytes in base64 that wrap the tenants' data keys", "made once in DATA_DIR"),
+  BOOTSTRAP_API_KEY: setting(
+    z.string().regex(/^sk_[0-9A-Za-z]{32}$/, "must be sk_ and 32 letters or digits").optional(),
+    "An owner's key of tenant `default`, made at start when it is not in the store",
+  ),
+  WORKERS: setting(count(0, 64).default(2), "Worker processes that `npm start` runs"),
+  WORKER_QUEUES: setting(list.optional(), "Queues that a worker takes jobs from, separated by commas", "all"),
+  WORKER_CONCURRENCY: setting(z.coerce.number().positive().max(64).default(1), "Factor on every queue's concurrency"),
+  EDGE_BASE_URL: setting(url.optional(), "An OpenAI-compatible server for the `edge` provider", "offline model"),
+  EDGE_API_KEY: setting(z.string().optional(), "Its key"),
+  EDGE_MODEL: setting(z.string().default("default"), "The chat model that is asked of it"),
+  EDGE_EMBEDDING_MODEL: setting(z.string().optional(), "The embedding model that is asked of it", "offline embedding"),
+  FETCH_ALLOW_ORIGINS: setting(list.default([]), "Origins that may be fetched although they are not public, by commas"),
+  RATE_LIMIT_RPM: setting(count(1, 10_000_000).default(600), "Requests a minute of one tenant"),
+  RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
+  MAX_JSON_BYTES: setting(count(1_024, 1 << 30).default(4 << 20), "Largest JSON body, in bytes"),
+  MAX_CONTENT_BYTES: setting(count(1_024, 1 << 30).default(20 << 20), "Largest JSON body of `/rag/ingest`, in bytes"),
+  MAX_SOURCE_BYTES: setting(count(1_024, 1 << 30).default(50 << 20), "Largest file, uploaded or fetched, in bytes"),
+  FETCH_TIMEOUT_MS: setting(count(100, 600_000).default(30_000), "Longest time for fetching one source, in ms"),
+  PARSE_TIMEOUT_MS: setting(count(100, 600_000).default(60_000), "Longest time for parsing one source, in ms"),
+  PROVIDER_CONNECT_TIMEOUT_MS: setting(count(10, 600_000).default(5_000), "Connecting to a provider, in ms"),
+  PROVIDER_FIRST_BYTE_TIMEOUT_MS: setting(count(10, 600_000).default(60_000), "A provider's first byte, in ms"),
+  PROVIDER_IDLE_TIMEOUT_MS: setting(count(10, 600_000).default(30_000), "Silence in a provider's stream, in ms"),
+  JOB_LEASE_MS: setting(count(200, 600_000).default(15_000), "A worker that is silent for so long loses its job, in ms"),
+  RECONCILE_EVERY_MS: setting(count(100, 600_000).default(5_000), "How often orphaned jobs are looked for, in ms"),
+  STORE_TIMEOUT_MS: setting(count(100, 60_000).default(5_000), "Longest wait for MongoDB, in ms"),
+  SHUTDOWN_GRACE_MS: setting(count(0, 600_000).default(30_000), "Time that running work has to end at SIGTERM, in ms"),
+  STORE_COMPLETION_CONTENT: setting(flag.default(false), "Keep the texts of chats in their log records"),
+  LOG_LEVEL: setting(
+    z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
+    "Least level that is logged",
+  ),
+} as const;
+
+type Values = { [K in keyof typeof settings]: z.output<(typeof settings)[K]["schema"]> };
+
+/** A setting that is missing or wrong; the message names each variable and what is wrong with it. */
+export class ConfigError extends Error {
+  override name = "ConfigError";
+}
+
+/**
+ * Reads and checks the environment. Empty values count as unset.
+ * @throws ConfigError that lists every bad variable.
+ */
+export function loadConfig(env: Record<string, string | undefined> = process.env) {
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  for (const [name, { schema }] of Object.entries(settings)) {
+    const result = schema.safeParse(env[name] === "" ? undefined : env[name]);
+    if (result.success) values[name] = result.data;
+    else problems.push(`${name}: ${result.error.issues.map((issue) => issue.message).join("; ")}`);
+  }
+  if (problems.length > 0) throw new ConfigError(`The settings are not valid.\n  ${problems.join("\n  ")}`);
+  return toConfig(values as Values); // every key of `settings` was parsed by its own schema just above
+}
+
+export type Config = ReturnType<typeof toConfig>;
+
+function toConfig(v: Values) {
+  const dataDir = resolve(v.DATA_DIR);
+  return {
+    dataDir,
+    logLevel: v.LOG_LEVEL,
+    shutdownGraceMs: v.SHUTDOWN_GRACE_MS,
+    http: { port: v.PORT, host: v.HOST, adminToken: v.ADMIN_TOKEN },
+    mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },
+    redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },
+    identity: {
+      masterKey: v.MASTER_KEY,
+      masterKeyFile: join(dataDir, "master.key"),
+      bootstrapApiKey: v.BOOTSTRAP_API_KEY,
+    },
+    workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },
+    jobs: { leaseMs: v.JOB_LEASE_MS, reconcileEveryMs: v.RECONCILE_EVERY_MS },
+    gateway: {
+      edge: {
+        baseUrl: v.EDGE_BASE_URL,
+        apiKey: v.EDGE_API_KEY,
+        model: v.EDGE_MODEL,
+        embeddingModel: v.EDGE_EMBEDDING_MODEL,
+      },
+      timeouts: {
+        connectMs: v.PROVIDER_CONNECT_TIMEOUT_MS,
+        firstByteMs: v.PROVIDER_FIRST_BYTE_TIMEOUT_MS,
+        idleMs: v.PROVIDER_IDLE_TIMEOUT_MS,
+      },
+      storeContent: v.STORE_COMPLETION_CONTENT,
+    },
+    fetch: { allowOrigins: v.FETCH_ALLOW_ORIGINS, timeoutMs: v.FETCH_TIMEOUT_MS, maxBytes: v.MAX_SOURCE_BYTES },
+    parse: { timeoutMs: v.PARSE_TIMEOUT_MS },
+    limits: {
+      requestsPerMinute: v.RATE_LIMIT_RPM,
+      concurrentRequests: v.RATE_LIMIT_CONCURRENT,
+      jsonBytes: v.MAX_JSON_BYTES,
+      contentBytes: v.MAX_CONTENT_BYTES,
+      sourceBytes: v.MAX_SOURCE_BYTES,
+    },
+  };
+}

@@ -1,0 +1,115 @@
+/** The `type` field of an error body; one HTTP status class each (the table is in api/middleware/errors.ts). */
+export const errorTypes = [
+  "invalid_request_error",
+  "authentication_error",
+  "permission_error",
+  "not_found_error",
+  "conflict_error",
+  "rate_limit_error",
+  "compliance_error",
+  "upstream_error",
+  "server_error",
+] as const;
+export type ErrorType = (typeof errorTypes)[number];
+
+/** Every code that a client can meet, with the type it belongs to. Codes are stable: clients switch on them. */
+export const errorCodes = {
+  invalid_request: "invalid_request_error",
+  malformed_json: "invalid_request_error",
+  request_too_large: "invalid_request_error",
+  unsupported_media_type: "invalid_request_error",
+  source_unreadable: "invalid_request_error",
+  source_refused: "invalid_request_error",
+  source_unreachable: "invalid_request_error",
+  unknown_model: "invalid_request_error",
+  method_not_allowed: "invalid_request_error",
+  missing_api_key: "authentication_error",
+  invalid_api_key: "authentication_error",
+  insufficient_role: "permission_error",
+  insufficient_scope: "permission_error",
+  not_found: "not_found_error",
+  wrong_state: "conflict_error",
+  idempotency_key_reused: "conflict_error",
+  idempotency_in_progress: "conflict_error",
+  rate_limited: "rate_limit_error",
+  too_many_concurrent: "rate_limit_error",
+  budget_exhausted: "rate_limit_error",
+  compliance_blocked: "compliance_error",
+  provider_failed: "upstream_error",
+  provider_timeout: "upstream_error",
+  provider_rate_limited: "upstream_error",
+  provider_not_configured: "upstream_error",
+  unavailable: "server_error",
+  timeout: "server_error",
+  cancelled: "server_error",
+  client_closed: "server_error",
+  internal: "server_error",
+} as const satisfies Record<string, ErrorType>;
+export type ErrorCode = keyof typeof errorCodes;
+
+export type AppErrorOptions = {
+  /** Path of the offending field, as `messages[0].role`. */
+  param?: string;
+  /** Machine-readable particulars that are safe to show to the caller. */
+  details?: unknown;
+  /** Whether the same call may succeed later. Jobs retry only these. */
+  retryable?: boolean;
+  /** How long to wait before the next try, in ms. */
+  retryAfterMs?: number;
+  cause?: unknown;
+};
+
+/**
+ * The one error of the domain. It knows nothing of HTTP: `api/middleware/errors.ts` maps `code` and `type` to a status,
+ * `workers/verdict.ts` maps `retryable` to what becomes of the job. Its message is always fit for the caller to read.
+ */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly type: ErrorType;
+  readonly param: string | undefined;
+  readonly details: unknown;
+  readonly retryable: boolean;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "AppError";
+    this.code = code;
+    this.type = errorCodes[code];
+    this.param = options.param;
+    this.details = options.details;
+    this.retryable = options.retryable ?? false;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/** 404 for something that does not exist, or that belongs to another tenant. */
+export function notFound(what: string): AppError {
+  return new AppError("not_found", `There is no such ${what}.`);
+}
+
+/** A needed part (store, Redis) does not answer; the caller may try again. */
+export function unavailable(part: string, cause?: unknown): AppError {
+  return new AppError("unavailable", `${part} is not available right now.`, {
+    retryable: true,
+    retryAfterMs: 2_000,
+    cause,
+  });
+}
+
+/** The form in which an error is stored on a record and shown in a body: nothing but what the caller may see. */
+export type ErrorView = { type: ErrorType; code: ErrorCode; message: string; param?: string; details?: unknown };
+
+/** What a caller may see of `error`. Anything that is not an AppError becomes `internal`, without its message. */
+export function toErrorView(error: unknown): ErrorView {
+  if (!(error instanceof AppError)) {
+    return { type: "server_error", code: "internal", message: "Something went wrong on our side." };
+  }
+  return {
+    type: error.type,
+    code: error.code,
+    message: error.message,
+    ...(error.param === undefined ? {} : { param: error.param }),
+    ...(error.details === undefined ? {} : { details: error.details }),
+  };
+}

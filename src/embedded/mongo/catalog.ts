@@ -1,0 +1,174 @@
+import { randomUUID } from "node:crypto";
+import { type Document, decodeDocument, encodeDocument } from "./codec.ts";
+import {
+  asBytes,
+  type Collection,
+  dropSearchTables,
+  type Index,
+  openCollection,
+  openIndex,
+  openSearchIndex,
+  type SearchIndex,
+} from "./collection.ts";
+import { commandError } from "./command-error.ts";
+import type { Storage } from "./storage.ts";
+
+export type Catalog = {
+  find(db: string, name: string): Collection | undefined;
+  /** The collection, created when it does not exist. */
+  ensure(db: string, name: string): Collection;
+  create(db: string, name: string, options: Document): Collection;
+  drop(collection: Collection): void;
+  rename(collection: Collection, db: string, name: string): void;
+  list(db: string): Collection[];
+  databases(): string[];
+  addIndex(collection: Collection, spec: Document): Index;
+  dropIndex(collection: Collection, index: Index): void;
+  changeIndex(collection: Collection, index: Index, spec: Document): void;
+  addSearchIndex(collection: Collection, input: { name: string; type: string; definition: Document }): SearchIndex;
+  dropSearchIndex(collection: Collection, index: SearchIndex): void;
+  /** Reads everything from the file again: after a rollback memory may know what the file does not. */
+  reload(): void;
+};
+
+export function openCatalog(storage: Storage): Catalog {
+  const { sqlite } = storage;
+  const databases = new Map<string, Map<string, Collection>>();
+  const forget = (collection: Collection) => {
+    const collections = databases.get(collection.db);
+    collections?.delete(collection.name);
+    if (collections?.size === 0) databases.delete(collection.db);
+  };
+  const remember = (collection: Collection) => {
+    const collections = databases.get(collection.db) ?? new Map<string, Collection>();
+    collections.set(collection.name, collection);
+    databases.set(collection.db, collections);
+  };
+  const catalog: Catalog = {
+    find: (db, name) => databases.get(db)?.get(name),
+    ensure: (db, name) => catalog.find(db, name) ?? catalog.create(db, name, {}),
+    create: (db, name, options) => {
+      checkName(db, name);
+      const collection = createCollection(storage, { db, name, options });
+      remember(collection);
+      return collection;
+    },
+    drop: (collection) => {
+      storage.beginWrite();
+      for (const index of collection.searchIndexes) dropSearchTables(index);
+      for (const index of collection.indexes) if (index.id > 0) sqlite.exec(`DROP TABLE i${index.id}`);
+      sqlite.exec(`DROP TABLE c${collection.id}`);
+      sqlite.prepare("DELETE FROM indexes WHERE collection = ?").run(collection.id);
+      sqlite.prepare("DELETE FROM search_indexes WHERE collection = ?").run(collection.id);
+      sqlite.prepare("DELETE FROM collections WHERE id = ?").run(collection.id);
+      forget(collection);
+    },
+    rename: (collection, db, name) => {
+      checkName(db, name);
+      storage.beginWrite();
+      sqlite.prepare("UPDATE collections SET db = ?, name = ? WHERE id = ?").run(db, name, collection.id);
+      forget(collection);
+      Object.assign(collection, { db, name, namespace: `${db}.${name}` });
+      remember(collection);
+    },
+    list: (db) => [...(databases.get(db)?.values() ?? [])],
+    databases: () => [...databases.keys()],
+    addIndex: (collection, spec) => {
+      storage.beginWrite();
+      const { lastInsertRowid } = sqlite
+        .prepare("INSERT INTO indexes (collection, name, spec) VALUES (?, ?, ?)")
+        .run(collection.id, String(spec.name), encodeDocument(spec));
+      const id = Number(lastInsertRowid);
+      sqlite.exec(
+        `CREATE TABLE i${id} (key BLOB NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (key, rid)) WITHOUT ROWID`,
+      );
+      const index = openIndex(storage, collection.id, { id, spec, multikey: 0 });
+      collection.indexes.push(index);
+      return index;
+    },
+    dropIndex: (collection, index) => {
+      storage.beginWrite();
+      sqlite.exec(`DROP TABLE i${index.id}`);
+      sqlite.prepare("DELETE FROM indexes WHERE id = ?").run(index.id);
+      collection.indexes = collection.indexes.filter((other) => other !== index);
+    },
+    changeIndex: (collection, index, spec) => {
+      storage.beginWrite();
+      sqlite.prepare("UPDATE indexes SET spec = ? WHERE id = ?").run(encodeDocument(spec), index.id);
+      const changed = openIndex(storage, collection.id, { id: index.id, spec, multikey: index.multikey });
+      collection.indexes = collection.indexes.map((other) => (other === index ? changed : other));
+    },
+    addSearchIndex: (collection, input) => {
+      storage.beginWrite();
+      const { lastInsertRowid } = sqlite
+        .prepare("INSERT INTO search_indexes (collection, name, type, definition) VALUES (?, ?, ?, ?)")
+        .run(collection.id, input.name, input.type, encodeDocument(input.definition));
+      const index = openSearchIndex(storage, collection, { ...input, id: Number(lastInsertRowid) });
+      collection.searchIndexes.push(index);
+      return index;
+    },
+    dropSearchIndex: (collection, index) => {
+      storage.beginWrite();
+      dropSearchTables(index);
+      sqlite.prepare("DELETE FROM search_indexes WHERE id = ?").run(index.id);
+      collection.searchIndexes = collection.searchIndexes.filter((other) => other !== index);
+    },
+    reload: () => {
+      databases.clear();
+      for (const collection of loadCollections(storage)) remember(collection);
+    },
+  };
+  catalog.reload();
+  return catalog;
+}
+
+function checkName(db: string, name: string): void {
+  const isBad = name === "" || name.startsWith(".") || name.endsWith(".") || name.includes("$") || name.includes("\0");
+  if (isBad) throw commandError("InvalidNamespace", `Invalid namespace specified '${db}.${name}'`);
+}
+
+function createCollection(storage: Storage, input: { db: string; name: string; options: Document }): Collection {
+  storage.beginWrite();
+  const uuid = Buffer.from(randomUUID().replaceAll("-", ""), "hex");
+  const { lastInsertRowid } = storage.sqlite
+    .prepare("INSERT INTO collections (db, name, options, uuid) VALUES (?, ?, ?, ?)")
+    .run(input.db, input.name, encodeDocument(input.options), uuid);
+  const id = Number(lastInsertRowid);
+  storage.sqlite.exec(`CREATE TABLE c${id} (rid INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, doc BLOB NOT NULL)`);
+  return openCollection(storage, { id, uuid, ...input });
+}
+
+function loadCollections(storage: Storage): Collection[] {
+  const { sqlite } = storage;
+  const indexesOf = sqlite.prepare("SELECT id, spec, multikey FROM indexes WHERE collection = ? ORDER BY id");
+  const searchIndexesOf = sqlite.prepare(
+    "SELECT id, name, type, definition FROM search_indexes WHERE collection = ? ORDER BY id",
+  );
+  return sqlite
+    .prepare("SELECT id, db, name, options, uuid FROM collections ORDER BY id")
+    .all()
+    .map((row) => {
+      const collection = openCollection(storage, {
+        id: Number(row.id),
+        db: String(row.db),
+        name: String(row.name),
+        options: decodeDocument(asBytes(row.options)),
+        uuid: asBytes(row.uuid),
+      });
+      for (const index of indexesOf.all(collection.id)) {
+        const spec = decodeDocument(asBytes(index.spec));
+        const opened = openIndex(storage, collection.id, {
+          id: Number(index.id),
+          spec,
+          multikey: Number(index.multikey),
+        });
+        collection.indexes.push(opened);
+      }
+      for (const index of searchIndexesOf.all(collection.id)) {
+        const definition = decodeDocument(asBytes(index.definition));
+        const input = { id: Number(index.id), name: String(index.name), type: String(index.type), definition };
+        collection.searchIndexes.push(openSearchIndex(storage, collection, input));
+      }
+      return collection;
+    });
+}

@@ -1,0 +1,81 @@
+import { BSONRegExp, type Document, Double, deserialize, Int32, serialize } from "bson";
+
+export type { Document };
+
+/** The largest document MongoDB stores, in bytes. */
+export const maxDocumentBytes = 16 * 1024 * 1024;
+
+const storedOptions = {
+  promoteValues: false,
+  promoteLongs: false,
+  bsonRegExp: true,
+  validation: { utf8: false },
+} as const;
+const receivedOptions = { ...storedOptions, validation: { utf8: true } } as const;
+
+/**
+ * Decodes a stored document so that writing it again gives the same bytes: a Long stays a `Long`, a double that
+ * JavaScript would write as an int32 stays a `Double`; every other number is a plain number.
+ */
+export function decodeDocument(bytes: Uint8Array): Document {
+  const document = deserialize(bytes, storedOptions);
+  unwrapNumbers(document);
+  return document;
+}
+
+/** The same for bytes from a client: text must be valid UTF-8; `rawFields` are left as bytes (arrays: of each item). */
+export function decodeReceived(bytes: Uint8Array, rawFields?: Record<string, boolean>): Document {
+  const document = deserialize(bytes, rawFields ? { ...receivedOptions, fieldsAsRaw: rawFields } : receivedOptions);
+  unwrapNumbers(document);
+  return document;
+}
+
+/** BSON of `document`; fields that are undefined are left out. */
+export function encodeDocument(document: Document): Uint8Array {
+  return serialize(document, { ignoreUndefined: true });
+}
+
+function unwrapNumbers(container: Document | unknown[]): void {
+  for (const key in container) {
+    const value = (container as Document)[key]; // an array's items are reached by their keys too
+    if (typeof value !== "object" || value === null) continue;
+    const kind: unknown = value._bsontype;
+    if (kind === undefined) {
+      if (value instanceof Uint8Array || value instanceof Date) continue;
+      unwrapNumbers(value);
+    } else if (typeof kind === "string") {
+      const plain = unwrap(value);
+      if (plain !== value) assign(container as Document, key, plain);
+    } else {
+      unwrapNumbers(value); // a document with a field of that name
+    }
+  }
+}
+
+function unwrap(value: unknown): unknown {
+  if (value instanceof Int32) return value.value;
+  if (value instanceof Double) return isWrittenAsInt32(value.value) ? value : value.value;
+  if (value instanceof BSONRegExp) return toRegExp(value);
+  return value;
+}
+
+function isWrittenAsInt32(value: number): boolean {
+  return (value | 0) === value && !Object.is(value, -0);
+}
+
+function toRegExp(value: BSONRegExp): RegExp | BSONRegExp {
+  if (!/^[imsu]*$/.test(value.options)) return value;
+  try {
+    return new RegExp(value.pattern, value.options);
+  } catch {
+    return value; // a pattern that only PCRE knows: whoever uses it refuses it
+  }
+}
+
+function assign(container: Document, key: string, value: unknown): void {
+  if (key === "__proto__") {
+    Object.defineProperty(container, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    container[key] = value;
+  }
+}

@@ -1,0 +1,94 @@
+/** MongoDB's error codes that this server can answer, by the name that goes with each. */
+export const errorCodes = {
+  InternalError: 1,
+  BadValue: 2,
+  FailedToParse: 9,
+  Unauthorized: 13,
+  TypeMismatch: 14,
+  Overflow: 15,
+  InvalidLength: 16,
+  IllegalOperation: 20,
+  EmptyFieldName: 56,
+  NamespaceNotFound: 26,
+  IndexNotFound: 27,
+  PathNotViable: 28,
+  ConflictingUpdateOperators: 40,
+  CursorNotFound: 43,
+  NamespaceExists: 48,
+  MaxTimeMSExpired: 50,
+  DollarPrefixedFieldName: 52,
+  InvalidIdField: 53,
+  CommandNotFound: 59,
+  ImmutableField: 66,
+  CannotCreateIndex: 67,
+  IndexAlreadyExists: 68,
+  InvalidOptions: 72,
+  InvalidNamespace: 73,
+  IndexOptionsConflict: 85,
+  IndexKeySpecsConflict: 86,
+  OperationFailed: 96,
+  ShutdownInProgress: 91,
+  CommandNotSupported: 115,
+  CannotIndexParallelArrays: 171,
+  InvalidPipelineOperator: 168,
+  InvalidIndexSpecificationOption: 197,
+  NotImplemented: 238,
+  OperationNotSupportedInTransaction: 263,
+  QueryExceededMemoryLimitNoDiskUseAllowed: 292,
+  UnknownError: 8,
+  BSONObjectTooLarge: 10334,
+  DuplicateKey: 11000,
+  Location40324: 40324,
+  Location40414: 40414,
+  Location40415: 40415,
+  Location40602: 40602,
+} as const;
+export type ErrorName = keyof typeof errorCodes;
+
+/** An error that the client is told of in MongoDB's own form: `code`, `codeName`, `errmsg` and fields of its own. */
+export class CommandError extends Error {
+  readonly code: number;
+  readonly codeName: string;
+  /** Further fields of the answer, as `keyPattern` and `keyValue` of a duplicate key. */
+  readonly details: Record<string, unknown>;
+
+  constructor(code: number, codeName: string, message: string, details: Record<string, unknown> = {}) {
+    super(message);
+    this.name = "CommandError";
+    this.code = code;
+    this.codeName = codeName;
+    this.details = details;
+  }
+}
+
+/** The error of that name, with MongoDB's number for it. */
+export function commandError(name: ErrorName, message: string, details?: Record<string, unknown>): CommandError {
+  return new CommandError(errorCodes[name], name, message, details);
+}
+
+/** 238: MongoDB has it, this server does not. */
+export function notImplemented(what: string): CommandError {
+  return commandError("NotImplemented", `${what} is not implemented by the embedded server`);
+}
+
+/** 11000: a unique index has this key already. */
+export function duplicateKey(options: {
+  namespace: string;
+  index: string;
+  keyPattern: Record<string, unknown>;
+  keyValue: Record<string, unknown>;
+}): CommandError {
+  const shown = Object.entries(options.keyValue).map(([path, value]) => `${path}: ${showValue(value)}`);
+  return commandError(
+    "DuplicateKey",
+    `E11000 duplicate key error collection: ${options.namespace} index: ${options.index} dup key: { ${shown.join(", ")} }`,
+    { keyPattern: options.keyPattern, keyValue: options.keyValue },
+  );
+}
+
+const shownValueLimit = 200;
+
+function showValue(value: unknown): string {
+  const shown = JSON.stringify(value ?? null) ?? "null";
+  return shown.length > shownValueLimit ? `${shown.slice(0, shownValueLimit)}...` : shown;
+}

@@ -1,0 +1,130 @@
+import { Long } from "bson";
+import { type Document, encodeDocument } from "../codec.ts";
+import {
+  type CommandContext,
+  type CommandFamily,
+  checkCollation,
+  collectionName,
+  findCollection,
+  readBoolean,
+  readCount,
+  readDeadline,
+  readDocument,
+  readSort,
+  toNumber,
+} from "../command.ts";
+import { commandError, notImplemented } from "../command-error.ts";
+import { defaultBatchSize } from "../cursors.ts";
+import type { Row } from "../documents.ts";
+import { compileProjection } from "../projection.ts";
+import { findRows, type Query } from "../query.ts";
+import { typeMismatch } from "../refusals.ts";
+
+const findFields = [
+  "filter",
+  "sort",
+  "projection",
+  "hint",
+  "skip",
+  "limit",
+  "batchSize",
+  "singleBatch",
+  "collation",
+  "returnKey",
+  "showRecordId",
+  "tailable",
+  "awaitData",
+  "noCursorTimeout",
+  "allowPartialResults",
+  "let",
+  "max",
+  "min",
+  "allowDiskUse",
+  "oplogReplay",
+  "ntoreturn",
+]; // prettier-ignore
+
+/** find, getMore and killCursors. */
+export const findCommands: CommandFamily = {
+  find: { fields: findFields, run: find },
+  getMore: { fields: ["collection", "batchSize", "term", "lastKnownCommittedOpTime"], run: getMore },
+  killCursors: { fields: ["cursors"], run: killCursors },
+};
+
+function find(context: CommandContext, body: Document): Document {
+  const collection = findCollection(context, "find", body.find);
+  const { query, isSingleBatch, batchSize } = readFind(body);
+  const project = readProjection(body, query.filter);
+  const rows = findRows(collection, query);
+  const results = project === undefined ? bytesOf(rows) : projected(rows, project);
+  const namespace = `${context.db}.${collectionName(context, "find", body.find)}`;
+  return { cursor: context.engine.cursors.open({ namespace, results, batchSize, isSingleBatch }) };
+}
+
+/** What of a find's body says which documents are wanted; used by explain too. */
+export function readFind(body: Document): { query: Query; isSingleBatch: boolean; batchSize: number } {
+  for (const option of ["tailable", "awaitData", "returnKey", "showRecordId"]) {
+    if (readBoolean(body, option, false)) throw notImplemented(`The option ${option} of find`);
+  }
+  for (const option of ["min", "max"])
+    if (body[option] !== undefined) throw notImplemented(`The option ${option} of find`);
+  if (body.let !== undefined) throw notImplemented("The option let of find");
+  checkCollation(body);
+  const filter = readDocument(body, "filter");
+  const limit = toNumber(body.limit) ?? 0;
+  if (limit < 0) throw commandError("BadValue", `BSON field 'limit' value must be >= 0, actual value '${limit}'`);
+  const sort = readSort(body.sort);
+  const natural = body.sort?.$natural;
+  const query: Query = {
+    filter,
+    sort,
+    skip: readCount(body, "skip"),
+    limit: Math.trunc(limit),
+    hint: natural === undefined ? body.hint : { $natural: natural },
+    deadline: readDeadline(body),
+  };
+  const isSingleBatch = readBoolean(body, "singleBatch", false);
+  return { query, isSingleBatch, batchSize: readCount(body, "batchSize") ?? defaultBatchSize };
+}
+
+function readProjection(body: Document, filter: Document): ((document: Document) => Document) | undefined {
+  const projection = readDocument(body, "projection");
+  return Object.keys(projection).length === 0 ? undefined : compileProjection(projection, filter);
+}
+
+function* bytesOf(rows: Iterable<Row>): Generator<Uint8Array> {
+  for (const row of rows) yield row.bytes;
+}
+
+function* projected(rows: Iterable<Row>, project: (document: Document) => Document): Generator<Uint8Array> {
+  for (const row of rows) yield encodeDocument(project(row.document()));
+}
+
+function getMore(context: CommandContext, body: Document): Document {
+  const id = readCursorId(body.getMore);
+  const name = collectionName(context, "collection", body.collection);
+  const batchSize = readCount(body, "batchSize");
+  const next = { id, namespace: `${context.db}.${name}`, batchSize: batchSize === 0 ? undefined : batchSize };
+  return { cursor: context.engine.cursors.next(next) };
+}
+
+function readCursorId(value: unknown): Long {
+  if (value instanceof Long) return value;
+  const number = toNumber(value);
+  if (number === undefined) throw typeMismatch("BSON field 'getMore.getMore' is the wrong type, expected type 'long'");
+  return Long.fromNumber(number);
+}
+
+function killCursors(context: CommandContext, body: Document): Document {
+  collectionName(context, "killCursors", body.killCursors);
+  const ids: unknown = body.cursors;
+  if (!Array.isArray(ids))
+    throw typeMismatch("BSON field 'killCursors.cursors' is the wrong type, expected type 'array'");
+  const killed: Long[] = [];
+  const notFound: Long[] = [];
+  for (const value of ids) {
+    const id = readCursorId(value);
+    (context.engine.cursors.kill(id) ? killed : notFound).push(id);
+  }
+  return { cursorsKilled: killed, cursorsNotFound: notFound, cursorsAlive: [], cursorsUnknown: [] };
+}

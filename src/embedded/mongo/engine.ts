@@ -1,0 +1,19 @@
+import type { Logger } from "../../logger.ts";
+import { type Catalog, openCatalog } from "./catalog.ts";
+import { type Cursors, makeCursors } from "./cursors.ts";
+import { openStorage, type Storage } from "./storage.ts";
+
+/** What commands work on. */
+export type Engine = { storage: Storage; catalog: Catalog; cursors: Cursors; logger: Logger; startedAt: Date };
+
+/** Opens the data file and reads its catalogue. Documents and search matrices are read when they are first asked for. */
+export function openEngine(options: { dataFile: string; logger: Logger }): Engine {
+  const storage = openStorage(options.dataFile);
+  try {
+    const catalog = openCatalog(storage);
+    return { storage, catalog, cursors: makeCursors(), logger: options.logger, startedAt: new Date() };
+  } catch (error) {
+    storage.close();
+    throw error;
+  }
+}

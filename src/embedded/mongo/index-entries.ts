@@ -1,0 +1,95 @@
+import type { Document } from "./bson-types.ts";
+import type { Index } from "./collection.ts";
+import { commandError } from "./command-error.ts";
+import { encodeKey } from "./index-keys.ts";
+import { valuesAt } from "./path-values.ts";
+
+/** What of an index its keys depend on. */
+export type KeyShape = Pick<Index, "paths" | "isDescending" | "isSparse" | "covers">;
+
+export type IndexEntries = { keys: Buffer[]; multikey: number };
+
+/** Bits of `multikey` are kept for this many paths; MongoDB allows 32 in one index. */
+export const maxIndexPaths = 31;
+
+const none: IndexEntries = { keys: [], multikey: 0 };
+
+/**
+ * The keys under which an index files a document: none when it is not in a sparse or partial index, several when a
+ * path meets an array.
+ * @throws CommandError 171 when two of the paths meet different arrays.
+ */
+export function indexEntries(shape: KeyShape, document: Document): IndexEntries {
+  if (shape.covers !== undefined && !shape.covers(document)) return none;
+  const single = singleKey(shape, document);
+  return single ?? severalKeys(shape, document);
+}
+
+/** The usual case: no path is dotted and none meets an array. */
+function singleKey(shape: KeyShape, document: Document): IndexEntries | undefined {
+  const values: unknown[] = [];
+  let isPresent = false;
+  for (const path of shape.paths) {
+    if (path.includes(".")) return undefined;
+    const value: unknown = Object.hasOwn(document, path) ? document[path] : undefined;
+    if (Array.isArray(value)) return undefined;
+    if (value !== undefined) isPresent = true;
+    values.push(value);
+  }
+  if (shape.isSparse && !isPresent) return none;
+  return { keys: [encodeKey(values, shape.isDescending)], multikey: 0 };
+}
+
+function severalKeys(shape: KeyShape, document: Document): IndexEntries {
+  const roots = arrayRoots(shape, document);
+  if (roots.length > 1) {
+    throw commandError("CannotIndexParallelArrays", `cannot index parallel arrays [${roots[1]}] [${roots[0]}]`);
+  }
+  const keys = new Map<string, Buffer>();
+  const mask = { multikey: 0 };
+  for (const variant of variants(shape, document, roots[0])) addKeys(shape, variant, keys, mask);
+  const values = [...keys.values()];
+  if (values.length > 1 && roots[0] !== undefined) mask.multikey |= pathsUnder(shape, roots[0]);
+  return { keys: values, multikey: mask.multikey };
+}
+
+function arrayRoots(shape: KeyShape, document: Document): string[] {
+  const roots = new Set<string>();
+  for (const path of shape.paths) {
+    const root = path.split(".", 1)[0] ?? path;
+    if (Object.hasOwn(document, root) && Array.isArray(document[root])) roots.add(root);
+  }
+  return [...roots];
+}
+
+/** Paths into one array are filed together, element by element: the document with each element in the array's place. */
+function variants(shape: KeyShape, document: Document, root: string | undefined): Document[] {
+  if (root === undefined) return [document];
+  const items: unknown = document[root];
+  const isShared = shape.paths.filter((path) => path.startsWith(`${root}.`)).length > 1;
+  if (!isShared || !Array.isArray(items) || items.length === 0) return [document];
+  return items.map((item: unknown) => ({ ...document, [root]: item }));
+}
+
+function pathsUnder(shape: KeyShape, root: string): number {
+  return shape.paths.reduce(
+    (mask, path, place) => (path === root || path.startsWith(`${root}.`) ? mask | (1 << place) : mask),
+    0,
+  );
+}
+
+function addKeys(shape: KeyShape, document: Document, keys: Map<string, Buffer>, mask: { multikey: number }): void {
+  const valuesOfPaths = shape.paths.map((path) => valuesAt(document, path));
+  if (shape.isSparse && valuesOfPaths.every((values) => values.every((value) => value === undefined))) return;
+  valuesOfPaths.forEach((values, place) => {
+    if (values.length > 1) mask.multikey |= 1 << place;
+  });
+  for (const values of product(valuesOfPaths)) {
+    const key = encodeKey(values, shape.isDescending);
+    keys.set(key.toString("latin1"), key);
+  }
+}
+
+function product(lists: readonly unknown[][]): unknown[][] {
+  return lists.reduce<unknown[][]>((rows, list) => rows.flatMap((row) => list.map((value) => [...row, value])), [[]]);
+}

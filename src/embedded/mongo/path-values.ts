@@ -1,0 +1,93 @@
+import type { Document } from "bson";
+import { getField, isDocument } from "./bson-types.ts";
+
+const indexPattern = /^(?:0|[1-9]\d*)$/;
+
+/** Whether a part of a path can name an array element. */
+export function isIndexPart(part: string): boolean {
+  return indexPattern.test(part);
+}
+
+/**
+ * Visits what a query path means in a document until `visit` answers true, and says whether it did. Arrays on the way are
+ * entered element by element (and by position where the part is a number); an array at the end is visited element by
+ * element and then as a whole, or, with `wholeLeaf`, only as a whole. A missing field is visited as undefined; an array
+ * without documents leads nowhere. `position` is the element taken of the outermost array.
+ */
+export function someAtPath(
+  container: unknown,
+  parts: readonly string[],
+  visit: (value: unknown, position: number | undefined) => boolean,
+  options: { wholeLeaf: boolean } = { wholeLeaf: false },
+): boolean {
+  return walk(container, parts, 0, undefined, visit, options.wholeLeaf);
+}
+
+function walk(
+  container: unknown,
+  parts: readonly string[],
+  at: number,
+  position: number | undefined,
+  visit: (value: unknown, position: number | undefined) => boolean,
+  wholeLeaf: boolean,
+): boolean {
+  const part = parts[at];
+  if (part === undefined) return visitLeaf(container, position, visit, wholeLeaf);
+  if (Array.isArray(container)) {
+    return container.some((item: unknown, index) => {
+      const outermost = position ?? index;
+      if (isDocument(item) && walk(item, parts, at, outermost, visit, wholeLeaf)) return true;
+      if (part !== String(index)) return false;
+      // A position at the end of the path is the element itself, not what is inside it.
+      if (at === parts.length - 1) return visit(item, outermost);
+      return (isDocument(item) || Array.isArray(item)) && walk(item, parts, at + 1, outermost, visit, wholeLeaf);
+    });
+  }
+  const value = isDocument(container) ? getField(container, part) : undefined;
+  return walk(value, parts, at + 1, position, visit, wholeLeaf);
+}
+
+function visitLeaf(
+  value: unknown,
+  position: number | undefined,
+  visit: (value: unknown, position: number | undefined) => boolean,
+  wholeLeaf: boolean,
+): boolean {
+  if (!Array.isArray(value) || wholeLeaf) return visit(value, position);
+  return value.some((item: unknown, index) => visit(item, position ?? index)) || visit(value, position);
+}
+
+/**
+ * The values under which an index on `path` files a document: one for each element where the path ends in or passes
+ * an array, `[undefined]` where nothing is there, and an empty array at the end as itself (it sorts before null).
+ */
+export function valuesAt(document: Document, path: string): unknown[] {
+  const values: unknown[] = [];
+  const parts = path.split(".");
+  collect(document, parts, 0, values);
+  return values.length === 0 ? [undefined] : values;
+}
+
+function collect(container: unknown, parts: readonly string[], at: number, values: unknown[]): void {
+  const part = parts[at];
+  if (part === undefined) {
+    if (Array.isArray(container) && container.length > 0) values.push(...container);
+    else values.push(container);
+    return;
+  }
+  if (!Array.isArray(container)) {
+    collect(isDocument(container) ? getField(container, part) : undefined, parts, at + 1, values);
+    return;
+  }
+  const isPosition = isIndexPart(part) && Number(part) < container.length;
+  if (isPosition) {
+    const element: unknown = container[Number(part)];
+    if (at === parts.length - 1) values.push(element);
+    else collect(element, parts, at + 1, values);
+    return;
+  }
+  for (const item of container) {
+    if (isDocument(item)) collect(item, parts, at, values);
+    else values.push(undefined);
+  }
+}

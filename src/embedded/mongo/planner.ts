@@ -1,0 +1,213 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Document } from "./bson-types.ts";
+import type { Collection, Index } from "./collection.ts";
+import { commandError } from "./command-error.ts";
+import { boundedRange, extendPrefixes, type KeyRange, maxRanges, prefixRange } from "./key-ranges.ts";
+import { impliesPartial } from "./partial-filter.ts";
+import { type Conjunction, type Predicates, readConjunction } from "./predicates.ts";
+
+export type IndexScan = {
+  index: Index;
+  ranges: readonly KeyRange[];
+  isBackward: boolean;
+  /** How many fields of the index the filter narrows. */
+  narrowed: number;
+};
+
+/** How the documents of a query are found. */
+export type Plan = {
+  /** Empty: every document is read. Several: a `$or`, whose branches each have an index. */
+  scans: readonly IndexScan[];
+  /** Whether the scan alone gives exactly the documents that match. */
+  isExact: boolean;
+  /** Whether the scan gives them in the order asked for. */
+  isSorted: boolean;
+  /** Whether a full scan goes from the last document to the first. */
+  isBackward: boolean;
+};
+
+export type PlanRequest = { filter: Document; sort?: Record<string, 1 | -1> | undefined; hint?: unknown };
+
+type Candidate = { scan: IndexScan; isExact: boolean; isSorted: boolean; score: number };
+
+/**
+ * Chooses how to find a query's documents: the index whose leading fields the filter fixes or bounds best, with a bonus
+ * for one that gives the order asked for. Rules, not statistics: an equality counts more than a range.
+ */
+export function planQuery(collection: Collection, request: PlanRequest): Plan {
+  const conjunction = readConjunction(request.filter);
+  const { indexes, isForced, natural } = allowedIndexes(collection, request.hint);
+  if (natural !== undefined) return fullScan(request, natural < 0);
+  let best: Candidate | undefined;
+  for (const index of indexes) {
+    const candidate = consider(index, conjunction, request, isForced);
+    if (candidate !== undefined && (best === undefined || candidate.score > best.score)) best = candidate;
+  }
+  if (best !== undefined && (best.scan.narrowed > 0 || isForced)) return toPlan(best, conjunction);
+  const union = planBranches(collection, conjunction, request);
+  if (union !== undefined) return union;
+  return best === undefined ? fullScan(request, false) : toPlan(best, conjunction);
+}
+
+function toPlan(candidate: Candidate, conjunction: Conjunction): Plan {
+  const isExact = candidate.isExact && !conjunction.hasMore;
+  return { scans: [candidate.scan], isExact, isSorted: candidate.isSorted, isBackward: false };
+}
+
+function fullScan(request: PlanRequest, isBackward: boolean): Plan {
+  const isExact = Object.keys(request.filter).length === 0;
+  return { scans: [], isExact, isSorted: !hasSort(request), isBackward };
+}
+
+function hasSort(request: PlanRequest): boolean {
+  return request.sort !== undefined && Object.keys(request.sort).length > 0;
+}
+
+function allowedIndexes(collection: Collection, hint: unknown) {
+  const visible = collection.indexes.filter((index) => !index.isHidden);
+  if (hint === undefined || hint === null) return { indexes: visible, isForced: false };
+  if (typeof hint === "object" && "$natural" in hint)
+    return { indexes: [], isForced: true, natural: Number(hint.$natural) };
+  const named = collection.indexes.filter((index) =>
+    typeof hint === "string"
+      ? index.name === hint
+      : isDeepStrictEqual(Object.entries(index.spec.key), Object.entries(hint)),
+  );
+  if (named.length === 0) {
+    throw commandError(
+      "BadValue",
+      "error processing query: planner returned error :: caused by :: hint provided does not correspond to an existing index",
+    );
+  }
+  return { indexes: named, isForced: true };
+}
+
+function consider(
+  index: Index,
+  conjunction: Conjunction,
+  request: PlanRequest,
+  isForced: boolean,
+): Candidate | undefined {
+  if (index.partialFilter !== undefined && !impliesPartial(conjunction, index.partialFilter)) return undefined;
+  if (index.isSparse && !index.paths.some((path) => conjunction.paths.get(path)?.needsPresence)) return undefined;
+  const narrowing = narrow(index, conjunction);
+  const order = sortDirection(index, request, narrowing.fixed);
+  const { ranges, narrowed, isExact } = narrowing;
+  const isWorthwhile = narrowed > 0 || isForced || (order !== undefined && hasSort(request));
+  if (!isWorthwhile) return undefined;
+  const isFullKey = index.isUnique && narrowing.fixed.size === index.paths.length;
+  const score = narrowing.points * 4 + narrowing.bounded * 2 + (order !== undefined && hasSort(request) ? 3 : 0);
+  return {
+    scan: { index, ranges, isBackward: order === -1, narrowed },
+    isExact,
+    isSorted: order !== undefined || !hasSort(request),
+    score: score + (isFullKey ? 1_000 : 0) - index.paths.length / 100,
+  };
+}
+
+type Narrowing = {
+  ranges: KeyRange[];
+  narrowed: number;
+  points: number;
+  bounded: number;
+  isExact: boolean;
+  /** Paths that have one value in all the ranges. */
+  fixed: Set<string>;
+};
+
+function narrow(index: Index, conjunction: Conjunction): Narrowing {
+  let prefixes: Uint8Array[] = [new Uint8Array(0)];
+  const fixed = new Set<string>();
+  const answered = new Set<string>();
+  let points = 0;
+  for (const [place, path] of index.paths.entries()) {
+    const isDescending = index.isDescending[place] === true;
+    const isMultikey = (index.multikey & (1 << place)) !== 0;
+    const isUsable = !isPositional(path) && !(isMultikey && sharesArray(index, place));
+    const predicates = isUsable ? conjunction.paths.get(path) : undefined;
+    if (predicates?.equals === undefined || predicates.equals.length * prefixes.length > maxRanges) {
+      const ranges = boundedRanges(prefixes, predicates, isDescending, isMultikey);
+      const isBounded = ranges !== undefined;
+      if (isBounded && predicates?.isExact === true && !isMultikey) answered.add(path);
+      return {
+        ranges: ranges ?? prefixes.map(prefixRange),
+        narrowed: points + (isBounded ? 1 : 0),
+        points,
+        bounded: isBounded ? 1 : 0,
+        isExact: isAllAnswered(conjunction, answered),
+        fixed,
+      };
+    }
+    prefixes = extendPrefixes(prefixes, predicates.equals, isDescending);
+    points++;
+    if (predicates.equals.length === 1) fixed.add(path);
+    if (isAnsweredByEquality(predicates)) answered.add(path);
+  }
+  const isExact = isAllAnswered(conjunction, answered);
+  return { ranges: prefixes.map(prefixRange), narrowed: points, points, bounded: 0, isExact, fixed };
+}
+
+function isAnsweredByEquality(predicates: Predicates): boolean {
+  return predicates.isExact && predicates.from === undefined && predicates.to === undefined;
+}
+
+function isAllAnswered(conjunction: Conjunction, answered: ReadonlySet<string>): boolean {
+  for (const path of conjunction.paths.keys()) if (!answered.has(path)) return false;
+  return true;
+}
+
+/** A part that is a number names a place of an array to an index, and a field or a place to a query: never mixed. */
+function isPositional(path: string): boolean {
+  return path.split(".").some((part) => /^\d+$/.test(part));
+}
+
+/** Two paths into one array are filed element by element, but a query's conditions may be met by different elements. */
+function sharesArray(index: Index, place: number): boolean {
+  const root = index.paths[place]?.split(".", 1)[0];
+  return index.paths.slice(0, place).some((path) => path.split(".", 1)[0] === root);
+}
+
+function boundedRanges(
+  prefixes: readonly Uint8Array[],
+  predicates: Predicates | undefined,
+  isDescending: boolean,
+  isMultikey: boolean,
+): KeyRange[] | undefined {
+  if (predicates?.from === undefined && predicates?.to === undefined) return undefined;
+  // Two elements of one array may each satisfy one of the bounds: both together would miss it.
+  const bounds = isMultikey && predicates.from && predicates.to ? { from: predicates.from } : predicates;
+  return prefixes.flatMap((prefix) => boundedRange(prefix, bounds, isDescending) ?? []);
+}
+
+/** 1 or -1 when a scan of the index in that direction gives the order asked for; undefined when none does. */
+function sortDirection(index: Index, request: PlanRequest, fixed: ReadonlySet<string>): 1 | -1 | undefined {
+  if (!hasSort(request) || request.sort === undefined) return 1;
+  if (index.multikey !== 0) return undefined;
+  let direction: 1 | -1 | undefined;
+  let place = 0;
+  for (const [path, wanted] of Object.entries(request.sort)) {
+    if (fixed.has(path)) continue;
+    while (index.paths[place] !== undefined && index.paths[place] !== path && fixed.has(index.paths[place] ?? ""))
+      place++;
+    if (index.paths[place] !== path) return undefined;
+    const given = index.isDescending[place] === true ? -1 : 1;
+    const needed = given === wanted ? 1 : -1;
+    if (direction !== undefined && direction !== needed) return undefined;
+    direction = needed;
+    place++;
+  }
+  return direction ?? 1;
+}
+
+function planBranches(collection: Collection, conjunction: Conjunction, request: PlanRequest): Plan | undefined {
+  const { branches } = conjunction;
+  if (branches === undefined || branches.length === 0) return undefined;
+  const scans: IndexScan[] = [];
+  for (const branch of branches) {
+    if (typeof branch !== "object" || branch === null) return undefined; // the matcher refuses it
+    const plan = planQuery(collection, { filter: branch });
+    if (plan.scans.length === 0 || plan.scans.some((scan) => scan.narrowed === 0)) return undefined;
+    scans.push(...plan.scans);
+  }
+  return { scans, isExact: false, isSorted: !hasSort(request), isBackward: false };
+}

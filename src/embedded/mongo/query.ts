@@ -1,0 +1,85 @@
+import type { Document } from "./bson-types.ts";
+import type { Collection } from "./collection.ts";
+import { sortComparator } from "./compare.ts";
+import type { Row } from "./documents.ts";
+import { compileFilter } from "./filter.ts";
+import { encodeValue } from "./index-keys.ts";
+import { planQuery } from "./planner.ts";
+import { type Deadline, makeRow, runPlan } from "./scan.ts";
+
+export type Query = {
+  filter: Document;
+  sort?: Record<string, 1 | -1> | undefined;
+  skip?: number | undefined;
+  /** 0 or undefined: no limit. */
+  limit?: number | undefined;
+  hint?: unknown;
+  deadline?: Deadline;
+};
+
+/**
+ * The stored documents that a query asks for, in its order. Where an index gives the order they come as they are read;
+ * otherwise all are read and sorted, keeping no more than the limit.
+ * @throws CommandError for a filter that is malformed, also when the collection does not exist.
+ */
+export function findRows(collection: Collection | undefined, query: Query): IteratorObject<Row> {
+  if (collection === undefined) {
+    compileFilter(query.filter);
+    return [].values();
+  }
+  const id = soleId(query.filter);
+  if (id !== undefined && !query.skip && query.hint === undefined) return findById(collection, id).values();
+  const plan = planQuery(collection, query);
+  const wanted = query.limit ? query.limit + (query.skip ?? 0) : undefined;
+  if (plan.isSorted) {
+    const options = wanted === undefined ? { deadline: query.deadline } : { limit: wanted, deadline: query.deadline };
+    return cut(runPlan(collection, plan, query.filter, options), query);
+  }
+  const rows = sortRows(
+    runPlan(collection, plan, query.filter, { deadline: query.deadline }),
+    query.sort ?? {},
+    wanted,
+  );
+  return cut(rows.values(), query);
+}
+
+/** The first of them, or undefined. */
+export function findRow(collection: Collection | undefined, query: Query): Row | undefined {
+  const rows = findRows(collection, { ...query, limit: 1 });
+  const first = rows.next();
+  return first.done === true ? undefined : first.value;
+}
+
+/** The value of `{ _id: value }` when that is the whole filter and the value stands for itself alone. */
+function soleId(filter: Document): unknown {
+  let id: unknown;
+  for (const name in filter) {
+    if (name !== "_id") return undefined;
+    id = filter._id;
+  }
+  if (typeof id === "string" || typeof id === "number") return id;
+  if (typeof id !== "object" || id === null || !("_bsontype" in id)) return undefined;
+  return id._bsontype === "ObjectId" ? id : undefined;
+}
+
+function findById(collection: Collection, id: unknown): Row[] {
+  const found = collection.byId.get(encodeValue(id)) as unknown as [number, Uint8Array] | undefined; // prepared so
+  return found === undefined ? [] : [makeRow(found[0], found[1])];
+}
+
+function cut(rows: IteratorObject<Row>, query: Query): IteratorObject<Row> {
+  const rest = query.skip ? rows.drop(query.skip) : rows;
+  return query.limit ? rest.take(query.limit) : rest;
+}
+
+function sortRows(rows: Iterable<Row>, sort: Record<string, 1 | -1>, wanted: number | undefined): Row[] {
+  const compare = sortComparator(sort);
+  const order = (a: Row, b: Row) => compare(a.document(), b.document());
+  const kept: Row[] = [];
+  const enough = wanted === undefined ? Number.POSITIVE_INFINITY : Math.max(wanted * 2, 64);
+  for (const row of rows) {
+    kept.push(row);
+    if (wanted !== undefined && kept.length > enough) kept.sort(order).splice(wanted);
+  }
+  return kept.sort(order);
+}

@@ -1,0 +1,29 @@
+import type { Document } from "bson";
+
+/** The scores that a search stage gives to a document, by the names under which `$meta` reads them. */
+export type ScoreName = "vectorSearchScore" | "searchScore" | "textScore";
+
+/**
+ * The score travels on the document under a symbol: no field name can meet it, `bson` does not write it, and stages that
+ * make a new document of an old one hand it on with `keepScore`.
+ */
+const scoreKey: unique symbol = Symbol("search score");
+type Scored = Document & { [scoreKey]?: { name: ScoreName; score: number } };
+
+/** Attaches the score that a search stage found; called by `$vectorSearch` and `$search`. */
+export function attachScore(document: Document, name: ScoreName, score: number): void {
+  (document as Scored)[scoreKey] = { name, score };
+}
+
+/** The score of that name, or undefined when no such search brought the document. */
+export function scoreOf(document: Document, name: string): number | undefined {
+  const held = (document as Scored)[scoreKey];
+  return held?.name === name ? held.score : undefined;
+}
+
+/** Hands the score of `from` on to `to`, and returns `to`. */
+export function keepScore(from: Document, to: Document): Document {
+  const held = (from as Scored)[scoreKey];
+  if (held !== undefined && from !== to) (to as Scored)[scoreKey] = held;
+  return to;
+}

@@ -1,0 +1,96 @@
+import { chmod, rm } from "node:fs/promises";
+import { createServer, type ListenOptions, type Server, type Socket } from "node:net";
+import type { Logger } from "../../logger.ts";
+import { withReleasers } from "../../releasers.ts";
+import { serveConnection } from "./connection.ts";
+import { makeDispatcher } from "./dispatch.ts";
+import { openEngine } from "./engine.ts";
+import { startHousekeeping } from "./housekeeping.ts";
+
+export type MongoServerOptions = {
+  dataFile: string;
+  /** Where to listen on a Unix socket; only its owner may connect. */
+  socketPath?: string;
+  /** Loopback address to listen on instead; anything else is refused. Default 127.0.0.1. */
+  host?: string;
+  /** 0 takes any free port. */
+  port?: number;
+  logger: Logger;
+};
+
+export type MongoServer = {
+  /** For the driver: `mongodb://127.0.0.1:PORT`, or the same with the socket's path. */
+  url: string;
+  /** Answers what has arrived, commits, and closes connections and file. */
+  close(): Promise<void>;
+};
+
+const loopbackHosts: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"]);
+const maxConnections = 2_000;
+
+/**
+ * Starts the embedded MongoDB-compatible server over one data file. It is for one machine: a Unix socket or loopback, no
+ * authentication. One process at a time may have the file.
+ */
+export function startMongoServer(options: MongoServerOptions): Promise<MongoServer> {
+  return withReleasers(async (releasers) => {
+    const { logger } = options;
+    const listenOptions = toListenOptions(options);
+    const engine = openEngine({ dataFile: options.dataFile, logger });
+    releasers.add(() => engine.storage.close());
+    const dispatcher = makeDispatcher(engine);
+    releasers.add(() => dispatcher.flush());
+    releasers.add(startHousekeeping(engine, dispatcher));
+    const sockets = new Set<Socket>();
+    let lastConnectionId = 0;
+    const server = createServer((socket) => {
+      sockets.add(socket);
+      socket.on("close", () => sockets.delete(socket));
+      serveConnection({ socket, connectionId: ++lastConnectionId, dispatcher, logger });
+    });
+    server.maxConnections = maxConnections;
+    releasers.add(() => closeServer(server, sockets));
+    await listen(server, listenOptions, options.socketPath);
+    const url = toUrl(server, options.socketPath);
+    logger.info({ url, dataFile: options.dataFile }, "the embedded store listens: for one machine, not for production");
+    return { url, close: () => releasers.close() };
+  });
+}
+
+function toListenOptions(options: MongoServerOptions): ListenOptions {
+  if (options.socketPath !== undefined) return { path: options.socketPath };
+  const host = options.host ?? "127.0.0.1";
+  if (!loopbackHosts.has(host)) throw new TypeError(`The embedded store listens on loopback only, not on ${host}`);
+  return { host, port: options.port ?? 0 };
+}
+
+async function listen(server: Server, options: ListenOptions, socketPath: string | undefined): Promise<void> {
+  // The data file is ours by now, so a socket that is there was left by a process that died.
+  if (socketPath !== undefined) await rm(socketPath, { force: true });
+  const umask = socketPath === undefined ? undefined : process.umask(0o177); // never open to others, not even for a moment
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(options, resolve);
+    });
+  } finally {
+    if (umask !== undefined) process.umask(umask);
+  }
+  if (socketPath !== undefined) await chmod(socketPath, 0o600);
+}
+
+function toUrl(server: Server, socketPath: string | undefined): string {
+  if (socketPath !== undefined) return `mongodb://${encodeURIComponent(socketPath)}/?directConnection=true`;
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new TypeError("The server has no address");
+  const host = address.family === "IPv6" ? `[${address.address}]` : address.address;
+  return `mongodb://${host}:${address.port}/?directConnection=true`;
+}
+
+async function closeServer(server: Server, sockets: ReadonlySet<Socket>): Promise<void> {
+  if (!server.listening) return;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  await new Promise((resolve) => setImmediate(resolve)); // what has arrived is answered first
+  for (const socket of sockets) socket.destroySoon();
+  await closed;
+}

@@ -1,0 +1,97 @@
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+
+/** The open SQLite file, and the transaction that the commands of one turn of the event loop share. */
+export type Storage = {
+  sqlite: DatabaseSync;
+  /** Opens the shared transaction if it is not open; every write calls it first. */
+  beginWrite(): void;
+  /** Whether something is written that is not committed yet. */
+  isWriting(): boolean;
+  /** Makes what was written durable against the death of the process. */
+  commit(): void;
+  /** Undoes everything since the last commit. */
+  rollback(): void;
+  /** Runs `work` so that it is undone alone when it throws. */
+  atomically<T>(work: () => T): T;
+  close(): void;
+};
+
+const pageCacheKiB = 64 * 1024;
+
+const schema = `
+  CREATE TABLE IF NOT EXISTS collections (
+    id INTEGER PRIMARY KEY, db TEXT NOT NULL, name TEXT NOT NULL, options BLOB NOT NULL, uuid BLOB NOT NULL,
+    UNIQUE (db, name)
+  );
+  CREATE TABLE IF NOT EXISTS indexes (
+    id INTEGER PRIMARY KEY, collection INTEGER NOT NULL, name TEXT NOT NULL, spec BLOB NOT NULL,
+    multikey INTEGER NOT NULL DEFAULT 0, UNIQUE (collection, name)
+  );
+  CREATE TABLE IF NOT EXISTS search_indexes (
+    id INTEGER PRIMARY KEY, collection INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
+    definition BLOB NOT NULL, UNIQUE (collection, name)
+  );
+`;
+
+/**
+ * Opens the data file with a write-ahead log. `synchronous = NORMAL`: a commit survives the death of the process at any
+ * moment; a power loss may take the last commits with it, never the file's consistency. The lock on the file is held
+ * until it is closed: a second process that opens it fails at once.
+ * https://www.sqlite.org/wal.html
+ */
+export function openStorage(dataFile: string): Storage {
+  const sqlite = new DatabaseSync(dataFile);
+  sqlite.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -${pageCacheKiB};
+    PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;`);
+  sqlite.exec(schema);
+  return makeStorage(sqlite);
+}
+
+function makeStorage(sqlite: DatabaseSync): Storage {
+  const begin = sqlite.prepare("BEGIN IMMEDIATE");
+  const commit = sqlite.prepare("COMMIT");
+  let isOpen = false;
+  const storage: Storage = {
+    sqlite,
+    beginWrite: () => {
+      if (isOpen) return;
+      begin.run();
+      isOpen = true;
+    },
+    isWriting: () => isOpen,
+    commit: () => {
+      if (!isOpen) return;
+      commit.run();
+      isOpen = false;
+    },
+    rollback: () => {
+      if (!isOpen) return;
+      isOpen = false;
+      if (sqlite.isTransaction) sqlite.exec("ROLLBACK"); // SQLite has rolled back by itself after some errors
+    },
+    atomically: (work) => {
+      storage.beginWrite();
+      sqlite.exec("SAVEPOINT part");
+      try {
+        const result = work();
+        sqlite.exec("RELEASE part");
+        return result;
+      } catch (error) {
+        if (sqlite.isTransaction) sqlite.exec("ROLLBACK TO part; RELEASE part");
+        throw error;
+      }
+    },
+    close: () => {
+      storage.rollback();
+      sqlite.close();
+    },
+  };
+  return storage;
+}
+
+/** Prepares a statement whose rows come as arrays: the cheapest form that `node:sqlite` has. */
+export function prepareRows(sqlite: DatabaseSync, sql: string): StatementSync {
+  const statement = sqlite.prepare(sql);
+  statement.setReturnArrays(true);
+  return statement;
+}

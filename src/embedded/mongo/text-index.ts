@@ -1,0 +1,219 @@
+import type { Document } from "./bson-types.ts";
+import { decodeDocument } from "./codec.ts";
+import { encodeValue } from "./index-keys.ts";
+import { valuesAt } from "./path-values.ts";
+import { prepareRows, type Storage } from "./storage.ts";
+import type { TextDefinition } from "./text-definition.ts";
+
+export type TextIndex = {
+  definition: TextDefinition;
+  insert(rid: number, document: Document): void;
+  replace(rid: number, before: Document, next: Document): void;
+  remove(rid: number, document: Document): void;
+  /**
+   * BM25 scores of the rows that have a word of the query in one of the paths, or all of its words.
+   * `partitionValue` names one tenant; undefined looks at all.
+   */
+  search(query: TextQuery): Map<number, number>;
+  /** Files every document of the collection: once, when the index is made. */
+  build(): void;
+  drop(): void;
+};
+export type TextQuery = {
+  text: string;
+  paths: readonly string[];
+  needsAllWords: boolean;
+  partitionValues: readonly unknown[] | undefined;
+};
+
+type Part = { id: number; rows: number };
+type Entry = { key: string; columns: string[] };
+
+const wordPattern = /[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*/gu;
+const noPartition = "";
+
+/**
+ * The words of a collection, in SQLite's FTS5. Each word is filed with the number of its tenant before it, so that a
+ * tenant's search reads the postings of that tenant alone, however many others there are, and its BM25 counts that
+ * tenant's documents alone. The prefix has no vowel, so that the Porter stemmer treats the word as it would without it.
+ */
+export function makeTextIndex(options: {
+  storage: Storage;
+  id: number;
+  definition: TextDefinition;
+  read: () => Iterable<{ rid: number; bytes: Uint8Array }>;
+}): TextIndex {
+  const { storage, definition } = options;
+  const tables = openTables(storage, options.id, definition);
+  const parts = tables.loadParts();
+  const totalRows = () => parts.values().reduce((sum, part) => sum + part.rows, 0);
+
+  const entryOf = (document: Document): Entry | undefined => {
+    const columns = definition.textPaths.map((path) => textAt(document, path));
+    if (columns.every((text) => text === "")) return undefined;
+    return { key: partitionKey(definition, document), columns };
+  };
+  const add = (rid: number, { key, columns }: Entry) => {
+    let part = parts.get(key);
+    if (part === undefined) {
+      part = { id: tables.addPart(key), rows: 0 };
+      parts.set(key, part);
+    }
+    part.rows++;
+    tables.setRows(part);
+    tables.addWords(
+      rid,
+      columns.map((text) => prefixWords(text, part.id)),
+    );
+  };
+  const remove = (rid: number, { key }: Entry) => {
+    const part = parts.get(key);
+    if (part === undefined) return;
+    part.rows--;
+    tables.setRows(part);
+    tables.removeWords(rid);
+  };
+  return {
+    definition,
+    insert: (rid, document) => {
+      const entry = entryOf(document);
+      if (entry !== undefined) add(rid, entry);
+    },
+    replace: (rid, before, next) => {
+      const [old, entry] = [entryOf(before), entryOf(next)];
+      if (old !== undefined && entry !== undefined && isSameEntry(old, entry)) return;
+      if (old !== undefined) remove(rid, old);
+      if (entry !== undefined) add(rid, entry);
+    },
+    remove: (rid, document) => {
+      const entry = entryOf(document);
+      if (entry !== undefined) remove(rid, entry);
+    },
+    search: (query) => {
+      const columns = query.paths.map((path) => `c${definition.textPaths.indexOf(path)}`);
+      const words = new Set(query.text.toLowerCase().match(wordPattern));
+      const keys = query.partitionValues?.map(keyOf) ?? [...parts.keys()];
+      const scores = new Map<number, number>();
+      for (const key of new Set(keys)) {
+        const part = parts.get(key);
+        if (part === undefined || part.rows === 0) continue;
+        scorePart({ tables, part, totalRows: totalRows(), words: [...words], columns, query }, scores);
+      }
+      return scores;
+    },
+    build: () => {
+      for (const { rid, bytes } of options.read()) {
+        const entry = entryOf(decodeDocument(bytes));
+        if (entry !== undefined) add(rid, entry);
+      }
+    },
+    drop: () => tables.drop(),
+  };
+}
+
+function isSameEntry(a: Entry, b: Entry): boolean {
+  return a.key === b.key && a.columns.every((text, at) => text === b.columns[at]);
+}
+
+function textAt(document: Document, path: string): string {
+  return valuesAt(document, path)
+    .filter((value) => typeof value === "string")
+    .join("\n");
+}
+
+function keyOf(value: unknown): string {
+  return encodeValue(value).toString("latin1");
+}
+
+function partitionKey(definition: TextDefinition, document: Document): string {
+  const { partitionPath } = definition;
+  return partitionPath === undefined ? noPartition : keyOf(valuesAt(document, partitionPath)[0]);
+}
+
+function prefixWords(text: string, partId: number): string {
+  return text.replace(wordPattern, `${prefixOf(partId)}$&`);
+}
+
+function prefixOf(partId: number): string {
+  return `q${partId}q`;
+}
+
+type Tables = ReturnType<typeof openTables>;
+
+function openTables(storage: Storage, id: number, definition: TextDefinition) {
+  const { sqlite } = storage;
+  const columns = definition.textPaths.map((_, at) => `c${at}`);
+  const words = `f${id}`;
+  const parts = `p${id}`;
+  if (columns.length === 0) columns.push("c0");
+  sqlite.exec(`
+    CREATE VIRTUAL TABLE IF NOT EXISTS ${words} USING fts5(
+      ${columns.join(", ")}, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');
+    CREATE TABLE IF NOT EXISTS ${parts} (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL)`);
+  const insertPart = sqlite.prepare(`INSERT INTO ${parts} (key, rows) VALUES (?, 0)`);
+  const updateRows = sqlite.prepare(`UPDATE ${parts} SET rows = ? WHERE id = ?`);
+  const marks = columns.map(() => "?").join(", ");
+  const insertWords = sqlite.prepare(`INSERT INTO ${words} (rowid, ${columns.join(", ")}) VALUES (?, ${marks})`);
+  const deleteWords = sqlite.prepare(`DELETE FROM ${words} WHERE rowid = ?`);
+  const scores = prepareRows(sqlite, `SELECT rowid, bm25(${words}) FROM ${words} WHERE ${words} MATCH ?`);
+  const count = prepareRows(sqlite, `SELECT count(*) FROM ${words} WHERE ${words} MATCH ?`);
+  return {
+    loadParts: (): Map<string, Part> => {
+      const rows = sqlite.prepare(`SELECT id, key, rows FROM ${parts}`).all();
+      return new Map(rows.map((row) => [String(row.key), { id: Number(row.id), rows: Number(row.rows) }]));
+    },
+    addPart: (key: string) => Number(insertPart.run(key).lastInsertRowid),
+    setRows: (part: Part) => void updateRows.run(part.rows, part.id),
+    addWords: (rid: number, texts: readonly string[]) => void insertWords.run(rid, ...texts),
+    removeWords: (rid: number) => void deleteWords.run(rid),
+    /** (row, FTS5's BM25 of one word, which is below zero and counts all tenants) */
+    scores: (match: string) => scores.iterate(match) as unknown as Iterable<[number, number]>, // prepared as arrays
+    count: (match: string) => Number((count.get(match) as unknown as [number])[0]), // likewise
+    drop: () => sqlite.exec(`DROP TABLE ${words}; DROP TABLE ${parts}`),
+  };
+}
+
+/** In a tenant of this many rows, a word that more than half of them have says nothing, and is left out. */
+const skipCommonFrom = 5_000;
+
+function scorePart(
+  input: { tables: Tables; part: Part; totalRows: number; words: string[]; columns: string[]; query: TextQuery },
+  scores: Map<number, number>,
+): void {
+  const { tables, part, totalRows, columns } = input;
+  const terms = input.words
+    .map((word) => {
+      const match = `{${columns.join(" ")}} : "${prefixOf(part.id)}${word}"`;
+      return { match, rows: tables.count(match) };
+    })
+    .sort((a, b) => a.rows - b.rows);
+  const hits = new Map<number, { score: number; words: number }>();
+  for (const [place, { match, rows }] of terms.entries()) {
+    if (rows === 0) continue;
+    const isCommon = part.rows > skipCommonFrom && rows > part.rows / 2;
+    if (isCommon && place > 0 && hits.size > 0 && !input.query.needsAllWords) continue;
+    const weight = weightInPart(part.rows, rows) / weightInFts(totalRows, rows);
+    for (const [rid, bm25] of tables.scores(match)) {
+      const hit = hits.get(rid);
+      if (hit === undefined) hits.set(rid, { score: -bm25 * weight, words: 1 });
+      else {
+        hit.score -= bm25 * weight;
+        hit.words++;
+      }
+    }
+  }
+  for (const [rid, { score, words }] of hits) {
+    if (!input.query.needsAllWords || words === terms.length) scores.set(rid, score);
+  }
+}
+
+/** Inverse document frequency as Lucene has it, over the rows of the tenant. */
+function weightInPart(rows: number, rowsWithWord: number): number {
+  return Math.log(1 + (rows - rowsWithWord + 0.5) / (rowsWithWord + 0.5));
+}
+
+/** The one that FTS5 has put into its score, over all rows: it is taken out again. https://www.sqlite.org/fts5.html#the_bm25_function */
+function weightInFts(rows: number, rowsWithWord: number): number {
+  const weight = Math.log((rows - rowsWithWord + 0.5) / (rowsWithWord + 0.5));
+  return weight <= 0 ? 1e-6 : weight;
+}

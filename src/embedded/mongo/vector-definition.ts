@@ -1,0 +1,50 @@
+import { isDocument } from "./bson-types.ts";
+import type { Document } from "./codec.ts";
+import { toNumber } from "./command.ts";
+import { commandError, notImplemented } from "./command-error.ts";
+import type { Similarity } from "./vector-scan.ts";
+
+export type VectorField = { path: string; dimensions: number; similarity: Similarity };
+export type VectorDefinition = { vectors: VectorField[]; filterPaths: string[] };
+
+const maxDimensions = 8192;
+const similarities: readonly Similarity[] = ["cosine", "dotProduct", "euclidean"];
+
+/**
+ * The definition of an index of type vectorSearch.
+ * https://www.mongodb.com/docs/atlas/atlas-vector-search/vector-search-type/
+ * @throws CommandError as Atlas when it is malformed.
+ */
+export function readVectorDefinition(definition: Document): VectorDefinition {
+  const { fields } = definition;
+  if (!Array.isArray(fields) || fields.length === 0) throw invalid('"fields" is required and cannot be empty');
+  const result: VectorDefinition = { vectors: [], filterPaths: [] };
+  const paths = new Set<string>();
+  for (const field of fields) {
+    if (!isDocument(field) || typeof field.path !== "string" || field.path === "") {
+      throw invalid('each of "fields" must be a document with a "path"');
+    }
+    if (paths.has(field.path)) throw invalid(`path "${field.path}" is given twice`);
+    paths.add(field.path);
+    if (field.type === "filter") result.filterPaths.push(field.path);
+    else if (field.type === "vector") result.vectors.push(readVectorField(field, field.path));
+    else if (field.type === "autoEmbed" || field.type === "text") throw notImplemented(`A field of type ${field.type}`);
+    else throw invalid(`"fields.type" must be one of [vector, filter]`);
+  }
+  if (result.vectors.length === 0) throw invalid('"fields" must hold at least one of type "vector"');
+  return result;
+}
+
+function readVectorField(field: Document, path: string): VectorField {
+  const dimensions = toNumber(field.numDimensions);
+  if (dimensions === undefined || !Number.isInteger(dimensions) || dimensions < 1 || dimensions > maxDimensions) {
+    throw invalid(`"fields.numDimensions" must be between 1 and ${maxDimensions}`);
+  }
+  const similarity = similarities.find((known) => known === field.similarity);
+  if (similarity === undefined) throw invalid('"fields.similarity" must be one of [cosine, dotProduct, euclidean]');
+  return { path, dimensions, similarity };
+}
+
+function invalid(message: string) {
+  return commandError("UnknownError", `Invalid definition: ${message}`);
+}

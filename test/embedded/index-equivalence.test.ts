@@ -1,0 +1,84 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { BSON, type Collection, type Document, Long, ObjectId } from "mongodb";
+import { withFreshServer } from "./support.ts";
+
+const { EJSON } = BSON;
+const objectIds = ["65a000000000000000000001", "65a000000000000000000002"].map((hex) => new ObjectId(hex));
+
+/** Values of few kinds and small ranges, so that conditions and documents often meet. */
+const scalar = fc.oneof(
+  fc.integer({ min: -2, max: 3 }),
+  fc.constantFrom(0.5, -1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53),
+  fc.constantFrom("", "a", "ab", "b", "a\0b", "é", "z"),
+  fc.constantFrom(true, false, null),
+  fc.constantFrom(new Date(0), new Date(1_000), new Date(-1_000)),
+  fc.constantFrom(Long.fromString("9007199254740993"), Long.fromNumber(1)),
+  fc.constantFrom(...objectIds),
+);
+const value = fc.oneof(
+  { weight: 6, arbitrary: scalar },
+  { weight: 1, arbitrary: fc.array(scalar, { maxLength: 3 }) },
+  { weight: 1, arbitrary: fc.record({ b: scalar, c: scalar }, { requiredKeys: [] }) },
+  { weight: 1, arbitrary: fc.array(fc.record({ b: scalar, c: scalar }, { requiredKeys: [] }), { maxLength: 3 }) },
+);
+const document = fc.record({ a: value, b: value, c: scalar }, { requiredKeys: [] });
+
+const condition = fc.oneof(
+  scalar,
+  value,
+  fc.record({ $in: fc.array(scalar, { maxLength: 3 }) }),
+  fc.record({ $gt: scalar }),
+  fc.record({ $gte: scalar, $lt: scalar }),
+  fc.record({ $lte: scalar }),
+  fc.record({ $gt: scalar, $lte: scalar }),
+  fc.record({ $exists: fc.boolean() }),
+  fc.record({ $ne: scalar }),
+  fc.record({ $all: fc.array(scalar, { minLength: 1, maxLength: 2 }) }),
+);
+const fields = fc.dictionary(fc.constantFrom("a", "b", "c", "a.b", "a.c"), condition, { minKeys: 1, maxKeys: 3 });
+const filter = fc.oneof(
+  { weight: 5, arbitrary: fields },
+  { weight: 1, arbitrary: fc.record({ $or: fc.array(fields, { minLength: 1, maxLength: 3 }) }) },
+  { weight: 1, arbitrary: fc.record({ $and: fc.array(fields, { minLength: 1, maxLength: 2 }) }) },
+);
+const sort = fc.constantFrom<Record<string, 1 | -1>>({ _id: 1 }, { c: 1, _id: 1 }, { c: -1, _id: 1 }, { b: 1, c: -1, _id: 1 });
+
+const shown = (found: Document[]) => EJSON.stringify(found.map(({ _id }) => _id));
+
+/** The same query by whatever index the server chooses, and by reading every document. */
+async function expectSame(things: Collection<Document>, query: Document, order: Record<string, 1 | -1>): Promise<void> {
+  const chosen = await things.find(query).sort(order).toArray();
+  const scanned = await things.find(query).sort(order).hint({ $natural: 1 }).toArray();
+  expect(shown(chosen), EJSON.stringify({ query, order })).to.equal(shown(scanned));
+  const counted = await things.countDocuments(query);
+  expect(counted, EJSON.stringify({ query })).to.equal(scanned.length);
+}
+
+describe("embedded store: an index never changes an answer", () => {
+  it("gives the same documents in the same order with indexes as without, after inserts, updates and deletes", function () {
+    this.timeout(60_000);
+    return withFreshServer(async (db) => {
+      const things = db.collection<Document>("things");
+      await things.createIndexes([
+        { key: { a: 1 } },
+        { key: { b: 1, c: -1 } },
+        { key: { c: 1, a: 1 } },
+        { key: { "a.b": 1, "a.c": 1 } },
+        { key: { "a.b": -1 }, sparse: true, name: "sparse" },
+        { key: { c: -1 }, partialFilterExpression: { c: { $gt: 0 } }, name: "partial" },
+      ]);
+      const given = fc.sample(document, { numRuns: 400, seed: 20 });
+      // Documents with arrays at both paths of one index are refused; the others are stored.
+      const inserts = given.map((entry, n) => ({ insertOne: { document: { _id: n, ...entry } } }));
+      await things.bulkWrite(inserts, { ordered: false }).catch((error: unknown) => expect(error).to.include({ code: 171 }));
+      const changes = fc.sample(fc.record({ a: value, c: scalar }), { numRuns: 150, seed: 21 });
+      for (const [n, change] of changes.entries()) {
+        await things.updateOne({ _id: n * 2 }, { $set: change }).catch((error: unknown) => expect(error).to.include({ code: 171 }));
+      }
+      await things.deleteMany({ _id: { $gte: 350 } });
+      const queries = fc.sample(fc.tuple(filter, sort), { numRuns: 1_500, seed: 22 });
+      for (const [query, order] of queries) await expectSame(things, query, order);
+    });
+  });
+});

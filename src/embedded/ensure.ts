@@ -1,0 +1,111 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { unavailable } from "../errors.ts";
+import type { Logger } from "../logger.ts";
+import type { HostOptions } from "./host.ts";
+import { answers as redisAnswers } from "./redis-server.ts";
+import { socketFolder } from "./socket-folder.ts";
+
+/** How often a process looks whether the services are still there, to host them itself when they are not, in ms. */
+const WATCH_EVERY_MS = 500;
+/** Longest wait until the services answer, in ms: a large store takes a while to open. */
+const START_TIMEOUT_MS = 30_000;
+/** Longest wait for a host to close its files, in ms. */
+const STOP_TIMEOUT_MS = 15_000;
+
+export type Services = {
+  mongoUrl?: string;
+  redisUrl?: string;
+  close(): Promise<void>;
+};
+
+/**
+ * Starts the embedded services of a data folder in a process of their own, or joins those that run. Every process that
+ * needs them may call it; whoever comes first hosts them. While open it watches: when the host dies, another process that
+ * still needs the services becomes the host, and clients find them at the same sockets.
+ * @throws AppError `unavailable` when they do not answer within 30 s.
+ */
+export async function ensureServices(options: {
+  dataDir: string;
+  mongo: boolean;
+  redis: boolean;
+  logger: Logger;
+}): Promise<Services> {
+  const { dataDir, mongo, redis, logger } = options;
+  const sockets = await socketFolder(dataDir);
+  const paths = { mongo: join(sockets, "mongo.sock"), redis: join(sockets, "redis.sock") };
+  const isServing = async () =>
+    (!mongo || (await isListening(paths.mongo))) && (!redis || (await redisAnswers(paths.redis)));
+  let host: ChildProcess | undefined;
+  const hostIfGone = async () => {
+    if (await isServing()) return;
+    if (host && host.exitCode === null && host.signalCode === null) return; // it is still starting
+    host = forkHost({ dataDir, mongo, redis, logLevel: logger.level });
+    await Promise.race([once(host, "message"), once(host, "exit")]); // it exits when another was faster
+  };
+  await untilServing(hostIfGone, isServing);
+
+  const controller = new AbortController();
+  const watching = watch(hostIfGone, controller.signal, logger);
+  return {
+    ...(mongo ? { mongoUrl: `mongodb://${encodeURIComponent(paths.mongo)}/?directConnection=true` } : {}),
+    ...(redis ? { redisUrl: paths.redis } : {}),
+    async close() {
+      controller.abort();
+      await watching;
+      if (host) await stopHost(host);
+    },
+  };
+}
+
+async function untilServing(hostIfGone: () => Promise<void>, isServing: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + START_TIMEOUT_MS;
+  for (;;) {
+    await hostIfGone();
+    if (await isServing()) return;
+    if (performance.now() > deadline) throw unavailable("The embedded store");
+    await delay(100);
+  }
+}
+
+async function watch(hostIfGone: () => Promise<void>, signal: AbortSignal, logger: Logger): Promise<void> {
+  while (!signal.aborted) {
+    await delay(WATCH_EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined); // aborted: the loop ends
+    if (signal.aborted) return;
+    try {
+      await hostIfGone();
+    } catch (error) {
+      logger.error({ err: error }, "the embedded services could not be started again; trying on");
+    }
+  }
+}
+
+function forkHost(options: HostOptions): ChildProcess {
+  const path = fileURLToPath(new URL("./host.ts", import.meta.url));
+  return fork(path, [JSON.stringify(options)], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+}
+
+async function stopHost(host: ChildProcess): Promise<void> {
+  if (host.exitCode !== null || host.signalCode !== null) return;
+  const gone = once(host, "exit");
+  const kill = setTimeout(() => host.kill("SIGKILL"), STOP_TIMEOUT_MS);
+  if (host.connected) host.disconnect();
+  await gone;
+  clearTimeout(kill);
+}
+
+async function isListening(socketPath: string): Promise<boolean> {
+  const socket = connect(socketPath);
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch {
+    return false; // nobody listens
+  } finally {
+    socket.destroy();
+  }
+}

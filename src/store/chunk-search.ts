@@ -1,0 +1,139 @@
+import { Binary, type Collection, type Filter } from "mongodb";
+import type { ChunkDocument } from "./chunk-store.ts";
+import { ofTenant } from "./collection.ts";
+import { type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
+import type { StoreCapabilities } from "./store.ts";
+
+/** A chunk that a search found; `score` is (1 + cosine) / 2 of its vector and the query's. */
+export type ChunkHit = Pick<ChunkDocument, "documentId" | "version" | "content"> & {
+  _id: string;
+  page?: number;
+  heading?: string;
+  score: number;
+};
+export type VectorSearch = { vector: Float32Array; limit: number; documentIds?: readonly string[] };
+export type TextSearch = VectorSearch & { text: string };
+export type ChunkSearch = {
+  /** The chunks nearest to the vector, best first. */
+  searchVectors(tenantId: string, search: VectorSearch): Promise<ChunkHit[]>;
+  /** The chunks that match the words best, best first. */
+  searchText(tenantId: string, search: TextSearch): Promise<ChunkHit[]>;
+};
+
+/** A chunk as searches read it: the embedding only where the score has to be computed here. */
+type Found = Omit<ChunkHit, "score"> & { score?: number; embedding?: Binary };
+
+const MIN_CANDIDATES = 200;
+const MAX_CANDIDATES = 10_000;
+const RECENT_MS = 5 * 60_000; // how far an index may lag behind; Atlas' usually does by seconds
+const MAX_RECENT = 5_000; // chunks of one tenant that are looked through for that
+const shown = { documentId: 1, version: 1, content: 1, page: 1, heading: 1 } as const;
+
+/**
+ * Searches over a tenant's live chunks, by the server's indexes where it has them, else by an exact scan and `$text`.
+ * Where an index lags behind writes, what became live a moment ago is scanned too and united with its results.
+ */
+export function makeChunkSearch(chunks: Collection<ChunkDocument>, capabilities: StoreCapabilities): ChunkSearch {
+  const isLate = capabilities.searchLag === "eventual";
+
+  const byVectorIndex = (tenantId: string, { vector, limit, documentIds }: VectorSearch) =>
+    chunks
+      .aggregate<ChunkHit>(
+        [
+          {
+            $vectorSearch: {
+              index: "chunks_embedding",
+              path: "embedding",
+              queryVector: Binary.fromFloat32Array(vector),
+              numCandidates: Math.min(MAX_CANDIDATES, Math.max(MIN_CANDIDATES, 20 * limit)),
+              limit,
+              filter: live(tenantId, documentIds),
+            },
+          },
+          { $project: { ...shown, score: { $meta: "vectorSearchScore" } } },
+        ],
+        { batchSize: limit + 1 },
+      )
+      .toArray();
+
+  const byTextIndex = (tenantId: string, { text, limit, documentIds }: TextSearch) => {
+    const filter: object[] = [
+      { equals: { path: "tenantId", value: tenantId } },
+      { equals: { path: "live", value: true } },
+      ...(documentIds ? [{ in: { path: "documentId", value: [...documentIds] } }] : []),
+    ];
+    const compound = { must: [{ text: { query: text, path: "content" } }], filter };
+    return chunks
+      .aggregate<Found>(
+        [{ $search: { index: "chunks_text", compound } }, { $limit: limit }, { $project: { ...shown, embedding: 1 } }],
+        { batchSize: limit + 1 },
+      )
+      .toArray();
+  };
+
+  const byTextOperator = (tenantId: string, { text, limit, documentIds }: TextSearch) =>
+    chunks
+      .find({ ...live(tenantId, documentIds), $text: { $search: text.replace(/["-]/g, " ") } })
+      .project<Found>({ ...shown, embedding: 1, rank: { $meta: "textScore" } })
+      .sort({ rank: { $meta: "textScore" } })
+      .limit(limit)
+      .toArray();
+
+  const recent = async (tenantId: string, documentIds?: readonly string[]): Promise<Scored[]> => {
+    const since = new Date(Date.now() - RECENT_MS);
+    return chunks
+      .find({ ...live(tenantId, documentIds), liveAt: { $gte: since } })
+      .sort({ liveAt: -1 })
+      .limit(MAX_RECENT)
+      .project<Scored>({ ...shown, embedding: 1 })
+      .toArray();
+  };
+
+  return {
+    async searchVectors(tenantId, search) {
+      if (!capabilities.vectorSearch) {
+        const all = chunks.find(live(tenantId, search.documentIds)).project<Scored>({ ...shown, embedding: 1 });
+        return scanVectors(all, search);
+      }
+      if (!isLate) return byVectorIndex(tenantId, search);
+      const [indexed, late] = await Promise.all([
+        byVectorIndex(tenantId, search),
+        recent(tenantId, search.documentIds),
+      ]);
+      const united = new Map([...indexed, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
+      return [...united.values()].sort((a, b) => b.score - a.score).slice(0, search.limit);
+    },
+    async searchText(tenantId, search) {
+      if (!capabilities.textSearch) return (await byTextOperator(tenantId, search)).map(scoredFor(search.vector));
+      const indexed = byTextIndex(tenantId, search);
+      if (!isLate) return (await indexed).map(scoredFor(search.vector));
+      const [hits, late] = await Promise.all([indexed, recent(tenantId, search.documentIds)]);
+      const known = new Set(hits.map(({ _id }) => _id));
+      const missed = scanText(
+        late.filter(({ _id }) => !known.has(_id)),
+        search.text,
+      );
+      return interleave(hits, missed).slice(0, search.limit).map(scoredFor(search.vector));
+    },
+  };
+}
+
+function live(tenantId: string, documentIds?: readonly string[]): Filter<ChunkDocument> & object {
+  return { ...ofTenant(tenantId, { live: true }), ...(documentIds ? { documentId: { $in: [...documentIds] } } : {}) };
+}
+
+function scoredFor(vector: Float32Array): (found: Found) => ChunkHit {
+  return ({ embedding, score, ...hit }) => ({
+    ...hit,
+    score: score ?? (embedding ? similarity(vector, embedding.toFloat32Array()) : 0),
+  });
+}
+
+/** Two rankings whose scores cannot be compared, one from each in turn. */
+function interleave<T>(a: readonly T[], b: readonly T[]): T[] {
+  const merged: T[] = [];
+  for (let index = 0; index < Math.max(a.length, b.length); index += 1) {
+    for (const item of [a[index], b[index]]) if (item !== undefined) merged.push(item);
+  }
+  return merged;
+}

@@ -1,0 +1,135 @@
+import { Binary, type Db, type Filter } from "mongodb";
+import { type ChunkHit, makeChunkSearch, type TextSearch, type VectorSearch } from "./chunk-search.ts";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import type { StoreCapabilities } from "./store.ts";
+
+/** Dimensions of the vectors that the index takes, those of the platform's own embedding model. */
+export const EMBEDDING_DIMENSIONS = 512;
+
+/** A passage of a document as queries find it. Several versions of a document's chunks may be there at a time. */
+export type ChunkDocument = TenantDocument & {
+  documentId: string;
+  version: number;
+  /** From 0, in the order of the document. */
+  n: number;
+  /** Whether searches see it. The document's own version decides in the end which chunks count. */
+  live: boolean;
+  liveAt?: Date;
+  content: string;
+  tokens: number;
+  /** Hash of the content, by which a later version takes over the embedding. */
+  hash: string;
+  page?: number;
+  heading?: string;
+  /** float32 vector (BSON Binary subtype 9). */
+  embedding: Binary;
+  model: string;
+};
+
+export const chunkCollection = defineCollection<ChunkDocument>({
+  name: "chunks",
+  indexes: [
+    { name: "document", key: { tenantId: 1, documentId: 1, version: 1, n: 1 } },
+    { name: "hash", key: { tenantId: 1, documentId: 1, hash: 1 } },
+  ],
+  searchIndexes: [
+    {
+      name: "chunks_embedding",
+      type: "vectorSearch",
+      definition: {
+        fields: [
+          { type: "vector", path: "embedding", numDimensions: EMBEDDING_DIMENSIONS, similarity: "cosine" },
+          { type: "filter", path: "tenantId" },
+          { type: "filter", path: "documentId" },
+          { type: "filter", path: "live" },
+        ],
+      },
+    },
+    {
+      name: "chunks_text",
+      type: "search",
+      definition: {
+        mappings: {
+          dynamic: false,
+          fields: {
+            content: { type: "string", analyzer: "lucene.english" },
+            tenantId: { type: "token" },
+            documentId: { type: "token" },
+            live: { type: "boolean" },
+          },
+        },
+      },
+    },
+  ],
+});
+
+/** A chunk as ingestion makes it. Its id is `<documentId>:<version>:<n>`, so versions stand beside each other. */
+export type NewChunk = Omit<ChunkDocument, "_id" | "tenantId" | "embedding"> & { embedding: Float32Array };
+
+export type ChunkStore = {
+  insert(tenantId: string, chunks: readonly NewChunk[]): Promise<void>;
+  /** Shows the chunks of a version, numbered below `count`, to searches; answers how many there were. */
+  makeLive(tenantId: string, version: VersionOf, count: number): Promise<number>;
+  /** Embeddings that any version of the document has for these contents, by hash. */
+  embeddingsByHash(
+    tenantId: string,
+    query: { documentId: string; model: string; hashes: readonly string[] },
+  ): Promise<Map<string, Float32Array>>;
+  /** Removes the chunks of one version, of all before one, or of the whole document. */
+  remove(tenantId: string, which: RemovedChunks): Promise<void>;
+  count(tenantId: string, version: VersionOf): Promise<number>;
+  searchVectors(tenantId: string, search: VectorSearch): Promise<ChunkHit[]>;
+  searchText(tenantId: string, search: TextSearch): Promise<ChunkHit[]>;
+};
+export type VersionOf = { documentId: string; version: number };
+export type RemovedChunks = { documentId: string; version?: number; before?: number };
+
+const SLICE_CHUNKS = 2_000; // of one update or delete command, so that it ends far within the store's time-out
+
+export function makeChunkStore(db: Db, capabilities: StoreCapabilities): ChunkStore {
+  const chunks = db.collection<ChunkDocument>(chunkCollection.name);
+  return {
+    async insert(tenantId, items) {
+      if (items.length === 0) return;
+      await chunks.insertMany(
+        items.map((item) => toDocument(tenantId, item)),
+        { ordered: false },
+      );
+    },
+    async makeLive(tenantId, { documentId, version }, count) {
+      const liveAt = new Date();
+      let shown = 0;
+      for (let n = 0; n < count; n += SLICE_CHUNKS) {
+        const slice = ofTenant(tenantId, { documentId, version, n: { $gte: n, $lt: n + SLICE_CHUNKS } });
+        shown += (await chunks.updateMany(slice, { $set: { live: true, liveAt } })).matchedCount;
+      }
+      return shown;
+    },
+    async embeddingsByHash(tenantId, { documentId, model, hashes }) {
+      const filter = ofTenant(tenantId, { documentId, model, hash: { $in: [...new Set(hashes)] } });
+      const found = new Map<string, Float32Array>();
+      const cursor = chunks.find(filter).project<Pick<ChunkDocument, "hash" | "embedding">>({ hash: 1, embedding: 1 });
+      for await (const { hash, embedding } of cursor) found.set(hash, embedding.toFloat32Array());
+      return found;
+    },
+    async remove(tenantId, { documentId, version, before }) {
+      const versions = before === undefined ? {} : { version: { $lt: before } };
+      const filter: Filter<ChunkDocument> = {
+        ...ofTenant(tenantId, { documentId }),
+        ...(version === undefined ? versions : { version }),
+      };
+      const [last] = await chunks.find(filter).sort({ n: -1 }).project<{ n: number }>({ n: 1 }).limit(1).toArray();
+      for (let n = 0; last && n <= last.n; n += SLICE_CHUNKS) {
+        await chunks.deleteMany({ ...filter, n: { $gte: n, $lt: n + SLICE_CHUNKS } });
+      }
+    },
+    count: (tenantId, { documentId, version }) => chunks.countDocuments(ofTenant(tenantId, { documentId, version })),
+    ...makeChunkSearch(chunks, capabilities),
+  };
+}
+
+function toDocument(tenantId: string, item: NewChunk): ChunkDocument {
+  const { embedding, ...rest } = item;
+  const _id = `${item.documentId}:${item.version}:${item.n}`;
+  return { _id, tenantId, ...rest, embedding: Binary.fromFloat32Array(embedding) } as ChunkDocument; // `rest` has lost its shape to the index signature of Document
+}

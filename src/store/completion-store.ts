@@ -1,0 +1,70 @@
+import type { Db } from "mongodb";
+import type { ErrorView } from "../errors.ts";
+import { defineCollection, ofTenant } from "./collection.ts";
+
+/** The log record of one model call, whoever started it and however it ended. Never changed after it was written. */
+export type CompletionDocument = {
+  /** The log id, as `log_…`. */
+  _id: string;
+  tenantId: string;
+  keyId: string;
+  surface: string;
+  kind: "chat" | "embedding";
+  requestedModel: string;
+  model: string;
+  provider: string;
+  isStreamed: boolean;
+  /** `aborted`: the caller went away; `failed`: the provider did, perhaps after a part of the answer. */
+  outcome: "completed" | "aborted" | "failed";
+  finishReason?: string;
+  error?: ErrorView;
+  inputTokens: number;
+  outputTokens: number;
+  /** Who counted the tokens. */
+  usageSource: "provider" | "estimate";
+  /** In billionths of a US dollar, so that sums are exact. */
+  costNanoUsd: number;
+  isCached: boolean;
+  /** Calls to the provider that were made for it, retries included. */
+  attempts: number;
+  firstTokenMs?: number;
+  durationMs: number;
+  createdAt: Date;
+  /** Kept only where the operator wants the texts of chats kept. */
+  content?: { messages: unknown[]; text: string };
+};
+
+export const completionsCollection = defineCollection<CompletionDocument>({
+  name: "completions",
+  indexes: [{ key: { tenantId: 1, createdAt: -1 }, name: "tenant_createdAt" }],
+});
+
+export type CompletionStore = {
+  /** Writes records; those that are there already (a repeated write) are left as they are. */
+  insertMany(documents: readonly CompletionDocument[]): Promise<void>;
+  get(tenantId: string, logId: string): Promise<CompletionDocument | null>;
+};
+
+const DUPLICATE_KEY = 11000;
+
+export function makeCompletionStore(db: Db): CompletionStore {
+  const collection = db.collection<CompletionDocument>(completionsCollection.name);
+  return {
+    insertMany: async (documents) => {
+      if (documents.length === 0) return;
+      try {
+        await collection.insertMany([...documents], { ordered: false });
+      } catch (error) {
+        if (!isOnlyDuplicates(error)) throw error;
+      }
+    },
+    get: (tenantId, logId) => collection.findOne(ofTenant(tenantId, { _id: logId })),
+  };
+}
+
+/** Whether every write error of an unordered insert is a duplicate key. */
+function isOnlyDuplicates(error: unknown): boolean {
+  if (!(error instanceof Error) || !("code" in error) || error.code !== DUPLICATE_KEY) return false;
+  const writeErrors = "writeErrors" in error && Array.isArray(error.writeErrors) ? error.writeErrors : [error];
+  return writeErrors.every((one: { code?: unknown }) => one.code === DUPLICATE_KEY);
+}

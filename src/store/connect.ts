@@ -1,0 +1,67 @@
+import { type Collection, type Db, type Document, MongoClient, MongoError } from "mongodb";
+import { unavailable } from "../errors.ts";
+
+export type StoreConnection = {
+  db: Db;
+  client: MongoClient;
+  /** Answers within the store's time-out, or throws `unavailable`. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+};
+
+/**
+ * Connects to the MongoDB at `url` (the embedded server, Atlas or any other) and waits until it answers.
+ * Finding the server, getting a connection and waiting for an answer take `timeoutMs` (in ms) each at most; an operation
+ * that was cut is tried once more by the driver. Its `timeoutMS`, one limit for all of that, has no effect since version 7.
+ * @throws AppError `unavailable` when it does not answer in time.
+ */
+export async function connectStore(options: { url: string; db: string; timeoutMs: number }): Promise<StoreConnection> {
+  const client = new MongoClient(options.url, {
+    appName: "switchyard",
+    serverSelectionTimeoutMS: options.timeoutMs,
+    socketTimeoutMS: options.timeoutMs,
+    waitQueueTimeoutMS: options.timeoutMs,
+    connectTimeoutMS: options.timeoutMs,
+    maxPoolSize: 32,
+    ignoreUndefined: true,
+    promoteBuffers: false,
+  });
+  const db = client.db(options.db);
+  const ping = async () => {
+    try {
+      await db.command({ ping: 1 });
+    } catch (error) {
+      throw unavailable("The store", error);
+    }
+  };
+  try {
+    await ping();
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+  return { db, client, ping, close: () => client.close() };
+}
+
+export type { Collection, Db, Document };
+
+/** Names of the driver's errors that mean: the server did not answer, or not in time. */
+const unavailableErrors = new Set([
+  "MongoServerSelectionError",
+  "MongoNetworkError",
+  "MongoNetworkTimeoutError",
+  "MongoOperationTimeoutError",
+  "MongoNotConnectedError",
+  "MongoTopologyClosedError",
+  "MongoPoolClosedError",
+  "MongoPoolClearedError",
+  "MongoWaitQueueTimeoutError",
+  "MongoClientClosedError",
+  "PoolClearedOnNetworkError",
+]);
+
+/** Whether `error` came of a store that is away, as against one that refused what it was asked. */
+export function isStoreUnavailable(error: unknown): boolean {
+  if (!(error instanceof MongoError)) return false;
+  return unavailableErrors.has(error.name) || error.hasErrorLabel("RetryableWriteError");
+}

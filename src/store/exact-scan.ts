@@ -1,0 +1,71 @@
+import type { Binary } from "mongodb";
+import type { ChunkHit } from "./chunk-search.ts";
+
+/** A chunk with its vector, as a scan reads it. */
+export type Scored = Omit<ChunkHit, "score"> & { embedding: Binary };
+
+/** (1 + cosine) / 2, as Atlas scores; 0.5 where a vector is all zeros. */
+export function similarity(a: Float32Array, b: Float32Array): number {
+  let dot = 0;
+  let normA = 0;
+  let normB = 0;
+  for (let index = 0; index < a.length; index += 1) {
+    const x = a[index] ?? 0;
+    const y = b[index] ?? 0;
+    dot += x * y;
+    normA += x * x;
+    normB += y * y;
+  }
+  const norm = Math.sqrt(normA * normB);
+  return norm === 0 ? 0.5 : (1 + dot / norm) / 2;
+}
+
+/** The `limit` chunks nearest to the vector, best first, keeping no more than twice as many at a time. */
+export async function scanVectors(
+  chunks: AsyncIterable<Scored> | Iterable<Scored>,
+  { vector, limit }: { vector: Float32Array; limit: number },
+): Promise<ChunkHit[]> {
+  let best: ChunkHit[] = [];
+  const prune = () => {
+    best = best.sort((a, b) => b.score - a.score).slice(0, limit);
+  };
+  for await (const { embedding, ...chunk } of chunks) {
+    const floats = embedding.toFloat32Array();
+    if (floats.length !== vector.length) continue; // made by another model: not comparable
+    best.push({ ...chunk, score: similarity(vector, floats) });
+    if (best.length >= 2 * limit + 64) prune();
+  }
+  prune();
+  return best;
+}
+
+const K1 = 1.2; // BM25's usual constants: how fast repeats of a word stop counting,
+const B = 0.75; // and how much long texts are held back
+
+/** The chunks that share words with the query, by BM25 over these chunks alone, best first. */
+export function scanText<T extends { content: string }>(chunks: readonly T[], query: string): T[] {
+  const wanted = new Set(words(query));
+  const texts = chunks.map((chunk) => words(chunk.content));
+  const average = texts.reduce((sum, text) => sum + text.length, 0) / Math.max(1, texts.length);
+  const holders = new Map<string, number>();
+  for (const text of texts)
+    for (const word of new Set(text)) if (wanted.has(word)) holders.set(word, (holders.get(word) ?? 0) + 1);
+  const scoreOf = (text: readonly string[]) => {
+    let score = 0;
+    for (const [word, count] of holders) {
+      const times = text.filter((other) => other === word).length;
+      const rarity = Math.log(1 + (texts.length - count + 0.5) / (count + 0.5));
+      score += (rarity * times * (K1 + 1)) / (times + K1 * (1 - B + (B * text.length) / average));
+    }
+    return score;
+  };
+  return chunks
+    .map((chunk, index) => ({ chunk, score: scoreOf(texts[index] ?? []) }))
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score)
+    .map(({ chunk }) => chunk);
+}
+
+function words(text: string): string[] {
+  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+}

@@ -1,0 +1,83 @@
+import type { Db, Filter, UpdateFilter } from "mongodb";
+import type { JobKind } from "../jobs/define-queue.ts";
+import type { JobRecord } from "../jobs/job-record.ts";
+import { finalStates, type JobState } from "../jobs/job-state.ts";
+import { defineCollection, ofTenant } from "./collection.ts";
+
+export const jobCollection = defineCollection<JobRecord>({
+  name: "jobs",
+  indexes: [
+    { key: { tenantId: 1, _id: -1 }, name: "tenant_newest" },
+    { key: { tenantId: 1, status: 1, queue: 1, _id: -1 }, name: "tenant_status" },
+    { key: { checkAt: 1 }, name: "check", sparse: true },
+    { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
+  ],
+});
+
+/** Which record a compare-and-set is for, and what must be true of it. */
+export type JobGuard = { jobId: string; from: readonly JobState[]; leaseToken?: string };
+
+export type JobStore = {
+  insert(record: JobRecord): Promise<void>;
+  find(tenantId: string, jobId: string): Promise<JobRecord | null>;
+  /** The newest first. `before` is the id that the last page ended with. */
+  list(
+    tenantId: string,
+    query: { kind?: JobKind; status?: JobState; before?: string; limit: number },
+  ): Promise<JobRecord[]>;
+  /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
+  change(guard: JobGuard, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
+  /** Takes a job whose time has come: one that waits, or one whose lease has ended. */
+  take(jobId: string, now: Date, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
+  /** The record whoever's it is; for workers and reconcile, that were given the id by the queue. */
+  findById(jobId: string): Promise<JobRecord | null>;
+  /** Open records that reconcile must look at, the most overdue first. */
+  findDue(now: Date, limit: number): Promise<JobRecord[]>;
+  postponeCheck(jobIds: readonly string[], checkAt: Date): Promise<void>;
+  /** Jobs of a tenant that wait on a queue; counts no further than `limit`. */
+  countQueued(tenantId: string, queue: string, limit: number): Promise<number>;
+  /** Jobs of a tenant on a queue that have not ended. */
+  countOpen(tenantId: string, queue: string): Promise<number>;
+};
+
+export function makeJobStore(db: Db): JobStore {
+  const jobs = db.collection<JobRecord>(jobCollection.name);
+  return {
+    insert: async (record) => void (await jobs.insertOne(record)),
+    find: (tenantId, jobId) => jobs.findOne(ofTenant(tenantId, { _id: jobId })),
+    findById: (jobId) => jobs.findOne({ _id: jobId }),
+    list(tenantId, { kind, status, before, limit }) {
+      const filter: Filter<JobRecord> = {
+        ...(kind ? { kind } : {}),
+        ...(status ? { status } : {}),
+        ...(before ? { _id: { $lt: before } } : {}),
+      };
+      return jobs.find(ofTenant(tenantId, filter)).sort({ _id: -1 }).limit(limit).toArray();
+    },
+    change: ({ jobId, from, leaseToken }, update) =>
+      jobs.findOneAndUpdate(
+        { _id: jobId, status: { $in: [...from] }, ...(leaseToken ? { "lease.token": leaseToken } : {}) },
+        update,
+        { returnDocument: "after" },
+      ),
+    take: (jobId, now, update) =>
+      jobs.findOneAndUpdate(
+        {
+          _id: jobId,
+          $or: [
+            { status: { $in: ["queued", "awaiting"] }, notBefore: { $not: { $gt: now } } },
+            { status: "running", "lease.expiresAt": { $lte: now } },
+          ],
+        },
+        update,
+        { returnDocument: "after" },
+      ),
+    findDue: (now, limit) =>
+      jobs.find({ checkAt: { $lte: now } }).sort({ checkAt: 1 }).limit(limit).toArray(),
+    postponeCheck: async (jobIds, checkAt) =>
+      void (await jobs.updateMany({ _id: { $in: [...jobIds] }, checkAt: { $exists: true } }, { $set: { checkAt } })),
+    countQueued: (tenantId, queue, limit) => jobs.countDocuments(ofTenant(tenantId, { status: "queued" as const, queue }), { limit }),
+    countOpen: (tenantId, queue) =>
+      jobs.countDocuments(ofTenant(tenantId, { status: { $nin: [...finalStates] }, queue })),
+  };
+}

@@ -1,0 +1,41 @@
+import { Binary, type Db } from "mongodb";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+
+/** A piece of a document's source; MongoDB takes no document above 16 MB. */
+export type SourcePiece = TenantDocument & { documentId: string; n: number; data: Binary };
+
+const PIECE_BYTES = 4 * 1024 * 1024;
+
+export const sourceCollection = defineCollection<SourcePiece>({
+  name: "sources",
+  indexes: [{ name: "document", key: { tenantId: 1, documentId: 1, n: 1 } }],
+});
+
+/** The bytes that documents were made from, as they were given. */
+export type SourceStore = {
+  write(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void>;
+  /** The bytes in a buffer of their own; null when there are none. */
+  read(tenantId: string, documentId: string): Promise<Buffer | null>;
+  remove(tenantId: string, documentId: string): Promise<void>;
+};
+
+export function makeSourceStore(db: Db): SourceStore {
+  const pieces = db.collection<SourcePiece>(sourceCollection.name);
+  return {
+    async write(tenantId, documentId, bytes) {
+      for (let n = 0; n * PIECE_BYTES < bytes.length || n === 0; n += 1) {
+        const data = new Binary(bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES));
+        await pieces.insertOne({ _id: `${documentId}:${n}`, tenantId, documentId, n, data });
+      }
+    },
+    async read(tenantId, documentId) {
+      const parts: Uint8Array[] = [];
+      const cursor = pieces.find(ofTenant(tenantId, { documentId })).sort({ n: 1 }).batchSize(2);
+      for await (const { data } of cursor) parts.push(data.value());
+      return parts.length === 0 ? null : Buffer.concat(parts);
+    },
+    async remove(tenantId, documentId) {
+      await pieces.deleteMany(ofTenant(tenantId, { documentId }));
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import type { Logger } from "../logger.ts";
+import { type ChunkStore, chunkCollection, makeChunkStore } from "./chunk-store.ts";
+import { type CompletionStore, completionsCollection, makeCompletionStore } from "./completion-store.ts";
+import { connectStore } from "./connect.ts";
+import { type DocumentStore, documentCollection, makeDocumentStore } from "./document-store.ts";
+import { type IdempotencyStore, idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
+import { createIndexes } from "./indexes.ts";
+import { type JobStore, jobCollection, makeJobStore } from "./job-store.ts";
+import { type ApiKeyStore, apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
+import { makeSourceStore, type SourceStore } from "./source-store.ts";
+import { makeTenantStore, type TenantStore, tenantCollection } from "./tenant-store.ts";
+import { makeUsageStore, type UsageStore, usageCollection } from "./usage-store.ts";
+import { ensureSearchIndexes } from "./vector-search.ts";
+
+export type StoreCapabilities = {
+  /** Whether the server has vector search indexes. */
+  vectorSearch: boolean;
+  /** Whether the server has `$search`. */
+  textSearch: boolean;
+  /** Whether a search may miss what was written a moment ago. */
+  searchLag: "none" | "eventual";
+};
+
+/** Every repository of the product over one connection. */
+export type Store = {
+  capabilities: StoreCapabilities;
+  jobs: JobStore;
+  documents: DocumentStore;
+  chunks: ChunkStore;
+  sources: SourceStore;
+  apiKeys: ApiKeyStore;
+  tenants: TenantStore;
+  idempotency: IdempotencyStore;
+  completions: CompletionStore;
+  usage: UsageStore;
+  /** Answers within the store's time-out, or throws `unavailable`. */
+  ping(): Promise<void>;
+  /** Removes the whole database; for tests that bring their own. */
+  drop(): Promise<void>;
+  close(): Promise<void>;
+};
+
+const declarations = [
+  apiKeyCollection,
+  chunkCollection,
+  completionsCollection,
+  documentCollection,
+  idempotencyCollection,
+  jobCollection,
+  tenantCollection,
+  usageCollection,
+];
+
+/**
+ * Connects to MongoDB, creates what is declared and missing (collections, indexes, search indexes) and finds out what the
+ * server can do.
+ * @throws AppError `unavailable` when the server does not answer within `timeoutMs`.
+ */
+export async function openStore(options: {
+  url: string;
+  db: string;
+  timeoutMs: number;
+  logger: Logger;
+}): Promise<Store> {
+  const { db, ping, close } = await connectStore(options);
+  try {
+    await createIndexes(db, declarations);
+    const capabilities = await ensureSearchIndexes(db, { logger: options.logger });
+    return {
+      capabilities,
+      jobs: makeJobStore(db),
+      documents: makeDocumentStore(db),
+      chunks: makeChunkStore(db, capabilities),
+      sources: makeSourceStore(db),
+      apiKeys: makeApiKeyStore(db),
+      tenants: makeTenantStore(db),
+      idempotency: makeIdempotencyStore(db),
+      completions: makeCompletionStore(db),
+      usage: makeUsageStore(db),
+      ping,
+      drop: async () => void (await db.dropDatabase()),
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

@@ -1,0 +1,41 @@
+import { type Db, MongoServerError } from "mongodb";
+import { defineCollection } from "./collection.ts";
+
+export type TenantRecord = { _id: string; name: string; createdAt: Date };
+
+export const tenantCollection = defineCollection<TenantRecord>({
+  name: "tenants",
+  indexes: [{ name: "name", key: { name: 1 }, unique: true }],
+});
+
+export type TenantStore = {
+  find(tenantId: string): Promise<TenantRecord | null>;
+  findByName(name: string): Promise<TenantRecord | null>;
+  /** Adds the tenant unless one of its name is there; answers the one that is there then. */
+  ensure(tenant: TenantRecord): Promise<TenantRecord>;
+};
+
+export function makeTenantStore(db: Db): TenantStore {
+  const tenants = db.collection<TenantRecord>(tenantCollection.name);
+  return {
+    find: (tenantId) => tenants.findOne({ _id: tenantId }),
+    findByName: (name) => tenants.findOne({ name }),
+    async ensure(tenant) {
+      const there = await tenants.findOne({ name: tenant.name });
+      if (there) return there;
+      try {
+        await tenants.insertOne(tenant);
+        return tenant;
+      } catch (error) {
+        const other = isDuplicateKey(error) ? await tenants.findOne({ name: tenant.name }) : null;
+        if (other) return other; // another process was first
+        throw error;
+      }
+    },
+  };
+}
+
+/** Whether a write failed because a unique value is there already (MongoDB's code 11000). */
+export function isDuplicateKey(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === 11_000;
+}

@@ -1,0 +1,47 @@
+import { AppError, notFound } from "../errors.ts";
+import type { JobStore } from "../store/job-store.ts";
+import type { Announcements } from "./announce.ts";
+import type { JobRecord } from "./job-record.ts";
+import { isFinal, statesBefore } from "./job-state.ts";
+import type { QueueClient } from "./queue-client.ts";
+
+export type CancelDeps = {
+  store: JobStore;
+  queues: QueueClient;
+  announcements: Announcements;
+  onError(error: unknown): void;
+};
+
+/**
+ * Cancels a job: one that waits at once, one that runs at its next safe point. The request is on the record, so it holds
+ * also when the announcement to the worker is lost.
+ * @throws AppError `not_found`; `wrong_state` when the job has ended.
+ */
+export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: string): Promise<JobRecord> {
+  const record = await deps.store.find(tenantId, jobId);
+  if (!record) throw notFound("job");
+  const now = new Date();
+  const waiting = statesBefore("cancelled").filter((state) => state !== "running");
+  const cancelled = await deps.store.change(
+    { jobId, from: waiting },
+    {
+      $set: { status: "cancelled", finishedAt: now, updatedAt: now, cancelRequestedAt: now },
+      $unset: { checkAt: "", notBefore: "" },
+      $inc: { lastEventId: 1 },
+    },
+  );
+  if (cancelled) {
+    deps.announcements.changed(jobId);
+    // Redis may be away: a worker that is given the job later finds its record closed.
+    await deps.queues.remove(record.queue, jobId).catch(deps.onError);
+    return cancelled;
+  }
+  const requested = await deps.store.change({ jobId, from: ["running"] }, { $set: { cancelRequestedAt: now } });
+  if (requested) {
+    deps.announcements.cancel(jobId);
+    return requested;
+  }
+  const ended = await deps.store.find(tenantId, jobId);
+  if (ended && !isFinal(ended.status)) return cancelJob(deps, tenantId, jobId); // it changed hands in between
+  throw new AppError("wrong_state", "The job has ended already.", { details: { status: ended?.status } });
+}

@@ -1,0 +1,81 @@
+import { randomUUID } from "node:crypto";
+import type { ErrorView } from "../errors.ts";
+import type { JobStore } from "../store/job-store.ts";
+import type { JobProgress, JobRecord } from "./job-record.ts";
+import { CHECK_QUEUED_AFTER_MS } from "./submit.ts";
+
+/** How long a record is kept after its job has ended, in ms: 30 days. */
+const KEEP_ENDED_MS = 30 * 86_400_000;
+
+export type Lease = { jobId: string; token: string };
+/** A change that only the holder of the lease may make: its record, or null when another holds it or the job has ended. */
+type Fenced = Promise<JobRecord | null>;
+
+export type Claims = {
+  /** Takes a job that waits, or whose holder has gone silent. Null: it is not there to be taken. */
+  claim(jobId: string, workerId: string): Promise<{ record: JobRecord; lease: Lease } | null>;
+  heartbeat(lease: Lease): Fenced;
+  progress(lease: Lease, progress: JobProgress): Fenced;
+  complete(lease: Lease, result: unknown, progress: JobProgress): Fenced;
+  fail(lease: Lease, error: ErrorView): Fenced;
+  cancelled(lease: Lease): Fenced;
+  /** Gives the job back after a failed try, to be tried again not before `notBefore`. */
+  retry(lease: Lease, notBefore: Date, error: ErrorView): Fenced;
+  /** Gives the job back unharmed, as at shutdown. */
+  release(lease: Lease): Fenced;
+};
+
+/** The compare-and-sets that decide who runs a job and what becomes of it. `leaseMs`: silence after which it is lost. */
+export function makeClaims(store: JobStore, leaseMs: number): Claims {
+  const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
+  const leaseEnd = () => new Date(Date.now() + leaseMs);
+  const end = (lease: Lease, fields: Pick<JobRecord, "status"> & Partial<JobRecord>) => {
+    const now = new Date();
+    return store.change(running(lease), {
+      $set: { ...fields, finishedAt: now, updatedAt: now, expireAt: new Date(now.getTime() + KEEP_ENDED_MS) },
+      $unset: { lease: "", checkAt: "", notBefore: "", ...(fields.error ? {} : { error: "" }) },
+      $inc: { lastEventId: 1 },
+    });
+  };
+  return {
+    async claim(jobId, workerId) {
+      const now = new Date();
+      const [token, expiresAt] = [randomUUID(), leaseEnd()];
+      const record = await store.take(jobId, now, {
+        $set: { status: "running", lease: { workerId, token, expiresAt }, updatedAt: now, checkAt: expiresAt },
+        $min: { startedAt: now },
+        $inc: { attempts: 1 },
+        $unset: { notBefore: "" },
+      });
+      return record && { record, lease: { jobId, token } };
+    },
+    heartbeat(lease) {
+      const expiresAt = leaseEnd();
+      return store.change(running(lease), { $set: { "lease.expiresAt": expiresAt, checkAt: expiresAt } });
+    },
+    progress: (lease, progress) =>
+      store.change(running(lease), { $set: { progress, updatedAt: new Date() }, $inc: { lastEventId: 1 } }),
+    complete: (lease, result, progress) =>
+      end(lease, { status: "completed", result, progress: { ...progress, stage: "completed", done: progress.total } }),
+    fail: (lease, error) => end(lease, { status: "failed", error }),
+    cancelled: (lease) => end(lease, { status: "cancelled" }),
+    retry: (lease, notBefore, error) =>
+      store.change(running(lease), {
+        $set: {
+          status: "queued",
+          notBefore,
+          error,
+          updatedAt: new Date(),
+          checkAt: new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS),
+        },
+        $inc: { failures: 1 },
+        $unset: { lease: "" },
+      }),
+    release: (lease) =>
+      store.change(running(lease), {
+        $set: { status: "queued", updatedAt: new Date(), checkAt: new Date() },
+        $inc: { attempts: -1 },
+        $unset: { lease: "" },
+      }),
+  };
+}

@@ -1,0 +1,81 @@
+import type { Config } from "../config.ts";
+import { notFound } from "../errors.ts";
+import type { Logger } from "../logger.ts";
+import type { RedisConnections } from "../redis.ts";
+import type { JobStore } from "../store/job-store.ts";
+import { type Announcements, makeAnnouncements } from "./announce.ts";
+import { makeBacklog } from "./backlog.ts";
+import { cancelJob } from "./cancel.ts";
+import { type Claims, makeClaims } from "./claim.ts";
+import type { JobKind, QueueDefinition } from "./define-queue.ts";
+import { followJob, waitForJob } from "./follow.ts";
+import type { JobEvent, JobRecord } from "./job-record.ts";
+import type { JobState } from "./job-state.ts";
+import type { QueueClient } from "./queue-client.ts";
+import { type Reconciled, reconcileJobs } from "./reconcile.ts";
+import { type Submission, submitJob } from "./submit.ts";
+
+export type { JobEvent } from "./job-record.ts";
+
+export type JobQuery = { kind?: JobKind; status?: JobState; limit: number; cursor?: string };
+
+/** The functions of this area, bound to store, Redis and queues. */
+export type Jobs = {
+  /** Accepts a job; see `submitJob`. @throws AppError `unavailable` when it could not be accepted. */
+  submit<Q extends QueueDefinition>(queue: Q, submission: Submission<Q>): Promise<JobRecord>;
+  /** @throws AppError `not_found`. */
+  get(tenantId: string, jobId: string): Promise<JobRecord>;
+  /** The tenant's jobs, newest first. The cursor is the id of the last one of a page. */
+  list(tenantId: string, query: JobQuery): Promise<{ data: JobRecord[]; nextCursor: string | null }>;
+  wait(tenantId: string, jobId: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<JobRecord>;
+  cancel(tenantId: string, jobId: string): Promise<JobRecord>;
+  events(
+    tenantId: string,
+    jobId: string,
+    options: { afterId?: number; signal: AbortSignal },
+  ): AsyncIterable<JobEvent>;
+  reconcile(): Promise<Reconciled>;
+  /** What the shell of the workers works with. */
+  claims: Claims;
+  announcements: Announcements;
+  close(): Promise<void>;
+};
+
+export function makeJobs(deps: {
+  store: { jobs: JobStore };
+  redis: RedisConnections;
+  queues: QueueClient;
+  logger: Logger;
+  config: Config["jobs"];
+}): Jobs {
+  const { redis, queues, logger } = deps;
+  const store = deps.store.jobs;
+  const onError = (error: unknown) => logger.warn({ err: error }, "a side path of jobs failed");
+  const announcements = makeAnnouncements(redis, onError);
+  const countBefore = makeBacklog(store, onError);
+  return {
+    submit: (queue, submission) => submitJob({ store, queues, countBefore }, queue, submission),
+    async get(tenantId, jobId) {
+      const record = await store.find(tenantId, jobId);
+      if (!record) throw notFound("job");
+      return record;
+    },
+    async list(tenantId, { kind, status, limit, cursor }) {
+      const data = await store.list(tenantId, {
+        ...(kind ? { kind } : {}),
+        ...(status ? { status } : {}),
+        ...(cursor ? { before: cursor } : {}),
+        limit: limit + 1,
+      });
+      const page = data.slice(0, limit);
+      return { data: page, nextCursor: data.length > limit ? (page.at(-1)?._id ?? null) : null };
+    },
+    wait: (tenantId, jobId, options) => waitForJob({ store, announcements }, tenantId, jobId, options),
+    cancel: (tenantId, jobId) => cancelJob({ store, queues, announcements, onError }, tenantId, jobId),
+    events: (tenantId, jobId, options) => followJob({ store, announcements }, tenantId, jobId, options),
+    reconcile: () => reconcileJobs({ store, queues }),
+    claims: makeClaims(store, deps.config.leaseMs),
+    announcements,
+    close: async () => undefined,
+  };
+}

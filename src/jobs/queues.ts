@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { idSchema } from "../ids.ts";
+import { defineQueue } from "./define-queue.ts";
+
+const retention = {
+  keepCompleted: { age: 3_600, count: 1_000 },
+  keepFailed: { age: 86_400, count: 1_000 },
+};
+
+/** Fetch, parse, split, embed and index one document. */
+export const ingestionQueue = defineQueue({
+  name: "ingestion",
+  kind: "ingestion",
+  payload: z.strictObject({
+    v: z.literal(1),
+    jobId: idSchema("job"),
+    tenantId: idSchema("tenant"),
+    documentId: idSchema("document"),
+  }),
+  concurrency: 4,
+  attempts: 3,
+  backoffMs: 1_000,
+  timeoutMs: 15 * 60_000,
+  ...retention,
+});
+
+/** Every queue of the product. `workers/handlers.ts` must have a handler for each. */
+export const queues = { ingestion: ingestionQueue } as const;
+export type Queues = typeof queues;
+export type QueueName = keyof Queues;

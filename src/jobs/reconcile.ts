@@ -1,0 +1,81 @@
+import type { JobStore } from "../store/job-store.ts";
+import type { JobRecord } from "./job-record.ts";
+import type { QueueClient } from "./queue-client.ts";
+import { CHECK_QUEUED_AFTER_MS } from "./submit.ts";
+
+/** Records that are looked at together. */
+const BATCH = 500;
+/** Batches of one run; while jobs turn out to be lost, it goes on to the larger number. */
+const USUAL_BATCHES = 4;
+const MAX_BATCHES = 100;
+
+export type Reconciled = {
+  /** Jobs whose BullMQ job was gone and was made again. */
+  requeued: number;
+  /** Jobs that were taken back from a holder that has gone silent. */
+  expired: number;
+};
+
+/**
+ * Brings the queues back in line with the records: a job that waits and whose BullMQ job has vanished (a crash between the
+ * two writes, Redis lost) is enqueued again; a job whose lease has ended goes back to waiting. Safe to run anywhere, any
+ * time, at once: each step is a compare-and-set, and a BullMQ job that is there is not made twice.
+ */
+export async function reconcileJobs(deps: { store: JobStore; queues: QueueClient }): Promise<Reconciled> {
+  const total: Reconciled = { requeued: 0, expired: 0 };
+  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
+    const due = await deps.store.findDue(new Date(), BATCH);
+    const byQueue = Map.groupBy(due, (record) => record.queue);
+    for (const [queue, records] of byQueue) {
+      const { requeued, expired } = await reconcileQueue(deps, queue, records);
+      total.requeued += requeued;
+      total.expired += expired;
+    }
+    if (due.length < BATCH || (batch + 1 >= USUAL_BATCHES && total.requeued === 0)) break;
+  }
+  return total;
+}
+
+async function reconcileQueue(
+  { store, queues }: { store: JobStore; queues: QueueClient },
+  queue: string,
+  records: readonly JobRecord[],
+): Promise<Reconciled> {
+  const live = await queues.findLive(
+    queue,
+    records.map((record) => record._id),
+  );
+  const total = { requeued: 0, expired: 0 };
+  for (const record of records) {
+    // A BullMQ job that is still there comes back by itself: when it is due, or by BullMQ's own check for stalled jobs.
+    if (live.has(record._id)) continue;
+    if (record.status === "running") {
+      if (!(await takeBack(store, record))) continue;
+      total.expired += 1;
+    }
+    await queues.remove(queue, record._id); // what BullMQ keeps of an ended job would hide the new one
+    await queues.add(queue, toEnqueued(record));
+    total.requeued += 1;
+  }
+  await store.postponeCheck(
+    records.map((record) => record._id),
+    new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
+  );
+  return total;
+}
+
+async function takeBack(store: JobStore, record: JobRecord): Promise<boolean> {
+  if (!record.lease) return false;
+  const guard = { jobId: record._id, from: ["running"] as const, leaseToken: record.lease.token };
+  const taken = await store.change(guard, { $set: { status: "queued", updatedAt: new Date() }, $unset: { lease: "" } });
+  return taken !== null;
+}
+
+function toEnqueued(record: JobRecord) {
+  return {
+    jobId: record._id,
+    payload: record.payload,
+    priority: record.priority,
+    ...(record.notBefore ? { notBefore: record.notBefore } : {}),
+  };
+}

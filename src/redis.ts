@@ -1,0 +1,86 @@
+import { Redis, type RedisOptions } from "ioredis";
+import { unavailable } from "./errors.ts";
+import type { Logger } from "./logger.ts";
+
+/** Longest wait for one command of a producer, in ms; then the caller gets 503. */
+const COMMAND_TIMEOUT_MS = 3_000;
+/** Longest wait for the first connection, in ms. */
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Longest pause between two tries to connect again, in ms. */
+const MAX_RECONNECT_MS = 1_000;
+/** At most one line about a lost connection in this time, in ms. */
+const LOG_EVERY_MS = 10_000;
+
+/** The client's options, less the one that would change the type of every answer. */
+type Profile = Omit<RedisOptions, "replyMapping">;
+
+export type RedisConnections = {
+  /** For commands on behalf of a request: fails at once while Redis is away, and is back by itself when Redis is. */
+  producer: Redis;
+  /** A connection that waits for Redis as long as it takes, for workers. */
+  consumer(): Redis;
+  /** A connection for subscriptions; it subscribes again by itself after a break. */
+  subscriber(): Redis;
+  /** Prefix of every key. */
+  prefix: string;
+  close(): Promise<void>;
+};
+
+/**
+ * Opens Redis at `url` (`redis://`, `rediss://`, or the path of a Unix socket) and waits until it answers.
+ * @throws AppError `unavailable` when it does not within 10 s.
+ */
+export async function openRedis(options: { url: string; prefix: string; logger: Logger }): Promise<RedisConnections> {
+  const { url, prefix } = options;
+  const onError = makeErrorLog(options.logger);
+  const open: Redis[] = [];
+  const connect = (profile: Profile) => {
+    const retryStrategy = (tries: number) => Math.min(tries * 50, MAX_RECONNECT_MS);
+    const connection = new Redis(url, { ...profile, retryStrategy });
+    connection.on("error", onError);
+    open.push(connection);
+    return connection;
+  };
+  const producer = connect({
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    enableAutoPipelining: false,
+  });
+  try {
+    await untilReady(producer);
+  } catch (error) {
+    producer.disconnect();
+    throw error;
+  }
+  return {
+    producer,
+    consumer: () => connect({ maxRetriesPerRequest: null }),
+    subscriber: () => connect({ maxRetriesPerRequest: null }),
+    prefix,
+    close: async () => {
+      for (const connection of open) connection.disconnect();
+    },
+  };
+}
+
+async function untilReady(connection: Redis): Promise<void> {
+  if (connection.status === "ready") return;
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => reject(unavailable("Redis")), CONNECT_TIMEOUT_MS);
+    connection.once("ready", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** Every connection tells of a break again and again; one line in a while says as much. */
+function makeErrorLog(logger: Logger): (error: Error) => void {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    if (performance.now() - lastAt < LOG_EVERY_MS) return;
+    lastAt = performance.now();
+    logger.warn({ err: { message: error.message } }, "Redis does not answer");
+  };
+}

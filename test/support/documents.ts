@@ -1,0 +1,89 @@
+import { once } from "node:events";
+import { crc32, deflateRawSync } from "node:zlib";
+import { Document, HeadingLevel, Packer, Paragraph, Table, TableCell, TableRow } from "docx";
+import PdfDocument from "pdfkit";
+
+/** A PDF with one page for each text. */
+export async function makePdf(pages: readonly string[], title?: string): Promise<Buffer> {
+  const pdf = new PdfDocument({ ...(title ? { info: { Title: title } } : {}) });
+  const parts: Buffer[] = [];
+  pdf.on("data", (part: Buffer) => parts.push(part));
+  const ended = once(pdf, "end");
+  for (const [index, text] of pages.entries()) {
+    if (index > 0) pdf.addPage();
+    pdf.text(text);
+  }
+  pdf.end();
+  await ended;
+  return Buffer.concat(parts);
+}
+
+type Block = { heading: string; level: 1 | 2 } | { text: string } | { row: string[] };
+const levels = { 1: HeadingLevel.HEADING_1, 2: HeadingLevel.HEADING_2 } as const;
+
+/** A DOCX of headings, paragraphs and one-row tables. */
+export async function makeDocx(blocks: readonly Block[]): Promise<Buffer> {
+  const children = blocks.map((block) => {
+    if ("heading" in block) return new Paragraph({ text: block.heading, heading: levels[block.level] });
+    if ("text" in block) return new Paragraph(block.text);
+    const cells = block.row.map((text) => new TableCell({ children: [new Paragraph(text)] }));
+    return new Table({ rows: [new TableRow({ children: cells })] });
+  });
+  return Packer.toBuffer(new Document({ sections: [{ children }] }));
+}
+
+/** One entry of an archive. `declaredBytes` is the lie that a hostile directory tells of its size. */
+export type ZipEntry = { name: string; content: Buffer; declaredBytes?: number };
+
+/** A ZIP archive, as the format's description by PKWARE has it, without its checks: a hostile one can be made. */
+export function makeZip(entries: readonly ZipEntry[]): Buffer {
+  const files: Buffer[] = [];
+  const directory: Buffer[] = [];
+  let offset = 0;
+  for (const { name, content, declaredBytes = content.length } of entries) {
+    const packed = deflateRawSync(content, { level: 9 });
+    const fields = Buffer.alloc(26);
+    fields.writeUInt16LE(20, 0);
+    fields.writeUInt16LE(8, 4); // deflate
+    fields.writeUInt32LE(crc32(content), 10);
+    fields.writeUInt32LE(packed.length, 14);
+    fields.writeUInt32LE(declaredBytes, 18);
+    fields.writeUInt16LE(name.length, 22);
+    const local = Buffer.concat([Buffer.from("PK\x03\x04", "latin1"), fields, Buffer.from(name), packed]);
+    const tail = Buffer.alloc(14);
+    tail.writeUInt32LE(offset, 10);
+    directory.push(Buffer.concat([Buffer.from("PK\x01\x02\x14\x00", "latin1"), fields, tail, Buffer.from(name)]));
+    files.push(local);
+    offset += local.length;
+  }
+  const listing = Buffer.concat(directory);
+  const end = Buffer.alloc(22);
+  end.write("PK\x05\x06", "latin1");
+  end.writeUInt16LE(entries.length, 8);
+  end.writeUInt16LE(entries.length, 10);
+  end.writeUInt32LE(listing.length, 12);
+  end.writeUInt32LE(offset, 16);
+  return Buffer.concat([...files, listing, end]);
+}
+
+const contentTypes =
+  '<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">' +
+  '<Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>';
+
+/** A DOCX of a few hundred kilobytes whose text inflates to `bytes`, which its directory may hide. */
+export function makeDocxBomb(bytes: number, declaredBytes?: number): Buffer {
+  const lie = declaredBytes === undefined ? {} : { declaredBytes };
+  return makeZip([
+    { name: "[Content_Types].xml", content: Buffer.from(contentTypes) },
+    { name: "word/document.xml", content: Buffer.alloc(bytes, "a"), ...lie },
+  ]);
+}
+
+/** Text of `count` sentences that are all different, the same at every call. */
+export function makeProse(count: number, topic = "pump"): string {
+  return Array.from(
+    { length: count },
+    (_, index) =>
+      `Sentence ${index} tells that ${topic} number ${(index * 7919) % 1000} runs at ${(index * 31) % 97} degrees.`,
+  ).join(" ");
+}

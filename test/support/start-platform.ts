@@ -1,0 +1,88 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { serveApi } from "../../api/server.ts";
+import { loadConfig } from "../../src/config.ts";
+import { openPlatform, type Platform } from "../../src/platform.ts";
+import { withReleasers } from "../../src/releasers.ts";
+import { type HandlerEntry, handlers } from "../../workers/handlers.ts";
+import { startWorkers } from "../../workers/start-workers.ts";
+
+export type TestPlatform = {
+  platform: Platform;
+  /** Base URL of the API, without a slash at the end. */
+  url: string;
+  /** The environment that another process needs to join this platform. */
+  env: Record<string, string>;
+  /** One key a role of the first tenant, and an owner's of another one. */
+  keys: { owner: string; admin: string; member: string; stranger: string };
+  close(): Promise<void>;
+};
+
+export type TestOptions = {
+  env?: Record<string, string>;
+  /** False: nobody takes jobs, as when all workers are down. */
+  workers?: boolean;
+  /** Queues of the test's own, with their handlers. */
+  extra?: readonly HandlerEntry[];
+};
+
+/**
+ * The whole product in this process on a data folder of its own: embedded services (or those of `MONGODB_URL` and
+ * `REDIS_URL`, with names of its own), the API on a free port and, unless `workers` is false, one worker of each queue.
+ */
+export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> {
+  return withReleasers(async (releasers) => {
+    const dataDir = await mkdtemp(join(tmpdir(), "switchyard-test-"));
+    releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+    const unique = `t${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
+    const env = {
+      ...pick(process.env, ["MONGODB_URL", "REDIS_URL"]),
+      DATA_DIR: dataDir,
+      PORT: "0",
+      MONGODB_DB: unique,
+      REDIS_PREFIX: unique,
+      LOG_LEVEL: process.env.LOG_LEVEL ?? "silent",
+      ADMIN_TOKEN: "operator-token-of-the-tests",
+      RATE_LIMIT_RPM: "1000000",
+      SHUTDOWN_GRACE_MS: "2000",
+      ...options.env,
+    };
+    const config = loadConfig(env);
+    const extra = options.extra ?? [];
+    const platform = await openPlatform(config, { name: "test", queues: extra.map((entry) => entry.queue) });
+    releasers.add(() => platform.close());
+    if (process.env.MONGODB_URL) releasers.add(() => platform.store.drop());
+    const api = await serveApi(platform);
+    releasers.add(() => api.close());
+    if (options.workers !== false) {
+      const workers = await startWorkers(platform, {
+        handlers: [...handlers, ...extra],
+        concurrencyFactor: config.workers.concurrencyFactor,
+        shutdownGraceMs: config.shutdownGraceMs,
+      });
+      releasers.add(() => workers.close());
+    }
+    const { tenancy } = platform;
+    const first = await tenancy.ensureTenant("first");
+    const second = await tenancy.ensureTenant("second");
+    const keyOf = async (tenantId: string, role: "owner" | "admin" | "member") =>
+      (await tenancy.createKey({ tenantId, role, subject: `${role}@test` })).key;
+    return {
+      platform,
+      url: api.url,
+      env,
+      keys: {
+        owner: await keyOf(first, "owner"),
+        admin: await keyOf(first, "admin"),
+        member: await keyOf(first, "member"),
+        stranger: await keyOf(second, "owner"),
+      },
+      close: releasers.close,
+    };
+  });
+}
+
+function pick(from: NodeJS.ProcessEnv, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.flatMap((name) => (from[name] ? [[name, from[name]]] : [])));
+}

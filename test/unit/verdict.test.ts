@@ -1,0 +1,45 @@
+import { expect } from "chai";
+import { AppError } from "../../src/errors.ts";
+import { type Failure, judge } from "../../workers/verdict.ts";
+
+const base: Failure = {
+  error: new AppError("provider_failed", "no", { retryable: true }),
+  stopped: undefined,
+  failures: 1,
+  attempts: 3,
+  backoffMs: 1_000,
+  random: () => 0,
+};
+
+describe("the verdict on a failed try", () => {
+  it("doubles the wait with each failure, up to a minute", () => {
+    const waits = [1, 2, 3, 9].map((failures) => {
+      const verdict = judge({ ...base, failures, attempts: 20 });
+      return verdict.outcome === "retry" ? verdict.afterMs : verdict.outcome;
+    });
+    expect(waits).to.deep.equal([1_000, 2_000, 4_000, 60_000]);
+  });
+
+  it("takes up to half of the wait away at random", () => {
+    expect(judge({ ...base, random: () => 1 })).to.include({ outcome: "retry", afterMs: 500 });
+  });
+
+  it("waits as long as the provider asks", () => {
+    const error = new AppError("provider_rate_limited", "slow down", { retryable: true, retryAfterMs: 30_000 });
+    expect(judge({ ...base, error })).to.include({ outcome: "retry", afterMs: 30_000 });
+  });
+
+  it("fails at the last attempt, and at once when a retry cannot help", () => {
+    expect(judge({ ...base, failures: 3 }).outcome).to.equal("fail");
+    expect(judge({ ...base, error: new AppError("source_unreadable", "no") }).outcome).to.equal("fail");
+  });
+
+  it("takes an error of unknown kind for a passing one", () => {
+    expect(judge({ ...base, error: new TypeError("?") }).outcome).to.equal("retry");
+  });
+
+  it("follows the reason why a try was stopped, whatever it threw", () => {
+    const outcomes = (["cancelled", "fenced", "shutdown", "timeout"] as const).map((stopped) => judge({ ...base, stopped }).outcome);
+    expect(outcomes).to.deep.equal(["cancel", "drop", "release", "retry"]);
+  });
+});

@@ -1,0 +1,19 @@
+import type { QueueDefinition } from "../src/jobs/define-queue.ts";
+import { type QueueName, queues, type Queues } from "../src/jobs/queues.ts";
+import { runIngestion } from "./ingestion.ts";
+import type { Handler } from "./run-job.ts";
+
+/** A queue with the handler of its jobs, the types of the payload forgotten. */
+export type HandlerEntry = { queue: QueueDefinition; handler: Handler<QueueDefinition> };
+
+/** Every queue's handler: one that is missing does not compile. */
+const handlerOf: { [K in QueueName]: Handler<Queues[K]> } = {
+  ingestion: runIngestion,
+};
+
+/** Binds a queue to its handler; the shell parses the payload by the queue's own schema before it calls. */
+export function bindHandler<Q extends QueueDefinition>(queue: Q, handler: Handler<Q>): HandlerEntry {
+  return { queue, handler: handler as Handler<QueueDefinition> };
+}
+
+export const handlers: readonly HandlerEntry[] = [bindHandler(queues.ingestion, handlerOf.ingestion)];

@@ -1,0 +1,78 @@
+import type { Lease } from "../src/jobs/claim.ts";
+import type { JobProgress, JobRecord } from "../src/jobs/job-record.ts";
+import type { ShellDeps } from "./run-job.ts";
+import type { StopReason } from "./verdict.ts";
+
+/** The longest time between two heartbeats, in ms: also the longest until a cancel is seen whose announcement was lost. */
+const MAX_HEARTBEAT_MS = 1_500;
+/** Progress is written at most once in this time, in ms; the stage's first and last always are. */
+const PROGRESS_EVERY_MS = 250;
+
+/** The jobs that this process runs, and how to stop each. */
+export type RunningJobs = Map<string, (reason: StopReason) => void>;
+
+export type HeldLease = {
+  signal: AbortSignal;
+  stopReason(): StopReason | undefined;
+  progress(progress: JobProgress): Promise<void>;
+  /** The latest progress that was told, written or not. */
+  lastProgress(): JobProgress;
+  release(): void;
+};
+
+/** Keeps a job's lease alive while it runs, and aborts its signal when it must stop. */
+export function holdLease(
+  deps: ShellDeps,
+  { record, lease, timeoutMs }: { record: JobRecord; lease: Lease; timeoutMs: number },
+): HeldLease {
+  const { claims, announcements } = deps.platform.jobs;
+  const controller = new AbortController();
+  let reason: StopReason | undefined;
+  const stop = (why: StopReason) => {
+    reason ??= why;
+    controller.abort(new Error(`stopped: ${why}`));
+  };
+  const heed = (current: JobRecord | null) => {
+    if (!current) stop("fenced");
+    else if (current.cancelRequestedAt) stop("cancelled");
+  };
+  let lastBeatAt = performance.now();
+  const beat = async () => {
+    try {
+      heed(await claims.heartbeat(lease));
+      lastBeatAt = performance.now();
+    } catch (error) {
+      deps.platform.logger.warn({ err: error, jobId: record._id }, "a heartbeat failed");
+      // The store is away: once the lease has ended for sure, another may hold the job.
+      if (performance.now() - lastBeatAt > deps.leaseMs) stop("fenced");
+    }
+  };
+  const heartbeat = setInterval(() => void beat(), Math.min(deps.leaseMs / 3, MAX_HEARTBEAT_MS));
+  const timeout = setTimeout(() => stop("timeout"), timeoutMs);
+  deps.running.set(record._id, stop);
+  if (record.cancelRequestedAt) stop("cancelled");
+
+  let written: { stage: string; at: number } = { stage: "", at: 0 };
+  let last = record.progress;
+  return {
+    signal: controller.signal,
+    stopReason: () => reason,
+    async progress(progress) {
+      controller.signal.throwIfAborted();
+      last = progress;
+      const now = performance.now();
+      const isEdge = progress.stage !== written.stage || progress.done >= progress.total;
+      if (!isEdge && now - written.at < PROGRESS_EVERY_MS) return;
+      written = { stage: progress.stage, at: now };
+      heed(await claims.progress(lease, progress));
+      announcements.changed(record._id);
+      controller.signal.throwIfAborted();
+    },
+    lastProgress: () => last,
+    release() {
+      clearInterval(heartbeat);
+      clearTimeout(timeout);
+      deps.running.delete(record._id);
+    },
+  };
+}

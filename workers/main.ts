@@ -1,0 +1,26 @@
+import { loadConfig } from "../src/config.ts";
+import { openPlatform } from "../src/platform.ts";
+import { runProcess } from "../src/run-process.ts";
+import { type HandlerEntry, handlers } from "./handlers.ts";
+import { startWorkers } from "./start-workers.ts";
+
+/** Opens the platform and takes jobs: a worker as it runs in a process of its own. `extra` adds queues to the product's. */
+export async function openWorker(extra: readonly HandlerEntry[] = []) {
+  const config = loadConfig();
+  const platform = await openPlatform(config, { name: "worker", queues: extra.map((entry) => entry.queue) });
+  const { queues, concurrencyFactor } = config.workers;
+  const workers = await startWorkers(platform, {
+    handlers: [...handlers, ...extra],
+    concurrencyFactor,
+    shutdownGraceMs: config.shutdownGraceMs,
+    ...(queues ? { queues } : {}),
+  });
+  platform.logger.info({ queues: queues ?? "all" }, "taking jobs");
+  const close = async () => {
+    await workers.close();
+    await platform.close();
+  };
+  return { platform, ready: {}, close };
+}
+
+if (import.meta.main) await runProcess(() => openWorker());

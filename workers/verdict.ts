@@ -1,0 +1,54 @@
+import { AppError, type ErrorView, toErrorView } from "../src/errors.ts";
+
+/** Why a try was stopped from outside. */
+export type StopReason = "cancelled" | "fenced" | "shutdown" | "timeout";
+
+/** What becomes of a job whose try has thrown. */
+export type Verdict =
+  | { outcome: "retry"; afterMs: number; error: ErrorView }
+  | { outcome: "fail"; error: ErrorView }
+  | { outcome: "cancel" }
+  | { outcome: "release" }
+  | { outcome: "drop" };
+
+/** Longest wait between two tries, in ms. */
+const MAX_BACKOFF_MS = 60_000;
+/** Share of a wait that is random, so that jobs that failed together do not come back together. */
+const JITTER = 0.5;
+
+export type Failure = {
+  error: unknown;
+  stopped: StopReason | undefined;
+  /** Tries that have failed, this one included. */
+  failures: number;
+  attempts: number;
+  backoffMs: number;
+  random: () => number;
+};
+
+/** Decides what becomes of a job after a try that threw. Pure; an error that is no AppError may be a passing one. */
+export function judge(failure: Failure): Verdict {
+  switch (failure.stopped) {
+    case "cancelled":
+      return { outcome: "cancel" };
+    case "fenced":
+      return { outcome: "drop" };
+    case "shutdown":
+      return { outcome: "release" };
+    case "timeout":
+      return retryOrFail(failure, new AppError("timeout", "The job ran longer than it may.", { retryable: true }));
+    case undefined:
+      return retryOrFail(failure, failure.error);
+    default:
+      return failure.stopped satisfies never;
+  }
+}
+
+function retryOrFail({ failures, attempts, backoffMs, random }: Failure, error: unknown): Verdict {
+  const view = toErrorView(error);
+  const isRetryable = error instanceof AppError ? error.retryable : true;
+  if (!isRetryable || failures >= attempts) return { outcome: "fail", error: view };
+  const asked = error instanceof AppError ? (error.retryAfterMs ?? 0) : 0;
+  const backoff = Math.min(backoffMs * 2 ** (failures - 1), MAX_BACKOFF_MS);
+  return { outcome: "retry", afterMs: Math.max(asked, backoff * (1 - JITTER * random())), error: view };
+}

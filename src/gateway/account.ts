@@ -1,0 +1,109 @@
+import { AppError, toErrorView } from "../errors.ts";
+import { newId } from "../ids.ts";
+import type { CompletionDocument } from "../store/completion-store.ts";
+import { toNanoUsd, toUsd } from "./catalogue.ts";
+import type { Ledger } from "./ledger.ts";
+import type { FinishReason, Usage } from "./providers/provider.ts";
+import type { Routing } from "./route-model.ts";
+
+/** Who makes a call: the tenant and key that it is counted to, and the surface that it came from. */
+export type GatewayCaller = { tenantId: string; keyId: string; surface: string; signal: AbortSignal };
+
+export type Timings = { total: number; provider: number; firstToken?: number };
+
+/** How a call ended. `usage` is the provider's own; without it `estimate` counts what is known to have gone over the wire. */
+type CallEnd = {
+  usage: Usage | undefined;
+  estimate: () => Usage;
+  finishReason?: FinishReason;
+  content?: CompletionDocument["content"];
+  /** Set when it did not complete. */
+  error?: unknown;
+};
+
+type Settlement = { usage: Usage; costUsd: number; timingsMs: Timings };
+
+/** One model call under way. It is settled exactly once, however it ends. */
+export type Call = {
+  logId: string;
+  /** Tells that a try of the provider begins. */
+  onTry(tries: number): void;
+  /** Tells that the first part of a streamed answer is there. */
+  onFirstToken(): void;
+  /** Whether the provider was asked at all. */
+  wasTried(): boolean;
+  settle(end: CallEnd): Settlement;
+};
+
+/** Begins the record of a call; it reaches the ledger when it is settled. */
+export function beginCall(
+  ledger: Ledger,
+  caller: GatewayCaller,
+  about: { kind: CompletionDocument["kind"]; routing: Routing; isStreamed: boolean },
+): Call {
+  const { routing } = about;
+  const logId = newId("log");
+  const createdAt = new Date();
+  const startedAt = performance.now();
+  let attempts = 0;
+  let firstTryAt = startedAt;
+  let firstTokenMs: number | undefined;
+  let settlement: Settlement | undefined;
+  const sinceStart = () => round(performance.now() - startedAt);
+  return {
+    logId,
+    onTry: (tries) => {
+      attempts = tries;
+      if (tries === 1) firstTryAt = performance.now();
+    },
+    onFirstToken: () => {
+      firstTokenMs ??= sinceStart();
+    },
+    wasTried: () => attempts > 0,
+    settle: (end) => {
+      if (settlement !== undefined) return settlement;
+      const usage = end.usage ?? end.estimate();
+      const costNanoUsd = toNanoUsd(routing.model, usage);
+      const durationMs = sinceStart();
+      ledger.record({
+        _id: logId,
+        tenantId: caller.tenantId,
+        keyId: caller.keyId,
+        surface: caller.surface,
+        kind: about.kind,
+        requestedModel: routing.requested,
+        model: routing.model.id,
+        provider: routing.model.provider,
+        isStreamed: about.isStreamed,
+        outcome: toOutcome(end.error, caller.signal),
+        ...(end.finishReason === undefined ? {} : { finishReason: end.finishReason }),
+        ...(end.error === undefined ? {} : { error: toErrorView(end.error) }),
+        inputTokens: usage.inputTokens,
+        outputTokens: usage.outputTokens,
+        usageSource: end.usage === undefined ? "estimate" : "provider",
+        costNanoUsd,
+        isCached: false,
+        attempts,
+        ...(firstTokenMs === undefined ? {} : { firstTokenMs }),
+        durationMs,
+        createdAt,
+        ...(end.content === undefined ? {} : { content: end.content }),
+      });
+      const timingsMs = {
+        total: durationMs,
+        provider: round(durationMs - (firstTryAt - startedAt)),
+        ...(firstTokenMs === undefined ? {} : { firstToken: firstTokenMs }),
+      };
+      settlement = { usage, costUsd: toUsd(costNanoUsd), timingsMs };
+      return settlement;
+    },
+  };
+}
+
+function toOutcome(error: unknown, signal: AbortSignal): CompletionDocument["outcome"] {
+  if (error === undefined) return "completed";
+  const isAbort = signal.aborted || (error instanceof AppError && error.code === "client_closed");
+  return isAbort ? "aborted" : "failed";
+}
+
+const round = (ms: number) => Math.round(ms * 1_000) / 1_000;

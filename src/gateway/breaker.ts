@@ -1,0 +1,85 @@
+import { AppError } from "../errors.ts";
+
+/** So many failed calls in a row open the breaker. */
+const FAILURES_TO_OPEN = 5;
+/** How long it stays open at first, in ms; doubles each time that the probe fails. */
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 30_000;
+
+const BREAKER_OPEN = "breaker_open";
+
+/** Whether an error is a breaker's refusal: there was no call, and another try would be refused as well. */
+export function isBreakerOpen(error: AppError): boolean {
+  const { details } = error;
+  return typeof details === "object" && details !== null && "code" in details && details.code === BREAKER_OPEN;
+}
+
+/**
+ * Keeps calls away from a provider that fails. Closed: calls pass. Open: calls are refused at once until the pause is
+ * over. Then one call passes as a probe: its success closes the breaker, its failure opens it for twice as long.
+ */
+export type Breaker = {
+  /** @throws AppError `provider_failed` with `retryAfterMs` while it is open. */
+  enter(): void;
+  /** Tells how a call that had entered ended. */
+  leave(error?: unknown): void;
+  isOpen(): boolean;
+};
+
+export function makeBreaker(provider: string, now: () => number = Date.now): Breaker {
+  let failures = 0;
+  let pauseMs = FIRST_PAUSE_MS;
+  let openUntil = 0;
+  let isProbing = false;
+  const isOpen = () => openUntil > 0 && (now() < openUntil || isProbing);
+  return {
+    isOpen,
+    enter: () => {
+      if (openUntil === 0) return;
+      if (isOpen()) {
+        throw new AppError("provider_failed", `${provider} keeps failing and is not called for a moment.`, {
+          details: { code: BREAKER_OPEN },
+          retryable: true,
+          retryAfterMs: Math.max(openUntil - now(), 100),
+        });
+      }
+      isProbing = true;
+    },
+    leave: (error) => {
+      const wasProbe = isProbing;
+      isProbing = false;
+      if (error === undefined) {
+        failures = 0;
+        openUntil = 0;
+        pauseMs = FIRST_PAUSE_MS;
+      } else if (isProvidersFault(error)) {
+        failures++;
+        if (wasProbe) pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
+        if (wasProbe || failures >= FAILURES_TO_OPEN) openUntil = now() + pauseMs;
+      }
+    },
+  };
+}
+
+/** Whether an error speaks against the provider: not a refused request, nor a rate limit, nor a caller that left. */
+function isProvidersFault(error: unknown): boolean {
+  return (
+    error instanceof AppError &&
+    error.retryable &&
+    (error.code === "provider_failed" || error.code === "provider_timeout")
+  );
+}
+
+/** One breaker a provider and key, made when first needed. `keyId` tells keys apart without being one. */
+export function makeBreakers(): (provider: string, keyId: string) => Breaker {
+  const breakers = new Map<string, Breaker>();
+  return (provider, keyId) => {
+    const id = `${provider} ${keyId}`;
+    let breaker = breakers.get(id);
+    if (breaker === undefined) {
+      breaker = makeBreaker(provider);
+      breakers.set(id, breaker);
+    }
+    return breaker;
+  };
+}

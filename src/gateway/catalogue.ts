@@ -1,0 +1,102 @@
+import type { Config } from "../config.ts";
+import { AppError } from "../errors.ts";
+import { type CataloguedModel, type ModelPrice, publicModels } from "./models-data.ts";
+import { offlineModelId } from "./providers/edge/offline-chat.ts";
+import { offlineEmbeddingModelId } from "./providers/edge/offline-embed.ts";
+import type { ModelEntry } from "./schemas.ts";
+
+/** The alias that names the platform's default chat model, and the model that is used when a request names none. */
+const defaultModelAlias = "meta-llm";
+/** The model name that asks for routing by task. */
+export const autoModel = "auto";
+
+/** The platform's own models cost the caller nothing. */
+const free = { price: { input: 0, output: 0 }, priceSource: "the platform's own", priceDate: "2026-11-20" };
+/** Assumed of a server whose window we are not told; only shown and used by `auto`, never enforced. */
+const ASSUMED_EDGE_CONTEXT = 131_072;
+
+export type Catalogue = {
+  all: readonly CataloguedModel[];
+  defaultChat: CataloguedModel;
+  defaultEmbedding: CataloguedModel;
+  /** The model of an id or alias; `auto` is none. */
+  find(idOrAlias: string): CataloguedModel | undefined;
+};
+
+/** The public models and what the edge provider serves by its settings. */
+export function makeCatalogue(edge: Config["gateway"]["edge"]): Catalogue {
+  const defaultChat = toEdgeChatModel(edge);
+  const defaultEmbedding = toEdgeEmbeddingModel(edge);
+  const all = [defaultChat, defaultEmbedding, ...publicModels];
+  const byId = new Map(all.map((model) => [model.id, model]));
+  byId.set(defaultModelAlias, defaultChat);
+  return { all, defaultChat, defaultEmbedding, find: (id) => byId.get(id) };
+}
+
+function toEdgeChatModel(edge: Config["gateway"]["edge"]): CataloguedModel {
+  const isOffline = edge.baseUrl === undefined;
+  return {
+    id: isOffline ? offlineModelId : edge.model,
+    name: isOffline ? "Switchyard offline model (extractive, deterministic)" : `Edge server: ${edge.model}`,
+    provider: "edge",
+    type: "chat",
+    contextWindow: ASSUMED_EDGE_CONTEXT,
+    features: ["streaming", "tool_use"],
+    ...free,
+  };
+}
+
+function toEdgeEmbeddingModel(edge: Config["gateway"]["edge"]): CataloguedModel {
+  const served = edge.baseUrl === undefined ? undefined : edge.embeddingModel;
+  return {
+    id: served ?? offlineEmbeddingModelId,
+    name: served === undefined ? "Switchyard offline embedding (feature hashing, 512)" : `Edge server: ${served}`,
+    provider: "edge",
+    type: "embedding",
+    contextWindow: ASSUMED_EDGE_CONTEXT,
+    features: [],
+    ...free,
+  };
+}
+
+/**
+ * The catalogued model that a request names.
+ * @throws AppError `unknown_model`, also for a model of the other kind (chat, embedding).
+ */
+export function findModel(catalogue: Catalogue, id: string, kind: "chat" | "embedding"): CataloguedModel {
+  const model = catalogue.find(id);
+  if (model !== undefined && (model.type === "embedding") === (kind === "embedding")) return model;
+  const what =
+    model === undefined
+      ? `There is no model ${JSON.stringify(id.slice(0, 100))}`
+      : `${model.id} is not a model for this`;
+  throw new AppError("unknown_model", `${what}; GET /ai/models lists them.`, { param: "model" });
+}
+
+/** A catalogued model as the interface shows it: prices for 1,000 tokens. */
+export function toModelEntry(model: CataloguedModel): ModelEntry {
+  return {
+    id: model.id,
+    name: model.name,
+    provider: model.provider,
+    type: model.type,
+    contextWindow: model.contextWindow,
+    inputCostPer1k: perThousand(model.price.input),
+    outputCostPer1k: perThousand(model.price.output),
+    supportedFeatures: [...model.features],
+    priceSource: model.priceSource,
+    priceDate: model.priceDate,
+  };
+}
+
+/** Without the noise of a binary division: 0.13 a million is 0.00013, not 0.00013000000000000002. */
+const perThousand = (perMillion: number) => Number((perMillion / 1_000).toPrecision(12));
+
+/** The price of a call in billionths of a US dollar: USD a million tokens is a thousand of them a token. */
+export function toNanoUsd(model: CataloguedModel, usage: { inputTokens: number; outputTokens: number }): number {
+  const isLong = model.longPrompt !== undefined && usage.inputTokens > model.longPrompt.aboveTokens;
+  const price: ModelPrice = isLong && model.longPrompt ? model.longPrompt : model.price;
+  return Math.round((usage.inputTokens * price.input + usage.outputTokens * price.output) * 1_000);
+}
+
+export const toUsd = (nanoUsd: number) => nanoUsd / 1e9;

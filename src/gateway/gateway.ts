@@ -1,0 +1,77 @@
+import type { Config } from "../config.ts";
+import { notFound } from "../errors.ts";
+import type { Logger } from "../logger.ts";
+import type { CompletionDocument, CompletionStore } from "../store/completion-store.ts";
+import type { UsageGrouping, UsageRow, UsageStore } from "../store/usage-store.ts";
+import type { GatewayCaller } from "./account.ts";
+import { makeBreakers } from "./breaker.ts";
+import { makeCatalogue, toModelEntry } from "./catalogue.ts";
+import type { ChatRequest } from "./chat-request.ts";
+import { type ChatOutcome, complete } from "./complete.ts";
+import type { GatewayDeps } from "./deps.ts";
+import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
+import { makeLedger } from "./ledger.ts";
+import { makeEdgeProvider } from "./providers/edge/edge.ts";
+import type { Provider, ProviderId } from "./providers/provider.ts";
+import type { ModelEntry } from "./schemas.ts";
+import { type StreamEvent, streamChat } from "./stream.ts";
+
+/** All model traffic goes through here, whoever starts it: routed, retried, accounted once. */
+export type Gateway = {
+  complete(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome>;
+  /** Batches of deltas, then one `end`; an empty batch tells that the model is asked and has not spoken yet. */
+  stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
+  embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
+  models(query: { provider?: string; type?: string }): ModelEntry[];
+  /** The embedding model that is used when none is named. */
+  defaultEmbeddingModel: string;
+  /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
+  log(tenantId: string, logId: string): Promise<CompletionDocument>;
+  usage(tenantId: string, query: { from: string; to: string; groupBy: UsageGrouping }): Promise<UsageRow[]>;
+  /** Resolves when the records of all calls that ended are written. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+};
+
+export function makeGateway(input: {
+  config: Config["gateway"];
+  store: { completions: CompletionStore; usage: UsageStore };
+  logger: Logger;
+}): Gateway {
+  const { config, store, logger } = input;
+  const ledger = makeLedger({ completions: store.completions, usage: store.usage, logger });
+  const providers = new Map<ProviderId, Provider>([["edge", makeEdgeProvider(config)]]);
+  const catalogue = makeCatalogue(config.edge);
+  const deps: GatewayDeps = {
+    catalogue,
+    providers,
+    breakerOf: makeBreakers(),
+    ledger,
+    storeContent: config.storeContent,
+  };
+  return {
+    complete: (caller, request) => complete(deps, caller, request),
+    stream: (caller, request) => streamChat(deps, caller, request),
+    embed: (caller, request) => embed(deps, caller, request),
+    models: ({ provider, type }) =>
+      catalogue.all
+        .filter(
+          (model) =>
+            (provider === undefined || model.provider === provider) && (type === undefined || model.type === type),
+        )
+        .map(toModelEntry),
+    defaultEmbeddingModel: catalogue.defaultEmbedding.id,
+    log: async (tenantId, logId) => {
+      const pending = ledger.pending(logId);
+      const document = pending?.tenantId === tenantId ? pending : await store.completions.get(tenantId, logId);
+      if (document === null) throw notFound("log record");
+      return document;
+    },
+    usage: (tenantId, query) => store.usage.sum(tenantId, query),
+    flush: () => ledger.flush(),
+    close: async () => {
+      await ledger.close();
+      await Promise.all([...providers.values()].map((provider) => provider.close?.()));
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { newId } from "../ids.ts";
+import type { Logger } from "../logger.ts";
+import type { CompletionDocument, CompletionStore } from "../store/completion-store.ts";
+import type { UsageIncrement, UsageStore } from "../store/usage-store.ts";
+
+/** Records wait at most so long for others to be written with, in ms; with the write they are settled within 50. */
+const GATHER_MS = 20;
+/** Most records of one write. */
+const MAX_BATCH = 500;
+/** Records kept while the store is away; beyond it the oldest are given up, and said so in the log. */
+const MAX_PENDING = 50_000;
+/** Waits between tries of a write that failed, in ms. */
+const FIRST_RETRY_MS = 100;
+const MAX_RETRY_MS = 5_000;
+/** How often a write is tried while closing, when nobody can wait for ever. */
+const TRIES_AT_CLOSE = 3;
+
+/** Writes what model calls cost, in groups and behind the calls: nobody on the hot path waits for the store. */
+export type Ledger = {
+  record(document: CompletionDocument): void;
+  /** The record of a call that is not written yet. */
+  pending(logId: string): CompletionDocument | undefined;
+  /** Resolves when all that was recorded before is written, or given up after a few tries. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+};
+
+export function makeLedger(deps: { completions: CompletionStore; usage: UsageStore; logger: Logger }): Ledger {
+  const waiting = new Map<string, CompletionDocument>();
+  let writing: Promise<void> | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosing = false;
+
+  const write = async (batch: readonly CompletionDocument[]) => {
+    const batchId = newId("log");
+    for (let tries = 1; ; tries++) {
+      try {
+        await deps.completions.insertMany(batch);
+        await deps.usage.add(batchId, toIncrements(batch));
+        return;
+      } catch (error) {
+        deps.logger.warn({ err: error, records: batch.length, tries }, "The ledger could not be written");
+        if (isClosing && tries >= TRIES_AT_CLOSE) {
+          deps.logger.error(
+            { records: batch.length },
+            "Ledger records are lost: the store did not take them before the end",
+          );
+          return;
+        }
+        await delay(Math.min(FIRST_RETRY_MS * 2 ** (tries - 1), MAX_RETRY_MS) * (0.5 + Math.random() / 2));
+      }
+    }
+  };
+  const writeAll = async () => {
+    while (waiting.size > 0) {
+      const batch = [...waiting.values()].slice(0, MAX_BATCH);
+      await write(batch);
+      for (const { _id } of batch) waiting.delete(_id);
+    }
+  };
+  const start = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    writing ??= writeAll().finally(() => {
+      writing = undefined;
+    });
+    return writing;
+  };
+  return {
+    record: (document) => {
+      if (waiting.size >= MAX_PENDING) {
+        const oldest = waiting.keys().next().value;
+        if (oldest !== undefined) waiting.delete(oldest);
+        deps.logger.error({ logId: oldest }, "A ledger record is lost: too many wait for the store");
+      }
+      waiting.set(document._id, document);
+      if (writing === undefined) timer ??= setTimeout(start, GATHER_MS);
+    },
+    pending: (logId) => waiting.get(logId),
+    flush: start,
+    close: async () => {
+      isClosing = true;
+      await start();
+    },
+  };
+}
+
+/** Sums the records of a batch by tenant, day, model and surface. */
+export function toIncrements(batch: readonly CompletionDocument[]): UsageIncrement[] {
+  const sums = new Map<string, UsageIncrement>();
+  for (const record of batch) {
+    const { tenantId, model, surface } = record;
+    const day = record.createdAt.toISOString().slice(0, 10);
+    const key = JSON.stringify([tenantId, day, model, surface]);
+    let sum = sums.get(key);
+    if (sum === undefined) {
+      sum = { tenantId, day, model, surface, requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 };
+      sums.set(key, sum);
+    }
+    sum.requests++;
+    if (record.outcome === "failed") sum.errors++;
+    sum.inputTokens += record.inputTokens;
+    sum.outputTokens += record.outputTokens;
+    sum.costNanoUsd += record.costNanoUsd;
+  }
+  return [...sums.values()];
+}

@@ -1,0 +1,51 @@
+import { setImmediate } from "node:timers/promises";
+import type { Config } from "../../../config.ts";
+import { estimateTokens } from "../../count-tokens.ts";
+import { makeWireProvider } from "../openai-wire/provider.ts";
+import type { EmbeddingRequest, EmbeddingResult, Provider } from "../provider.ts";
+import { completeOffline, streamOffline } from "./offline-chat.ts";
+import { embedOffline, offlineEmbeddingModelId } from "./offline-embed.ts";
+
+/**
+ * The platform's own provider: the OpenAI-compatible server at `edge.baseUrl`, and the built-in offline model for what
+ * that server does not do: everything without a base URL, embeddings without an embedding model.
+ */
+export function makeEdgeProvider(config: Config["gateway"]): Provider {
+  const { edge, timeouts } = config;
+  if (edge.baseUrl === undefined) {
+    return {
+      id: "edge",
+      complete: async (request) => completeOffline(request),
+      stream: async function* (request) {
+        for (const parts of streamOffline(request)) {
+          yield parts;
+          await setImmediate(); // the words come without a pause: let others have their turn between them
+        }
+      },
+      embed: async (request) => embedWithoutServer(request),
+    };
+  }
+  const server = makeWireProvider({
+    id: "edge",
+    baseUrl: edge.baseUrl,
+    apiKey: edge.apiKey,
+    dialect: { maxTokensField: "max_tokens" },
+    timeouts,
+  });
+  return {
+    ...server,
+    embed: (request, context) =>
+      request.model === offlineEmbeddingModelId
+        ? Promise.resolve(embedWithoutServer(request))
+        : server.embed(request, context),
+  };
+}
+
+function embedWithoutServer(request: EmbeddingRequest): EmbeddingResult {
+  const inputTokens = request.input.reduce((sum, text) => sum + estimateTokens(text), 0);
+  return {
+    embeddings: embedOffline(request.input, request.dimensions),
+    usage: { inputTokens },
+    model: offlineEmbeddingModelId,
+  };
+}

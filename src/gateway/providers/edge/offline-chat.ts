@@ -1,0 +1,136 @@
+import { createHash } from "node:crypto";
+import type { CompletionRequest, CompletionResult, Message, StreamPart, ToolCall, ToolDefinition } from "../provider.ts";
+import { contentWords, rankSentences, toSentences } from "./offline-rank.ts";
+
+/** Name of the built-in chat model, in `/ai/models` and in every answer's `model`. */
+export const offlineModelId = "switchyard-offline";
+
+/** Sentences of an answer, at most; a further one must be at least this good beside the best. */
+const MAX_SENTENCES = 3;
+const WORTH_SAYING = 0.5;
+const CHARACTERS_A_TOKEN = 4;
+
+const introduction =
+  "I am switchyard-offline, the small model that is built into Switchyard. I answer by quoting the sentences of our conversation that fit a question best; I know nothing beyond it.";
+const nothingFound =
+  "I find nothing about that in our conversation. I am an offline model that only quotes what it is given: add passages, or configure a provider.";
+
+/**
+ * Answers without a model: the sentences of the conversation (system prompt, passages, earlier turns, tool results) that
+ * share most with the last user message, in their order. Deterministic; asks for a tool when one that fits has not been
+ * used yet. It never says more than it was given.
+ */
+export function completeOffline(request: CompletionRequest): CompletionResult {
+  const { text, toolCalls } = decide(request);
+  const said = cutToTokens(text, request.maxTokens);
+  return {
+    text: said,
+    toolCalls,
+    finishReason: toolCalls.length > 0 ? "tool_calls" : said.length < text.length ? "length" : "stop",
+    usage: { inputTokens: countInput(request), outputTokens: toTokens(said) + toolCalls.length * 10 },
+    model: offlineModelId,
+  };
+}
+
+/** The same answer, word by word. */
+export function* streamOffline(request: CompletionRequest): Generator<StreamPart[]> {
+  const { text, toolCalls, usage, finishReason } = completeOffline(request);
+  for (const word of text.match(/\s*\S+\s*$|\s*\S+/g) ?? []) yield [{ type: "text-delta", text: word }];
+  for (const [index, call] of toolCalls.entries()) {
+    yield [{ type: "tool-call-delta", index, id: call.id, name: call.name, argumentsDelta: call.arguments }];
+  }
+  if (usage) yield [{ type: "usage", usage }];
+  yield [{ type: "end", finishReason }];
+}
+
+function decide(request: CompletionRequest): { text: string; toolCalls: ToolCall[] } {
+  const asked = request.messages.findLastIndex((message) => message.role === "user");
+  const question = asked < 0 ? "" : (request.messages[asked]?.content ?? "");
+  const call = chooseTool(request, question, asked);
+  if (call) return { text: "", toolCalls: [call] };
+  return { text: answer(request.messages, asked, question), toolCalls: [] };
+}
+
+function answer(messages: readonly Message[], asked: number, question: string): string {
+  const lines = question.split("\n");
+  // Passages are often given in the question's own message: its last paragraph is then what is asked.
+  const ask = lines.findLast((line) => line.trim().length > 0) ?? "";
+  const before = lines.slice(0, Math.max(0, lines.lastIndexOf(ask))).join("\n");
+  const context = [
+    ...messages.filter((message, index) => index !== asked && message.content.length > 0).map(({ content }) => content),
+    before,
+  ].join("\n");
+  if (contentWords(ask).length === 0 || /\b(?:who|what) are you\b/i.test(ask)) return introduction;
+  const ranked = rankSentences(toSentences(context), ask);
+  const best = ranked[0];
+  if (!best) return context.trim().length === 0 ? `${introduction} You asked: ${ask.trim().slice(0, 200)}` : nothingFound;
+  return ranked
+    .slice(0, MAX_SENTENCES)
+    .filter(({ score }) => score >= best.score * WORTH_SAYING)
+    .sort((a, b) => a.index - b.index)
+    .map(({ sentence }) => sentence)
+    .join(" ");
+}
+
+/** The tool to ask for: the one that is demanded, else one that fits the question and has not been used since it. */
+function chooseTool({ tools = [], toolChoice, messages }: CompletionRequest, question: string, asked: number) {
+  if (tools.length === 0 || toolChoice === "none") return undefined;
+  const since = messages.slice(asked + 1);
+  const used = new Set(
+    since.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : [])).map(({ name }) => name),
+  );
+  const isDemanded = toolChoice !== undefined && toolChoice !== "auto";
+  if (isDemanded && since.length > 0) return undefined; // it was asked for already: now comes the answer
+  const named = typeof toolChoice === "object" ? tools.find(({ name }) => name === toolChoice.name) : undefined;
+  const fitting = [...tools].map((tool) => ({ tool, fit: fitOf(tool, question) })).sort((a, b) => b.fit - a.fit);
+  const best = fitting.find(({ tool, fit }) => !used.has(tool.name) && (fit > 0 || isDemanded));
+  const tool = named ?? best?.tool;
+  return tool && toCall(tool, question, messages.length);
+}
+
+/** How well a tool fits: words shared with the question; a tool that searches fits any question a little. */
+function fitOf(tool: ToolDefinition, question: string): number {
+  const asked = new Set(contentWords(question));
+  const own = contentWords(`${tool.name.replace(/[_-]/g, " ")} ${tool.description ?? ""}`);
+  const shared = own.filter((word) => asked.has(word)).length;
+  const isSearch = /rag|search|query|lookup|retriev/i.test(tool.name);
+  return shared + (isSearch && asked.size > 0 ? 0.5 : 0);
+}
+
+function toCall(tool: ToolDefinition, question: string, position: number): ToolCall {
+  const id = `call_${createHash("sha256").update(`${position}:${tool.name}:${question}`).digest("hex").slice(0, 24)}`;
+  return { id, name: tool.name, arguments: JSON.stringify(fillArguments(tool, question)) };
+}
+
+/** Fills the required arguments (else the first text): texts with the question, numbers with those it names. */
+function fillArguments(tool: ToolDefinition, question: string): Record<string, unknown> {
+  const { properties = {}, required = [] } = (tool.parameters ?? {}) as {
+    properties?: Record<string, { type?: string; enum?: unknown[] }>;
+    required?: string[];
+  }; // JSON Schema as the caller gave it; whatever is not of this shape counts as absent
+  const numbers = (question.match(/-?\d+(?:\.\d+)?/g) ?? []).map(Number);
+  const firstText = Object.keys(properties).find((name) => properties[name]?.type === "string");
+  const wanted = required.length > 0 ? required : firstText ? [firstText] : [];
+  const valueOf = (name: string): unknown => {
+    const { type, enum: allowed } = properties[name] ?? {};
+    if (allowed) return allowed.find((value) => question.includes(String(value))) ?? allowed[0];
+    if (type === "number" || type === "integer") return numbers.shift() ?? 0;
+    if (type === "boolean") return true;
+    if (type === "array") return [];
+    return type === "object" ? {} : question.trim();
+  };
+  return Object.fromEntries(wanted.map((name) => [name, valueOf(name)]));
+}
+
+/** Tokens are estimated at four characters each: the tokenizer's tables are not worth their memory here. */
+function toTokens(text: string): number {
+  return Math.ceil(text.length / CHARACTERS_A_TOKEN);
+}
+
+function countInput({ messages }: CompletionRequest): number {
+  return messages.reduce((sum, message) => sum + toTokens(message.content), 0);
+}
+
+function cutToTokens(text: string, maxTokens: number | undefined): string {
+  return maxTokens === undefined ? text : text.slice(0, maxTokens * CHARACTERS_A_TOKEN);
+}

@@ -1,0 +1,63 @@
+/** Words that say nothing about a subject; a compact list of general English. */
+const stopWords = new Set(
+  `a about above after again all also am an and any are as at be because been before being below between both but by can
+could did do does doing down during each few for from further had has have having he her here hers him his how i if in into
+is it its itself just may me might more most must my no nor not now of off on once only or other our out over own please
+same she should so some such tell than that the their them then there these they this those through to too under until up
+us very was we were what when where which while who whom why will with would you your`.split(/\s+/),
+);
+
+/** Longest text that is looked through for sentences, in characters; of a longer one, the start and the end. */
+const MAX_TEXT = 400_000;
+/** Sentences that are ranked, at most. */
+const MAX_SENTENCES = 4_000;
+/** A piece without a full stop is cut here, in characters. */
+const MAX_SENTENCE = 600;
+/** How much of a match counts when only the beginning of the word is the same. */
+const STEM_LENGTH = 5;
+
+/** The words of a text that say something about its subject, lower case, plural and tense endings cut off. */
+export function contentWords(text: string): string[] {
+  const words = text.slice(0, MAX_TEXT).toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  return words.filter((word) => word.length > 1 && !stopWords.has(word)).map(cutEnding);
+}
+
+function cutEnding(word: string): string {
+  if (word.length <= STEM_LENGTH) return word.endsWith("s") && !word.endsWith("ss") ? word.slice(0, -1) : word;
+  return word.replace(/(?:ations?|ings?|edly|ed|ies|ers?|es|s|ly)$/, "").slice(0, 12);
+}
+
+/** Sentences of a text in order; headings, list items and lines of their own count as sentences. */
+export function toSentences(text: string): string[] {
+  const sentences: string[] = [];
+  for (const line of text.slice(0, MAX_TEXT).split(/\n+/)) {
+    for (const part of line.split(/(?<=[.!?])\s+(?=["'(\p{Lu}\p{N}])/u)) {
+      const sentence = part.replace(/^[\s#>*\-\u2022]+/, "").trim();
+      if (sentence.length > 1) sentences.push(sentence.slice(0, MAX_SENTENCE));
+      if (sentences.length >= MAX_SENTENCES) return sentences;
+    }
+  }
+  return sentences;
+}
+
+export type Ranked = { sentence: string; index: number; score: number };
+
+/**
+ * Sentences that answer the question best: rare shared words count most (inverse sentence frequency), long sentences are
+ * discounted. Only those that share something; best first.
+ */
+export function rankSentences(sentences: readonly string[], question: string): Ranked[] {
+  const asked = new Set(contentWords(question));
+  const words = sentences.map((sentence) => contentWords(sentence));
+  const frequency = new Map<string, number>();
+  for (const list of words) for (const word of new Set(list)) frequency.set(word, (frequency.get(word) ?? 0) + 1);
+  const ranked = words.flatMap((list, index): Ranked[] => {
+    const shared = [...new Set(list)].filter((word) => asked.has(word));
+    const weight = shared.reduce((sum, word) => sum + Math.log(1 + sentences.length / (frequency.get(word) ?? 1)), 0);
+    const sentence = sentences[index] ?? "";
+    const isQuestion = sentence.endsWith("?");
+    const score = (weight * (isQuestion ? 0.3 : 1)) / (1 + Math.log(1 + list.length / 20));
+    return score > 0 ? [{ sentence, index, score }] : [];
+  });
+  return ranked.sort((a, b) => b.score - a.score || a.index - b.index);
+}

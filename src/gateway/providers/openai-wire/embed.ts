@@ -1,0 +1,52 @@
+import type { EmbeddingRequest, EmbeddingResult } from "../provider.ts";
+import { parseJson } from "./chat.ts";
+import { malformed } from "./errors.ts";
+import { wireEmbeddings } from "./schemas.ts";
+
+/** The body of `POST /embeddings`. Base64 is asked for: it is half the bytes and need not be parsed number by number. */
+export function toWireEmbeddings(request: EmbeddingRequest): string {
+  return JSON.stringify({
+    model: request.model,
+    input: request.input,
+    encoding_format: "base64",
+    ...(request.dimensions === undefined ? {} : { dimensions: request.dimensions }),
+  });
+}
+
+/**
+ * Reads the answer of `POST /embeddings`; servers that know no base64 answer arrays, which are read as well.
+ * @throws AppError `provider_failed` when it is not one, or does not hold one vector for each input.
+ */
+export function fromWireEmbeddings(body: string, request: EmbeddingRequest): EmbeddingResult {
+  const parsed = wireEmbeddings.safeParse(parseJson(body));
+  if (!parsed.success) throw malformed("an answer that is not a list of embeddings", parsed.error);
+  const { data, usage, model } = parsed.data;
+  const embeddings: (Float32Array | undefined)[] = new Array(request.input.length).fill(undefined);
+  data.forEach(({ index, embedding }, n) => {
+    const place = index ?? n;
+    if (place >= 0 && place < embeddings.length) embeddings[place] = toVector(embedding);
+  });
+  const whole = embeddings.filter((vector) => vector !== undefined);
+  if (whole.length !== request.input.length || data.length !== request.input.length) {
+    throw malformed("another number of embeddings than was asked for");
+  }
+  return {
+    embeddings: whole,
+    ...(usage ? { usage: { inputTokens: usage.prompt_tokens } } : {}),
+    model: model ?? request.model,
+  };
+}
+
+/** A vector from base64 of little-endian float32, or from an array of numbers. */
+function toVector(embedding: unknown): Float32Array {
+  if (typeof embedding === "string") {
+    const bytes = Buffer.from(embedding, "base64");
+    if (bytes.length === 0 || bytes.length % 4 !== 0) throw malformed("an embedding that is not base64 of float32");
+    const copy = new Uint8Array(bytes); // its own buffer: a view into Node's pool may not be aligned
+    return new Float32Array(copy.buffer);
+  }
+  if (Array.isArray(embedding) && embedding.length > 0 && embedding.every((value) => typeof value === "number")) {
+    return Float32Array.from(embedding);
+  }
+  throw malformed("an embedding that is no vector");
+}

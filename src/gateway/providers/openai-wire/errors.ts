@@ -1,0 +1,81 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { AppError } from "../../../errors.ts";
+import { wireError } from "./schemas.ts";
+
+/** Statuses after which the same request may succeed (OpenAI's own clients retry the same ones). */
+const isRetryableStatus = (status: number) => status === 408 || status === 409 || status === 429 || status >= 500;
+
+/**
+ * The error of an answer that is not 2xx. Its details hold the upstream status and code, and the upstream message for
+ * faults of the request; never headers, and never the message of a 401 or 403, which can quote a part of the key.
+ */
+export function fromWireError(status: number, headers: IncomingHttpHeaders, body: string, now = Date.now()): AppError {
+  const { code, message } = readWireError(body);
+  const details = { status, ...(code === undefined ? {} : { code }) };
+  const retryAfterMs = readRetryAfter(headers, now);
+  const options = {
+    details,
+    retryable: isRetryableStatus(status),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
+  if (status === 429)
+    return new AppError("provider_rate_limited", "The provider limits the rate of requests.", options);
+  if (status === 408 || status === 504) return new AppError("provider_timeout", "The provider timed out.", options);
+  if (status === 401 || status === 403)
+    return new AppError("provider_failed", "The provider refused the key.", options);
+  if (status >= 400 && status < 500 && message !== undefined) {
+    return new AppError("provider_failed", "The provider refused the request.", {
+      ...options,
+      details: { ...details, message },
+    });
+  }
+  return new AppError("provider_failed", `The provider failed with status ${status}.`, options);
+}
+
+/** The error of an answer or chunk that does not hold what the wire format promises. */
+export function malformed(what: string, cause?: unknown): AppError {
+  return new AppError("provider_failed", `The provider sent ${what}.`, {
+    details: { code: "malformed_answer" },
+    retryable: true,
+    cause,
+  });
+}
+
+/** The error that a server reports inside a stream that it had begun with status 200. */
+export function fromStreamError(error: unknown): AppError {
+  const { code } = readWireError(JSON.stringify({ error }));
+  const details = { code: code ?? "stream_error" };
+  return new AppError("provider_failed", "The provider reported an error in the middle of its answer.", {
+    details,
+    retryable: true,
+  });
+}
+
+function readWireError(body: string): { code?: string; message?: string } {
+  let json: unknown;
+  try {
+    json = JSON.parse(body);
+  } catch {
+    return {}; // error pages of proxies are HTML: the status says all that we can know
+  }
+  const parsed = wireError.safeParse(json);
+  if (!parsed.success) return {};
+  const { error } = parsed.data;
+  if (typeof error === "string") return { message: error.slice(0, 500) };
+  const code = error.code ?? error.type;
+  return {
+    ...(code === null || code === undefined ? {} : { code: String(code).slice(0, 100) }),
+    ...(error.message === null || error.message === undefined ? {} : { message: error.message.slice(0, 500) }),
+  };
+}
+
+/** `retry-after-ms` (OpenAI, Azure), else `Retry-After` in seconds or as a date (RFC 9110, 10.2.3); in ms. */
+export function readRetryAfter(headers: IncomingHttpHeaders, now: number): number | undefined {
+  const ms = headers["retry-after-ms"];
+  if (typeof ms === "string" && /^\d+$/.test(ms)) return Number(ms);
+  const text = headers["retry-after"];
+  if (typeof text !== "string") return undefined;
+  if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * 1_000);
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}

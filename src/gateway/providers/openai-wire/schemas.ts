@@ -1,0 +1,68 @@
+import { z } from "zod";
+
+/**
+ * What is read of OpenAI's wire format (API reference, "Chat" and "Embeddings"). Everything else is passed over, and
+ * what other servers leave out or send as null is allowed to be missing.
+ */
+const usage = z.object({ prompt_tokens: z.number(), completion_tokens: z.number().nullish() });
+
+const toolCall = z.object({
+  id: z.string().nullish(),
+  function: z.object({ name: z.string(), arguments: z.string() }),
+});
+
+export const wireCompletion = z.object({
+  choices: z
+    .array(
+      z.object({
+        message: z.object({
+          content: z.string().nullish(),
+          refusal: z.string().nullish(),
+          /** Name in vLLM, DeepSeek and others. */
+          reasoning_content: z.string().nullish(),
+          /** Name in Ollama and OpenRouter. */
+          reasoning: z.string().nullish(),
+          tool_calls: z.array(toolCall).nullish(),
+        }),
+        finish_reason: z.string().nullish(),
+      }),
+    )
+    .min(1),
+  model: z.string().nullish(),
+  usage: usage.nullish(),
+});
+
+export const wireError = z.object({
+  error: z.union([
+    z.string(),
+    z.object({
+      message: z.string().nullish(),
+      type: z.string().nullish(),
+      code: z.union([z.string(), z.number()]).nullish(),
+    }),
+  ]),
+});
+
+/** The frame of an embeddings answer; the numbers themselves are checked while they are copied. */
+export const wireEmbeddings = z.object({
+  data: z.array(z.object({ index: z.number().int().optional(), embedding: z.unknown() })),
+  model: z.string().nullish(),
+  usage: z.object({ prompt_tokens: z.number() }).nullish(),
+});
+
+/** One event of a streamed completion. It is checked by hand as it is read, because there is one for every token. */
+export type WireChunk = {
+  choices?: {
+    index?: number;
+    delta?: {
+      content?: string | null;
+      refusal?: string | null;
+      reasoning_content?: string | null;
+      reasoning?: string | null;
+      tool_calls?: { index?: number; id?: string; function?: { name?: string; arguments?: string } }[] | null;
+    };
+    finish_reason?: string | null;
+  }[];
+  usage?: { prompt_tokens?: number; completion_tokens?: number } | null;
+  error?: unknown;
+};

@@ -1,0 +1,62 @@
+/** Who serves a model. `openai` and `anthropic` take customers' keys; `edge` is the platform's own. */
+export const providerIds = ["openai", "anthropic", "edge"] as const;
+export type ProviderId = (typeof providerIds)[number];
+
+export type ToolCall = { id: string; name: string /** JSON text, as models write it. */; arguments: string };
+export type Message =
+  | { role: "system" | "user"; content: string }
+  | { role: "assistant"; content: string; toolCalls?: ToolCall[] }
+  | { role: "tool"; content: string; toolCallId: string };
+export type ToolDefinition = { name: string; description?: string; parameters?: Record<string, unknown> };
+export type ToolChoice = "auto" | "none" | "required" | { name: string };
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
+export type Usage = { inputTokens: number; outputTokens: number };
+
+/** A chat completion as the gateway asks a provider for it: the model is the provider's own name for it. */
+export type CompletionRequest = {
+  model: string;
+  messages: Message[];
+  temperature?: number;
+  maxTokens?: number;
+  tools?: ToolDefinition[];
+  toolChoice?: ToolChoice;
+};
+
+export type CompletionResult = {
+  text: string;
+  reasoning?: string;
+  toolCalls: ToolCall[];
+  finishReason: FinishReason;
+  /** The provider's own count; absent when it told none, then the gateway counts. */
+  usage?: Usage;
+  model: string;
+};
+
+/** One part of a streamed completion. A complete stream ends with exactly one `end`. */
+export type StreamPart =
+  | { type: "text-delta"; text: string }
+  | { type: "reasoning-delta"; text: string }
+  | { type: "tool-call-delta"; index: number; id?: string; name?: string; argumentsDelta: string }
+  | { type: "usage"; usage: Usage }
+  | { type: "end"; finishReason: FinishReason };
+
+export type EmbeddingRequest = { model: string; input: string[]; dimensions?: number };
+export type EmbeddingResult = { embeddings: Float32Array[]; usage?: { inputTokens: number }; model: string };
+
+/** What a call carries besides its request. Aborting `signal` aborts the upstream request. */
+export type CallContext = { signal: AbortSignal; apiKey?: string };
+
+/**
+ * The seam between the gateway and those who serve models. A provider maps requests, answers, streams and errors of one
+ * wire format; it neither retries, nor routes, nor accounts. It throws AppErrors (`provider_failed`,
+ * `provider_rate_limited`, `provider_timeout`), `retryable` saying whether the same call may succeed later.
+ */
+export type Provider = {
+  id: ProviderId;
+  complete(request: CompletionRequest, context: CallContext): Promise<CompletionResult>;
+  /** Yields the parts of one network chunk at a time, so that a host can write once a chunk. */
+  stream(request: CompletionRequest, context: CallContext): AsyncIterable<StreamPart[]>;
+  embed?(request: EmbeddingRequest, context: CallContext): Promise<EmbeddingResult>;
+  /** Frees its connections; calls under way fail. */
+  close?(): Promise<void>;
+};

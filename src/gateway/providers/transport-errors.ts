@@ -1,0 +1,29 @@
+import { AppError } from "../../errors.ts";
+
+/** undici's codes for the two time limits that it watches itself. */
+const timeoutPhases: Record<string, string> = {
+  UND_ERR_CONNECT_TIMEOUT: "connect",
+  UND_ERR_HEADERS_TIMEOUT: "first_byte",
+};
+
+/**
+ * The error of a request whose connection failed. `hasAnswered` tells that headers had arrived, so that the provider
+ * may have done the work; the message never holds addresses or headers.
+ */
+export function fromConnectionError(error: Error, hasAnswered: boolean): AppError {
+  const code = "code" in error && typeof error.code === "string" ? error.code : "unknown";
+  const phase = timeoutPhases[code];
+  if (phase !== undefined) {
+    const message =
+      phase === "connect" ? "The provider could not be reached in time." : "The provider did not answer in time.";
+    return new AppError("provider_timeout", message, { details: { phase }, retryable: true, cause: error });
+  }
+  const message = hasAnswered ? "The provider broke the connection off." : "The provider could not be reached.";
+  return new AppError("provider_failed", message, { details: { connection: code }, retryable: true, cause: error });
+}
+
+/** The error of a call that its caller gave up: the signal's own AppError when it has one. */
+export function fromAbort(signal: AbortSignal): AppError {
+  if (signal.reason instanceof AppError) return signal.reason;
+  return new AppError("client_closed", "The caller went away before the answer.", { cause: signal.reason });
+}

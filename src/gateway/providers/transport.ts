@@ -1,0 +1,223 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { type Dispatcher, Pool } from "undici";
+import { AppError } from "../../errors.ts";
+import { fromAbort, fromConnectionError } from "./transport-errors.ts";
+
+/** Above this, a JSON answer is refused: no model writes so much, and it must fit into memory many times over. */
+const MAX_ANSWER_BYTES = 64 << 20;
+/** A stream is paused while the reader is behind by more than this. */
+const MAX_UNREAD_BYTES = 1 << 20;
+
+export type TransportTimeouts = { connectMs: number; firstByteMs: number; idleMs: number };
+export type TransportCall = { path: string; headers: Record<string, string>; body: string; signal: AbortSignal };
+export type TransportAnswer = { status: number; headers: IncomingHttpHeaders; body: string };
+export type TransportStream = {
+  status: number;
+  headers: IncomingHttpHeaders;
+  /** Leaving the loop over them early aborts the request. */
+  chunks: AsyncIterable<Buffer>;
+  /** Says that what is still to come does not matter: leaving the loop then keeps the connection for the next call. */
+  finish(): void;
+};
+
+/** Pooled keep-alive POST requests to one server. Errors are AppErrors `provider_failed`, `provider_timeout`, `client_closed`. */
+export type Transport = {
+  /** Sends and reads the whole answer, whatever its status. */
+  send(call: TransportCall): Promise<TransportAnswer>;
+  /** Sends, and resolves when the headers are there. */
+  open(call: TransportCall): Promise<TransportStream>;
+  close(): Promise<void>;
+};
+
+/**
+ * A transport to `baseUrl`. It sits directly on undici's dispatcher: no stream object and no promise a chunk more than
+ * the reader awaits, since this is the hot path of every model call.
+ */
+export function makeTransport(baseUrl: string, timeouts: TransportTimeouts): Transport {
+  const { origin, pathname } = new URL(baseUrl);
+  const root = pathname.replace(/\/+$/, "");
+  const pool = new Pool(origin, {
+    connect: { timeout: timeouts.connectMs },
+    headersTimeout: timeouts.firstByteMs,
+    bodyTimeout: 0, // watched here: the first chunk has another limit than the silence between two
+    keepAliveTimeout: 30_000,
+    pipelining: 1,
+  });
+  const dispatch = (call: TransportCall, exchange: Exchange) => {
+    if (call.signal.aborted) return exchange.fail(fromAbort(call.signal));
+    const onAbort = () => exchange.fail(fromAbort(call.signal));
+    call.signal.addEventListener("abort", onAbort, { once: true });
+    exchange.onSettled = () => call.signal.removeEventListener("abort", onAbort);
+    pool.dispatch({ path: root + call.path, method: "POST", headers: call.headers, body: call.body }, exchange.handler);
+  };
+  return {
+    send: (call) =>
+      new Promise((resolve, reject) => {
+        const exchange = makeExchange(timeouts);
+        const parts: Buffer[] = [];
+        let bytes = 0;
+        exchange.onChunk = (chunk) => {
+          bytes += chunk.length;
+          if (bytes > MAX_ANSWER_BYTES)
+            exchange.fail(new AppError("provider_failed", "The provider's answer is too large."));
+          else parts.push(chunk);
+        };
+        exchange.onEnd = () => {
+          const body =
+            parts.length === 1 && parts[0] ? parts[0].toString("utf8") : Buffer.concat(parts).toString("utf8");
+          resolve({ status: exchange.status, headers: exchange.headers, body });
+        };
+        exchange.onError = reject;
+        dispatch(call, exchange);
+      }),
+    open: (call) =>
+      new Promise((resolve, reject) => {
+        const exchange = makeExchange(timeouts);
+        exchange.onError = reject;
+        exchange.onHeaders = () => {
+          const { chunks, finish } = readChunks(exchange);
+          resolve({ status: exchange.status, headers: exchange.headers, chunks, finish });
+        };
+        dispatch(call, exchange);
+      }),
+    close: () => pool.destroy(),
+  };
+}
+
+/** One request under way. The callbacks are set by its reader; `onSettled` runs once, at the end or at the failure. */
+type Exchange = {
+  status: number;
+  headers: IncomingHttpHeaders;
+  handler: Dispatcher.DispatchHandler;
+  onHeaders: () => void;
+  onChunk: (chunk: Buffer) => void;
+  onEnd: () => void;
+  onError: (error: unknown) => void;
+  onSettled: () => void;
+  pause(): void;
+  resume(): void;
+  /** Aborts the request, telling `error` to the reader. */
+  fail(error: Error): void;
+};
+
+function makeExchange(timeouts: TransportTimeouts): Exchange {
+  let controller: Dispatcher.DispatchController | undefined;
+  let isSettled = false;
+  let hasData = false;
+  let watch: NodeJS.Timeout | undefined;
+  const settle = () => {
+    isSettled = true;
+    clearTimeout(watch);
+    exchange.onSettled();
+  };
+  const watchFor = (ms: number, phase: string) => {
+    clearTimeout(watch);
+    const timeOut = () =>
+      exchange.fail(new AppError("provider_timeout", "The provider fell silent.", { details: { phase } }));
+    watch = setTimeout(timeOut, ms);
+  };
+  const exchange: Exchange = {
+    status: 0,
+    headers: {},
+    onHeaders: () => undefined,
+    onChunk: () => undefined,
+    onEnd: () => undefined,
+    onError: () => undefined,
+    onSettled: () => undefined,
+    pause: () => {
+      clearTimeout(watch); // it is our reader that is slow now, not the provider
+      controller?.pause();
+    },
+    resume: () => {
+      if (!isSettled) watchFor(timeouts.idleMs, "idle");
+      controller?.resume();
+    },
+    fail: (error) => {
+      if (isSettled) return;
+      settle();
+      controller?.abort(error);
+      exchange.onError(error);
+    },
+    handler: {
+      onRequestStart: (started) => {
+        controller = started;
+        if (isSettled) started.abort(new Error("The caller is gone."));
+      },
+      onResponseStart: (_controller, status, headers) => {
+        if (status < 200 || isSettled) return;
+        exchange.status = status;
+        exchange.headers = headers;
+        watchFor(timeouts.firstByteMs, "first_byte");
+        exchange.onHeaders();
+      },
+      onResponseData: (_controller, chunk) => {
+        if (isSettled) return;
+        if (hasData) watch?.refresh();
+        else watchFor(timeouts.idleMs, "idle");
+        hasData = true;
+        exchange.onChunk(chunk);
+      },
+      onResponseEnd: () => {
+        if (isSettled) return;
+        settle();
+        exchange.onEnd();
+      },
+      onResponseError: (_controller, error) => {
+        if (isSettled) return;
+        settle();
+        exchange.onError(fromConnectionError(error, exchange.status > 0));
+      },
+    },
+  };
+  return exchange;
+}
+
+/** The chunks of a response in order of arrival; what arrived while the reader was busy comes as one chunk. */
+function readChunks(exchange: Exchange): Pick<TransportStream, "chunks" | "finish"> {
+  let unread: Buffer[] = [];
+  let unreadBytes = 0;
+  let isEnded = false;
+  let failure: unknown;
+  let wake: () => void = () => undefined;
+  exchange.onChunk = (chunk) => {
+    if (isEnded) return;
+    unread.push(chunk);
+    unreadBytes += chunk.length;
+    if (unreadBytes > MAX_UNREAD_BYTES) exchange.pause();
+    wake();
+  };
+  exchange.onEnd = () => {
+    isEnded = true;
+    wake();
+  };
+  exchange.onError = (error) => {
+    failure = error;
+    wake();
+  };
+  const finish = () => {
+    isEnded = true;
+  };
+  async function* read(): AsyncGenerator<Buffer> {
+    try {
+      while (true) {
+        if (unread.length > 0) {
+          const ready = unread;
+          const wasPaused = unreadBytes > MAX_UNREAD_BYTES;
+          unread = [];
+          unreadBytes = 0;
+          if (wasPaused) exchange.resume(); // may hand over chunks before it returns
+          yield ready.length === 1 && ready[0] ? ready[0] : Buffer.concat(ready);
+        } else if (failure !== undefined) throw failure;
+        else if (isEnded) return;
+        else {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+      }
+    } finally {
+      if (!isEnded) exchange.fail(new Error("The reader left.")); // it is the reader that is told, and it is gone
+    }
+  }
+  return { chunks: read(), finish };
+}

@@ -1,0 +1,51 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { AppError } from "../errors.ts";
+import { isBreakerOpen } from "./breaker.ts";
+import { fromAbort } from "./providers/transport-errors.ts";
+
+/** Tries of one call, the first included. */
+const MAX_TRIES = 3;
+/** The wait before the second try, in ms; it doubles. Half of it is random, so that callers do not come back together. */
+const BASE_DELAY_MS = 200;
+/** A provider that asks for a longer wait than this is not waited for: its `Retry-After` goes to the caller instead. */
+const MAX_RETRY_AFTER_MS = 5_000;
+
+/** Whether the same call is worth another try here and now. Silence is not: it has cost the whole time limit already. */
+export function isWorthRetry(error: unknown): error is AppError {
+  if (!(error instanceof AppError) || !error.retryable || isBreakerOpen(error)) return false;
+  if (error.retryAfterMs !== undefined && error.retryAfterMs > MAX_RETRY_AFTER_MS) return false;
+  return error.code !== "provider_timeout" || phaseOf(error) === "connect" || phaseOf(error) === undefined;
+}
+
+/** Which limit a time-out ran into; undefined when the provider itself answered that it timed out. */
+function phaseOf(error: AppError): unknown {
+  const { details } = error;
+  return typeof details === "object" && details !== null && "phase" in details ? details.phase : undefined;
+}
+
+/** The wait before the try after `tries`, in ms. */
+export function retryDelayMs(error: AppError, tries: number, random: () => number = Math.random): number {
+  const backoff = BASE_DELAY_MS * 2 ** (tries - 1);
+  return Math.max(error.retryAfterMs ?? 0, backoff / 2 + (random() * backoff) / 2);
+}
+
+/**
+ * Runs `attempt` until it succeeds, at most three times, with jitter between tries and heeding `Retry-After`.
+ * `onTry` is told of each try before it begins. Throws the last error, or the signal's when the caller went away.
+ */
+export async function withRetries<T>(
+  attempt: () => Promise<T>,
+  options: { signal: AbortSignal; onTry: (tries: number) => void },
+): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    options.onTry(tries);
+    try {
+      return await attempt();
+    } catch (error) {
+      if (tries >= MAX_TRIES || !isWorthRetry(error)) throw error;
+      await delay(retryDelayMs(error, tries), undefined, { signal: options.signal }).catch(() => {
+        throw fromAbort(options.signal);
+      });
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import { AppError } from "../errors.ts";
+
+/** What the header `x-svc-options` asks for. */
+export type SvcOptions = { compress: boolean; cache: boolean | undefined; cacheTtlSeconds: number | undefined };
+
+const HEADER = "x-svc-options";
+
+/**
+ * Parses `x-svc-options`: `key=value` pairs separated by `;` or `,`.
+ * @throws AppError `invalid_request` for an unknown option or a value that it does not take.
+ */
+export function parseSvcOptions(header: string | undefined): SvcOptions {
+  const options: SvcOptions = { compress: false, cache: undefined, cacheTtlSeconds: undefined };
+  for (const pair of (header ?? "").split(/[;,]/)) {
+    if (pair.trim() === "") continue;
+    const [key = "", value = ""] = pair.split("=", 2).map((part) => part.trim().toLowerCase());
+    if (key === "compress") options.compress = readFlag(key, value);
+    else if (key === "cache") options.cache = readFlag(key, value);
+    else if (key === "cache-ttl") options.cacheTtlSeconds = readSeconds(key, value);
+    else throw refuse(`has no option ${JSON.stringify(key.slice(0, 50))}; it knows compress, cache and cache-ttl`);
+  }
+  return options;
+}
+
+function readFlag(key: string, value: string): boolean {
+  if (value !== "true" && value !== "false") throw refuse(`${key} takes true or false`);
+  return value === "true";
+}
+
+function readSeconds(key: string, value: string): number {
+  if (!/^\d{1,6}$/.test(value)) throw refuse(`${key} takes a number of seconds`);
+  return Number(value);
+}
+
+function refuse(what: string): AppError {
+  return new AppError("invalid_request", `${HEADER} ${what}.`, { param: HEADER });
+}

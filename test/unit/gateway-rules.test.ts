@@ -1,0 +1,249 @@
+import { expect } from "chai";
+import { AppError } from "../../src/errors.ts";
+import { makeBreaker } from "../../src/gateway/breaker.ts";
+import { findModel, makeCatalogue, toModelEntry, toNanoUsd } from "../../src/gateway/catalogue.ts";
+import { toChatRequest } from "../../src/gateway/chat-request.ts";
+import { estimateTokens } from "../../src/gateway/count-tokens.ts";
+import { isWorthRetry, retryDelayMs, withRetries } from "../../src/gateway/retry.ts";
+import { classifyTask, routeModel } from "../../src/gateway/route-model.ts";
+import { chatBodySchema, modelEntrySchema } from "../../src/gateway/schemas.ts";
+import { parseSvcOptions } from "../../src/gateway/svc-options.ts";
+
+const edge = { baseUrl: undefined, apiKey: undefined, model: "default", embeddingModel: undefined };
+const catalogue = makeCatalogue(edge);
+const ask = (content: string, extra: object = {}) => ({
+  model: "auto",
+  messages: [{ role: "user" as const, content }],
+  ...extra,
+});
+const errorOf = (work: () => unknown): AppError => {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof AppError) return error;
+  }
+  throw new Error("expected an AppError");
+};
+
+describe("model catalogue", () => {
+  it("holds only entries that the interface's shape allows, each with a traceable price", () => {
+    for (const model of catalogue.all) {
+      const entry = modelEntrySchema.parse(toModelEntry(model));
+      expect(entry.priceSource, entry.id).not.to.equal("");
+      expect(Date.parse(entry.priceDate ?? ""), entry.id).to.be.greaterThan(0);
+    }
+    expect(new Set(catalogue.all.map((model) => model.id)).size).to.equal(catalogue.all.length);
+  });
+
+  it("prices a call to the billionth of a dollar, and long prompts by their own price", () => {
+    const haiku = findModel(catalogue, "claude-haiku-5-5", "chat");
+    expect(toNanoUsd(haiku, { inputTokens: 1_000, outputTokens: 10 })).to.equal(1_000 * 100 + 10 * 500);
+    expect(toNanoUsd(haiku, { inputTokens: 100_001, outputTokens: 10 })).to.equal(100_001 * 500 + 10 * 2_500);
+    expect(toModelEntry(findModel(catalogue, "text-embedding-3-large", "embedding")).inputCostPer1k).to.equal(0.00013);
+  });
+
+  it("knows the default alias, and names the edge server's models by the settings", () => {
+    expect(catalogue.find("meta-llm")?.id).to.equal("switchyard-offline");
+    const served = makeCatalogue({
+      ...edge,
+      baseUrl: "http://localhost:1/v1",
+      model: "llama3",
+      embeddingModel: "nomic",
+    });
+    expect([served.find("meta-llm")?.id, served.defaultEmbedding.id]).to.deep.equal(["llama3", "nomic"]);
+    expect(errorOf(() => findModel(catalogue, "nope", "chat")).code).to.equal("unknown_model");
+    expect(errorOf(() => findModel(catalogue, "text-embedding-3-small", "chat")).code).to.equal("unknown_model");
+  });
+});
+
+describe("routing", () => {
+  const all = () => true;
+  it("classifies tasks", () => {
+    const typeOf = (content: string) => classifyTask(ask(content)).type;
+    expect(typeOf("```js\nlet a = 1\n```\nwhat is wrong?")).to.equal("coding");
+    expect(typeOf("Write a python script that renames files")).to.equal("coding");
+    expect(typeOf("Prove that the square root of 2 is irrational.")).to.equal("reasoning");
+    expect(typeOf("word ".repeat(40_000))).to.equal("reasoning");
+    expect(typeOf("Hello, how are you? My class starts at nine.")).to.equal("chat");
+  });
+
+  it("takes the cheapest usable model of the type whose context fits", () => {
+    const onlyAnthropic = (provider: string) => provider === "anthropic";
+    expect(routeModel(catalogue, ask("Refactor this code"), onlyAnthropic).model.id).to.equal("claude-sonnet-5-5");
+    expect(routeModel(catalogue, ask("Prove it step by step"), onlyAnthropic).model.id).to.equal("claude-opus-5-5");
+    expect(routeModel(catalogue, ask("Refactor this code"), all).model.id).to.equal("gpt-5.4-mini");
+    const long = `${"word ".repeat(450_000)} refactor this code`;
+    const routed = routeModel(catalogue, ask(long), all).model;
+    expect(routed.type).to.equal("coding");
+    expect(routed.contextWindow).to.be.greaterThan(450_000);
+  });
+
+  it("falls back to what is usable, and says why", () => {
+    const { model, reason } = routeModel(catalogue, ask("Refactor this code"), (provider) => provider === "edge");
+    expect(model.id).to.equal("switchyard-offline");
+    expect(reason).to.contain("no usable coding model");
+    const error = errorOf(() =>
+      routeModel(catalogue, { ...ask("hi"), model: "gpt-5.4-mini" }, (provider) => provider === "edge"),
+    );
+    expect([error.code, error.param]).to.deep.equal(["provider_not_configured", "model"]);
+  });
+
+  it("is not slowed down by hostile prompts", () => {
+    const startedAt = performance.now();
+    for (const piece of ["class ", "1 * ", "function(", "`", "a1"]) classifyTask(ask(piece.repeat(60_000)));
+    expect(performance.now() - startedAt).to.be.lessThan(1_000);
+  });
+});
+
+describe("chat request", () => {
+  const parse = (body: object) =>
+    toChatRequest(chatBodySchema.parse({ messages: [{ role: "user", content: "hi" }], ...body }));
+  it("takes either name of the token limit, and refuses two that differ", () => {
+    expect([parse({ maxTokens: 5 }).maxTokens, parse({ max_tokens: 6 }).maxTokens]).to.deep.equal([5, 6]);
+    expect(parse({ maxTokens: 5, max_tokens: 5 }).maxTokens).to.equal(5);
+    expect(errorOf(() => parse({ maxTokens: 5, max_tokens: 6 })).param).to.equal("max_tokens");
+  });
+
+  it("maps tool calls and results in both spellings", () => {
+    const call = { id: "c1", type: "function", function: { name: "find", arguments: "{}" } };
+    const messages = [
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "assistant", toolCalls: [call] },
+      { role: "tool", content: "found", tool_call_id: "c1" },
+    ];
+    const toolCalls = [{ id: "c1", name: "find", arguments: "{}" }];
+    expect(parse({ messages }).messages).to.deep.equal([
+      { role: "assistant", content: "", toolCalls },
+      { role: "assistant", content: "", toolCalls },
+      { role: "tool", content: "found", toolCallId: "c1" },
+    ]);
+    expect(errorOf(() => parse({ messages: [{ role: "assistant" }] })).param).to.equal("messages[0].content");
+  });
+
+  it("refuses a choice of a tool that is not given", () => {
+    const tools = [{ type: "function", function: { name: "find" } }];
+    const tool_choice = { type: "function", function: { name: "other" } };
+    expect(errorOf(() => parse({ tools, tool_choice })).param).to.equal("tool_choice");
+    expect(errorOf(() => parse({ tool_choice: "required" })).param).to.equal("tool_choice");
+    expect(parse({ tools, tool_choice: "required" }).toolChoice).to.equal("required");
+    expect(parse({ tool_choice: "none" }).toolChoice).to.equal(undefined);
+  });
+});
+
+describe("x-svc-options", () => {
+  it("reads pairs separated by ; or ,", () => {
+    expect(parseSvcOptions("compress=true; cache=false,cache-ttl=60")).to.deep.equal({
+      compress: true,
+      cache: false,
+      cacheTtlSeconds: 60,
+    });
+    expect(parseSvcOptions(undefined)).to.deep.equal({ compress: false, cache: undefined, cacheTtlSeconds: undefined });
+  });
+  it("refuses unknown options and values", () => {
+    for (const header of ["compres=true", "compress=yes", "cache-ttl=-1", "compress", "=true"]) {
+      const error = errorOf(() => parseSvcOptions(header));
+      expect([error.code, error.param], header).to.deep.equal(["invalid_request", "x-svc-options"]);
+    }
+  });
+});
+
+describe("token estimate", () => {
+  // Counts of o200k_base for these texts.
+  const texts: [string, number][] = [
+    ["The quick brown fox jumps over the lazy dog. It was a sunny day, and nobody was in a hurry.", 23],
+    ["const total = items.reduce((sum, item) => sum + item.price * item.count, 0);", 22],
+    ["Invoice 2026-11-20: 1,284.50 EUR for 37 units, paid by card 4242.", 28],
+  ];
+  it("is within a fifth of a real tokenizer on short texts", () => {
+    for (const [text, tokens] of texts) expect(estimateTokens(text), text).to.be.within(tokens * 0.8, tokens * 1.2);
+    expect(estimateTokens("")).to.equal(0);
+  });
+  it("takes linear time for a long run without spaces", () => {
+    const startedAt = performance.now();
+    expect(estimateTokens("日本".repeat(200_000))).to.be.greaterThan(100_000);
+    expect(performance.now() - startedAt).to.be.lessThan(500);
+  });
+});
+
+describe("retry", () => {
+  const failed = (options: object = {}) => new AppError("provider_failed", "x", { retryable: true, ...options });
+  it("retries what may pass, at most three tries, and not silence", async () => {
+    let tries = 0;
+    const signal = new AbortController().signal;
+    const run = (error: unknown) => {
+      tries = 0;
+      const attempt = () => Promise.reject(error);
+      const onTry = (n: number) => {
+        tries = n;
+      };
+      return withRetries(attempt, { signal, onTry }).catch((thrown: unknown) => thrown);
+    };
+    const error = failed();
+    expect([await run(error), tries]).to.deep.equal([error, 3]);
+    await run(new AppError("provider_failed", "x"));
+    expect(tries).to.equal(1);
+    await run(new AppError("provider_timeout", "x", { retryable: true, details: { phase: "first_byte" } }));
+    expect(tries).to.equal(1);
+    await run(failed({ retryAfterMs: 60_000 }));
+    expect(tries).to.equal(1);
+  });
+
+  it("heeds Retry-After and spreads the tries", () => {
+    expect(retryDelayMs(failed({ retryAfterMs: 1_500 }), 1, () => 0)).to.equal(1_500);
+    expect([retryDelayMs(failed(), 1, () => 0), retryDelayMs(failed(), 2, () => 1)]).to.deep.equal([100, 400]);
+    expect(
+      isWorthRetry(new AppError("provider_timeout", "x", { retryable: true, details: { phase: "connect" } })),
+    ).to.equal(true);
+  });
+
+  it("stops waiting when the caller goes away", async () => {
+    const controller = new AbortController();
+    const work = withRetries(() => Promise.reject(failed({ retryAfterMs: 4_000 })), {
+      signal: controller.signal,
+      onTry: () => void setImmediate(() => controller.abort()),
+    });
+    const startedAt = performance.now();
+    const error = await work.catch((thrown: unknown) => thrown);
+    expect(error).to.have.property("code", "client_closed");
+    expect(performance.now() - startedAt).to.be.lessThan(1_000);
+  });
+});
+
+describe("circuit breaker", () => {
+  const failure = new AppError("provider_failed", "x", { retryable: true });
+  it("opens after failures in a row, lets one probe through, and closes on its success", () => {
+    let now = 0;
+    const breaker = makeBreaker("edge", () => now);
+    const call = (error?: unknown) => {
+      breaker.enter();
+      breaker.leave(error);
+    };
+    for (let n = 0; n < 4; n++) call(failure);
+    call();
+    for (let n = 0; n < 5; n++) call(failure);
+    expect(errorOf(() => breaker.enter()).details).to.deep.equal({ code: "breaker_open" });
+    now = 1_000;
+    breaker.enter();
+    expect(errorOf(() => breaker.enter()).retryAfterMs).to.be.greaterThan(0);
+    breaker.leave(failure);
+    now = 2_500;
+    expect(breaker.isOpen()).to.equal(true);
+    now = 3_000;
+    call();
+    expect(breaker.isOpen()).to.equal(false);
+  });
+
+  it("does not open for refused requests, rate limits, or callers that leave", () => {
+    const breaker = makeBreaker("edge", () => 0);
+    const harmless = [
+      new AppError("provider_failed", "x"),
+      new AppError("provider_rate_limited", "x", { retryable: true }),
+      new AppError("client_closed", "x"),
+    ];
+    for (let n = 0; n < 30; n++) {
+      breaker.enter();
+      breaker.leave(harmless[n % 3]);
+    }
+    expect(breaker.isOpen()).to.equal(false);
+  });
+});

@@ -1,0 +1,163 @@
+import { expect } from "chai";
+import { AppError } from "../../src/errors.ts";
+import { parseSource } from "../../src/rag/parse/parse-source.ts";
+import { makeDocx, makeDocxBomb, makePdf, makeProse, makeZip } from "../support/documents.ts";
+
+const parse = (content: Buffer | string, hints: { type?: string; name?: string } = {}) =>
+  parseSource({ bytes: Buffer.from(content), ...hints });
+
+async function reasonOf(content: Buffer | string, hints: { type?: string; name?: string } = {}): Promise<string> {
+  const error: unknown = await parse(content, hints).then(
+    () => undefined,
+    (cause: unknown) => cause,
+  );
+  expect(error).to.be.instanceOf(AppError);
+  expect((error as AppError).code).to.equal("source_unreadable");
+  return (error as AppError).message;
+}
+
+describe("parsing PDF", () => {
+  it("keeps pages, and the title of the file", async () => {
+    const pdf = await makePdf(["The first page is about pumps.", "The second page is about valves."], "Manual");
+    expect(await parse(pdf)).to.deep.equal({
+      type: "pdf",
+      title: "Manual",
+      sections: [
+        { text: "The first page is about pumps.", page: 1 },
+        { text: "The second page is about valves.", page: 2 },
+      ],
+    });
+  });
+
+  it("refuses one that is damaged, also when only its sender says that it is a PDF", async () => {
+    const pdf = await makePdf(["text"]);
+    expect(await reasonOf("%PDF-1.7 and then nothing")).to.contain("damaged");
+    expect(await reasonOf(pdf.subarray(0, 200))).to.contain("damaged");
+    expect(await reasonOf("no PDF", { type: "application/pdf" })).to.contain("damaged");
+  });
+
+  it("refuses one without any text, as scans are", async () => {
+    expect(await reasonOf(await makePdf([""]))).to.contain("no text");
+  });
+});
+
+describe("parsing DOCX", () => {
+  it("keeps heading paths and table cells", async () => {
+    const docx = await makeDocx([
+      { heading: "Safety", level: 1 },
+      { text: "Wear gloves." },
+      { heading: "Chemicals", level: 2 },
+      { row: ["Acid", "burns"] },
+      { heading: "Storage", level: 1 },
+      { text: "Keep dry." },
+    ]);
+    const { type, title, sections } = await parse(docx, { name: "misleading.txt" });
+    expect({ type, title }).to.deep.equal({ type: "docx", title: "Safety" });
+    expect(sections.map(({ heading }) => heading)).to.deep.equal(["Safety", "Safety > Chemicals", "Storage"]);
+    expect(sections[1]?.text).to.contain("Acid | burns");
+  });
+
+  it("refuses an archive that would inflate to gigabytes, whatever its directory says", async () => {
+    expect(await reasonOf(makeDocxBomb(300 * 1024 * 1024))).to.contain("inflates");
+    expect(await reasonOf(makeDocxBomb(64 * 1024 * 1024, 1_000))).to.contain("damaged");
+  });
+
+  it("refuses an archive of too many entries, one that is no DOCX, and one that is cut", async () => {
+    const many = Array.from({ length: 5_001 }, (_, index) => ({ name: `word/${index}`, content: Buffer.from("x") }));
+    expect(await reasonOf(makeZip(many), { name: "a.docx" })).to.contain("entries");
+    const other = makeZip([{ name: "readme.txt", content: Buffer.from("hello") }]);
+    expect(await reasonOf(other)).to.contain("application/zip");
+    expect(await reasonOf(other, { name: "a.docx" })).to.contain("damaged");
+    const docx = await makeDocx([{ text: "hello" }]);
+    expect(await reasonOf(docx.subarray(0, docx.length - 100), { name: "a.docx" })).to.contain("damaged");
+  });
+});
+
+describe("parsing HTML", () => {
+  it("takes the article of a page, with its headings, lists, tables and code", async () => {
+    const page = `<!doctype html><html><head><title>Pumps</title><script>var a = "hidden";</script></head><body>
+      <nav><a href="/">Home</a></nav><article><h1>Pumps</h1><p>${makeProse(20)}</p>
+      <h2>Care &amp; use</h2><ul><li>Oil it</li><li>Bleed it</li></ul><table><tr><td>a</td><td>b</td></tr></table>
+      <pre>if (wet) {\n    stop();\n}</pre></article><footer>Imprint</footer></body></html>`;
+    const { type, title, sections } = await parse(page);
+    const text = sections.map((section) => section.text).join("\n");
+    expect({ type, title }).to.deep.equal({ type: "html", title: "Pumps" });
+    expect(sections.at(-1)?.heading).to.contain("Care & use");
+    expect(text).to.contain("- Oil it\n- Bleed it").and.to.contain("a | b").and.to.contain("    stop();");
+    expect(text).not.to.contain("hidden");
+    expect(text).not.to.contain("Home");
+  });
+
+  it("takes the whole body where there is no article", async () => {
+    const { sections } = await parse("<p>Only this.</p>", { type: "text/html; charset=utf-8" });
+    expect(sections).to.deep.equal([{ text: "Only this." }]);
+  });
+
+  it("reads the charset that a page declares", async () => {
+    const page = Buffer.from(
+      '<html><head><meta charset="iso-8859-1"></head><body><p>Grüße</p></body></html>',
+      "latin1",
+    );
+    expect((await parse(page)).sections[0]?.text).to.equal("Grüße");
+  });
+});
+
+describe("parsing Markdown", () => {
+  const source = [
+    "---",
+    'title: "The pump"',
+    "tags: [a, b",
+    "---",
+    "Before.",
+    "# One",
+    "```",
+    "# no heading",
+    "```",
+    "Two",
+    "---",
+    "- item",
+    "---",
+    "### Deep `code` [link](http://x)",
+    "end",
+  ].join("\n");
+
+  it("keeps heading paths and the source, and takes front matter off", async () => {
+    const { type, title, sections } = await parse(source, { name: "a.md" });
+    expect({ type, title }).to.deep.equal({ type: "markdown", title: "The pump" });
+    expect(sections).to.deep.equal([
+      { text: "Before." },
+      { text: "# One\n```\n# no heading\n```", heading: "One" },
+      { text: "Two\n---\n- item\n---", heading: "One > Two" },
+      { text: "### Deep `code` [link](http://x)\nend", heading: "One > Two > Deep code link" },
+    ]);
+  });
+
+  it("is told by its look where nobody says what it is, but not against a name", async () => {
+    expect((await parse("# Title\ntext")).type).to.equal("markdown");
+    expect((await parse("# Title\ntext", { name: "a.txt" })).type).to.equal("text");
+    expect((await parse("plain", { type: "text/markdown" })).type).to.equal("markdown");
+  });
+});
+
+describe("parsing text", () => {
+  const text = "Naïve café “quoted” 日本";
+  const encodings: [string, Buffer, string][] = [
+    ["UTF-8", Buffer.from(text), text],
+    ["UTF-8 with a byte order mark", Buffer.from(`\ufeff${text}`), text],
+    ["UTF-16LE with a byte order mark", Buffer.from(`\ufeff${text}`, "utf16le"), text],
+    ["UTF-16BE with a byte order mark", Buffer.from(`\ufeff${text}`, "utf16le").swap16(), text],
+    ["Latin-1", Buffer.from("Naïve café", "latin1"), "Naïve café"],
+  ];
+  for (const [name, bytes, expected] of encodings) {
+    it(`reads ${name}`, async () => {
+      expect((await parse(bytes)).sections).to.deep.equal([{ text: expected }]);
+    });
+  }
+
+  it("refuses pictures, bytes that are no text, and nothing at all", async () => {
+    const png = Buffer.from("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489", "hex");
+    expect(await reasonOf(png, { type: "text/plain" })).to.contain("image/png");
+    expect(await reasonOf(Buffer.alloc(1_000))).to.contain("neither text");
+    expect(await reasonOf(" \n\t ")).to.contain("no text");
+  });
+});

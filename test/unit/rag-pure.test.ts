@@ -1,0 +1,132 @@
+import { expect } from "chai";
+import { documentStates, documentStatesBefore, documentTransitions } from "../../src/rag/document-state.ts";
+import { firstLineOf } from "../../src/rag/first-line.ts";
+import { fuseRanks } from "../../src/rag/fuse-ranks.ts";
+import { tagsOf } from "../../src/rag/metadata-tags.ts";
+import { inBatches, mapOrdered } from "../../src/rag/pipeline.ts";
+import { scanText, scanVectors, similarity } from "../../src/store/exact-scan.ts";
+
+async function* from<T>(items: Iterable<T>): AsyncGenerator<T> {
+  yield* items;
+}
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+describe("document states", () => {
+  it("end nowhere but in deletion, which every state can go to", () => {
+    for (const state of documentStates) {
+      if (state === "deleting") expect(documentTransitions[state]).to.deep.equal([]);
+      else expect(documentTransitions[state]).to.include("deleting");
+    }
+  });
+
+  it("keep a document that was indexed out of every unfinished state", () => {
+    for (const state of ["queued", "processing", "failed"] as const)
+      expect(documentStatesBefore(state)).not.to.include("indexed");
+  });
+});
+
+describe("rank fusion", () => {
+  it("puts what both lists have before what one has, by 1 / (60 + rank)", () => {
+    expect(
+      fuseRanks(
+        [
+          ["a", "b", "c"],
+          ["c", "d"],
+        ],
+        (item) => item,
+      ),
+    ).to.deep.equal(["c", "a", "b", "d"]);
+  });
+
+  it("keeps the order of a single list", () => {
+    expect(fuseRanks([["x", "y", "z"], []], (item) => item)).to.deep.equal(["x", "y", "z"]);
+  });
+});
+
+describe("exact scan", () => {
+  const vectorOf = (...values: number[]) => ({ toFloat32Array: () => Float32Array.from(values) });
+  const chunk = (id: string, ...values: number[]) =>
+    ({ _id: id, documentId: "d", version: 1, content: id, embedding: vectorOf(...values) }) as never;
+
+  it("scores as Atlas does", () => {
+    const up = Float32Array.from([0, 2]);
+    expect(similarity(up, Float32Array.from([0, 5]))).to.be.closeTo(1, 1e-9);
+    expect(similarity(up, Float32Array.from([3, 0]))).to.be.closeTo(0.5, 1e-9);
+    expect(similarity(up, Float32Array.from([0, -1]))).to.be.closeTo(0, 1e-9);
+    expect(similarity(up, new Float32Array(2))).to.equal(0.5);
+  });
+
+  it("keeps the nearest, best first, and skips vectors of another length", async () => {
+    const chunks = Array.from({ length: 500 }, (_, index) =>
+      chunk(`c${index}`, Math.cos(index / 300), Math.sin(index / 300)),
+    );
+    const hits = await scanVectors([...chunks.reverse(), chunk("odd", 1, 0, 0)], {
+      vector: Float32Array.from([1, 0]),
+      limit: 3,
+    });
+    expect(hits.map(({ _id }) => _id)).to.deep.equal(["c0", "c1", "c2"]);
+  });
+
+  it("finds words, the rarer the better", () => {
+    const chunks = ["the pump", "the valve and the pump", "the the the"].map((content) => ({ content }));
+    expect(scanText(chunks, "The VALVE")[0]).to.deep.equal({ content: "the valve and the pump" });
+    expect(scanText(chunks, "nothing")).to.deep.equal([]);
+  });
+});
+
+describe("titles and tags", () => {
+  it("takes the first line that says something", () => {
+    expect(firstLineOf("\n\n  ## Pump P-100\ntext")).to.equal("Pump P-100");
+    expect(firstLineOf(" \n ")).to.equal("Untitled");
+  });
+
+  it("tells numbers from texts", () => {
+    expect(tagsOf({ year: 2024, name: "2024", isOpen: true })).to.deep.equal([
+      "year=2024",
+      'name="2024"',
+      "isOpen=true",
+    ]);
+  });
+});
+
+describe("pipelines", () => {
+  it("regroups without losing or reordering", async () => {
+    const batches = await collect(inBatches(from([[1, 2, 3], [], [4], [5, 6, 7, 8]]), 3));
+    expect(batches).to.deep.equal([
+      [1, 2, 3],
+      [4, 5, 6],
+      [7, 8],
+    ]);
+  });
+
+  it("works on several at once, answers in order, and never on more than allowed", async () => {
+    let flying = 0;
+    let most = 0;
+    const work = async (item: number) => {
+      most = Math.max(most, ++flying);
+      await new Promise((resolve) => setTimeout(resolve, 5 - item));
+      flying -= 1;
+      return item * 10;
+    };
+    expect(await collect(mapOrdered(from([1, 2, 3, 4, 5]), 2, work))).to.deep.equal([10, 20, 30, 40, 50]);
+    expect(most).to.equal(2);
+  });
+
+  it("waits for what is in flight before it tells of a failure", async () => {
+    const ended: number[] = [];
+    const work = async (item: number) => {
+      await new Promise((resolve) => setTimeout(resolve, item * 5));
+      ended.push(item);
+      if (item === 1) throw new Error("one");
+      return item;
+    };
+    const error = await collect(mapOrdered(from([1, 2, 3]), 3, work)).catch((cause: unknown) => cause);
+    expect(error).to.have.property("message", "one");
+    expect(ended).to.deep.equal([1, 2, 3]);
+  });
+});

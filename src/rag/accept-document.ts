@@ -1,0 +1,141 @@
+import { createHash } from "node:crypto";
+import { AppError, toErrorView } from "../errors.ts";
+import { newId } from "../ids.ts";
+import type { JobRecord } from "../jobs/job-record.ts";
+import { ingestionQueue } from "../jobs/queues.ts";
+import { assertFetchable } from "../net/guarded-fetch.ts";
+import type { DocumentRecord, DocumentSource } from "../store/document-store.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import type { RagDeps } from "./deps.ts";
+import { firstLineOf } from "./first-line.ts";
+import { tagsOf } from "./metadata-tags.ts";
+import { removeDocument } from "./remove-document.ts";
+import type { Metadata } from "./schemas.ts";
+
+/** What to ingest: an address, a text, or a file's bytes with what its sender said of them. */
+export type IngestInput = { title?: string | undefined; metadata?: Metadata | undefined } & (
+  | { url: string }
+  | { content: string }
+  | { file: { bytes: Buffer; name?: string; type?: string } }
+);
+
+export type Acceptance = {
+  caller: Caller;
+  document: IngestInput;
+  isInteractive: boolean;
+  allowOrigins: readonly string[];
+};
+
+/**
+ * Keeps the source, records the document and submits its job, in this order: a job never looks for a document in vain.
+ * @throws AppError `source_refused`, `unavailable` (then nothing new is left behind).
+ */
+export async function acceptDocument(
+  deps: RagDeps,
+  acceptance: Acceptance,
+): Promise<{ job: JobRecord; documentId: string }> {
+  const { caller, document, isInteractive, allowOrigins } = acceptance;
+  const { tenantId } = caller;
+  const jobId = newId("job");
+  const { record, isNew } =
+    "url" in document
+      ? await recordUrl(deps, { caller, document, jobId, url: assertFetchable(document.url, allowOrigins).url })
+      : await recordBytes(deps, { caller, document, jobId });
+  const documentId = record._id;
+  try {
+    const job = await deps.jobs.submit(ingestionQueue, {
+      tenantId,
+      jobId,
+      payload: () => ({ v: 1 as const, jobId, tenantId, documentId }),
+      subject: { documentId },
+      isInteractive,
+    });
+    return { job, documentId };
+  } catch (error) {
+    if (isNew) await removeDocument(deps, tenantId, documentId);
+    else await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
+    throw error;
+  }
+}
+
+type Recorded = { record: DocumentRecord; isNew: boolean };
+type NewDocument<D> = { caller: Caller; document: D; jobId: string };
+
+/** The same URL of a tenant is the same document: what queries see of it stays until the new version is there. */
+async function recordUrl(
+  deps: RagDeps,
+  { caller, document, jobId, url }: NewDocument<IngestInput> & { url: URL },
+): Promise<Recorded> {
+  url.hash = "";
+  const urlHash = createHash("sha256").update(url.href).digest("base64url");
+  const fresh = {
+    ...toRecord({ caller, document, jobId, source: { kind: "url", url: url.href }, fallback: nameOf(url) }),
+    urlHash,
+  };
+  const { title, metadata } = document;
+  const change = {
+    jobId,
+    keyId: caller.keyId,
+    ...(title === undefined ? {} : { title, isTitleGiven: true }),
+    ...(metadata === undefined ? {} : { metadata, tags: tagsOf(metadata) }),
+  };
+  for (let tries = 0; tries < 3; tries += 1) {
+    const known = await deps.store.documents.findByUrl(caller.tenantId, urlHash);
+    if (known) {
+      const reassigned = await deps.store.documents.reassign(caller.tenantId, known._id, change);
+      if (reassigned) return { record: reassigned, isNew: false };
+    } else if (await deps.store.documents.insert(fresh)) {
+      return { record: fresh, isNew: true };
+    }
+  }
+  throw new AppError("wrong_state", "The document of this URL is being changed by others; try again.", {
+    retryable: true,
+  });
+}
+
+async function recordBytes(
+  deps: RagDeps,
+  { caller, document, jobId }: NewDocument<Exclude<IngestInput, { url: string }>>,
+): Promise<Recorded> {
+  const isFile = "file" in document;
+  const bytes = isFile ? document.file.bytes : Buffer.from(document.content);
+  const { name, type } = isFile ? document.file : {};
+  const source: DocumentSource = {
+    kind: isFile ? "file" : "content",
+    bytes: bytes.length,
+    ...(name ? { name } : {}),
+    ...(type ? { type } : {}),
+  };
+  const fallback = isFile ? (name ?? "Untitled") : firstLineOf(document.content);
+  const record = toRecord({ caller, document, jobId, source, fallback });
+  await deps.store.sources.write(caller.tenantId, record._id, bytes);
+  await deps.store.documents.insert(record);
+  return { record, isNew: true };
+}
+
+function toRecord(input: NewDocument<IngestInput> & { source: DocumentSource; fallback: string }): DocumentRecord {
+  const { caller, document, jobId, source, fallback } = input;
+  const { title, metadata = {} } = document;
+  const now = new Date();
+  return {
+    _id: newId("document"),
+    tenantId: caller.tenantId,
+    title: title ?? fallback,
+    isTitleGiven: title !== undefined,
+    source,
+    status: "queued",
+    version: 0,
+    lastVersion: 0,
+    chunks: 0,
+    metadata,
+    tags: tagsOf(metadata),
+    createdAt: now,
+    updatedAt: now,
+    jobId,
+    keyId: caller.keyId,
+  };
+}
+
+function nameOf(url: URL): string {
+  return `${url.host}${url.pathname === "/" ? "" : url.pathname}`.slice(0, 300);
+}

@@ -1,0 +1,16 @@
+import type { Gateway } from "../gateway/gateway.ts";
+import type { Jobs } from "../jobs/jobs.ts";
+import type { Logger } from "../logger.ts";
+import type { GuardedFetch } from "../net/guarded-fetch.ts";
+import type { Store } from "../store/store.ts";
+import type { ParsePool } from "./parse-in-thread.ts";
+
+/** What the functions of this area work with. */
+export type RagDeps = {
+  store: Pick<Store, "documents" | "chunks" | "sources">;
+  jobs: Pick<Jobs, "submit" | "get" | "cancel">;
+  gateway: Pick<Gateway, "embed" | "defaultEmbeddingModel">;
+  fetcher: GuardedFetch;
+  parser: ParsePool;
+  logger: Logger;
+};

@@ -1,0 +1,63 @@
+import { createHash } from "node:crypto";
+import type { GatewayCaller } from "../gateway/account.ts";
+import type { NewChunk } from "../store/chunk-store.ts";
+import type { RagDeps } from "./deps.ts";
+import type { ChunkText } from "./split.ts";
+
+/** Texts of one embedding request, well below the 2,048 inputs and 300,000 tokens that OpenAI takes. */
+export const EMBED_BATCH = 256;
+
+/** What the chunks of one version have in common. */
+export type VersionContext = {
+  caller: GatewayCaller;
+  documentId: string;
+  version: number;
+  isLive: boolean;
+  /** Whether earlier versions may hold embeddings of the same texts. */
+  hasEarlier: boolean;
+};
+
+/**
+ * Makes storable chunks of passages, numbered from `from`. A passage that an earlier version (or an earlier try of this
+ * job) has embedded with the same model keeps that embedding; only the others are asked of the gateway.
+ */
+export async function embedChunks(
+  deps: Pick<RagDeps, "store" | "gateway">,
+  context: VersionContext,
+  passages: { from: number; texts: readonly ChunkText[] },
+): Promise<{ chunks: NewChunk[]; reused: number }> {
+  const { caller, documentId, version, isLive } = context;
+  const model = deps.gateway.defaultEmbeddingModel;
+  const hashes = passages.texts.map(({ content }) => createHash("sha256").update(content).digest("base64url"));
+  const known = context.hasEarlier
+    ? await deps.store.chunks.embeddingsByHash(caller.tenantId, { documentId, model, hashes })
+    : new Map<string, Float32Array>();
+  const reused = hashes.filter((hash) => known.has(hash)).length;
+  const missing = passages.texts.filter((_, index) => !known.has(hashes[index] ?? ""));
+  const made = missing.length === 0 ? [] : await embed(deps, caller, missing);
+  const fresh = made[Symbol.iterator]();
+  const chunks = passages.texts.map((text, index): NewChunk => {
+    const hash = hashes[index] ?? "";
+    const embedding = known.get(hash) ?? fresh.next().value;
+    if (embedding === undefined) throw new TypeError("the gateway gave fewer embeddings than texts");
+    const live = isLive ? { live: true, liveAt: new Date() } : { live: false };
+    return { documentId, version, n: passages.from + index, ...text, ...live, hash, embedding, model };
+  });
+  return { chunks, reused };
+}
+
+async function embed(
+  deps: Pick<RagDeps, "gateway">,
+  caller: GatewayCaller,
+  texts: readonly ChunkText[],
+): Promise<Float32Array[]> {
+  const { embeddings } = await deps.gateway.embed(caller, {
+    input: texts.map(({ content, heading }) => withHeading(content, heading)),
+  });
+  return embeddings;
+}
+
+/** A passage is found by what its headings say, too; the last of them stands in the passage already, as a rule. */
+function withHeading(content: string, heading: string | undefined): string {
+  return heading === undefined || content.startsWith(heading) ? content : `${heading}\n${content}`;
+}

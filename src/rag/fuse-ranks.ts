@@ -1,0 +1,19 @@
+const RANK_CONSTANT = 60; // Cormack, Clarke and Büttcher 2009; also what MongoDB's $rankFusion uses
+
+/**
+ * Reciprocal rank fusion: each list gives 1 / (60 + rank) to its members, rank from 1; the sums order the result.
+ * Equal sums keep the order of first appearance, so the outcome is deterministic.
+ */
+export function fuseRanks<T>(lists: readonly (readonly T[])[], keyOf: (item: T) => string): T[] {
+  const fused = new Map<string, { item: T; sum: number }>();
+  for (const list of lists) {
+    for (const [index, item] of list.entries()) {
+      const key = keyOf(item);
+      const sum = 1 / (RANK_CONSTANT + index + 1);
+      const seen = fused.get(key);
+      if (seen) seen.sum += sum;
+      else fused.set(key, { item, sum });
+    }
+  }
+  return [...fused.values()].sort((a, b) => b.sum - a.sum).map(({ item }) => item);
+}

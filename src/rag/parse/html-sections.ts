@@ -1,0 +1,84 @@
+import { makeHeadingPath, type Section, tidy } from "./section.ts";
+
+/** The few properties of a DOM node that are read. */
+export type DomNode = { nodeType: number; nodeName: string; textContent: string | null; childNodes: Iterable<DomNode> };
+
+const ELEMENT = 1;
+const TEXT = 3;
+const KEPT_BLANK = "\ue000"; // of the private use area
+const MAX_DEPTH = 400; // deeper markup is taken as its bare text
+const skipped = new Set([
+  "SCRIPT",
+  "STYLE",
+  "NOSCRIPT",
+  "TEMPLATE",
+  "SVG",
+  "IFRAME",
+  "OBJECT",
+  "NAV",
+  "HEAD",
+  "BUTTON",
+]);
+const blocks = new Set(
+  "P DIV SECTION ARTICLE MAIN HEADER FOOTER ASIDE UL OL DL DT DD TABLE TR BLOCKQUOTE PRE FIGURE FIGCAPTION FORM HR".split(
+    " ",
+  ),
+);
+
+/** The text below a node, cut at its headings. Lists keep their dashes, table rows their cells, code its lines. */
+export function renderSections(root: DomNode): { sections: Section[]; firstHeading?: string } {
+  const sections: Section[] = [];
+  const path = makeHeadingPath();
+  let parts: string[] = [];
+  let firstHeading: string | undefined;
+
+  const close = () => {
+    const text = tidy(
+      parts
+        .join("")
+        .replace(/ *\n */g, "\n")
+        .replaceAll(KEPT_BLANK, " "),
+    );
+    const heading = path.current();
+    if (text !== "") sections.push({ text, ...(heading === undefined ? {} : { heading }) });
+    parts = [];
+  };
+  const heading = (level: number, text: string) => {
+    if (text === "") return;
+    close();
+    path.enter(level, text);
+    firstHeading ??= text;
+    parts.push(`${text}\n\n`);
+  };
+  const visit = (node: DomNode, depth: number): void => {
+    if (node.nodeType === TEXT) {
+      parts.push((node.textContent ?? "").replace(/\s+/g, " "));
+      return;
+    }
+    const name = node.nodeName.toUpperCase();
+    if (node.nodeType !== ELEMENT || skipped.has(name)) return;
+    const level = /^H([1-6])$/.exec(name)?.[1];
+    if (level) return void heading(Number(level), inline(node.textContent));
+    if (name === "BR") return void parts.push("\n");
+    if (name === "PRE") return void parts.push("\n\n", keepBlanks(node.textContent ?? ""), "\n\n");
+    if (name === "TD" || name === "TH") return void parts.push(inline(node.textContent), " | ");
+    if (depth > MAX_DEPTH) return void parts.push(inline(node.textContent));
+    if (name === "LI") parts.push("\n- ");
+    else if (blocks.has(name)) parts.push(name === "TR" || name === "DD" ? "\n" : "\n\n");
+    for (const child of node.childNodes) visit(child, depth + 1);
+    if (blocks.has(name)) parts.push("\n");
+  };
+
+  for (const child of root.childNodes) visit(child, 0);
+  close();
+  return { sections, ...(firstHeading === undefined ? {} : { firstHeading }) };
+}
+
+function inline(text: string | null): string {
+  return (text ?? "").replace(/\s+/g, " ").trim();
+}
+
+/** Indentation of code survives the folding of blanks as a mark that becomes a blank again at the end. */
+function keepBlanks(text: string): string {
+  return text.replace(/[ \t]/g, KEPT_BLANK);
+}

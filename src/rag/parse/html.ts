@@ -1,0 +1,58 @@
+import { Readability } from "@mozilla/readability";
+import { parseHTML } from "linkedom";
+import { type DomNode, renderSections } from "./html-sections.ts";
+import { type ParsedDocument, tidy } from "./section.ts";
+
+const MIN_ARTICLE_LENGTH = 500; // a shorter article must be half of the page, else the whole page is taken
+const MAX_ELEMENTS = 200_000;
+
+/** What is used of a parsed page; linkedom's own types need the DOM library, which Node code does without. */
+type Page = { title?: string; body: DomNode; documentElement: DomNode };
+
+/**
+ * The text of a page under its headings. The main article is found by Readability; where it finds none, or hardly
+ * anything, the whole body counts. `isArticle` skips that for HTML that is all content.
+ */
+export function parseHtml(html: string, options: { isArticle?: boolean } = {}): ParsedDocument {
+  const whole = parsePage(html);
+  const body = renderSections(whole.body);
+  const article = options.isArticle ? undefined : findArticle(html);
+  const sections =
+    article && isEnough(article.content, whole.body) ? renderSections(parsePage(article.content).body) : body;
+  const title = [article?.title, whole.title, sections.firstHeading, firstLine(sections.sections[0]?.text)]
+    .map((text) => tidy(text ?? ""))
+    .find((text) => text !== "");
+  return { type: "html", sections: sections.sections, ...(title ? { title } : {}) };
+}
+
+function parsePage(html: string): Page {
+  const full = /<body[\s>]/i.test(html) ? html : `<!doctype html><html><head></head><body>${html}</body></html>`;
+  const { document } = parseHTML(full) as unknown as { document: Page }; // see `Page`
+  return document;
+}
+
+function findArticle(html: string): { title?: string; content: string } | undefined {
+  try {
+    const page = parsePage(html) as unknown as ConstructorParameters<typeof Readability>[0]; // Readability changes it
+    const article = new Readability(page, { maxElemsToParse: MAX_ELEMENTS, charThreshold: 200 }).parse();
+    if (!article?.content) return undefined;
+    return { content: article.content, ...(article.title ? { title: article.title } : {}) };
+  } catch {
+    return undefined; // pages that confuse it are read whole, which is what a page without an article gets too
+  }
+}
+
+function isEnough(article: string, body: DomNode): boolean {
+  const length = article.replace(/<[^>]*>/g, "").trim().length;
+  return length >= MIN_ARTICLE_LENGTH || length * 2 >= (body.textContent ?? "").trim().length;
+}
+
+function firstLine(text: string | undefined): string | undefined {
+  return text?.split("\n", 1)[0]?.slice(0, 120);
+}
+
+/** The charset that a page declares of itself in its first kilobyte. */
+export function declaredCharset(bytes: Uint8Array): string | undefined {
+  const head = new TextDecoder("latin1").decode(bytes.subarray(0, 1_024));
+  return /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(head)?.[1];
+}

@@ -1,0 +1,91 @@
+import { makeHeadingPath, type ParsedDocument, type Section, tidy } from "./section.ts";
+
+const FRONT_MATTER = /^---[ \t]*\n([\s\S]*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)/;
+const ATX_HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
+const SETEXT_UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/;
+const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/;
+
+/**
+ * Cuts Markdown at its headings (ATX and setext, not those inside code fences) and keeps its source text as it is, since
+ * code, tables and links matter to readers and models. Front matter is taken off; its `title` is the document's.
+ * Headings are all that is needed, so lines are scanned: a whole syntax tree costs ten times the rest of an ingestion.
+ */
+export function parseMarkdown(source: string): ParsedDocument {
+  const text = source.replace(/\r\n?/g, "\n");
+  const matter = FRONT_MATTER.exec(text);
+  const path = makeHeadingPath();
+  const sections: Section[] = [];
+  let lines: string[] = [];
+  let firstHeading: string | undefined;
+  const close = () => {
+    const body = tidy(lines.join("\n"));
+    const heading = path.current();
+    if (body !== "") sections.push({ text: body, ...(heading === undefined ? {} : { heading }) });
+    lines = [];
+  };
+  for (const line of linesWithHeadings(matter ? text.slice(matter[0].length) : text)) {
+    if (line.heading) {
+      close();
+      path.enter(line.heading.level, line.heading.text);
+      firstHeading ??= line.heading.text;
+    }
+    lines.push(line.source);
+  }
+  close();
+  const title = matterTitle(matter?.[1]) ?? firstHeading ?? firstLine(sections);
+  return { type: "markdown", sections, ...(title ? { title } : {}) };
+}
+
+type Line = { source: string; heading?: { level: number; text: string } };
+
+function* linesWithHeadings(text: string): Generator<Line> {
+  let fence: string | undefined;
+  let paragraph: string | undefined; // the line above, when it may be the text of a setext heading
+  for (const source of text.split("\n")) {
+    const mark = FENCE.exec(source);
+    if (fence !== undefined) {
+      if (mark?.[1]?.startsWith(fence) && mark[2]?.trim() === "") fence = undefined;
+      yield { source };
+      continue;
+    }
+    if (mark) fence = mark[1];
+    const atx = ATX_HEADING.exec(source);
+    const underline = paragraph === undefined ? null : SETEXT_UNDERLINE.exec(source);
+    const held = paragraph;
+    paragraph = undefined;
+    if (held !== undefined && underline) {
+      yield {
+        source: `${held}\n${source}`,
+        heading: { level: underline[1]?.startsWith("=") ? 1 : 2, text: held.trim() },
+      };
+      continue;
+    }
+    if (held !== undefined) yield { source: held };
+    if (atx) yield { source, heading: { level: atx[1]?.length ?? 1, text: plain(atx[2] ?? "") } };
+    else if (mark || !isParagraphLine(source)) yield { source };
+    else paragraph = source;
+  }
+  if (paragraph !== undefined) yield { source: paragraph };
+}
+
+/** A line that a setext underline would make a heading: not empty, no list, quote, table or indented code. */
+function isParagraphLine(line: string): boolean {
+  return line.trim() !== "" && !/^(?: {4}|\t| {0,3}(?:[-*+>|]|\d+[.)]\s))/.test(line);
+}
+
+/** A heading's text without emphasis, code marks and link targets. */
+function plain(text: string): string {
+  return text
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/[*_`]{1,3}/g, "")
+    .trim();
+}
+
+function matterTitle(matter: string | undefined): string | undefined {
+  const value = matter?.match(/^title:[ \t]*(.+)$/m)?.[1]?.trim();
+  return value?.replace(/^(["'])(.*)\1$/, "$2");
+}
+
+function firstLine(sections: readonly Section[]): string | undefined {
+  return sections[0]?.text.split("\n", 1)[0]?.trim().slice(0, 120);
+}

@@ -1,0 +1,53 @@
+import { type ParsedDocument, tidy, unreadable } from "./section.ts";
+
+const MAX_CONTROL_SHARE = 0.02; // more control characters than that, and the bytes are not text
+
+/**
+ * Decodes text: by its byte order mark, else by `charset` where one was declared, else as UTF-8 where it is valid, else as
+ * Windows-1252, which takes every byte.
+ */
+export function decodeText(bytes: Uint8Array, charset?: string): string {
+  const marked = markedCharset(bytes);
+  if (marked) return new TextDecoder(marked).decode(bytes);
+  for (const label of [charset, "utf-8"]) {
+    const decoded = label === undefined ? undefined : tryDecode(bytes, label);
+    if (decoded !== undefined) return decoded;
+  }
+  return new TextDecoder("windows-1252").decode(bytes);
+}
+
+function markedCharset(bytes: Uint8Array): string | undefined {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return "utf-8";
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
+  return undefined;
+}
+
+function tryDecode(bytes: Uint8Array, label: string): string | undefined {
+  try {
+    return new TextDecoder(label, { fatal: true }).decode(bytes);
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError) return undefined; // not valid in it, or no such charset
+    throw error;
+  }
+}
+
+/** Whether the beginning of some decoded text shows that the bytes were not text at all. */
+export function isBinary(text: string): boolean {
+  const head = text.slice(0, 8_192);
+  let controls = 0;
+  for (let index = 0; index < head.length; index += 1) {
+    const code = head.charCodeAt(index);
+    if (code === 0) return true;
+    if (code < 32 && code !== 9 && code !== 10 && code !== 12 && code !== 13) controls += 1;
+  }
+  return controls > head.length * MAX_CONTROL_SHARE;
+}
+
+/** Plain text is one section; its title is its first line. */
+export function parseText(text: string): ParsedDocument {
+  if (isBinary(text)) throw unreadable("It is neither text nor a document of a known type.");
+  const body = tidy(text);
+  const title = body.match(/^.*$/m)?.[0].trim().slice(0, 120);
+  return { type: "text", sections: [{ text: body }], ...(title ? { title } : {}) };
+}

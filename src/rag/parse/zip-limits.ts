@@ -1,0 +1,35 @@
+import type { Readable } from "node:stream";
+import { fromBufferPromise } from "yauzl";
+import { AppError } from "../../errors.ts";
+import { unreadable } from "./section.ts";
+
+const MAX_ENTRIES = 5_000;
+const MAX_INFLATED_BYTES = 256 * 1024 * 1024;
+const MAX_RATIO = 200; // XML compresses 10 to 40 times; a bomb a thousand times
+
+/**
+ * Refuses an archive that would inflate to more than a document can need: by what its directory declares and then, since
+ * a directory may lie, by inflating every entry against its declared size without keeping anything.
+ * @throws AppError `source_unreadable`
+ */
+export async function assertHarmlessZip(bytes: Buffer): Promise<void> {
+  try {
+    const zip = await fromBufferPromise(bytes, { lazyEntries: true, validateEntrySizes: true });
+    if (zip.entryCount > MAX_ENTRIES) throw unreadable(`The archive has more than ${MAX_ENTRIES} entries.`);
+    let total = 0;
+    for await (const entry of zip.eachEntry()) {
+      total += entry.uncompressedSize;
+      if (total > MAX_INFLATED_BYTES || total > MAX_RATIO * bytes.length + 1_048_576) {
+        throw unreadable("The archive inflates to far more than a document needs.");
+      }
+      await drain(await zip.openReadStreamPromise(entry));
+    }
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw unreadable("The archive is damaged.", error);
+  }
+}
+
+async function drain(stream: Readable): Promise<void> {
+  for await (const part of stream) void part;
+}

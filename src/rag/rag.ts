@@ -1,0 +1,84 @@
+import type { Config } from "../config.ts";
+import { notFound } from "../errors.ts";
+import type { JobRecord } from "../jobs/job-record.ts";
+import { makeGuardedFetch } from "../net/guarded-fetch.ts";
+import type { DocumentRecord } from "../store/document-store.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import { acceptDocument, type IngestInput } from "./accept-document.ts";
+import type { RagDeps } from "./deps.ts";
+import { type IndexContext, indexDocument } from "./index-document.ts";
+import { makeParsePool } from "./parse-in-thread.ts";
+import { makeQuery } from "./query.ts";
+import { removeDocument, sweepDocuments } from "./remove-document.ts";
+import type { DocumentView, IngestResult, QueryInput, QueryResult } from "./schemas.ts";
+
+export type DocumentQuery = { status?: DocumentView["status"] | undefined; limit: number; cursor?: string | undefined };
+
+/** Retrieval, bound to what it works with. */
+export type Rag = {
+  /**
+   * Takes a document in: keeps its source, records it and submits the job that indexes it.
+   * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
+   */
+  accept(caller: Caller, input: IngestInput, isInteractive: boolean): Promise<{ job: JobRecord; documentId: string }>;
+  /** The work of an ingestion job. */
+  index(context: IndexContext): Promise<IngestResult>;
+  query(caller: Caller, input: QueryInput, signal: AbortSignal): Promise<QueryResult[]>;
+  list(caller: Caller, query: DocumentQuery): Promise<{ data: DocumentView[]; nextCursor: string | null }>;
+  /** @throws AppError `not_found` */
+  get(caller: Caller, documentId: string): Promise<DocumentView>;
+  /** Removes a document with all its chunks and its source, also while its job runs. @throws AppError `not_found` */
+  remove(caller: Caller, documentId: string): Promise<void>;
+  /** Finishes what processes that died left undone; returns how many documents it dealt with. Run it on a schedule. */
+  sweep(): Promise<number>;
+  close(): Promise<void>;
+};
+
+/** Makes the retrieval of a process. Threads and connections start when they are first needed. */
+export function makeRag(
+  input: { config: Pick<Config, "fetch" | "parse"> } & Pick<RagDeps, "store" | "jobs" | "gateway" | "logger">,
+): Rag {
+  const { config, store, jobs, gateway, logger } = input;
+  const fetcher = makeGuardedFetch(config.fetch);
+  const parser = makeParsePool({ timeoutMs: config.parse.timeoutMs, logger });
+  const deps: RagDeps = { store, jobs, gateway, logger, fetcher, parser };
+  const runQuery = makeQuery(deps);
+  return {
+    accept: (caller, document, isInteractive) =>
+      acceptDocument(deps, { caller, document, isInteractive, allowOrigins: config.fetch.allowOrigins }),
+    index: (context) => indexDocument(deps, context),
+    query: ({ tenantId, keyId }, query, signal) => runQuery({ tenantId, keyId, surface: "rag", signal }, query),
+    async list({ tenantId }, { status = "indexed", limit, cursor }) {
+      const page = { status, limit: limit + 1, ...(cursor === undefined ? {} : { beforeId: cursor }) };
+      const found = await store.documents.list(tenantId, page);
+      const data = found.slice(0, limit).map(toView);
+      return { data, nextCursor: found.length > limit ? (data.at(-1)?.documentId ?? null) : null };
+    },
+    async get({ tenantId }, documentId) {
+      const document = await store.documents.get(tenantId, documentId);
+      if (!document) throw notFound("document");
+      return toView(document);
+    },
+    remove: ({ tenantId }, documentId) => removeDocument(deps, tenantId, documentId),
+    sweep: () => sweepDocuments(deps),
+    close: async () => {
+      await Promise.all([fetcher.close(), parser.close()]);
+    },
+  };
+}
+
+function toView(record: DocumentRecord): DocumentView {
+  const { kind, url, name, type } = record.source;
+  return {
+    documentId: record._id,
+    title: record.title,
+    chunks: record.chunks,
+    createdAt: record.createdAt.toISOString(),
+    updatedAt: record.updatedAt.toISOString(),
+    status: record.status === "deleting" ? "failed" : record.status, // never read in that state; for the type alone
+    source: { kind, ...(url ? { url } : {}), ...(name ? { name } : {}), ...(type ? { type } : {}) },
+    metadata: record.metadata,
+    jobId: record.jobId,
+    ...(record.error ? { error: record.error } : {}),
+  };
+}

@@ -1,0 +1,83 @@
+import { createHash, randomInt, timingSafeEqual } from "node:crypto";
+import { z } from "zod";
+import { idSchema, newId } from "../ids.ts";
+import type { ApiKeyDocument } from "../store/key-store.ts";
+import { type Caller, type Role, roles } from "./roles.ts";
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const SECRET_LENGTH = 32;
+const keyPattern = /^sk_[0-9A-Za-z]{32}$/;
+
+/** A new API key: `sk_` and 32 random base62 characters, about 190 bits. */
+export function makeApiKey(): string {
+  return `sk_${Array.from({ length: SECRET_LENGTH }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
+}
+
+/** Whether `text` can be an API key at all. */
+export function isApiKey(text: string): boolean {
+  return keyPattern.test(text);
+}
+
+/** SHA-256 of a key, in hex. Keys are random, so that a slow hash would add nothing. */
+export function hashApiKey(key: string): string {
+  return createHash("sha256").update(key).digest("hex");
+}
+
+/** Whether two hashes are the same, in a time that does not tell where they differ. */
+export function isSameHash(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a, "hex"), Buffer.from(b, "hex")];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+/** What a key is made for. */
+export type NewApiKey = { tenantId: string; role: Role; subject: string; name?: string; expiresAt?: Date };
+
+/** The record of a key, ready to be stored. */
+export function toApiKeyDocument(key: string, given: NewApiKey): ApiKeyDocument {
+  return {
+    _id: newId("apiKey"),
+    tenantId: given.tenantId,
+    hash: hashApiKey(key),
+    preview: `${key.slice(0, 7)}…${key.slice(-4)}`,
+    role: given.role,
+    subject: given.subject,
+    createdAt: new Date(),
+    ...(given.name === undefined ? {} : { name: given.name }),
+    ...(given.expiresAt === undefined ? {} : { expiresAt: given.expiresAt }),
+  };
+}
+
+/** Whether a stored key may be used at the time `at`. */
+export function isUsable(key: ApiKeyDocument, at: Date): boolean {
+  return key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > at);
+}
+
+/** Who calls with this key. */
+export function toCaller(key: ApiKeyDocument): Caller {
+  return { tenantId: key.tenantId, keyId: key._id, subject: key.subject, role: key.role };
+}
+
+/** A key as `GET /keys` shows it. */
+export const apiKeyViewSchema = z.object({
+  keyId: idSchema("apiKey"),
+  keyPreview: z.string(),
+  role: z.enum(roles),
+  subject: z.string(),
+  name: z.string().optional(),
+  createdAt: z.iso.datetime(),
+  expiresAt: z.iso.datetime().optional(),
+});
+export type ApiKeyView = z.output<typeof apiKeyViewSchema>;
+
+/** What an owner may see of a key: never its hash. */
+export function toApiKeyView(key: ApiKeyDocument): ApiKeyView {
+  return {
+    keyId: key._id,
+    keyPreview: key.preview,
+    role: key.role,
+    subject: key.subject,
+    createdAt: key.createdAt.toISOString(),
+    ...(key.name === undefined ? {} : { name: key.name }),
+    ...(key.expiresAt === undefined ? {} : { expiresAt: key.expiresAt.toISOString() }),
+  };
+}

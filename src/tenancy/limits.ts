@@ -1,0 +1,161 @@
+import type { Config } from "../config.ts";
+import type { Logger } from "../logger.ts";
+import type { RedisConnections } from "../redis.ts";
+import { type Grant, makeLocalBuckets, makeSharedBuckets } from "./token-bucket.ts";
+
+/** Part of the bucket that a process leases at a time, and the most of it. */
+const LEASE_SHARE = 1 / 20;
+const MAX_LEASE = 10_000;
+/** A tenant that is silent here for so long has its leased tokens returned, in ms. */
+const IDLE_MS = 1_000;
+/** After this silence a process forgets a tenant, in ms. */
+const FORGET_MS = 120_000;
+/** Longest wait for Redis, in ms, and how long we do without it after it failed. */
+const REDIS_TIMEOUT_MS = 250;
+const REDIS_PAUSE_MS = 1_000;
+
+export type Rate = { isAllowed: boolean; remaining: number; resetSeconds: number; retryAfterMs: number };
+
+export type RateLimits = {
+  /** The rule, as the header `RateLimit-Policy` tells it. */
+  policy: string;
+  /** Takes one request from a tenant's rate. Answers at once while this process holds leased tokens. */
+  take(tenantId: string): Rate | Promise<Rate>;
+  /** Takes one of a tenant's places for concurrent requests in this process; call the result when it ends. Null: none is free. */
+  enter(tenantId: string): (() => void) | null;
+  close(): void;
+};
+
+type TenantRate = {
+  /** Leased tokens that are not used yet. */
+  tokens: number;
+  /** Tokens in the shared bucket, as of the last lease. */
+  left: number;
+  /** Until when the shared bucket is known to be empty, by `performance.now()`. */
+  emptyUntil: number;
+  usedAt: number;
+  leasing: Promise<void> | undefined;
+};
+
+/**
+ * Rate limits: one token bucket a tenant in Redis (`requestsPerMinute` is its size and its refill a minute), of which each
+ * process leases small shares ahead, in the background, so that a request does not wait for Redis.
+ * Only tokens that were taken from the bucket are spent, so all processes together never admit more than the bucket gives.
+ * They may admit less by what others hold leased: at most a twentieth of the bucket a process, for about 1 s after the
+ * tenant's last request there. While Redis is away each process limits on its own, so that N of them admit up to N times.
+ */
+export function makeRateLimits(deps: {
+  config: Pick<Config["limits"], "requestsPerMinute" | "concurrentRequests">;
+  redis: Pick<RedisConnections, "producer" | "prefix">;
+  logger: Logger;
+}): RateLimits {
+  const { requestsPerMinute: capacity, concurrentRequests } = deps.config;
+  const shape = { capacity, tokensPerMs: capacity / 60_000 };
+  const leaseSize = Math.max(1, Math.min(MAX_LEASE, Math.floor(capacity * LEASE_SHARE)));
+  const bucket = makeBucketWithFallback(deps, shape);
+  const rates = new Map<string, TenantRate>();
+
+  const lease = async (tenantId: string, rate: TenantRate) => {
+    try {
+      const grant = await bucket.take(tenantId, leaseSize);
+      rate.tokens += grant.granted;
+      rate.left = grant.left;
+      if (grant.granted === 0) rate.emptyUntil = performance.now() + grant.nextInMs;
+    } finally {
+      rate.leasing = undefined;
+    }
+  };
+  const leaseOnce = (tenantId: string, rate: TenantRate) => {
+    rate.leasing ??= lease(tenantId, rate);
+    return rate.leasing;
+  };
+  const view = (rate: TenantRate, isAllowed: boolean): Rate => {
+    const remaining = Math.max(0, rate.left + rate.tokens);
+    return {
+      isAllowed,
+      remaining: isAllowed ? remaining : 0,
+      resetSeconds: Math.ceil((capacity - remaining) / (capacity / 60)),
+      retryAfterMs: isAllowed ? 0 : Math.max(1, rate.emptyUntil - performance.now()),
+    };
+  };
+  const takeLeased = async (tenantId: string, rate: TenantRate): Promise<Rate> => {
+    // Ends: each round gives at least one waiting request its token, or finds the bucket empty.
+    for (;;) {
+      if (rate.tokens > 0) return spend(tenantId, rate);
+      if (performance.now() < rate.emptyUntil) return view(rate, false);
+      await leaseOnce(tenantId, rate);
+    }
+  };
+  const spend = (tenantId: string, rate: TenantRate): Rate => {
+    rate.tokens -= 1;
+    if (rate.tokens <= leaseSize >> 1 && performance.now() >= rate.emptyUntil) void leaseOnce(tenantId, rate);
+    return view(rate, true);
+  };
+  const sweep = setInterval(() => {
+    const now = performance.now();
+    for (const [tenantId, rate] of rates) {
+      if (rate.leasing || now - rate.usedAt < IDLE_MS) continue;
+      if (rate.tokens > 0) {
+        const unused = rate.tokens;
+        rate.tokens = 0;
+        rate.left += unused;
+        void bucket.take(tenantId, -unused);
+      } else if (now - rate.usedAt > FORGET_MS) {
+        rates.delete(tenantId);
+        bucket.forget(tenantId);
+      }
+    }
+  }, IDLE_MS).unref();
+
+  return {
+    policy: `"requests";q=${capacity};w=60`,
+    take(tenantId) {
+      let rate = rates.get(tenantId);
+      if (rate === undefined) {
+        rate = { tokens: 0, left: capacity, emptyUntil: 0, usedAt: 0, leasing: undefined };
+        rates.set(tenantId, rate);
+      }
+      rate.usedAt = performance.now();
+      return rate.tokens > 0 ? spend(tenantId, rate) : takeLeased(tenantId, rate);
+    },
+    enter: makePlaces(concurrentRequests),
+    close: () => clearInterval(sweep),
+  };
+}
+
+/** The shared buckets, and this process's own while Redis is away. Never rejects. */
+function makeBucketWithFallback(
+  { redis, logger }: { redis: Pick<RedisConnections, "producer" | "prefix">; logger: Logger },
+  shape: { capacity: number; tokensPerMs: number },
+) {
+  const takeShared = makeSharedBuckets(redis, shape, REDIS_TIMEOUT_MS);
+  const takeLocal = makeLocalBuckets(shape);
+  let pausedUntil = 0;
+  return {
+    async take(tenantId: string, asked: number): Promise<Grant> {
+      if (performance.now() < pausedUntil) return takeLocal(tenantId, asked);
+      try {
+        return await takeShared(tenantId, asked);
+      } catch (error) {
+        pausedUntil = performance.now() + REDIS_PAUSE_MS;
+        logger.warn({ err: error }, "rate limits are kept in this process until Redis answers");
+        return takeLocal(tenantId, asked);
+      }
+    },
+    forget: takeLocal.forget,
+  };
+}
+
+function makePlaces(limit: number): RateLimits["enter"] {
+  const taken = new Map<string, number>();
+  return (tenantId) => {
+    const count = taken.get(tenantId) ?? 0;
+    if (count >= limit) return null;
+    taken.set(tenantId, count + 1);
+    return () => {
+      const left = (taken.get(tenantId) ?? 1) - 1;
+      if (left <= 0) taken.delete(tenantId);
+      else taken.set(tenantId, left);
+    };
+  };
+}

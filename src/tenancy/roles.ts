@@ -1,0 +1,17 @@
+/** What a key's subject may do; each role may do what those before it may. */
+export const roles = ["member", "admin", "owner"] as const;
+export type Role = (typeof roles)[number];
+
+/** Who calls: resolved from the key of the request, never from a header or body. */
+export type Caller = {
+  tenantId: string;
+  keyId: string;
+  /** The acting person or service, as given when the key was made; recorded with what it decides. */
+  subject: string;
+  role: Role;
+};
+
+/** Whether `role` is at least `needed`. */
+export function hasRole(role: Role, needed: Role): boolean {
+  return roles.indexOf(role) >= roles.indexOf(needed);
+}

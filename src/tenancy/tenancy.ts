@@ -1,0 +1,107 @@
+import type { Config } from "../config.ts";
+import { AppError, notFound } from "../errors.ts";
+import { newId } from "../ids.ts";
+import type { Logger } from "../logger.ts";
+import type { RedisConnections } from "../redis.ts";
+import type { ApiKeyDocument } from "../store/key-store.ts";
+import type { Store } from "../store/store.ts";
+import { isDuplicateKey } from "../store/tenant-store.ts";
+import {
+  hashApiKey,
+  isApiKey,
+  isSameHash,
+  isUsable,
+  makeApiKey,
+  type NewApiKey,
+  toApiKeyDocument,
+  toCaller,
+} from "./api-keys.ts";
+import { makeCallerCache } from "./caller-cache.ts";
+import { makeRateLimits, type RateLimits } from "./limits.ts";
+import type { Caller } from "./roles.ts";
+
+/** The tenant of the bootstrap key. */
+export const defaultTenantName = "default";
+
+export type Tenancy = {
+  /** Who calls by this key; null when it is not known, expired or revoked. Never older than 5 s. */
+  authenticate(key: string): Promise<Caller | null>;
+  /** Makes a key. It is told here once and never again. */
+  createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyDocument }>;
+  /** The usable and expired keys of a tenant, newest first. */
+  listKeys(
+    tenantId: string,
+    page: { limit: number; cursor?: string },
+  ): Promise<{ data: ApiKeyDocument[]; nextCursor: string | null }>;
+  /** @throws AppError `not_found`, or `wrong_state` for the last usable owner's key. */
+  revokeKey(tenantId: string, keyId: string): Promise<void>;
+  /** The id of the tenant of this name, which is made when there is none. */
+  ensureTenant(name: string): Promise<string>;
+  /** Makes `key` an owner's key of the tenant `default`, unless it is there. */
+  ensureBootstrapKey(key: string): Promise<void>;
+  limits: RateLimits;
+  close(): void;
+};
+
+export type TenancyDeps = {
+  config: Config;
+  store: Pick<Store, "apiKeys" | "tenants">;
+  redis: Pick<RedisConnections, "producer" | "prefix">;
+  logger: Logger;
+};
+
+/** Tenants, their keys and their limits. */
+export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tenancy {
+  const callers = makeCallerCache(async (key) => {
+    const hash = hashApiKey(key);
+    const found = await store.apiKeys.findByHash(hash);
+    if (!found || !isSameHash(found.hash, hash) || !isUsable(found, new Date())) return null;
+    return { caller: toCaller(found), expiresAt: found.expiresAt?.getTime() };
+  });
+  const limits = makeRateLimits({ config: config.limits, redis, logger });
+
+  const ensureTenant = async (name: string) => {
+    const tenant = await store.tenants.ensure({ _id: newId("tenant"), name, createdAt: new Date() });
+    return tenant._id;
+  };
+
+  return {
+    limits,
+    ensureTenant,
+    authenticate: async (key) => (isApiKey(key) ? callers.find(key) : null),
+    async createKey(given) {
+      const key = makeApiKey();
+      const record = toApiKeyDocument(key, given);
+      await store.apiKeys.insert(record);
+      return { key, record };
+    },
+    async listKeys(tenantId, { limit, cursor }) {
+      const found = await store.apiKeys.list(tenantId, {
+        limit: limit + 1,
+        ...(cursor === undefined ? {} : { beforeId: cursor }),
+      });
+      const data = found.slice(0, limit);
+      return { data, nextCursor: found.length > limit ? (data.at(-1)?._id ?? null) : null };
+    },
+    async revokeKey(tenantId, keyId) {
+      const otherOwners = await store.apiKeys.countUsable(tenantId, { role: "owner", exceptId: keyId, at: new Date() });
+      if (otherOwners === 0) {
+        throw new AppError("wrong_state", "This is the last owner's key of the tenant; make another one first.");
+      }
+      const revoked = await store.apiKeys.revoke(tenantId, keyId, new Date());
+      if (!revoked) throw notFound("key");
+      callers.forget(keyId);
+      logger.info({ tenantId, keyId }, "a key was revoked");
+    },
+    async ensureBootstrapKey(key) {
+      if (await store.apiKeys.findByHash(hashApiKey(key))) return;
+      const tenantId = await ensureTenant(defaultTenantName);
+      try {
+        await store.apiKeys.insert(toApiKeyDocument(key, { tenantId, role: "owner", subject: "bootstrap" }));
+      } catch (error) {
+        if (!isDuplicateKey(error)) throw error; // another process was first
+      }
+    },
+    close: () => limits.close(),
+  };
+}

@@ -1,3 +1,4 @@
+import { randomFillSync } from "node:crypto";
 import { monotonicFactory } from "ulidx";
 import { z } from "zod";
 
@@ -18,7 +19,22 @@ export const idPrefixes = {
 } as const;
 export type IdKind = keyof typeof idPrefixes;
 
-const nextUlid = monotonicFactory();
+const nextUlid = monotonicFactory(makePooledRandom());
+
+/** Random numbers from 0 up to 1. Bytes are drawn from the system many at a time: one by one they cost more than the id. */
+function makePooledRandom(): () => number {
+  const pool = new Uint8Array(4_096);
+  let used = pool.length;
+  return () => {
+    if (used === pool.length) {
+      randomFillSync(pool);
+      used = 0;
+    }
+    const byte = pool[used] ?? 0;
+    used += 1;
+    return byte / 256;
+  };
+}
 
 /** A new id of a kind, as `doc_01J…`. Ids made by one process are strictly increasing. */
 export function newId(kind: IdKind): string {
@@ -29,5 +45,8 @@ export function newId(kind: IdKind): string {
 export function idSchema(kind: IdKind) {
   return z
     .string()
-    .regex(new RegExp(`^${idPrefixes[kind]}_[0-9A-HJKMNP-TV-Z]{26}$`), `must be an id that begins with ${idPrefixes[kind]}_`);
+    .regex(
+      new RegExp(`^${idPrefixes[kind]}_[0-9A-HJKMNP-TV-Z]{26}$`),
+      `must be an id that begins with ${idPrefixes[kind]}_`,
+    );
 }

@@ -1,0 +1,21 @@
+import type { AnyRoute } from "./route.ts";
+import { chatRoutes } from "./routes/chat.ts";
+import { embeddingRoutes } from "./routes/embeddings.ts";
+import { healthRoutes } from "./routes/health.ts";
+import { jobRoutes } from "./routes/jobs.ts";
+import { keyRoutes } from "./routes/keys.ts";
+import { modelRoutes } from "./routes/models.ts";
+import { ragRoutes } from "./routes/rag.ts";
+import { usageRoutes } from "./routes/usage.ts";
+
+/** Every route of the product, in the order of the documentation. */
+export const allRoutes: readonly AnyRoute[] = [
+  ...chatRoutes,
+  ...modelRoutes,
+  ...embeddingRoutes,
+  ...usageRoutes,
+  ...ragRoutes,
+  ...jobRoutes,
+  ...keyRoutes,
+  ...healthRoutes,
+];

@@ -1,0 +1,27 @@
+import Koa from "koa";
+import type { Platform } from "../src/platform.ts";
+import { allRoutes } from "./all-routes.ts";
+import { serveBoard } from "./board.ts";
+import type { RequestState } from "./context.ts";
+import { answerErrors } from "./middleware/errors.ts";
+import { requestScope } from "./middleware/request-id.ts";
+import { securityHeaders } from "./middleware/security-headers.ts";
+import { answerUnrouted, mountRoutes } from "./mount.ts";
+import type { AnyRoute } from "./route.ts";
+import { documentationRoutes } from "./routes/documentation.ts";
+
+/** The HTTP application over a platform, without a listening socket. `routes` defaults to all of the product's. */
+export function createApp(platform: Platform, options: { routes?: readonly AnyRoute[] } = {}): Koa<RequestState> {
+  const { logger } = platform;
+  const routes = options.routes ?? allRoutes;
+  const router = mountRoutes(platform, [...routes, ...documentationRoutes(routes)]);
+  const app = new Koa<RequestState>();
+  app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // answers are ours already
+  app.use(requestScope(logger));
+  app.use(securityHeaders());
+  app.use(answerErrors(logger));
+  app.use(serveBoard(platform));
+  app.use(router.routes());
+  app.use(answerUnrouted(router));
+  return app;
+}

@@ -1,0 +1,87 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Middleware } from "koa";
+import { AppError, notFound } from "../src/errors.ts";
+import type { Platform } from "../src/platform.ts";
+import type { RequestState } from "./context.ts";
+
+/** Where operators find Bull Board. */
+export const boardPath = "/admin/queues";
+
+/** The board's page loads its own files only; its styles are partly inline, and fonts of others stay unloaded. */
+const boardPolicy = [
+  "default-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "base-uri 'self'",
+  "object-src 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/**
+ * Bull Board behind the operator's credential `ADMIN_TOKEN`, as the password of HTTP Basic or as bearer; a tenant's key
+ * opens nothing here. Without an `ADMIN_TOKEN` there is no board (404). It is loaded at its first use.
+ * Failed jobs cannot be retried from it: their records are final, and the records are the truth.
+ */
+export function serveBoard(platform: Platform): Middleware<RequestState> {
+  const { adminToken } = platform.config.http;
+  let board: Promise<Middleware> | undefined;
+  return async function serveBoardRequest(ctx, next) {
+    if (ctx.path !== boardPath && !ctx.path.startsWith(`${boardPath}/`)) return next();
+    if (adminToken === undefined) throw notFound("page");
+    if (!isOperator(ctx.get("authorization"), adminToken)) {
+      ctx.status = 401;
+      ctx.set("www-authenticate", 'Basic realm="switchyard operators", charset="UTF-8"');
+      ctx.body = {
+        error: {
+          type: "authentication_error",
+          code: "missing_api_key",
+          message: "Operators only.",
+          requestId: ctx.state.requestId,
+        },
+      };
+      return;
+    }
+    refuseForeignOrigin(ctx.method, ctx.get("sec-fetch-site"));
+    board ??= loadBoard(platform);
+    const serve = await board;
+    ctx.set("content-security-policy", boardPolicy);
+    await serve(ctx, next);
+  };
+}
+
+async function loadBoard(platform: Platform): Promise<Middleware> {
+  const [{ createBullBoard }, { BullMQAdapter }, { KoaAdapter }] = await Promise.all([
+    import("@bull-board/api"),
+    import("@bull-board/api/bullMQAdapter"),
+    import("@bull-board/koa"),
+  ]);
+  const serverAdapter = new KoaAdapter().setBasePath(boardPath);
+  createBullBoard({
+    queues: platform.queues.instances().map((queue) => new BullMQAdapter(queue, { allowRetries: false })),
+    serverAdapter,
+    options: { uiConfig: { boardTitle: "Switchyard" } },
+  });
+  return serverAdapter.registerPlugin();
+}
+
+/** Whether an `Authorization` header holds the operator's token, as Basic password or as bearer. */
+function isOperator(header: string, adminToken: string): boolean {
+  const [scheme = "", value = ""] = header.split(/ +/, 2);
+  if (scheme.toLowerCase() === "bearer") return isSame(value, adminToken);
+  if (scheme.toLowerCase() !== "basic") return false;
+  const text = Buffer.from(value, "base64").toString("utf8");
+  return isSame(text.slice(text.indexOf(":") + 1), adminToken);
+}
+
+/** Compares in a time that tells neither the length nor where the two differ. */
+function isSame(a: string, b: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}
+
+/** A browser sends the operator's password along by itself, so another site must not be able to make it act. */
+function refuseForeignOrigin(method: string, fetchSite: string): void {
+  const isReading = method === "GET" || method === "HEAD";
+  if (isReading || fetchSite === "" || fetchSite === "same-origin" || fetchSite === "none") return;
+  throw new AppError("insufficient_scope", "Another site may not act on the queues.");
+}

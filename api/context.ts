@@ -1,0 +1,14 @@
+import type { ParameterizedContext } from "koa";
+import type { Caller } from "../src/tenancy/roles.ts";
+
+/** What the middleware keep of a request while it is served. */
+export type RequestState = {
+  requestId: string;
+  /** Aborts when the client goes away before its answer is complete; from the socket's `close`. */
+  signal: AbortSignal;
+  caller?: Caller;
+  /** Code of the error that was answered, for the log line. */
+  errorCode?: string;
+};
+
+export type ApiContext = ParameterizedContext<RequestState>;

@@ -1,0 +1,35 @@
+import { AppError } from "../../src/errors.ts";
+import { type Caller, hasRole, type Role } from "../../src/tenancy/roles.ts";
+import type { Tenancy } from "../../src/tenancy/tenancy.ts";
+import type { ApiContext } from "../context.ts";
+
+const bearer = /^Bearer +([^\s]+) *$/i;
+
+/**
+ * Resolves who calls by the key in `Authorization`, and checks that the key may do what needs the role `needed`.
+ * @throws AppError `missing_api_key`, `invalid_api_key` or `insufficient_role`.
+ */
+export async function authenticate(
+  ctx: ApiContext,
+  tenancy: Pick<Tenancy, "authenticate">,
+  needed: Role,
+): Promise<Caller> {
+  const header = ctx.req.headers.authorization;
+  if (header === undefined || header === "") {
+    throw new AppError("missing_api_key", "Send your API key as `Authorization: Bearer <key>`.");
+  }
+  const key = bearer.exec(header)?.[1];
+  const caller = key === undefined ? null : await tenancy.authenticate(key);
+  if (caller === null) throw new AppError("invalid_api_key", "The API key is not known, has expired or was revoked.");
+  ctx.state.caller = caller;
+  if (!hasRole(caller.role, needed)) {
+    throw new AppError(
+      "insufficient_role",
+      `This needs a key with the role ${needed}; yours has the role ${caller.role}.`,
+    );
+  }
+  return caller;
+}
+
+/** The caller of a public route: nobody, without a tenant, so that a query on tenant data by mistake throws. */
+export const nobody: Caller = Object.freeze({ tenantId: "", keyId: "", subject: "", role: "member" });

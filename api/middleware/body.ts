@@ -1,0 +1,115 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import getRawBody from "raw-body";
+import { AppError } from "../../src/errors.ts";
+import type { ApiContext } from "../context.ts";
+
+/** Deeper nesting than any honest body has; walking or printing a deeper one would exhaust the stack. */
+const MAX_DEPTH = 100;
+/** What we still take, unread, of a body that was refused for its size, so that the client can read the answer; in bytes. */
+const MAX_DISCARDED_BYTES = 64 << 20;
+
+const jsonType = /^application\/(?:[\w.+-]+\+)?json$/;
+
+/** The media type of a request without its parameters, in lower case; empty when it has none. */
+export function mediaType(ctx: ApiContext): string {
+  return (ctx.get("content-type").split(";", 1)[0] ?? "").trim().toLowerCase();
+}
+
+/** Whether the request brings a body at all. */
+export function hasBody(request: IncomingMessage): boolean {
+  const { headers } = request;
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/**
+ * Reads and parses a JSON body of at most `limitBytes`.
+ * @throws AppError `unsupported_media_type`, `request_too_large` (without reading the rest) or `malformed_json`.
+ */
+export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<unknown> {
+  if (!jsonType.test(mediaType(ctx))) {
+    throw new AppError("unsupported_media_type", "The body must be JSON, with content-type application/json.");
+  }
+  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(ctx.get("content-type"))?.[1];
+  if (charset !== undefined && !/^utf-?8$/i.test(charset)) {
+    throw new AppError("unsupported_media_type", "JSON must be encoded as UTF-8.");
+  }
+  const bytes = await readBytes(ctx, limitBytes);
+  if (!isUtf8(bytes)) throw new AppError("malformed_json", "The body is not valid UTF-8.");
+  return parseJson(bytes.toString("utf8"));
+}
+
+async function readBytes(ctx: ApiContext, limitBytes: number): Promise<Buffer> {
+  refuseEncodedBody(ctx);
+  if (Number(ctx.get("content-length")) > limitBytes) throw tooLarge(ctx, limitBytes);
+  continueIfExpected(ctx);
+  try {
+    return await getRawBody(ctx.req, { limit: limitBytes, length: ctx.get("content-length") || null });
+  } catch (error) {
+    const type = error instanceof Error && "type" in error ? error.type : undefined;
+    if (type === "entity.too.large") throw tooLarge(ctx, limitBytes);
+    if (type === "request.aborted") throw new AppError("client_closed", "The client went away.", { cause: error });
+    throw new AppError("malformed_json", "The body could not be read.", { cause: error });
+  }
+}
+
+/** Compressed bodies are not taken: a few bytes of them can hold gigabytes. @throws AppError `unsupported_media_type` */
+export function refuseEncodedBody(ctx: ApiContext): void {
+  const encoding = ctx.get("content-encoding");
+  if (encoding !== "" && encoding.toLowerCase() !== "identity") {
+    throw new AppError("unsupported_media_type", "Compressed bodies are not supported.");
+  }
+}
+
+/** Lets a client that sent `Expect: 100-continue` go on; one that was refused before never sends its body. */
+export function continueIfExpected(ctx: ApiContext): void {
+  if (ctx.get("expect").toLowerCase() === "100-continue") ctx.res.writeContinue();
+}
+
+/** The error of a body over its limit. What the client still sends is thrown away, up to a bound; then it is cut. */
+export function tooLarge(ctx: ApiContext, limitBytes: number): AppError {
+  const { req } = ctx;
+  let discarded = 0;
+  req.on("data", (chunk: Buffer) => {
+    discarded += chunk.length;
+    if (discarded > MAX_DISCARDED_BYTES) req.destroy();
+  });
+  req.resume();
+  ctx.set("connection", "close");
+  return new AppError("request_too_large", `The body is larger than ${limitBytes} bytes.`, {
+    details: { limitBytes },
+  });
+}
+
+function parseJson(text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
+  } catch (error) {
+    throw new AppError("malformed_json", `The body is not valid JSON${positionIn(error)}.`, { cause: error });
+  }
+  refuseDeepNesting(value);
+  return value;
+}
+
+/** The position that V8 tells of a syntax error; not its message, which quotes the body. */
+function positionIn(error: unknown): string {
+  const position = error instanceof Error ? /at position (\d+)/.exec(error.message)?.[1] : undefined;
+  return position === undefined ? "" : ` (at character ${position})`;
+}
+
+function refuseDeepNesting(value: unknown): void {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > MAX_DEPTH) {
+      throw new AppError("invalid_request", `The body is nested deeper than ${MAX_DEPTH} levels.`, { param: "body" });
+    }
+    level = level.flatMap((item) =>
+      typeof item === "object" && item !== null ? Object.values(item).filter(isObject) : [],
+    );
+  }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,119 @@
+import type { Middleware } from "koa";
+import {
+  AppError,
+  type ErrorCode,
+  type ErrorType,
+  type ErrorView,
+  toErrorView,
+  unavailable,
+} from "../../src/errors.ts";
+import type { Logger } from "../../src/logger.ts";
+import { isStoreUnavailable } from "../../src/store/connect.ts";
+import type { ApiContext, RequestState } from "../context.ts";
+
+/** The only table from an error's type to its HTTP status. */
+const statusOfType: Record<ErrorType, number> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  permission_error: 403,
+  not_found_error: 404,
+  conflict_error: 409,
+  rate_limit_error: 429,
+  compliance_error: 422,
+  upstream_error: 502,
+  server_error: 500,
+};
+
+/** Codes whose status is not that of their type. */
+const statusOfCode: Partial<Record<ErrorCode, number>> = {
+  budget_exhausted: 402,
+  method_not_allowed: 405,
+  request_too_large: 413,
+  unsupported_media_type: 415,
+  source_unreadable: 422,
+  source_unreachable: 422,
+  cancelled: 409,
+  client_closed: 499,
+  provider_timeout: 504,
+  timeout: 504,
+  unavailable: 503,
+};
+
+/** When to come back, in ms, where the error itself does not say. */
+const defaultRetryAfterMs: Partial<Record<number, number>> = { 429: 1_000, 503: 2_000 };
+
+/** The HTTP status of an error code. */
+export function toStatus(error: { code: ErrorCode; type: ErrorType }): number {
+  return statusOfCode[error.code] ?? statusOfType[error.type];
+}
+
+/** System errors of a connection to a part of ours; those to providers and sources are wrapped where they happen. */
+const lostConnectionCodes = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOENT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+]);
+
+/** Any thrown value as an error of the domain. What we do not know stays `internal`, and shows nothing of itself. */
+export function toAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  if (isStoreUnavailable(error)) return unavailable("The store", error);
+  if (isLostConnection(error)) return unavailable("A part of the service", error);
+  return new AppError("internal", toErrorView(error).message, { cause: error });
+}
+
+/** What ioredis says when Redis is away; it gives these errors neither a class nor a code. */
+const lostRedis = /^(Connection is closed\.|Command timed out|Stream isn't writeable)/;
+
+function isLostConnection(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error.name === "MaxRetriesPerRequestError" || lostRedis.test(error.message)) return true;
+  return "syscall" in error && "code" in error && lostConnectionCodes.has(String(error.code));
+}
+
+/** The body of an error answer. */
+export function toErrorBody(error: AppError, requestId: string): { error: ErrorView & { requestId: string } } {
+  return { error: { ...toErrorView(error), requestId } };
+}
+
+/** Answers what the rest of the chain throws, in the one error shape, and logs it by its class. */
+export function answerErrors(logger: Logger): Middleware<RequestState> {
+  return async function answerThrownErrors(ctx, next) {
+    try {
+      await next();
+    } catch (thrown) {
+      const error = toAppError(thrown);
+      logError(logger, error, ctx);
+      if (!ctx.res.headersSent) writeError(ctx, error);
+      else ctx.res.destroy();
+    }
+  };
+}
+
+/** Logs what concerns the operator: our own failures with their cause, missing parts as warnings; never a caller's mistake. */
+export function logError(logger: Logger, error: AppError, ctx: ApiContext): void {
+  ctx.state.errorCode = error.code;
+  const fields = { requestId: ctx.state.requestId, code: error.code };
+  if (ctx.state.signal.aborted || error.code === "client_closed") logger.info(fields, "the client went away");
+  else if (error.code === "internal") logger.error({ ...fields, err: error.cause ?? error }, "request failed");
+  else if (toStatus(error) >= 500) logger.warn({ ...fields, err: error }, "request failed");
+}
+
+function writeError(ctx: ApiContext, error: AppError): void {
+  if (ctx.state.signal.aborted) {
+    ctx.respond = false;
+    return;
+  }
+  const status = toStatus(error);
+  ctx.status = status === 499 ? 500 : status; // 499 is for the log; no client is there to read it
+  const retryAfterMs = error.retryAfterMs ?? defaultRetryAfterMs[status];
+  if (retryAfterMs !== undefined && (status === 429 || status === 503)) {
+    ctx.set("retry-after", String(Math.max(1, Math.ceil(retryAfterMs / 1_000))));
+  }
+  if (status === 401) ctx.set("www-authenticate", 'Bearer realm="switchyard"');
+  ctx.body = toErrorBody(error, ctx.state.requestId);
+}

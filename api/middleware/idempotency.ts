@@ -1,0 +1,149 @@
+import { createHash, randomUUID } from "node:crypto";
+import { AppError } from "../../src/errors.ts";
+import type { Claim, IdempotencyDocument, IdempotencyStore, StoredReply } from "../../src/store/idempotency-store.ts";
+import type { HandlerInput, JsonReply, Reply } from "../route.ts";
+import { toAppError, toErrorBody, toStatus } from "./errors.ts";
+
+/** How long an answer is kept for repeats, in ms. */
+const KEPT_MS = 24 * 60 * 60_000;
+/** A call that runs holds its key by a lease that is renewed; after a crash the key is free when it runs out. In ms. */
+const LEASE_MS = 15_000;
+const RENEW_MS = 5_000;
+/** Larger answers are not kept, in bytes; a document of the store has a limit of 16 MiB. */
+const MAX_KEPT_BYTES = 8 << 20;
+const MAX_CLAIM_TRIES = 5;
+const sane = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;
+
+/** Statuses of errors that a repeat would meet again: these are answers. After all others the call may be tried anew. */
+const finalErrorStatuses = new Set([404, 409, 422]);
+
+export type IdempotentCall = {
+  key: string;
+  /** Whether the answer must not be kept; a repeat is refused then. */
+  isSecret: boolean;
+  handle(input: HandlerInput): Promise<Reply> | Reply;
+};
+
+/**
+ * Runs a POST at most once for its `Idempotency-Key`. A repeat gets the first answer, byte for byte, with
+ * `idempotent-replayed: true`. Successes, and the errors 404, 409 and 422, are kept; other errors and streams free the key.
+ * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs.
+ */
+export async function answerIdempotently(
+  { store }: { store: { idempotency: IdempotencyStore } },
+  input: HandlerInput,
+  call: IdempotentCall,
+): Promise<Reply> {
+  const { key } = call;
+  if (!sane.test(key)) {
+    throw new AppError("invalid_request", "An idempotency key is 1 to 255 printable ASCII characters.", {
+      param: "Idempotency-Key",
+    });
+  }
+  const claimed = await claim(store.idempotency, makeRecord(input, key));
+  if ("reply" in claimed) return toReplay(claimed.reply);
+  const renewing = setInterval(() => {
+    // A renewal that fails is made good by the next one; if all fail the lease runs out, as it must.
+    store.idempotency.renew(claimed, new Date(Date.now() + LEASE_MS)).catch(() => undefined);
+  }, RENEW_MS).unref();
+  try {
+    return await runClaimed(store.idempotency, claimed, input, call);
+  } finally {
+    clearInterval(renewing);
+  }
+}
+
+async function runClaimed(
+  store: IdempotencyStore,
+  claimed: Claim,
+  input: HandlerInput,
+  { handle, isSecret }: IdempotentCall,
+): Promise<Reply> {
+  const checkpoint = (reply: JsonReply) => store.keep(claimed, toStored(reply), false);
+  let reply: Reply;
+  try {
+    reply = await handle({ ...input, checkpoint });
+  } catch (thrown) {
+    const error = toAppError(thrown);
+    const status = toStatus(error);
+    if (finalErrorStatuses.has(status)) {
+      await store.keep(claimed, toStored({ status, body: toErrorBody(error, input.requestId) }), true);
+    } else await store.release(claimed);
+    throw error;
+  }
+  if ("events" in reply) await store.release(claimed);
+  else if (isSecret) await store.keep(claimed, undefined, true);
+  else {
+    const stored = toStored(reply);
+    const isKept = (stored.body?.length ?? 0) <= MAX_KEPT_BYTES;
+    await (isKept ? store.keep(claimed, stored, true) : store.release(claimed));
+  }
+  return reply;
+}
+
+/** Takes the key for this call, or finds the answer of the first one. */
+async function claim(store: IdempotencyStore, record: IdempotencyDocument): Promise<Claim | { reply: StoredReply }> {
+  for (let tries = 0; tries < MAX_CLAIM_TRIES; tries += 1) {
+    if (await store.insert(record)) return record;
+    const there = await store.find(record.tenantId, record._id);
+    if (there === null) continue; // it was released just now
+    const now = new Date();
+    const hasExpired = there.expiresAt <= now;
+    if (!hasExpired && there.fingerprint !== record.fingerprint) {
+      throw new AppError("idempotency_key_reused", "This idempotency key was used for another request.");
+    }
+    if (!hasExpired && there.isDone) {
+      if (there.reply) return { reply: there.reply };
+      throw new AppError("idempotency_key_reused", "The first answer held a secret, which is told only once.");
+    }
+    if (!hasExpired && there.leaseUntil > now) break;
+    if (!hasExpired && there.reply) return { reply: there.reply }; // its process died after the work was accepted
+    if (await store.takeOver(record, there.token)) return record;
+  }
+  throw new AppError("idempotency_in_progress", "The first request with this idempotency key is still running.", {
+    retryable: true,
+  });
+}
+
+function makeRecord(input: HandlerInput, key: string): IdempotencyDocument {
+  const { tenantId } = input.caller;
+  const now = Date.now();
+  return {
+    _id: `${tenantId}:${sha256(key)}`,
+    tenantId,
+    fingerprint: sha256(`POST ${input.path} ${canonical(input.query)} ${canonical(input.body)}`),
+    token: randomUUID(),
+    leaseUntil: new Date(now + LEASE_MS),
+    isDone: false,
+    expiresAt: new Date(now + KEPT_MS),
+  };
+}
+
+/** A value as text that does not depend on the order of its keys; files by their hash. Bodies are not nested deeply. */
+function canonical(value: unknown): string {
+  if (Buffer.isBuffer(value)) return sha256(value);
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "undefined";
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join(",")}}`;
+}
+
+function sha256(value: string | Buffer): string {
+  return createHash("sha256").update(value).digest("hex");
+}
+
+function toStored({ status, headers = {}, body }: JsonReply): StoredReply {
+  return { status, headers, body: body === undefined ? null : JSON.stringify(body) };
+}
+
+function toReplay({ status, headers, body }: StoredReply): JsonReply {
+  return {
+    status,
+    headers: {
+      ...headers,
+      "idempotent-replayed": "true",
+      ...(body === null ? {} : { "content-type": "application/json; charset=utf-8" }),
+    },
+    ...(body === null ? {} : { body }),
+  };
+}

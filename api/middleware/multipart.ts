@@ -1,0 +1,82 @@
+import busboy from "busboy";
+import { z } from "zod";
+import { AppError } from "../../src/errors.ts";
+import type { ApiContext } from "../context.ts";
+import { continueIfExpected, refuseEncodedBody, tooLarge } from "./body.ts";
+
+/** A file of a `multipart/form-data` body, held in memory. `mediaType` is what the client claims. */
+export type UploadedFile = { filename: string; mediaType: string; bytes: Buffer };
+
+/** Schema of the `file` field of a multipart body. */
+export const uploadedFileSchema = z
+  .custom<UploadedFile>(
+    (value) => typeof value === "object" && value !== null && "bytes" in value,
+    "a file is required",
+  )
+  .meta({ type: "string", format: "binary", description: "The file itself" });
+
+const MAX_FIELDS = 32;
+const MAX_FIELD_BYTES = 1 << 20;
+/** Room for the parts' headers and fields beside the file, in bytes. */
+const ENVELOPE_BYTES = 2 << 20;
+
+/**
+ * Reads a `multipart/form-data` body with at most one file, in the field `file`, of at most `limitBytes`.
+ * @throws AppError `request_too_large` or `invalid_request`.
+ */
+export async function readMultipartBody(ctx: ApiContext, limitBytes: number): Promise<Record<string, unknown>> {
+  refuseEncodedBody(ctx);
+  if (Number(ctx.get("content-length")) > limitBytes + ENVELOPE_BYTES) throw tooLarge(ctx, limitBytes);
+  const parser = openParser(ctx, limitBytes);
+  const fields = new Map<string, unknown>();
+  continueIfExpected(ctx);
+  await new Promise<void>((resolve, reject) => {
+    const fail = (error: unknown) => {
+      ctx.req.unpipe(parser);
+      reject(error);
+    };
+    parser.on("field", (name, value, info) => {
+      if (info.valueTruncated || info.nameTruncated) fail(tooLarge(ctx, MAX_FIELD_BYTES));
+      else fields.set(name, value);
+    });
+    parser.on("file", (name, stream, info) => {
+      const chunks: Buffer[] = [];
+      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+      stream.on("limit", () => fail(tooLarge(ctx, limitBytes)));
+      stream.on("end", () => {
+        const file: UploadedFile = {
+          filename: info.filename ?? "",
+          mediaType: info.mimeType,
+          bytes: Buffer.concat(chunks),
+        };
+        fields.set(name, file);
+      });
+    });
+    for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
+      parser.on(limit, () => fail(new AppError("invalid_request", "The form has too many parts.", { param: "body" })));
+    }
+    parser.on("error", (error) => fail(malformed(error)));
+    parser.on("close", () => resolve());
+    ctx.state.signal.addEventListener("abort", () => fail(new AppError("client_closed", "The client went away.")), {
+      once: true,
+    });
+    ctx.req.pipe(parser);
+  });
+  return Object.fromEntries(fields);
+}
+
+function openParser(ctx: ApiContext, limitBytes: number): busboy.Busboy {
+  try {
+    return busboy({
+      headers: ctx.req.headers,
+      defParamCharset: "utf8",
+      limits: { fileSize: limitBytes, files: 1, fields: MAX_FIELDS, parts: MAX_FIELDS + 1, fieldSize: MAX_FIELD_BYTES },
+    });
+  } catch (error) {
+    throw malformed(error);
+  }
+}
+
+function malformed(cause: unknown): AppError {
+  return new AppError("invalid_request", "The multipart body could not be read.", { param: "body", cause });
+}

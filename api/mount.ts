@@ -1,0 +1,141 @@
+import Router from "@koa/router";
+import { AppError, notFound } from "../src/errors.ts";
+import type { Platform } from "../src/platform.ts";
+import type { ApiContext, RequestState } from "./context.ts";
+import { authenticate, nobody } from "./middleware/authenticate.ts";
+import { hasBody, mediaType, readJsonBody } from "./middleware/body.ts";
+import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
+import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
+import { answerIdempotently } from "./middleware/idempotency.ts";
+import { readMultipartBody } from "./middleware/multipart.ts";
+import { admit } from "./middleware/rate-limit.ts";
+import { knownFields, parseInput } from "./middleware/validate.ts";
+import type { AnyRoute, HandlerInput, Reply } from "./route.ts";
+import { writeEventStream } from "./sse.ts";
+
+/** Memory for large bodies in one process, in bytes; it always holds two of the largest. */
+const LARGE_BODIES_BYTES = 256 << 20;
+/** Names of ignored fields that one answer lists. */
+const MAX_IGNORED = 20;
+
+/** A router of the declared routes. Declarations with fixed paths must come before those with parameters they would match. */
+export function mountRoutes(platform: Platform, routes: readonly AnyRoute[]): Router<RequestState> {
+  const router = new Router<RequestState>();
+  const budget = makeBodyBudget(Math.max(LARGE_BODIES_BYTES, 2 * platform.config.limits.sourceBytes));
+  for (const route of routes) router[route.method](route.path, serveRoute(platform, route, budget));
+  return router;
+}
+
+/** Everything between the router and a handler: who calls, the limits, the parsed input; and then the answer. */
+function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (ctx: ApiContext) => Promise<void> {
+  const read = makeInputReader(platform, route, budget);
+  const { tenancy } = platform;
+  const isSecret = route.hasSecretReply === true;
+  return async function serve(ctx) {
+    const isPublic = route.auth === "public";
+    const caller = route.auth === "public" ? nobody : await authenticate(ctx, tenancy, route.auth);
+    if (!isPublic) await admit(ctx, tenancy.limits, caller.tenantId);
+    const { params, query, body } = await read(ctx);
+    const input: HandlerInput = {
+      params,
+      query,
+      body,
+      caller,
+      signal: ctx.state.signal,
+      platform,
+      requestId: ctx.state.requestId,
+      path: ctx.path,
+      header: (name) => ctx.get(name) || undefined,
+      checkpoint: async () => undefined,
+    };
+    // The declaration's own schemas made the input, so it has the types that the handler declared.
+    const handle = (input: HandlerInput) => route.handler(input as HandlerInput<never, never, never>);
+    const key = route.method === "post" && !isPublic ? ctx.get("idempotency-key") : "";
+    const reply =
+      key === "" ? await handle(input) : await answerIdempotently(platform, input, { key, isSecret, handle });
+    await writeReply(ctx, reply, platform);
+  };
+}
+
+/** Reads and validates what a route declares, and names in `x-svc-ignored` what it does not know. */
+function makeInputReader(platform: Platform, route: AnyRoute, reserve: BodyBudget) {
+  const { limits } = platform.config;
+  const limitBytes = route.bodyLimit === "content" ? limits.contentBytes : limits.jsonBytes;
+  const knownQuery = route.query ? knownFields(route.query) : new Set<string>();
+  const knownBody = knownFields(route.body);
+  const knownForm = knownFields(route.multipart);
+
+  return async function readInput(ctx: ApiContext) {
+    const params = route.params ? parseParams(route, ctx) : undefined;
+    const ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);
+    const query = route.query ? parseInput(route.query, ctx.query, "query") : undefined;
+    let body: unknown;
+    if (route.multipart && mediaType(ctx) === "multipart/form-data") {
+      reserve(ctx, limits.sourceBytes);
+      const form = await readMultipartBody(ctx, limits.sourceBytes);
+      ignored.push(...unknownIn(form, knownForm));
+      body = parseInput(route.multipart, form, "body");
+    } else if (route.body) {
+      reserve(ctx, limitBytes);
+      const isAbsent = route.isBodyOptional === true && !hasBody(ctx.req);
+      const json = isAbsent ? {} : await readJsonBody(ctx, limitBytes);
+      ignored.push(...unknownIn(json, knownBody));
+      body = parseInput(route.body, json, "body");
+    }
+    if (ignored.length > 0) ctx.set("x-svc-ignored", ignored.slice(0, MAX_IGNORED).map(toHeaderText).join(", "));
+    return { params, query, body };
+  };
+}
+
+function parseParams(route: AnyRoute, ctx: ApiContext): unknown {
+  const result = route.params?.safeParse(ctx.params);
+  if (result?.success) return result.data;
+  throw notFound("resource");
+}
+
+function unknownIn(value: unknown, known: Set<string> | undefined): string[] {
+  if (known === undefined || typeof value !== "object" || value === null || Array.isArray(value)) return [];
+  return Object.keys(value).filter((name) => !known.has(name));
+}
+
+/** A client's text made harmless for a header. */
+function toHeaderText(name: string): string {
+  return encodeURIComponent(name.slice(0, 64).toWellFormed());
+}
+
+async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Promise<void> {
+  if (reply.headers) ctx.set(reply.headers);
+  if (!("events" in reply)) {
+    ctx.status = reply.status;
+    ctx.body = reply.body ?? null;
+    return;
+  }
+  ctx.respond = false;
+  const { requestId, signal } = ctx.state;
+  const toEvent = reply.toErrorEvent ?? ((error) => ({ data: { error, done: true } }));
+  const onError = (thrown: unknown) => {
+    const error = toAppError(thrown);
+    logError(platform.logger, error, ctx);
+    return toEvent(toErrorBody(error, requestId).error);
+  };
+  try {
+    await writeEventStream(ctx.res, reply, { signal, onError, isHeadOnly: ctx.method === "HEAD" });
+  } catch (error) {
+    ctx.respond = true; // nothing was sent yet: an ordinary error answer
+    throw error;
+  }
+}
+
+/** Answers what no route took: 204 with `Allow` for OPTIONS, 405 for a known path, 404 for any other. */
+export function answerUnrouted(router: Router<RequestState>) {
+  return function answerUnroutedRequest(ctx: ApiContext): void {
+    const layers = router.match(ctx.path, ctx.method).path;
+    const allowed = [...new Set(layers.flatMap((layer) => layer.methods))];
+    if (allowed.length === 0) throw new AppError("not_found", `There is nothing at ${ctx.path.slice(0, 200)}.`);
+    ctx.set("allow", [...allowed, "OPTIONS"].join(", "));
+    if (ctx.method !== "OPTIONS") {
+      throw new AppError("method_not_allowed", `${ctx.path} does not take ${ctx.method}.`, { details: { allowed } });
+    }
+    ctx.status = 204;
+  };
+}

@@ -1,0 +1,187 @@
+import { z } from "zod";
+import { type ErrorCode, errorCodes, errorTypes } from "../src/errors.ts";
+import { type JsonSchema, toJsonSchema } from "../src/json-schema.ts";
+import { toStatus } from "./middleware/errors.ts";
+import { apiVersion } from "./middleware/request-id.ts";
+import { acceptedSchema } from "./prefer.ts";
+import type { AnyRoute, ResponseDeclaration } from "./route.ts";
+
+export type Operation = {
+  operationId: string;
+  summary: string;
+  description?: string;
+  tags: readonly string[];
+  security?: JsonSchema[];
+  parameters?: JsonSchema[];
+  requestBody?: JsonSchema;
+  responses: Record<string, JsonSchema>;
+};
+export type OpenApiDocument = {
+  openapi: string;
+  info: { title: string; version: string; description: string };
+  paths: Record<string, Record<string, Operation>>;
+} & JsonSchema;
+
+/** The body of every error. */
+export const errorBodySchema = z.object({
+  error: z.object({
+    type: z.enum(errorTypes),
+    code: z.enum(Object.keys(errorCodes)).describe("Stable; switch on this"),
+    message: z.string().describe("For people; may change"),
+    param: z.string().optional().describe("Path of the field that is wrong, as `messages[0].role`"),
+    details: z.unknown().optional(),
+    requestId: z.string(),
+  }),
+});
+
+const description = `Every answer carries \`x-request-id\` and \`x-api-version\`. Fields that an endpoint does not know are ignored and named in \`x-svc-ignored\`.
+Errors have one shape (\`Error\`). Calls are limited per tenant: see \`RateLimit\` and, on 429, \`Retry-After\`.`;
+
+/** The OpenAPI 3.1 document of the declared routes. */
+export function makeOpenApi(routes: readonly AnyRoute[]): OpenApiDocument {
+  const paths: OpenApiDocument["paths"] = {};
+  for (const route of routes) {
+    const path = route.path.replace(/:(\w+)/g, "{$1}");
+    paths[path] = { ...paths[path], [route.method]: toOperation(route) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: { title: "Switchyard", version: apiVersion, description },
+    servers: [{ url: "/" }],
+    tags: [...new Set(routes.flatMap((route) => route.tags))].map((name) => ({ name })),
+    security: [{ apiKey: [] }],
+    paths,
+    components: {
+      securitySchemes: { apiKey: { type: "http", scheme: "bearer", description: "An API key, `sk_…`" } },
+      schemas: { Error: toJsonSchema(errorBodySchema, "output") },
+    },
+  };
+}
+
+function toOperation(route: AnyRoute): Operation {
+  const parameters = toParameters(route);
+  const requestBody = toRequestBody(route);
+  return {
+    operationId: toOperationId(route),
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    tags: route.tags,
+    ...(route.auth === "public" ? { security: [] } : {}),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(requestBody === undefined ? {} : { requestBody }),
+    responses: { ...toResponses(route), ...toErrorResponses(route) },
+  };
+}
+
+/** As `getJobsById`. */
+function toOperationId(route: AnyRoute): string {
+  const words = route.path.split(/[/_.-]/).filter((word) => word !== "");
+  const named = words.map((word) => (word.startsWith(":") ? `By${capital(word.slice(1))}` : capital(word)));
+  return `${route.method}${named.join("")}`;
+}
+
+function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+function toParameters(route: AnyRoute): JsonSchema[] {
+  const headers: Record<string, string> = { ...route.headers };
+  if (route.isAsync) headers.Prefer = "`wait=SECONDS` (at most 120, default 30) or `respond-async`";
+  if (route.method === "post" && route.auth !== "public") {
+    headers["Idempotency-Key"] = "1 to 255 characters, kept for 24 hours: a repeat gets the first answer";
+  }
+  return [
+    ...fieldParameters(route.params, "path"),
+    ...fieldParameters(route.query, "query"),
+    ...Object.entries(headers).map(([name, about]) => ({
+      name,
+      in: "header",
+      description: about,
+      schema: { type: "string" },
+    })),
+  ];
+}
+
+function fieldParameters(schema: z.ZodType | undefined, place: "path" | "query"): JsonSchema[] {
+  if (schema === undefined) return [];
+  const { properties = {}, required = [] } = toJsonSchema(schema, "input") as {
+    properties?: Record<string, JsonSchema>; // parameters are always declared as an object schema
+    required?: string[];
+  };
+  return Object.entries(properties).map(([name, { description: about, ...field }]) => ({
+    name,
+    in: place,
+    required: place === "path" || required.includes(name),
+    ...(about === undefined ? {} : { description: about }),
+    schema: field,
+  }));
+}
+
+function toRequestBody(route: AnyRoute): JsonSchema | undefined {
+  const content: JsonSchema = {};
+  if (route.body) {
+    const example = route.example === undefined ? {} : { example: route.example };
+    content["application/json"] = { schema: toJsonSchema(route.body, "input"), ...example };
+  }
+  if (route.multipart) content["multipart/form-data"] = { schema: toJsonSchema(route.multipart, "input") };
+  return Object.keys(content).length === 0 ? undefined : { required: route.isBodyOptional !== true, content };
+}
+
+function toResponses(route: AnyRoute): Record<string, JsonSchema> {
+  const accepted = { 202: { description: "The job goes on; follow it at `Location`", body: acceptedSchema } };
+  const declared: Record<string, ResponseDeclaration> = { ...(route.isAsync ? accepted : {}), ...route.responses };
+  return Object.fromEntries(Object.entries(declared).map(([status, response]) => [status, toResponse(response)]));
+}
+
+function toResponse({
+  description: about,
+  body,
+  events,
+  contentType = "application/json",
+}: ResponseDeclaration): JsonSchema {
+  const content: JsonSchema = {};
+  if (body) content[contentType] = { schema: toJsonSchema(body, "output") };
+  if (events) content["text/event-stream"] = { schema: toJsonSchema(events, "output") };
+  return { description: about, ...(Object.keys(content).length === 0 ? {} : { content }) };
+}
+
+/** The codes that a route can answer: its own, and those of its kind. */
+export function errorCodesOf(route: AnyRoute): ErrorCode[] {
+  const isPublic = route.auth === "public";
+  const takesBody = route.body !== undefined || route.multipart !== undefined;
+  const codes: (ErrorCode | false | undefined)[] = [
+    !isPublic && "missing_api_key",
+    !isPublic && "invalid_api_key",
+    !isPublic && route.auth !== "member" && "insufficient_role",
+    route.params && "not_found",
+    (takesBody || route.query || (route.method === "post" && !isPublic)) && "invalid_request",
+    takesBody && "malformed_json",
+    takesBody && "request_too_large",
+    takesBody && "unsupported_media_type",
+    route.method === "post" && !isPublic && "idempotency_key_reused",
+    route.method === "post" && !isPublic && "idempotency_in_progress",
+    !isPublic && "rate_limited",
+    !isPublic && "too_many_concurrent",
+    route.isAsync && "wrong_state",
+    route.isAsync && "timeout",
+    ...(route.errors ?? []),
+    "internal",
+    !isPublic && "unavailable",
+  ];
+  return [...new Set(codes.filter((code) => typeof code === "string"))];
+}
+
+function toErrorResponses(route: AnyRoute): Record<string, JsonSchema> {
+  const byStatus = Map.groupBy(errorCodesOf(route), (code) => toStatus({ code, type: errorCodes[code] }));
+  const responses = [...byStatus].map(([status, codes]) => [status, toErrorResponse(codes)] as const);
+  return Object.fromEntries(responses.filter(([status]) => route.responses[status] === undefined));
+}
+
+function toErrorResponse(codes: readonly ErrorCode[]): JsonSchema {
+  const [code = "internal"] = codes;
+  const error = { type: errorCodes[code], code, message: "…", requestId: "req_01J0000000000000000000000" };
+  return {
+    description: codes.map((each) => `\`${each}\``).join(", "),
+    content: { "application/json": { schema: { $ref: "#/components/schemas/Error" }, example: { error } } },
+  };
+}

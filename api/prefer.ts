@@ -1,0 +1,107 @@
+import { z } from "zod";
+import { AppError, type ErrorView } from "../src/errors.ts";
+import { idSchema } from "../src/ids.ts";
+import { jobKinds } from "../src/jobs/define-queue.ts";
+import type { JobRecord } from "../src/jobs/job-record.ts";
+import { isFinal, jobStates } from "../src/jobs/job-state.ts";
+import type { HandlerInput, JsonReply } from "./route.ts";
+
+/** How long a call that is backed by a job waits for its end, when the client names no time. */
+export const DEFAULT_WAIT_MS = 30_000;
+/** The longest wait that a client may ask for; a longer one is shortened to it, and said so. */
+export const MAX_WAIT_MS = 120_000;
+/** When a client should look at an unfinished job again, in seconds. */
+const POLL_AFTER_SECONDS = 1;
+
+/** The body of a 202; ids of what is being made, as `documentId`, stand beside these fields. */
+export const acceptedSchema = z.looseObject({
+  jobId: idSchema("job"),
+  kind: z.enum(jobKinds),
+  status: z.enum(jobStates),
+  statusUrl: z.string(),
+});
+
+export type Preference = {
+  /** How long to wait for the job, in ms; 0 answers at once. */
+  waitMs: number;
+  /** Value of `Preference-Applied`; none when the client preferred nothing that we know. */
+  applied: string | undefined;
+};
+
+/**
+ * Reads `Prefer` (RFC 7240) as far as it concerns waiting. `wait=N` (seconds) waits so long, also beside `respond-async`,
+ * which alone does not wait at all. Preferences that we do not know, or cannot read, are ignored, as the RFC wants it.
+ */
+export function readPreference(header: string | undefined): Preference {
+  const preferences = (header ?? "").split(/[,;]/).map((part) => part.trim().toLowerCase());
+  const wait = preferences
+    .map((part) => /^wait\s*=\s*"?(\d{1,9})"?$/.exec(part)?.[1])
+    .find((text) => text !== undefined);
+  if (wait !== undefined) {
+    const waitMs = Math.min(Number(wait) * 1_000, MAX_WAIT_MS);
+    return { waitMs, applied: `wait=${waitMs / 1_000}` };
+  }
+  if (preferences.includes("respond-async")) return { waitMs: 0, applied: "respond-async" };
+  return { waitMs: DEFAULT_WAIT_MS, applied: undefined };
+}
+
+type Waiting = Pick<HandlerInput, "platform" | "caller" | "signal" | "header" | "checkpoint">;
+
+/**
+ * Answers a call that is backed by `job`: with `toReply` of the finished record when it completes in time, with its error
+ * when it fails in time, else with 202 and where to look. A cancelled job is a 409. A client that leaves while we wait ends
+ * the waiting, never the job; its repeat with the same `Idempotency-Key` is told where to look.
+ * @throws AppError the job's own error; `wrong_state` when it was cancelled.
+ */
+export async function replyWithJob(
+  input: Waiting,
+  job: JobRecord,
+  toReply: (record: JobRecord) => JsonReply = (record) => ({ status: 201, body: record.result }),
+): Promise<JsonReply> {
+  const { waitMs, applied } = readPreference(input.header("prefer"));
+  const headers: Record<string, string> = applied === undefined ? {} : { "preference-applied": applied };
+  const accepted = toAcceptedReply(job, headers);
+  if (waitMs === 0) return accepted;
+  await input.checkpoint(accepted);
+  const record = await waitForJob(input, job, waitMs);
+  if (!isFinal(record.status)) return toAcceptedReply(record, headers);
+  if (record.status === "completed") {
+    const reply = toReply(record);
+    return { ...reply, headers: { ...headers, ...reply.headers } };
+  }
+  throw record.status === "cancelled"
+    ? new AppError("wrong_state", "The job was cancelled.", { details: { jobId: record._id, ...record.subject } })
+    : toJobError(record);
+}
+
+async function waitForJob(input: Waiting, job: JobRecord, timeoutMs: number): Promise<JobRecord> {
+  try {
+    return await input.platform.jobs.wait(input.caller.tenantId, job._id, { timeoutMs, signal: input.signal });
+  } catch (error) {
+    if (input.signal.aborted) return job; // nobody listens any more, but a repeat of the call will
+    throw error;
+  }
+}
+
+/** 202 with the job's ids, and where to follow it. */
+function toAcceptedReply(job: JobRecord, headers: Record<string, string>): JsonReply {
+  const statusUrl = `/jobs/${job._id}`;
+  return {
+    status: 202,
+    headers: { location: statusUrl, "retry-after": String(POLL_AFTER_SECONDS), ...headers },
+    body: { ...job.subject, jobId: job._id, kind: job.kind, status: job.status, statusUrl },
+  };
+}
+
+function toJobError(record: JobRecord): AppError {
+  const view: ErrorView = record.error ?? { type: "server_error", code: "internal", message: "The job failed." };
+  return new AppError(view.code, view.message, {
+    ...(view.param === undefined ? {} : { param: view.param }),
+    details: { ...asObject(view.details), jobId: record._id, ...record.subject },
+  });
+}
+
+function asObject(details: unknown): object {
+  if (details === undefined) return {};
+  return typeof details === "object" && details !== null && !Array.isArray(details) ? details : { cause: details };
+}

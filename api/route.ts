@@ -1,0 +1,119 @@
+import type { z } from "zod";
+import type { ErrorCode, ErrorView } from "../src/errors.ts";
+import type { Platform } from "../src/platform.ts";
+import type { Caller, Role } from "../src/tenancy/roles.ts";
+
+export type Method = "get" | "post" | "put" | "delete";
+
+/** Who may call a route: a key of at least this role, or anybody. */
+export type RouteAuth = Role | "public";
+
+/**
+ * A response that a route can give besides errors: what it means and the schema of its JSON `body` (none: no body).
+ * `events` is the schema of one event's data where the same status may also be an event stream.
+ */
+export type ResponseDeclaration = {
+  description: string;
+  body?: z.ZodType;
+  events?: z.ZodType;
+  /** Set where the body is not JSON, as `text/html`. */
+  contentType?: string;
+};
+
+export type JsonReply = { status: number; body?: unknown; headers?: Record<string, string> };
+
+/** One server-sent event. A string is sent as it is, anything else as JSON. */
+export type SseMessage = { id?: number | string; event?: string; data: unknown };
+
+/** A stream of server-sent events; each batch goes out in one write. */
+export type StreamReply = {
+  status: 200;
+  events: AsyncIterable<readonly SseMessage[]>;
+  headers?: Record<string, string>;
+  /** Send the head before the first event is there. Otherwise an error before the first event is an ordinary error. */
+  isEager?: boolean;
+  /** The event that tells of an error after the first byte; by default `{ error, done: true }`. */
+  toErrorEvent?: (error: ErrorView & { requestId: string }) => SseMessage;
+};
+
+export type Reply = JsonReply | StreamReply;
+
+export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
+  params: P;
+  query: Q;
+  body: B;
+  /** On a public route this is nobody, without a tenant. */
+  caller: Caller;
+  /** Aborts when the client goes away; from the socket's `close`. */
+  signal: AbortSignal;
+  platform: Platform;
+  requestId: string;
+  /** The path as it was asked for, without the query. */
+  path: string;
+  header(name: string): string | undefined;
+  /**
+   * Records what a repeat of this call shall be answered, should this process die before the final answer. Call it as soon
+   * as the work is accepted; without an `Idempotency-Key` it does nothing.
+   */
+  checkpoint(reply: JsonReply): Promise<void>;
+};
+
+type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, M extends z.ZodType> = {
+  method: Method;
+  /** Path with parameters as `:name`. */
+  path: string;
+  auth: RouteAuth;
+  summary: string;
+  description?: string;
+  tags: readonly string[];
+  /** Path parameters; a value that does not fit cannot exist, so it is a 404. */
+  params?: P;
+  query?: Q;
+  /** The JSON body. */
+  body?: B;
+  /** Which limit holds for the JSON body: `json` (default) or the larger `content`. */
+  bodyLimit?: "json" | "content";
+  /** Whether an absent body counts as `{}`. */
+  isBodyOptional?: boolean;
+  /** Schema of a `multipart/form-data` body, taken beside JSON: text fields and `file` (`uploadedFileSchema`). */
+  multipart?: M;
+  /** Request headers that the route reads, for its documentation: name → what it does. */
+  headers?: Readonly<Record<string, string>>;
+  responses: Readonly<Record<number, ResponseDeclaration>>;
+  /** Codes of the errors it can give besides those that every route of its kind can. */
+  errors?: readonly ErrorCode[];
+  /** Whether it is backed by a job and so understands `Prefer: wait=` and `Prefer: respond-async`. */
+  isAsync?: boolean;
+  /** Whether the answer holds a secret, which must not be kept for repeats by `Idempotency-Key`. */
+  hasSecretReply?: boolean;
+  /** A body as an example, for the documentation. */
+  example?: unknown;
+};
+
+export type RouteDeclaration<
+  P extends z.ZodType,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  M extends z.ZodType,
+> = RouteFields<P, Q, B, M> & {
+  handler(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): Promise<Reply> | Reply;
+};
+
+/** A route whose types have been forgotten: what mounting and documenting need. */
+export type AnyRoute = RouteFields<z.ZodType, z.ZodType, z.ZodType, z.ZodType> & {
+  // A method, not a property: its parameter is compared loosely, so that every declaration is an AnyRoute.
+  handler(input: HandlerInput<never, never, never>): Promise<Reply> | Reply;
+};
+
+/**
+ * Declares a route. The router, the validation and the OpenAPI entry all come from this one value; the schemas give the
+ * types of `params`, `query` and `body` in the handler, which sees parsed input only and returns its answer as a value.
+ */
+export function route<
+  P extends z.ZodType = z.ZodUndefined,
+  Q extends z.ZodType = z.ZodUndefined,
+  B extends z.ZodType = z.ZodUndefined,
+  M extends z.ZodType = z.ZodNever,
+>(declaration: RouteDeclaration<P, Q, B, M>): AnyRoute {
+  return declaration;
+}

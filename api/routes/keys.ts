@@ -1,0 +1,75 @@
+import { z } from "zod";
+import { idSchema } from "../../src/ids.ts";
+import { apiKeyViewSchema, toApiKeyView } from "../../src/tenancy/api-keys.ts";
+import { roles } from "../../src/tenancy/roles.ts";
+import { listOf, listQuery, toPage } from "../list-query.ts";
+import { type AnyRoute, route } from "../route.ts";
+
+const tags = ["Keys"];
+
+const createBody = z.object({
+  role: z.enum(roles).default("member"),
+  subject: z.string().trim().min(1).max(200).optional().describe("Who acts by this key; default: the subject of yours"),
+  name: z.string().trim().min(1).max(100).optional(),
+  expiresAt: z.iso
+    .datetime({ offset: true })
+    .refine((text) => !(Date.parse(text) <= Date.now()), "must be in the future")
+    .optional(),
+});
+
+const createKey = route({
+  method: "post",
+  path: "/keys",
+  auth: "owner",
+  tags,
+  summary: "Make an API key",
+  description:
+    "The key is in this answer only. It is not kept, so a repeat with the same `Idempotency-Key` is refused with 409 instead of being answered again.",
+  body: createBody,
+  example: { role: "member", subject: "ana@acme.io", name: "laptop" },
+  hasSecretReply: true,
+  responses: { 201: { description: "The new key", body: apiKeyViewSchema.extend({ key: z.string() }) } },
+  async handler({ body, caller, platform }) {
+    const { role, subject = caller.subject, name, expiresAt } = body;
+    const { key, record } = await platform.tenancy.createKey({
+      tenantId: caller.tenantId,
+      role,
+      subject,
+      ...(name === undefined ? {} : { name }),
+      ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
+    });
+    return { status: 201, body: { key, ...toApiKeyView(record) } };
+  },
+});
+
+const listKeys = route({
+  method: "get",
+  path: "/keys",
+  auth: "owner",
+  tags,
+  summary: "API keys of the tenant, newest first",
+  query: listQuery.extend({ cursor: idSchema("apiKey").optional() }),
+  responses: { 200: { description: "A page of keys, by their previews", body: listOf(apiKeyViewSchema) } },
+  async handler({ query, caller, platform }) {
+    const { data, nextCursor } = await platform.tenancy.listKeys(caller.tenantId, toPage(query));
+    return { status: 200, body: { data: data.map(toApiKeyView), nextCursor } };
+  },
+});
+
+const revokeKey = route({
+  method: "delete",
+  path: "/keys/:id",
+  auth: "owner",
+  tags,
+  summary: "Revoke an API key",
+  description: "It is refused everywhere within 5 seconds. The last owner's key of a tenant cannot be revoked (409).",
+  params: z.object({ id: idSchema("apiKey") }),
+  responses: { 204: { description: "It was revoked" } },
+  errors: ["wrong_state"],
+  async handler({ params, caller, platform }) {
+    await platform.tenancy.revokeKey(caller.tenantId, params.id);
+    return { status: 204 };
+  },
+});
+
+export const keyRoutes: readonly AnyRoute[] = [createKey, listKeys, revokeKey];

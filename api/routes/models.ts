@@ -1,0 +1,45 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { providerIds } from "../../src/gateway/providers/provider.ts";
+import { modelEntrySchema } from "../../src/gateway/schemas.ts";
+import { type AnyRoute, route } from "../route.ts";
+
+/** How long clients may keep the list, in seconds. */
+const MAX_AGE_SECONDS = 300;
+
+const listModels = route({
+  method: "get",
+  path: "/ai/models",
+  auth: "member",
+  tags: ["Gateway"],
+  summary: "Models with their prices",
+  description: "May be kept for 5 minutes; afterwards ask with `If-None-Match`.",
+  query: z.object({
+    provider: z.enum(providerIds).optional(),
+    type: z.string().min(1).max(50).optional().describe("Task type, as `chat`, `coding`, `reasoning`, `embedding`"),
+  }),
+  headers: { "if-none-match": "The `ETag` of the list that you have" },
+  responses: {
+    200: { description: "The models", body: z.object({ models: z.array(modelEntrySchema) }) },
+    304: { description: "The list that you have is current" },
+  },
+  handler({ query, platform, header }) {
+    const { provider, type } = query;
+    const models = platform.gateway.models({
+      ...(provider === undefined ? {} : { provider }),
+      ...(type === undefined ? {} : { type }),
+    });
+    const etag = `"${createHash("sha256").update(JSON.stringify(models)).digest("base64url").slice(0, 22)}"`;
+    const headers = { "cache-control": `private, max-age=${MAX_AGE_SECONDS}`, etag };
+    if (isNamed(header("if-none-match"), etag)) return { status: 304, headers };
+    return { status: 200, headers, body: { models } };
+  },
+});
+
+/** Whether `If-None-Match` names the tag; weak tags compare equal (RFC 9110, 13.1.2). */
+function isNamed(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false;
+  return header.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
+}
+
+export const modelRoutes: readonly AnyRoute[] = [listModels];

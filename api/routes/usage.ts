@@ -1,0 +1,156 @@
+import { z } from "zod";
+import { AppError } from "../../src/errors.ts";
+import { toUsd } from "../../src/gateway/catalogue.ts";
+import { idSchema } from "../../src/ids.ts";
+import type { CompletionDocument } from "../../src/store/completion-store.ts";
+import { type UsageRow, usageGroupings } from "../../src/store/usage-store.ts";
+import { type AnyRoute, route } from "../route.ts";
+
+const DAY_MS = 24 * 3_600_000;
+/** Days that are summed when the request names none. */
+const DEFAULT_DAYS = 30;
+/** A query spans at most so many days. */
+const MAX_DAYS = 366;
+
+const count = z.number().int().min(0);
+const countersSchema = z.object({
+  requests: count,
+  errors: count,
+  inputTokens: count,
+  outputTokens: count,
+  costUsd: z.number().min(0),
+});
+const groupSchema = countersSchema.extend({
+  model: z.string().optional(),
+  surface: z.string().optional(),
+  day: z.string().optional(),
+});
+
+const getUsage = route({
+  method: "get",
+  path: "/usage",
+  auth: "member",
+  tags: ["Gateway"],
+  summary: "What the tenant's model calls came to",
+  description:
+    "Sums by model, surface or day, over days in UTC, both included. A call is counted within 50 ms of its end.",
+  query: z.object({
+    from: z.iso.date().optional().describe("First day; default: 30 days ago"),
+    to: z.iso.date().optional().describe("Last day; default: today"),
+    groupBy: z.enum(usageGroupings).default("day"),
+  }),
+  responses: {
+    200: {
+      description: "A row for each group, and the sum of all",
+      body: z.object({
+        from: z.string(),
+        to: z.string(),
+        groupBy: z.enum(usageGroupings),
+        data: z.array(groupSchema),
+        total: countersSchema,
+        nextCursor: z.null(),
+      }),
+    },
+  },
+  async handler({ query, caller, platform }) {
+    const now = Date.now();
+    const to = query.to ?? toDay(now);
+    const from = query.from ?? toDay(Math.min(now, Date.parse(to)) - (DEFAULT_DAYS - 1) * DAY_MS);
+    const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
+    if (days < 1) throw new AppError("invalid_request", "from must not be after to.", { param: "from" });
+    if (days > MAX_DAYS)
+      throw new AppError("invalid_request", `At most ${MAX_DAYS} days can be summed.`, { param: "from" });
+    const rows = await platform.gateway.usage(caller.tenantId, { from, to, groupBy: query.groupBy });
+    return {
+      status: 200,
+      body: {
+        from,
+        to,
+        groupBy: query.groupBy,
+        data: rows.map((row) => ({ [query.groupBy]: row.group, ...toCounters(row) })),
+        total: toCounters(
+          rows.reduce(addRows, { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 }),
+        ),
+        nextCursor: null,
+      },
+    };
+  },
+});
+
+const toDay = (time: number) => new Date(time).toISOString().slice(0, 10);
+
+type Counters = Omit<UsageRow, "group">;
+
+function addRows(sum: Counters, row: Counters): Counters {
+  return {
+    requests: sum.requests + row.requests,
+    errors: sum.errors + row.errors,
+    inputTokens: sum.inputTokens + row.inputTokens,
+    outputTokens: sum.outputTokens + row.outputTokens,
+    costNanoUsd: sum.costNanoUsd + row.costNanoUsd,
+  };
+}
+
+function toCounters({
+  requests,
+  errors,
+  inputTokens,
+  outputTokens,
+  costNanoUsd,
+}: Counters): z.input<typeof countersSchema> {
+  return { requests, errors, inputTokens, outputTokens, costUsd: toUsd(costNanoUsd) };
+}
+
+const logSchema = z.object({
+  logId: z.string(),
+  kind: z.enum(["chat", "embedding"]),
+  surface: z.string(),
+  keyId: z.string(),
+  requestedModel: z.string(),
+  model: z.string(),
+  provider: z.string(),
+  stream: z.boolean(),
+  status: z.enum(["completed", "aborted", "failed"]),
+  finishReason: z.string().optional(),
+  error: z.object({ type: z.string(), code: z.string(), message: z.string() }).loose().optional(),
+  inputTokens: count,
+  outputTokens: count,
+  usageSource: z.enum(["provider", "estimate"]),
+  costUsd: z.number().min(0),
+  cached: z.boolean(),
+  attempts: count,
+  durationMs: z.number(),
+  firstTokenMs: z.number().optional(),
+  createdAt: z.iso.datetime(),
+  content: z.object({ messages: z.array(z.unknown()), text: z.string() }).optional(),
+});
+
+const getLog = route({
+  method: "get",
+  path: "/ai/logs/:logId",
+  auth: "member",
+  tags: ["Gateway"],
+  summary: "The record of one model call",
+  description: "Texts are in it only where the operator has them kept (`STORE_COMPLETION_CONTENT`).",
+  params: z.object({ logId: idSchema("log") }),
+  responses: { 200: { description: "The record", body: logSchema } },
+  async handler({ params, caller, platform }) {
+    return { status: 200, body: toLogView(await platform.gateway.log(caller.tenantId, params.logId)) };
+  },
+});
+
+function toLogView(record: CompletionDocument): z.input<typeof logSchema> {
+  const { _id, tenantId: _tenant, isStreamed, outcome, error, costNanoUsd, isCached, createdAt, ...rest } = record;
+  return {
+    logId: _id,
+    ...rest,
+    stream: isStreamed,
+    status: outcome,
+    ...(error === undefined ? {} : { error: { ...error } }),
+    costUsd: toUsd(costNanoUsd),
+    cached: isCached,
+    createdAt: createdAt.toISOString(),
+  };
+}
+
+export const usageRoutes: readonly AnyRoute[] = [getUsage, getLog];

@@ -1,0 +1,57 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { loadConfig } from "../src/config.ts";
+import type { QueueDefinition } from "../src/jobs/define-queue.ts";
+import { openPlatform, type Platform } from "../src/platform.ts";
+import { runProcess } from "../src/run-process.ts";
+import { allRoutes } from "./all-routes.ts";
+import { createApp } from "./app.ts";
+import { configureServer } from "./configure-server.ts";
+import type { AnyRoute } from "./route.ts";
+
+export type ApiServer = {
+  url: string;
+  /** Stops taking requests, lets running ones end within the grace, then cuts the rest. */
+  close(): Promise<void>;
+};
+
+/** Serves the platform over HTTP at the configured address. */
+export async function serveApi(platform: Platform, routes: readonly AnyRoute[] = allRoutes): Promise<ApiServer> {
+  const { host, port } = platform.config.http;
+  const server = createServer(createApp(platform, { routes }).callback());
+  configureServer(server);
+  server.listen(port, host);
+  await once(server, "listening");
+  const address = server.address() as AddressInfo; // a TCP server that listens has one
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`,
+    close: () => drain(server, platform.config.shutdownGraceMs),
+  };
+}
+
+async function drain(server: Server, graceMs: number): Promise<void> {
+  const closed = once(server, "close");
+  server.close();
+  server.closeIdleConnections();
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearTimeout(cut);
+}
+
+/** Opens the platform and serves it: the API as it runs in a process of its own. */
+export async function openApi(options: { routes?: readonly AnyRoute[]; queues?: readonly QueueDefinition[] } = {}) {
+  const config = loadConfig();
+  const platform = await openPlatform(config, { name: "api", ...(options.queues ? { queues: options.queues } : {}) });
+  const { bootstrapApiKey } = config.identity;
+  if (bootstrapApiKey) await platform.tenancy.ensureBootstrapKey(bootstrapApiKey);
+  const api = await serveApi(platform, options.routes);
+  platform.logger.info({ url: api.url }, "listening");
+  const close = async () => {
+    await api.close();
+    await platform.close();
+  };
+  return { platform, ready: { url: api.url }, close };
+}
+
+if (import.meta.main) await runProcess(openApi);

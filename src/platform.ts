@@ -1,0 +1,80 @@
+import type { Config } from "./config.ts";
+import { ensureServices } from "./embedded/ensure.ts";
+import { type Gateway, makeGateway } from "./gateway/gateway.ts";
+import type { QueueDefinition } from "./jobs/define-queue.ts";
+import { type Jobs, makeJobs } from "./jobs/jobs.ts";
+import { openQueueClient, type QueueClient } from "./jobs/queue-client.ts";
+import { queues as productQueues } from "./jobs/queues.ts";
+import { type Logger, makeLogger } from "./logger.ts";
+import { makeRag, type Rag } from "./rag/rag.ts";
+import { openRedis, type RedisConnections } from "./redis.ts";
+import { type Releasers, withReleasers } from "./releasers.ts";
+import { openStore, type Store } from "./store/store.ts";
+import { makeTenancy, type Tenancy } from "./tenancy/tenancy.ts";
+
+/** Everything a host (API, worker, script, test) needs of the domain, opened in one place and closed in reverse. */
+export type Platform = {
+  config: Config;
+  logger: Logger;
+  store: Store;
+  redis: RedisConnections;
+  queues: QueueClient;
+  jobs: Jobs;
+  gateway: Gateway;
+  rag: Rag;
+  tenancy: Tenancy;
+  /** Closes everything, queues before the store. Calling it again waits for the same end. */
+  close(): Promise<void>;
+};
+
+export type PlatformOptions = {
+  /** Name of the process in logs, as `api` or `worker`. */
+  name: string;
+  logger?: Logger;
+  /** Queues besides the product's own, as a bench's no-op. */
+  queues?: readonly QueueDefinition[];
+};
+
+/**
+ * Opens the domain: store, Redis, queues, gateway. Without `MONGODB_URL` or `REDIS_URL` it starts, or joins, the embedded
+ * services of the data folder.
+ * @throws AppError `unavailable` when a part does not answer; whatever was open by then is closed.
+ */
+export function openPlatform(config: Config, options: PlatformOptions): Promise<Platform> {
+  return withReleasers(async (releasers) => {
+    const logger = options.logger ?? makeLogger({ level: config.logLevel, name: options.name });
+    const urls = await findServices(config, logger, releasers);
+    const store = await openStore({ ...config.mongo, url: urls.mongo, logger });
+    releasers.add(() => store.close());
+    const redis = await openRedis({ url: urls.redis, prefix: config.redis.prefix, logger });
+    releasers.add(() => redis.close());
+    const definitions = [...Object.values(productQueues), ...(options.queues ?? [])];
+    const queues = openQueueClient({ redis, definitions, logger });
+    releasers.add(() => queues.close());
+    const jobs = makeJobs({ store, redis, queues, logger, config: config.jobs });
+    releasers.add(() => jobs.close());
+    const gateway = makeGateway({ config: config.gateway, store, logger });
+    releasers.add(() => gateway.close());
+    const rag = makeRag({ config, store, jobs, gateway, logger });
+    releasers.add(() => rag.close());
+    const tenancy = makeTenancy({ config, store, redis, logger });
+    releasers.add(() => tenancy.close());
+    return { config, logger, store, redis, queues, jobs, gateway, rag, tenancy, close: releasers.close };
+  });
+}
+
+/** The URLs of MongoDB and Redis: those of the settings, else of the embedded services. */
+async function findServices(config: Config, logger: Logger, releasers: Releasers) {
+  if (config.mongo.url && config.redis.url) return { mongo: config.mongo.url, redis: config.redis.url };
+  const services = await ensureServices({
+    dataDir: config.dataDir,
+    mongo: config.mongo.url === undefined,
+    redis: config.redis.url === undefined,
+    logger,
+  });
+  releasers.add(() => services.close());
+  const mongo = config.mongo.url ?? services.mongoUrl;
+  const redis = config.redis.url ?? services.redisUrl;
+  if (mongo === undefined || redis === undefined) throw new TypeError("the embedded services did not tell their URLs");
+  return { mongo, redis };
+}

@@ -1,0 +1,204 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { expect } from "chai";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const JSON_LIMIT = 64 << 10;
+
+describe("errors and bad input", () => {
+  let platform: TestPlatform;
+  let owner: ApiClient;
+  before(async () => {
+    platform = await startPlatform({ workers: false, env: { MAX_JSON_BYTES: String(JSON_LIMIT) } });
+    owner = makeClient({ url: platform.url, key: platform.keys.owner });
+  });
+  after(() => platform.close());
+
+  const postRaw = (raw: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
+    owner.request("POST", "/keys", { raw, headers: { "content-type": "application/json", ...headers } });
+
+  /** What the server answers to bytes that no client library would send. */
+  async function sendBytes(text: string): Promise<string> {
+    const { hostname, port } = new URL(platform.url);
+    const socket = connect(Number(port), hostname);
+    socket.write(text);
+    const chunks: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+    await once(socket, "close");
+    return Buffer.concat(chunks).toString("utf8");
+  }
+
+  for (const [name, raw] of [
+    ["nothing", ""],
+    ["half an object", '{"role":'],
+    ["two values", "{} {}"],
+    ["a comment", "{/* */}"],
+    ["single quotes", "{'role':'member'}"],
+    ["NaN", '{"role":NaN}'],
+    ["a raw control character", '{"name":"a\nb"}'],
+    ["sixty thousand brackets", "[".repeat(60_000)],
+  ] as const) {
+    it(`malformed JSON, ${name}, is a 400 that does not quote the body`, async () => {
+      const { status, at, text } = await postRaw(raw);
+      expect([status, at("error.code")]).to.deep.equal([400, "malformed_json"]);
+      expect(text.length).to.be.below(400);
+    });
+  }
+
+  it("JSON that is no UTF-8 is a 400", async () => {
+    const { status, at } = await postRaw(new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]));
+    expect([status, at("error.code")]).to.deep.equal([400, "malformed_json"]);
+  });
+
+  it("a body nested too deeply is a 400", async () => {
+    const { status, at } = await postRaw(`{"name":${"[".repeat(5_000)}${"]".repeat(5_000)}}`);
+    expect([status, at("error.code")]).to.deep.equal([400, "invalid_request"]);
+  });
+
+  it("a byte order mark does not matter", async () => {
+    expect((await postRaw("\ufeff{}")).status).to.equal(201);
+  });
+
+  it("every field of a wrong type is named with its path", async () => {
+    const { status, at } = await owner.post("/keys", { role: 1, subject: {}, name: ["x"], expiresAt: "soon" });
+    expect(status).to.equal(400);
+    expect(at("error.param")).to.equal("role");
+    const details = at("error.details");
+    expect(details).to.have.length(4);
+    for (const path of ["role", "subject", "name", "expiresAt"]) {
+      expect(JSON.stringify(details)).to.contain(`"path":"${path}"`);
+    }
+  });
+
+  it("a body that is no object is a 400", async () => {
+    for (const body of [[], "text", 7, null, true]) {
+      const { status, at } = await owner.post("/keys", body);
+      expect([status, at("error.code")], JSON.stringify(body)).to.deep.equal([400, "invalid_request"]);
+    }
+  });
+
+  it("fields that are not known are ignored, and named", async () => {
+    const { status, headers } = await owner.post("/keys?verbose=1", { rolle: "owner", "ü\n": 1, __proto__x: 2 });
+    expect(status).to.equal(201);
+    expect(headers.get("x-svc-ignored")).to.equal("verbose, rolle, %C3%BC%0A, __proto__x");
+    const proto = await postRaw('{"__proto__":{"role":"owner"},"constructor":{"prototype":{"role":"owner"}}}');
+    expect([proto.status, proto.at("role")]).to.deep.equal([201, "member"]);
+  });
+
+  it("bad query parameters are a 400 with their names", async () => {
+    for (const [query, param] of [
+      ["limit=0", "limit"],
+      ["limit=201", "limit"],
+      ["limit=ten", "limit"],
+      ["limit=1&limit=2", "limit"],
+      ["limit=1.5", "limit"],
+      ["status=done", "status"],
+      ["kind=", "kind"],
+      ["cursor=", "cursor"],
+    ]) {
+      const { status, at } = await owner.get(`/jobs?${query}`);
+      expect([status, at("error.param"), at("error.details[0].in")], query).to.deep.equal([400, param, "query"]);
+    }
+  });
+
+  it("what is not JSON is a 415", async () => {
+    for (const headers of [
+      { "content-type": "text/plain" },
+      { "content-type": "application/x-www-form-urlencoded" },
+      { "content-type": "application/json; charset=latin1" },
+      { "content-encoding": "gzip" },
+      { "content-type": "multipart/form-data; boundary=x" },
+    ]) {
+      const { status, at } = await postRaw("{}", headers);
+      expect([status, at("error.code")], JSON.stringify(headers)).to.deep.equal([415, "unsupported_media_type"]);
+    }
+    expect((await postRaw("{}", { "content-type": "application/vnd.api+json; charset=UTF-8" })).status).to.equal(201);
+  });
+
+  it("a body over the limit is a 413, whether it tells its length or not, and the next request is served", async () => {
+    const large = `{"name":"${"x".repeat(JSON_LIMIT)}"}`;
+    const told = await postRaw(large);
+    expect([told.status, told.at("error.code")]).to.deep.equal([413, "request_too_large"]);
+    expect(told.at("error.details.limitBytes")).to.equal(JSON_LIMIT);
+    const key = platform.keys.owner;
+    const chunk = "x".repeat(8_000);
+    const chunks = `${chunk.length.toString(16)}\r\n${chunk}\r\n`.repeat(20);
+    const head = `POST /keys HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\n`;
+    const untold = await sendBytes(`${head}transfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+    expect(untold).to.match(/^HTTP\/1\.1 413 /);
+    expect((await owner.get("/keys")).status).to.equal(200);
+  });
+
+  it("a client that waits for leave to send is refused before it sends", async () => {
+    const head = "POST /keys HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-type: application/json\r\n";
+    const refused = await sendBytes(`${head}content-length: 1000000000\r\nconnection: close\r\n\r\n`);
+    expect(refused).to.match(/^HTTP\/1\.1 401 /);
+    const key = `authorization: Bearer ${platform.keys.owner}\r\n`;
+    expect(await sendBytes(`${head}${key}content-length: 1000000000\r\n\r\n`)).to.match(/^HTTP\/1\.1 413 /);
+    const taken = await sendBytes(`${head}${key}content-length: 2\r\nconnection: close\r\n\r\n{}`);
+    expect(taken).to.match(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
+  });
+
+  it("an unknown path is a 404, a known one with another method a 405 that names the right ones", async () => {
+    const unknown = await owner.get("/nothing/here?x=1");
+    expect([unknown.status, unknown.at("error.code")]).to.deep.equal([404, "not_found"]);
+    const wrong = await owner.request("PATCH", "/keys");
+    expect([wrong.status, wrong.at("error.code")]).to.deep.equal([405, "method_not_allowed"]);
+    expect(wrong.headers.get("allow")).to.equal("POST, HEAD, GET, OPTIONS");
+    const options = await owner.request("OPTIONS", "/keys");
+    expect([options.status, options.headers.get("allow")]).to.deep.equal([204, "POST, HEAD, GET, OPTIONS"]);
+    expect(options.headers.get("access-control-allow-origin")).to.equal(null);
+    const head = await owner.request("HEAD", "/keys");
+    expect([head.status, head.text]).to.deep.equal([200, ""]);
+  });
+
+  it("odd paths are answered, never a 5xx", async () => {
+    for (const path of [
+      "/%",
+      "/jobs/%",
+      "/jobs/%00",
+      "/jobs/%2e%2e",
+      "//",
+      "/jobs//",
+      `/jobs/${"a".repeat(5_000)}`,
+      "/jobs/__proto__",
+    ]) {
+      const { status } = await owner.get(path);
+      expect(status, path).to.be.oneOf([404, 200]);
+    }
+    expect(await sendBytes("GET http://elsewhere/healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).to.match(
+      / (200|404) /,
+    );
+    expect(await sendBytes("OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).to.match(/^HTTP\/1\.1 404 /);
+  });
+
+  it("what is not HTTP is a 400 with a JSON body", async () => {
+    const answer = await sendBytes("THIS IS NOT HTTP\r\n\r\n");
+    expect(answer)
+      .to.match(/^HTTP\/1\.1 400 /)
+      .and.to.contain('"code":"invalid_request"');
+    const large = await sendBytes(`GET / HTTP/1.1\r\nx: ${"y".repeat(40_000)}\r\n\r\n`);
+    expect(large).to.match(/^HTTP\/1\.1 431 /);
+  });
+
+  it("a sane request id is echoed, any other is replaced", async () => {
+    const echoed = await owner.get("/healthz", { headers: { "x-request-id": "abc-123" } });
+    expect(echoed.headers.get("x-request-id")).to.equal("abc-123");
+    for (const id of ["a b", "x".repeat(200), "<script>", '"']) {
+      const replaced = await owner.get("/healthz", { headers: { "x-request-id": id } });
+      expect(replaced.headers.get("x-request-id")).to.match(/^req_[0-9A-Z]{26}$/);
+    }
+  });
+
+  it("every answer has the headers that keep a browser from misusing it", async () => {
+    for (const path of ["/healthz", "/nothing", "/jobs", "/docs"]) {
+      const { headers } = await makeClient({ url: platform.url }).get(path);
+      expect(headers.get("x-powered-by"), path).to.equal(null);
+      expect(headers.get("x-content-type-options"), path).to.equal("nosniff");
+      expect(headers.get("content-security-policy"), path).to.contain("default-src 'none'");
+      expect(headers.get("x-api-version"), path).to.match(/^\d{4}-\d\d-\d\d$/);
+      expect(headers.get("access-control-allow-origin"), path).to.equal(null);
+    }
+  });
+});

@@ -1,0 +1,127 @@
+import { expect } from "chai";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+describe("Idempotency-Key", () => {
+  let platform: TestPlatform;
+  let member: ApiClient;
+  let stranger: ApiClient;
+  before(async () => {
+    platform = await startPlatform();
+    member = makeClient({ url: platform.url, key: platform.keys.member });
+    stranger = makeClient({ url: platform.url, key: platform.keys.stranger });
+  });
+  after(() => platform.close());
+
+  const document = (n: string) => ({ title: `t ${n}`, content: `Idempotent document ${n}. It has a second sentence.` });
+  const ingest = (client: ApiClient, key: string, body: unknown, headers: Record<string, string> = {}) =>
+    client.post("/rag/ingest", body, { headers: { "idempotency-key": key, ...headers } });
+  const countDocuments = async (title: string) => {
+    const { body } = await member.get("/rag/documents?limit=200");
+    return (body as { title: string }[]).filter((each) => each.title === title).length;
+  };
+
+  it("a repeat gets the first answer, byte for byte, and does nothing", async () => {
+    const first = await ingest(member, "same", document("a"));
+    expect(first.status).to.equal(201);
+    expect(first.headers.get("idempotent-replayed")).to.equal(null);
+    const repeat = await ingest(member, "same", document("a"));
+    expect([repeat.status, repeat.text]).to.deep.equal([first.status, first.text]);
+    expect(repeat.headers.get("idempotent-replayed")).to.equal("true");
+    expect(repeat.headers.get("content-type")).to.equal(first.headers.get("content-type"));
+    expect(await countDocuments("t a")).to.equal(1);
+  });
+
+  it("fields in another order are the same request", async () => {
+    const { title, content } = document("order");
+    const first = await ingest(member, "order", { title, content });
+    expect((await ingest(member, "order", { content, title })).text).to.equal(first.text);
+  });
+
+  it("the same key with another body, or on another path, is a 409", async () => {
+    await ingest(member, "reused", document("b"));
+    const reused = await ingest(member, "reused", document("other"));
+    expect([reused.status, reused.at("error.code")]).to.deep.equal([409, "idempotency_key_reused"]);
+    const elsewhere = await member.post("/rag/query", document("b"), { headers: { "idempotency-key": "reused" } });
+    expect(elsewhere.status).to.be.oneOf([400, 409]);
+  });
+
+  it("tenants do not meet each other's keys", async () => {
+    const mine = await ingest(member, "shared", document("c"));
+    const theirs = await ingest(stranger, "shared", document("d"));
+    expect([mine.status, theirs.status]).to.deep.equal([201, 201]);
+    expect(theirs.string("documentId")).not.to.equal(mine.string("documentId"));
+  });
+
+  it("of many at once one runs; the others are told so, or get its answer", async () => {
+    const answers = await Promise.all(Array.from({ length: 12 }, () => ingest(member, "race", document("race"))));
+    const done = answers.filter(({ status }) => status === 201);
+    const refused = answers.filter(({ status }) => status === 409);
+    expect(done.length + refused.length).to.equal(12);
+    expect(new Set(done.map((each) => each.string("documentId"))).size).to.equal(1);
+    for (const each of refused) expect(each.at("error.code")).to.equal("idempotency_in_progress");
+    expect(await countDocuments("t race")).to.equal(1);
+  });
+
+  it("a request that was refused for its form does not use the key up", async () => {
+    expect((await ingest(member, "fixed", { content: 7 })).status).to.equal(400);
+    expect((await ingest(member, "fixed", document("fixed"))).status).to.equal(201);
+  });
+
+  it("an accepted job is accepted once", async () => {
+    const prefer = { prefer: "respond-async" };
+    const first = await ingest(member, "accepted", document("e"), prefer);
+    const repeat = await ingest(member, "accepted", document("e"), prefer);
+    expect([first.status, repeat.status]).to.deep.equal([202, 202]);
+    expect(repeat.string("jobId")).to.equal(first.string("jobId"));
+    expect(repeat.headers.get("location")).to.equal(first.headers.get("location"));
+    expect(repeat.headers.get("preference-applied")).to.equal("respond-async");
+  });
+
+  it("the answer with a new key is not kept; a repeat is refused instead", async () => {
+    const owner = makeClient({ url: platform.url, key: platform.keys.owner });
+    const headers = { "idempotency-key": "new-key" };
+    const made = await owner.post("/keys", { name: "once" }, { headers });
+    expect(made.status).to.equal(201);
+    const repeat = await owner.post("/keys", { name: "once" }, { headers });
+    expect([repeat.status, repeat.at("error.code")]).to.deep.equal([409, "idempotency_key_reused"]);
+    const { text } = await owner.get("/keys?limit=200");
+    expect(text.split('"once"')).to.have.length(2);
+  });
+
+  it("keys of 256 characters, or not printable, are a 400", async () => {
+    for (const key of ["x".repeat(256), "a\u00e9"]) {
+      const { status, at } = await ingest(member, key, document("f"));
+      expect([status, at("error.param")]).to.deep.equal([400, "Idempotency-Key"]);
+    }
+    expect((await ingest(member, "x".repeat(255), document("g"))).status).to.equal(201);
+  });
+});
+
+describe("Idempotency-Key after a crash", () => {
+  let platform: TestPlatform;
+  before(async () => {
+    platform = await startPlatform({ workers: false });
+  });
+  after(() => platform.close());
+
+  it("a call whose process died is answered with what it had accepted, or may run again", async () => {
+    const { idempotency } = platform.platform.store;
+    const record = (id: string, token: string) => ({
+      _id: id,
+      tenantId: "ten_x",
+      fingerprint: "f",
+      token,
+      leaseUntil: new Date(Date.now() - 1),
+      isDone: false,
+      expiresAt: new Date(Date.now() + 60_000),
+    });
+    expect(await idempotency.insert(record("a", "dead"))).to.equal(true);
+    expect(await idempotency.insert(record("a", "second"))).to.equal(false);
+    const takers = await Promise.all(["x", "y", "z"].map((token) => idempotency.takeOver(record("a", token), "dead")));
+    expect(takers.filter(Boolean), "one of three takes it over").to.have.length(1);
+    await idempotency.keep({ _id: "a", token: "dead" }, { status: 201, headers: {}, body: "{}" }, true);
+    expect((await idempotency.find("ten_x", "a"))?.isDone, "the dead process writes nothing more").to.equal(false);
+    expect(await idempotency.find("ten_y", "a"), "another tenant").to.equal(null);
+  });
+});

@@ -1,0 +1,71 @@
+import { expect } from "chai";
+import type { CompletionDocument } from "../../src/store/completion-store.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const tenantId = "ten_ledger";
+const counters = { requests: 2, errors: 1, inputTokens: 30, outputTokens: 7, costNanoUsd: 1_234_567_890 };
+const increment = { tenantId, day: "2026-11-20", model: "m", surface: "api", ...counters };
+
+describe("the ledger's store", () => {
+  let test: TestPlatform;
+  before(async function () {
+    this.timeout(60_000);
+    test = await startPlatform({ workers: false });
+  });
+  after(() => test.close());
+
+  it("adds a batch once, however often it is written, also from many processes at once", async () => {
+    const { usage } = test.platform.store;
+    await usage.add("batch-1", [increment]);
+    await Promise.all([1, 2, 3].map(() => usage.add("batch-1", [increment])));
+    await Promise.all(["batch-2", "batch-3"].map((batch) => usage.add(batch, [{ ...increment, model: "n" }])));
+    await usage.add("batch-4", [{ ...increment, day: "2026-11-21" }]);
+    const query = { from: "2026-11-20", to: "2026-11-21" };
+    const byModel = await usage.sum(tenantId, { ...query, groupBy: "model" });
+    expect(byModel).to.have.deep.members([
+      { group: "m", requests: 4, errors: 2, inputTokens: 60, outputTokens: 14, costNanoUsd: 2_469_135_780 },
+      { group: "n", requests: 4, errors: 2, inputTokens: 60, outputTokens: 14, costNanoUsd: 2_469_135_780 },
+    ]);
+    const byDay = await usage.sum(tenantId, { ...query, groupBy: "day" });
+    expect(byDay.map(({ group, requests }) => [group, requests])).to.deep.equal([
+      ["2026-11-20", 6],
+      ["2026-11-21", 2],
+    ]);
+    expect(await usage.sum(tenantId, { from: "2026-11-21", to: "2026-11-21", groupBy: "surface" })).to.deep.equal([
+      { group: "api", ...counters },
+    ]);
+    expect(await usage.sum("ten_other", { ...query, groupBy: "model" })).to.deep.equal([]);
+  });
+
+  it("keeps a record as it was first written, and shows it to its tenant only", async () => {
+    const { completions } = test.platform.store;
+    const document: CompletionDocument = {
+      _id: "log_ledger_1",
+      tenantId,
+      keyId: "key_1",
+      surface: "api",
+      kind: "chat",
+      requestedModel: "auto",
+      model: "m",
+      provider: "edge",
+      isStreamed: true,
+      outcome: "completed",
+      inputTokens: 3,
+      outputTokens: 2,
+      usageSource: "provider",
+      costNanoUsd: 5,
+      isCached: false,
+      attempts: 1,
+      durationMs: 1.5,
+      createdAt: new Date("2026-11-20T12:00:00Z"),
+    };
+    await completions.insertMany([document]);
+    await completions.insertMany([
+      { ...document, inputTokens: 99 },
+      { ...document, _id: "log_ledger_2" },
+    ]);
+    expect(await completions.get(tenantId, "log_ledger_1")).to.deep.equal(document);
+    expect(await completions.get(tenantId, "log_ledger_2")).to.include({ inputTokens: 3 });
+    expect(await completions.get("ten_other", "log_ledger_1")).to.equal(null);
+  });
+});

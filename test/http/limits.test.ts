@@ -1,0 +1,129 @@
+import { expect } from "chai";
+import { Redis } from "ioredis";
+import { makeLogger } from "../../src/logger.ts";
+import { makeRateLimits, type RateLimits } from "../../src/tenancy/limits.ts";
+import { makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+describe("rate limits over HTTP", () => {
+  let platform: TestPlatform;
+  before(async () => {
+    platform = await startPlatform({ workers: false, env: { RATE_LIMIT_RPM: "6", RATE_LIMIT_CONCURRENT: "3" } });
+  });
+  after(() => platform.close());
+
+  it("a tenant is told its limit, and refused with the time to wait when it is over; others are not", async () => {
+    const member = makeClient({ url: platform.url, key: platform.keys.member });
+    for (let n = 1; n <= 6; n += 1) {
+      const { status, headers } = await member.get("/jobs");
+      expect([status, headers.get("ratelimit-policy")]).to.deep.equal([200, '"requests";q=6;w=60']);
+      expect(headers.get("ratelimit")).to.match(new RegExp(`^"requests";r=${6 - n};t=\\d+$`));
+    }
+    const refused = await member.get("/jobs");
+    expect([refused.status, refused.at("error.code")]).to.deep.equal([429, "rate_limited"]);
+    expect(refused.headers.get("ratelimit")).to.match(/^"requests";r=0;t=60$/);
+    expect(Number(refused.headers.get("retry-after"))).to.be.within(1, 10);
+    const admin = makeClient({ url: platform.url, key: platform.keys.admin });
+    expect((await admin.get("/jobs")).status, "another key of the tenant").to.equal(429);
+    const stranger = makeClient({ url: platform.url, key: platform.keys.stranger });
+    expect((await stranger.get("/jobs")).status, "another tenant").to.equal(200);
+    expect((await member.get("/healthz")).status, "what is public").to.equal(200);
+  });
+});
+
+describe("places for concurrent requests", () => {
+  let platform: TestPlatform;
+  before(async () => {
+    platform = await startPlatform({ workers: false, env: { RATE_LIMIT_CONCURRENT: "3" } });
+  });
+  after(() => platform.close());
+
+  it("are taken by streams that are open, and are free again when these are closed", async () => {
+    const member = makeClient({ url: platform.url, key: platform.keys.member });
+    const job = await member.post(
+      "/rag/ingest",
+      { title: "t", content: "c" },
+      { headers: { prefer: "respond-async" } },
+    );
+    const path = `/jobs/${job.string("jobId")}/events`;
+    const controller = new AbortController();
+    for (let n = 0; n < 3; n += 1) await member.events("GET", path, { signal: controller.signal });
+    const refused = await member.get("/jobs");
+    expect([refused.status, refused.at("error.code")]).to.deep.equal([429, "too_many_concurrent"]);
+    const stranger = makeClient({ url: platform.url, key: platform.keys.stranger });
+    expect((await stranger.get("/jobs")).status, "another tenant").to.equal(200);
+    controller.abort();
+    await pollUntil(async () => (await member.get("/jobs")).status === 200);
+  });
+});
+
+describe("rate limits of several processes", () => {
+  const logger = makeLogger({ level: "silent", name: "test" });
+  let platform: TestPlatform;
+  const open: RateLimits[] = [];
+  before(async () => {
+    platform = await startPlatform({ workers: false });
+  });
+  after(async () => {
+    for (const limits of open) limits.close();
+    await platform.close();
+  });
+
+  /** The limiter of one process; those with the same `name` share a bucket. */
+  const limiter = (requestsPerMinute: number, name: string, producer = platform.platform.redis.producer) => {
+    const limits = makeRateLimits({
+      config: { requestsPerMinute, concurrentRequests: 10 },
+      redis: { producer, prefix: `${platform.platform.redis.prefix}:${name}` },
+      logger,
+    });
+    open.push(limits);
+    return limits;
+  };
+
+  it("together admit no more than the bucket holds, and hardly less", async () => {
+    const capacity = 200;
+    const processes = [1, 2, 3].map(() => limiter(capacity, "shared"));
+    const startedAt = performance.now();
+    const rates = await Promise.all(
+      Array.from({ length: 600 }, (_, n) => processes[n % 3]?.take("ten_1") ?? Promise.reject(new Error("no process"))),
+    );
+    const refilled = ((performance.now() - startedAt) * capacity) / 60_000;
+    const admitted = rates.filter(({ isAllowed }) => isAllowed).length;
+    expect(admitted).to.be.within(capacity, capacity + Math.ceil(refilled));
+    for (const rate of rates) if (!rate.isAllowed) expect(rate.retryAfterMs).to.be.within(1, 60_000 / capacity + 1);
+  });
+
+  it("a busy tenant is answered without waiting for Redis, nearly always", async () => {
+    const limits = limiter(100_000, "busy");
+    await limits.take("ten_1");
+    let waits = 0;
+    for (let n = 0; n < 20_000; n += 1) {
+      const taken = limits.take("ten_1");
+      if (taken instanceof Promise) waits += 1;
+      await taken;
+      if (n % 50 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    expect(waits).to.be.below(200);
+  });
+
+  it("a silent process gives back what it had leased", async () => {
+    const [first, second] = [limiter(100, "idle"), limiter(100, "idle")];
+    await first.take("ten_1");
+    let admitted = 0;
+    await pollUntil(async () => {
+      if ((await second.take("ten_1")).isAllowed) admitted += 1;
+      return admitted >= 99;
+    });
+  });
+
+  it("goes on in each process alone while Redis is away", async () => {
+    const nowhere = { host: "127.0.0.1", port: 1, enableOfflineQueue: false, retryStrategy: () => null };
+    const producer = new Redis(nowhere);
+    producer.on("error", () => undefined);
+    const limits = limiter(5, "away", producer);
+    const rates = [];
+    for (let n = 0; n < 7; n += 1) rates.push(await limits.take("ten_1"));
+    expect(rates.map(({ isAllowed }) => isAllowed)).to.deep.equal([true, true, true, true, true, false, false]);
+  });
+});

@@ -1,0 +1,63 @@
+import { expect } from "chai";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+describe("GET /ai/models", () => {
+  let test: TestPlatform;
+  let client: ApiClient;
+  before(async function () {
+    this.timeout(60_000);
+    test = await startPlatform({ workers: false });
+    client = makeClient({ url: test.url, key: test.keys.member });
+  });
+  after(() => test.close());
+
+  const list = async (query = "") => {
+    const models = (await client.get(`/ai/models${query}`)).at("models");
+    if (!Array.isArray(models)) throw new Error("there is no list of models");
+    return models;
+  };
+
+  it("lists all providers' models with the interface's fields", async () => {
+    const models = await list();
+    expect(new Set(models.map((model) => model.provider))).to.deep.equal(new Set(["openai", "anthropic", "edge"]));
+    for (const model of models) {
+      expect(model).to.include.all.keys(
+        "id",
+        "name",
+        "provider",
+        "type",
+        "contextWindow",
+        "inputCostPer1k",
+        "outputCostPer1k",
+        "supportedFeatures",
+      );
+    }
+    expect(models.find((model) => model.id === "switchyard-offline")).to.deep.include({
+      provider: "edge",
+      type: "chat",
+      inputCostPer1k: 0,
+      supportedFeatures: ["streaming", "tool_use"],
+    });
+  });
+
+  it("filters by provider and type, alone and together", async () => {
+    expect((await list("?provider=anthropic")).every((model) => model.provider === "anthropic")).to.equal(true);
+    expect((await list("?type=coding")).every((model) => model.type === "coding")).to.equal(true);
+    const both = await list("?provider=edge&type=embedding");
+    expect(both.map((model) => model.id)).to.deep.equal(["switchyard-offline-embedding"]);
+    expect(await list("?type=poetry")).to.deep.equal([]);
+    const unknown = await client.get("/ai/models?provider=acme");
+    expect([unknown.status, unknown.at("error.param")]).to.deep.equal([400, "provider"]);
+  });
+
+  it("may be kept for five minutes and is asked for again by its tag", async () => {
+    const first = await client.get("/ai/models");
+    expect(first.headers.get("cache-control")).to.contain("max-age=300");
+    const etag = first.headers.get("etag") ?? "";
+    const again = await client.get("/ai/models", { headers: { "if-none-match": `W/${etag}` } });
+    expect([again.status, again.text]).to.deep.equal([304, ""]);
+    const other = await client.get("/ai/models?provider=edge", { headers: { "if-none-match": etag } });
+    expect(other.status).to.equal(200);
+  });
+});

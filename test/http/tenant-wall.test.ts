@@ -1,0 +1,112 @@
+import { expect } from "chai";
+import { allRoutes } from "../../api/all-routes.ts";
+import type { AnyRoute } from "../../api/route.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const SECRET = "The walrus of the first tenant sleeps under the seventh lighthouse.";
+const closedRoutes = allRoutes.filter((route) => route.auth !== "public");
+const nameOf = (route: AnyRoute) => `${route.method.toUpperCase()} ${route.path}`;
+
+describe("every route that needs a key", () => {
+  let platform: TestPlatform;
+  let owner: ApiClient;
+  let stranger: ApiClient;
+  /** For each path with an id: one of the first tenant's, which the route serves to its owner. */
+  let ids: Record<string, string>;
+  before(async () => {
+    platform = await startPlatform();
+    owner = makeClient({ url: platform.url, key: platform.keys.owner });
+    stranger = makeClient({ url: platform.url, key: platform.keys.stranger });
+    const headers = { prefer: "respond-async" };
+    const job = await owner.post("/rag/ingest", { title: "Walrus", content: SECRET }, { headers });
+    const document = await owner.post("/rag/ingest", { title: "Walrus 2", content: `${SECRET} Twice.` });
+    const chat = await owner.post("/ai/chat", { messages: [{ role: "user", content: SECRET }] });
+    const keys = await owner.get("/keys");
+    ids = {
+      "/jobs/:id": job.string("jobId"),
+      "/rag/documents/:id": document.string("documentId"),
+      "/ai/logs/:id": chat.string("logId"),
+      "/keys/:id": keys.string("data[0].keyId"),
+    };
+  });
+  after(() => platform.close());
+
+  const send = (client: ApiClient, route: AnyRoute, path: string, body = "{}") =>
+    client.request(route.method.toUpperCase(), path, {
+      ...(route.body ? { raw: body, headers: { "content-type": "application/json" } } : {}),
+    });
+  const pathFor = (route: AnyRoute) => {
+    const known = Object.entries(ids).find(([path]) => route.path.startsWith(path));
+    if (!known) throw new Error(`Tell this test an id of the first tenant for ${route.path}`);
+    return route.path.replace(/:\w+/, known[1]);
+  };
+
+  for (const route of closedRoutes) {
+    it(`${nameOf(route)} is a 401 without a key, and with an unknown one`, async () => {
+      const path = route.path.replace(/:\w+/g, "x");
+      for (const key of [undefined, `sk_${"0".repeat(32)}`]) {
+        expect((await send(makeClient({ url: platform.url, key }), route, path)).status).to.equal(401);
+      }
+    });
+  }
+
+  for (const route of closedRoutes.filter((each) => each.body)) {
+    it(`${nameOf(route)} answers malformed JSON and wrong types with a 400`, async () => {
+      const path = route.path.includes(":") ? pathFor(route) : route.path;
+      for (const body of ['{"a":', "[]", '"text"', "7", "null", `{"x":${"[".repeat(200)}${"]".repeat(200)}}`]) {
+        expect((await send(owner, route, path, body)).status, body.slice(0, 20)).to.equal(400);
+      }
+    });
+  }
+
+  for (const route of closedRoutes.filter((each) => each.path.includes(":"))) {
+    it(`${nameOf(route)} is a 404 for another tenant's id`, async () => {
+      const { status, at, text } = await send(stranger, route, pathFor(route));
+      expect([status, at("error.code")]).to.deep.equal([404, "not_found"]);
+      expect(text).not.to.contain("walrus");
+    });
+    it(`${nameOf(route)} does not tell another tenant's id from one that is not there`, async () => {
+      const path = pathFor(route);
+      const foreign = await send(stranger, route, path);
+      const absent = await send(stranger, route, path.replace(/_[0-9A-Z]{26}/, "_01J00000000000000000000000"));
+      const view = ({ status, at }: typeof foreign) => [status, at("error.code"), at("error.message")];
+      expect(view(foreign)).to.deep.equal(view(absent));
+    });
+    it(`${nameOf(route)} is a 404 for ids that cannot be`, async () => {
+      for (const id of ["x", "..%2f..", "job_", "%00", "doc_01J0000000000000000000000I", "a".repeat(300)]) {
+        expect((await send(owner, route, route.path.replace(/:\w+/, id))).status, id).to.equal(404);
+      }
+    });
+  }
+
+  for (const route of closedRoutes.filter((each) => each.method === "get" && !each.path.includes(":"))) {
+    it(`${nameOf(route)} shows a stranger nothing of the first tenant`, async () => {
+      const { status, text } = await stranger.get(`${route.path}`);
+      expect(status).to.equal(200);
+      for (const secret of [...Object.values(ids), "alrus"]) expect(text).not.to.contain(secret);
+    });
+  }
+
+  it("a stranger's queries find nothing of the first tenant, in any mode, also when they name its document", async () => {
+    for (const mode of ["vector", "lexical", "hybrid"]) {
+      for (const documentIds of [undefined, [ids["/rag/documents/:id"]]]) {
+        const query = { query: SECRET, topK: 20, mode, ...(documentIds ? { documentIds } : {}) };
+        const own = await owner.post("/rag/query", query);
+        expect(own.at("results"), `${mode}: its own tenant finds it`).to.have.length.above(0);
+        const { status, text } = await stranger.post("/rag/query", query);
+        expect(status).to.be.oneOf([200, 404]);
+        expect(text).not.to.contain("alrus").and.not.to.contain(ids["/rag/documents/:id"]);
+      }
+    }
+  });
+
+  it("after all of that the first tenant's data is as it was", async () => {
+    for (const path of Object.keys(ids)) {
+      const route = closedRoutes.find((each) => each.path === path && each.method === "get");
+      if (route) expect((await owner.get(pathFor(route))).status, path).to.equal(200);
+    }
+    const { text } = await owner.get("/keys");
+    expect(text).to.contain(ids["/keys/:id"]);
+  });
+});

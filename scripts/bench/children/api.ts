@@ -1,0 +1,60 @@
+import { z } from "zod";
+import { allRoutes } from "../../../api/all-routes.ts";
+import { replyWithJob } from "../../../api/prefer.ts";
+import { type AnyRoute, route } from "../../../api/route.ts";
+import { openApi } from "../../../api/server.ts";
+import { jobViewSchema } from "../../../src/jobs/job-record.ts";
+import { runProcess } from "../../../src/run-process.ts";
+import { noopQueue } from "./noop.ts";
+
+/** Submits the no-op job as the product's own routes submit theirs. */
+const noopRoute = route({
+  method: "post",
+  path: "/bench/noop",
+  auth: "member",
+  summary: "Submit a job that does nothing",
+  tags: ["bench"],
+  body: z.object({}),
+  responses: { 202: { description: "Accepted", body: jobViewSchema.partial() } },
+  isAsync: true,
+  handler: async (input) => {
+    const { tenantId } = input.caller;
+    const job = await input.platform.jobs.submit(noopQueue, {
+      tenantId,
+      payload: (jobId) => ({ v: 1 as const, jobId, tenantId }),
+      subject: {},
+      isInteractive: false,
+    });
+    return replyWithJob(input, job);
+  },
+});
+
+/** A call with authentication, limits and a parsed body, and nothing behind it: the floor of any call over HTTP. */
+const floorRoute = route({
+  method: "post",
+  path: "/bench/floor",
+  auth: "member",
+  summary: "Answer at once",
+  tags: ["bench"],
+  body: z.object({ query: z.string() }),
+  responses: { 200: { description: "The floor", body: z.object({ results: z.array(z.unknown()) }) } },
+  handler: () => ({ status: 200, body: { results: [] } }),
+});
+
+/** The product's API, with the bench's two routes added; answers over IPC how many jobs are still open. */
+async function openBenchApi() {
+  const routes: AnyRoute[] = [...allRoutes, noopRoute, floorRoute];
+  const api = await openApi({ routes, queues: [noopQueue] });
+  process.on("message", async (message: { type: string }) => {
+    if (message.type !== "open-jobs") return;
+    process.send?.({ type: "answer", open: await countOpenJobs(api.platform) });
+  });
+  return api;
+}
+
+async function countOpenJobs({ store, tenancy }: Awaited<ReturnType<typeof openApi>>["platform"]): Promise<number> {
+  const tenantId = await tenancy.ensureTenant("default");
+  return store.jobs.countOpen(tenantId, noopQueue.name);
+}
+
+await runProcess(openBenchApi);

@@ -1,0 +1,51 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { Command } from "commander";
+import { type Measured, meetsMust, toTable } from "./goals.ts";
+
+type Bench = () => Promise<Measured[]>;
+
+/** Every bench by the name that it is asked for with; loaded on demand, since each starts processes of its own. */
+const benches: Record<string, Bench> = {
+  jobs: async () => (await import("./jobs.ts")).jobsBench(),
+  chat: async () => (await import("./chat.ts")).chatBench(),
+  query: async () => (await import("./query.ts")).queryBench(),
+  ingestion: async () => (await import("./ingestion.ts")).ingestionBench(),
+  memory: async () => (await import("./memory.ts")).memoryBench(),
+  retrieval: async () => (await import("./retrieval.ts")).retrievalBench(),
+};
+
+/** Puts the table between the README's markers. */
+async function writeReadme(text: string): Promise<void> {
+  const path = new URL("../../README.md", import.meta.url);
+  const readme = await readFile(path, "utf8");
+  const [begin, end] = ["<!-- bench:begin -->", "<!-- bench:end -->"];
+  const [head, rest] = readme.split(begin);
+  const tail = rest?.split(end)[1];
+  if (head === undefined || tail === undefined) throw new Error(`README.md lacks ${begin} or ${end}`);
+  await writeFile(path, `${head}${begin}\n${text}\n${end}${tail}`);
+}
+
+const program = new Command("bench")
+  .argument("[names...]", `which of ${Object.keys(benches).join(", ")}; all when none is named`)
+  .option("--write", "put the table into the README")
+  .action(async (names: string[], options: { write?: boolean }) => {
+    const lines: Measured[] = [];
+    for (const name of names.length > 0 ? names : Object.keys(benches)) {
+      const bench = benches[name];
+      if (!bench) throw new Error(`There is no bench ${name}; there are ${Object.keys(benches).join(", ")}.`);
+      console.log(`\n${name} …`);
+      const measured = await bench();
+      console.log(toTable(measured));
+      lines.push(...measured);
+    }
+    const cores = `Measured by \`npm run bench\` on ${availableParallelism()} cores, Node ${process.versions.node}; each ratio within one run.`;
+    if (options.write) await writeReadme(`${cores}\n\n${toTable(lines)}`);
+    const missed = lines.filter((line) => !meetsMust(line));
+    if (missed.length > 0) {
+      console.error(`\n${missed.length} of ${lines.length} lines miss their "must".`);
+      process.exitCode = 1;
+    }
+  });
+
+await program.parseAsync();

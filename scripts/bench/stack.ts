@@ -1,0 +1,66 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ensureServices } from "../../src/embedded/ensure.ts";
+import { makeLogger } from "../../src/logger.ts";
+import { withReleasers } from "../../src/releasers.ts";
+import { type Child, startChild } from "./children.ts";
+
+/** A key of the bench's own tenant, made at start by the API. */
+const apiKey = `sk_${"bench".repeat(7).slice(0, 32)}`;
+
+export type Stack = {
+  url: string;
+  headers: Record<string, string>;
+  env: Record<string, string>;
+  mongoUrl: string;
+  redisUrl: string;
+  api: Child;
+  workers: Child[];
+  close(): Promise<void>;
+};
+
+/**
+ * The product on a throw-away data folder, as processes of their own: embedded services, one API and `workers` workers, with
+ * all that costs time left on (authentication, limits, ledger, logs at their usual level). The API and the workers are the
+ * product's own, with the bench's no-op job added.
+ */
+export function openStack(options: { workers?: number; env?: Record<string, string>; apiCore?: number } = {}) {
+  return withReleasers<Stack>(async (releasers) => {
+    const dataDir = await mkdtemp(join(tmpdir(), "switchyard-bench-"));
+    releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+    const logger = makeLogger({ level: "error", name: "bench" });
+    const services = await ensureServices({ dataDir, mongo: true, redis: true, logger });
+    releasers.add(() => services.close());
+    const env = {
+      DATA_DIR: dataDir,
+      MONGODB_URL: services.mongoUrl ?? "",
+      REDIS_URL: services.redisUrl ?? "",
+      PORT: "0",
+      BOOTSTRAP_API_KEY: apiKey,
+      RATE_LIMIT_RPM: "10000000",
+      RATE_LIMIT_CONCURRENT: "100000",
+      ...options.env,
+    };
+    const pinned = options.apiCore === undefined ? {} : { core: options.apiCore };
+    const api = await startChild("./children/api.ts", { env, ...pinned });
+    releasers.add(() => api.stop());
+    const workers: Child[] = [];
+    for (let index = 0; index < (options.workers ?? 0); index += 1) {
+      const worker = await startChild("./children/worker.ts", { env });
+      releasers.add(() => worker.stop());
+      workers.push(worker);
+    }
+    const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+    return {
+      url: String(api.ready.url),
+      headers,
+      env,
+      mongoUrl: env.MONGODB_URL,
+      redisUrl: env.REDIS_URL,
+      api,
+      workers,
+      close: releasers.close,
+    };
+  });
+}

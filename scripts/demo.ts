@@ -1,0 +1,81 @@
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Command } from "commander";
+import { loadConfig } from "../src/config.ts";
+import { askQuestions, chatWithPassages, showJobLife, streamAnswer } from "./demo/ask-questions.ts";
+import { makeClient } from "./demo/client.ts";
+import { findDocuments, loadDocuments } from "./demo/load-documents.ts";
+import { type LocalStack, runStack } from "./start/run-stack.ts";
+
+const program = new Command("demo")
+  .description("the main job end to end on real documents, on a throw-away data folder")
+  .option("--keep", "leave everything running afterwards, until Ctrl-C");
+
+/** `npm run demo`: exit code 0 when every part did what it should, 1 when not. */
+async function demo(options: { keep?: boolean }): Promise<void> {
+  const started = performance.now();
+  const dataDir = await mkdtemp(join(tmpdir(), "switchyard-demo-"));
+  const config = loadConfig({ ...process.env, DATA_DIR: dataDir, PORT: process.env.PORT ?? "0", WORKERS: "2" });
+  try {
+    title("Start", `data in ${dataDir}, removed at the end`);
+    const stack = await runStack(config, { say: (text) => console.log(`  ${text}`), env: { PORT: String(config.http.port) } });
+    try {
+      console.log(`  up at ${stack.url} after ${seconds(started)}`);
+      await show(stack);
+      console.log(`\nDone in ${seconds(started)}.`);
+      if (options.keep) await keepRunning(stack);
+    } finally {
+      await stack.close();
+    }
+  } finally {
+    await rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  }
+}
+
+async function show(stack: LocalStack): Promise<void> {
+  const client = makeClient(stack.url, stack.apiKey);
+  const documents = await findDocuments();
+  title("Load", `${documents.length} real documents through the queue, by ${stack.workers} workers`);
+  const started = performance.now();
+  const loaded = await loadDocuments(client, documents);
+  const failed = loaded.filter(({ job }) => job.status !== "completed");
+  if (failed.length > 0) throw new Error(`not indexed: ${failed.map(({ name }) => name).join(", ")}`);
+  const chunks = loaded.reduce((sum, { job }) => sum + (job.result?.chunks ?? 0), 0);
+  const wallMs = performance.now() - started;
+  console.log(`\n  ${chunks} chunks in ${(wallMs / 1_000).toFixed(1)} s (${Math.round((chunks / wallMs) * 1_000)}/s)`);
+  title("Ask", "three questions by POST /rag/query, hybrid of vectors and BM25");
+  await askQuestions(client);
+  title("Chat", "POST /ai/chat with the retrieved passages");
+  await chatWithPassages(client);
+  title("Stream", "the same as server-sent events");
+  await streamAnswer(client);
+  title("Follow", "a job's life by polling");
+  const largest = documents.toSorted((a, b) => b.bytes.length - a.bytes.length)[0];
+  if (largest) await showJobLife(client, largest);
+  title("Operate", "Bull Board");
+  console.log(`  ${stack.boardUrl}   any user, password ${stack.adminToken}`);
+}
+
+async function keepRunning({ url, apiKey }: LocalStack): Promise<void> {
+  console.log(`\nStill running at ${url}\n  export KEY=${apiKey}\nCtrl-C stops it and removes its data.`);
+  const keepAlive = setInterval(() => undefined, 60_000);
+  await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
+  clearInterval(keepAlive);
+}
+
+function title(name: string, text: string): void {
+  console.log(`\n${name}: ${text}`);
+}
+
+function seconds(since: number): string {
+  return `${((performance.now() - since) / 1_000).toFixed(1)} s`;
+}
+
+try {
+  await demo(program.parse().opts<{ keep?: boolean }>());
+} catch (error) {
+  console.error(`\nThe demo failed: ${error instanceof Error ? error.message : error}`);
+  process.exit(1);
+}

@@ -1,0 +1,102 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { DemoClient, Hit } from "./client.ts";
+
+const WIDTH = 92;
+const questions = [
+  "What is a virtual package?",
+  "Which directory holds data for services provided by this system, as /srv?",
+  "What must I do when I convey a modified source version under the GPL?",
+];
+
+/** Three questions by `/rag/query`: for each the best passage, and where it stands. */
+export async function askQuestions(client: DemoClient): Promise<void> {
+  for (const question of questions) {
+    const started = performance.now();
+    const hits = await client.query(question, 3);
+    const best = hits[0];
+    if (!best) throw new Error(`nothing was found for "${question}"`);
+    console.log(`\n  ? ${question}   (${Math.round(performance.now() - started)} ms)`);
+    console.log(indent(shorten(best.content, 320)));
+    console.log(`    - ${whereOf(best)}, score ${best.score.toFixed(3)}`);
+  }
+}
+
+/** One question to `/ai/chat`, with the passages that were retrieved for it. */
+export async function chatWithPassages(client: DemoClient): Promise<void> {
+  const question = "What is a virtual package?";
+  const answer = await client.chat(await toMessages(client, question));
+  console.log(`\n  ? ${question}`);
+  console.log(indent(answer.text));
+  console.log(`    - ${answer.inputTokens} input tokens, ${answer.costUsd} USD`);
+}
+
+/** One answer as a stream, printed as it comes. */
+export async function streamAnswer(client: DemoClient): Promise<void> {
+  const question = "What is /srv for in the filesystem hierarchy?";
+  const started = performance.now();
+  let firstMs: number | undefined;
+  console.log(`\n  ? ${question}`);
+  process.stdout.write("    ");
+  let column = 4;
+  for await (const event of client.stream(await toMessages(client, question))) {
+    firstMs ??= performance.now() - started;
+    if (event.done === true) {
+      console.log(`\n    - first word after ${Math.round(firstMs)} ms, ${event.outputTokens} output tokens, log ${event.logId}`);
+      return;
+    }
+    const text = (event.delta as { content: string }).content.replace(/\s+/g, " ");
+    if (column + text.length > WIDTH) {
+      process.stdout.write("\n   ");
+      column = 3;
+    }
+    process.stdout.write(text);
+    column += text.length;
+    await delay(8); // the offline model is too quick to watch
+  }
+  throw new Error("the stream ended without its final event");
+}
+
+/** A job's life as a client sees it by polling. */
+export async function showJobLife(client: DemoClient, document: { name: string; bytes: Uint8Array<ArrayBuffer> }) {
+  const jobId = await client.ingest(`again-${document.name}`, document.bytes);
+  console.log(`\n  POST /rag/ingest (Prefer: respond-async)  →  202 ${jobId}`);
+  let last = "";
+  for (;;) {
+    const { status, progress, result } = await client.job(jobId);
+    const line = `${status.padEnd(9)} ${progress.stage} ${progress.done}/${progress.total}`;
+    if (line !== last) console.log(`  GET /jobs/…  →  ${line}${result ? `   ${JSON.stringify(result)}` : ""}`);
+    last = line;
+    if (status === "completed") return;
+    if (status === "failed" || status === "cancelled") throw new Error(`the job ended ${status}`);
+    await delay(40);
+  }
+}
+
+async function toMessages(client: DemoClient, question: string) {
+  const passages = await client.query(question, 3);
+  const context = passages.map((hit) => `[${whereOf(hit)}]\n${hit.content}`).join("\n\n");
+  return [
+    { role: "system", content: `Answer from these passages only.\n\n${context}` },
+    { role: "user", content: question },
+  ];
+}
+
+function whereOf({ title, page, heading }: Hit): string {
+  return [title, page === undefined ? "" : `page ${page}`, heading ?? ""].filter((part) => part !== "").join(", ");
+}
+
+function shorten(text: string, length: number): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length <= length ? line : `${line.slice(0, length).replace(/\s\S*$/, "")} …`;
+}
+
+/** Wraps a text at the width of the demo, indented. */
+function indent(text: string): string {
+  const lines = [""];
+  for (const word of text.replace(/\s+/g, " ").trim().split(" ")) {
+    const line = lines.at(-1) ?? "";
+    if (line.length + word.length + 5 > WIDTH) lines.push(word);
+    else lines[lines.length - 1] = line === "" ? word : `${line} ${word}`;
+  }
+  return lines.map((line) => `    ${line}`).join("\n");
+}

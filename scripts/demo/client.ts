@@ -1,0 +1,60 @@
+import { createParser } from "eventsource-parser";
+
+export type JobView = {
+  jobId: string;
+  status: string;
+  progress: { stage: string; done: number; total: number };
+  result?: { documentId: string; chunks: number; status: string };
+  error?: { message: string };
+};
+export type Hit = { content: string; documentId: string; score: number; title: string; page?: number; heading?: string };
+export type DemoClient = ReturnType<typeof makeClient>;
+
+/** Longest wait for one answer of the demo, in ms. */
+const TIMEOUT_MS = 60_000;
+
+/** The few calls of the demo, over HTTP as any client makes them. */
+export function makeClient(url: string, apiKey: string) {
+  const authorization = `Bearer ${apiKey}`;
+  const call = async (path: string, init: RequestInit = {}): Promise<Response> => {
+    const headers = { authorization, ...(typeof init.body === "string" ? { "content-type": "application/json" } : {}) };
+    const response = await fetch(`${url}${path}`, {
+      ...init,
+      headers: { ...headers, ...(init.headers as Record<string, string> | undefined) },
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
+    return response;
+  };
+  const post = (path: string, body: unknown, headers = {}) =>
+    call(path, { method: "POST", body: JSON.stringify(body), headers });
+  return {
+    /** Submits a file and does not wait: 202 with the job's id. */
+    async ingest(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+      const form = new FormData();
+      form.set("file", new File([bytes], name));
+      const accepted = await call("/rag/ingest", { method: "POST", body: form, headers: { prefer: "respond-async" } });
+      return ((await accepted.json()) as { jobId: string }).jobId;
+    },
+    async job(jobId: string): Promise<JobView> {
+      return (await (await call(`/jobs/${jobId}`)).json()) as JobView;
+    },
+    async query(query: string, topK: number): Promise<Hit[]> {
+      return ((await (await post("/rag/query", { query, topK })).json()) as { results: Hit[] }).results;
+    },
+    async chat(messages: { role: string; content: string }[]) {
+      return (await (await post("/ai/chat", { messages })).json()) as { text: string; inputTokens: number; costUsd: number };
+    },
+    /** Streams an answer: each delta as it comes, then the final event. */
+    async *stream(messages: { role: string; content: string }[]): AsyncGenerator<Record<string, unknown>> {
+      const response = await post("/ai/chat", { messages, stream: true });
+      const events: Record<string, unknown>[] = [];
+      const parser = createParser({ onEvent: ({ data }) => events.push(JSON.parse(data) as Record<string, unknown>) });
+      const decoder = new TextDecoder();
+      for await (const bytes of response.body ?? []) {
+        parser.feed(decoder.decode(bytes, { stream: true }));
+        yield* events.splice(0);
+      }
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import { readdir, readFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { MultiBar, Presets, type SingleBar } from "cli-progress";
+import type { DemoClient, JobView } from "./client.ts";
+
+const POLL_MS = 60;
+const NAME_WIDTH = 38;
+/** Longest time for loading one document, in ms. */
+const LOAD_TIMEOUT_MS = 180_000;
+
+export type Loaded = { name: string; bytes: number; job: JobView };
+
+/** The demo's documents: the files beside it and the project's README. */
+export async function findDocuments(): Promise<{ name: string; bytes: Uint8Array<ArrayBuffer> }[]> {
+  const folder = fileURLToPath(new URL("./documents/", import.meta.url));
+  const paths = (await readdir(folder)).sort().map((name) => join(folder, name));
+  paths.push(fileURLToPath(new URL("../../README.md", import.meta.url)));
+  return Promise.all(paths.map(async (path) => ({ name: basename(path), bytes: new Uint8Array(await readFile(path)) })));
+}
+
+/** Submits all documents at once and shows how far each is, until all have ended. */
+export async function loadDocuments(
+  client: DemoClient,
+  documents: readonly { name: string; bytes: Uint8Array<ArrayBuffer> }[],
+): Promise<Loaded[]> {
+  const bars = new MultiBar(
+    {
+      format: `  {name} {bar} {stage}`,
+      barsize: 24,
+      hideCursor: true,
+      clearOnComplete: false,
+      emptyOnZero: true,
+      noTTYOutput: false,
+      forceRedraw: true,
+    },
+    Presets.shades_classic,
+  );
+  const isTerminal = process.stderr.isTTY === true;
+  try {
+    return await Promise.all(
+      documents.map(async ({ name, bytes }) => {
+        const bar = bars.create(1, 0, { name: name.padEnd(NAME_WIDTH), stage: "submitting" });
+        const jobId = await client.ingest(name, bytes);
+        const job = await followToEnd(client, jobId, bar);
+        if (!isTerminal) console.log(`  ${name.padEnd(NAME_WIDTH)} ${summary(job)}`);
+        return { name, bytes: bytes.length, job };
+      }),
+    );
+  } finally {
+    bars.stop();
+  }
+}
+
+async function followToEnd(client: DemoClient, jobId: string, bar: SingleBar): Promise<JobView> {
+  const deadline = performance.now() + LOAD_TIMEOUT_MS;
+  for (;;) {
+    const job = await client.job(jobId);
+    const { stage, done, total } = job.progress;
+    const isEnded = ["completed", "failed", "cancelled"].includes(job.status);
+    bar.setTotal(Math.max(total, 1));
+    bar.update(isEnded ? Math.max(total, 1) : done, {
+      stage: isEnded ? summary(job) : job.status === "queued" ? "queued" : `${stage} ${done}/${total}`,
+    });
+    if (isEnded) return job;
+    if (performance.now() > deadline) throw new Error(`job ${jobId} has not ended in time`);
+    await delay(POLL_MS);
+  }
+}
+
+function summary(job: JobView): string {
+  if (job.status === "completed") return `indexed, ${job.result?.chunks} chunks`;
+  return `${job.status}: ${job.error?.message ?? ""}`;
+}

@@ -1,0 +1,69 @@
+import { Command, Option } from "commander";
+import { ConfigError, loadConfig } from "../src/config.ts";
+import { AppError } from "../src/errors.ts";
+import { openPlatform, type Platform } from "../src/platform.ts";
+import { type Role, roles } from "../src/tenancy/roles.ts";
+
+const LISTED = 200;
+
+/** Opens the platform for one command and closes it after. */
+async function withPlatform(command: (platform: Platform) => Promise<void>): Promise<void> {
+  const platform = await openPlatform({ ...loadConfig(), logLevel: "error" }, { name: "keys" });
+  try {
+    await command(platform);
+  } finally {
+    await platform.close();
+  }
+}
+
+/** `npm run keys`: makes, lists and revokes API keys. Exit code 0, 1 for a refusal, 2 for wrong settings. */
+const program = new Command("keys");
+
+program
+  .command("create")
+  .description("make a key and print it, this once")
+  .requiredOption("--tenant <name>", "name of the tenant; made when it is new")
+  .requiredOption("--subject <who>", "who acts with the key, as ana@acme.io")
+  .addOption(new Option("--role <role>").choices([...roles]).default("member"))
+  .action((options: { tenant: string; subject: string; role: Role }) =>
+    withPlatform(async ({ tenancy }) => {
+      const tenantId = await tenancy.ensureTenant(options.tenant);
+      const { key, record } = await tenancy.createKey({ tenantId, role: options.role, subject: options.subject });
+      console.log(`${key}\n\n${record._id}: ${options.role} ${options.subject} of tenant ${options.tenant} (${tenantId})`);
+      console.log("The key is stored as a hash only: keep it now.");
+    }),
+  );
+
+program
+  .command("list")
+  .description("list the keys of a tenant, newest first")
+  .requiredOption("--tenant <name>", "name of the tenant")
+  .action((options: { tenant: string }) =>
+    withPlatform(async ({ tenancy }) => {
+      const tenantId = await tenancy.ensureTenant(options.tenant);
+      const { data } = await tenancy.listKeys(tenantId, { limit: LISTED });
+      for (const key of data) {
+        console.log(`${key._id}  ${key.role.padEnd(6)}  ${key.subject}  made ${key.createdAt.toISOString()}`);
+      }
+      if (data.length === 0) console.log("no keys");
+    }),
+  );
+
+program
+  .command("revoke")
+  .description("revoke a key by its id; it stops working within 5 s everywhere")
+  .argument("<keyId>")
+  .requiredOption("--tenant <name>", "name of the tenant")
+  .action((keyId: string, options: { tenant: string }) =>
+    withPlatform(async ({ tenancy }) => {
+      await tenancy.revokeKey(await tenancy.ensureTenant(options.tenant), keyId);
+      console.log(`${keyId} is revoked`);
+    }),
+  );
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(error instanceof AppError || error instanceof ConfigError ? error.message : error);
+  process.exit(error instanceof ConfigError ? 2 : 1);
+}

@@ -1,0 +1,90 @@
+// Installs what a fresh clone lacks, says what it does, and does nothing when all is there. Plain Node from 20 on, no
+// dependency: it runs before there are any. `--quiet` says nothing when there is nothing to do.
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const bin = join(root, "node_modules", ".bin");
+const stamp = join(root, "node_modules", ".setup-stamp");
+const isQuiet = process.argv.includes("--quiet");
+const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH ?? ""}` };
+
+const done = [installPackages(), checkNode(), provideRedis()].some(Boolean);
+if (done) say("ready");
+else if (!isQuiet) say("all is there");
+
+function say(text) {
+  console.log(`setup: ${text}`);
+}
+
+function stop(text) {
+  console.error(`setup: ${text}`);
+  process.exit(1);
+}
+
+/** Runs a command with its output hidden; what it printed is told when it fails. */
+function run(command, args, options = {}) {
+  const result = spawnSync(command, args, { cwd: root, encoding: "utf8", env, ...options });
+  if (result.status === 0) return true;
+  if (!options.mayFail) {
+    console.error(result.stdout ?? "", result.stderr ?? "");
+    stop(`\`${command} ${args.join(" ")}\` failed${result.error ? `: ${result.error.message}` : ""}`);
+  }
+  return false;
+}
+
+/** npm packages as locked; they are there when the lock's hash is the one they were installed from. */
+function installPackages() {
+  const lock = createHash("sha256").update(readFileSync(join(root, "package-lock.json"))).digest("hex");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === lock) return false;
+  say("installing npm packages (about a minute) …");
+  const isWindows = process.platform === "win32";
+  // Not `npm ci`: it refuses a lock that lacks the optional binaries of other platforms; this installs what is locked too.
+  run("npm", ["install", "--no-save", "--loglevel=error", "--no-audit", "--no-fund"], { shell: isWindows });
+  writeFileSync(stamp, lock);
+  return true;
+}
+
+/** The pinned Node comes as an npm package whose install script fetches it; a policy that blocks scripts leaves it out. */
+function checkNode() {
+  const node = join(bin, "node");
+  const version = existsSync(node) ? execFileSync(node, ["--version"], { encoding: "utf8" }).trim() : "none";
+  const isUsable = version.startsWith("v24.") || (version === "none" && Number(process.versions.node.split(".")[0]) >= 24);
+  if (isUsable) return false;
+  say(`the pinned Node is missing (found ${version}); running its install script …`);
+  run("npm", ["rebuild", "node", "--loglevel=error"], { shell: process.platform === "win32" });
+  if (existsSync(node)) return true;
+  return stop("Node 24 is needed: install it, or allow the install script of the npm package `node`, and run this again.");
+}
+
+/** A redis-server binary, unless REDIS_URL names one that runs. */
+function provideRedis() {
+  if (process.env.REDIS_URL || isRedisServer("redis-server")) return false;
+  if (!existsSync("/usr/bin/apt-get")) {
+    return stop("redis-server is missing: install Redis 6.2 or newer, or set REDIS_URL, and run this again.");
+  }
+  say("installing Debian's redis-tools for a private redis-server …");
+  const isRoot = process.getuid?.() === 0;
+  const apt = (...args) => {
+    const command = ["apt-get", "-qq", "-y", "--no-install-recommends", ...args];
+    const [first, ...rest] = isRoot ? command : ["sudo", "-n", ...command];
+    return run(first, rest, { mayFail: true, env: { ...env, DEBIAN_FRONTEND: "noninteractive" } });
+  };
+  if (!apt("install", "redis-tools")) apt("update") && apt("install", "redis-tools");
+  // In Debian the server and the checker are one binary that looks at its own name; this way no system service is started.
+  const checker = "/usr/bin/redis-check-rdb";
+  const link = join(bin, "redis-server");
+  if (existsSync(checker) && !existsSync(link)) symlinkSync(checker, link);
+  if (!isRedisServer("redis-server")) {
+    stop("redis-server could not be installed. Run `apt-get install redis-server` as root, or set REDIS_URL.");
+  }
+  return true;
+}
+
+function isRedisServer(command) {
+  const result = spawnSync(command, ["--version"], { encoding: "utf8", env });
+  return result.status === 0 && /redis server/i.test(result.stdout);
+}

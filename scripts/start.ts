@@ -1,0 +1,42 @@
+import { ConfigError, loadConfig } from "../src/config.ts";
+import { runStack } from "./start/run-stack.ts";
+
+/** `npm start`: everything on one machine, until Ctrl-C. Exit code 0 after a clean stop, 1 when a part does not start, 2 for wrong settings. */
+async function start(): Promise<void> {
+  const config = loadConfig();
+  const isEmbedded = config.mongo.url === undefined || config.redis.url === undefined;
+  const stack = await runStack(config, { say: (text) => console.log(text) });
+  const { url, apiKey } = stack;
+  console.log(`
+Switchyard is up.${isEmbedded ? " The embedded store is for one machine: see the README for Atlas and Redis." : ""}
+
+  API         ${url}        reference ${url}/docs
+  Bull Board  ${stack.boardUrl}   any user, password ${stack.adminToken}
+  Key         ${apiKey}   owner of tenant default
+  Workers     ${stack.workers}
+  Data        ${config.dataDir}
+
+Try:
+  export KEY=${apiKey}
+  curl ${url}/ai/chat -H "Authorization: Bearer $KEY" -H 'content-type: application/json' -d '{"messages":[{"role":"user","content":"What are you?"}]}'
+  curl ${url}/rag/ingest -H "Authorization: Bearer $KEY" -F file=@README.md
+  curl ${url}/rag/query -H "Authorization: Bearer $KEY" -H 'content-type: application/json' -d '{"query":"How do I scale workers?","topK":3}'
+
+Ctrl-C stops it.`);
+  let stopping = false;
+  const stop = () => {
+    if (stopping) return;
+    stopping = true;
+    console.log("\nstopping …");
+    void stack.close().then(() => console.log("stopped"));
+  };
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
+}
+
+try {
+  await start();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exit(error instanceof ConfigError ? 2 : 1);
+}

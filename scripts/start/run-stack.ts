@@ -1,0 +1,93 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Config } from "../../src/config.ts";
+import { ensureServices } from "../../src/embedded/ensure.ts";
+import { makeLogger } from "../../src/logger.ts";
+import { withReleasers } from "../../src/releasers.ts";
+import { productFile, supervise } from "./children.ts";
+
+export type LocalStack = {
+  url: string;
+  boardUrl: string;
+  apiKey: string;
+  adminToken: string;
+  workers: number;
+  close(): Promise<void>;
+};
+
+/**
+ * Everything on one machine: the embedded services that the settings do not name elsewhere, the API, and the workers, each
+ * as a process of its own that is started again when it dies. The first owner's key and the operator's token are made once
+ * and kept in the data folder.
+ */
+export function runStack(config: Config, options: { say(text: string): void; env?: Record<string, string> }) {
+  return withReleasers<LocalStack>(async (releasers) => {
+    const { dataDir, shutdownGraceMs } = config;
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    const logger = makeLogger({ level: "error", name: "start" });
+    const apiKey = config.identity.bootstrapApiKey ?? (await keepSecret(join(dataDir, "bootstrap.key"), "sk_", 32));
+    const adminToken = config.http.adminToken ?? (await keepSecret(join(dataDir, "admin.token"), "", 24));
+    options.say("starting the embedded services …");
+    const services = await ensureServices({
+      dataDir,
+      mongo: config.mongo.url === undefined,
+      redis: config.redis.url === undefined,
+      logger,
+    });
+    releasers.add(() => services.close());
+    const env = {
+      LOG_LEVEL: "warn",
+      ...definedOnly(process.env),
+      ...options.env,
+      DATA_DIR: dataDir,
+      MONGODB_URL: config.mongo.url ?? services.mongoUrl ?? "",
+      REDIS_URL: config.redis.url ?? services.redisUrl ?? "",
+      BOOTSTRAP_API_KEY: apiKey,
+      ADMIN_TOKEN: adminToken,
+    };
+    const run = (name: string, script: string) =>
+      supervise({
+        script: productFile(script),
+        env,
+        graceMs: shutdownGraceMs,
+        onRestart: (code, signal) => options.say(`${name} ended (${signal ?? `code ${code}`}); starting it again …`),
+      });
+    options.say(`starting the API and ${config.workers.count} workers …`);
+    const api = await run("the API", "../../api/server.ts");
+    releasers.add(() => api.close());
+    const workers = await Promise.all(
+      Array.from({ length: config.workers.count }, (_, index) => run(`worker ${index + 1}`, "../../workers/main.ts")),
+    );
+    releasers.add(async () => void (await Promise.all(workers.map((worker) => worker.close()))));
+    const url = String(api.ready.url);
+    return { url, boardUrl: `${url}/admin/queues`, apiKey, adminToken, workers: workers.length, close: releasers.close };
+  });
+}
+
+/** A secret of letters and digits that is made once and kept in a file for its owner only. */
+async function keepSecret(path: string, prefix: string, length: number): Promise<string> {
+  const secret = `${prefix}${randomLetters(length)}`;
+  try {
+    await writeFile(path, `${secret}\n`, { flag: "wx", mode: 0o600 });
+    return secret;
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    return (await readFile(path, "utf8")).trim();
+  }
+}
+
+function randomLetters(length: number): string {
+  const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  let text = "";
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) {
+      if (byte < 248 && text.length < length) text += alphabet[byte % 62]; // 248 = 4 × 62: every letter equally likely
+    }
+  }
+  return text;
+}
+
+function definedOnly(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+}

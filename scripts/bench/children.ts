@@ -11,6 +11,9 @@ export type Child = {
   stop(): Promise<void>;
 };
 
+/** Longest wait for a child's message, in ms. */
+const ANSWER_TIMEOUT_MS = 60_000;
+
 /** Starts a process of the bench (a path beside this file) and waits until it says `{ type: "ready" }`. */
 export async function startChild(
   script: string,
@@ -21,19 +24,7 @@ export async function startChild(
     env: { ...process.env, LOG_LEVEL: "error", ...options.env },
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
-  const receive = async (type: string): Promise<Record<string, unknown>> => {
-    const deadline = AbortSignal.timeout(60_000);
-    const gone = once(child, "exit", { signal: deadline }).then(() => {
-      throw new Error(`${script} ended before it said ${type}`);
-    });
-    const answer = (async () => {
-      for (;;) {
-        const [message] = await once(child, "message", { signal: deadline });
-        if (message?.type === type) return message as Record<string, unknown>;
-      }
-    })();
-    return Promise.race([answer, gone]);
-  };
+  const receive = (type: string) => receiveFrom(child, script, type);
   const ready = await receive("ready");
   if (options.core !== undefined) pin(child.pid, options.core);
   return {
@@ -51,6 +42,25 @@ export async function startChild(
       await gone;
     },
   };
+}
+
+/** The next message of a type from a child. @throws Error when it ends before, or says nothing for a minute. */
+function receiveFrom(child: ChildProcess, script: string, type: string): Promise<Record<string, unknown>> {
+  return new Promise((resolve, reject) => {
+    const settle = (outcome: () => void) => {
+      clearTimeout(timer);
+      child.off("message", onMessage);
+      child.off("exit", onExit);
+      outcome();
+    };
+    const onMessage = (message: Record<string, unknown>) => {
+      if (message.type === type) settle(() => resolve(message));
+    };
+    const onExit = () => settle(() => reject(new Error(`${script} ended before it said ${type}`)));
+    const timer = setTimeout(() => settle(() => reject(new Error(`${script} did not say ${type}`))), ANSWER_TIMEOUT_MS);
+    child.on("message", onMessage);
+    child.on("exit", onExit);
+  });
 }
 
 /** Keeps all threads of a process on one core, so that the generator does not take time from what it measures. */

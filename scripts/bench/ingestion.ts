@@ -93,8 +93,9 @@ async function ingestAll(stack: Stack, texts: readonly string[]): Promise<number
     jobs.push(body.jobId);
   });
   let chunks = 0;
-  await runConcurrently(jobs.length, 4, async (index) => {
-    chunks += await chunksOf(stack, jobs[index] ?? "");
+  await runConcurrently(jobs.length, 1, async (index) => {
+    const indexed = await chunksOf(stack, jobs[index] ?? "");
+    chunks += indexed;
   });
   return chunks;
 }

@@ -9,7 +9,9 @@ type Host = { url: string; child: ChildProcess; kill(): Promise<void> };
 
 async function startHost(folder: string): Promise<Host> {
   const script = new URL("./host-process.ts", import.meta.url);
-  const child = fork(script, [join(folder, "data.sqlite"), join(folder, "mongo.sock")], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const child = fork(script, [join(folder, "data.sqlite"), join(folder, "mongo.sock")], {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
   const [message] = await once(child, "message");
   const kill = async () => {
     const exited = once(child, "exit");
@@ -65,14 +67,21 @@ describe("embedded store: death of its process", () => {
       await client.close();
       expect(acknowledged.inserted.size + acknowledged.versions.size).to.be.at.least(wanted);
       await withServer(folder, async (db) => {
-        const stored = new Map((await db.collection<Document>("things").find({}).toArray()).map((one) => [String(one._id), one]));
+        const stored = new Map(
+          (await db.collection<Document>("things").find({}).toArray()).map((one) => [String(one._id), one]),
+        );
         const lost = [...acknowledged.inserted].filter((id) => !stored.has(id));
         expect(lost, "acknowledged inserts that are gone").to.deep.equal([]);
         const undone = [...acknowledged.versions].filter(([id, version]) => stored.get(id)?.version !== version);
         expect(undone, "acknowledged updates that are gone").to.deep.equal([]);
         const versions = [...stored.values()].filter(({ version }) => version === 1).length;
-        expect(await db.collection("things").countDocuments({ version: 1 }, { hint: { version: 1 } })).to.equal(versions);
-        const byWriter = db.collection("things").find({ writer: { $gte: 0 } }).hint({ writer: 1, n: 1 });
+        expect(await db.collection("things").countDocuments({ version: 1 }, { hint: { version: 1 } })).to.equal(
+          versions,
+        );
+        const byWriter = db
+          .collection("things")
+          .find({ writer: { $gte: 0 } })
+          .hint({ writer: 1, n: 1 });
         expect(await byWriter.toArray()).to.have.length(stored.size);
       });
     });

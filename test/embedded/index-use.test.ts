@@ -2,9 +2,12 @@ import { expect } from "chai";
 import type { Collection, Db, Document, FindCursor } from "mongodb";
 import { withFreshServer } from "./support.ts";
 
+type Thing = Document & { _id: number };
 type Plan = Document & { stage: string; inputStage?: Plan; inputStages?: Plan[] };
 
-async function planOf(cursor: FindCursor): Promise<{ plan: Plan; stages: string[]; examined: number; returned: number }> {
+async function planOf(
+  cursor: FindCursor,
+): Promise<{ plan: Plan; stages: string[]; examined: number; returned: number }> {
   const { queryPlanner, executionStats } = await cursor.explain("executionStats");
   const stages: string[] = [];
   const visit = (plan: Plan) => {
@@ -29,9 +32,9 @@ const documents = Array.from({ length: 500 }, (_, n) => ({
   ...(n % 50 === 0 ? { rare: n } : {}),
 }));
 
-function withDocuments(work: (things: Collection<Document>, db: Db) => Promise<void>): Promise<void> {
+function withDocuments(work: (things: Collection<Thing>, db: Db) => Promise<void>): Promise<void> {
   return withFreshServer(async (db) => {
-    const things = db.collection<Document>("things");
+    const things = db.collection<Thing>("things");
     await things.insertMany(documents);
     await work(things, db);
   });
@@ -116,7 +119,9 @@ describe("embedded store: use of indexes", () => {
       const inside = await planOf(things.find({ state: "open", at: { $lt: new Date(1_700_000_060_000) } }));
       expect(inside.stages).to.include("IXSCAN");
       expect(inside.examined).to.equal(20);
-      expect((await planOf(things.find({ at: { $lt: new Date(1_700_000_060_000) } }))).stages).to.deep.equal(["COLLSCAN"]);
+      expect((await planOf(things.find({ at: { $lt: new Date(1_700_000_060_000) } }))).stages).to.deep.equal([
+        "COLLSCAN",
+      ]);
     }));
 
   it("follows a hint, and refuses one that names no index", () =>
@@ -125,7 +130,11 @@ describe("embedded store: use of indexes", () => {
       const { plan } = await planOf(things.find({ tenant: "t1", at: new Date(0) }).hint("by-tenant"));
       expect(plan.inputStage).to.include({ indexName: "by-tenant" });
       expect((await planOf(things.find({ tenant: "t1" }).hint({ $natural: 1 }))).stages).to.deep.equal(["COLLSCAN"]);
-      const refusal = await things.find({}).hint("none").toArray().catch((error: unknown) => error);
+      const refusal = await things
+        .find({})
+        .hint("none")
+        .toArray()
+        .catch((error: unknown) => error);
       expect(refusal).to.include({ code: 2 });
     }));
 

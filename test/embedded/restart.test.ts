@@ -50,7 +50,7 @@ describe("embedded store: restart", () => {
         expect(queryPlanner.winningPlan.inputStage).to.include({ indexName: "open" });
         expect((await things.aggregate([nearest]).toArray()).map(({ _id }) => _id)).to.deep.equal([2, 1]);
         expect((await things.aggregate([walk]).toArray()).map(({ _id }) => _id)).to.deep.equal([1]);
-        const listed = await things.listSearchIndexes().toArray();
+        const listed: Document[] = await things.listSearchIndexes().toArray();
         expect(listed.map(({ name, queryable }) => ({ name, queryable }))).to.deep.equal([
           { name: "vectors", queryable: true },
           { name: "words", queryable: true },

@@ -1,7 +1,7 @@
 import { once } from "node:events";
+import { stat } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { stat } from "node:fs/promises";
 import { expect } from "chai";
 import { BSON, type Document, MongoClient } from "mongodb";
 import { crc32c } from "../../src/embedded/mongo/crc32c.ts";
@@ -10,7 +10,10 @@ import { inFolder, quiet, startIn, withServer } from "./support.ts";
 
 const opMsg = 2013;
 
-function message(sections: Buffer, options: { flags?: number; opCode?: number; length?: number; tail?: Buffer } = {}): Buffer {
+function message(
+  sections: Buffer,
+  options: { flags?: number; opCode?: number; length?: number; tail?: Buffer } = {},
+): Buffer {
   const header = Buffer.alloc(20);
   const bytes = Buffer.concat([header, sections, options.tail ?? Buffer.alloc(0)]);
   bytes.writeInt32LE(options.length ?? bytes.length, 0);
@@ -56,7 +59,10 @@ const malformed: [string, Buffer][] = [
   ["an operation that is not spoken", message(ping, { opCode: 2010 })],
   ["a required flag that is unknown", message(ping, { flags: 4 })],
   ["a section of unknown kind", message(Buffer.concat([Buffer.from([9]), ping.subarray(1)]))],
-  ["a body that claims more bytes than there are", message(Buffer.concat([Buffer.from([0, 255, 255, 0, 0]), ping.subarray(5)]))],
+  [
+    "a body that claims more bytes than there are",
+    message(Buffer.concat([Buffer.from([0, 255, 255, 0, 0]), ping.subarray(5)])),
+  ],
   ["BSON that is broken inside", message(Buffer.concat([ping.subarray(0, 5), Buffer.from([0x99]), ping.subarray(6)]))],
   ["no section", message(Buffer.alloc(0))],
   ["two bodies", message(Buffer.concat([ping, ping]))],

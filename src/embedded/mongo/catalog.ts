@@ -31,95 +31,119 @@ export type Catalog = {
   reload(): void;
 };
 
+/** What of the catalogue is in memory: collections by database and name. */
+type State = { storage: Storage; databases: Map<string, Map<string, Collection>> };
+
+/** Reads the catalogue of the data file. */
 export function openCatalog(storage: Storage): Catalog {
-  const { sqlite } = storage;
-  const databases = new Map<string, Map<string, Collection>>();
-  const forget = (collection: Collection) => {
-    const collections = databases.get(collection.db);
-    collections?.delete(collection.name);
-    if (collections?.size === 0) databases.delete(collection.db);
-  };
-  const remember = (collection: Collection) => {
-    const collections = databases.get(collection.db) ?? new Map<string, Collection>();
-    collections.set(collection.name, collection);
-    databases.set(collection.db, collections);
-  };
+  const state: State = { storage, databases: new Map() };
+  const { databases } = state;
   const catalog: Catalog = {
     find: (db, name) => databases.get(db)?.get(name),
     ensure: (db, name) => catalog.find(db, name) ?? catalog.create(db, name, {}),
     create: (db, name, options) => {
       checkName(db, name);
       const collection = createCollection(storage, { db, name, options });
-      remember(collection);
+      remember(state, collection);
       return collection;
     },
-    drop: (collection) => {
-      storage.beginWrite();
-      for (const index of collection.searchIndexes) dropSearchTables(index);
-      for (const index of collection.indexes) if (index.id > 0) sqlite.exec(`DROP TABLE i${index.id}`);
-      sqlite.exec(`DROP TABLE c${collection.id}`);
-      sqlite.prepare("DELETE FROM indexes WHERE collection = ?").run(collection.id);
-      sqlite.prepare("DELETE FROM search_indexes WHERE collection = ?").run(collection.id);
-      sqlite.prepare("DELETE FROM collections WHERE id = ?").run(collection.id);
-      forget(collection);
-    },
-    rename: (collection, db, name) => {
-      checkName(db, name);
-      storage.beginWrite();
-      sqlite.prepare("UPDATE collections SET db = ?, name = ? WHERE id = ?").run(db, name, collection.id);
-      forget(collection);
-      Object.assign(collection, { db, name, namespace: `${db}.${name}` });
-      remember(collection);
-    },
+    drop: (collection) => dropCollection(state, collection),
+    rename: (collection, db, name) => renameCollection(state, collection, { db, name }),
     list: (db) => [...(databases.get(db)?.values() ?? [])],
     databases: () => [...databases.keys()],
-    addIndex: (collection, spec) => {
-      storage.beginWrite();
-      const { lastInsertRowid } = sqlite
-        .prepare("INSERT INTO indexes (collection, name, spec) VALUES (?, ?, ?)")
-        .run(collection.id, String(spec.name), encodeDocument(spec));
-      const id = Number(lastInsertRowid);
-      sqlite.exec(
-        `CREATE TABLE i${id} (key BLOB NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (key, rid)) WITHOUT ROWID`,
-      );
-      const index = openIndex(storage, collection.id, { id, spec, multikey: 0 });
-      collection.indexes.push(index);
-      return index;
-    },
-    dropIndex: (collection, index) => {
-      storage.beginWrite();
-      sqlite.exec(`DROP TABLE i${index.id}`);
-      sqlite.prepare("DELETE FROM indexes WHERE id = ?").run(index.id);
-      collection.indexes = collection.indexes.filter((other) => other !== index);
-    },
-    changeIndex: (collection, index, spec) => {
-      storage.beginWrite();
-      sqlite.prepare("UPDATE indexes SET spec = ? WHERE id = ?").run(encodeDocument(spec), index.id);
-      const changed = openIndex(storage, collection.id, { id: index.id, spec, multikey: index.multikey });
-      collection.indexes = collection.indexes.map((other) => (other === index ? changed : other));
-    },
-    addSearchIndex: (collection, input) => {
-      storage.beginWrite();
-      const { lastInsertRowid } = sqlite
-        .prepare("INSERT INTO search_indexes (collection, name, type, definition) VALUES (?, ?, ?, ?)")
-        .run(collection.id, input.name, input.type, encodeDocument(input.definition));
-      const index = openSearchIndex(storage, collection, { ...input, id: Number(lastInsertRowid) });
-      collection.searchIndexes.push(index);
-      return index;
-    },
-    dropSearchIndex: (collection, index) => {
-      storage.beginWrite();
-      dropSearchTables(index);
-      sqlite.prepare("DELETE FROM search_indexes WHERE id = ?").run(index.id);
-      collection.searchIndexes = collection.searchIndexes.filter((other) => other !== index);
-    },
+    addIndex: (collection, spec) => addIndex(storage, collection, spec),
+    dropIndex: (collection, index) => dropIndex(storage, collection, index),
+    changeIndex: (collection, index, spec) => changeIndex(storage, collection, index, spec),
+    addSearchIndex: (collection, input) => addSearchIndex(storage, collection, input),
+    dropSearchIndex: (collection, index) => dropSearchIndex(storage, collection, index),
     reload: () => {
       databases.clear();
-      for (const collection of loadCollections(storage)) remember(collection);
+      for (const collection of loadCollections(storage)) remember(state, collection);
     },
   };
   catalog.reload();
   return catalog;
+}
+
+function forget({ databases }: State, collection: Collection): void {
+  const collections = databases.get(collection.db);
+  collections?.delete(collection.name);
+  if (collections?.size === 0) databases.delete(collection.db);
+}
+
+function remember({ databases }: State, collection: Collection): void {
+  const collections = databases.get(collection.db) ?? new Map<string, Collection>();
+  collections.set(collection.name, collection);
+  databases.set(collection.db, collections);
+}
+
+function dropCollection(state: State, collection: Collection): void {
+  const { sqlite, beginWrite } = state.storage;
+  beginWrite();
+  for (const index of collection.searchIndexes) dropSearchTables(index);
+  for (const index of collection.indexes) if (index.id > 0) sqlite.exec(`DROP TABLE i${index.id}`);
+  sqlite.exec(`DROP TABLE c${collection.id}`);
+  sqlite.prepare("DELETE FROM indexes WHERE collection = ?").run(collection.id);
+  sqlite.prepare("DELETE FROM search_indexes WHERE collection = ?").run(collection.id);
+  sqlite.prepare("DELETE FROM collections WHERE id = ?").run(collection.id);
+  forget(state, collection);
+}
+
+function renameCollection(state: State, collection: Collection, to: { db: string; name: string }): void {
+  checkName(to.db, to.name);
+  state.storage.beginWrite();
+  const rename = state.storage.sqlite.prepare("UPDATE collections SET db = ?, name = ? WHERE id = ?");
+  rename.run(to.db, to.name, collection.id);
+  forget(state, collection);
+  Object.assign(collection, { ...to, namespace: `${to.db}.${to.name}` });
+  remember(state, collection);
+}
+
+function addIndex(storage: Storage, collection: Collection, spec: Document): Index {
+  storage.beginWrite();
+  const { lastInsertRowid } = storage.sqlite
+    .prepare("INSERT INTO indexes (collection, name, spec) VALUES (?, ?, ?)")
+    .run(collection.id, String(spec.name), encodeDocument(spec));
+  const id = Number(lastInsertRowid);
+  storage.sqlite.exec(
+    `CREATE TABLE i${id} (key BLOB NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (key, rid)) WITHOUT ROWID`,
+  );
+  const index = openIndex(storage, collection.id, { id, spec, multikey: 0 });
+  collection.indexes.push(index);
+  return index;
+}
+
+function dropIndex({ sqlite, beginWrite }: Storage, collection: Collection, index: Index): void {
+  beginWrite();
+  sqlite.exec(`DROP TABLE i${index.id}`);
+  sqlite.prepare("DELETE FROM indexes WHERE id = ?").run(index.id);
+  collection.indexes = collection.indexes.filter((other) => other !== index);
+}
+
+function changeIndex(storage: Storage, collection: Collection, index: Index, spec: Document): void {
+  storage.beginWrite();
+  storage.sqlite.prepare("UPDATE indexes SET spec = ? WHERE id = ?").run(encodeDocument(spec), index.id);
+  const changed = openIndex(storage, collection.id, { id: index.id, spec, multikey: index.multikey });
+  collection.indexes = collection.indexes.map((other) => (other === index ? changed : other));
+}
+
+type SearchIndexInput = { name: string; type: string; definition: Document };
+
+function addSearchIndex(storage: Storage, collection: Collection, input: SearchIndexInput): SearchIndex {
+  storage.beginWrite();
+  const { lastInsertRowid } = storage.sqlite
+    .prepare("INSERT INTO search_indexes (collection, name, type, definition) VALUES (?, ?, ?, ?)")
+    .run(collection.id, input.name, input.type, encodeDocument(input.definition));
+  const index = openSearchIndex(storage, collection, { ...input, id: Number(lastInsertRowid) });
+  collection.searchIndexes.push(index);
+  return index;
+}
+
+function dropSearchIndex({ sqlite, beginWrite }: Storage, collection: Collection, index: SearchIndex): void {
+  beginWrite();
+  dropSearchTables(index);
+  sqlite.prepare("DELETE FROM search_indexes WHERE id = ?").run(index.id);
+  collection.searchIndexes = collection.searchIndexes.filter((other) => other !== index);
 }
 
 function checkName(db: string, name: string): void {

@@ -1,26 +1,31 @@
 import { BSONRegExp, type Document, Double, deserialize, Int32, serialize } from "bson";
+import { readDocument } from "./bson-reader.ts";
+import { commandError } from "./command-error.ts";
 
 export type { Document };
 
 /** The largest document MongoDB stores, in bytes. */
 export const maxDocumentBytes = 16 * 1024 * 1024;
 
-const storedOptions = {
+const receivedOptions = {
   promoteValues: false,
   promoteLongs: false,
   bsonRegExp: true,
-  validation: { utf8: false },
+  validation: { utf8: true },
 } as const;
-const receivedOptions = { ...storedOptions, validation: { utf8: true } } as const;
 
 /**
  * Decodes a stored document so that writing it again gives the same bytes: a Long stays a `Long`, a double that
- * JavaScript would write as an int32 stays a `Double`; every other number is a plain number.
+ * JavaScript would write as an int32 stays a `Double`; every other number is a plain number. With `wanted`, only the
+ * fields of those names are read.
  */
-export function decodeDocument(bytes: Uint8Array): Document {
-  const document = deserialize(bytes, storedOptions);
-  unwrapNumbers(document);
-  return document;
+export function decodeDocument(bytes: Uint8Array, wanted?: ReadonlySet<string>): Document {
+  return readDocument(bytes, unwrapRare, wanted);
+}
+
+function unwrapRare(value: unknown): unknown {
+  if (typeof value === "object" && value !== null) unwrapNumbers({ value });
+  return unwrap(value);
 }
 
 /** The same for bytes from a client: text must be valid UTF-8; `rawFields` are left as bytes (arrays: of each item). */
@@ -30,9 +35,20 @@ export function decodeReceived(bytes: Uint8Array, rawFields?: Record<string, boo
   return document;
 }
 
-/** BSON of `document`; fields that are undefined are left out. */
+/**
+ * BSON of `document`; fields that are undefined are left out.
+ * @throws CommandError 10334 when it is far too large to be written at all.
+ */
 export function encodeDocument(document: Document): Uint8Array {
-  return serialize(document, { ignoreUndefined: true });
+  try {
+    return serialize(document, { ignoreUndefined: true });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error; // the library's room for one document is 17 MiB
+    throw commandError(
+      "BSONObjectTooLarge",
+      `BSONObj size is invalid. It must be between 0 and ${maxDocumentBytes}(16MB)`,
+    );
+  }
 }
 
 function unwrapNumbers(container: Document | unknown[]): void {

@@ -13,6 +13,8 @@ export type KeyStatements = {
   forward: StatementSync;
   /** (before key, before rid, from key, how many) in descending order. */
   backward: StatementSync;
+  /** (from key, below key): how many rows. */
+  count: StatementSync;
 };
 
 /** A declared index. `_id_` has one too, whose keys are a column of the documents' own table. */
@@ -60,6 +62,7 @@ export type Collection = {
   scan: StatementSync;
   /** (before rid, how many), rows `[rid, document]`. */
   scanBackward: StatementSync;
+  countAll: StatementSync;
   insert: StatementSync;
   replace: StatementSync;
   remove: StatementSync;
@@ -87,6 +90,7 @@ export function openCollection(storage: Storage, row: CollectionRow): Collection
     byRid: rows(`SELECT doc FROM ${table} WHERE rid = ?`),
     scan: rows(`SELECT rid, doc FROM ${table} WHERE rid > ? ORDER BY rid LIMIT ?`),
     scanBackward: rows(`SELECT rid, doc FROM ${table} WHERE rid < ? ORDER BY rid DESC LIMIT ?`),
+    countAll: rows(`SELECT count(*) FROM ${table}`),
     insert: sqlite.prepare(`INSERT INTO ${table} (id, doc) VALUES (?, ?) ON CONFLICT DO NOTHING`),
     replace: sqlite.prepare(`UPDATE ${table} SET doc = ? WHERE rid = ?`),
     remove: sqlite.prepare(`DELETE FROM ${table} WHERE rid = ?`),
@@ -104,6 +108,7 @@ function openIdIndex(storage: Storage, collectionId: number): Index {
     keys: {
       forward: rows("(id, rid) > (?, ?) AND id < ? ORDER BY id, rid"),
       backward: rows("(id, rid) < (?, ?) AND id >= ? ORDER BY id DESC, rid DESC"),
+      count: prepareRows(storage.sqlite, `SELECT count(*) FROM c${collectionId} WHERE id >= ? AND id < ?`),
     },
     insertKey: undefined,
     deleteKey: undefined,
@@ -132,6 +137,7 @@ export function openIndex(
     keys: {
       forward: rows("(i.key, i.rid) > (?, ?) AND i.key < ? ORDER BY i.key, i.rid"),
       backward: rows("(i.key, i.rid) < (?, ?) AND i.key >= ? ORDER BY i.key DESC, i.rid DESC"),
+      count: prepareRows(sqlite, `SELECT count(*) FROM ${table} WHERE key >= ? AND key < ?`),
     },
     insertKey: sqlite.prepare(`INSERT INTO ${table} (key, rid) VALUES (?, ?)`),
     deleteKey: sqlite.prepare(`DELETE FROM ${table} WHERE key = ? AND rid = ?`),
@@ -168,7 +174,10 @@ export function openSearchIndex(
     return {
       ...base,
       type: "vectorSearch",
-      vectors: makeVectorIndex({ definition: readVectorDefinition(row.definition), read: () => allRows(collection) }),
+      vectors: makeVectorIndex({
+        definition: readVectorDefinition(row.definition),
+        read: (after, count) => readRows(collection, after, count),
+      }),
     };
   }
   return {
@@ -190,14 +199,24 @@ export function dropSearchTables(index: SearchIndex): void {
 
 const scanChunk = 256;
 
+/** The next rows after one, in the order of insertion. */
+export function readRows(
+  collection: Collection,
+  afterRid: number,
+  count: number,
+): { rid: number; bytes: Uint8Array }[] {
+  const rows = collection.scan.all(afterRid, count) as unknown as [number, Uint8Array][]; // prepared as arrays
+  return rows.map(([rid, bytes]) => ({ rid, bytes }));
+}
+
 /** Every row of the collection in the order of insertion, read in chunks so that no statement stays open. */
 export function* allRows(collection: Collection): Generator<{ rid: number; bytes: Uint8Array }> {
   let after = 0;
   for (;;) {
-    const rows = collection.scan.all(after, scanChunk) as unknown as [number, Uint8Array][]; // prepared as arrays
-    for (const [rid, bytes] of rows) yield { rid, bytes };
+    const rows = readRows(collection, after, scanChunk);
+    yield* rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < scanChunk) return;
-    after = last[0];
+    after = last.rid;
   }
 }

@@ -31,23 +31,6 @@ export function makeCursors(): Cursors {
   const open = new Map<string, Cursor>();
   let lastId = Math.floor(Math.random() * 2 ** 40); // ids of a former life of this server must not be met again
 
-  const take = (cursor: Cursor, batchSize: number): { batch: RawBatch; hasMore: boolean } => {
-    const documents: Uint8Array[] = [];
-    let bytes = 0;
-    while (documents.length < batchSize) {
-      const document = cursor.pending ?? pull(cursor.results);
-      cursor.pending = undefined;
-      if (document === undefined) return { batch: new RawBatch(documents), hasMore: false };
-      bytes += document.length + 16;
-      if (bytes > maxBatchBytes && documents.length > 0) {
-        cursor.pending = document;
-        return { batch: new RawBatch(documents), hasMore: true };
-      }
-      documents.push(document);
-    }
-    return { batch: new RawBatch(documents), hasMore: true };
-  };
-
   return {
     open: ({ namespace, results, batchSize, isSingleBatch }) => {
       const cursor: Cursor = { namespace, results, pending: undefined, usedAt: Date.now() };
@@ -95,4 +78,22 @@ export function makeCursors(): Cursors {
 function pull(results: Results): Uint8Array | undefined {
   const next = results.next();
   return next.done === true ? undefined : next.value;
+}
+
+/** The next documents: as many as are asked for, and as fit into one answer. */
+function take(cursor: Cursor, batchSize: number): { batch: RawBatch; hasMore: boolean } {
+  const documents: Uint8Array[] = [];
+  let bytes = 0;
+  while (documents.length < batchSize) {
+    const document = cursor.pending ?? pull(cursor.results);
+    cursor.pending = undefined;
+    if (document === undefined) return { batch: new RawBatch(documents), hasMore: false };
+    bytes += document.length + 16;
+    if (bytes > maxBatchBytes && documents.length > 0) {
+      cursor.pending = document;
+      return { batch: new RawBatch(documents), hasMore: true };
+    }
+    documents.push(document);
+  }
+  return { batch: new RawBatch(documents), hasMore: true };
 }

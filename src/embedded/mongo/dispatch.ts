@@ -48,6 +48,7 @@ export function makeDispatcher(engine: Engine): Dispatcher {
     for (const { reply, send } of waiting) send(reply);
   };
   const run = (request: Request, connectionId: number): Buffer => {
+    const writesBefore = storage.writeCount();
     try {
       return encodeReply(runCommand(engine, request, connectionId));
     } catch (error) {
@@ -56,7 +57,7 @@ export function makeDispatcher(engine: Engine): Dispatcher {
         { err: error, command: Object.keys(request.body)[0] },
         "a command of the embedded store failed",
       );
-      if (storage.isWriting()) abandon(error); // it may have written a part
+      if (storage.writeCount() > writesBefore) abandon(error); // it may have written a part
       return encodeReply(toFailure(commandError("InternalError", "the embedded server met an internal error")));
     }
   };

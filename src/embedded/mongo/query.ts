@@ -50,6 +50,27 @@ export function findRow(collection: Collection | undefined, query: Query): Row |
   return first.done === true ? undefined : first.value;
 }
 
+/** How many documents a query asks for. Where index keys alone tell, no document is read. */
+export function countRows(collection: Collection | undefined, query: Query): number {
+  const total = collection === undefined ? undefined : countKeys(collection, query);
+  if (total === undefined) return findRows(collection, query).reduce((count) => count + 1, 0);
+  const rest = Math.max(0, total - (query.skip ?? 0));
+  return query.limit ? Math.min(rest, query.limit) : rest;
+}
+
+function countKeys(collection: Collection, query: Query): number | undefined {
+  const plan = planQuery(collection, { filter: query.filter, hint: query.hint });
+  if (!plan.isExact || plan.scans.some(({ index }) => index.multikey !== 0)) return undefined;
+  if (plan.scans.length === 0) return readNumber(collection.countAll.get());
+  return plan.scans
+    .flatMap(({ index, ranges }) => ranges.map(({ low, high }) => readNumber(index.keys.count.get(low, high))))
+    .reduce((sum, count) => sum + count, 0);
+}
+
+function readNumber(row: unknown): number {
+  return Array.isArray(row) ? Number(row[0]) : 0;
+}
+
 /** The value of `{ _id: value }` when that is the whole filter and the value stands for itself alone. */
 function soleId(filter: Document): unknown {
   let id: unknown;

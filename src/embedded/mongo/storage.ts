@@ -7,6 +7,8 @@ export type Storage = {
   beginWrite(): void;
   /** Whether something is written that is not committed yet. */
   isWriting(): boolean;
+  /** How often `beginWrite` was called: whether a piece of work has written anything. */
+  writeCount(): number;
   /** Makes what was written durable against the death of the process. */
   commit(): void;
   /** Undoes everything since the last commit. */
@@ -42,7 +44,7 @@ const schema = `
 export function openStorage(dataFile: string): Storage {
   const sqlite = new DatabaseSync(dataFile);
   sqlite.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -${pageCacheKiB};
-    PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;`);
+    PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;`);
   sqlite.exec(schema);
   return makeStorage(sqlite);
 }
@@ -51,14 +53,17 @@ function makeStorage(sqlite: DatabaseSync): Storage {
   const begin = sqlite.prepare("BEGIN IMMEDIATE");
   const commit = sqlite.prepare("COMMIT");
   let isOpen = false;
+  let writeCount = 0;
   const storage: Storage = {
     sqlite,
     beginWrite: () => {
+      writeCount++;
       if (isOpen) return;
       begin.run();
       isOpen = true;
     },
     isWriting: () => isOpen,
+    writeCount: () => writeCount,
     commit: () => {
       if (!isOpen) return;
       commit.run();

@@ -43,72 +43,75 @@ export function makeTextIndex(options: {
   definition: TextDefinition;
   read: () => Iterable<{ rid: number; bytes: Uint8Array }>;
 }): TextIndex {
-  const { storage, definition } = options;
-  const tables = openTables(storage, options.id, definition);
-  const parts = tables.loadParts();
-  const totalRows = () => parts.values().reduce((sum, part) => sum + part.rows, 0);
-
-  const entryOf = (document: Document): Entry | undefined => {
-    const columns = definition.textPaths.map((path) => textAt(document, path));
-    if (columns.every((text) => text === "")) return undefined;
-    return { key: partitionKey(definition, document), columns };
-  };
-  const add = (rid: number, { key, columns }: Entry) => {
-    let part = parts.get(key);
-    if (part === undefined) {
-      part = { id: tables.addPart(key), rows: 0 };
-      parts.set(key, part);
-    }
-    part.rows++;
-    tables.setRows(part);
-    tables.addWords(
-      rid,
-      columns.map((text) => prefixWords(text, part.id)),
-    );
-  };
-  const remove = (rid: number, { key }: Entry) => {
-    const part = parts.get(key);
-    if (part === undefined) return;
-    part.rows--;
-    tables.setRows(part);
-    tables.removeWords(rid);
+  const { definition } = options;
+  const tables = openTables(options.storage, options.id, definition);
+  const words = makeWords(tables);
+  const insert = (rid: number, document: Document) => {
+    const entry = entryOf(definition, document);
+    if (entry !== undefined) words.add(rid, entry);
   };
   return {
     definition,
-    insert: (rid, document) => {
-      const entry = entryOf(document);
-      if (entry !== undefined) add(rid, entry);
-    },
+    insert,
     replace: (rid, before, next) => {
-      const [old, entry] = [entryOf(before), entryOf(next)];
+      const [old, entry] = [entryOf(definition, before), entryOf(definition, next)];
       if (old !== undefined && entry !== undefined && isSameEntry(old, entry)) return;
-      if (old !== undefined) remove(rid, old);
-      if (entry !== undefined) add(rid, entry);
+      if (old !== undefined) words.remove(rid, old);
+      if (entry !== undefined) words.add(rid, entry);
     },
     remove: (rid, document) => {
-      const entry = entryOf(document);
-      if (entry !== undefined) remove(rid, entry);
+      const entry = entryOf(definition, document);
+      if (entry !== undefined) words.remove(rid, entry);
     },
     search: (query) => {
       const columns = query.paths.map((path) => `c${definition.textPaths.indexOf(path)}`);
-      const words = new Set(query.text.toLowerCase().match(wordPattern));
-      const keys = query.partitionValues?.map(keyOf) ?? [...parts.keys()];
+      const terms = [...new Set(query.text.toLowerCase().match(wordPattern))];
+      const totalRows = words.parts.values().reduce((sum, part) => sum + part.rows, 0);
+      const keys = new Set(query.partitionValues?.map(keyOf) ?? words.parts.keys());
       const scores = new Map<number, number>();
-      for (const key of new Set(keys)) {
-        const part = parts.get(key);
+      for (const key of keys) {
+        const part = words.parts.get(key);
         if (part === undefined || part.rows === 0) continue;
-        scorePart({ tables, part, totalRows: totalRows(), words: [...words], columns, query }, scores);
+        scorePart({ tables, part, totalRows, words: terms, columns, query }, scores);
       }
       return scores;
     },
     build: () => {
-      for (const { rid, bytes } of options.read()) {
-        const entry = entryOf(decodeDocument(bytes));
-        if (entry !== undefined) add(rid, entry);
-      }
+      for (const { rid, bytes } of options.read()) insert(rid, decodeDocument(bytes));
     },
     drop: () => tables.drop(),
   };
+}
+
+/** Files words under their tenant's number, and keeps count of each tenant's rows. */
+function makeWords(tables: Tables) {
+  const parts = tables.loadParts();
+  return {
+    parts,
+    add: (rid: number, { key, columns }: Entry) => {
+      const part = parts.get(key) ?? { id: tables.addPart(key), rows: 0 };
+      parts.set(key, part);
+      part.rows++;
+      tables.setRows(part);
+      tables.addWords(
+        rid,
+        columns.map((text) => prefixWords(text, part.id)),
+      );
+    },
+    remove: (rid: number, { key }: Entry) => {
+      const part = parts.get(key);
+      if (part === undefined) return;
+      part.rows--;
+      tables.setRows(part);
+      tables.removeWords(rid);
+    },
+  };
+}
+
+/** What of a document is filed; undefined when it has no text. */
+function entryOf(definition: TextDefinition, document: Document): Entry | undefined {
+  const columns = definition.textPaths.map((path) => textAt(document, path));
+  return columns.every((text) => text === "") ? undefined : { key: partitionKey(definition, document), columns };
 }
 
 function isSameEntry(a: Entry, b: Entry): boolean {

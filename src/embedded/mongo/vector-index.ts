@@ -13,48 +13,65 @@ export type VectorIndex = {
   insert(rid: number, document: Document): void;
   replace(rid: number, before: Document, next: Document): void;
   remove(rid: number): void;
-  /** The nearest documents that the filter lets through, nearest first. Reads all vectors when it is asked first. */
+  /** The nearest documents that the filter lets through, nearest first. Reads what is not read yet. */
   search(field: VectorField, query: VectorQuery): VectorHit[];
+  /** Reads some more of the collection, and says whether all is read. */
+  readMore(): boolean;
 };
 
 type Matrices = { partitions: Map<string, Partition>; partitionOfRid: Map<number, Partition> };
+type StoredRow = { rid: number; bytes: Uint8Array };
 
 /** Rows with several values at the first filter path: they belong to several tenants, and so to none alone. */
 const mixedKey = "mixed";
+/** So many rows are read at a time while the server serves others, some 20 ms of work. */
+const rowsAtATime = 1_000;
 
 /**
- * The vectors of a collection in memory, one block for each value of the first filter path (the tenant). Nothing is held
- * until the first search; from then on every write is followed.
+ * The vectors of a collection in memory, one block for each value of the first filter path (the tenant). They are read
+ * bit by bit after the start, or at once by the first search; writes to what is read already are followed.
  */
 export function makeVectorIndex(options: {
   definition: VectorDefinition;
-  read: () => Iterable<{ rid: number; bytes: Uint8Array }>;
+  /** The next rows after one, in ascending order. */
+  read: (afterRid: number, count: number) => StoredRow[];
 }): VectorIndex {
   const { definition } = options;
-  let loaded: Map<VectorField, Matrices> | undefined;
+  const roots = new Set(indexedPaths(definition).map(rootOf));
+  const fields = new Map<VectorField, Matrices>(
+    definition.vectors.map((field) => [field, { partitions: new Map(), partitionOfRid: new Map() }]),
+  );
+  let readTo = 0; // the last row that is read; Infinity when all are
 
   const put = (rid: number, document: Document) => {
-    for (const [field, matrices] of loaded ?? []) putDocument(definition, field, matrices, rid, document);
+    for (const [field, matrices] of fields) putDocument(definition, field, matrices, rid, document);
   };
-  const load = () => {
-    loaded = new Map(definition.vectors.map((field) => [field, { partitions: new Map(), partitionOfRid: new Map() }]));
-    for (const { rid, bytes } of options.read()) put(rid, decodeDocument(bytes));
-    return loaded;
+  const readMore = () => {
+    if (readTo === Number.POSITIVE_INFINITY) return true;
+    const rows = options.read(readTo, rowsAtATime);
+    for (const { rid, bytes } of rows) put(rid, decodeDocument(bytes, roots));
+    readTo = rows.length < rowsAtATime ? Number.POSITIVE_INFINITY : (rows.at(-1)?.rid ?? readTo);
+    return readTo === Number.POSITIVE_INFINITY;
   };
   return {
     definition,
-    insert: put,
+    insert: (rid, document) => {
+      if (rid <= readTo) put(rid, document);
+    },
     replace: (rid, before, next) => {
-      if (loaded !== undefined && !hasSameFields(definition, before, next)) put(rid, next);
+      if (rid <= readTo && !hasSameFields(definition, before, next)) put(rid, next);
     },
     remove: (rid) => {
-      for (const matrices of loaded?.values() ?? []) drop(matrices, rid);
+      for (const matrices of fields.values()) drop(matrices, rid);
     },
     search: (field, query) => {
-      const matrices = (loaded ?? load()).get(field);
-      if (matrices === undefined) return [];
-      return searchPartitions(choosePartitions(matrices, definition, query), field, query);
+      while (!readMore());
+      const matrices = fields.get(field);
+      return matrices === undefined
+        ? []
+        : searchPartitions(choosePartitions(matrices, definition, query), field, query);
     },
+    readMore,
   };
 }
 
@@ -111,17 +128,22 @@ function fieldAt(document: Document, path: string): unknown {
 function filterValues(definition: VectorDefinition, document: Document): Document {
   const values: Document = {};
   for (const path of definition.filterPaths) {
-    const root = path.split(".", 1)[0] ?? path;
+    const root = rootOf(path);
     if (Object.hasOwn(document, root)) values[root] = document[root];
   }
   return values;
 }
 
 function hasSameFields(definition: VectorDefinition, before: Document, next: Document): boolean {
-  return [...definition.filterPaths, ...definition.vectors.map(({ path }) => path)].every((path) => {
-    const root = path.split(".", 1)[0] ?? path;
-    return before[root] === next[root];
-  });
+  return indexedPaths(definition).every((path) => before[rootOf(path)] === next[rootOf(path)]);
+}
+
+function indexedPaths(definition: VectorDefinition): string[] {
+  return [...definition.filterPaths, ...definition.vectors.map(({ path }) => path)];
+}
+
+function rootOf(path: string): string {
+  return path.split(".", 1)[0] ?? path;
 }
 
 function choosePartitions(matrices: Matrices, definition: VectorDefinition, query: VectorQuery): Partition[] {

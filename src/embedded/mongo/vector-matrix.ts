@@ -84,15 +84,11 @@ function leaveGroup(partition: Partition, rid: number, place: number): void {
   if (group.rids.size === 0) partition.groupOfKey.delete(group.key);
 }
 
-/** Beyond this many numbers the block grows by an eighth instead of doubling: the room is memory that others want. */
-const gentleGrowthFrom = 4_000_000;
-
+/** Room is doubled: memory that is not written to yet costs nothing, and copying is rare. */
 function makeRoom(partition: Partition): void {
   const { matrix, count, dimensions } = partition;
   if ((count + 1) * dimensions <= matrix.length) return;
-  const rows = matrix.length / dimensions;
-  const more = matrix.length < gentleGrowthFrom ? rows : Math.ceil(rows / 8);
-  const grown = new Float32Array((rows + more) * dimensions);
+  const grown = new Float32Array(matrix.length * 2);
   grown.set(matrix);
   partition.matrix = grown;
 }

@@ -98,5 +98,7 @@ export function scoreOfVector(block: Float32Array, start: number, query: Float32
 export function toUnitLength(vector: Float32Array): Float32Array | undefined {
   const length = Math.sqrt(dotProduct(vector, 0, vector));
   if (length === 0 || !Number.isFinite(length)) return undefined;
-  return vector.map((value) => value / length);
+  const unit = new Float32Array(vector.length);
+  for (let at = 0; at < unit.length; at++) unit[at] = (vector[at] ?? 0) / length;
+  return unit;
 }

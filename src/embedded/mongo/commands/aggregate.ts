@@ -16,7 +16,7 @@ import { CommandError, notImplemented } from "../command-error.ts";
 import { type Cursors, defaultBatchSize } from "../cursors.ts";
 import { runPipeline, validatePipeline } from "../pipeline.ts";
 import type { PipelineContext } from "../pipeline-stage.ts";
-import { findRows, type Query } from "../query.ts";
+import { countRows, findRows, type Query } from "../query.ts";
 import { failedToParse, typeMismatch } from "../refusals.ts";
 import { searchStages } from "../search-stages.ts";
 
@@ -89,10 +89,14 @@ function runStages(
   }
   const { query, rest } = splitPipeline(stages);
   validatePipeline(rest);
-  const rows = findRows(collection, { ...query, hint: body.hint, deadline: readDeadline(body) });
+  const wanted: Query = { ...query, hint: body.hint, deadline: readDeadline(body) };
+  const toCount = soleCount(rest);
+  if (toCount !== undefined) {
+    const count = countRows(collection, wanted);
+    return (count === 0 ? [] : [encodeDocument(toCount(count))]).values();
+  }
+  const rows = findRows(collection, wanted);
   if (rest.length === 0) return rows.map((row) => row.bytes);
-  const countField = soleCount(rest);
-  if (countField !== undefined) return countRows(rows, countField);
   return encodeAll(
     runPipeline(
       rest,
@@ -161,7 +165,7 @@ function isPlainSort(sort: unknown): boolean {
   return directions.every((direction) => !isDocument(direction));
 }
 
-/** The field of `$count`, or of the `$group` that drivers send for countDocuments: rows are counted undecoded. */
+/** The field of `$count`, or of the `$group` that drivers send for countDocuments: rows are counted, not read. */
 function soleCount(rest: readonly Document[]): ((count: number) => Document) | undefined {
   const [stage] = rest;
   if (stage === undefined || rest.length !== 1) return undefined;
@@ -172,10 +176,4 @@ function soleCount(rest: readonly Document[]): ((count: number) => Document) | u
   const isConstant = group._id === null || group._id === 1;
   const isSum = isDocument(group.n) && Object.keys(group.n).join() === "$sum" && group.n.$sum === 1;
   return isConstant && isSum ? (count) => ({ _id: group._id, n: count }) : undefined;
-}
-
-function countRows(rows: Iterable<unknown>, toDocument: (count: number) => Document): Iterator<Uint8Array> {
-  let count = 0;
-  for (const _row of rows) count++;
-  return (count === 0 ? [] : [encodeDocument(toDocument(count))]).values();
 }

@@ -11,7 +11,7 @@ import {
 } from "../command.ts";
 import { encodeValue } from "../index-keys.ts";
 import { valuesAt } from "../path-values.ts";
-import { findRows } from "../query.ts";
+import { countRows, findRows } from "../query.ts";
 import { typeMismatch } from "../refusals.ts";
 
 export const countDistinctCommands: CommandFamily = {
@@ -29,9 +29,7 @@ function count(context: CommandContext, body: Document): Document {
     hint: body.hint,
     deadline: readDeadline(body),
   };
-  let n = 0;
-  for (const _row of findRows(collection, query)) n++;
-  return { n };
+  return { n: countRows(collection, query) };
 }
 
 function distinct(context: CommandContext, body: Document): Document {

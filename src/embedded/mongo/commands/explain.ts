@@ -1,10 +1,17 @@
 import { isDocument } from "../bson-types.ts";
 import type { Document } from "../codec.ts";
-import { type CommandContext, type CommandFamily, findCollection, readDocument, readDocuments, readSort } from "../command.ts";
+import {
+  type CommandContext,
+  type CommandFamily,
+  findCollection,
+  readDocument,
+  readDocuments,
+  readSort,
+} from "../command.ts";
 import { commandError, notImplemented } from "../command-error.ts";
 import { explainExecution, explainQuery } from "../explain.ts";
-import { typeMismatch } from "../refusals.ts";
 import type { Query } from "../query.ts";
+import { typeMismatch } from "../refusals.ts";
 import { readPipeline, splitPipeline } from "./aggregate.ts";
 import { readFind } from "./find.ts";
 

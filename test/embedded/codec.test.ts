@@ -1,0 +1,73 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import {
+  Binary,
+  BSON,
+  BSONRegExp,
+  Code,
+  Decimal128,
+  Double,
+  Long,
+  MaxKey,
+  MinKey,
+  ObjectId,
+  Timestamp,
+  UUID,
+} from "mongodb";
+import { decodeDocument, encodeDocument } from "../../src/embedded/mongo/codec.ts";
+
+const leaf = fc.oneof(
+  fc.integer(),
+  fc.double(),
+  fc.integer({ min: -5, max: 5 }).map((value) => new Double(value)),
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map((value) => Long.fromBigInt(value)),
+  fc.string({ unit: "binary", maxLength: 12 }),
+  fc.boolean(),
+  fc.constant(null),
+  fc.date({ noInvalidDate: true }),
+  fc.uint8Array({ maxLength: 20 }).map((bytes) => new Binary(bytes)),
+  fc.array(fc.float({ noNaN: true }), { maxLength: 4 }).map((list) => Binary.fromFloat32Array(new Float32Array(list))),
+  fc.constantFrom(
+    new UUID("8e5a9d3c-0b4e-4ad9-9a57-0f53a7f6a111"),
+    new ObjectId("65a000000000000000000001"),
+    new Timestamp({ t: 5, i: 6 }),
+    Decimal128.fromString("1.10"),
+    new BSONRegExp("^a.*\\d", "im"),
+    new BSONRegExp("only (?<pcre>", "x"),
+    new Code("return 1"),
+    new MinKey(),
+    new MaxKey(),
+    new Binary(new Uint8Array([1, 2, 3]), 128),
+  ),
+);
+const name = fc.oneof(
+  fc.string({ maxLength: 8 }).filter((text) => !text.includes("\0")),
+  fc.constantFrom("__proto__", "é", "a".repeat(60)),
+);
+const { document } = fc.letrec((tie) => ({
+  value: fc.oneof({ maxDepth: 3 }, leaf, fc.array(tie("value"), { maxLength: 4 }), tie("document")),
+  document: fc.dictionary(name, tie("value"), { maxKeys: 6, noNullPrototype: true }),
+}));
+
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
+
+describe("embedded store: reading stored documents", () => {
+  it("writes what it has read with the same bytes, whatever the types", () => {
+    const check = fc.property(document, (value) => {
+      const bytes = encodeDocument(Object(value));
+      expect(hex(encodeDocument(decodeDocument(bytes)))).to.equal(hex(bytes));
+    });
+    fc.assert(check, { numRuns: 2_000 });
+  });
+
+  it("reads only the fields that are asked for", () => {
+    const bytes = BSON.serialize({
+      a: 1,
+      skipped: { deep: [1, "two", /x/i, new Date()] },
+      b: "x",
+      c: new Decimal128("1"),
+      d: /p/,
+    });
+    expect(decodeDocument(bytes, new Set(["a", "b"]))).to.deep.equal({ a: 1, b: "x" });
+  });
+});

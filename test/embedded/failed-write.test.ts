@@ -1,0 +1,49 @@
+import { join } from "node:path";
+import { expect } from "chai";
+import { BSON, type Document } from "mongodb";
+import { decodeReceived } from "../../src/embedded/mongo/codec.ts";
+import { type Dispatcher, makeDispatcher } from "../../src/embedded/mongo/dispatch.ts";
+import { openEngine } from "../../src/embedded/mongo/engine.ts";
+import { inFolder, quiet } from "./support.ts";
+
+/** Hands a command to the server as a connection does; the answer comes once it is committed, or has failed. */
+function send(dispatcher: Dispatcher, command: Document): Promise<Document> {
+  const body = decodeReceived(
+    BSON.serialize({ ...command, $db: "test" }),
+    command.insert ? { documents: true } : undefined,
+  );
+  return new Promise((resolve) => {
+    dispatcher.dispatch({ requestId: 1, body, isSilent: false, isLegacy: false }, 1, (reply) =>
+      resolve(BSON.deserialize(reply)),
+    );
+  });
+}
+
+const insert = (...documents: Document[]) => ({ insert: "things", documents });
+
+describe("embedded store: a write that the disk refuses", () => {
+  it("is not acknowledged, nor is what shared its commit; nothing of it remains, and the server goes on", () =>
+    inFolder(async (folder) => {
+      const engine = openEngine({ dataFile: join(folder, "data.sqlite"), logger: quiet });
+      const dispatcher = makeDispatcher(engine);
+      const things = { createIndexes: "things", indexes: [{ key: { n: 1 }, name: "n_1", unique: true }] };
+      expect(await send(dispatcher, things)).to.include({ ok: 1 });
+      expect(await send(dispatcher, insert({ _id: 0, n: 0 }))).to.include({ ok: 1, n: 1 });
+      const limitPages = (count: number) => engine.storage.sqlite.exec(`PRAGMA max_page_count = ${count}`);
+      limitPages(30); // stands in for a disk that is full
+      const large = { _id: 2, n: 2, text: "x".repeat(1_000_000) };
+      const sent = [insert({ _id: 1, n: 1 }), { create: "others" }, insert(large)].map((command) =>
+        send(dispatcher, command),
+      );
+      for (const answer of await Promise.all(sent)) expect(answer).to.include({ ok: 0 });
+      limitPages(1_000_000);
+      const { cursor } = await send(dispatcher, { find: "things", filter: {} });
+      expect(cursor.firstBatch).to.deep.equal([{ _id: 0, n: 0 }]);
+      const list = await send(dispatcher, { listCollections: 1 });
+      expect(list.cursor.firstBatch.map(({ name }: Document) => name)).to.deep.equal(["things"]);
+      expect(await send(dispatcher, insert({ _id: 1, n: 1 }, large))).to.include({ ok: 1, n: 2 });
+      expect(await send(dispatcher, { count: "things", query: { n: { $gte: 0 } } })).to.include({ n: 3 });
+      dispatcher.flush();
+      engine.storage.close();
+    }));
+});

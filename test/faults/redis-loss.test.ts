@@ -1,0 +1,69 @@
+import { expect } from "chai";
+import type { JobRecord } from "../../src/jobs/job-record.ts";
+import { handlers } from "../../workers/handlers.ts";
+import { startWorkers } from "../../workers/start-workers.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { makeScriptedJobs, scriptedQueue } from "../support/scripted-queue.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+describe("when Redis loses everything", function () {
+  this.timeout(60_000);
+  const jobs = makeScriptedJobs();
+  let test: TestPlatform;
+  let tenantId: string;
+
+  before(async () => {
+    test = await startPlatform({ extra: [jobs.entry], workers: false, env: { RECONCILE_EVERY_MS: "300" } });
+    tenantId = await test.platform.tenancy.ensureTenant("first");
+  });
+  after(() => test.close());
+
+  it("ends all of 100 accepted jobs, each run once", async () => {
+    const runs = new Map<string, number>();
+    const accepted: JobRecord[] = [];
+    for (let index = 0; index < 100; index += 1) {
+      const job = await jobs.submit(test.platform, tenantId, async ({ jobId }) => {
+        runs.set(jobId, (runs.get(jobId) ?? 0) + 1);
+        return { index };
+      });
+      accepted.push(job);
+    }
+    const { redis, store, queues } = test.platform;
+    await redis.producer.flushall();
+    const ids = accepted.map((job) => job._id);
+    expect((await queues.findLive(scriptedQueue.name, ids)).size, "BullMQ jobs after the loss").to.equal(0);
+    const workers = await startWorkers(test.platform, {
+      handlers: [...handlers, jobs.entry],
+      concurrencyFactor: 1,
+      shutdownGraceMs: 1_000,
+    });
+    try {
+      await pollUntil(async () => (await store.jobs.countOpen(tenantId, scriptedQueue.name)) === 0, {
+        timeoutMs: 40_000,
+        everyMs: 100,
+        what: "the end of all jobs",
+      });
+      const ended = await Promise.all(ids.map((jobId) => test.platform.jobs.get(tenantId, jobId)));
+      expect(ended.map((job) => job.status)).to.deep.equal(ids.map(() => "completed"));
+      expect(ended.map((job) => job.result)).to.deep.equal(ids.map((_, index) => ({ index })));
+      expect([...runs.values()]).to.deep.equal(ids.map(() => 1));
+    } finally {
+      await workers.close();
+    }
+  });
+
+  it("refuses a job with 503 while Redis is away, and never runs it later", async () => {
+    const { producer } = test.platform.redis;
+    const before = await test.platform.jobs.list(tenantId, { limit: 1 });
+    producer.disconnect();
+    const refused = await jobs
+      .submit(test.platform, tenantId, async () => "must not run")
+      .catch((error: unknown) => error);
+    expect(refused).to.have.property("code", "unavailable");
+    await producer.connect();
+    const { data } = await test.platform.jobs.list(tenantId, { limit: 1 });
+    expect(data[0]?._id).to.not.equal(before.data[0]?._id);
+    expect(data[0]).to.include({ status: "failed" });
+    expect((await test.platform.jobs.reconcile()).requeued).to.equal(0);
+  });
+});

@@ -20,7 +20,10 @@ async function demo(options: { keep?: boolean }): Promise<void> {
   const config = loadConfig({ ...process.env, DATA_DIR: dataDir, PORT: process.env.PORT ?? "0", WORKERS: "2" });
   try {
     title("Start", `data in ${dataDir}, removed at the end`);
-    const stack = await runStack(config, { say: (text) => console.log(`  ${text}`), env: { PORT: String(config.http.port) } });
+    const stack = await runStack(config, {
+      say: (text) => console.log(`  ${text}`),
+      env: { PORT: String(config.http.port) },
+    });
     try {
       console.log(`  up at ${stack.url} after ${seconds(started)}`);
       await show(stack);

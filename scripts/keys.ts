@@ -29,7 +29,9 @@ program
     withPlatform(async ({ tenancy }) => {
       const tenantId = await tenancy.ensureTenant(options.tenant);
       const { key, record } = await tenancy.createKey({ tenantId, role: options.role, subject: options.subject });
-      console.log(`${key}\n\n${record._id}: ${options.role} ${options.subject} of tenant ${options.tenant} (${tenantId})`);
+      console.log(
+        `${key}\n\n${record._id}: ${options.role} ${options.subject} of tenant ${options.tenant} (${tenantId})`,
+      );
       console.log("The key is stored as a hash only: keep it now.");
     }),
   );

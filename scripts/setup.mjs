@@ -38,7 +38,9 @@ function run(command, args, options = {}) {
 
 /** npm packages as locked; they are there when the lock's hash is the one they were installed from. */
 function installPackages() {
-  const lock = createHash("sha256").update(readFileSync(join(root, "package-lock.json"))).digest("hex");
+  const lock = createHash("sha256")
+    .update(readFileSync(join(root, "package-lock.json")))
+    .digest("hex");
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === lock) return false;
   say("installing npm packages (about a minute) …");
   const isWindows = process.platform === "win32";
@@ -52,12 +54,15 @@ function installPackages() {
 function checkNode() {
   const node = join(bin, "node");
   const version = existsSync(node) ? execFileSync(node, ["--version"], { encoding: "utf8" }).trim() : "none";
-  const isUsable = version.startsWith("v24.") || (version === "none" && Number(process.versions.node.split(".")[0]) >= 24);
+  const isUsable =
+    version.startsWith("v24.") || (version === "none" && Number(process.versions.node.split(".")[0]) >= 24);
   if (isUsable) return false;
   say(`the pinned Node is missing (found ${version}); running its install script …`);
   run("npm", ["rebuild", "node", "--loglevel=error"], { shell: process.platform === "win32" });
   if (existsSync(node)) return true;
-  return stop("Node 24 is needed: install it, or allow the install script of the npm package `node`, and run this again.");
+  return stop(
+    "Node 24 is needed: install it, or allow the install script of the npm package `node`, and run this again.",
+  );
 }
 
 /** A redis-server binary, unless REDIS_URL names one that runs. */

@@ -1,10 +1,13 @@
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { z } from "zod";
 
 const flag = z.enum(["true", "false"]).transform((text) => text === "true");
-const list = z
-  .string()
-  .transform((text) => text.split(",").map((part) => part.trim()).filter((part) => part.length > 0));
+const list = z.string().transform((text) =>
+  text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part.length > 0),
+);
 const count = (from: number, to: number) => z.coerce.number().int().min(from).max(to);
 const url = z.url({ protocol: /^https?$/ });
 
@@ -21,9 +24,11 @@ export const settings = {
   REDIS_URL: setting(z.string().optional(), "Redis, with `noeviction`", "private redis-server"),
   REDIS_PREFIX: setting(z.string().default("switchyard"), "Prefix of every key in Redis"),
   ADMIN_TOKEN: setting(z.string().min(12).optional(), "The operator's credential for Bull Board", "Bull Board is off"),
-  MASTER_KEY: setting(z.string().optional(), "32 bytes in base64 that wrap the tenants' data keys", "made once in DATA_DIR"),
   BOOTSTRAP_API_KEY: setting(
-    z.string().regex(/^sk_[0-9A-Za-z]{32}$/, "must be sk_ and 32 letters or digits").optional(),
+    z
+      .string()
+      .regex(/^sk_[0-9A-Za-z]{32}$/, "must be sk_ and 32 letters or digits")
+      .optional(),
     "An owner's key of tenant `default`, made at start when it is not in the store",
   ),
   WORKERS: setting(count(0, 64).default(2), "Worker processes that `npm start` runs"),
@@ -44,7 +49,10 @@ export const settings = {
   PROVIDER_CONNECT_TIMEOUT_MS: setting(count(10, 600_000).default(5_000), "Connecting to a provider, in ms"),
   PROVIDER_FIRST_BYTE_TIMEOUT_MS: setting(count(10, 600_000).default(60_000), "A provider's first byte, in ms"),
   PROVIDER_IDLE_TIMEOUT_MS: setting(count(10, 600_000).default(30_000), "Silence in a provider's stream, in ms"),
-  JOB_LEASE_MS: setting(count(200, 600_000).default(15_000), "A worker that is silent for so long loses its job, in ms"),
+  JOB_LEASE_MS: setting(
+    count(200, 600_000).default(15_000),
+    "A worker that is silent for so long loses its job, in ms",
+  ),
   RECONCILE_EVERY_MS: setting(count(100, 600_000).default(5_000), "How often orphaned jobs are looked for, in ms"),
   STORE_TIMEOUT_MS: setting(count(100, 60_000).default(5_000), "Longest wait for MongoDB, in ms"),
   SHUTDOWN_GRACE_MS: setting(count(0, 600_000).default(30_000), "Time that running work has to end at SIGTERM, in ms"),
@@ -90,8 +98,6 @@ function toConfig(v: Values) {
     mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },
     redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },
     identity: {
-      masterKey: v.MASTER_KEY,
-      masterKeyFile: join(dataDir, "master.key"),
       bootstrapApiKey: v.BOOTSTRAP_API_KEY,
     },
     workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },

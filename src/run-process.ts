@@ -17,11 +17,12 @@ export async function runProcess(open: () => Promise<Running>): Promise<void> {
     process.stderr.write(`${isExpected ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
     process.exit(error instanceof ConfigError ? 2 : 1);
   }
-  let closing: Promise<void> | undefined;
-  const stop = () => {
-    closing ??= running.close().finally(() => {
-      if (process.connected) process.disconnect();
-    });
+  let isClosing = false;
+  const stop = async () => {
+    if (isClosing) return;
+    isClosing = true;
+    await running.close();
+    if (process.connected) process.disconnect();
   };
   process.on("SIGTERM", stop);
   // Ctrl-C reaches a whole group of processes; one with a parent is told by it when to stop.

@@ -1,5 +1,5 @@
 import type { QueueDefinition } from "../src/jobs/define-queue.ts";
-import { type QueueName, queues, type Queues } from "../src/jobs/queues.ts";
+import { type QueueName, type Queues, queues } from "../src/jobs/queues.ts";
 import { runIngestion } from "./ingestion.ts";
 import type { Handler } from "./run-job.ts";
 

@@ -53,7 +53,14 @@ export function makeProcessor<Q extends QueueDefinition>(deps: ShellDeps, queue:
       throw new UnrecoverableError(`invalid payload at ${path || "its top"}`);
     }
     const payload = parsed.data as PayloadOf<Q>; // parsed by the queue's own schema
-    return runTry(deps, { job, token, record, lease, queue, work: (context) => handler(deps.platform, { ...context, payload }) });
+    return runTry(deps, {
+      job,
+      token,
+      record,
+      lease,
+      queue,
+      work: (context) => handler(deps.platform, { ...context, payload }),
+    });
   };
 }
 
@@ -101,11 +108,22 @@ async function runTry(deps: ShellDeps, attempt: Try): Promise<unknown> {
 async function settleFailure(
   deps: ShellDeps,
   { job, token, record, lease, queue }: Try,
-  { error, stopped, logger }: { error: unknown; stopped: ReturnType<ReturnType<typeof holdLease>["stopReason"]>; logger: Logger },
+  {
+    error,
+    stopped,
+    logger,
+  }: { error: unknown; stopped: ReturnType<ReturnType<typeof holdLease>["stopReason"]>; logger: Logger },
 ): Promise<undefined> {
   const { claims, announcements } = deps.platform.jobs;
   const failures = record.failures + 1;
-  const verdict = judge({ error, stopped, failures, attempts: queue.attempts, backoffMs: queue.backoffMs, random: Math.random });
+  const verdict = judge({
+    error,
+    stopped,
+    failures,
+    attempts: queue.attempts,
+    backoffMs: queue.backoffMs,
+    random: Math.random,
+  });
   if (!(error instanceof AppError) && stopped === undefined) logger.error({ err: error }, "a job threw unexpectedly");
   switch (verdict.outcome) {
     case "drop":
@@ -121,7 +139,10 @@ async function settleFailure(
       throw new DelayedError();
     case "retry": {
       const notBefore = new Date(Date.now() + verdict.afterMs);
-      logger.info({ err: { message: verdict.error.message }, afterMs: Math.round(verdict.afterMs) }, "will be tried again");
+      logger.info(
+        { err: { message: verdict.error.message }, afterMs: Math.round(verdict.afterMs) },
+        "will be tried again",
+      );
       await claims.retry(lease, notBefore, verdict.error);
       announcements.changed(record._id);
       await job.moveToDelayed(notBefore.getTime(), token);

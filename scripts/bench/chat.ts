@@ -69,7 +69,8 @@ async function callOnce(target: Target, options: { stream: boolean; dispatcher: 
     body: JSON.stringify({ messages: [{ role: "user", content: prompt }], stream: options.stream }),
     dispatcher: options.dispatcher,
   });
-  if (answer.statusCode !== 200) throw new Error(`${target.url} answered ${answer.statusCode}: ${await answer.body.text()}`);
+  if (answer.statusCode !== 200)
+    throw new Error(`${target.url} answered ${answer.statusCode}: ${await answer.body.text()}`);
   if (!options.stream) {
     await answer.body.text();
     return performance.now() - started;

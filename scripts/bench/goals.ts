@@ -24,7 +24,9 @@ export function toTable(lines: readonly Measured[]): string {
     const cells = [line.what, line.anchor, line.product, `${format(line.value)}${line.unit}`];
     return `| ${[...cells, `${line.must}${line.unit}`, `${line.aim}${line.unit}`, verdict].join(" | ")} |`;
   });
-  return ["| what | anchor | product | result | must | aim | met |", "|---|---|---|---|---|---|---|", ...rows].join("\n");
+  return ["| what | anchor | product | result | must | aim | met |", "|---|---|---|---|---|---|---|", ...rows].join(
+    "\n",
+  );
 }
 
 export function format(value: number): string {

@@ -48,7 +48,21 @@ export async function ingestionBench(): Promise<Measured[]> {
 /** Texts of English-like prose in paragraphs, other ones each round, so that nothing can be reused between rounds. */
 function makeFiles(round: number): string[] {
   const random = seededRandom(round + 1);
-  const words = ["queue", "worker", "the", "of", "a", "retrieval", "document", "is", "and", "index", "lease", "to", "in"];
+  const words = [
+    "queue",
+    "worker",
+    "the",
+    "of",
+    "a",
+    "retrieval",
+    "document",
+    "is",
+    "and",
+    "index",
+    "lease",
+    "to",
+    "in",
+  ];
   const word = () => {
     const known = words[Math.floor(random() * words.length * 2)];
     return known ?? `term${Math.floor(random() * 20_000).toString(36)}`;

@@ -41,7 +41,9 @@ export async function streamAnswer(client: DemoClient): Promise<void> {
   for await (const event of client.stream(await toMessages(client, question))) {
     firstMs ??= performance.now() - started;
     if (event.done === true) {
-      console.log(`\n    - first word after ${Math.round(firstMs)} ms, ${event.outputTokens} output tokens, log ${event.logId}`);
+      console.log(
+        `\n    - first word after ${Math.round(firstMs)} ms, ${event.outputTokens} output tokens, log ${event.logId}`,
+      );
       return;
     }
     const text = (event.delta as { content: string }).content.replace(/\s+/g, " ");

@@ -7,7 +7,14 @@ export type JobView = {
   result?: { documentId: string; chunks: number; status: string };
   error?: { message: string };
 };
-export type Hit = { content: string; documentId: string; score: number; title: string; page?: number; heading?: string };
+export type Hit = {
+  content: string;
+  documentId: string;
+  score: number;
+  title: string;
+  page?: number;
+  heading?: string;
+};
 export type DemoClient = ReturnType<typeof makeClient>;
 
 /** Longest wait for one answer of the demo, in ms. */
@@ -43,7 +50,11 @@ export function makeClient(url: string, apiKey: string) {
       return ((await (await post("/rag/query", { query, topK })).json()) as { results: Hit[] }).results;
     },
     async chat(messages: { role: string; content: string }[]) {
-      return (await (await post("/ai/chat", { messages })).json()) as { text: string; inputTokens: number; costUsd: number };
+      return (await (await post("/ai/chat", { messages })).json()) as {
+        text: string;
+        inputTokens: number;
+        costUsd: number;
+      };
     },
     /** Streams an answer: each delta as it comes, then the final event. */
     async *stream(messages: { role: string; content: string }[]): AsyncGenerator<Record<string, unknown>> {

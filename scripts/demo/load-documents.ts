@@ -17,7 +17,9 @@ export async function findDocuments(): Promise<{ name: string; bytes: Uint8Array
   const folder = fileURLToPath(new URL("./documents/", import.meta.url));
   const paths = (await readdir(folder)).sort().map((name) => join(folder, name));
   paths.push(fileURLToPath(new URL("../../README.md", import.meta.url)));
-  return Promise.all(paths.map(async (path) => ({ name: basename(path), bytes: new Uint8Array(await readFile(path)) })));
+  return Promise.all(
+    paths.map(async (path) => ({ name: basename(path), bytes: new Uint8Array(await readFile(path)) })),
+  );
 }
 
 /** Submits all documents at once and shows how far each is, until all have ended. */

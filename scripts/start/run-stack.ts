@@ -61,7 +61,14 @@ export function runStack(config: Config, options: { say(text: string): void; env
     );
     releasers.add(async () => void (await Promise.all(workers.map((worker) => worker.close()))));
     const url = String(api.ready.url);
-    return { url, boardUrl: `${url}/admin/queues`, apiKey, adminToken, workers: workers.length, close: releasers.close };
+    return {
+      url,
+      boardUrl: `${url}/admin/queues`,
+      apiKey,
+      adminToken,
+      workers: workers.length,
+      close: releasers.close,
+    };
   });
 }
 
@@ -89,5 +96,7 @@ function randomLetters(length: number): string {
 }
 
 function definedOnly(env: NodeJS.ProcessEnv): Record<string, string> {
-  return Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
 }

@@ -34,16 +34,19 @@ export function openHost(options: HostOptions) {
 /** The process that `ensureServices` forks: told by IPC what to host, it lives as long as the one who forked it. */
 async function runHost(): Promise<void> {
   const options = JSON.parse(process.argv[2] ?? "{}") as HostOptions; // written by ensure.ts
-  let closing: Promise<void> | undefined;
   const host = await openHost(options);
-  const stop = () => {
-    closing ??= host.close().then(() => process.exit(0));
+  let isClosing = false;
+  const stop = async () => {
+    if (isClosing) return;
+    isClosing = true;
+    await host.close();
+    process.exit(0);
   };
   process.on("disconnect", stop);
   process.on("SIGTERM", stop);
   process.on("SIGINT", () => undefined); // Ctrl-C reaches the whole group; the parent says when it needs us no more
   if (process.connected) process.send?.({ type: "ready" });
-  else stop();
+  else await stop();
 }
 
 if (import.meta.main) await runHost();

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type ErrorView, errorCodes, errorTypes } from "../errors.ts";
 import { idSchema } from "../ids.ts";
-import { jobKinds, type JobKind } from "./define-queue.ts";
+import { type JobKind, jobKinds } from "./define-queue.ts";
 import { type JobState, jobStates } from "./job-state.ts";
 
 /** What is told to those who follow a job. `end` is the last one and carries the job's view. */

@@ -29,11 +29,7 @@ export type Jobs = {
   list(tenantId: string, query: JobQuery): Promise<{ data: JobRecord[]; nextCursor: string | null }>;
   wait(tenantId: string, jobId: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<JobRecord>;
   cancel(tenantId: string, jobId: string): Promise<JobRecord>;
-  events(
-    tenantId: string,
-    jobId: string,
-    options: { afterId?: number; signal: AbortSignal },
-  ): AsyncIterable<JobEvent>;
+  events(tenantId: string, jobId: string, options: { afterId?: number; signal: AbortSignal }): AsyncIterable<JobEvent>;
   reconcile(): Promise<Reconciled>;
   /** What the shell of the workers works with. */
   claims: Claims;

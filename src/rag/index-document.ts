@@ -63,7 +63,7 @@ async function buildVersion(deps: RagDeps, context: IndexContext, document: Docu
   const read = await deps.parser.read(source, signal);
   const isSmall = read.expected <= SINGLE_WRITE;
   const count = await writeChunks(deps, context, read, {
-    caller: { tenantId, keyId: document.keyId, surface: "ingestion", signal },
+    caller: { tenantId, keyId: document.keyId, surface: "ingest", signal },
     documentId,
     version,
     isLive: isSmall,

@@ -73,10 +73,15 @@ export function makeJobStore(db: Db): JobStore {
         { returnDocument: "after" },
       ),
     findDue: (now, limit) =>
-      jobs.find({ checkAt: { $lte: now } }).sort({ checkAt: 1 }).limit(limit).toArray(),
+      jobs
+        .find({ checkAt: { $lte: now } })
+        .sort({ checkAt: 1 })
+        .limit(limit)
+        .toArray(),
     postponeCheck: async (jobIds, checkAt) =>
       void (await jobs.updateMany({ _id: { $in: [...jobIds] }, checkAt: { $exists: true } }, { $set: { checkAt } })),
-    countQueued: (tenantId, queue, limit) => jobs.countDocuments(ofTenant(tenantId, { status: "queued" as const, queue }), { limit }),
+    countQueued: (tenantId, queue, limit) =>
+      jobs.countDocuments(ofTenant(tenantId, { status: "queued" as const, queue }), { limit }),
     countOpen: (tenantId, queue) =>
       jobs.countDocuments(ofTenant(tenantId, { status: { $nin: [...finalStates] }, queue })),
   };

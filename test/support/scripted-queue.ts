@@ -19,7 +19,9 @@ export const scriptedQueue = defineQueue({
   keepFailed: { age: 60, count: 100 },
 });
 
-export type Script = (context: Pick<JobContext<unknown>, "jobId" | "attempt" | "isLastAttempt" | "signal" | "progress">) => Promise<unknown>;
+export type Script = (
+  context: Pick<JobContext<unknown>, "jobId" | "attempt" | "isLastAttempt" | "signal" | "progress">,
+) => Promise<unknown>;
 
 /** A handler that runs the script of the job, and the way to submit a job with a script. */
 export function makeScriptedJobs() {

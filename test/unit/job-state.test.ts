@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { finalStates, isFinal, jobStates, jobTransitions, statesBefore } from "../../src/jobs/job-state.ts";
 import { fairPriority } from "../../src/jobs/fair-priority.ts";
+import { finalStates, isFinal, jobStates, jobTransitions, statesBefore } from "../../src/jobs/job-state.ts";
 
 describe("the states of a job", () => {
   it("has three final states, and a way from every other to each of them", () => {
@@ -22,7 +22,9 @@ describe("fair priorities", () => {
   });
 
   it("puts what somebody waits for before all bulk, and stays within BullMQ's range", () => {
-    expect(fairPriority({ backlog: 1e9, isInteractive: true })).to.be.lessThan(fairPriority({ backlog: 0, isInteractive: false }));
+    expect(fairPriority({ backlog: 1e9, isInteractive: true })).to.be.lessThan(
+      fairPriority({ backlog: 0, isInteractive: false }),
+    );
     expect(fairPriority({ backlog: 1e9, isInteractive: false })).to.be.lessThan(2 ** 21);
     expect(fairPriority({ backlog: 0, isInteractive: true })).to.be.greaterThan(0); // 0 would be no priority: before all
   });

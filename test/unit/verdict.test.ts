@@ -39,7 +39,9 @@ describe("the verdict on a failed try", () => {
   });
 
   it("follows the reason why a try was stopped, whatever it threw", () => {
-    const outcomes = (["cancelled", "fenced", "shutdown", "timeout"] as const).map((stopped) => judge({ ...base, stopped }).outcome);
+    const outcomes = (["cancelled", "fenced", "shutdown", "timeout"] as const).map(
+      (stopped) => judge({ ...base, stopped }).outcome,
+    );
     expect(outcomes).to.deep.equal(["cancel", "drop", "release", "retry"]);
   });
 });

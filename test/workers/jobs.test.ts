@@ -138,10 +138,13 @@ describe("jobs through a queue and a worker", () => {
     await test.platform.store.jobs.insert(orphan);
     const dead = await claims.claim(orphan._id, "a worker that dies");
     expect(dead).to.not.equal(null);
-    const ended = await pollUntil(async () => {
-      const record = await test.platform.jobs.get(tenantId, orphan._id);
-      return record.status === "failed" ? record : null; // it has no script, so the living worker's try fails
-    }, { timeoutMs: 15_000, what: "the orphan's end" });
+    const ended = await pollUntil(
+      async () => {
+        const record = await test.platform.jobs.get(tenantId, orphan._id);
+        return record.status === "failed" ? record : null; // it has no script, so the living worker's try fails
+      },
+      { timeoutMs: 15_000, what: "the orphan's end" },
+    );
     expect(ended.attempts).to.be.greaterThan(1);
     if (!dead) throw new Error("unreachable");
     const late = await claims.complete(dead.lease, "too late", { stage: "", done: 0, total: 0 });
@@ -156,10 +159,9 @@ describe("jobs through a queue and a worker", () => {
     await end(job);
     await test.platform.queues.remove(scriptedQueue.name, job._id);
     await test.platform.queues.add(scriptedQueue.name, { jobId: job._id, payload: job.payload, priority: 1 });
-    await pollUntil(
-      async () => (await test.platform.queues.findLive(scriptedQueue.name, [job._id])).size === 0,
-      { what: "the second BullMQ job's end" },
-    );
+    await pollUntil(async () => (await test.platform.queues.findLive(scriptedQueue.name, [job._id])).size === 0, {
+      what: "the second BullMQ job's end",
+    });
     expect(runs).to.equal(1);
   });
 

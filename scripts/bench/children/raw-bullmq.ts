@@ -11,7 +11,11 @@ const redisUrl = process.argv[2] ?? "";
 const connect = () => new Redis(redisUrl, { maxRetriesPerRequest: null });
 const queue = new Queue("raw", { connection: connect(), prefix: "bench" });
 const events = new QueueEvents("raw", { connection: connect(), prefix: "bench" });
-const worker = new Worker("raw", async () => ({ ok: true }), { connection: connect(), prefix: "bench", concurrency: 50 });
+const worker = new Worker("raw", async () => ({ ok: true }), {
+  connection: connect(),
+  prefix: "bench",
+  concurrency: 50,
+});
 const retention = { removeOnComplete: { count: 1_000 }, removeOnFail: { count: 1_000 } };
 await Promise.all([queue.waitUntilReady(), events.waitUntilReady(), worker.waitUntilReady()]);
 

@@ -86,6 +86,8 @@ function dropCollection(state: State, collection: Collection): void {
   sqlite.prepare("DELETE FROM indexes WHERE collection = ?").run(collection.id);
   sqlite.prepare("DELETE FROM search_indexes WHERE collection = ?").run(collection.id);
   sqlite.prepare("DELETE FROM collections WHERE id = ?").run(collection.id);
+  collection.isDropped = true;
+  for (const index of collection.indexes) index.isDropped = true;
   forget(state, collection);
 }
 
@@ -117,6 +119,7 @@ function dropIndex({ sqlite, beginWrite }: Storage, collection: Collection, inde
   beginWrite();
   sqlite.exec(`DROP TABLE i${index.id}`);
   sqlite.prepare("DELETE FROM indexes WHERE id = ?").run(index.id);
+  index.isDropped = true;
   collection.indexes = collection.indexes.filter((other) => other !== index);
 }
 

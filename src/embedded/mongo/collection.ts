@@ -34,6 +34,8 @@ export type Index = {
   /** Bit n is set once a document had several keys because of path n. It is never cleared. */
   multikey: number;
   isHidden: boolean;
+  /** A cursor that still stands in a dropped index or collection ends with an error. */
+  isDropped: boolean;
   keys: KeyStatements;
   insertKey: StatementSync | undefined;
   deleteKey: StatementSync | undefined;
@@ -56,6 +58,7 @@ export type Collection = {
   /** `_id_` first. */
   indexes: Index[];
   searchIndexes: SearchIndex[];
+  isDropped: boolean;
   byId: StatementSync;
   byRid: StatementSync;
   /** (after rid, how many), rows `[rid, document]`. */
@@ -86,6 +89,7 @@ export function openCollection(storage: Storage, row: CollectionRow): Collection
     namespace: `${row.db}.${row.name}`,
     indexes: [openIdIndex(storage, row.id)],
     searchIndexes: [],
+    isDropped: false,
     byId: rows(`SELECT rid, doc FROM ${table} WHERE id = ?`),
     byRid: rows(`SELECT doc FROM ${table} WHERE rid = ?`),
     scan: rows(`SELECT rid, doc FROM ${table} WHERE rid > ? ORDER BY rid LIMIT ?`),
@@ -157,6 +161,7 @@ function describeIndex(spec: Document) {
     isUnique: spec.unique === true,
     isSparse: spec.sparse === true,
     isHidden: spec.hidden === true,
+    isDropped: false,
     partialFilter,
     covers: partialFilter === undefined ? undefined : compileFilter(partialFilter),
     expireAfterSeconds: spec.expireAfterSeconds === undefined ? undefined : Number(spec.expireAfterSeconds),

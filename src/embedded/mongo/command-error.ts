@@ -31,6 +31,7 @@ export const errorCodes = {
   CommandNotSupported: 115,
   CannotIndexParallelArrays: 171,
   InvalidPipelineOperator: 168,
+  QueryPlanKilled: 175,
   InvalidIndexSpecificationOption: 197,
   NotImplemented: 238,
   OperationNotSupportedInTransaction: 263,

@@ -9,6 +9,8 @@ import type { Request } from "./wire.ts";
 export type Dispatcher = {
   /** Runs a request; `send` gets the answer's BSON once everything that it rests on is committed. */
   dispatch(request: Request, connectionId: number, send: (body: Buffer) => void): void;
+  /** Runs work of the server's own and commits it; when it fails nothing of it remains, and the log says so. */
+  perform(work: () => void): void;
   /** Commits what is open and sends what waits for it. */
   flush(): void;
 };
@@ -26,8 +28,9 @@ export function makeDispatcher(engine: Engine): Dispatcher {
   let flushTimer: NodeJS.Immediate | undefined;
 
   const abandon = (error: unknown) => {
-    engine.logger.error({ err: error }, "the embedded store could not write");
+    engine.logger.error({ err: error }, "the embedded store could not do a piece of work, and undoes it");
     storage.rollback();
+    engine.cursors.clear(); // they may stand in what is undone
     engine.catalog.reload(); // collections, indexes and matrices as the file has them
     const failure = encodeReply(toFailure(commandError("OperationFailed", "the write could not be made durable")));
     const waiting = held;
@@ -70,6 +73,14 @@ export function makeDispatcher(engine: Engine): Dispatcher {
       }
       held.push({ reply, send });
       flushTimer ??= setImmediate(flush);
+    },
+    perform: (work) => {
+      try {
+        work();
+      } catch (error) {
+        abandon(error);
+      }
+      flush();
     },
     flush,
   };

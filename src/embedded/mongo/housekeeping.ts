@@ -9,12 +9,7 @@ const intervalMs = 1_000;
 export function startHousekeeping(engine: Engine, dispatcher: Dispatcher): () => void {
   const timer = setInterval(() => {
     engine.cursors.expire();
-    try {
-      removeExpired(engine);
-    } catch (error) {
-      engine.logger.error({ err: error }, "expired documents could not be removed");
-    }
-    dispatcher.flush();
+    dispatcher.perform(() => removeExpired(engine));
   }, intervalMs);
   timer.unref();
   const stopReading = readVectors(engine);

@@ -84,6 +84,7 @@ function* scanRange(scan: IndexScan, range: KeyRange, firstSize: number, deadlin
   let key = isBackward ? range.high : range.low;
   let rid = -1; // before every row of that key, in either direction
   for (let size = firstSize; ; size = Math.min(size * 4, largestChunk)) {
+    if (scan.index.isDropped) throw commandError("QueryPlanKilled", `index '${scan.index.name}' dropped`);
     const rows = statement.all(key, rid, end, size) as unknown as KeyRow[]; // prepared to give arrays
     for (const row of rows) yield makeRow(row[1], row[2]);
     const last = rows.at(-1);
@@ -98,6 +99,7 @@ function* fullScan(collection: Collection, isBackward: boolean, deadline: Deadli
   const statement = isBackward ? collection.scanBackward : collection.scan;
   let rid = isBackward ? Number.MAX_SAFE_INTEGER : 0;
   for (let size = firstChunk; ; size = Math.min(size * 4, largestChunk)) {
+    if (collection.isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${collection.namespace}`);
     const rows = statement.all(rid, size) as unknown as [number, Uint8Array][]; // prepared to give arrays
     for (const row of rows) yield makeRow(row[0], row[1]);
     const last = rows.at(-1);

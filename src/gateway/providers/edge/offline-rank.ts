@@ -18,7 +18,11 @@ const STEM_LENGTH = 5;
 
 /** The words of a text that say something about its subject, lower case, plural and tense endings cut off. */
 export function contentWords(text: string): string[] {
-  const words = text.slice(0, MAX_TEXT).toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const words =
+    text
+      .slice(0, MAX_TEXT)
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? [];
   return words.filter((word) => word.length > 1 && !stopWords.has(word)).map(cutEnding);
 }
 

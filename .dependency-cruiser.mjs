@@ -1,0 +1,105 @@
+/** Import directions; `test/architecture` runs the same rules. Each comment names what to import instead. */
+const areas = "agents|composite|gateway|rag|tenancy|tools|workflows";
+
+export default {
+  forbidden: [
+    {
+      name: "no-cycles",
+      comment: "Move what both need into a file of its own.",
+      severity: "error",
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
+    },
+    {
+      name: "src-knows-no-host",
+      comment: "The domain is called by its hosts: pass what it needs as an argument.",
+      severity: "error",
+      from: { path: "^src/" },
+      to: { path: "^(api|workers|scripts|test)/" },
+    },
+    {
+      name: "api-and-workers-apart",
+      comment: "Put what both hosts need into src.",
+      severity: "error",
+      from: { path: "^(api|workers)/" },
+      to: { path: "^(api|workers|scripts|test)/", pathNot: "^$1/" },
+    },
+    {
+      name: "nobody-imports-scripts-or-tests",
+      comment: "Put what is shared into src.",
+      severity: "error",
+      from: { path: "^(src|api|workers)/" },
+      to: { path: "^(scripts|test)/" },
+    },
+    {
+      name: "koa-under-api",
+      comment: "Return a Reply from a route's handler (api/route.ts).",
+      severity: "error",
+      from: { path: "^(src|workers)/" },
+      to: { path: "node_modules/(koa|@koa|koa-helmet|@bull-board)/" },
+    },
+    {
+      name: "bullmq-in-its-places",
+      comment: "Use src/jobs/jobs.ts to submit, and workers/run-job.ts to run.",
+      severity: "error",
+      from: { path: "^(src|api|workers)/", pathNot: "^(src/jobs/queue-client\\.ts|workers/)" },
+      to: { path: "node_modules/bullmq/", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "mongodb-under-store",
+      comment: "Add a function to the collection's file in src/store.",
+      severity: "error",
+      from: { path: "^(src|api|workers)/", pathNot: "^src/store/" },
+      to: { path: "node_modules/mongodb/", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "bson-where-bytes-are",
+      comment: "The stores of src/store hide BSON.",
+      severity: "error",
+      from: { path: "^(src|api|workers)/", pathNot: "^src/(store|embedded)/" },
+      to: { path: "node_modules/bson/", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "langchain-in-its-places",
+      comment: "Use src/rag/split.ts.",
+      severity: "error",
+      from: { path: "^(src|api|workers)/", pathNot: "^src/(rag/split|agents/(loop|gateway-model))\\.ts$" },
+      to: { path: "node_modules/(langchain|@langchain)/" },
+    },
+    {
+      name: "areas-keep-their-inner-folders",
+      comment: "Import a top-level file of the other area.",
+      severity: "error",
+      from: { path: `^src/(${areas})/` },
+      to: { path: `^src/(${areas})/[^/]+/`, pathNot: "^src/$1/", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "config-is-read-by-roots",
+      comment: "Take the part of Config that you need as an argument; its type is free to import.",
+      severity: "error",
+      from: { path: "^(src|api|workers)/", pathNot: "^(src/run-process\\.ts|api/server\\.ts|workers/main\\.ts)$" },
+      to: { path: "^src/config\\.ts$", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "embedded-behind-the-platform",
+      comment: "Open the platform: it finds the services (src/platform.ts).",
+      severity: "error",
+      from: { path: "^(src|api|workers)/", pathNot: "^src/(platform\\.ts|embedded/)" },
+      to: { path: "^src/embedded/" },
+    },
+    {
+      name: "no-orphans",
+      comment: "Delete it, or import it where it is used.",
+      severity: "error",
+      from: { orphan: true, path: "^(src|api|workers)/" },
+      to: {},
+    },
+  ],
+  options: {
+    parser: "swc",
+    tsPreCompilationDeps: "specify",
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "^(scripts/demo/documents)" },
+    enhancedResolveOptions: { extensions: [".ts", ".mjs", ".js"], conditionNames: ["import", "node", "default"] },
+  },
+};

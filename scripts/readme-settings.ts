@@ -1,0 +1,26 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { settings } from "../src/config.ts";
+
+const path = new URL("../README.md", import.meta.url);
+const [begin, end] = ["<!-- settings:begin -->", "<!-- settings:end -->"];
+
+/** The README's table of settings, made from the one table that is read at start. */
+export function settingsTable(): string {
+  const rows = Object.entries(settings).map(([name, { schema, about, shown }]) => {
+    const fallback = schema.safeParse(undefined);
+    const value = fallback.success ? fallback.data : undefined;
+    const text = shown ?? (value === undefined || `${value}` === "" ? "" : `\`${value}\``);
+    return `| \`${name}\` | ${text} | ${about} |`;
+  });
+  return ["| setting | default | what it is |", "|---|---|---|", ...rows].join("\n");
+}
+
+/** The README with its table of settings as it must be. */
+export function withSettings(readme: string): string {
+  const [head, rest] = readme.split(begin);
+  const tail = rest?.split(end)[1];
+  if (head === undefined || tail === undefined) throw new Error(`README.md lacks ${begin} or ${end}`);
+  return `${head}${begin}\n${settingsTable()}\n${end}${tail}`;
+}
+
+if (import.meta.main) await writeFile(path, withSettings(await readFile(path, "utf8")));

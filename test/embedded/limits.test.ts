@@ -1,0 +1,122 @@
+import { expect } from "chai";
+import type { Collection, Document } from "mongodb";
+import { pollUntil } from "../support/poll-until.ts";
+import { withFreshServer } from "./support.ts";
+
+const refusalOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
+
+describe("embedded store: what it enforces and refuses", () => {
+  it("removes documents whose time is over, and no others", () =>
+    withFreshServer(async (db) => {
+      const things = db.collection<Document>("things");
+      await things.createIndexes([
+        { key: { at: 1 }, expireAfterSeconds: 60 },
+        { key: { end: 1 }, expireAfterSeconds: 0, partialFilterExpression: { done: true } },
+      ]);
+      const past = new Date(Date.now() - 61_000);
+      await things.insertMany([
+        { n: "over", at: past },
+        { n: "not yet", at: new Date() },
+        { n: "no date", at: "yesterday" },
+        { n: "partial, over", end: past, done: true },
+        { n: "partial, not in the index", end: past, done: false },
+      ]);
+      const left = () => things.find({}).sort({ n: 1 }).project({ _id: 0, n: 1 }).toArray();
+      const found = await pollUntil(async () => ((await left()).length === 3 ? left() : undefined), { what: "expiry" });
+      expect(found.map(({ n }) => n)).to.deep.equal(["no date", "not yet", "partial, not in the index"]);
+    }));
+
+  it("refuses transactions and change streams, not sessions", () =>
+    withFreshServer(async (db, client) => {
+      const things = db.collection<Document>("things");
+      await client.withSession(async (session) => {
+        expect((await things.insertOne({ n: 1 }, { session })).acknowledged).to.equal(true);
+        session.startTransaction();
+        expect(await refusalOf(things.insertOne({ n: 2 }, { session }))).to.be.instanceOf(Error);
+        await session.abortTransaction().catch(() => undefined); // the driver may find that nothing was begun
+      });
+      const command = {
+        insert: "things",
+        documents: [{ n: 3 }],
+        txnNumber: 1,
+        startTransaction: true,
+        autocommit: false,
+      };
+      expect(await refusalOf(db.command(command))).to.include({ code: 20 });
+      expect(await things.countDocuments()).to.equal(1);
+      expect(
+        await refusalOf(db.command({ aggregate: "things", pipeline: [{ $changeStream: {} }], cursor: {} })),
+      ).to.include({ code: 238 });
+    }));
+
+  const refused: [string, Document, number][] = [
+    ["a command that nobody knows", { nothing: 1 }, 59],
+    ["a field that the command does not have", { find: "things", unknown: 1 }, 40415],
+    ["a collation other than the simple one", { find: "things", collation: { locale: "de" } }, 238],
+    ["a tailable cursor", { find: "things", tailable: true }, 238],
+    ["a capped collection", { create: "capped", capped: true, size: 1_000 }, 238],
+    ["a text index", { createIndexes: "things", indexes: [{ key: { a: "text" }, name: "t" }] }, 238],
+    ["a collection name with a dollar", { insert: "a$b", documents: [{}] }, 73],
+    ["an array as _id", { insert: "things", documents: [{ _id: [1] }] }, 53],
+    ["a negative limit", { find: "things", limit: -1 }, 2],
+    [
+      "a dynamic search index",
+      { createSearchIndexes: "things", indexes: [{ name: "d", definition: { mappings: { dynamic: true } } }] },
+      238,
+    ],
+  ];
+  for (const [title, command, code] of refused) {
+    it(`refuses ${title}`, () =>
+      withFreshServer(async (db) => {
+        await db.createCollection("things");
+        const answer: Document = await db.command(command).catch((error: unknown) => Object(error));
+        expect(answer.code ?? answer.writeErrors?.[0]?.code).to.equal(code);
+      }));
+  }
+
+  it("ends a long search when its time is over", () =>
+    withFreshServer(async (db) => {
+      const things = db.collection<Document>("things");
+      await things.insertMany(
+        Array.from({ length: 5_000 }, (_, n) => ({ n, list: Array.from({ length: 50 }, (_item, at) => at) })),
+      );
+      const slow = things.find({ list: { $elemMatch: { $gt: 48, $lt: 49 } } }, { maxTimeMS: 1 }).toArray();
+      expect(await refusalOf(slow)).to.include({ code: 50 });
+    }));
+
+  it("serves reads and writes of others while a cursor rests between two batches", () =>
+    withFreshServer(async (db) => {
+      const things = db.collection<Document>("things");
+      await things.createIndex({ n: 1 });
+      await things.insertMany(Array.from({ length: 500 }, (_, n) => ({ n })));
+      const cursor = things
+        .find({ n: { $gte: 0 } })
+        .sort({ n: 1 })
+        .batchSize(50);
+      const seen: number[] = [];
+      for await (const { n } of cursor) {
+        seen.push(n);
+        if (n === 60) {
+          await things.deleteMany({ n: { $gte: 400 } });
+          await things.insertOne({ n: 399.5 });
+        }
+      }
+      expect(seen).to.deep.equal([...Array.from({ length: 400 }, (_, n) => n), 399.5]);
+    }));
+
+  for (const [title, drop] of [
+    ["index", (things: Collection<Document>) => things.dropIndex("n_1")],
+    ["collection", (things: Collection<Document>) => things.drop()],
+  ] as const) {
+    it(`ends a cursor whose ${title} is dropped, with MongoDB's error`, () =>
+      withFreshServer(async (db) => {
+        const things = db.collection<Document>("things");
+        await things.createIndex({ n: 1 });
+        await things.insertMany(Array.from({ length: 500 }, (_, n) => ({ n })));
+        const cursor = things.find({ n: { $gte: 0 } }).batchSize(2);
+        await cursor.next();
+        await drop(things);
+        expect(await refusalOf(cursor.toArray())).to.include({ code: 175 });
+      }));
+  }
+});

@@ -42,7 +42,8 @@ export async function ensureServices(options: {
     (!mongo || (await isListening(paths.mongo))) && (!redis || (await redisAnswers(paths.redis)));
   let host: ChildProcess | undefined;
   const hostIfGone = async () => {
-    if (await isServing()) return;
+    // A host looks after its Redis itself, so where the store listens there is one.
+    if (mongo ? await isListening(paths.mongo) : await redisAnswers(paths.redis)) return;
     if (host && host.exitCode === null && host.signalCode === null) return; // it is still starting
     host = forkHost({ dataDir, mongo, redis, logLevel: logger.level });
     await Promise.race([once(host, "message"), once(host, "exit")]); // it exits when another was faster

@@ -34,7 +34,7 @@ export function openHost(options: HostOptions) {
 /** The process that `ensureServices` forks: told by IPC what to host, it lives as long as the one who forked it. */
 async function runHost(): Promise<void> {
   const options = JSON.parse(process.argv[2] ?? "{}") as HostOptions; // written by ensure.ts
-  const host = await openHost(options);
+  const host = await openHost(options).catch(endIfTaken);
   let isClosing = false;
   const stop = async () => {
     if (isClosing) return;
@@ -47,6 +47,12 @@ async function runHost(): Promise<void> {
   process.on("SIGINT", () => undefined); // Ctrl-C reaches the whole group; the parent says when it needs us no more
   if (process.connected) process.send?.({ type: "ready" });
   else await stop();
+}
+
+/** SQLITE_BUSY: another host was faster and has the file; whoever forked us finds its sockets. */
+function endIfTaken(error: unknown): never {
+  if (error instanceof Error && "errcode" in error && error.errcode === 5) process.exit(0);
+  throw error;
 }
 
 if (import.meta.main) await runHost();

@@ -104,6 +104,18 @@ describe("embedded store: what it enforces and refuses", () => {
       expect(seen).to.deep.equal([...Array.from({ length: 400 }, (_, n) => n), 399.5]);
     }));
 
+  it("sorts more than it keeps in memory, whole documents coming out in order", () =>
+    withFreshServer(async (db) => {
+      const things = db.collection<Document>("things");
+      const text = "x".repeat(500_000);
+      for (let n = 0; n < 100; n++) await things.insertOne({ n: (n * 37) % 100, deep: { n: n % 3 }, text });
+      const found = await things.find({}).sort({ "deep.n": -1, n: 1 }).batchSize(7).toArray();
+      const given = found.map(({ n, deep }) => [deep.n, n]);
+      expect(given).to.deep.equal(given.toSorted((a, b) => b[0] - a[0] || a[1] - b[1]));
+      expect(found.every((one) => one.text === text)).to.equal(true);
+      expect(found).to.have.length(100);
+    }));
+
   for (const [title, drop] of [
     ["index", (things: Collection<Document>) => things.dropIndex("n_1")],
     ["collection", (things: Collection<Document>) => things.drop()],

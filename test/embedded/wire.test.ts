@@ -102,6 +102,26 @@ describe("embedded store: wire protocol", () => {
       }),
     ));
 
+  it("refuses documents that are nested too deeply or hold broken text, and goes on", () =>
+    inFolder((folder) =>
+      withServer(folder, async (db) => {
+        const nested = (depth: number): Document => (depth === 0 ? {} : { a: nested(depth - 1) });
+        const things = db.collection<Document>("things");
+        expect((await things.insertOne(nested(150))).acknowledged).to.equal(true);
+        for (const depth of [200, 3_000]) {
+          const refusal = await things.insertOne(nested(depth)).catch((error: unknown) => error);
+          expect(refusal).to.include({ code: 15 });
+        }
+        const socket = await open(folder);
+        const insert = bodySection({ insert: "things", documents: [{ text: "@@@@" }], $db: "test" });
+        insert.fill(0xff, insert.indexOf("@@@@"), insert.indexOf("@@@@") + 4);
+        socket.write(message(insert));
+        expect((await answer(socket)).writeErrors?.[0]).to.include({ index: 0, code: 22 });
+        socket.destroy();
+        expect(await things.countDocuments()).to.equal(1);
+      }),
+    ));
+
   it("takes documents as a sequence, and sends no answer to a silent write", () =>
     inFolder((folder) =>
       withServer(folder, async (db) => {

@@ -11,9 +11,9 @@ describe("jobs through a queue and a worker", () => {
   const jobs = makeScriptedJobs();
   let test: TestPlatform;
   let tenantId: string;
-  const signal = AbortSignal.timeout(60_000);
   const submit = (script: Script) => jobs.submit(test.platform, tenantId, script);
-  const end = (job: JobRecord) => test.platform.jobs.wait(tenantId, job._id, { timeoutMs: 10_000, signal });
+  const end = (job: JobRecord) =>
+    test.platform.jobs.wait(tenantId, job._id, { timeoutMs: 10_000, signal: new AbortController().signal });
   const untilAborted = async (aborting: AbortSignal) => {
     if (!aborting.aborted) await once(aborting, "abort");
     throw aborting.reason;

@@ -1,4 +1,4 @@
-import { BSONRegExp, type Document, Double, deserialize, Int32, serialize } from "bson";
+import { BSONError, BSONRegExp, type Document, Double, deserialize, Int32, serialize } from "bson";
 import { readDocument } from "./bson-reader.ts";
 import { commandError } from "./command-error.ts";
 
@@ -28,11 +28,20 @@ function unwrapRare(value: unknown): unknown {
   return unwrap(value);
 }
 
-/** The same for bytes from a client: text must be valid UTF-8; `rawFields` are left as bytes (arrays: of each item). */
+/**
+ * The same for bytes from a client; `rawFields` are left as bytes (arrays: of each item).
+ * @throws CommandError 22 when they are not BSON, or hold text that is not UTF-8.
+ */
 export function decodeReceived(bytes: Uint8Array, rawFields?: Record<string, boolean>): Document {
-  const document = deserialize(bytes, rawFields ? { ...receivedOptions, fieldsAsRaw: rawFields } : receivedOptions);
-  unwrapNumbers(document);
-  return document;
+  try {
+    const options = rawFields ? { ...receivedOptions, fieldsAsRaw: rawFields } : receivedOptions;
+    const document = deserialize(bytes, options);
+    unwrapNumbers(document);
+    return document;
+  } catch (error) {
+    if (BSONError.isBSONError(error) || error instanceof RangeError) throw commandError("InvalidBSON", error.message);
+    throw error;
+  }
 }
 
 /**
@@ -51,19 +60,25 @@ export function encodeDocument(document: Document): Uint8Array {
   }
 }
 
-function unwrapNumbers(container: Document | unknown[]): void {
+/** MongoDB's limit of documents inside documents. */
+const maxDepth = 180;
+
+function unwrapNumbers(container: Document | unknown[], depth = 0): void {
+  if (depth > maxDepth) {
+    throw commandError("Overflow", `BSONObj exceeds maximum nested object depth: ${maxDepth}`);
+  }
   for (const key in container) {
     const value = (container as Document)[key]; // an array's items are reached by their keys too
     if (typeof value !== "object" || value === null) continue;
     const kind: unknown = value._bsontype;
     if (kind === undefined) {
       if (value instanceof Uint8Array || value instanceof Date) continue;
-      unwrapNumbers(value);
+      unwrapNumbers(value, depth + 1);
     } else if (typeof kind === "string") {
       const plain = unwrap(value);
       if (plain !== value) assign(container as Document, key, plain);
     } else {
-      unwrapNumbers(value); // a document with a field of that name
+      unwrapNumbers(value, depth + 1); // a document with a field of that name
     }
   }
 }

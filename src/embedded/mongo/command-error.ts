@@ -9,6 +9,7 @@ export const errorCodes = {
   InvalidLength: 16,
   IllegalOperation: 20,
   EmptyFieldName: 56,
+  InvalidBSON: 22,
   NamespaceNotFound: 26,
   IndexNotFound: 27,
   PathNotViable: 28,

@@ -1,5 +1,7 @@
 import type { Document } from "./bson-types.ts";
+import { decodeDocument } from "./codec.ts";
 import type { Collection } from "./collection.ts";
+import { commandError } from "./command-error.ts";
 import { sortComparator } from "./compare.ts";
 import type { Row } from "./documents.ts";
 import { compileFilter } from "./filter.ts";
@@ -93,14 +95,46 @@ function cut(rows: IteratorObject<Row>, query: Query): IteratorObject<Row> {
   return query.limit ? rest.take(query.limit) : rest;
 }
 
-function sortRows(rows: Iterable<Row>, sort: Record<string, 1 | -1>, wanted: number | undefined): Row[] {
+/** Above this many bytes of documents a sort keeps only what it compares, and reads the documents again for its output. */
+const sortMemoryBytes = 32 * 1024 * 1024;
+
+function sortRows(
+  collection: Collection,
+  rows: Iterable<Row>,
+  sort: Record<string, 1 | -1>,
+  wanted: number | undefined,
+): IteratorObject<Row> {
   const compare = sortComparator(sort);
   const order = (a: Row, b: Row) => compare(a.document(), b.document());
-  const kept: Row[] = [];
+  const roots = new Set(Object.keys(sort).map((path) => path.split(".", 1)[0] ?? path));
+  let kept: Row[] = [];
+  let bytes = 0;
+  let isLight = false;
   const enough = wanted === undefined ? Number.POSITIVE_INFINITY : Math.max(wanted * 2, 64);
   for (const row of rows) {
-    kept.push(row);
-    if (wanted !== undefined && kept.length > enough) kept.sort(order).splice(wanted);
+    kept.push(isLight ? lighten(row, roots) : row);
+    bytes += row.bytes.length;
+    if (kept.length > enough) {
+      kept.sort(order).splice(wanted ?? 0);
+      bytes = kept.reduce((sum, one) => sum + one.bytes.length, 0);
+    }
+    if (!isLight && bytes > sortMemoryBytes) {
+      isLight = true;
+      kept = kept.map((one) => lighten(one, roots));
+    }
   }
-  return kept.sort(order);
+  kept.sort(order);
+  return isLight ? kept.values().flatMap(({ rid }) => readAgain(collection, rid)) : kept.values();
+}
+
+/** The row without its bytes: only the fields that a sort compares. */
+function lighten(row: Row, roots: ReadonlySet<string>): Row {
+  const fields = decodeDocument(row.bytes, roots);
+  return { rid: row.rid, bytes: new Uint8Array(0), document: () => fields };
+}
+
+function readAgain(collection: Collection, rid: number): Row[] {
+  if (collection.isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${collection.namespace}`);
+  const found = collection.byRid.get(rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
+  return found === undefined ? [] : [makeRow(rid, found[0])];
 }

@@ -1,5 +1,6 @@
 import { chmod, rm } from "node:fs/promises";
 import { createServer, type ListenOptions, type Server, type Socket } from "node:net";
+import { isMainThread } from "node:worker_threads";
 import type { Logger } from "../../logger.ts";
 import { withReleasers } from "../../releasers.ts";
 import { serveConnection } from "./connection.ts";
@@ -27,6 +28,8 @@ export type MongoServer = {
 
 const loopbackHosts: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"]);
 const maxConnections = 2_000;
+/** How long clients have at the end to take their last answers. */
+const drainMs = 2_000;
 
 /**
  * Starts the embedded MongoDB-compatible server over one data file. It is for one machine: a Unix socket or loopback, no
@@ -51,6 +54,7 @@ export function startMongoServer(options: MongoServerOptions): Promise<MongoServ
     server.maxConnections = maxConnections;
     releasers.add(() => closeServer(server, sockets));
     await listen(server, listenOptions, options.socketPath);
+    server.on("error", (error) => logger.error({ err: error }, "the embedded store cannot take a connection"));
     const url = toUrl(server, options.socketPath);
     logger.info({ url, dataFile: options.dataFile }, "the embedded store listens: for one machine, not for production");
     return { url, close: () => releasers.close() };
@@ -67,15 +71,18 @@ function toListenOptions(options: MongoServerOptions): ListenOptions {
 async function listen(server: Server, options: ListenOptions, socketPath: string | undefined): Promise<void> {
   // The data file is ours by now, so a socket that is there was left by a process that died.
   if (socketPath !== undefined) await rm(socketPath, { force: true });
-  const umask = socketPath === undefined ? undefined : process.umask(0o177); // never open to others, not even for a moment
+  const listening = new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.once("listening", resolve);
+  });
+  // The socket is made inside this call: with that mask it is never open to others, not even for a moment.
+  const umask = socketPath !== undefined && isMainThread ? process.umask(0o177) : undefined;
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(options, resolve);
-    });
+    server.listen(options);
   } finally {
     if (umask !== undefined) process.umask(umask);
   }
+  await listening;
   if (socketPath !== undefined) await chmod(socketPath, 0o600);
 }
 
@@ -92,5 +99,9 @@ async function closeServer(server: Server, sockets: ReadonlySet<Socket>): Promis
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   await new Promise((resolve) => setImmediate(resolve)); // what has arrived is answered first
   for (const socket of sockets) socket.destroySoon();
+  const giveUp = setTimeout(() => {
+    for (const socket of sockets) socket.destroy();
+  }, drainMs);
   await closed;
+  clearTimeout(giveUp);
 }

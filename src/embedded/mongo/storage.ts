@@ -1,3 +1,4 @@
+import { chmodSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 
 /** The open SQLite file, and the transaction that the commands of one turn of the event loop share. */
@@ -46,6 +47,7 @@ export function openStorage(dataFile: string): Storage {
   sqlite.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -${pageCacheKiB};
     PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;`);
   sqlite.exec(schema);
+  chmodSync(dataFile, 0o600); // its log takes the same mode
   return makeStorage(sqlite);
 }
 

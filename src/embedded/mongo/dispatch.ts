@@ -50,23 +50,9 @@ export function makeDispatcher(engine: Engine): Dispatcher {
     held = [];
     for (const { reply, send } of waiting) send(reply);
   };
-  const run = (request: Request, connectionId: number): Buffer => {
-    const writesBefore = storage.writeCount();
-    try {
-      return encodeReply(runCommand(engine, request, connectionId));
-    } catch (error) {
-      if (error instanceof CommandError) return encodeReply(toFailure(error));
-      engine.logger.error(
-        { err: error, command: Object.keys(request.body)[0] },
-        "a command of the embedded store failed",
-      );
-      if (storage.writeCount() > writesBefore) abandon(error); // it may have written a part
-      return encodeReply(toFailure(commandError("InternalError", "the embedded server met an internal error")));
-    }
-  };
   return {
     dispatch: (request, connectionId, send) => {
-      const reply = run(request, connectionId);
+      const reply = answer(engine, request, connectionId, abandon);
       if (!storage.isWriting()) {
         send(reply);
         return;
@@ -84,6 +70,22 @@ export function makeDispatcher(engine: Engine): Dispatcher {
     },
     flush,
   };
+}
+
+/** The answer of a command, also when it fails. `abandon` undoes what it may have written when it fails as it should not. */
+function answer(engine: Engine, request: Request, connectionId: number, abandon: (error: unknown) => void): Buffer {
+  const writesBefore = engine.storage.writeCount();
+  try {
+    return encodeReply(runCommand(engine, request, connectionId));
+  } catch (error) {
+    if (error instanceof CommandError) return encodeReply(toFailure(error));
+    engine.logger.error(
+      { err: error, command: Object.keys(request.body)[0] },
+      "a command of the embedded store failed",
+    );
+    if (engine.storage.writeCount() > writesBefore) abandon(error); // it may have written a part
+    return encodeReply(toFailure(commandError("InternalError", "the embedded server met an internal error")));
+  }
 }
 
 function runCommand(engine: Engine, request: Request, connectionId: number): Document {

@@ -6,7 +6,8 @@ import { bsonTag, canonicalType, canonicalTypeOf, type Document } from "./bson-t
  * (which compare blobs byte by byte) serve equality, ranges and sorts. A value is a byte for its type and then:
  *
  * - number: its double with the sign folded in (8 bytes), then how far an int64 lies from that double (2 bytes);
- * - string: UTF-8, 00 written as 00 FF, ended by 00 01, so that no key begins with another; document and array: their elements, ended by 00;
+ * - string: UTF-8, 00 written as 00 FF, ended by 00 01, so that no key begins with another;
+ * - document and array: their elements, ended by 00;
  * - binary: length, subtype, bytes; date and timestamp: 8 bytes; ObjectId: 12 bytes.
  *
  * A descending part of a compound key is the same with every bit turned. Limits: a Decimal128 is filed by its nearest

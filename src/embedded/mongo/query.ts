@@ -37,12 +37,8 @@ export function findRows(collection: Collection | undefined, query: Query): Iter
     const options = wanted === undefined ? { deadline: query.deadline } : { limit: wanted, deadline: query.deadline };
     return cut(runPlan(collection, plan, query.filter, options), query);
   }
-  const rows = sortRows(
-    runPlan(collection, plan, query.filter, { deadline: query.deadline }),
-    query.sort ?? {},
-    wanted,
-  );
-  return cut(rows.values(), query);
+  const rows = runPlan(collection, plan, query.filter, { deadline: query.deadline });
+  return cut(sortRows(collection, rows, query.sort ?? {}, wanted), query);
 }
 
 /** The first of them, or undefined. */

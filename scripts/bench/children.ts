@@ -21,8 +21,8 @@ export async function startChild(
 ): Promise<Child> {
   const path = fileURLToPath(new URL(script, import.meta.url));
   const child = fork(path, options.args ?? [], {
-    env: { ...process.env, LOG_LEVEL: "error", ...options.env },
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
+    env: { ...process.env, LOG_LEVEL: "info", ...options.env },
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
   const receive = (type: string) => receiveFrom(child, script, type);
   const ready = await receive("ready");

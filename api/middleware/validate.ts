@@ -5,7 +5,6 @@ import { AppError } from "../../src/errors.ts";
 const MAX_ISSUES = 100;
 
 type Issue = z.core.$ZodIssue;
-export type ValidationDetail = { in: "body" | "query"; path: string; message: string };
 
 /** Parses a part of a request. @throws AppError `invalid_request` with every problem and its path. */
 export function parseInput(schema: z.ZodType, value: unknown, where: "body" | "query"): unknown {

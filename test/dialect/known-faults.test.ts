@@ -40,15 +40,43 @@ const readsThatCorrupt: Case[] = [
 ];
 
 const arraysThatAreMissing: Case[] = [
-  update("$push with $slice on a missing array slices", {}, { $push: { a: { $each: [1, 2, 3], $slice: -2 } } } as never, { a: [2, 3] }),
-  update("$push with $sort on a missing array sorts", {}, { $push: { a: { $each: [3, 1, 2], $sort: 1 } } } as never, { a: [1, 2, 3] }),
+  update(
+    "$push with $slice on a missing array slices",
+    {},
+    { $push: { a: { $each: [1, 2, 3], $slice: -2 } } } as never,
+    { a: [2, 3] },
+  ),
+  update("$push with $sort on a missing array sorts", {}, { $push: { a: { $each: [3, 1, 2], $sort: 1 } } } as never, {
+    a: [1, 2, 3],
+  }),
   update(
     "$push sorts by both of two keys",
     { a: [{ x: 1, y: 1 }] },
-    { $push: { a: { $each: [{ x: 1, y: 3 }, { x: 0, y: 2 }], $sort: { x: 1, y: -1 } } } } as never,
-    { a: [{ x: 0, y: 2 }, { x: 1, y: 3 }, { x: 1, y: 1 }] },
+    {
+      $push: {
+        a: {
+          $each: [
+            { x: 1, y: 3 },
+            { x: 0, y: 2 },
+          ],
+          $sort: { x: 1, y: -1 },
+        },
+      },
+    } as never,
+    {
+      a: [
+        { x: 0, y: 2 },
+        { x: 1, y: 3 },
+        { x: 1, y: 1 },
+      ],
+    },
   ),
-  update("$addToSet with $each on a missing array leaves no duplicates", {}, { $addToSet: { a: { $each: [1, 1, 2] } } }, { a: [1, 2] }),
+  update(
+    "$addToSet with $each on a missing array leaves no duplicates",
+    {},
+    { $addToSet: { a: { $each: [1, 1, 2] } } },
+    { a: [1, 2] },
+  ),
 ];
 
 const changesThatAreDropped: Case[] = [
@@ -59,7 +87,9 @@ const changesThatAreDropped: Case[] = [
   refusedUpdate("$set through null is refused and does not overwrite it", { a: null }, { $set: { "a.b": 2 } }, 28),
 ];
 
-const parts = { parts: [{ _id: 1, order: 1, n: 1 }, { _id: 2, order: 1, n: 2 }, { _id: 3, order: 2, n: 1 }, { _id: 4 }] };
+const parts = {
+  parts: [{ _id: 1, order: 1, n: 1 }, { _id: 2, order: 1, n: 2 }, { _id: 3, order: 2, n: 1 }, { _id: 4 }],
+};
 
 const joins: Case[] = [
   {
@@ -68,7 +98,13 @@ const joins: Case[] = [
     when: async (collection, db) => {
       const foreign = db.collection(`${collection.collectionName}_parts`);
       await foreign.insertMany(parts.parts.map((part) => ({ ...part })) as never[]);
-      const lookup = { from: foreign.collectionName, localField: "key", foreignField: "order", pipeline: [{ $match: { n: 1 } }], as: "found" };
+      const lookup = {
+        from: foreign.collectionName,
+        localField: "key",
+        foreignField: "order",
+        pipeline: [{ $match: { n: 1 } }],
+        as: "found",
+      };
       return collection.aggregate([{ $lookup: lookup }]).toArray();
     },
     gives: [{ _id: 1, key: 1, found: [{ _id: 1, order: 1, n: 1 }] }],
@@ -87,18 +123,87 @@ const joins: Case[] = [
 ];
 
 const comparisons: Case[] = [
-  query("two different blobs that are no text are different", [{ _id: 1, a: blob([0xff, 0xfe]) }, { _id: 2, a: blob([0xfd, 0xfc]) }], { a: blob([0xff, 0xfe]) }, [1]),
-  query("blobs of different subtypes are different", [{ _id: 1, a: blob([1, 2]) }, { _id: 2, a: blob([1, 2], 128) }], { a: blob([1, 2], 128) }, [2]),
-  query("a long equals the number", [{ _id: 1, a: Long.fromNumber(5) }, { _id: 2, a: 6 }], { a: 5 }, [1]),
-  query("a long beyond 2^53 is compared exactly", [{ _id: 1, a: Long.fromString("9007199254740993") }, { _id: 2, a: Long.fromString("9007199254740992") }], { a: { $gt: Long.fromString("9007199254740992") } }, [1]),
-  query("an embedded document is equal only with its fields in order", [{ _id: 1, a: { x: 1, y: 2 } }, { _id: 2, a: { y: 2, x: 1 } }], { a: { x: 1, y: 2 } }, [1]),
-  query("$gte null finds null and missing", [{ _id: 1, a: null }, { _id: 2 }, { _id: 3, a: 1 }], { a: { $gte: null } }, [1, 2]),
-  query("null on a path into an array finds the element without the field", [{ _id: 1, a: [{ b: 1 }, {}] }, { _id: 2, a: [{ b: 1 }] }], { "a.b": null }, [1]),
-  query("in $expr a missing field is less than a number", [{ _id: 1 }, { _id: 2, a: 3 }], { $expr: { $lt: ["$a", 2] } }, [1]),
-  query("$type objectId finds ObjectIds", [{ _id: 1, a: anyId }, { _id: 2, a: String(anyId) }], { a: { $type: "objectId" } }, [1]),
+  query(
+    "two different blobs that are no text are different",
+    [
+      { _id: 1, a: blob([0xff, 0xfe]) },
+      { _id: 2, a: blob([0xfd, 0xfc]) },
+    ],
+    { a: blob([0xff, 0xfe]) },
+    [1],
+  ),
+  query(
+    "blobs of different subtypes are different",
+    [
+      { _id: 1, a: blob([1, 2]) },
+      { _id: 2, a: blob([1, 2], 128) },
+    ],
+    { a: blob([1, 2], 128) },
+    [2],
+  ),
+  query(
+    "a long equals the number",
+    [
+      { _id: 1, a: Long.fromNumber(5) },
+      { _id: 2, a: 6 },
+    ],
+    { a: 5 },
+    [1],
+  ),
+  query(
+    "a long beyond 2^53 is compared exactly",
+    [
+      { _id: 1, a: Long.fromString("9007199254740993") },
+      { _id: 2, a: Long.fromString("9007199254740992") },
+    ],
+    { a: { $gt: Long.fromString("9007199254740992") } },
+    [1],
+  ),
+  query(
+    "an embedded document is equal only with its fields in order",
+    [
+      { _id: 1, a: { x: 1, y: 2 } },
+      { _id: 2, a: { y: 2, x: 1 } },
+    ],
+    { a: { x: 1, y: 2 } },
+    [1],
+  ),
+  query(
+    "$gte null finds null and missing",
+    [{ _id: 1, a: null }, { _id: 2 }, { _id: 3, a: 1 }],
+    { a: { $gte: null } },
+    [1, 2],
+  ),
+  query(
+    "null on a path into an array finds the element without the field",
+    [
+      { _id: 1, a: [{ b: 1 }, {}] },
+      { _id: 2, a: [{ b: 1 }] },
+    ],
+    { "a.b": null },
+    [1],
+  ),
+  query(
+    "in $expr a missing field is less than a number",
+    [{ _id: 1 }, { _id: 2, a: 3 }],
+    { $expr: { $lt: ["$a", 2] } },
+    [1],
+  ),
+  query(
+    "$type objectId finds ObjectIds",
+    [
+      { _id: 1, a: anyId },
+      { _id: 2, a: String(anyId) },
+    ],
+    { a: { $type: "objectId" } },
+    [1],
+  ),
   {
     title: "an ObjectId sorts before a date",
-    given: [{ _id: 1, a: new Date(0) }, { _id: 2, a: anyId }],
+    given: [
+      { _id: 1, a: new Date(0) },
+      { _id: 2, a: anyId },
+    ],
     when: async (collection) => (await collection.find().sort({ a: 1 }).toArray()).map(({ _id }) => _id),
     gives: [2, 1],
   },
@@ -110,19 +215,39 @@ const comparisons: Case[] = [
   },
 ];
 
-const sales = [{ _id: 1, k: "a", n: 1 }, { _id: 2, k: "a", n: 5 }, { _id: 3, k: "b", n: 2 }];
+const sales = [
+  { _id: 1, k: "a", n: 1 },
+  { _id: 2, k: "a", n: 5 },
+  { _id: 3, k: "b", n: 2 },
+];
 
 const shapes: Case[] = [
   pipeline(
     "$top gives the value, not an array of it",
     sales,
     [{ $group: { _id: "$k", best: { $top: { sortBy: { n: -1 }, output: "$n" } } } }, { $sort: { _id: 1 } }],
-    [{ _id: "a", best: 5 }, { _id: "b", best: 2 }],
+    [
+      { _id: "a", best: 5 },
+      { _id: "b", best: 2 },
+    ],
   ),
   pipeline(
     "$arrayToObject takes a literal array of pairs",
     [{ _id: 1 }],
-    [{ $project: { o: { $arrayToObject: { $literal: [["a", 1], ["b", 2]] } } } }],
+    [
+      {
+        $project: {
+          o: {
+            $arrayToObject: {
+              $literal: [
+                ["a", 1],
+                ["b", 2],
+              ],
+            },
+          },
+        },
+      },
+    ],
     [{ _id: 1, o: { a: 1, b: 2 } }],
   ),
   pipeline(
@@ -135,7 +260,10 @@ const shapes: Case[] = [
     "$bucket puts the _id first",
     sales,
     [{ $bucket: { groupBy: "$n", boundaries: [0, 2, 10], output: { n: { $sum: 1 }, all: { $push: "$n" } } } }],
-    [{ _id: 0, n: 1, all: [1] }, { _id: 2, n: 2, all: [5, 2] }],
+    [
+      { _id: 0, n: 1, all: [1] },
+      { _id: 2, n: 2, all: [5, 2] },
+    ],
   ),
 ];
 
@@ -148,7 +276,13 @@ const refusalsThatAreWrong: Case[] = [
     },
     gives: { _id: 1, a: 1, b: 2 },
   },
-  update("two fields of one matched element are no conflict", { a: [{ k: 1 }, { k: 2 }] }, { $set: { "a.$.s": 1, "a.$.t": 2 } }, { a: [{ k: 1 }, { k: 2, s: 1, t: 2 }] }, { filter: { "a.k": 2 } }),
+  update(
+    "two fields of one matched element are no conflict",
+    { a: [{ k: 1 }, { k: 2 }] },
+    { $set: { "a.$.s": 1, "a.$.t": 2 } },
+    { a: [{ k: 1 }, { k: 2, s: 1, t: 2 }] },
+    { filter: { "a.k": 2 } },
+  ),
   update(
     "two fields of the elements of one array filter are no conflict",
     { a: [{ k: 1 }, { k: 2 }] },
@@ -156,9 +290,37 @@ const refusalsThatAreWrong: Case[] = [
     { a: [{ k: 1 }, { k: 2, s: 1, t: 2 }] },
     { arrayFilters: [{ "e.k": 2 }] },
   ),
-  update("the positional operator takes the element that $elemMatch found by two conditions", { a: [{ x: 1, y: 1 }, { x: 1, y: 2 }] }, { $set: { "a.$.z": 9 } }, { a: [{ x: 1, y: 1 }, { x: 1, y: 2, z: 9 }] }, { filter: { a: { $elemMatch: { x: 1, y: 2 } } } }),
-  update("the positional operator works on a nested path", { b: { a: [{ k: 1 }, { k: 2 }] } }, { $set: { "b.a.$.s.t": 1 } }, { b: { a: [{ k: 1 }, { k: 2, s: { t: 1 } }] } }, { filter: { "b.a.k": 2 } }),
-  update("an array filter may have $or", { a: [1, 5, 9] }, { $set: { "a.$[e]": 0 } }, { a: [0, 5, 0] }, { arrayFilters: [{ $or: [{ e: { $lt: 2 } }, { e: { $gt: 8 } }] }] }),
+  update(
+    "the positional operator takes the element that $elemMatch found by two conditions",
+    {
+      a: [
+        { x: 1, y: 1 },
+        { x: 1, y: 2 },
+      ],
+    },
+    { $set: { "a.$.z": 9 } },
+    {
+      a: [
+        { x: 1, y: 1 },
+        { x: 1, y: 2, z: 9 },
+      ],
+    },
+    { filter: { a: { $elemMatch: { x: 1, y: 2 } } } },
+  ),
+  update(
+    "the positional operator works on a nested path",
+    { b: { a: [{ k: 1 }, { k: 2 }] } },
+    { $set: { "b.a.$.s.t": 1 } },
+    { b: { a: [{ k: 1 }, { k: 2, s: { t: 1 } }] } },
+    { filter: { "b.a.k": 2 } },
+  ),
+  update(
+    "an array filter may have $or",
+    { a: [1, 5, 9] },
+    { $set: { "a.$[e]": 0 } },
+    { a: [0, 5, 0] },
+    { arrayFilters: [{ $or: [{ e: { $lt: 2 } }, { e: { $gt: 8 } }] }] },
+  ),
   update("$set of the same _id is no change of it", { a: 1 }, { $set: { _id: 1, a: 2 } }, { a: 2 }),
 ];
 
@@ -166,7 +328,8 @@ const modifiedCounts: Case[] = [
   {
     title: "a pipeline update that changes nothing modifies nothing",
     given: [{ _id: 1, a: { b: [1, { c: "x" }] } }],
-    when: async (collection) => (await collection.updateOne({ _id: 1 as never }, [{ $set: { a: "$a" } }])).modifiedCount,
+    when: async (collection) =>
+      (await collection.updateOne({ _id: 1 as never }, [{ $set: { a: "$a" } }])).modifiedCount,
     gives: 0,
   },
   {

@@ -1,7 +1,14 @@
 import { Decimal128, Double, Long } from "mongodb";
 import { type Case, defineCases, query, useDatabase } from "./support.ts";
 
-const numbers = [{ _id: 1, a: 1 }, { _id: 2, a: 2 }, { _id: 3, a: 3 }, { _id: 4, a: "2" }, { _id: 5, a: null }, { _id: 6 }];
+const numbers = [
+  { _id: 1, a: 1 },
+  { _id: 2, a: 2 },
+  { _id: 3, a: 3 },
+  { _id: 4, a: "2" },
+  { _id: 5, a: null },
+  { _id: 6 },
+];
 
 const comparison: Case[] = [
   query("equality", numbers, { a: 2 }, [2]),
@@ -11,33 +18,158 @@ const comparison: Case[] = [
   query("$lte and $gte together are a range", numbers, { a: { $gte: 1, $lte: 2 } }, [1, 2]),
   query("$in", numbers, { a: { $in: [1, "2"] } }, [1, 4]),
   query("$in with null finds missing too", numbers, { a: { $in: [null, 3] } }, [3, 5, 6]),
-  query("$in with a pattern", [{ _id: 1, a: "cat" }, { _id: 2, a: "dog" }], { a: { $in: [/^c/, "dog"] } }, [1, 2]),
+  query(
+    "$in with a pattern",
+    [
+      { _id: 1, a: "cat" },
+      { _id: 2, a: "dog" },
+    ],
+    { a: { $in: [/^c/, "dog"] } },
+    [1, 2],
+  ),
   query("$nin finds missing", numbers, { a: { $nin: [1, 2, 3] } }, [4, 5, 6]),
   query("an empty $in finds nothing", numbers, { a: { $in: [] } }, []),
   query("null finds null and missing", numbers, { a: null }, [5, 6]),
   query("$ne null finds neither", numbers, { a: { $ne: null } }, [1, 2, 3, 4]),
   query("$gt null finds nothing", numbers, { a: { $gt: null } }, []),
-  query("numbers of all types are equal", [{ _id: 1, a: Long.fromNumber(2) }, { _id: 2, a: new Double(2) }, { _id: 3, a: Decimal128.fromString("2.0") }, { _id: 4, a: 2 }], { a: 2 }, [1, 2, 3, 4]),
-  query("NaN equals only itself", [{ _id: 1, a: Number.NaN }, { _id: 2, a: 0 }], { a: Number.NaN }, [1]),
-  query("NaN is in no range", [{ _id: 1, a: Number.NaN }, { _id: 2, a: 5 }], { a: { $lt: 10 } }, [2]),
-  query("dates compare", [{ _id: 1, a: new Date(1000) }, { _id: 2, a: new Date(2000) }, { _id: 3, a: 1500 }], { a: { $gt: new Date(1000) } }, [2]),
-  query("strings compare by their bytes", [{ _id: 1, a: "Z" }, { _id: 2, a: "a" }, { _id: 3, a: "é" }], { a: { $gt: "Z" } }, [2, 3]),
-  query("booleans are not numbers", [{ _id: 1, a: true }, { _id: 2, a: 1 }], { a: true }, [1]),
-  query("a document equals only the whole document", [{ _id: 1, a: { x: 1 } }, { _id: 2, a: { x: 1, y: 2 } }], { a: { x: 1 } }, [1]),
+  query(
+    "numbers of all types are equal",
+    [
+      { _id: 1, a: Long.fromNumber(2) },
+      { _id: 2, a: new Double(2) },
+      { _id: 3, a: Decimal128.fromString("2.0") },
+      { _id: 4, a: 2 },
+    ],
+    { a: 2 },
+    [1, 2, 3, 4],
+  ),
+  query(
+    "NaN equals only itself",
+    [
+      { _id: 1, a: Number.NaN },
+      { _id: 2, a: 0 },
+    ],
+    { a: Number.NaN },
+    [1],
+  ),
+  query(
+    "NaN is in no range",
+    [
+      { _id: 1, a: Number.NaN },
+      { _id: 2, a: 5 },
+    ],
+    { a: { $lt: 10 } },
+    [2],
+  ),
+  query(
+    "dates compare",
+    [
+      { _id: 1, a: new Date(1000) },
+      { _id: 2, a: new Date(2000) },
+      { _id: 3, a: 1500 },
+    ],
+    { a: { $gt: new Date(1000) } },
+    [2],
+  ),
+  query(
+    "strings compare by their bytes",
+    [
+      { _id: 1, a: "Z" },
+      { _id: 2, a: "a" },
+      { _id: 3, a: "é" },
+    ],
+    { a: { $gt: "Z" } },
+    [2, 3],
+  ),
+  query(
+    "booleans are not numbers",
+    [
+      { _id: 1, a: true },
+      { _id: 2, a: 1 },
+    ],
+    { a: true },
+    [1],
+  ),
+  query(
+    "a document equals only the whole document",
+    [
+      { _id: 1, a: { x: 1 } },
+      { _id: 2, a: { x: 1, y: 2 } },
+    ],
+    { a: { x: 1 } },
+    [1],
+  ),
 ];
 
 const paths: Case[] = [
-  query("a dotted path goes into documents", [{ _id: 1, a: { b: 1 } }, { _id: 2, a: { b: 2 } }, { _id: 3, a: 1 }], { "a.b": 1 }, [1]),
-  query("a dotted path goes into the documents of an array", [{ _id: 1, a: [{ b: 1 }, { b: 2 }] }, { _id: 2, a: [{ b: 3 }] }], { "a.b": 2 }, [1]),
-  query("a number in a path is a position", [{ _id: 1, a: [5, 6] }, { _id: 2, a: [6, 5] }], { "a.0": 5 }, [1]),
-  query("a number in a path may be a field's name", [{ _id: 1, a: { 0: 5 } }, { _id: 2, a: [6] }], { "a.0": 5 }, [1]),
+  query(
+    "a dotted path goes into documents",
+    [
+      { _id: 1, a: { b: 1 } },
+      { _id: 2, a: { b: 2 } },
+      { _id: 3, a: 1 },
+    ],
+    { "a.b": 1 },
+    [1],
+  ),
+  query(
+    "a dotted path goes into the documents of an array",
+    [
+      { _id: 1, a: [{ b: 1 }, { b: 2 }] },
+      { _id: 2, a: [{ b: 3 }] },
+    ],
+    { "a.b": 2 },
+    [1],
+  ),
+  query(
+    "a number in a path is a position",
+    [
+      { _id: 1, a: [5, 6] },
+      { _id: 2, a: [6, 5] },
+    ],
+    { "a.0": 5 },
+    [1],
+  ),
+  query(
+    "a number in a path may be a field's name",
+    [
+      { _id: 1, a: { 0: 5 } },
+      { _id: 2, a: [6] },
+    ],
+    { "a.0": 5 },
+    [1],
+  ),
   query("a path through a position", [{ _id: 1, a: [{ b: 1 }, { b: 2 }] }], { "a.1.b": 2 }, [1]),
-  query("null on a path finds a scalar on the way", [{ _id: 1, a: 5 }, { _id: 2, a: { b: 1 } }, { _id: 3, a: { c: 1 } }], { "a.b": null }, [1, 3]),
-  query("null on a path does not find an empty array", [{ _id: 1, a: [] }, { _id: 2, a: [{}] }, { _id: 3, a: [5] }], { "a.b": null }, [2]),
+  query(
+    "null on a path finds a scalar on the way",
+    [
+      { _id: 1, a: 5 },
+      { _id: 2, a: { b: 1 } },
+      { _id: 3, a: { c: 1 } },
+    ],
+    { "a.b": null },
+    [1, 3],
+  ),
+  query(
+    "null on a path does not find an empty array",
+    [
+      { _id: 1, a: [] },
+      { _id: 2, a: [{}] },
+      { _id: 3, a: [5] },
+    ],
+    { "a.b": null },
+    [2],
+  ),
   query("the _id is a field like others", [{ _id: 1 }, { _id: 2 }], { _id: { $gt: 1 } }, [2]),
 ];
 
-const arrays = [{ _id: 1, a: [1, 2, 3] }, { _id: 2, a: [3, 4] }, { _id: 3, a: [] }, { _id: 4, a: 3 }, { _id: 5, a: [[1, 2], 5] }];
+const arrays = [
+  { _id: 1, a: [1, 2, 3] },
+  { _id: 2, a: [3, 4] },
+  { _id: 3, a: [] },
+  { _id: 4, a: 3 },
+  { _id: 5, a: [[1, 2], 5] },
+];
 
 const arrayQueries: Case[] = [
   query("a value finds the array that contains it", arrays, { a: 3 }, [1, 2, 4]),
@@ -45,25 +177,75 @@ const arrayQueries: Case[] = [
   query("an array is compared with its order", arrays, { a: [3, 2, 1] }, []),
   query("conditions on an array may be met by different elements", arrays, { a: { $gt: 2, $lt: 2 } }, [1]),
   query("$elemMatch wants one element that meets all", arrays, { a: { $elemMatch: { $gt: 2, $lt: 4 } } }, [1, 2]),
-  query("$elemMatch on documents", [{ _id: 1, a: [{ x: 1, y: 2 }, { x: 2, y: 1 }] }, { _id: 2, a: [{ x: 1, y: 1 }] }], { a: { $elemMatch: { x: 1, y: 1 } } }, [2]),
-  query("$elemMatch with $or inside", [{ _id: 1, a: [{ x: 1 }] }, { _id: 2, a: [{ y: 1 }] }, { _id: 3, a: [{ z: 1 }] }], { a: { $elemMatch: { $or: [{ x: 1 }, { y: 1 }] } } }, [1, 2]),
+  query(
+    "$elemMatch on documents",
+    [
+      {
+        _id: 1,
+        a: [
+          { x: 1, y: 2 },
+          { x: 2, y: 1 },
+        ],
+      },
+      { _id: 2, a: [{ x: 1, y: 1 }] },
+    ],
+    { a: { $elemMatch: { x: 1, y: 1 } } },
+    [2],
+  ),
+  query(
+    "$elemMatch with $or inside",
+    [
+      { _id: 1, a: [{ x: 1 }] },
+      { _id: 2, a: [{ y: 1 }] },
+      { _id: 3, a: [{ z: 1 }] },
+    ],
+    { a: { $elemMatch: { $or: [{ x: 1 }, { y: 1 }] } } },
+    [1, 2],
+  ),
   query("$elemMatch does not take a scalar", arrays, { a: { $elemMatch: { $eq: 3 } } }, [1, 2]),
   query("$all wants every value", arrays, { a: { $all: [3, 1] } }, [1]),
   query("$all of one takes a scalar", arrays, { a: { $all: [3] } }, [1, 2, 4]),
   query("$all of nothing finds nothing", arrays, { a: { $all: [] } }, []),
-  query("$all with $elemMatch", [{ _id: 1, a: [{ x: 1 }, { x: 5 }] }, { _id: 2, a: [{ x: 1 }] }], { a: { $all: [{ $elemMatch: { x: 1 } }, { $elemMatch: { x: 5 } }] } }, [1]),
+  query(
+    "$all with $elemMatch",
+    [
+      { _id: 1, a: [{ x: 1 }, { x: 5 }] },
+      { _id: 2, a: [{ x: 1 }] },
+    ],
+    { a: { $all: [{ $elemMatch: { x: 1 } }, { $elemMatch: { x: 5 } }] } },
+    [1],
+  ),
   query("$size", arrays, { a: { $size: 2 } }, [2, 5]),
   query("$size 0 finds the empty array alone", arrays, { a: { $size: 0 } }, [3]),
   query("$ne on an array means that no element is it", arrays, { a: { $ne: 3 } }, [3, 5]),
   query("$not turns a whole condition round", arrays, { a: { $not: { $gt: 3 } } }, [1, 3, 4]),
 ];
 
-const kinds = [{ _id: 1, a: 1 }, { _id: 2, a: 1.5 }, { _id: 3, a: Long.fromNumber(1) }, { _id: 4, a: "x" }, { _id: 5, a: [1] }, { _id: 6, a: {} }, { _id: 7, a: null }, { _id: 8 }, { _id: 9, a: true }, { _id: 10, a: new Date(0) }];
+const kinds = [
+  { _id: 1, a: 1 },
+  { _id: 2, a: 1.5 },
+  { _id: 3, a: Long.fromNumber(1) },
+  { _id: 4, a: "x" },
+  { _id: 5, a: [1] },
+  { _id: 6, a: {} },
+  { _id: 7, a: null },
+  { _id: 8 },
+  { _id: 9, a: true },
+  { _id: 10, a: new Date(0) },
+];
 
 const elements: Case[] = [
   query("$exists true finds null", kinds, { a: { $exists: true } }, [1, 2, 3, 4, 5, 6, 7, 9, 10]),
   query("$exists false finds the missing", kinds, { a: { $exists: false } }, [8]),
-  query("$exists on a path into an array", [{ _id: 1, a: [{ b: 1 }, {}] }, { _id: 2, a: [{}] }], { "a.b": { $exists: true } }, [1]),
+  query(
+    "$exists on a path into an array",
+    [
+      { _id: 1, a: [{ b: 1 }, {}] },
+      { _id: 2, a: [{}] },
+    ],
+    { "a.b": { $exists: true } },
+    [1],
+  ),
   query("$type int looks into arrays", kinds, { a: { $type: "int" } }, [1, 5]),
   query("$type number is every numeric type", kinds, { a: { $type: "number" } }, [1, 2, 3, 5]),
   query("$type array", kinds, { a: { $type: "array" } }, [5]),
@@ -72,22 +254,53 @@ const elements: Case[] = [
   query("$type double is not int", kinds, { a: { $type: "double" } }, [2]),
 ];
 
-const texts = [{ _id: 1, a: "Apple pie" }, { _id: 2, a: "apple\njuice" }, { _id: 3, a: ["pear", "apple"] }, { _id: 4, a: 5 }];
+const texts = [
+  { _id: 1, a: "Apple pie" },
+  { _id: 2, a: "apple\njuice" },
+  { _id: 3, a: ["pear", "apple"] },
+  { _id: 4, a: 5 },
+];
 
 const others: Case[] = [
   query("a pattern", texts, { a: /^apple/ }, [2, 3]),
   query("a pattern without regard to case", texts, { a: { $regex: "^APPLE", $options: "i" } }, [1, 2, 3]),
   query("a pattern over lines", texts, { a: { $regex: "^juice", $options: "m" } }, [2]),
   query("a dot that takes line ends", texts, { a: { $regex: "apple.juice", $options: "s" } }, [2]),
-  query("a pattern with white space and comments left out", texts, { a: { $regex: "^apple # start\n $", $options: "x" } }, [3]),
+  query(
+    "a pattern with white space and comments left out",
+    texts,
+    { a: { $regex: "^apple # start\n $", $options: "x" } },
+    [3],
+  ),
   query("$not with a pattern", texts, { a: { $not: /apple/ } }, [1, 4]),
   query("$mod", numbers, { a: { $mod: [2, 1] } }, [1, 3]),
   query("$and", numbers, { $and: [{ a: { $gt: 1 } }, { a: { $lt: 3 } }] }, [2]),
   query("$or", numbers, { $or: [{ a: 1 }, { a: "2" }] }, [1, 4]),
   query("$nor", numbers, { $nor: [{ a: { $gte: 1 } }, { a: null }] }, [4]),
-  query("logical operators nest", numbers, { $or: [{ $and: [{ a: 1 }, { _id: 1 }] }, { $nor: [{ a: { $exists: true } }] }] }, [1, 6]),
-  query("$expr compares two fields", [{ _id: 1, a: 1, b: 2 }, { _id: 2, a: 3, b: 2 }], { $expr: { $gt: ["$a", "$b"] } }, [2]),
-  query("$expr beside other conditions", [{ _id: 1, a: 1, b: 1 }, { _id: 2, a: 2, b: 2 }], { a: 2, $expr: { $eq: ["$a", "$b"] } }, [2]),
+  query(
+    "logical operators nest",
+    numbers,
+    { $or: [{ $and: [{ a: 1 }, { _id: 1 }] }, { $nor: [{ a: { $exists: true } }] }] },
+    [1, 6],
+  ),
+  query(
+    "$expr compares two fields",
+    [
+      { _id: 1, a: 1, b: 2 },
+      { _id: 2, a: 3, b: 2 },
+    ],
+    { $expr: { $gt: ["$a", "$b"] } },
+    [2],
+  ),
+  query(
+    "$expr beside other conditions",
+    [
+      { _id: 1, a: 1, b: 1 },
+      { _id: 2, a: 2, b: 2 },
+    ],
+    { a: 2, $expr: { $eq: ["$a", "$b"] } },
+    [2],
+  ),
   query("$comment says nothing", numbers, { a: 1, $comment: "why" }, [1]),
   query("an empty filter finds all", numbers, {}, [1, 2, 3, 4, 5, 6]),
 ];

@@ -61,7 +61,10 @@ async function startServer(): Promise<{ url: string; close(): Promise<void> }> {
 let lastCollection = 0;
 
 /** A collection that no other case uses. */
-export async function freshCollection({ db }: Database, given: readonly Document[] = []): Promise<Collection<Document>> {
+export async function freshCollection(
+  { db }: Database,
+  given: readonly Document[] = [],
+): Promise<Collection<Document>> {
   lastCollection += 1;
   const collection = db.collection<Document>(`case_${lastCollection}`);
   if (given.length > 0) await collection.insertMany(given.map((document) => ({ ...document })));
@@ -91,7 +94,10 @@ function canonical(value: unknown): string {
 }
 
 /** The operation is refused by the server with one of the codes. Several are given where MongoDB's versions differ. */
-export async function expectFailure(run: () => Promise<unknown>, codes: number | readonly number[]): Promise<MongoServerError> {
+export async function expectFailure(
+  run: () => Promise<unknown>,
+  codes: number | readonly number[],
+): Promise<MongoServerError> {
   const outcome = await run().then(
     (value) => ({ value }),
     (error: unknown) => ({ error }),
@@ -100,6 +106,11 @@ export async function expectFailure(run: () => Promise<unknown>, codes: number |
   if (!(outcome.error instanceof MongoServerError)) throw outcome.error;
   expect(outcome.error.code, outcome.error.message).to.be.oneOf([codes].flat());
   return outcome.error;
+}
+
+/** A filter for the document of an _id of any type: the driver's own type of a filter takes an ObjectId only. */
+export function ofId(_id: unknown, filter: Document = {}): Document {
+  return { _id, ...filter };
 }
 
 /** All documents of the collection, by _id. */
@@ -131,8 +142,8 @@ export function update(
     title,
     given: [{ _id: 1, ...before }],
     when: async (collection) => {
-      await collection.updateOne({ _id: 1, ...filter }, change, rest);
-      return collection.findOne({ _id: 1 });
+      await collection.updateOne(ofId(1, filter), change, rest);
+      return collection.findOne(ofId(1));
     },
     gives: { _id: 1, ...after },
   };
@@ -150,13 +161,18 @@ export function refusedUpdate(
   return {
     title,
     given: [{ _id: 1, ...before }],
-    when: (collection) => collection.updateOne({ _id: 1, ...filter }, change, rest),
+    when: (collection) => collection.updateOne(ofId(1, filter), change, rest),
     fails,
   };
 }
 
 /** A case of the shape "this pipeline over these documents gives these". */
-export function pipeline(title: string, given: readonly Document[], stages: Document[], gives: readonly unknown[]): Case {
+export function pipeline(
+  title: string,
+  given: readonly Document[],
+  stages: Document[],
+  gives: readonly unknown[],
+): Case {
   return { title, given, when: (collection) => collection.aggregate(stages).toArray(), gives };
 }
 
@@ -174,7 +190,12 @@ export function expression(title: string, document: Document, value: unknown, re
 }
 
 /** A case of the shape "this expression over this document is refused". */
-export function refusedExpression(title: string, document: Document, value: unknown, fails: number | readonly number[]): Case {
+export function refusedExpression(
+  title: string,
+  document: Document,
+  value: unknown,
+  fails: number | readonly number[],
+): Case {
   return {
     title,
     given: [{ _id: 1, ...document }],
@@ -188,13 +209,16 @@ export function needsSearchIndexes(open: OpenDatabase): void {
   let hasThem = false;
   before("ask whether the server has search indexes", async () => {
     const collection = await freshCollection(open(), [{ _id: 1 }]);
-    hasThem = await collection.listSearchIndexes().toArray().then(
-      () => true,
-      (error: unknown) => {
-        if (error instanceof MongoServerError) return false;
-        throw error;
-      },
-    );
+    hasThem = await collection
+      .listSearchIndexes()
+      .toArray()
+      .then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof MongoServerError) return false;
+          throw error;
+        },
+      );
   });
   beforeEach(function () {
     if (hasThem) return;

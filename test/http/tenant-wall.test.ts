@@ -26,7 +26,7 @@ describe("every route that needs a key", () => {
     ids = {
       "/jobs/:id": job.string("jobId"),
       "/rag/documents/:id": document.string("documentId"),
-      "/ai/logs/:id": chat.string("logId"),
+      "/ai/logs/:logId": chat.string("logId"),
       "/keys/:id": keys.string("data[0].keyId"),
     };
   });

@@ -36,7 +36,11 @@ export function applyUpdate(
   update: Document | readonly Document[],
   options: UpdateOptions = {},
 ): Document {
-  if (Array.isArray(update)) return keepId(document, runUpdatePipeline(update, cloneValue(document)));
+  if (Array.isArray(update)) {
+    const result = runUpdatePipeline(update, cloneValue(document));
+    // Like a replacement, what a pipeline makes takes over the _id when it has none.
+    return keepId(document, result._id === undefined ? { ...result, _id: document._id } : result);
+  }
   const changes = update as Document; // not an array, so the other arm of the union
   if (!isOperatorUpdate(changes)) return replace(document, changes);
   const target: UpdateTarget = { id: document._id, now: new Date() };

@@ -1,0 +1,143 @@
+import { readFile } from "node:fs/promises";
+import { request } from "undici";
+import type { Measured } from "./goals.ts";
+import { runConcurrently } from "./measure.ts";
+import { openStack, type Stack } from "./stack.ts";
+
+const data = new URL("../../../shared/data/ir/", import.meta.url);
+const collections = ["cranfield", "med"] as const;
+const modes = ["lexical", "vector", "hybrid"] as const;
+const depth = 10;
+/** Chunks asked for; folded to documents, they are enough for the first ten. */
+const topK = 100;
+
+type Quality = { ndcg10: number; recall10: number; mrr10: number };
+type Judged = { queries: { id: string; text: string }[]; gains: Map<string, Map<string, number>> };
+
+/**
+ * Quality of retrieval with the offline embedding on judged collections: one ingest a document through the queue, every
+ * query in every mode, chunk hits folded to documents, beside a plain BM25 of whole documents. Each collection has a stack
+ * of its own, so that the words of one do not weigh in the other.
+ */
+export async function retrievalBench(): Promise<Measured[]> {
+  const baseline = JSON.parse(await readFile(new URL("bm25-baseline.json", data), "utf8")) as Record<string, Quality>;
+  const lines: Measured[] = [];
+  for (const name of collections) {
+    const bm25 = baseline[name];
+    if (!bm25) throw new Error(`bm25-baseline.json lacks ${name}`);
+    const found = await measureCollection(name);
+    printTable(name, { "plain BM25": bm25, ...found });
+    lines.push({
+      what: `retrieval, nDCG@10 of hybrid, ${name}`,
+      anchor: `plain BM25 ${bm25.ndcg10.toFixed(4)}`,
+      product: `${found.hybrid.ndcg10.toFixed(4)} (lexical ${found.lexical.ndcg10.toFixed(4)}, vector ${found.vector.ndcg10.toFixed(4)})`,
+      value: found.hybrid.ndcg10 / bm25.ndcg10,
+      must: 1,
+      aim: 1.05,
+      isMoreBetter: true,
+      unit: "×",
+    });
+  }
+  return lines;
+}
+
+async function measureCollection(name: string): Promise<Record<(typeof modes)[number], Quality>> {
+  const stack = await openStack({ workers: 1 });
+  try {
+    const documentOf = await ingestCollection(stack, name);
+    const judged = await readJudged(name);
+    const of = async (mode: string) => average(await rankAll(stack, judged, { mode, documentOf }), judged);
+    return { lexical: await of("lexical"), vector: await of("vector"), hybrid: await of("hybrid") };
+  } finally {
+    await stack.close();
+  }
+}
+
+/** Ingests every document of a collection; answers the collection's own id of each of ours. */
+async function ingestCollection(stack: Stack, name: string): Promise<Map<string, string>> {
+  const documents = (await readLines(name, "docs.jsonl")).map(
+    (line) => JSON.parse(line) as { id: string; title: string; text: string },
+  );
+  const documentOf = new Map<string, string>();
+  await runConcurrently(documents.length, 8, async (index) => {
+    const { id, title, text } = documents[index] ?? { id: "", title: "", text: "" };
+    const answer = await request(`${stack.url}/rag/ingest`, {
+      method: "POST",
+      headers: { ...stack.headers, prefer: "wait=60" },
+      body: JSON.stringify({ title: title || `document ${id}`, content: `${title}\n\n${text}` }),
+    });
+    const body = (await answer.body.json()) as { documentId?: string };
+    if (answer.statusCode !== 201 || !body.documentId)
+      throw new Error(`ingest of ${name} ${id} answered ${answer.statusCode}: ${JSON.stringify(body)}`);
+    documentOf.set(body.documentId, id);
+  });
+  return documentOf;
+}
+
+async function readJudged(name: string): Promise<Judged> {
+  const queries = (await readLines(name, "queries.jsonl")).map(
+    (line) => JSON.parse(line) as { id: string; text: string },
+  );
+  const gains = new Map<string, Map<string, number>>();
+  for (const line of (await readLines(name, "qrels.tsv")).slice(1)) {
+    const [query = "", document = "", gain = "0"] = line.split("\t");
+    const ofQuery = gains.get(query) ?? new Map<string, number>();
+    gains.set(query, ofQuery.set(document, Number(gain)));
+  }
+  return { queries, gains };
+}
+
+async function readLines(name: string, file: string): Promise<string[]> {
+  return (await readFile(new URL(`${name}/${file}`, data), "utf8")).split("\n").filter((line) => line.length > 0);
+}
+
+/** For each query the collection's documents in the order of their best chunk. */
+async function rankAll(
+  stack: Stack,
+  { queries }: Judged,
+  { mode, documentOf }: { mode: string; documentOf: Map<string, string> },
+): Promise<Map<string, string[]>> {
+  const ranked = new Map<string, string[]>();
+  await runConcurrently(queries.length, 2, async (index) => {
+    const query = queries[index];
+    if (!query) return;
+    const answer = await request(`${stack.url}/rag/query`, {
+      method: "POST",
+      headers: stack.headers,
+      body: JSON.stringify({ query: query.text, topK, mode }),
+    });
+    const body = (await answer.body.json()) as { results?: { documentId: string }[] };
+    if (!body.results) throw new Error(`a query answered ${answer.statusCode}: ${JSON.stringify(body)}`);
+    const documents = body.results.map(({ documentId }) => documentOf.get(documentId) ?? "");
+    ranked.set(query.id, [...new Set(documents)].slice(0, depth));
+  });
+  return ranked;
+}
+
+/** Means over the judged queries: nDCG (gain / log2(rank + 1), as trec_eval has it), recall and reciprocal rank, at 10. */
+function average(ranked: Map<string, string[]>, { queries, gains }: Judged): Quality {
+  const sum: Quality = { ndcg10: 0, recall10: 0, mrr10: 0 };
+  const judged = queries.filter(({ id }) => gains.has(id));
+  for (const { id } of judged) {
+    const gainOf = gains.get(id) ?? new Map<string, number>();
+    const found = (ranked.get(id) ?? []).map((document) => gainOf.get(document) ?? 0);
+    const ideal = [...gainOf.values()].sort((a, b) => b - a).slice(0, depth);
+    const first = found.findIndex((gain) => gain > 0);
+    sum.ndcg10 += discounted(found) / discounted(ideal);
+    sum.recall10 += found.filter((gain) => gain > 0).length / gainOf.size;
+    sum.mrr10 += first < 0 ? 0 : 1 / (first + 1);
+  }
+  const mean = (total: number) => total / judged.length;
+  return { ndcg10: mean(sum.ndcg10), recall10: mean(sum.recall10), mrr10: mean(sum.mrr10) };
+}
+
+function discounted(gains: readonly number[]): number {
+  return gains.reduce((sum, gain, index) => sum + gain / Math.log2(index + 2), 0);
+}
+
+function printTable(name: string, rows: Record<string, Quality>): void {
+  console.log(`\n| ${name} | nDCG@10 | recall@10 | MRR@10 |\n|---|---|---|---|`);
+  for (const [mode, { ndcg10, recall10, mrr10 }] of Object.entries(rows)) {
+    console.log(`| ${mode} | ${ndcg10.toFixed(4)} | ${recall10.toFixed(4)} | ${mrr10.toFixed(4)} |`);
+  }
+}

@@ -1,3 +1,4 @@
+import { AppError } from "../src/errors.ts";
 import type { Lease } from "../src/jobs/claim.ts";
 import type { JobProgress, JobRecord } from "../src/jobs/job-record.ts";
 import type { ShellDeps } from "./run-job.ts";
@@ -7,6 +8,14 @@ import type { StopReason } from "./verdict.ts";
 const MAX_HEARTBEAT_MS = 1_500;
 /** Progress is written at most once in this time, in ms; the stage's first and last always are. */
 const PROGRESS_EVERY_MS = 250;
+
+/** What the work is told by its signal: a job that was cancelled is over, any other may go on elsewhere. */
+const abortReasons: Record<StopReason, () => AppError> = {
+  cancelled: () => new AppError("cancelled", "The job was cancelled."),
+  fenced: () => new AppError("unavailable", "The job went to another worker.", { retryable: true }),
+  shutdown: () => new AppError("unavailable", "The worker is shutting down.", { retryable: true }),
+  timeout: () => new AppError("timeout", "The job ran longer than it may.", { retryable: true }),
+};
 
 /** The jobs that this process runs, and how to stop each. */
 export type RunningJobs = Map<string, (reason: StopReason) => void>;
@@ -30,7 +39,7 @@ export function holdLease(
   let reason: StopReason | undefined;
   const stop = (why: StopReason) => {
     reason ??= why;
-    controller.abort(new Error(`stopped: ${why}`));
+    controller.abort(abortReasons[why]());
   };
   const heed = (current: JobRecord | null) => {
     if (!current) stop("fenced");

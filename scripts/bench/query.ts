@@ -134,6 +134,7 @@ async function loadChunks(stack: Stack, from: number, to: number): Promise<void>
         documentId,
         version: 1,
         live: true,
+        title: `rows from ${start}`,
         n,
         content: `row ${start + n} `.repeat(60),
         tokens: 180,

@@ -124,7 +124,7 @@ function average(ranked: Map<string, string[]>, { queries, gains }: Judged): Qua
     const ideal = [...gainOf.values()].sort((a, b) => b - a).slice(0, depth);
     const first = found.findIndex((gain) => gain > 0);
     sum.ndcg10 += discounted(found) / discounted(ideal);
-    sum.recall10 += found.filter((gain) => gain > 0).length / gainOf.size;
+    sum.recall10 += found.filter((gain) => gain > 0).length / Math.min(depth, gainOf.size);
     sum.mrr10 += first < 0 ? 0 : 1 / (first + 1);
   }
   const mean = (total: number) => total / judged.length;

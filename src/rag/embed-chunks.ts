@@ -12,6 +12,8 @@ export type VersionContext = {
   caller: GatewayCaller;
   documentId: string;
   version: number;
+  /** Its words count for every passage of the document in searches for words. */
+  title: string;
   isLive: boolean;
   /** Whether earlier versions may hold embeddings of the same texts. */
   hasEarlier: boolean;
@@ -26,7 +28,7 @@ export async function embedChunks(
   context: VersionContext,
   passages: { from: number; texts: readonly ChunkText[] },
 ): Promise<{ chunks: NewChunk[]; reused: number }> {
-  const { caller, documentId, version, isLive } = context;
+  const { caller, documentId, version, title, isLive } = context;
   const model = deps.gateway.defaultEmbeddingModel;
   const hashes = passages.texts.map(({ content }) => createHash("sha256").update(content).digest("base64url"));
   const known = context.hasEarlier
@@ -41,7 +43,7 @@ export async function embedChunks(
     const embedding = known.get(hash) ?? fresh.next().value;
     if (embedding === undefined) throw new TypeError("the gateway gave fewer embeddings than texts");
     const live = isLive ? { live: true, liveAt: new Date() } : { live: false };
-    return { documentId, version, n: passages.from + index, ...text, ...live, hash, embedding, model };
+    return { documentId, version, title, n: passages.from + index, ...text, ...live, hash, embedding, model };
   });
   return { chunks, reused };
 }

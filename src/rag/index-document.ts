@@ -61,19 +61,20 @@ async function buildVersion(deps: RagDeps, context: IndexContext, document: Docu
   const source = await fetchSource(deps, document, signal);
   if (source.bytes.length > TELL_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
   const read = await deps.parser.read(source, signal);
+  const title = document.isTitleGiven ? document.title : (read.title ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
   const count = await writeChunks(deps, context, read, {
     caller: { tenantId, keyId: document.keyId, surface: "ingest", signal },
     documentId,
     version,
+    title,
     isLive: isSmall,
     hasEarlier: version > 1,
   });
   if (count === 0) throw new AppError("source_unreadable", "The source cannot be read. There is no text in it.");
   if (!isSmall) await showAll(deps, context, { version, count });
   signal.throwIfAborted();
-  const title = document.isTitleGiven ? undefined : (read.title ?? document.title);
-  const change = { version, chunks: count, type: read.type, ...(title === undefined ? {} : { title }) };
+  const change = { version, chunks: count, type: read.type, title };
   const published = await deps.store.documents.publish(tenantId, documentId, change);
   if (!published) return superseded(deps, document);
   if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });

@@ -4,6 +4,7 @@ import type { GatewayCaller } from "../gateway/account.ts";
 import type { ChunkHit } from "../store/chunk-search.ts";
 import type { DocumentFace } from "../store/document-store.ts";
 import type { RagDeps } from "./deps.ts";
+import { withFeedback } from "./feedback.ts";
 import { fuseRanks } from "./fuse-ranks.ts";
 import { tagsOf } from "./metadata-tags.ts";
 import type { QueryInput, QueryResult } from "./schemas.ts";
@@ -13,7 +14,7 @@ const MAX_RERUNS = 2;
 const EXTRA_HITS = 10; // beyond topK, for hits that fall out since their version is not the document's
 const MAX_HITS = 1_000;
 const FUSED_DEPTH = 3; // hybrid ranks so many times topK of each list, or at least
-const MIN_FUSED = 50; // so many
+const MIN_FUSED = 100; // so many
 const CACHED_EMBEDDINGS = 1_000;
 
 export type QueryDeps = Pick<RagDeps, "store" | "gateway">;
@@ -73,8 +74,13 @@ async function find(
   const { chunks } = deps.store;
   if (mode === "vector") return chunks.searchVectors(tenantId, search);
   if (mode === "lexical") return chunks.searchText(tenantId, search);
-  const lists = await Promise.all([chunks.searchVectors(tenantId, search), chunks.searchText(tenantId, search)]);
-  return fuseRanks(lists, (hit) => hit._id);
+  const byText = await chunks.searchText(tenantId, search);
+  const vector = withFeedback(
+    search.vector,
+    byText.flatMap(({ embedding }) => (embedding ? [embedding] : [])),
+  );
+  const byVector = await chunks.searchVectors(tenantId, { ...search, vector, scoreBy: search.vector });
+  return fuseRanks<ChunkHit>([byText, byVector], (hit) => hit._id);
 }
 
 function depthOf({ mode, topK }: QueryInput): number {

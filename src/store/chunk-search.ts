@@ -1,7 +1,7 @@
 import { Binary, type Collection, type Filter } from "mongodb";
 import type { ChunkDocument } from "./chunk-store.ts";
 import { ofTenant } from "./collection.ts";
-import { type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
+import { type RankedHit, type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
 import type { StoreCapabilities } from "./store.ts";
 
 /** A chunk that a search found; `score` is (1 + cosine) / 2 of its vector and the query's. */
@@ -11,17 +11,26 @@ export type ChunkHit = Pick<ChunkDocument, "documentId" | "version" | "content">
   heading?: string;
   score: number;
 };
-export type VectorSearch = { vector: Float32Array; limit: number; documentIds?: readonly string[] };
-export type TextSearch = VectorSearch & { text: string };
+/** A hit of a search for words, with its vector. */
+export type TextHit = ChunkHit & { embedding?: Float32Array };
+export type VectorSearch = {
+  /** What the chunks shall be near to. */
+  vector: Float32Array;
+  /** What they are scored by, where it is another vector. */
+  scoreBy?: Float32Array;
+  limit: number;
+  documentIds?: readonly string[];
+};
+export type TextSearch = Omit<VectorSearch, "scoreBy"> & { text: string };
 export type ChunkSearch = {
   /** The chunks nearest to the vector, best first. */
   searchVectors(tenantId: string, search: VectorSearch): Promise<ChunkHit[]>;
   /** The chunks that match the words best, best first. */
-  searchText(tenantId: string, search: TextSearch): Promise<ChunkHit[]>;
+  searchText(tenantId: string, search: TextSearch): Promise<TextHit[]>;
 };
 
 /** A chunk as searches read it: the embedding only where the score has to be computed here. */
-type Found = Omit<ChunkHit, "score"> & { score?: number; embedding?: Binary };
+type Found = Omit<ChunkHit, "score"> & { rank?: number; embedding?: Binary };
 
 const MIN_CANDIDATES = 200;
 const MAX_CANDIDATES = 10_000;
@@ -36,9 +45,9 @@ const shown = { documentId: 1, version: 1, content: 1, page: 1, heading: 1 } as 
 export function makeChunkSearch(chunks: Collection<ChunkDocument>, capabilities: StoreCapabilities): ChunkSearch {
   const isLate = capabilities.searchLag === "eventual";
 
-  const byVectorIndex = (tenantId: string, { vector, limit, documentIds }: VectorSearch) =>
-    chunks
-      .aggregate<ChunkHit>(
+  const byVectorIndex = async (tenantId: string, { vector, scoreBy, limit, documentIds }: VectorSearch) => {
+    const found = await chunks
+      .aggregate<Found & { rank: number }>(
         [
           {
             $vectorSearch: {
@@ -50,11 +59,16 @@ export function makeChunkSearch(chunks: Collection<ChunkDocument>, capabilities:
               filter: live(tenantId, documentIds),
             },
           },
-          { $project: { ...shown, score: { $meta: "vectorSearchScore" } } },
+          { $project: { ...shown, rank: { $meta: "vectorSearchScore" }, ...(scoreBy ? { embedding: 1 } : {}) } },
         ],
         { batchSize: limit + 1 },
       )
       .toArray();
+    return found.map(({ embedding, ...hit }): RankedHit => {
+      const score = scoreBy && embedding ? similarity(scoreBy, embedding.toFloat32Array()) : hit.rank;
+      return { ...hit, score };
+    });
+  };
 
   const byTextIndex = (tenantId: string, { text, limit, documentIds }: TextSearch) => {
     const filter: object[] = [
@@ -62,7 +76,7 @@ export function makeChunkSearch(chunks: Collection<ChunkDocument>, capabilities:
       { equals: { path: "live", value: true } },
       ...(documentIds ? [{ in: { path: "documentId", value: [...documentIds] } }] : []),
     ];
-    const compound = { must: [{ text: { query: text, path: "content" } }], filter };
+    const compound = { must: [{ text: { query: text, path: ["content", "title"] } }], filter };
     return chunks
       .aggregate<Found>(
         [{ $search: { index: "chunks_text", compound } }, { $limit: limit }, { $project: { ...shown, embedding: 1 } }],
@@ -101,7 +115,7 @@ export function makeChunkSearch(chunks: Collection<ChunkDocument>, capabilities:
         recent(tenantId, search.documentIds),
       ]);
       const united = new Map([...indexed, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
-      return [...united.values()].sort((a, b) => b.score - a.score).slice(0, search.limit);
+      return [...united.values()].sort((a, b) => b.rank - a.rank).slice(0, search.limit);
     },
     async searchText(tenantId, search) {
       if (!capabilities.textSearch) return (await byTextOperator(tenantId, search)).map(scoredFor(search.vector));
@@ -122,11 +136,11 @@ function live(tenantId: string, documentIds?: readonly string[]): Filter<ChunkDo
   return { ...ofTenant(tenantId, { live: true }), ...(documentIds ? { documentId: { $in: [...documentIds] } } : {}) };
 }
 
-function scoredFor(vector: Float32Array): (found: Found) => ChunkHit {
-  return ({ embedding, score, ...hit }) => ({
-    ...hit,
-    score: score ?? (embedding ? similarity(vector, embedding.toFloat32Array()) : 0),
-  });
+function scoredFor(vector: Float32Array): (found: Found) => TextHit {
+  return ({ embedding, ...hit }) => {
+    const floats = embedding?.toFloat32Array();
+    return floats ? { ...hit, score: similarity(vector, floats), embedding: floats } : { ...hit, score: 0 };
+  };
 }
 
 /** Two rankings whose scores cannot be compared, one from each in turn. */

@@ -1,5 +1,5 @@
 import { Binary, type Db, type Filter } from "mongodb";
-import { type ChunkHit, makeChunkSearch, type TextSearch, type VectorSearch } from "./chunk-search.ts";
+import { type ChunkHit, makeChunkSearch, type TextHit, type TextSearch, type VectorSearch } from "./chunk-search.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import type { StoreCapabilities } from "./store.ts";
 
@@ -15,6 +15,8 @@ export type ChunkDocument = TenantDocument & {
   /** Whether searches see it. The document's own version decides in the end which chunks count. */
   live: boolean;
   liveAt?: Date;
+  /** The document's title, which searches for words look at beside the content. */
+  title: string;
   content: string;
   tokens: number;
   /** Hash of the content, by which a later version takes over the embedding. */
@@ -53,6 +55,7 @@ export const chunkCollection = defineCollection<ChunkDocument>({
           dynamic: false,
           fields: {
             content: { type: "string", analyzer: "lucene.english" },
+            title: { type: "string", analyzer: "lucene.english" },
             tenantId: { type: "token" },
             documentId: { type: "token" },
             live: { type: "boolean" },
@@ -79,7 +82,7 @@ export type ChunkStore = {
   remove(tenantId: string, which: RemovedChunks): Promise<void>;
   count(tenantId: string, version: VersionOf): Promise<number>;
   searchVectors(tenantId: string, search: VectorSearch): Promise<ChunkHit[]>;
-  searchText(tenantId: string, search: TextSearch): Promise<ChunkHit[]>;
+  searchText(tenantId: string, search: TextSearch): Promise<TextHit[]>;
 };
 export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };

@@ -20,19 +20,23 @@ export function similarity(a: Float32Array, b: Float32Array): number {
   return norm === 0 ? 0.5 : (1 + dot / norm) / 2;
 }
 
+/** A hit with what it is ranked by, which is not its score where it is scored by another vector. */
+export type RankedHit = ChunkHit & { rank: number };
+
 /** The `limit` chunks nearest to the vector, best first, keeping no more than twice as many at a time. */
 export async function scanVectors(
   chunks: AsyncIterable<Scored> | Iterable<Scored>,
-  { vector, limit }: { vector: Float32Array; limit: number },
-): Promise<ChunkHit[]> {
-  let best: ChunkHit[] = [];
+  { vector, scoreBy, limit }: { vector: Float32Array; scoreBy?: Float32Array; limit: number },
+): Promise<RankedHit[]> {
+  let best: RankedHit[] = [];
   const prune = () => {
-    best = best.sort((a, b) => b.score - a.score).slice(0, limit);
+    best = best.sort((a, b) => b.rank - a.rank).slice(0, limit);
   };
   for await (const { embedding, ...chunk } of chunks) {
     const floats = embedding.toFloat32Array();
     if (floats.length !== vector.length) continue; // made by another model: not comparable
-    best.push({ ...chunk, score: similarity(vector, floats) });
+    const rank = similarity(vector, floats);
+    best.push({ ...chunk, rank, score: scoreBy ? similarity(scoreBy, floats) : rank });
     if (best.length >= 2 * limit + 64) prune();
   }
   prune();

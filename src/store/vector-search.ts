@@ -25,7 +25,7 @@ export async function ensureSearchIndexes(db: Db, { logger }: { logger: Logger }
     return { vectorSearch: true, textSearch: true, searchLag };
   }
   await chunks.createIndex({ tenantId: 1, live: 1, documentId: 1 }, { name: "live" });
-  await chunks.createIndex({ tenantId: 1, content: "text" }, { name: "text" });
+  await chunks.createIndex({ tenantId: 1, content: "text", title: "text" }, { name: "text" });
   logger.warn("this MongoDB has no search indexes: queries scan the tenant's vectors, and find words by $text");
   return { vectorSearch: false, textSearch: false, searchLag: "none" };
 }

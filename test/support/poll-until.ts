@@ -13,7 +13,8 @@ export async function pollUntil<T>(
   for (;;) {
     const answer = await check();
     if (answer !== null && answer !== undefined && answer !== false) return answer;
-    if (performance.now() > deadline) throw new Error(`${options.what ?? "what was waited for"}: not within ${timeoutMs} ms`);
+    if (performance.now() > deadline)
+      throw new Error(`${options.what ?? "what was waited for"}: not within ${timeoutMs} ms`);
     await delay(options.everyMs ?? 10);
   }
 }

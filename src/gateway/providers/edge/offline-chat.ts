@@ -1,5 +1,12 @@
 import { createHash } from "node:crypto";
-import type { CompletionRequest, CompletionResult, Message, StreamPart, ToolCall, ToolDefinition } from "../provider.ts";
+import type {
+  CompletionRequest,
+  CompletionResult,
+  Message,
+  StreamPart,
+  ToolCall,
+  ToolDefinition,
+} from "../provider.ts";
 import { contentWords, rankSentences, toSentences } from "./offline-rank.ts";
 
 /** Name of the built-in chat model, in `/ai/models` and in every answer's `model`. */
@@ -63,7 +70,8 @@ function answer(messages: readonly Message[], asked: number, question: string): 
   if (contentWords(ask).length === 0 || /\b(?:who|what) are you\b/i.test(ask)) return introduction;
   const ranked = rankSentences(toSentences(context), ask);
   const best = ranked[0];
-  if (!best) return context.trim().length === 0 ? `${introduction} You asked: ${ask.trim().slice(0, 200)}` : nothingFound;
+  if (!best)
+    return context.trim().length === 0 ? `${introduction} You asked: ${ask.trim().slice(0, 200)}` : nothingFound;
   return ranked
     .slice(0, MAX_SENTENCES)
     .filter(({ score }) => score >= best.score * WORTH_SAYING)
@@ -111,7 +119,7 @@ function fillArguments(tool: ToolDefinition, question: string): Record<string, u
   const numbers = (question.match(/-?\d+(?:\.\d+)?/g) ?? []).map(Number);
   const firstText = Object.keys(properties).find((name) => properties[name]?.type === "string");
   const wanted = required.length > 0 ? required : firstText ? [firstText] : [];
-  const valueOf = (name: string): unknown => {
+  const fill = (name: string): unknown => {
     const { type, enum: allowed } = properties[name] ?? {};
     if (allowed) return allowed.find((value) => question.includes(String(value))) ?? allowed[0];
     if (type === "number" || type === "integer") return numbers.shift() ?? 0;
@@ -119,7 +127,7 @@ function fillArguments(tool: ToolDefinition, question: string): Record<string, u
     if (type === "array") return [];
     return type === "object" ? {} : question.trim();
   };
-  return Object.fromEntries(wanted.map((name) => [name, valueOf(name)]));
+  return Object.fromEntries(wanted.map((name) => [name, fill(name)]));
 }
 
 /** Tokens are estimated at four characters each: the tokenizer's tables are not worth their memory here. */

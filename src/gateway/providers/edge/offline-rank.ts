@@ -31,17 +31,20 @@ function cutEnding(word: string): string {
   return word.replace(/(?:ations?|ings?|edly|ed|ies|ers?|es|s|ly)$/, "").slice(0, 12);
 }
 
-/** Sentences of a text in order; headings, list items and lines of their own count as sentences. */
+/** Sentences of a text in order, each once; headings, list items and lines of their own count as sentences. */
 export function toSentences(text: string): string[] {
-  const sentences: string[] = [];
+  const sentences = new Set<string>();
   for (const line of text.slice(0, MAX_TEXT).split(/\n+/)) {
     for (const part of line.split(/(?<=[.!?])\s+(?=["'(\p{Lu}\p{N}])/u)) {
-      const sentence = part.replace(/^[\s#>*\-\u2022]+/, "").trim();
-      if (sentence.length > 1) sentences.push(sentence.slice(0, MAX_SENTENCE));
-      if (sentences.length >= MAX_SENTENCES) return sentences;
+      const sentence = part
+        .replace(/^[\s#>*\-\u2022]+/, "")
+        .trim()
+        .slice(0, MAX_SENTENCE);
+      if (sentence.length > 1) sentences.add(sentence);
+      if (sentences.size >= MAX_SENTENCES) return [...sentences];
     }
   }
-  return sentences;
+  return [...sentences];
 }
 
 export type Ranked = { sentence: string; index: number; score: number };
@@ -59,8 +62,9 @@ export function rankSentences(sentences: readonly string[], question: string): R
     const shared = [...new Set(list)].filter((word) => asked.has(word));
     const weight = shared.reduce((sum, word) => sum + Math.log(1 + sentences.length / (frequency.get(word) ?? 1)), 0);
     const sentence = sentences[index] ?? "";
-    const isQuestion = sentence.endsWith("?");
-    const score = (weight * (isQuestion ? 0.3 : 1)) / (1 + Math.log(1 + list.length / 20));
+    // A statement answers better than a heading, and a heading better than a question.
+    const kind = /[.!:]["')\]]*$/.test(sentence) ? 1 : sentence.endsWith("?") ? 0.3 : 0.5;
+    const score = (weight * kind) / (1 + Math.log(1 + list.length / 20));
     return score > 0 ? [{ sentence, index, score }] : [];
   });
   return ranked.sort((a, b) => b.score - a.score || a.index - b.index);

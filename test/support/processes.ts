@@ -1,0 +1,36 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+/** Longest time for a process to be ready, in ms. */
+const START_TIMEOUT_MS = 30_000;
+
+export type HostProcess = {
+  child: ChildProcess;
+  ready: Record<string, unknown>;
+  /** Ends it at once, as a crash of the machine would, and waits until it is gone. */
+  kill(): Promise<void>;
+  /** Asks it to end, and answers its exit code. */
+  stop(): Promise<number | null>;
+};
+
+/** Starts `api/server.ts` or `workers/main.ts` as a process of its own and waits until it is ready. */
+export async function startProcess(script: "api/server.ts" | "workers/main.ts", env: Record<string, string>) {
+  const path = fileURLToPath(new URL(`../../${script}`, import.meta.url));
+  const child = fork(path, { env: { ...process.env, ...env }, stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const [ready] = await once(child, "message", { signal: AbortSignal.timeout(START_TIMEOUT_MS) });
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+    const gone = once(child, "exit");
+    child.kill(signal);
+    const [code] = await gone;
+    return code as number | null;
+  };
+  const host: HostProcess = {
+    child,
+    ready: ready as Record<string, unknown>,
+    kill: async () => void (await end("SIGKILL")),
+    stop: () => end("SIGTERM"),
+  };
+  return host;
+}

@@ -3,7 +3,17 @@ import { type DestinationStream, type Logger, pino } from "pino";
 export type { Logger };
 
 /** Field names whose values never reach a log line, at the top of a record and one or two levels down. */
-const secretFields = ["authorization", "apiKey", "api_key", "key", "secret", "password", "token", "masterKey", "cookie"];
+const secretFields = [
+  "authorization",
+  "apiKey",
+  "api_key",
+  "key",
+  "secret",
+  "password",
+  "token",
+  "masterKey",
+  "cookie",
+];
 const redactPaths = secretFields.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
 
 /** The root logger of a process: JSON lines on stdout (or `destination`), secrets redacted, times in ISO 8601. */

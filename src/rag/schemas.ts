@@ -35,7 +35,6 @@ export const ingestBodySchema = z.union([
     metadata: metadataSchema.optional(),
   }),
 ]);
-export type IngestBody = z.output<typeof ingestBodySchema>;
 
 /** The fields that accompany a file. */
 export const fileFieldsSchema = z.object({
@@ -82,7 +81,6 @@ export const documentViewSchema = z.object({
 export type DocumentView = z.output<typeof documentViewSchema>;
 
 export const queryModes = ["hybrid", "vector", "lexical"] as const;
-export type QueryMode = (typeof queryModes)[number];
 
 export const MAX_TOP_K = 100;
 const filterValue = z.union([metadataValue, z.array(metadataValue).min(1).max(64)]);

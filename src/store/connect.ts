@@ -1,4 +1,4 @@
-import { type Collection, type Db, type Document, MongoClient, MongoError } from "mongodb";
+import { type Db, MongoClient, MongoError } from "mongodb";
 import { unavailable } from "../errors.ts";
 
 export type StoreConnection = {
@@ -42,8 +42,6 @@ export async function connectStore(options: { url: string; db: string; timeoutMs
   }
   return { db, client, ping, close: () => client.close() };
 }
-
-export type { Collection, Db, Document };
 
 /** Names of the driver's errors that mean: the server did not answer, or not in time. */
 const unavailableErrors = new Set([

@@ -1,6 +1,6 @@
 import { compareValues } from "./compare.ts";
 import { widenOnOverflow } from "./expression-arithmetic.ts";
-import { addNumbers, makeDouble, numberKind, toDouble } from "./numbers.ts";
+import { addNumbers, divideNumbers, numberKind } from "./numbers.ts";
 
 /** The sum of the numbers among the values; 0 when there is none. */
 export function sumOf(values: readonly unknown[]): unknown {
@@ -14,7 +14,7 @@ export function sumOf(values: readonly unknown[]): unknown {
 export function averageOf(values: readonly unknown[]): unknown {
   const numbers = values.filter((value) => numberKind(value) !== undefined);
   if (numbers.length === 0) return null;
-  return makeDouble(toDouble(sumOf(numbers)) / numbers.length);
+  return divideNumbers(sumOf(numbers), numbers.length);
 }
 
 /** The smallest (`sign` -1) or largest (1) value by MongoDB's order, null and missing aside; null when there is none. */

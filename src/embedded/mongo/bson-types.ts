@@ -20,11 +20,6 @@ export function isDocument(value: unknown): value is Document {
   return tag === undefined || tag === "DBRef";
 }
 
-/** A number of any BSON type: a plain one, or wrapped as Long, Int32, Double or Decimal128. */
-export function isNumeric(value: unknown): boolean {
-  return canonicalTypeOf(value) === canonicalType.number;
-}
-
 /** Places of the types in MongoDB's comparison order; values of types with one place compare with each other. */
 export const canonicalType = {
   minKey: -1,

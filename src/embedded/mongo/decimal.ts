@@ -42,6 +42,21 @@ export function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
   return { coefficient: a.coefficient * b.coefficient, exponent: a.exponent + b.exponent };
 }
 
+/** The quotient to more digits than the BSON type keeps; the divisor is not zero. */
+export function divideDecimals(a: Decimal, b: Decimal): Decimal {
+  const shift = Math.max(0, QUOTIENT_DIGITS + digits(b.coefficient) - digits(a.coefficient));
+  const coefficient = (a.coefficient * 10n ** BigInt(shift)) / b.coefficient;
+  return { coefficient, exponent: a.exponent - b.exponent - shift };
+}
+
+const QUOTIENT_DIGITS = 36;
+const digits = (whole: bigint) => String(whole < 0n ? -whole : whole).length;
+
+/** The whole part, towards zero. */
+export function truncateDecimal({ coefficient, exponent }: Decimal): bigint {
+  return exponent >= 0 ? coefficient * 10n ** BigInt(exponent) : coefficient / 10n ** BigInt(-exponent);
+}
+
 /** The BSON value, rounded to its 34 digits. */
 export function toDecimal128(value: Decimal): Decimal128 {
   return Decimal128.fromStringWithRounding(`${value.coefficient}E${value.exponent}`);

@@ -1,8 +1,10 @@
 import { Long } from "bson";
 import { typeName } from "./bson-types.ts";
+import { notImplemented } from "./command-error.ts";
 import { fixed, isNullish, type OperatorTable, unary, variadic } from "./expression-arguments.ts";
 import {
   addNumbers,
+  divideNumbers,
   makeDouble,
   multiplyNumbers,
   numberKind,
@@ -56,7 +58,7 @@ function divide([a, b]: unknown[]): unknown {
     throw typeMismatch(`$divide only supports numeric types, not ${typeName(a)} and ${typeName(b)}`);
   }
   if (toDouble(b) === 0) throw badValue("can't $divide by zero");
-  return makeDouble(toDouble(a) / toDouble(b));
+  return divideNumbers(a, b);
 }
 
 function modulo([a, b]: unknown[]): unknown {
@@ -66,7 +68,8 @@ function modulo([a, b]: unknown[]): unknown {
     throw located(16611, `$mod only supports numeric types, not ${typeName(a)} and ${typeName(b)}`);
   }
   if (toDouble(b) === 0) throw located(16610, "can't $mod by zero");
-  if (kinds.includes("double") || kinds.includes("decimal")) return makeDouble(toDouble(a) % toDouble(b));
+  if (kinds.includes("decimal")) throw notImplemented("$mod of a decimal");
+  if (kinds.includes("double")) return makeDouble(toDouble(a) % toDouble(b));
   const rest = toBigInt(a) % toBigInt(b);
   return kinds.includes("long") ? Long.fromBigInt(rest) : Number(rest);
 }
@@ -76,6 +79,7 @@ const real = (run: (value: number) => number, check?: (value: number) => void) =
   unary((value, name) => {
     if (isNullish(value)) return null;
     if (numberKind(value) === undefined) throw notNumeric(name, value);
+    refuseDecimal(name, value);
     const double = toDouble(value);
     check?.(double);
     return makeDouble(run(double));
@@ -87,8 +91,14 @@ const whole = (run: (value: number) => number) =>
     if (isNullish(value)) return null;
     const kind = numberKind(value);
     if (kind === undefined) throw notNumeric(name, value);
+    refuseDecimal(name, value);
     return kind === "int" || kind === "long" ? value : makeDouble(run(toDouble(value)));
   });
+
+/** Functions that would have to go by way of a double would lose a decimal's digits. */
+function refuseDecimal(name: string, ...values: readonly unknown[]): void {
+  if (values.some((value) => numberKind(value) === "decimal")) throw notImplemented(`${name} of a decimal`);
+}
 
 const notNumeric = (name: string, value: unknown) =>
   located(28765, `${name} only supports numeric types, not ${typeName(value)}`);
@@ -97,6 +107,7 @@ function absolute(value: unknown, name: string): unknown {
   if (isNullish(value)) return null;
   const kind = numberKind(value);
   if (kind === undefined) throw notNumeric(name, value);
+  refuseDecimal(name, value);
   if (kind !== "long") return kind === "int" ? Math.abs(toDouble(value)) : makeDouble(Math.abs(toDouble(value)));
   const bits = toBigInt(value);
   return Long.fromBigInt(bits < 0n ? -bits : bits);
@@ -108,6 +119,7 @@ const atPlace = (run: (value: number) => number) =>
     if (isNullish(value) || place === null) return null;
     const kind = numberKind(value);
     if (kind === undefined) throw located(51081, `${name} only supports numeric types, not ${typeName(value)}`);
+    refuseDecimal(name, value);
     const places = place === undefined ? 0 : toSafeInteger(place);
     if (places === undefined) throw located(51082, `precision argument to ${name} must be a integral value`);
     if (places < -20 || places > 100)
@@ -137,6 +149,7 @@ const power = fixed(2, 2, ([base, exponent]) => {
     throw located(28763, `$pow's exponent must be numeric, not ${typeName(exponent)}`);
   if (toDouble(base) === 0 && toDouble(exponent) < 0)
     throw located(28764, "$pow cannot take a base of 0 and a negative exponent");
+  refuseDecimal("$pow", base, exponent);
   const result = toDouble(base) ** toDouble(exponent);
   const isWhole = [base, exponent].every((part) => numberKind(part) === "int" || numberKind(part) === "long");
   return isWhole && Number.isSafeInteger(result) ? addNumbers(Long.fromNumber(result), 0) : makeDouble(result);
@@ -150,6 +163,7 @@ const logarithm = fixed(2, 2, ([value, base]) => {
     throw located(28758, `$log's argument must be a positive number, but is ${toDouble(value)}`);
   if (toDouble(base) <= 0 || toDouble(base) === 1)
     throw located(28759, "$log's base must be a positive number not equal to 1");
+  refuseDecimal("$log", value, base);
   return makeDouble(Math.log(toDouble(value)) / Math.log(toDouble(base)));
 });
 

@@ -1,6 +1,7 @@
 import { Decimal128, Double, Long, ObjectId } from "bson";
 import { bsonTag, typeName, typeNumbers } from "./bson-types.ts";
 import { CommandError } from "./command-error.ts";
+import { truncateDecimal } from "./decimal.ts";
 import {
   type Expression,
   isNullish,
@@ -10,7 +11,7 @@ import {
   type OperatorTable,
   unary,
 } from "./expression-arguments.ts";
-import { makeDouble, numberKind, toBigInt, toDouble } from "./numbers.ts";
+import { makeDouble, numberKind, toBigInt, toDecimal, toDouble } from "./numbers.ts";
 import { badValue } from "./refusals.ts";
 
 type Converter = (value: unknown) => unknown;
@@ -44,6 +45,8 @@ function toWhole(value: unknown, target: "int" | "long"): bigint {
   const kind = numberKind(value);
   if (kind === undefined) throw unsupported(value, target);
   if (kind === "int" || kind === "long") return inRange(toBigInt(value), target, value);
+  const decimal = kind === "decimal" ? toDecimal(value) : undefined;
+  if (decimal !== undefined) return inRange(truncateDecimal(decimal), target, value);
   const double = toDouble(value);
   if (!Number.isFinite(double)) throw failure("Attempt to convert NaN or infinity value to integer type");
   return inRange(BigInt(Math.trunc(double)), target, value);

@@ -6,6 +6,7 @@ import { isTruthy, type OuterContext, rootContext } from "./expression-arguments
 import { type Condition, compileCondition, isOperatorDocument, type Recorder } from "./filter-operators.ts";
 import { someAtPath } from "./path-values.ts";
 import { badValue, failedToParse } from "./refusals.ts";
+import { isRegex } from "./regex.ts";
 
 /** Whether a document matches; `record` is told which array elements the match rests on. */
 export type Matcher = (document: Document, record?: Recorder) => boolean;
@@ -164,7 +165,7 @@ export function filterEqualities(filter: Document): [string, unknown][] {
         : [];
     }
     if (name.startsWith("$")) return [];
-    if (!isOperatorDocument(value)) return value instanceof RegExp ? [] : [[name, value]];
+    if (!isOperatorDocument(value)) return isRegex(value) ? [] : [[name, value]];
     if ("$eq" in value) return [[name, value.$eq]];
     const [single] = "$all" in value && Array.isArray(value.$all) && value.$all.length === 1 ? value.$all : [];
     if ("$in" in value && Array.isArray(value.$in) && value.$in.length === 1) return [[name, value.$in[0]]];

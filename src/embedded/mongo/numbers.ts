@@ -5,6 +5,7 @@ import {
   compareDecimals,
   type Decimal,
   decimalOfDouble,
+  divideDecimals,
   multiplyDecimals,
   parseDecimal,
   toDecimal128,
@@ -118,6 +119,16 @@ export function subtractNumbers(a: unknown, b: unknown): unknown {
 
 export function multiplyNumbers(a: unknown, b: unknown): unknown {
   return combine(a, b, { double: (x, y) => x * y, integer: (x, y) => x * y, decimal: multiplyDecimals });
+}
+
+/** The quotient, a decimal where one of the two is and a double otherwise; the divisor is not zero. */
+export function divideNumbers(a: unknown, b: unknown): unknown {
+  const left = toDecimal(a);
+  const right = toDecimal(b);
+  const isDecimal = numberKind(a) === "decimal" || numberKind(b) === "decimal";
+  if (isDecimal && left !== undefined && right !== undefined) return toDecimal128(divideDecimals(left, right));
+  const quotient = toDouble(a) / toDouble(b);
+  return isDecimal ? Decimal128.fromString(String(quotient)) : makeDouble(quotient);
 }
 
 type Operation = {

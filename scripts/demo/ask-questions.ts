@@ -2,9 +2,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { DemoClient, Hit } from "./client.ts";
 
 const WIDTH = 92;
+/** Characters of a passage that are shown. */
+const EXCERPT = 320;
 const questions = [
   "What is a virtual package?",
-  "Which directory holds data for services provided by this system, as /srv?",
+  "What is the purpose of /srv?",
   "What must I do when I convey a modified source version under the GPL?",
 ];
 
@@ -16,14 +18,14 @@ export async function askQuestions(client: DemoClient): Promise<void> {
     const best = hits[0];
     if (!best) throw new Error(`nothing was found for "${question}"`);
     console.log(`\n  ? ${question}   (${Math.round(performance.now() - started)} ms)`);
-    console.log(indent(shorten(best.content, 320)));
+    console.log(indent(excerpt(best.content, question)));
     console.log(`    - ${whereOf(best)}, score ${best.score.toFixed(3)}`);
   }
 }
 
 /** One question to `/ai/chat`, with the passages that were retrieved for it. */
 export async function chatWithPassages(client: DemoClient): Promise<void> {
-  const question = "What is a virtual package?";
+  const question = "Which permissions does the GPL give to run the unmodified program?";
   const answer = await client.chat(await toMessages(client, question));
   console.log(`\n  ? ${question}`);
   console.log(indent(answer.text));
@@ -32,7 +34,7 @@ export async function chatWithPassages(client: DemoClient): Promise<void> {
 
 /** One answer as a stream, printed as it comes. */
 export async function streamAnswer(client: DemoClient): Promise<void> {
-  const question = "What is /srv for in the filesystem hierarchy?";
+  const question = "What does /srv contain?";
   const started = performance.now();
   let firstMs: number | undefined;
   console.log(`\n  ? ${question}`);
@@ -87,9 +89,15 @@ function whereOf({ title, page, heading }: Hit): string {
   return [title, page === undefined ? "" : `page ${page}`, heading ?? ""].filter((part) => part !== "").join(", ");
 }
 
-function shorten(text: string, length: number): string {
+/** The part of a passage around the word of the question that it says last, which is mostly the rarest one. */
+function excerpt(text: string, question: string): string {
   const line = text.replace(/\s+/g, " ").trim();
-  return line.length <= length ? line : `${line.slice(0, length).replace(/\s\S*$/, "")} …`;
+  const words = question.match(/\/?[\p{L}\p{N}]{3,}/gu) ?? [];
+  const at = Math.max(0, ...words.map((word) => line.toLowerCase().indexOf(word.toLowerCase())));
+  const from = at < EXCERPT / 2 ? 0 : line.lastIndexOf(" ", at - EXCERPT / 3) + 1;
+  const part = line.slice(from, from + EXCERPT);
+  const isCut = from + EXCERPT < line.length;
+  return `${from > 0 ? "… " : ""}${isCut ? `${part.replace(/\s\S*$/, "")} …` : part}`;
 }
 
 /** Wraps a text at the width of the demo, indented. */

@@ -27,6 +27,7 @@ export async function loadDocuments(
   client: DemoClient,
   documents: readonly { name: string; bytes: Uint8Array<ArrayBuffer> }[],
 ): Promise<Loaded[]> {
+  const isTerminal = process.stderr.isTTY === true;
   const bars = new MultiBar(
     {
       format: `  {name} {bar} {stage}`,
@@ -39,11 +40,11 @@ export async function loadDocuments(
     },
     Presets.shades_classic,
   );
-  const isTerminal = process.stderr.isTTY === true;
   try {
     return await Promise.all(
       documents.map(async ({ name, bytes }) => {
-        const bar = bars.create(1, 0, { name: name.padEnd(NAME_WIDTH), stage: "submitting" });
+        const payload = { name: name.padEnd(NAME_WIDTH), stage: "submitting" };
+        const bar = isTerminal ? bars.create(1, 0, payload) : undefined;
         const jobId = await client.ingest(name, bytes);
         const job = await followToEnd(client, jobId, bar);
         if (!isTerminal) console.log(`  ${name.padEnd(NAME_WIDTH)} ${summary(job)}`);
@@ -55,14 +56,14 @@ export async function loadDocuments(
   }
 }
 
-async function followToEnd(client: DemoClient, jobId: string, bar: SingleBar): Promise<JobView> {
+async function followToEnd(client: DemoClient, jobId: string, bar: SingleBar | undefined): Promise<JobView> {
   const deadline = performance.now() + LOAD_TIMEOUT_MS;
   for (;;) {
     const job = await client.job(jobId);
     const { stage, done, total } = job.progress;
     const isEnded = ["completed", "failed", "cancelled"].includes(job.status);
-    bar.setTotal(Math.max(total, 1));
-    bar.update(isEnded ? Math.max(total, 1) : done, {
+    bar?.setTotal(Math.max(total, 1));
+    bar?.update(isEnded ? Math.max(total, 1) : done, {
       stage: isEnded ? summary(job) : job.status === "queued" ? "queued" : `${stage} ${done}/${total}`,
     });
     if (isEnded) return job;

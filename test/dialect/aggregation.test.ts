@@ -69,9 +69,9 @@ const stages: Case[] = [
     ],
     [
       { _id: 2, at: null },
-      { _id: 3, at: { $numberLong: "0" } },
+      { _id: 3, at: 0 },
       { _id: 4, at: null },
-    ].map((document) => (document._id === 3 ? { _id: 3, at: 0 } : document)),
+    ],
   ),
   pipeline("$count counts", sales, [{ $match: { item: "a" } }, { $count: "n" }], [{ n: 2 }]),
   pipeline("$count of nothing is no document", sales, [{ $match: { item: "z" } }, { $count: "n" }], []),

@@ -62,10 +62,15 @@ export function rankSentences(sentences: readonly string[], question: string): R
     const shared = [...new Set(list)].filter((word) => asked.has(word));
     const weight = shared.reduce((sum, word) => sum + Math.log(1 + sentences.length / (frequency.get(word) ?? 1)), 0);
     const sentence = sentences[index] ?? "";
-    // A statement answers better than a heading, and a heading better than a question.
-    const kind = /[.!:]["')\]]*$/.test(sentence) ? 1 : sentence.endsWith("?") ? 0.3 : 0.5;
-    const score = (weight * kind) / (1 + Math.log(1 + list.length / 20));
+    const score = (weight * kindWeight(sentence)) / (1 + Math.log(1 + list.length / 20));
     return score > 0 ? [{ sentence, index, score }] : [];
   });
   return ranked.sort((a, b) => b.score - a.score || a.index - b.index);
+}
+
+/** A whole statement answers better than a heading or a fragment, those better than a question; a reference never does. */
+function kindWeight(sentence: string): number {
+  if (/^\[.*\]$/.test(sentence)) return 0;
+  if (sentence.endsWith("?")) return 0.3;
+  return /^[\p{Lu}\p{N}"'(/].*[.!:]["')\]]*$/u.test(sentence) ? 1 : 0.5;
 }

@@ -115,7 +115,7 @@ const strings: Case[] = [
   expression(
     "$replaceAll takes text, not patterns",
     {},
-    { $replaceAll: { input: "a.b.c", find: ".", replacement: "$&" } },
+    { $replaceAll: { input: "a.b.c", find: ".", replacement: { $literal: "$&" } } },
     "a$&b$&c",
   ),
   expression("$regexMatch", { a: "Hello" }, { $regexMatch: { input: "$a", regex: "^h", options: "i" } }, true),

@@ -42,11 +42,16 @@ export function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
   return { coefficient: a.coefficient * b.coefficient, exponent: a.exponent + b.exponent };
 }
 
-/** The quotient to more digits than the BSON type keeps; the divisor is not zero. */
+/** The quotient to more digits than the BSON type keeps, without needless zeros where it is exact; `b` is not zero. */
 export function divideDecimals(a: Decimal, b: Decimal): Decimal {
   const shift = Math.max(0, QUOTIENT_DIGITS + digits(b.coefficient) - digits(a.coefficient));
-  const coefficient = (a.coefficient * 10n ** BigInt(shift)) / b.coefficient;
-  return { coefficient, exponent: a.exponent - b.exponent - shift };
+  let coefficient = (a.coefficient * 10n ** BigInt(shift)) / b.coefficient;
+  let zeros = shift;
+  while (zeros > 0 && coefficient % 10n === 0n) {
+    coefficient /= 10n;
+    zeros -= 1;
+  }
+  return { coefficient, exponent: a.exponent - b.exponent - zeros };
 }
 
 const QUOTIENT_DIGITS = 36;

@@ -114,7 +114,11 @@ async function rankAll(
   return ranked;
 }
 
-/** Means over the judged queries: nDCG (gain / log2(rank + 1), as trec_eval has it), recall and reciprocal rank, at 10. */
+/**
+ * Means over the judged queries, at 10: nDCG with gains of 2^grade - 1, recall of at most ten, and reciprocal rank. It is how
+ * the baseline was measured: BM25 over title, title and text, counting each word of a query once and cutting -ing, -ed, -es
+ * and -s, gives its three figures for cranfield to the fourth digit with these, and nDCG 0.5169 with linear gains.
+ */
 function average(ranked: Map<string, string[]>, { queries, gains }: Judged): Quality {
   const sum: Quality = { ndcg10: 0, recall10: 0, mrr10: 0 };
   const judged = queries.filter(({ id }) => gains.has(id));
@@ -132,7 +136,7 @@ function average(ranked: Map<string, string[]>, { queries, gains }: Judged): Qua
 }
 
 function discounted(gains: readonly number[]): number {
-  return gains.reduce((sum, gain, index) => sum + gain / Math.log2(index + 2), 0);
+  return gains.reduce((sum, gain, index) => sum + (2 ** gain - 1) / Math.log2(index + 2), 0);
 }
 
 function printTable(name: string, rows: Record<string, Quality>): void {

@@ -1,5 +1,5 @@
 /** Passages that are taken to be relevant: the first ones that share the query's words. */
-const FEEDBACK_PASSAGES = 3;
+const FEEDBACK_PASSAGES = 2;
 
 /**
  * The query's vector moved towards the passages that match its words best: Rocchio's method with pseudo-relevance feedback

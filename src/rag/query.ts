@@ -6,6 +6,7 @@ import type { DocumentFace } from "../store/document-store.ts";
 import type { RagDeps } from "./deps.ts";
 import { withFeedback } from "./feedback.ts";
 import { fuseRanks } from "./fuse-ranks.ts";
+import { lexicalQuery } from "./lexical-query.ts";
 import { tagsOf } from "./metadata-tags.ts";
 import type { QueryInput, QueryResult } from "./schemas.ts";
 
@@ -38,7 +39,7 @@ export function makeQuery(deps: QueryDeps): RunQuery {
       chosenDocuments(deps, caller.tenantId, input),
     ]);
     if (documentIds?.length === 0) return [];
-    const search = { text: input.query, vector, ...(documentIds ? { documentIds } : {}) };
+    const search = { text: lexicalQuery(input.query), vector, ...(documentIds ? { documentIds } : {}) };
     return searchCurrent(deps, caller.tenantId, { input, search });
   };
 }

@@ -36,6 +36,12 @@ describe("parsing PDF", () => {
     expect(await reasonOf("no PDF", { type: "application/pdf" })).to.contain("damaged");
   });
 
+  it("leaves out the dots of a table of contents, and keeps those of sentences", async () => {
+    const lines = ["What is a package? . . . . . . . . . . 28", "Installing........... 31", "And so on... Done."];
+    const { sections } = await parse(await makePdf([lines.join("\n")]));
+    expect(sections[0]?.text).to.equal("What is a package? 28\nInstalling 31\nAnd so on... Done.");
+  });
+
   it("refuses one without any text, as scans are", async () => {
     expect(await reasonOf(await makePdf([""]))).to.contain("no text");
   });

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { documentStates, documentStatesBefore, documentTransitions } from "../../src/rag/document-state.ts";
 import { firstLineOf } from "../../src/rag/first-line.ts";
 import { fuseRanks } from "../../src/rag/fuse-ranks.ts";
+import { lexicalQuery } from "../../src/rag/lexical-query.ts";
 import { tagsOf } from "../../src/rag/metadata-tags.ts";
 import { inBatches, mapOrdered } from "../../src/rag/pipeline.ts";
 import { scanText, scanVectors, similarity } from "../../src/store/exact-scan.ts";
@@ -15,6 +16,23 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   for await (const item of items) all.push(item);
   return all;
 }
+
+describe("the words of a query", () => {
+  it("are those that say something, each once", () => {
+    expect(lexicalQuery("What does the pump do, and WHAT is a Pump-house for?")).to.equal("pump house");
+    expect(lexicalQuery("Wie funktioniert die Kühlung?")).to.equal("wie funktioniert die kühlung");
+  });
+
+  it("are all of them where none says anything, and the query itself where it has none", () => {
+    expect(lexicalQuery("To be, or not to be")).to.equal("to be or not");
+    expect(lexicalQuery("?!")).to.equal("?!");
+  });
+
+  it("are 64 at most", () => {
+    const long = Array.from({ length: 1_000 }, (_, index) => `word${index}`).join(" ");
+    expect(lexicalQuery(long).split(" ")).to.have.length(64);
+  });
+});
 
 describe("document states", () => {
   it("end nowhere but in deletion, which every state can go to", () => {

@@ -37,7 +37,7 @@ async function pageText(pdf: PdfDocument, number: number): Promise<string> {
   const text = items.map((item) => ("str" in item ? item.str + (item.hasEOL ? "\n" : "") : "")).join("");
   page.cleanup();
   const joined = text.replace(/[^\S\n]+/g, " ").replace(/(\p{Ll})-\n(\p{Ll})/gu, "$1$2"); // words cut at a line's end
-  return tidy(joined.replace(/(?: ?\.){4,}/g, " ")); // the dots that lead to page numbers in a table of contents
+  return tidy(joined.replace(/(?: ?\.){4,} ?/g, " ")); // the dots that lead to page numbers in a table of contents
 }
 
 async function pdfTitle(pdf: PdfDocument): Promise<string | undefined> {

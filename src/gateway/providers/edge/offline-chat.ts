@@ -7,7 +7,7 @@ import type {
   ToolCall,
   ToolDefinition,
 } from "../provider.ts";
-import { contentWords, rankSentences, toSentences } from "./offline-rank.ts";
+import { contentWords, cutText, rankSentences, toSentences } from "./offline-rank.ts";
 
 /** Name of the built-in chat model, in `/ai/models` and in every answer's `model`. */
 export const offlineModelId = "switchyard-offline";
@@ -89,11 +89,13 @@ function chooseTool({ tools = [], toolChoice, messages }: CompletionRequest, que
   );
   const isDemanded = toolChoice !== undefined && toolChoice !== "auto";
   if (isDemanded && since.length > 0) return undefined; // it was asked for already: now comes the answer
-  const named = typeof toolChoice === "object" ? tools.find(({ name }) => name === toolChoice.name) : undefined;
+  if (typeof toolChoice === "object") {
+    const named = tools.find(({ name }) => name === toolChoice.name);
+    return named && toCall(named, question, messages.length);
+  }
   const fitting = [...tools].map((tool) => ({ tool, fit: fitOf(tool, question) })).sort((a, b) => b.fit - a.fit);
   const best = fitting.find(({ tool, fit }) => !used.has(tool.name) && (fit > 0 || isDemanded));
-  const tool = named ?? best?.tool;
-  return tool && toCall(tool, question, messages.length);
+  return best && toCall(best.tool, question, messages.length);
 }
 
 /** How well a tool fits: words shared with the question; a tool that searches fits any question a little. */
@@ -112,22 +114,30 @@ function toCall(tool: ToolDefinition, question: string, position: number): ToolC
 
 /** Fills the required arguments (else the first text): texts with the question, numbers with those it names. */
 function fillArguments(tool: ToolDefinition, question: string): Record<string, unknown> {
-  const { properties = {}, required = [] } = (tool.parameters ?? {}) as {
-    properties?: Record<string, { type?: string; enum?: unknown[] }>;
-    required?: string[];
-  }; // JSON Schema as the caller gave it; whatever is not of this shape counts as absent
+  const properties = toRecord(tool.parameters?.properties);
+  const required = toList(tool.parameters?.required).filter((name) => typeof name === "string");
   const numbers = (question.match(/-?\d+(?:\.\d+)?/g) ?? []).map(Number);
-  const firstText = Object.keys(properties).find((name) => properties[name]?.type === "string");
+  const firstText = Object.keys(properties).find((name) => toRecord(properties[name]).type === "string");
   const wanted = required.length > 0 ? required : firstText ? [firstText] : [];
   const fill = (name: string): unknown => {
-    const { type, enum: allowed } = properties[name] ?? {};
-    if (allowed) return allowed.find((value) => question.includes(String(value))) ?? allowed[0];
+    const { type, enum: values } = toRecord(properties[name]);
+    const allowed = toList(values);
+    if (allowed.length > 0) return allowed.find((value) => question.includes(String(value))) ?? allowed[0];
     if (type === "number" || type === "integer") return numbers.shift() ?? 0;
     if (type === "boolean") return true;
     if (type === "array") return [];
     return type === "object" ? {} : question.trim();
   };
   return Object.fromEntries(wanted.map((name) => [name, fill(name)]));
+}
+
+/** A part of a JSON Schema as the caller gave it; what is not of the expected shape counts as absent. */
+function toRecord(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
+}
+
+function toList(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 /** Tokens are estimated at four characters each: the tokenizer's tables are not worth their memory here. */
@@ -140,5 +150,5 @@ function countInput({ messages }: CompletionRequest): number {
 }
 
 function cutToTokens(text: string, maxTokens: number | undefined): string {
-  return maxTokens === undefined ? text : text.slice(0, maxTokens * CHARACTERS_A_TOKEN);
+  return maxTokens === undefined ? text : cutText(text, maxTokens * CHARACTERS_A_TOKEN);
 }

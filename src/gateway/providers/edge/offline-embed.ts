@@ -1,113 +1,138 @@
-import { readFileSync } from "node:fs";
 import { stemmer } from "stemmer";
+import { commonWords, functionWords } from "../../../common-words.ts";
+import { forEachWord } from "./offline-words.ts";
 
 /** Name of the built-in embedding in the catalogue and on stored chunks. */
 export const offlineEmbeddingModelId = "switchyard-offline-embedding";
 export const offlineEmbeddingDimensions = 512;
 
-/** How fast further occurrences of a word in a text stop counting (as BM25's k1). */
-const SATURATION = 3;
-/** The commonest word weighs this part of one that is not on the list, and the weight of the others grows this fast. */
-const LEAST_WEIGHT = 0.05;
-const WEIGHT_POWER = 3;
-/** What the pieces of a word weigh together, beside the word: they bring spellings and compounds near. */
-const PIECES_WEIGHT = 0.5;
+/** A passage begins with its title, heading or topic: its first words count so many times. */
+const LEAD_WORDS = 25;
+const LEAD_WEIGHT = 3;
+/** What the pieces of a word weigh together, beside the word: they bring spellings, endings and compounds near. */
+const PIECES_WEIGHT = 2;
 const PIECE_LENGTH = 4;
-/** Words whose features are remembered, and the longest word that is one. */
-const MAX_REMEMBERED = 50_000;
-const MAX_WORD = 40;
+const SHORTEST_IN_PIECES = 3;
+const LONGEST_WORD = 40;
+const NUMBER_WEIGHT = 0.5;
+/** Weight of words that say nothing: enough to tell texts apart that have no others. */
+const LEAST_WEIGHT = 0.02;
+/** Memory for so many words' features; when it is full it starts anew, which changes no result. */
+const MAX_REMEMBERED = 30_000;
+/** Where content words begin among the words of English: function words come before. */
+const FIRST_RANK = 60;
 
-/** Slots with what to add to each (negative for one half of all features), for one word seen once. */
-type Features = { slots: Int32Array; values: Float32Array };
+/** What the forms of one stem add to a vector: hashes (whose lowest bit is the sign) of the stem, then of its pieces. */
+type Stem = { hashes: number[]; weight: number; pieceWeight: number /** In the text at hand. */; count: number };
 
 /**
  * Embeds texts without a model: stems of words and their pieces are hashed into signed features (feature hashing,
- * Weinberger 2009), weighted by how rare the word is in general English, and the vector is brought to length 1. Only shared
- * words and spellings bring texts near. The same text gives the same vector on every machine.
+ * Weinberger 2009), weighted by how rare the word is in general English and by the square root of its count, and the vector
+ * is brought to length 1. Only shared words and spellings bring texts near; the same text gives the same vector everywhere.
  */
 export function embedOffline(texts: readonly string[], dimensions = offlineEmbeddingDimensions): Float32Array[] {
-  const featuresOf = rememberedFeatures(dimensions);
-  return texts.map((text) => embedText(text, dimensions, featuresOf));
+  return texts.map((text) => embedText(text, dimensions));
 }
 
-function embedText(text: string, dimensions: number, featuresOf: (word: string) => Features): Float32Array {
-  const vector = new Float32Array(dimensions);
-  const counts = new Map<Features, number>();
-  for (const word of text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []) {
-    const features = featuresOf(word);
-    counts.set(features, (counts.get(features) ?? 0) + 1);
-  }
-  for (const [{ slots, values }, count] of counts) {
-    const weight = (count * (SATURATION + 1)) / (count + SATURATION);
-    for (let i = 0; i < slots.length; i += 1) {
-      const slot = slots[i] ?? 0;
-      vector[slot] = (vector[slot] ?? 0) + weight * (values[i] ?? 0);
-    }
+function embedText(text: string, dimensions: number): Float32Array {
+  forgetWhenFull();
+  const stems: Stem[] = [];
+  let words = 0;
+  forEachWord(text, (word) => {
+    const stem = stemOf(word);
+    if (stem.count === 0) stems.push(stem);
+    stem.count += words < LEAD_WORDS ? LEAD_WEIGHT : 1;
+    words += 1;
+  });
+  const vector = new Float64Array(dimensions);
+  for (const stem of stems) {
+    addStem(vector, stem);
+    stem.count = 0;
   }
   return toUnitLength(vector);
 }
 
-/** A text without words, too, has a direction of its own, so that no vector is all zeros. */
-function toUnitLength(vector: Float32Array): Float32Array {
+function addStem(vector: Float64Array, { hashes, weight, pieceWeight, count }: Stem): void {
+  const size = vector.length;
+  const repeated = Math.sqrt(count);
+  let value = weight * repeated;
+  for (const hash of hashes) {
+    const slot = (hash >> 1) % size;
+    vector[slot] = (vector[slot] ?? 0) + (hash & 1 ? value : -value);
+    value = pieceWeight * repeated;
+  }
+}
+
+/** A text without words has a direction too, so that no vector is all zeros. */
+function toUnitLength(sums: Float64Array): Float32Array {
   let squares = 0;
-  for (const value of vector) squares += value * value;
-  const length = Math.sqrt(squares);
-  if (length === 0) vector[0] = 1;
-  else for (let i = 0; i < vector.length; i += 1) vector[i] = (vector[i] ?? 0) / length;
+  for (let at = 0; at < sums.length; at += 1) squares += (sums[at] ?? 0) ** 2;
+  const vector = new Float32Array(sums.length);
+  if (squares === 0) vector[0] = 1;
+  const scale = squares === 0 ? 0 : 1 / Math.sqrt(squares);
+  for (let at = 0; squares > 0 && at < sums.length; at += 1) vector[at] = (sums[at] ?? 0) * scale;
   return vector;
 }
 
-const remembered = new Map<number, Map<string, Features>>();
+const byWord = new Map<string, Stem>();
+const byStem = new Map<string, Stem>();
+let weights: Map<string, number> | undefined;
 
-/** The features of words, of which the latest many are remembered: forms of one stem share theirs. */
-function rememberedFeatures(dimensions: number): (word: string) => Features {
-  const byWord = remembered.get(dimensions) ?? new Map<string, Features>();
-  remembered.set(dimensions, byWord);
-  return (word) => {
-    const known = byWord.get(word);
-    if (known) return known;
-    if (byWord.size > MAX_REMEMBERED) byWord.clear();
-    const stem = stemmer(word.slice(0, MAX_WORD));
-    const features = byWord.get(`=${stem}`) ?? makeFeatures(stem, dimensions);
-    byWord.set(`=${stem}`, features).set(word, features);
-    return features;
-  };
+function stemOf(whole: string): Stem {
+  const word = whole.length > LONGEST_WORD ? whole.slice(0, LONGEST_WORD) : whole;
+  const known = byWord.get(word);
+  if (known) return known;
+  const copy = Buffer.from(word).toString(); // a slice would keep its whole text in memory
+  const stem = stemmer(copy);
+  const made = byStem.get(stem) ?? makeStem(stem);
+  byStem.set(stem, made);
+  byWord.set(copy, made);
+  return made;
 }
 
-function makeFeatures(stem: string, dimensions: number): Features {
-  const weight = weightOf(stem);
-  const framed = `^${stem}$`;
-  const count = stem.length > 3 ? framed.length - PIECE_LENGTH + 1 : 0;
+/** Between texts alone: within one, every form of a stem has to count for the same. */
+function forgetWhenFull(): void {
+  if (byWord.size < MAX_REMEMBERED) return;
+  byWord.clear();
+  byStem.clear();
+}
+
+function makeStem(stem: string): Stem {
+  weights ??= weightsOfStems();
+  const isNumber = /^\p{N}/u.test(stem);
+  const weight = (weights.get(stem) ?? 1) * (isNumber ? NUMBER_WEIGHT : 1);
+  const framed = `_${stem}_`;
+  const count = stem.length < SHORTEST_IN_PIECES ? 0 : framed.length - PIECE_LENGTH + 1;
   const pieces = Array.from({ length: count }, (_, at) => `#${framed.slice(at, at + PIECE_LENGTH)}`);
-  const hashes = [stem, ...pieces].map(hash);
-  const pieceWeight = (weight * PIECES_WEIGHT) / Math.sqrt(count || 1);
   return {
-    slots: Int32Array.from(hashes, (value) => (value >>> 1) % dimensions),
-    values: Float32Array.from(hashes, (value, at) => (value & 1 ? 1 : -1) * (at === 0 ? weight : pieceWeight)),
+    hashes: [stem, ...pieces].map(hash),
+    weight,
+    pieceWeight: (weight * PIECES_WEIGHT) / Math.sqrt(count || 1),
+    count: 0,
   };
 }
 
-let ranks: Map<string, number> | undefined;
-
-/** How much a stem says: little for the commonest words of English, 1 for those that are not among them. */
-function weightOf(stem: string): number {
-  ranks ??= readRanks();
-  const rank = ranks.get(stem);
-  if (rank === undefined) return 1;
-  return Math.max(LEAST_WEIGHT, Math.log(1 + rank) / Math.log(1 + ranks.size)) ** WEIGHT_POWER;
+/**
+ * Weights of the stems of common words, between 0 and 1; a stem that is not among them has 1. By Zipf's law the word of
+ * rank r is each 10 r-th or so, and a passage of 200 words has it with probability 1 - exp(-20 / r): the weight is its
+ * information, beside that of a word of rank 8,000.
+ */
+function weightsOfStems(): Map<string, number> {
+  const made = new Map<string, number>();
+  for (const word of functionWords) made.set(stemmer(word), LEAST_WEIGHT);
+  let rank = FIRST_RANK;
+  for (const stem of new Set(commonWords().map((word) => stemmer(word)))) {
+    if (!made.has(stem)) made.set(stem, Math.min(1, -Math.log(1 - Math.exp(-20 / rank)) / 6));
+    rank += 1;
+  }
+  return made;
 }
 
-/** The stems of common-words.txt by rank: 8,000 words of English text on the web, the commonest first. */
-function readRanks(): Map<string, number> {
-  const words = readFileSync(new URL("./common-words.txt", import.meta.url), "utf8").split(/\s+/);
-  const stems = [...new Set(words.filter((word) => word.length > 0).map((word) => stemmer(word)))];
-  return new Map(stems.map((stem, rank) => [stem, rank]));
-}
-
-/** FNV-1a with a final mix, so that the lowest bits are as good as the others. */
+/** FNV-1a with a final mix (the lowest bits serve as sign and slot), cut to 30 bits, which engines keep as small integers. */
 function hash(text: string): number {
   let value = 2_166_136_261;
   for (let i = 0; i < text.length; i += 1) value = Math.imul(value ^ text.charCodeAt(i), 16_777_619);
-  value = Math.imul(value ^ (value >>> 15), 0x2c1b3c6d);
-  return (value ^ (value >>> 12)) >>> 0;
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
+  return ((value ^ (value >>> 16)) >>> 0) & 0x3fffffff;
 }

@@ -1,11 +1,4 @@
-/** Words that say nothing about a subject; a compact list of general English. */
-const stopWords = new Set(
-  `a about above after again all also am an and any are as at be because been before being below between both but by can
-could did do does doing down during each few for from further had has have having he her here hers him his how i if in into
-is it its itself just may me might more most must my no nor not now of off on once only or other our out over own please
-same she should so some such tell than that the their them then there these they this those through to too under until up
-us very was we were what when where which while who whom why will with would you your`.split(/\s+/),
-);
+import { functionWords } from "../../../common-words.ts";
 
 /** Longest text that is looked through for sentences, in characters; of a longer one, the start and the end. */
 const MAX_TEXT = 400_000;
@@ -19,11 +12,10 @@ const STEM_LENGTH = 5;
 /** The words of a text that say something about its subject, lower case, plural and tense endings cut off. */
 export function contentWords(text: string): string[] {
   const words =
-    text
-      .slice(0, MAX_TEXT)
+    bounded(text)
       .toLowerCase()
       .match(/[\p{L}\p{N}]+/gu) ?? [];
-  return words.filter((word) => word.length > 1 && !stopWords.has(word)).map(cutEnding);
+  return words.filter((word) => word.length > 1 && !functionWords.has(word)).map(cutEnding);
 }
 
 function cutEnding(word: string): string {
@@ -34,17 +26,23 @@ function cutEnding(word: string): string {
 /** Sentences of a text in order, each once; headings, list items and lines of their own count as sentences. */
 export function toSentences(text: string): string[] {
   const sentences = new Set<string>();
-  for (const line of text.slice(0, MAX_TEXT).split(/\n+/)) {
+  for (const line of bounded(text).split(/\n+/)) {
     for (const part of line.split(/(?<=[.!?])\s+(?=["'(\p{Lu}\p{N}])/u)) {
-      const sentence = part
-        .replace(/^[\s#>*\-\u2022]+/, "")
-        .trim()
-        .slice(0, MAX_SENTENCE);
+      const sentence = cutText(part.replace(/^[\s#>*\-\u2022]+/, "").trim(), MAX_SENTENCE);
       if (sentence.length > 1) sentences.add(sentence);
       if (sentences.size >= MAX_SENTENCES) return [...sentences];
     }
   }
   return [...sentences];
+}
+
+/** The first characters of a text, without the half of a character at the end. */
+export function cutText(text: string, length: number): string {
+  return text.slice(0, length).replace(/[\ud800-\udbff]$/, "");
+}
+
+function bounded(text: string): string {
+  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT / 2)}\n${text.slice(-MAX_TEXT / 2)}`;
 }
 
 export type Ranked = { sentence: string; index: number; score: number };

@@ -1,0 +1,181 @@
+import { expect } from "chai";
+import { completeOffline, offlineModelId, streamOffline } from "../../src/gateway/providers/edge/offline-chat.ts";
+import type {
+  CompletionRequest,
+  Message,
+  StreamPart,
+  ToolChoice,
+  ToolDefinition,
+} from "../../src/gateway/providers/provider.ts";
+
+const passages = `The pump moves water through the engine.
+Bearings of the pump last about 4,000 hours.
+Invoices are paid within thirty days. The office opens at nine.`;
+
+const user = (content: string): Message => ({ role: "user", content });
+const system = (content: string): Message => ({ role: "system", content });
+const ask = (messages: Message[], more: Partial<CompletionRequest> = {}) =>
+  completeOffline({ model: offlineModelId, messages, ...more });
+
+function streamed(request: CompletionRequest): StreamPart[] {
+  return [...streamOffline(request)].flat();
+}
+
+describe("the offline model's answers", () => {
+  it("quote the sentences of the passages that fit the question", () => {
+    const result = ask([system(`Answer from these passages.\n${passages}`), user("How long do bearings last?")]);
+    expect(result.text).to.equal("Bearings of the pump last about 4,000 hours.");
+    expect(result).to.include({ finishReason: "stop", model: offlineModelId });
+    expect(result.usage?.inputTokens).to.be.greaterThan(40);
+    expect(result.usage?.outputTokens).to.be.within(5, 20);
+  });
+
+  it("find passages in the question's own message, and in earlier turns", () => {
+    expect(ask([user(`${passages}\n\nWhen does the office open?`)]).text).to.contain("The office opens at nine.");
+    const turns: Message[] = [user("My boat is called Merlin."), { role: "assistant", content: "Noted." }];
+    expect(ask([...turns, user("What is my boat called?")]).text).to.contain("Merlin");
+  });
+
+  it("say so when nothing fits, instead of quoting something else", () => {
+    const { text } = ask([system(passages), user("Who discovered penicillin?")]);
+    expect(text).to.contain("find nothing about that");
+    expect(text).not.to.match(/pump|invoice|office/i);
+  });
+
+  it("say what they come from when there is no context at all", () => {
+    expect(ask([user("Who discovered penicillin?")]).text).to.contain("switchyard-offline");
+    expect(ask([user("Who are you?")]).text).to.contain("switchyard-offline");
+    expect(ask([]).text).to.contain("switchyard-offline");
+  });
+
+  it("are the same for the same request", () => {
+    const messages = [system(passages), user("How long do bearings last?")];
+    expect(ask(messages)).to.deep.equal(ask(messages));
+  });
+
+  it("end with `length` where maxTokens cuts them, between characters", () => {
+    const messages = [system("The pump 🙂🙂🙂🙂🙂🙂 moves water."), user("What does the pump move?")];
+    const whole = ask(messages);
+    const cut = ask(messages, { maxTokens: 3 });
+    expect(cut.finishReason).to.equal("length");
+    expect(whole.text.startsWith(cut.text)).to.equal(true);
+    expect(cut.text.length).to.be.within(1, 12);
+    expect(cut.usage?.outputTokens).to.be.at.most(3);
+    for (const maxTokens of [1, 2, 3, 4, 5, 6]) {
+      expect(ask(messages, { maxTokens }).text.isWellFormed()).to.equal(true);
+    }
+    expect(ask(messages, { maxTokens: 1_000 })).to.include({ finishReason: "stop", text: whole.text });
+  });
+
+  it("stay quick over 400,000 characters, and over ones made to be slow", function () {
+    this.timeout(5_000);
+    const long = `${"Pipes carry oil to the tank. ".repeat(14_000)}\nBearings last about 4,000 hours.`;
+    expect(ask([system(long), user("How long do bearings last?")]).text).to.contain("4,000 hours");
+    for (const piece of [" ", ". ", "a", "?!", "bearings ", ":'", "\n", "# ", "[", "Bearings. "]) {
+      const text = piece.repeat(Math.floor(400_000 / piece.length));
+      expect(ask([system(text), user("How long do bearings last?")]).finishReason).to.equal("stop");
+      expect(ask([user(text)]).finishReason).to.equal("stop");
+    }
+  });
+});
+
+describe("the offline model's streams", () => {
+  for (const [name, more] of Object.entries({ whole: {}, cut: { maxTokens: 5 } })) {
+    it(`give the same as the ${name} answer, word by word`, () => {
+      const request = { model: offlineModelId, messages: [system(passages), user("What does the pump do?")], ...more };
+      const { text, usage, finishReason } = completeOffline(request);
+      const parts = streamed(request);
+      const words = parts.flatMap((part) => (part.type === "text-delta" ? [part.text] : []));
+      expect(words.join("")).to.equal(text);
+      expect(words.length).to.be.greaterThan(2);
+      expect(parts.slice(words.length)).to.deep.equal([
+        { type: "usage", usage },
+        { type: "end", finishReason },
+      ]);
+    });
+  }
+
+  it("give tool calls as the whole answer does", () => {
+    const request: CompletionRequest = {
+      model: offlineModelId,
+      messages: [user("What is the weather in Oslo?")],
+      tools: [{ name: "get_weather", description: "The weather of a city" }],
+    };
+    const [call] = completeOffline(request).toolCalls;
+    expect(streamed(request)[0]).to.deep.equal({
+      type: "tool-call-delta",
+      index: 0,
+      id: call?.id,
+      name: "get_weather",
+      argumentsDelta: call?.arguments,
+    });
+    expect(streamed(request).at(-1)).to.deep.equal({ type: "end", finishReason: "tool_calls" });
+  });
+});
+
+describe("the offline model's tool calls", () => {
+  const weather: ToolDefinition = {
+    name: "get_weather",
+    description: "The weather of a city",
+    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  };
+  const clock: ToolDefinition = { name: "read_clock", description: "What time it is" };
+  const question = user("What is the weather in Oslo?");
+  const calls = (messages: Message[], toolChoice?: ToolChoice, tools = [clock, weather]) =>
+    ask(messages, { tools, ...(toolChoice === undefined ? {} : { toolChoice }) }).toolCalls;
+
+  it("ask for the tool that fits, once, and then answer from its result", () => {
+    const first = ask([question], { tools: [clock, weather] });
+    expect(first).to.include({ text: "", finishReason: "tool_calls" });
+    const [call] = first.toolCalls;
+    if (!call) throw new Error("no call");
+    expect(call.name).to.equal("get_weather");
+    expect(JSON.parse(call.arguments)).to.deep.equal({ city: "What is the weather in Oslo?" });
+    const after: Message[] = [
+      question,
+      { role: "assistant", content: "", toolCalls: [call] },
+      { role: "tool", toolCallId: call.id, content: "The weather in Oslo is sunny." },
+    ];
+    for (const toolChoice of ["auto", "required", { name: "get_weather" }] as const) {
+      const second = ask(after, { tools: [clock, weather], toolChoice });
+      expect(second).to.deep.include({ toolCalls: [], finishReason: "stop", text: "The weather in Oslo is sunny." });
+    }
+    expect(
+      calls([...after, { role: "assistant", content: "Sunny." }, user("And the weather in Rome?")]),
+    ).to.have.length(1);
+  });
+
+  it("ask for none when none fits, or none is allowed", () => {
+    expect(calls([user("Tell me about penguins")])).to.deep.equal([]);
+    expect(calls([question], "none")).to.deep.equal([]);
+    expect(calls([question], "required", [])).to.deep.equal([]);
+  });
+
+  it("ask for one when one is required, and for the named one", () => {
+    expect(calls([user("Tell me about penguins")], "required")).to.have.length(1);
+    expect(calls([question], { name: "read_clock" }).map(({ name }) => name)).to.deep.equal(["read_clock"]);
+    expect(calls([question], { name: "unknown" })).to.deep.equal([]);
+  });
+
+  it("fill arguments by their types, and take schemas of any shape", () => {
+    const fill = (parameters: Record<string, unknown>, content = "Add 2 and 40 in celsius") => {
+      const [call] = calls([user(content)], "required", [{ name: "add", parameters }]);
+      return JSON.parse(call?.arguments ?? "null") as unknown;
+    };
+    const properties = {
+      a: { type: "number" },
+      b: { type: "integer" },
+      unit: { enum: ["kelvin", "celsius"] },
+      exact: { type: "boolean" },
+    };
+    expect(fill({ properties, required: ["a", "b", "unit", "exact"] })).to.deep.equal({
+      a: 2,
+      b: 40,
+      unit: "celsius",
+      exact: true,
+    });
+    expect(fill({ properties: null, required: null })).to.deep.equal({});
+    expect(fill({ properties: [], required: "a" })).to.deep.equal({});
+    expect(fill({ properties: { a: null, b: { enum: "x" } }, required: ["a", "b", 3] }, "hi 5")).to.have.keys("a", "b");
+  });
+});

@@ -27,39 +27,27 @@ export async function embedChunks(
   deps: Pick<RagDeps, "store" | "gateway">,
   context: VersionContext,
   passages: { from: number; texts: readonly ChunkText[] },
-): Promise<{ chunks: NewChunk[]; reused: number }> {
+): Promise<NewChunk[]> {
   const { caller, documentId, version, title, isLive } = context;
   const model = deps.gateway.defaultEmbeddingModel;
-  const hashes = passages.texts.map(({ content }) => createHash("sha256").update(content).digest("base64url"));
+  const inputs = passages.texts.map(toEmbeddingInput);
+  const hashes = inputs.map((input) => createHash("sha256").update(input).digest("base64url"));
   const known = context.hasEarlier
     ? await deps.store.chunks.embeddingsByHash(caller.tenantId, { documentId, model, hashes })
     : new Map<string, Float32Array>();
-  const reused = hashes.filter((hash) => known.has(hash)).length;
-  const missing = passages.texts.filter((_, index) => !known.has(hashes[index] ?? ""));
-  const made = missing.length === 0 ? [] : await embed(deps, caller, missing);
+  const missing = inputs.filter((_, index) => !known.has(hashes[index] ?? ""));
+  const made = missing.length === 0 ? [] : (await deps.gateway.embed(caller, { input: missing })).embeddings;
   const fresh = made[Symbol.iterator]();
-  const chunks = passages.texts.map((text, index): NewChunk => {
+  return passages.texts.map((text, index): NewChunk => {
     const hash = hashes[index] ?? "";
     const embedding = known.get(hash) ?? fresh.next().value;
     if (embedding === undefined) throw new TypeError("the gateway gave fewer embeddings than texts");
     const live = isLive ? { live: true, liveAt: new Date() } : { live: false };
     return { documentId, version, title, n: passages.from + index, ...text, ...live, hash, embedding, model };
   });
-  return { chunks, reused };
-}
-
-async function embed(
-  deps: Pick<RagDeps, "gateway">,
-  caller: GatewayCaller,
-  texts: readonly ChunkText[],
-): Promise<Float32Array[]> {
-  const { embeddings } = await deps.gateway.embed(caller, {
-    input: texts.map(({ content, heading }) => withHeading(content, heading)),
-  });
-  return embeddings;
 }
 
 /** A passage is found by what its headings say, too; the last of them stands in the passage already, as a rule. */
-function withHeading(content: string, heading: string | undefined): string {
+function toEmbeddingInput({ content, heading }: ChunkText): string {
   return heading === undefined || content.startsWith(heading) ? content : `${heading}\n${content}`;
 }

@@ -111,7 +111,7 @@ async function writeChunks(
   let toldAt = performance.now();
   const write = async (batch: { from: number; texts: readonly ChunkText[] }) => {
     version.caller.signal.throwIfAborted();
-    const { chunks } = await embedChunks(deps, version, batch);
+    const chunks = await embedChunks(deps, version, batch);
     await deps.store.chunks.insert(context.tenantId, chunks);
     return chunks.length;
   };

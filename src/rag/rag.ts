@@ -29,8 +29,11 @@ export type Rag = {
   get(caller: Caller, documentId: string): Promise<DocumentView>;
   /** Removes a document with all its chunks and its source, also while its job runs. @throws AppError `not_found` */
   remove(caller: Caller, documentId: string): Promise<void>;
-  /** Finishes what processes that died left undone; returns how many documents it dealt with. Run it on a schedule. */
-  sweep(): Promise<number>;
+  /**
+   * Finishes what processes that died left undone for `olderThanMs` (30,000); answers how many documents it looked at. Run it
+   * on a schedule.
+   */
+  sweep(olderThanMs?: number): Promise<number>;
   close(): Promise<void>;
 };
 
@@ -60,7 +63,7 @@ export function makeRag(
       return toView(document);
     },
     remove: ({ tenantId }, documentId) => removeDocument(deps, tenantId, documentId),
-    sweep: () => sweepDocuments(deps),
+    sweep: (olderThanMs) => sweepDocuments(deps, olderThanMs),
     close: async () => {
       await Promise.all([fetcher.close(), parser.close()]);
     },

@@ -27,25 +27,30 @@ export async function removeDocument(deps: RemoveDeps, tenantId: string, documen
   await clean(deps, document);
 }
 
-/** Finishes deletions, and ends documents whose job ended without them: cancelled in the queue, or lost with a worker. */
-export async function sweepDocuments(deps: RemoveDeps): Promise<number> {
-  const before = new Date(Date.now() - SWEEP_AFTER_MS);
+/**
+ * Finishes deletions, and ends documents whose job ended without them: cancelled in the queue, or lost with a worker. Looks
+ * at those that nothing happened to for `olderThanMs`; answers how many there were.
+ */
+export async function sweepDocuments(deps: RemoveDeps, olderThanMs = SWEEP_AFTER_MS): Promise<number> {
+  const before = new Date(Date.now() - olderThanMs);
   const documents = await deps.store.documents.unfinished({ before, limit: SWEEP_LIMIT });
   for (const document of documents) await finish(deps, document);
   return documents.length;
 }
 
 async function finish(deps: RemoveDeps, document: DocumentRecord): Promise<void> {
-  const { tenantId, _id: documentId, jobId } = document;
+  const { tenantId, _id: documentId, lastVersion } = document;
   if (document.status === "deleting") return clean(deps, document);
   const job = await jobOf(deps, document);
-  if (job && !isFinal(job.status)) return deps.store.documents.touch(tenantId, documentId);
+  if (job && (!isFinal(job.status) || job.status === "completed")) {
+    return deps.store.documents.touch(tenantId, documentId); // at work still, or it has just ended well
+  }
   const error: ErrorView =
     job?.status === "cancelled"
       ? { type: "server_error", code: "cancelled", message: "The job was cancelled." }
       : (job?.error ?? LOST);
-  await deps.store.documents.fail(tenantId, documentId, { jobId, error });
-  await deps.store.chunks.remove(tenantId, { documentId });
+  const wasAbandoned = await deps.store.documents.abandon(document, error);
+  if (wasAbandoned) await deps.store.chunks.remove(tenantId, { documentId, before: lastVersion + 1 });
 }
 
 /** Drops what belongs to a document in deletion, and then its record, unless its job may still be at work. */

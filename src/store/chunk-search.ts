@@ -3,6 +3,7 @@ import type { ChunkDocument } from "./chunk-store.ts";
 import { ofTenant } from "./collection.ts";
 import { type RankedHit, type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
 import type { StoreCapabilities } from "./store.ts";
+import type { IndexFor } from "./vector-indexes.ts";
 
 /** A chunk that a search found; `score` is (1 + cosine) / 2 of its vector and the query's. */
 export type ChunkHit = Pick<ChunkDocument, "documentId" | "version" | "content"> & {
@@ -42,16 +43,21 @@ const shown = { documentId: 1, version: 1, content: 1, page: 1, heading: 1 } as 
  * Searches over a tenant's live chunks, by the server's indexes where it has them, else by an exact scan and `$text`.
  * Where an index lags behind writes, what became live a moment ago is scanned too and united with its results.
  */
-export function makeChunkSearch(chunks: Collection<ChunkDocument>, capabilities: StoreCapabilities): ChunkSearch {
+export function makeChunkSearch(
+  chunks: Collection<ChunkDocument>,
+  capabilities: StoreCapabilities,
+  indexFor: IndexFor,
+): ChunkSearch {
   const isLate = capabilities.searchLag === "eventual";
 
   const byVectorIndex = async (tenantId: string, { vector, scoreBy, limit, documentIds }: VectorSearch) => {
+    const index = await indexFor(vector.length);
     const found = await chunks
       .aggregate<Found & { rank: number }>(
         [
           {
             $vectorSearch: {
-              index: "chunks_embedding",
+              index,
               path: "embedding",
               queryVector: Binary.fromFloat32Array(vector),
               numCandidates: Math.min(MAX_CANDIDATES, Math.max(MIN_CANDIDATES, 20 * limit)),

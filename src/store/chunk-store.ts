@@ -2,9 +2,7 @@ import { Binary, type Db, type Filter } from "mongodb";
 import { type ChunkHit, makeChunkSearch, type TextHit, type TextSearch, type VectorSearch } from "./chunk-search.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import type { StoreCapabilities } from "./store.ts";
-
-/** Dimensions of the vectors that the index takes, those of the platform's own embedding model. */
-export const EMBEDDING_DIMENSIONS = 512;
+import { makeIndexFor, vectorIndex } from "./vector-indexes.ts";
 
 /** A passage of a document as queries find it. Several versions of a document's chunks may be there at a time. */
 export type ChunkDocument = TenantDocument & {
@@ -19,7 +17,7 @@ export type ChunkDocument = TenantDocument & {
   title: string;
   content: string;
   tokens: number;
-  /** Hash of the content, by which a later version takes over the embedding. */
+  /** Hash of what was embedded, by which a later version takes over the embedding. */
   hash: string;
   page?: number;
   heading?: string;
@@ -35,18 +33,7 @@ export const chunkCollection = defineCollection<ChunkDocument>({
     { name: "hash", key: { tenantId: 1, documentId: 1, hash: 1 } },
   ],
   searchIndexes: [
-    {
-      name: "chunks_embedding",
-      type: "vectorSearch",
-      definition: {
-        fields: [
-          { type: "vector", path: "embedding", numDimensions: EMBEDDING_DIMENSIONS, similarity: "cosine" },
-          { type: "filter", path: "tenantId" },
-          { type: "filter", path: "documentId" },
-          { type: "filter", path: "live" },
-        ],
-      },
-    },
+    vectorIndex(),
     {
       name: "chunks_text",
       type: "search",
@@ -73,7 +60,7 @@ export type ChunkStore = {
   insert(tenantId: string, chunks: readonly NewChunk[]): Promise<void>;
   /** Shows the chunks of a version, numbered below `count`, to searches; answers how many there were. */
   makeLive(tenantId: string, version: VersionOf, count: number): Promise<number>;
-  /** Embeddings that any version of the document has for these contents, by hash. */
+  /** Embeddings that any version of the document has for these texts, by hash. */
   embeddingsByHash(
     tenantId: string,
     query: { documentId: string; model: string; hashes: readonly string[] },
@@ -91,9 +78,12 @@ const SLICE_CHUNKS = 2_000; // of one update or delete command, so that it ends 
 
 export function makeChunkStore(db: Db, capabilities: StoreCapabilities): ChunkStore {
   const chunks = db.collection<ChunkDocument>(chunkCollection.name);
+  const indexFor = makeIndexFor(chunks);
   return {
     async insert(tenantId, items) {
-      if (items.length === 0) return;
+      const [first] = items;
+      if (!first) return;
+      if (capabilities.vectorSearch) await indexFor(first.embedding.length);
       await chunks.insertMany(
         items.map((item) => toDocument(tenantId, item)),
         { ordered: false },
@@ -127,7 +117,7 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities): ChunkSt
       }
     },
     count: (tenantId, { documentId, version }) => chunks.countDocuments(ofTenant(tenantId, { documentId, version })),
-    ...makeChunkSearch(chunks, capabilities),
+    ...makeChunkSearch(chunks, capabilities, indexFor),
   };
 }
 

@@ -74,6 +74,8 @@ export type DocumentStore = {
   publish(tenantId: string, documentId: string, change: Publication): Promise<DocumentRecord | null>;
   /** Notes why a job failed. A document that queries see stays `indexed`; another job's document is left alone. */
   fail(tenantId: string, documentId: string, failure: { jobId: string; error: ErrorView }): Promise<void>;
+  /** Fails a document that no query sees, if nothing happened to it since it was read; answers whether it did. */
+  abandon(document: DocumentRecord, error: ErrorView): Promise<boolean>;
   /** Takes the document out of sight, for good. Null when it is gone. */
   beginDelete(tenantId: string, documentId: string): Promise<DocumentRecord | null>;
   /** Drops what `beginDelete` left. */
@@ -167,6 +169,11 @@ export function makeDocumentStore(db: Db): DocumentStore {
       const filter = { ...visible(tenantId, documentId), jobId };
       const failed = await change({ ...filter, status: { $in: [...pendingStates] } }, { status: "failed", error });
       if (!failed) await change({ ...filter, status: "indexed" }, { error });
+    },
+    async abandon({ tenantId, _id, jobId, lastVersion, updatedAt }, error) {
+      const unchanged = { ...visible(tenantId, _id), jobId, lastVersion, updatedAt, version: 0 };
+      const failed = await change({ ...unchanged, status: { $in: [...pendingStates] } }, { status: "failed", error });
+      return failed !== null;
     },
     beginDelete: (tenantId, documentId) =>
       change(

@@ -7,7 +7,7 @@ import { type IdempotencyStore, idempotencyCollection, makeIdempotencyStore } fr
 import { createIndexes } from "./indexes.ts";
 import { type JobStore, jobCollection, makeJobStore } from "./job-store.ts";
 import { type ApiKeyStore, apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
-import { makeSourceStore, type SourceStore } from "./source-store.ts";
+import { makeSourceStore, type SourceStore, sourceCollection } from "./source-store.ts";
 import { makeTenantStore, type TenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeUsageStore, type UsageStore, usageCollection } from "./usage-store.ts";
 import { ensureSearchIndexes } from "./vector-search.ts";
@@ -47,6 +47,7 @@ const declarations = [
   documentCollection,
   idempotencyCollection,
   jobCollection,
+  sourceCollection,
   tenantCollection,
   usageCollection,
 ];

@@ -1,17 +1,11 @@
-import { setTimeout as wait } from "node:timers/promises";
 import type { Collection, Db } from "mongodb";
 import type { Logger } from "../logger.ts";
 import { type ChunkDocument, chunkCollection } from "./chunk-store.ts";
+import { createSearchIndexes } from "./search-indexes.ts";
 import type { StoreCapabilities } from "./store.ts";
-
-const READY_TIMEOUT_MS = 60_000; // a new index on an empty collection is ready within seconds
-const READY_POLL_MS = 500;
 
 /** What a server answers that has no search indexes: unknown command or stage, not supported, search not enabled. */
 const unsupportedCodes = new Set<unknown>([59, 115, 238, 40324, 31082, 6047401, 13388]);
-
-/** A search index as the server describes it; `queryable` is false while it is built. */
-type ListedIndex = { name: string; queryable?: boolean };
 
 /**
  * Creates the search indexes of the chunks where the server has such indexes, and finds out what it can do. Without them
@@ -31,27 +25,13 @@ export async function ensureSearchIndexes(db: Db, { logger }: { logger: Logger }
 }
 
 async function hasSearchIndexes(chunks: Collection<ChunkDocument>): Promise<boolean> {
-  const declared = chunkCollection.searchIndexes ?? [];
   try {
-    const present = new Set((await list(chunks)).map(({ name }) => name));
-    const missing = declared.filter(({ name }) => !present.has(name));
-    if (missing.length > 0) await chunks.createSearchIndexes([...missing]);
+    await createSearchIndexes(chunks, chunkCollection.searchIndexes ?? []);
+    return true;
   } catch (error) {
     if (isUnsupported(error)) return false;
-    if (!isAlreadyThere(error)) throw error; // another process made them at the same time
+    throw error;
   }
-  const deadline = Date.now() + READY_TIMEOUT_MS;
-  for (;;) {
-    const ready = (await list(chunks)).filter(({ queryable }) => queryable === true).map(({ name }) => name);
-    if (declared.every(({ name }) => ready.includes(name))) return true;
-    if (Date.now() > deadline) throw new Error("the search indexes did not become ready in time");
-    await wait(READY_POLL_MS);
-  }
-}
-
-async function list(chunks: Collection<ChunkDocument>): Promise<ListedIndex[]> {
-  const found = await chunks.listSearchIndexes().toArray();
-  return found as ListedIndex[]; // the driver's type leaves out `queryable`, which servers do send
 }
 
 function isUnsupported(error: unknown): boolean {
@@ -60,11 +40,6 @@ function isUnsupported(error: unknown): boolean {
     ("code" in error && unsupportedCodes.has(error.code)) ||
     /search.*not (enabled|supported)|\$listSearchIndexes/i.test(error.message)
   );
-}
-
-function isAlreadyThere(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return ("code" in error && error.code === 68) || /already exists|duplicate/i.test(error.message);
 }
 
 /** The embedded server searches what is written at the moment it is written, and says in `buildInfo` that it is embedded. */

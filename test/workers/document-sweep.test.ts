@@ -1,0 +1,79 @@
+import { expect } from "chai";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+
+/** No worker runs here: what one would leave behind by dying is made by hand, and the sweep is asked to look at once. */
+describe("sweep of documents", () => {
+  let test: TestPlatform;
+  let client: ApiClient;
+  let tenantId: string;
+
+  before(async () => {
+    test = await startPlatform({ workers: false });
+    client = makeClient({ url: test.url, key: test.keys.member });
+    tenantId = await tenantOf(test);
+  });
+  after(() => test.close());
+
+  const submit = async (content: string) => {
+    const accepted = await client.post("/rag/ingest", { content }, { headers: { prefer: "respond-async" } });
+    return { documentId: accepted.string("documentId"), jobId: accepted.string("jobId") };
+  };
+  const index = ({ documentId, jobId }: { documentId: string; jobId: string }) =>
+    test.platform.rag.index({
+      tenantId,
+      documentId,
+      jobId,
+      isLastAttempt: true,
+      signal: new AbortController().signal,
+      progress: async () => undefined,
+    });
+  const stateOf = async (documentId: string) => (await client.get(`/rag/documents/${documentId}`)).at("status");
+  const chunksOf = (documentId: string, version: number) =>
+    test.platform.store.chunks.count(tenantId, { documentId, version });
+
+  it("ends a document whose job was cancelled in the queue", async () => {
+    const { documentId, jobId } = await submit("never indexed");
+    await client.post(`/jobs/${jobId}/cancel`);
+    await pollUntil(async () => {
+      await test.platform.rag.sweep(0);
+      return (await stateOf(documentId)) === "failed";
+    });
+    expect((await client.get(`/rag/documents/${documentId}`)).at("error.code")).to.equal("cancelled");
+  });
+
+  it("leaves alone what still waits, and what was indexed", async () => {
+    const waiting = await submit("waits its turn");
+    const indexed = await submit("is there");
+    await index(indexed);
+    await client.post(`/jobs/${indexed.jobId}/cancel`);
+    await test.platform.rag.sweep(-1_000);
+    expect(await stateOf(waiting.documentId)).to.equal("queued");
+    expect(await stateOf(indexed.documentId)).to.equal("indexed");
+    expect(await chunksOf(indexed.documentId, 1)).to.equal(1);
+  });
+
+  it("finishes a deletion that was cut off after its first step", async () => {
+    const { documentId, jobId } = await submit("half deleted");
+    await index({ documentId, jobId });
+    await client.post(`/jobs/${jobId}/cancel`);
+    const { store, rag } = test.platform;
+    await store.documents.beginDelete(tenantId, documentId);
+    expect((await client.get(`/rag/documents/${documentId}`)).status).to.equal(404);
+    expect(await chunksOf(documentId, 1)).to.equal(1);
+    await rag.sweep(-1_000);
+    expect(await chunksOf(documentId, 1)).to.equal(0);
+    expect(await store.sources.read(tenantId, documentId)).to.equal(null);
+  });
+
+  it("gives the same chunks when a job's work is done twice", async () => {
+    const ids = await submit("# Twice\n\nThe same text, the same chunks.");
+    const first = await index(ids);
+    const second = await index(ids);
+    expect(second).to.deep.equal(first);
+    expect(await chunksOf(ids.documentId, 1)).to.equal(0);
+    expect(await chunksOf(ids.documentId, 2)).to.equal(first.chunks);
+  });
+});

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { loadConfig } from "../src/config.ts";
+import { ConfigError, loadConfig } from "../src/config.ts";
 import type { QueueDefinition } from "../src/jobs/define-queue.ts";
 import { openPlatform, type Platform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
@@ -16,13 +16,19 @@ export type ApiServer = {
   close(): Promise<void>;
 };
 
-/** Serves the platform over HTTP at the configured address. */
+/**
+ * Serves the platform over HTTP at the configured address.
+ * @throws ConfigError when that is taken, or not this machine's.
+ */
 export async function serveApi(platform: Platform, routes: readonly AnyRoute[] = allRoutes): Promise<ApiServer> {
   const { host, port } = platform.config.http;
   const server = createServer(createApp(platform, { routes }).callback());
   configureServer(server);
   server.listen(port, host);
-  await once(server, "listening");
+  await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
+    if (error.syscall !== "listen") throw error;
+    throw new ConfigError(`PORT and HOST: ${host} port ${port} cannot be listened on (${error.code}).`);
+  });
   const address = server.address() as AddressInfo; // a TCP server that listens has one
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`,

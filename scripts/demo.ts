@@ -13,9 +13,13 @@ const program = new Command("demo")
   .description("the main job end to end on real documents, on a throw-away data folder")
   .option("--keep", "leave everything running afterwards, until Ctrl-C");
 
-/** `npm run demo`: exit code 0 when every part did what it should, 1 when not. */
+/** Exit code of a command that Ctrl-C ended. */
+const INTERRUPTED = 130;
+
+/** `npm run demo`: exit code 0 when every part did what it should, 1 when not, 130 when Ctrl-C ended it before. */
 async function demo(options: { keep?: boolean }): Promise<void> {
   const started = performance.now();
+  const interrupted = untilInterrupted();
   const dataDir = await mkdtemp(join(tmpdir(), "switchyard-demo-"));
   const config = loadConfig({ ...process.env, DATA_DIR: dataDir, PORT: process.env.PORT ?? "0", WORKERS: "2" });
   try {
@@ -26,9 +30,15 @@ async function demo(options: { keep?: boolean }): Promise<void> {
     });
     try {
       console.log(`  up at ${stack.url} after ${seconds(started)}`);
-      await show(stack);
-      console.log(`\nDone in ${seconds(started)}.`);
-      if (options.keep) await keepRunning(stack);
+      const shown = show(stack).then(() => true);
+      if (await Promise.race([shown, interrupted])) {
+        console.log(`\nDone in ${seconds(started)}.`);
+        if (options.keep) await keepRunning(stack, interrupted);
+      } else {
+        shown.catch(() => undefined); // what still runs of it fails once the stack is closed
+        console.log("\nstopping …");
+        process.exitCode = INTERRUPTED;
+      }
     } finally {
       await stack.close();
     }
@@ -58,14 +68,20 @@ async function show(stack: LocalStack): Promise<void> {
   const largest = documents.toSorted((a, b) => b.bytes.length - a.bytes.length)[0];
   if (largest) await showJobLife(client, largest);
   title("Operate", "Bull Board");
-  console.log(`  ${stack.boardUrl}   any user, password ${stack.adminToken}`);
+  console.log(`  ${stack.boardUrl}\n  any user, password ${stack.adminToken}`);
 }
 
-async function keepRunning({ url, apiKey }: LocalStack): Promise<void> {
+async function keepRunning({ url, apiKey }: LocalStack, interrupted: Promise<unknown>): Promise<void> {
   console.log(`\nStill running at ${url}\n  export KEY=${apiKey}\nCtrl-C stops it and removes its data.`);
   const keepAlive = setInterval(() => undefined, 60_000);
-  await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
+  await interrupted;
   clearInterval(keepAlive);
+}
+
+/** From now on Ctrl-C does not end the process, so that what was started is closed and removed; false when it came. */
+async function untilInterrupted(): Promise<false> {
+  await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
+  return false;
 }
 
 function title(name: string, text: string): void {

@@ -42,7 +42,7 @@ program
   .requiredOption("--tenant <name>", "name of the tenant")
   .action((options: { tenant: string }) =>
     withPlatform(async ({ tenancy }) => {
-      const tenantId = await tenancy.ensureTenant(options.tenant);
+      const tenantId = await tenancy.findTenant(options.tenant);
       const { data } = await tenancy.listKeys(tenantId, { limit: LISTED });
       for (const key of data) {
         console.log(`${key._id}  ${key.role.padEnd(6)}  ${key.subject}  made ${key.createdAt.toISOString()}`);
@@ -58,7 +58,7 @@ program
   .requiredOption("--tenant <name>", "name of the tenant")
   .action((keyId: string, options: { tenant: string }) =>
     withPlatform(async ({ tenancy }) => {
-      await tenancy.revokeKey(await tenancy.ensureTenant(options.tenant), keyId);
+      await tenancy.revokeKey(await tenancy.findTenant(options.tenant), keyId);
       console.log(`${keyId} is revoked`);
     }),
   );

@@ -2,7 +2,7 @@
 // dependency: it runs before there are any. `--quiet` says nothing when there is nothing to do.
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -68,6 +68,7 @@ function checkNode() {
 /** A redis-server binary, unless REDIS_URL names one that runs. */
 function provideRedis() {
   if (process.env.REDIS_URL || isRedisServer("redis-server")) return false;
+  if (linkRedis()) return true;
   if (!existsSync("/usr/bin/apt-get")) {
     return stop("redis-server is missing: install Redis 6.2 or newer, or set REDIS_URL, and run this again.");
   }
@@ -79,13 +80,22 @@ function provideRedis() {
     return run(first, rest, { mayFail: true, env: { ...env, DEBIAN_FRONTEND: "noninteractive" } });
   };
   if (!apt("install", "redis-tools")) apt("update") && apt("install", "redis-tools");
-  // In Debian the server and the checker are one binary that looks at its own name; this way no system service is started.
+  if (linkRedis()) return true;
+  return stop("redis-server could not be installed. Run `apt-get install redis-tools` as root, or set REDIS_URL.");
+}
+
+/**
+ * Makes a server of the package without one: server and checker are one binary, which looks at its own name. So no system
+ * service is installed, let alone started.
+ */
+function linkRedis() {
   const checker = "/usr/bin/redis-check-rdb";
   const link = join(bin, "redis-server");
-  if (existsSync(checker) && !existsSync(link)) symlinkSync(checker, link);
-  if (!isRedisServer("redis-server")) {
-    stop("redis-server could not be installed. Run `apt-get install redis-server` as root, or set REDIS_URL.");
-  }
+  if (!existsSync(checker)) return false;
+  rmSync(link, { force: true });
+  symlinkSync(checker, link);
+  if (!isRedisServer("redis-server")) return false;
+  say("linked redis-server into node_modules/.bin");
   return true;
 }
 

@@ -10,17 +10,18 @@ async function start(): Promise<void> {
   console.log(`
 Switchyard is up.${isEmbedded ? " The embedded store is for one machine: see the README for Atlas and Redis." : ""}
 
-  API         ${url}        reference ${url}/docs
-  Bull Board  ${stack.boardUrl}   any user, password ${stack.adminToken}
-  Key         ${apiKey}   owner of tenant default
+  API         ${url}, reference at /docs
+  Bull Board  ${stack.boardUrl}
+              any user, password ${stack.adminToken}
+  Key         ${apiKey}, owner of tenant default
   Workers     ${stack.workers}
   Data        ${config.dataDir}
 
 Try:
-  export KEY=${apiKey}
-  curl ${url}/ai/chat -H "Authorization: Bearer $KEY" -H 'content-type: application/json' -d '{"messages":[{"role":"user","content":"What are you?"}]}'
-  curl ${url}/rag/ingest -H "Authorization: Bearer $KEY" -F file=@README.md
-  curl ${url}/rag/query -H "Authorization: Bearer $KEY" -H 'content-type: application/json' -d '{"query":"How do I scale workers?","topK":3}'
+  export URL=${url} AUTH='Authorization: Bearer ${apiKey}'
+  curl $URL/rag/ingest -H "$AUTH" -F file=@README.md
+  curl $URL/rag/query -H "$AUTH" --json '{"query":"How do I scale workers?","topK":3}'
+  curl $URL/ai/chat -H "$AUTH" --json '{"messages":[{"role":"user","content":"What are you?"}]}'
 
 Ctrl-C stops it.`);
   let stopping = false;

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { DemoClient, Hit } from "./client.ts";
 
-const WIDTH = 92;
+/** Columns that a text may take: those of the terminal, within what reads well. */
+const width = () => Math.min(process.stdout.columns ?? 92, 92);
 /** Characters of a passage that are shown. */
 const EXCERPT = 320;
 const questions = [
@@ -17,9 +18,9 @@ export async function askQuestions(client: DemoClient): Promise<void> {
     const hits = await client.query(question, 3);
     const best = hits[0];
     if (!best) throw new Error(`nothing was found for "${question}"`);
-    console.log(`\n  ? ${question}   (${Math.round(performance.now() - started)} ms)`);
+    console.log(`\n  ? ${question} (${Math.round(performance.now() - started)} ms)`);
     console.log(indent(excerpt(best.content, question)));
-    console.log(`    - ${whereOf(best)}, score ${best.score.toFixed(3)}`);
+    console.log(`    - ${cut(whereOf(best), width() - 24)}, score ${best.score.toFixed(3)}`);
   }
 }
 
@@ -44,12 +45,12 @@ export async function streamAnswer(client: DemoClient): Promise<void> {
     firstMs ??= performance.now() - started;
     if (event.done === true) {
       console.log(
-        `\n    - first word after ${Math.round(firstMs)} ms, ${event.outputTokens} output tokens, log ${event.logId}`,
+        `\n    - first word after ${Math.round(firstMs)} ms, ${event.outputTokens} output tokens\n    - ${event.logId}`,
       );
       return;
     }
     const text = (event.delta as { content: string }).content.replace(/\s+/g, " ");
-    if (column + text.length > WIDTH) {
+    if (column + text.length > width()) {
       process.stdout.write("\n   ");
       column = 3;
     }
@@ -63,12 +64,14 @@ export async function streamAnswer(client: DemoClient): Promise<void> {
 /** A job's life as a client sees it by polling. */
 export async function showJobLife(client: DemoClient, document: { name: string; bytes: Uint8Array<ArrayBuffer> }) {
   const jobId = await client.ingest(`again-${document.name}`, document.bytes);
-  console.log(`\n  POST /rag/ingest (Prefer: respond-async)  →  202 ${jobId}`);
+  console.log(`\n  POST /rag/ingest, Prefer: respond-async  →  202 ${jobId}`);
   let last = "";
   for (;;) {
     const { status, progress, result } = await client.job(jobId);
-    const line = `${status.padEnd(9)} ${progress.stage} ${progress.done}/${progress.total}`;
-    if (line !== last) console.log(`  GET /jobs/…  →  ${line}${result ? `   ${JSON.stringify(result)}` : ""}`);
+    const isMoving = status === "running" && progress.total > 0;
+    const detail = isMoving ? `${progress.stage} ${progress.done}/${progress.total}` : "";
+    const line = `${status.padEnd(9)} ${result ? `${result.chunks} chunks of ${result.documentId}` : detail}`;
+    if (line !== last) console.log(`  GET /jobs/…  →  ${line.trimEnd()}`);
     last = line;
     if (status === "completed") return;
     if (status === "failed" || status === "cancelled") throw new Error(`the job ended ${status}`);
@@ -100,12 +103,16 @@ function excerpt(text: string, question: string): string {
   return `${from > 0 ? "… " : ""}${isCut ? `${part.replace(/\s\S*$/, "")} …` : part}`;
 }
 
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 2).trimEnd()} …`;
+}
+
 /** Wraps a text at the width of the demo, indented. */
 function indent(text: string): string {
   const lines = [""];
   for (const word of text.replace(/\s+/g, " ").trim().split(" ")) {
     const line = lines.at(-1) ?? "";
-    if (line.length + word.length + 5 > WIDTH) lines.push(word);
+    if (line.length + word.length + 5 > width()) lines.push(word);
     else lines[lines.length - 1] = line === "" ? word : `${line} ${word}`;
   }
   return lines.map((line) => `    ${line}`).join("\n");

@@ -7,6 +7,9 @@ import type { DemoClient, JobView } from "./client.ts";
 
 const POLL_MS = 60;
 const NAME_WIDTH = 38;
+/** Columns of a line besides its bar: indentation, name, spaces, and the longest stage. */
+const TEXT_WIDTH = NAME_WIDTH + 24;
+const BAR_WIDTH = 24;
 /** Longest time for loading one document, in ms. */
 const LOAD_TIMEOUT_MS = 180_000;
 
@@ -31,7 +34,7 @@ export async function loadDocuments(
   const bars = new MultiBar(
     {
       format: `  {name} {bar} {stage}`,
-      barsize: 24,
+      barsize: Math.max(8, Math.min(BAR_WIDTH, (process.stderr.columns ?? 100) - TEXT_WIDTH)),
       hideCursor: true,
       clearOnComplete: false,
       emptyOnZero: true,
@@ -64,7 +67,7 @@ async function followToEnd(client: DemoClient, jobId: string, bar: SingleBar | u
     const isEnded = ["completed", "failed", "cancelled"].includes(job.status);
     bar?.setTotal(Math.max(total, 1));
     bar?.update(isEnded ? Math.max(total, 1) : done, {
-      stage: isEnded ? summary(job) : job.status === "queued" ? "queued" : `${stage} ${done}/${total}`,
+      stage: isEnded ? summary(job) : total === 0 ? job.status : `${stage} ${done}/${total}`,
     });
     if (isEnded) return job;
     if (performance.now() > deadline) throw new Error(`job ${jobId} has not ended in time`);

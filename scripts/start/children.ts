@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { basename } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
@@ -9,6 +10,8 @@ const STOP_SLACK_MS = 5_000;
 /** Wait before a process that died is started again, in ms: doubles each time, up to the second. */
 const RESTART_FROM_MS = 200;
 const RESTART_TO_MS = 10_000;
+/** A process that has lived for so long, in ms, is started again without a longer wait than the first. */
+const STEADY_AFTER_MS = 60_000;
 
 export type Supervised = {
   /** What the process said when it was ready first. */
@@ -24,19 +27,20 @@ export async function supervise(options: {
   onRestart(code: number | null, signal: string | null): void;
 }): Promise<Supervised> {
   const controller = new AbortController();
+  const { signal } = controller;
   const first = await startOnce(options);
   let current = first.child;
   const keep = async () => {
     let waitMs = RESTART_FROM_MS;
-    while (!controller.signal.aborted) {
-      if (current.exitCode === null && current.signalCode === null) {
-        await once(current, "exit", { signal: controller.signal }).catch(() => undefined); // aborted: the loop ends
-      }
-      if (controller.signal.aborted) return;
+    while (!signal.aborted) {
+      const since = performance.now();
+      await untilGone(current, signal);
+      if (signal.aborted) return;
+      if (performance.now() - since > STEADY_AFTER_MS) waitMs = RESTART_FROM_MS;
       options.onRestart(current.exitCode, current.signalCode);
-      await delay(waitMs);
+      await delay(waitMs, undefined, { signal }).catch(() => undefined); // aborted: nothing is started any more
       waitMs = Math.min(waitMs * 2, RESTART_TO_MS);
-      if (!controller.signal.aborted) current = fork(options.script, { env: options.env, stdio: "inherit" });
+      if (!signal.aborted) current = run(options);
     }
   };
   const keeping = keep();
@@ -50,14 +54,29 @@ export async function supervise(options: {
   };
 }
 
-async function startOnce(options: { script: string; env: Record<string, string> }) {
-  const child = fork(options.script, { env: options.env, stdio: "inherit" });
+function run({ script, env }: { script: string; env: Record<string, string> }): ChildProcess {
+  return fork(script, { env, stdio: "inherit" });
+}
+
+/** Starts a process and waits until it is ready; one that is not in time is ended. */
+async function startOnce(options: { script: string; env: Record<string, string>; graceMs: number }) {
+  const child = run(options);
   const signal = AbortSignal.timeout(START_TIMEOUT_MS);
   const died = once(child, "exit", { signal }).then(([code]) => {
-    throw new Error(`${options.script} ended with code ${code} before it was ready`);
+    throw new Error(`${basename(options.script)} ended with code ${code} before it was ready`);
   });
-  const [ready] = (await Promise.race([once(child, "message", { signal }), died])) as [Record<string, unknown>];
-  return { child, ready };
+  try {
+    const [ready] = (await Promise.race([once(child, "message", { signal }), died])) as [Record<string, unknown>];
+    return { child, ready };
+  } catch (error) {
+    await stop(child, 0);
+    throw error;
+  }
+}
+
+async function untilGone(child: ChildProcess, signal: AbortSignal): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  await once(child, "exit", { signal }).catch(() => undefined); // aborted: whoever did looks at the signal
 }
 
 /** Asks a process to end, and ends it for good when it has not within its grace. */

@@ -4,14 +4,16 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { unavailable } from "../errors.ts";
+import { AppError, unavailable } from "../errors.ts";
 import type { Logger } from "../logger.ts";
-import type { HostOptions } from "./host.ts";
-import { answers as redisAnswers } from "./redis-server.ts";
+import type { HostMessage, HostOptions } from "./host.ts";
+import { redisState } from "./redis-server.ts";
 import { socketFolder } from "./socket-folder.ts";
 
 /** How often a process looks whether the services are still there, to host them itself when they are not, in ms. */
 const WATCH_EVERY_MS = 500;
+/** Longest time between two tries to host services that do not start, in ms. */
+const RETRY_AT_MOST_MS = 10_000;
 /** Longest wait until the services answer, in ms: a large store takes a while to open. */
 const START_TIMEOUT_MS = 30_000;
 /** Longest wait for a host to close its files, in ms. */
@@ -27,7 +29,7 @@ export type Services = {
  * Starts the embedded services of a data folder in a process of their own, or joins those that run. Every process that
  * needs them may call it; whoever comes first hosts them. While open it watches: when the host dies, another process that
  * still needs the services becomes the host, and clients find them at the same sockets.
- * @throws AppError `unavailable` when they do not answer within 30 s.
+ * @throws AppError `unavailable` when they do not start (the message says why), or do not answer within 30 s.
  */
 export async function ensureServices(options: {
   dataDir: string;
@@ -39,14 +41,14 @@ export async function ensureServices(options: {
   const sockets = await socketFolder(dataDir);
   const paths = { mongo: join(sockets, "mongo.sock"), redis: join(sockets, "redis.sock") };
   const isServing = async () =>
-    (!mongo || (await isListening(paths.mongo))) && (!redis || (await redisAnswers(paths.redis)));
+    (!mongo || (await isListening(paths.mongo))) && (!redis || (await redisState(paths.redis)) === "serving");
   let host: ChildProcess | undefined;
   const hostIfGone = async () => {
     // A host looks after its Redis itself, so where the store listens there is one.
-    if (mongo ? await isListening(paths.mongo) : await redisAnswers(paths.redis)) return;
+    if (mongo ? await isListening(paths.mongo) : (await redisState(paths.redis)) !== "gone") return;
     if (host && host.exitCode === null && host.signalCode === null) return; // it is still starting
     host = forkHost({ dataDir, mongo, redis, logLevel: logger.level });
-    await Promise.race([once(host, "message"), once(host, "exit")]); // it exits when another was faster
+    await untilHosting(host);
   };
   await untilServing(hostIfGone, isServing);
 
@@ -74,13 +76,16 @@ async function untilServing(hostIfGone: () => Promise<void>, isServing: () => Pr
 }
 
 async function watch(hostIfGone: () => Promise<void>, signal: AbortSignal, logger: Logger): Promise<void> {
+  let waitMs = WATCH_EVERY_MS;
   while (!signal.aborted) {
-    await delay(WATCH_EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined); // aborted: the loop ends
+    await delay(waitMs, undefined, { signal, ref: false }).catch(() => undefined); // aborted: the loop ends
     if (signal.aborted) return;
     try {
       await hostIfGone();
+      waitMs = WATCH_EVERY_MS;
     } catch (error) {
-      logger.error({ err: error }, "the embedded services could not be started again; trying on");
+      waitMs = Math.min(waitMs * 2, RETRY_AT_MOST_MS);
+      logger.error({ err: error, retryInMs: waitMs }, "the embedded services could not be started again; trying on");
     }
   }
 }
@@ -88,6 +93,13 @@ async function watch(hostIfGone: () => Promise<void>, signal: AbortSignal, logge
 function forkHost(options: HostOptions): ChildProcess {
   const path = fileURLToPath(new URL("./host.ts", import.meta.url));
   return fork(path, [JSON.stringify(options)], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+}
+
+/** Waits until a host serves, or has ended because another was faster. */
+async function untilHosting(host: ChildProcess): Promise<void> {
+  const [answer] = (await Promise.race([once(host, "message"), once(host, "exit")])) as [HostMessage | number | null];
+  if (typeof answer === "number" && answer !== 0) throw unavailable("The embedded store");
+  if (typeof answer === "object" && answer?.type === "failed") throw new AppError("unavailable", answer.message);
 }
 
 async function stopHost(host: ChildProcess): Promise<void> {

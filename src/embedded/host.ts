@@ -1,5 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { AppError } from "../errors.ts";
 import { makeLogger } from "../logger.ts";
 import { withReleasers } from "../releasers.ts";
 import { startMongoServer } from "./mongo/server.ts";
@@ -7,10 +9,12 @@ import { startRedisServer } from "./redis-server.ts";
 import { socketFolder } from "./socket-folder.ts";
 
 export type HostOptions = { dataDir: string; mongo: boolean; redis: boolean; logLevel: string };
+/** What a host tells the process that forked it. */
+export type HostMessage = { type: "ready" } | { type: "failed"; message: string };
 
 /**
  * Hosts the embedded services of a data folder in this process, until told to close. The lock on the store's file keeps a
- * second host out.
+ * second host out; where the store is elsewhere, a file of its own is locked instead.
  */
 export function openHost(options: HostOptions) {
   return withReleasers(async (releasers) => {
@@ -22,6 +26,8 @@ export function openHost(options: HostOptions) {
       const dataFile = join(dataDir, "store.sqlite");
       const mongo = await startMongoServer({ dataFile, socketPath: join(sockets, "mongo.sock"), logger });
       releasers.add(() => mongo.close());
+    } else {
+      releasers.add(lockFile(join(dataDir, "host.lock")));
     }
     if (options.redis) {
       const redis = await startRedisServer({ dir: join(dataDir, "redis"), socketPath: join(sockets, "redis.sock") });
@@ -31,10 +37,22 @@ export function openHost(options: HostOptions) {
   });
 }
 
-/** The process that `ensureServices` forks: told by IPC what to host, it lives as long as the one who forked it. */
+/** Holds a file until released or dead, however the process ends: SQLite's lock is the system's. */
+function lockFile(path: string): () => void {
+  const lock = new DatabaseSync(path);
+  try {
+    lock.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+  return () => lock.close();
+}
+
+/** The process that `ensureServices` forks: told by its argument what to host, it lives as long as the one who forked it. */
 async function runHost(): Promise<void> {
   const options = JSON.parse(process.argv[2] ?? "{}") as HostOptions; // written by ensure.ts
-  const host = await openHost(options).catch(endIfTaken);
+  const host = await openHost(options).catch(endWithReason);
   let isClosing = false;
   const stop = async () => {
     if (isClosing) return;
@@ -45,14 +63,26 @@ async function runHost(): Promise<void> {
   process.on("disconnect", stop);
   process.on("SIGTERM", stop);
   process.on("SIGINT", () => undefined); // Ctrl-C reaches the whole group; the parent says when it needs us no more
-  if (process.connected) process.send?.({ type: "ready" });
+  if (process.connected) await tell({ type: "ready" });
   else await stop();
 }
 
-/** SQLITE_BUSY: another host was faster and has the file; whoever forked us finds its sockets. */
-function endIfTaken(error: unknown): never {
-  if (error instanceof Error && "errcode" in error && error.errcode === 5) process.exit(0);
-  throw error;
+/** Ends this process: quietly when another host was faster, whose sockets our parent finds, else with the reason. */
+async function endWithReason(error: unknown): Promise<never> {
+  const isTaken = error instanceof Error && "errcode" in error && error.errcode === 5; // SQLITE_BUSY
+  if (!isTaken && process.connected) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const message = error instanceof AppError ? reason : `The embedded store does not start: ${reason}`;
+    await tell({ type: "failed", message });
+  }
+  process.exit(isTaken ? 0 : 1);
+}
+
+/** Resolves when the message is on its way, or the parent is gone. */
+function tell(message: HostMessage): Promise<void> {
+  return new Promise((resolve) => {
+    process.send?.(message, undefined, undefined, () => resolve());
+  });
 }
 
 if (import.meta.main) await runHost();

@@ -37,6 +37,8 @@ export type Tenancy = {
   revokeKey(tenantId: string, keyId: string): Promise<void>;
   /** The id of the tenant of this name, which is made when there is none. */
   ensureTenant(name: string): Promise<string>;
+  /** The id of the tenant of this name. @throws AppError `not_found`. */
+  findTenant(name: string): Promise<string>;
   /** Makes `key` an owner's key of the tenant `default`, unless it is there. */
   ensureBootstrapKey(key: string): Promise<void>;
   limits: RateLimits;
@@ -68,6 +70,11 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
   return {
     limits,
     ensureTenant,
+    async findTenant(name) {
+      const tenant = await store.tenants.findByName(name);
+      if (!tenant) throw notFound("tenant");
+      return tenant._id;
+    },
     authenticate: async (key) => (isApiKey(key) ? callers.find(key) : null),
     async createKey(given) {
       const key = makeApiKey();

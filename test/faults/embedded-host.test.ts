@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
+import { redisState } from "../../src/embedded/redis-server.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openRedis, type RedisConnections } from "../../src/redis.ts";
 import { connectStore, type StoreConnection } from "../../src/store/connect.ts";
@@ -84,5 +85,50 @@ describe("the host of the embedded services", function () {
     });
     expect(value).to.equal("also this");
     expect(await redisPid(redis)).to.not.equal(pid);
+  });
+
+  it("adopts the Redis of a host that was killed", async () => {
+    const services = await ensure();
+    const store = await connect(services);
+    const redis = later(await openRedis({ url: services.redisUrl ?? "", prefix: "test", logger }));
+    const [host, server] = [await hostPid(store), await redisPid(redis)];
+    process.kill(host, "SIGKILL");
+    await pollUntil(async () => (await hostPid(store).catch(() => host)) !== host, {
+      timeoutMs: 20_000,
+      what: "the new host",
+    });
+    expect(await redisPid(redis)).to.equal(server);
+  });
+
+  it("is one for all who share a Redis while the store is elsewhere", async () => {
+    const alone = async () => later(await ensureServices({ dataDir, mongo: false, redis: true, logger }));
+    const [first, second, third] = await Promise.all([alone(), alone(), alone()]);
+    expect(new Set([first.redisUrl, second.redisUrl, third.redisUrl]).size).to.equal(1);
+    const redis = later(await openRedis({ url: first.redisUrl ?? "", prefix: "test", logger }));
+    await redis.producer.set("kept", "yes");
+    await Promise.all([second.close(), third.close()]);
+    const value = await pollUntil(() => redis.producer.get("kept").catch(() => null), {
+      timeoutMs: 20_000,
+      what: "Redis for the one who is left",
+    });
+    expect(value).to.equal("yes");
+  });
+
+  it("takes a Redis that is slow for busy, never for gone", async () => {
+    const services = await ensure();
+    const socket = services.redisUrl ?? "";
+    const redis = later(await openRedis({ url: socket, prefix: "test", logger }));
+    const pid = await redisPid(redis);
+    process.kill(pid, "SIGSTOP");
+    try {
+      // Each look takes a second: the host has looked too by then, and must not have started another.
+      expect([await redisState(socket), await redisState(socket), await redisState(socket)]).to.deep.equal(
+        Array.from({ length: 3 }, () => "busy"),
+      );
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+    expect(await redisState(socket)).to.equal("serving");
+    expect(await redisPid(redis)).to.equal(pid);
   });
 });

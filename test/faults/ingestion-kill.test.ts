@@ -61,8 +61,11 @@ describe("kill -9 of a worker in the middle of a 200-page ingestion", function (
     it(`${title}, ends indexed with exactly the chunks of an undisturbed run`, async () => {
       const victim = await startProcess("workers/main.ts", test.env);
       const killed = await submit("killed.pdf");
-      await pollUntil(() => isThere(killed), { everyMs: 1, what: "the moment to kill" });
-      await victim.kill();
+      try {
+        await pollUntil(() => isThere(killed), { timeoutMs: 60_000, everyMs: 2, what: "the moment to kill" });
+      } finally {
+        await victim.kill();
+      }
       expect((await jobOf(killed.jobId)).status, "after the kill").to.equal("running");
       const successor = await startProcess("workers/main.ts", test.env);
       try {

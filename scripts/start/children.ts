@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { basename } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -66,12 +66,19 @@ async function startOnce(options: { script: string; env: Record<string, string>;
     throw new Error(`${basename(options.script)} ended with code ${code} before it was ready`);
   });
   try {
-    const [ready] = (await Promise.race([once(child, "message", { signal }), died])) as [Record<string, unknown>];
-    return { child, ready };
+    return { child, ready: await Promise.race([untilReady(child, signal), died]) };
   } catch (error) {
     await stop(child, 0);
     throw error;
   }
+}
+
+/** What a process says when it is ready; under `node --watch` it tells which files it imports before. */
+async function untilReady(child: ChildProcess, signal: AbortSignal): Promise<Record<string, unknown>> {
+  for await (const [message] of on(child, "message", { signal }) as AsyncIterable<[Record<string, unknown>]>) {
+    if (message.type === "ready") return message;
+  }
+  throw new Error("the messages ended"); // `on` ends by its signal only, with an error
 }
 
 async function untilGone(child: ChildProcess, signal: AbortSignal): Promise<void> {

@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,6 +16,8 @@ const WATCH_EVERY_MS = 500;
 const RETRY_AT_MOST_MS = 10_000;
 /** Longest wait until the services answer, in ms: a large store takes a while to open. */
 const START_TIMEOUT_MS = 30_000;
+/** How long the last word of a host that has ended may still be on its way, in ms. */
+const LAST_WORD_MS = 50;
 /** Longest wait for a host to close its files, in ms. */
 const STOP_TIMEOUT_MS = 15_000;
 
@@ -97,9 +99,26 @@ function forkHost(options: HostOptions): ChildProcess {
 
 /** Waits until a host serves, or has ended because another was faster. */
 async function untilHosting(host: ChildProcess): Promise<void> {
-  const [answer] = (await Promise.race([once(host, "message"), once(host, "exit")])) as [HostMessage | number | null];
-  if (typeof answer === "number" && answer !== 0) throw unavailable("The embedded store");
-  if (typeof answer === "object" && answer?.type === "failed") throw new AppError("unavailable", answer.message);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const ended = once(host, "exit", { signal }).then(async ([code]) => {
+    await delay(LAST_WORD_MS);
+    if (code !== 0 && code !== null) throw unavailable("The embedded store");
+  });
+  try {
+    await Promise.race([untilSaid(host, signal), ended]);
+  } finally {
+    controller.abort();
+  }
+}
+
+/** Waits for a host's word; under `node --watch` it tells which files it imports before. */
+async function untilSaid(host: ChildProcess, signal: AbortSignal): Promise<void> {
+  for await (const [message] of on(host, "message", { signal }) as AsyncIterable<[Partial<HostMessage>]>) {
+    if (message.type === "ready") return;
+    if (message.type === "failed")
+      throw new AppError("unavailable", message.message ?? "The embedded store has failed.");
+  }
 }
 
 async function stopHost(host: ChildProcess): Promise<void> {

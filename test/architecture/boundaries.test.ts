@@ -11,10 +11,21 @@ describe("import directions", function () {
 
   it("are those of .dependency-cruiser.mjs", async () => {
     const command = join(root, "node_modules/.bin/depcruise");
-    const args = ["--config", ".dependency-cruiser.mjs", "--output-type", "json", "src", "api", "workers", "scripts"];
-    const report = await run(command, args, { cwd: root, maxBuffer: 1 << 28 }).catch(
-      (error: { stdout: string }) => error,
+    const args = [
+      command,
+      "--config",
+      ".dependency-cruiser.mjs",
+      "--output-type",
+      "json",
+      "src",
+      "api",
+      "workers",
+      "scripts",
+    ];
+    const report = await run(process.execPath, args, { cwd: root, maxBuffer: 1 << 28 }).catch(
+      (error: { stdout: string; stderr: string }) => error, // it ends with the number of breaches
     );
+    expect(report.stdout, report.stderr).to.not.equal("");
     const { summary } = JSON.parse(report.stdout) as {
       summary: {
         totalCruised: number;

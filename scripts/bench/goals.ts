@@ -22,7 +22,7 @@ export function toTable(lines: readonly Measured[]): string {
   const rows = lines.map((line) => {
     const verdict = meetsMust(line) ? (meetsMust({ ...line, must: line.aim }) ? "aim" : "must") : "**missed**";
     const cells = [line.what, line.anchor, line.product, `${format(line.value)}${line.unit}`];
-    return `| ${[...cells, `${line.must}${line.unit}`, `${line.aim}${line.unit}`, verdict].join(" | ")} |`;
+    return `| ${[...cells, `${line.must}${line.unit}`, `${Number(line.aim.toFixed(2))}${line.unit}`, verdict].join(" | ")} |`;
   });
   return ["| what | anchor | product | result | must | aim | met |", "|---|---|---|---|---|---|---|", ...rows].join(
     "\n",

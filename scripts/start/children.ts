@@ -24,12 +24,15 @@ export async function supervise(options: {
   script: string;
   env: Record<string, string>;
   graceMs: number;
+  /** What changes in the environment of later starts, by what the first one said when it was ready. */
+  envAgain?(ready: Record<string, unknown>): Record<string, string>;
   onRestart(code: number | null, signal: string | null): void;
 }): Promise<Supervised> {
   const controller = new AbortController();
   const { signal } = controller;
   const first = await startOnce(options);
   let current = first.child;
+  const again = { ...options, env: { ...options.env, ...options.envAgain?.(first.ready) } };
   const keep = async () => {
     let waitMs = RESTART_FROM_MS;
     while (!signal.aborted) {
@@ -40,7 +43,7 @@ export async function supervise(options: {
       options.onRestart(current.exitCode, current.signalCode);
       await delay(waitMs, undefined, { signal }).catch(() => undefined); // aborted: nothing is started any more
       waitMs = Math.min(waitMs * 2, RESTART_TO_MS);
-      if (!signal.aborted) current = run(options);
+      if (!signal.aborted) current = run(again);
     }
   };
   const keeping = keep();

@@ -51,6 +51,8 @@ export function runStack(config: Config, options: { say(text: string): void; env
         script: productFile(script),
         env,
         graceMs: shutdownGraceMs,
+        // PORT=0 took a free port, which stays the one that clients know.
+        envAgain: ({ url }) => (typeof url === "string" ? { PORT: new URL(url).port } : {}),
         onRestart: (code, signal) => options.say(`${name} ended (${signal ?? `code ${code}`}); starting it again …`),
       });
     options.say(`starting the API and ${config.workers.count} workers …`);

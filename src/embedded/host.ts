@@ -8,6 +8,9 @@ import { startMongoServer } from "./mongo/server.ts";
 import { startRedisServer } from "./redis-server.ts";
 import { socketFolder } from "./socket-folder.ts";
 
+/** Longest time to close, in ms; whoever forked the host waits a little longer. */
+const CLOSE_TIMEOUT_MS = 14_000;
+
 export type HostOptions = { dataDir: string; mongo: boolean; redis: boolean; logLevel: string };
 /** What a host tells the process that forked it. */
 export type HostMessage = { type: "ready" } | { type: "failed"; message: string };
@@ -57,6 +60,8 @@ async function runHost(): Promise<void> {
   const stop = async () => {
     if (isClosing) return;
     isClosing = true;
+    // Nobody may be left to end us. The store loses nothing by it.
+    setTimeout(() => process.exit(1), CLOSE_TIMEOUT_MS).unref();
     await host.close();
     process.exit(0);
   };

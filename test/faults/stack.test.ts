@@ -1,0 +1,75 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { type LocalStack, runStack } from "../../scripts/start/run-stack.ts";
+import { loadConfig } from "../../src/config.ts";
+import { makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { childPids, hostPid, isAlive, redisPid } from "../support/service-pids.ts";
+import { startPlatform } from "../support/start-platform.ts";
+
+const gone = (pid: number) => pollUntil(() => !isAlive(pid), { what: `the end of process ${pid}` });
+
+describe("the processes of one machine", function () {
+  this.timeout(60_000);
+
+  it("are all gone when the stack is closed, and started again when they are killed before", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "switchyard-stack-"));
+    const said: string[] = [];
+    const env = { DATA_DIR: dataDir, PORT: "0", WORKERS: "1", LOG_LEVEL: "silent", MONGODB_URL: "", REDIS_URL: "" };
+    let stack: LocalStack | undefined;
+    const started: number[] = [];
+    const pidOf = async (file: string) => {
+      const [pid] = await pollUntil(
+        async () => {
+          const pids = await childPids(file);
+          return pids.length > 0 ? pids : null;
+        },
+        { what: `a process of ${file}` },
+      );
+      if (pid === undefined) throw new Error("unreachable");
+      started.push(pid);
+      return pid;
+    };
+    try {
+      stack = await runStack(loadConfig(env), { say: (text) => said.push(text), env });
+      const client = makeClient({ url: stack.url, key: stack.apiKey });
+      await pidOf("embedded/host.ts");
+
+      const api = await pidOf("api/server.ts");
+      process.kill(api, "SIGKILL");
+      await gone(api);
+      const isBack = async () => (await fetch(`${stack?.url}/healthz`).catch(() => null))?.status === 200;
+      await pollUntil(isBack, { timeoutMs: 20_000, everyMs: 50, what: "the API again" });
+      expect(await pidOf("api/server.ts")).to.not.equal(api);
+
+      const worker = await pidOf("workers/main.ts");
+      process.kill(worker, "SIGKILL");
+      await gone(worker);
+      expect((await client.post("/rag/ingest", { content: "Who runs this?" })).status, "by the next one").to.equal(201);
+      expect(await pidOf("workers/main.ts")).to.not.equal(worker);
+      expect(said.filter((text) => text.includes("SIGKILL"))).to.have.lengthOf(2);
+    } finally {
+      await stack?.close();
+      await rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    }
+    await Promise.all(started.map(gone));
+    for (const file of ["api/server.ts", "workers/main.ts", "embedded/host.ts"]) {
+      expect(await childPids(file), file).to.deep.equal([]);
+    }
+  });
+
+  it("a platform is closed within a second, and leaves neither host nor Redis behind", async function () {
+    if (process.env.MONGODB_URL || process.env.REDIS_URL) return this.skip(); // those are not ours to end
+    const test = await startPlatform();
+    const client = makeClient({ url: test.url, key: test.keys.owner });
+    expect((await client.post("/rag/ingest", { content: "Closed at once." })).status).to.equal(201);
+    const pids = [await hostPid(test.platform.config.dataDir), await redisPid(test)];
+    const from = performance.now();
+    await test.close();
+    const tookMs = performance.now() - from;
+    expect(pids.filter(isAlive)).to.deep.equal([]);
+    expect(tookMs).to.be.lessThan(1_000);
+  });
+});

@@ -6,6 +6,7 @@ import type { JobProgress, JobRecord } from "../src/jobs/job-record.ts";
 import { isFinal } from "../src/jobs/job-state.ts";
 import type { Logger } from "../src/logger.ts";
 import type { Platform } from "../src/platform.ts";
+import { isStoreUnavailable } from "../src/store/connect.ts";
 import { holdLease, type RunningJobs } from "./hold-lease.ts";
 import { judge } from "./verdict.ts";
 
@@ -33,13 +34,15 @@ export type Handler<Q extends QueueDefinition> = (
 const MAX_LOST_TRIES = 10;
 /** How long after its holder's lease a job is looked at again, in ms. */
 const AFTER_LEASE_MS = 200;
+/** How long after the store did not answer a job is looked at again, in ms; half of it up to half more, at random. */
+const STORE_AWAY_MS = 1_000;
 
 export type ShellDeps = { platform: Platform; workerId: string; running: RunningJobs; leaseMs: number };
 
 /** The BullMQ processor of a queue: payload, lease, progress and verdict live here, the work itself in the handler. */
 export function makeProcessor<Q extends QueueDefinition>(deps: ShellDeps, queue: Q, handler: Handler<Q>) {
   const { claims } = deps.platform.jobs;
-  return async (job: Job, token: string | undefined, _signal?: AbortSignal): Promise<unknown> => {
+  const tryOnce = async (job: Job, token: string | undefined): Promise<unknown> => {
     const jobId = job.id ?? "";
     const claimed = await claims.claim(jobId, deps.workerId);
     if (!claimed) return yieldJob(deps, job, token);
@@ -61,6 +64,16 @@ export function makeProcessor<Q extends QueueDefinition>(deps: ShellDeps, queue:
       queue,
       work: (context) => handler(deps.platform, { ...context, payload }),
     });
+  };
+  return async (job: Job, token: string | undefined, _signal?: AbortSignal): Promise<unknown> => {
+    try {
+      return await tryOnce(job, token);
+    } catch (error) {
+      if (!isStoreUnavailable(error)) throw error;
+      deps.platform.logger.warn({ err: error, jobId: job.id }, "the store is away; the job is looked at again");
+      await job.moveToDelayed(Date.now() + STORE_AWAY_MS * (0.5 + Math.random()), token);
+      throw new DelayedError();
+    }
   };
 }
 

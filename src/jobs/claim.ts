@@ -5,7 +5,7 @@ import type { JobProgress, JobRecord } from "./job-record.ts";
 import { CHECK_QUEUED_AFTER_MS } from "./submit.ts";
 
 /** How long a record is kept after its job has ended, in ms: 30 days. */
-const KEEP_ENDED_MS = 30 * 86_400_000;
+export const KEEP_ENDED_MS = 30 * 86_400_000;
 
 export type Lease = { jobId: string; token: string };
 /** A change that only the holder of the lease may make: its record, or null when another holds it or the job has ended. */

@@ -13,6 +13,7 @@ import type { JobEvent, JobRecord } from "./job-record.ts";
 import type { JobState } from "./job-state.ts";
 import type { QueueClient } from "./queue-client.ts";
 import { type Reconciled, reconcileJobs } from "./reconcile.ts";
+import { makeRefusals } from "./refuse.ts";
 import { type Submission, submitJob } from "./submit.ts";
 
 export type { JobEvent } from "./job-record.ts";
@@ -25,6 +26,8 @@ export type Jobs = {
   submit<Q extends QueueDefinition>(queue: Q, submission: Submission<Q>): Promise<JobRecord>;
   /** @throws AppError `not_found`. */
   get(tenantId: string, jobId: string): Promise<JobRecord>;
+  /** As `get`, with null for a job that is not there. */
+  find(tenantId: string, jobId: string): Promise<JobRecord | null>;
   /** The tenant's jobs, newest first. The cursor is the id of the last one of a page. */
   list(tenantId: string, query: JobQuery): Promise<{ data: JobRecord[]; nextCursor: string | null }>;
   wait(tenantId: string, jobId: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<JobRecord>;
@@ -48,14 +51,16 @@ export function makeJobs(deps: {
   const store = deps.store.jobs;
   const onError = (error: unknown) => logger.warn({ err: error }, "a side path of jobs failed");
   const announcements = makeAnnouncements(redis, onError);
+  const refusals = makeRefusals(store, onError);
   const countBefore = makeBacklog(store, onError);
   return {
-    submit: (queue, submission) => submitJob({ store, queues, countBefore }, queue, submission),
+    submit: (queue, submission) => submitJob({ store, queues, refusals, countBefore }, queue, submission),
     async get(tenantId, jobId) {
       const record = await store.find(tenantId, jobId);
       if (!record) throw notFound("job");
       return record;
     },
+    find: (tenantId, jobId) => store.find(tenantId, jobId),
     async list(tenantId, { kind, status, limit, cursor }) {
       const data = await store.list(tenantId, {
         ...(kind ? { kind } : {}),
@@ -72,6 +77,6 @@ export function makeJobs(deps: {
     reconcile: () => reconcileJobs({ store, queues }),
     claims: makeClaims(store, deps.config.leaseMs),
     announcements,
-    close: async () => undefined,
+    close: () => refusals.close(),
   };
 }

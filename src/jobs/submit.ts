@@ -1,11 +1,12 @@
-import { AppError, toErrorView } from "../errors.ts";
+import { unavailable } from "../errors.ts";
 import { newId } from "../ids.ts";
+import { isStoreUnavailable } from "../store/connect.ts";
 import type { JobStore } from "../store/job-store.ts";
 import type { PayloadOf, QueueDefinition } from "./define-queue.ts";
 import { fairPriority } from "./fair-priority.ts";
 import type { JobRecord } from "./job-record.ts";
-import { statesBefore } from "./job-state.ts";
 import type { QueueClient } from "./queue-client.ts";
+import type { Refusals } from "./refuse.ts";
 
 /** A queued job that reconcile finds this old is looked for in BullMQ, in ms. */
 export const CHECK_QUEUED_AFTER_MS = 10_000;
@@ -23,12 +24,14 @@ export type Submission<Q extends QueueDefinition> = {
 export type SubmitDeps = {
   store: JobStore;
   queues: QueueClient;
+  refusals: Refusals;
   countBefore(tenantId: string, queue: string): number;
 };
 
 /**
  * Accepts a job: the record first, then the BullMQ job under the same id. Once this resolves, the job survives the loss of
- * Redis. When Redis does not take it, the record is closed as failed, so that what was refused is never run.
+ * Redis. When Redis or the store does not take it, the record is closed as failed, so that what was refused is not run, unless a
+ * worker has it already (Redis took it, but its answer was lost); then its result is thrown away by who heard the error.
  * @throws AppError `unavailable` when Redis or the store does not take it; ZodError when the payload is not of its schema.
  */
 export async function submitJob<Q extends QueueDefinition>(
@@ -58,24 +61,17 @@ export async function submitJob<Q extends QueueDefinition>(
     checkAt: new Date(now.getTime() + CHECK_QUEUED_AFTER_MS),
     lastEventId: 0,
   };
-  await deps.store.insert(record);
+  try {
+    await deps.store.insert(record);
+  } catch (error) {
+    if (isStoreUnavailable(error)) deps.refusals.refuseLater(record, unavailable("The store"));
+    throw error;
+  }
   try {
     await deps.queues.add(queue.name, { jobId, payload, priority: record.priority });
   } catch (error) {
-    await closeRefused(deps.store, jobId, error);
+    await deps.refusals.refuse(record, error);
     throw error;
   }
   return record;
-}
-
-/**
- * What came of a job that could not be enqueued: failed, unless a worker has it already (Redis took it, but its answer was
- * lost); then it runs, and its result is thrown away by the caller who heard 503.
- */
-async function closeRefused(store: JobStore, jobId: string, error: unknown): Promise<void> {
-  const view = toErrorView(error instanceof AppError ? error : undefined);
-  await store.change(
-    { jobId, from: statesBefore("failed").filter((state) => state === "queued") },
-    { $set: { status: "failed", error: view, finishedAt: new Date() }, $unset: { checkAt: "" } },
-  );
 }

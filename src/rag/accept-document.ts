@@ -4,6 +4,7 @@ import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { ingestionQueue } from "../jobs/queues.ts";
 import { assertFetchable } from "../net/guarded-fetch.ts";
+import { isStoreUnavailable } from "../store/connect.ts";
 import type { DocumentRecord, DocumentSource } from "../store/document-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { RagDeps } from "./deps.ts";
@@ -23,20 +24,20 @@ export type Acceptance = {
   caller: Caller;
   document: IngestInput;
   isInteractive: boolean;
+  jobId: string;
   allowOrigins: readonly string[];
 };
 
 /**
  * Keeps the source, records the document and submits its job, in this order: a job never looks for a document in vain.
- * @throws AppError `source_refused`, `unavailable` (then nothing new is left behind).
+ * @throws AppError `source_refused`, `unavailable` (then nothing new is left behind, or what the store took unseen is swept).
  */
 export async function acceptDocument(
   deps: RagDeps,
   acceptance: Acceptance,
 ): Promise<{ job: JobRecord; documentId: string }> {
-  const { caller, document, isInteractive, allowOrigins } = acceptance;
+  const { caller, document, isInteractive, jobId, allowOrigins } = acceptance;
   const { tenantId } = caller;
-  const jobId = newId("job");
   const { record, isNew } =
     "url" in document
       ? await recordUrl(deps, { caller, document, jobId, url: assertFetchable(document.url, allowOrigins).url })
@@ -52,6 +53,7 @@ export async function acceptDocument(
     });
     return { job, documentId };
   } catch (error) {
+    if (isStoreUnavailable(error)) throw error; // nothing can be tidied now, and the caller waits: the sweep does it
     if (isNew) await removeDocument(deps, tenantId, documentId);
     else await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
     throw error;

@@ -3,6 +3,7 @@ import type { JobKind } from "../jobs/define-queue.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { finalStates, type JobState } from "../jobs/job-state.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { isDuplicateKey } from "./tenant-store.ts";
 
 export const jobCollection = defineCollection<JobRecord>({
   name: "jobs",
@@ -27,6 +28,8 @@ export type JobStore = {
   ): Promise<JobRecord[]>;
   /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
   change(guard: JobGuard, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
+  /** Puts the record of a refused job, which is final, in the place of the one that waits, if there is one; never of another. */
+  refuse(record: JobRecord): Promise<void>;
   /** Takes a job whose time has come: one that waits, or one whose lease has ended. */
   take(jobId: string, now: Date, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
   /** The record whoever's it is; for workers and reconcile, that were given the id by the queue. */
@@ -60,6 +63,13 @@ export function makeJobStore(db: Db): JobStore {
         update,
         { returnDocument: "after" },
       ),
+    async refuse({ _id, checkAt: _checkAt, ...refused }) {
+      try {
+        await jobs.replaceOne({ _id, status: "queued" }, refused, { upsert: true });
+      } catch (error) {
+        if (!isDuplicateKey(error)) throw error; // a worker has it, or had it: then it was accepted after all
+      }
+    },
     take: (jobId, now, update) =>
       jobs.findOneAndUpdate(
         {

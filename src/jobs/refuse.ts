@@ -1,0 +1,76 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { toErrorView } from "../errors.ts";
+import type { JobStore } from "../store/job-store.ts";
+import { KEEP_ENDED_MS } from "./claim.ts";
+import type { JobRecord } from "./job-record.ts";
+
+/** Waits between two tries to note a refusal, in ms: doubles from the first to the last, with jitter. */
+const RETRY_FROM_MS = 100;
+const RETRY_TO_MS = 2_000;
+/** How long the store may be away before a refusal is given up, in ms. */
+const GIVE_UP_AFTER_MS = 300_000;
+/** Refusals that wait for the store at once; each holds a record of a few hundred bytes. */
+const MAX_WAITING = 10_000;
+
+export type Refusals = {
+  /** Closes the record of a job that its caller was told is not accepted; resolves at the first try, whatever came of it. */
+  refuse(record: JobRecord, error: unknown): Promise<void>;
+  /** The same without waiting, for a store that did not answer just now. */
+  refuseLater(record: JobRecord, error: unknown): void;
+  /** Gives up what still waits. */
+  close(): Promise<void>;
+};
+
+/**
+ * Notes refused jobs on their records, so that what was answered with an error is never run. A store that did not answer may
+ * have taken the record, or take it when it is back, so this goes on until the store has the last word on it.
+ */
+export function makeRefusals(store: Pick<JobStore, "refuse">, onError: (error: unknown) => void): Refusals {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const waiting = new Set<Promise<void>>();
+
+  const write = async (record: JobRecord, error: unknown) => {
+    const now = new Date();
+    const expireAt = new Date(now.getTime() + KEEP_ENDED_MS);
+    await store.refuse({
+      ...record,
+      status: "failed",
+      error: toErrorView(error),
+      updatedAt: now,
+      finishedAt: now,
+      expireAt,
+    });
+  };
+  const goOn = async (record: JobRecord, error: unknown) => {
+    const deadline = performance.now() + GIVE_UP_AFTER_MS;
+    for (let waitMs = RETRY_FROM_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, RETRY_TO_MS)) {
+      await delay(waitMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined); // aborted: it ends
+      if (signal.aborted) return;
+      try {
+        return await write(record, error);
+      } catch (cause) {
+        if (performance.now() > deadline) return onError(cause);
+      }
+    }
+  };
+  const refuseLater = (record: JobRecord, error: unknown) => {
+    if (waiting.size >= MAX_WAITING) return onError(error);
+    const writing = goOn(record, error).finally(() => waiting.delete(writing));
+    waiting.add(writing);
+  };
+  return {
+    refuseLater,
+    async refuse(record, error) {
+      try {
+        await write(record, error);
+      } catch {
+        refuseLater(record, error); // the caller has an error to tell already
+      }
+    },
+    async close() {
+      controller.abort();
+      await Promise.all(waiting);
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { expect } from "chai";
+import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { redisPid } from "../support/service-pids.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+/** A producer's command waits 3 s at most; the rest is for a busy machine. */
+const refusedWithinMs = 4_500;
+const later = { headers: { prefer: "respond-async" } };
+
+describe("when Redis is away", function () {
+  this.timeout(40_000);
+  let test: TestPlatform;
+  let client: ApiClient;
+  let site: DocumentServer;
+
+  before(async function () {
+    if (process.env.REDIS_URL) return this.skip(); // that of the test's own data folder is what this can kill
+    site = await startDocumentServer();
+    test = await startPlatform({
+      env: { FETCH_ALLOW_ORIGINS: site.origin, JOB_LEASE_MS: "2000", RECONCILE_EVERY_MS: "300" },
+    });
+    client = makeClient({ url: test.url, key: test.keys.owner });
+    const ready = await client.post("/rag/ingest", { content: "The ferry leaves at dawn.", title: "Ferry" });
+    expect(ready.status).to.equal(201);
+  });
+  after(async () => {
+    await test?.close();
+    site?.close();
+  });
+
+  const ended = (jobId: string) =>
+    pollUntil(
+      async () => {
+        const { body } = await client.get(`/jobs/${jobId}`);
+        const job = body as { status: string; attempts: number };
+        return job.status === "completed" || job.status === "failed" ? job : null;
+      },
+      { timeoutMs: 20_000, what: "the job's end" },
+    );
+  /** Chat and queries need no Redis: they are answered, and soon. */
+  const expectAnswers = async () => {
+    const from = performance.now();
+    const chat = client.post("/ai/chat", { messages: [{ role: "user", content: "When does the ferry leave?" }] });
+    const query = client.post("/rag/query", { query: "ferry" });
+    expect((await chat).status).to.equal(200);
+    expect((await query).at("results[0].title")).to.equal("Ferry");
+    expect(performance.now() - from).to.be.lessThan(2_000);
+  };
+  const submit = async (title: string) => {
+    const from = performance.now();
+    const answer = await client.post("/rag/ingest", { content: `About ${title}.`, title }, later);
+    expect(performance.now() - from).to.be.lessThan(refusedWithinMs);
+    if (answer.status !== 202) {
+      expect(answer.status).to.equal(503);
+      expect(Number(answer.headers.get("retry-after"))).to.be.at.least(1);
+    }
+    return answer;
+  };
+
+  it("refuses jobs with 503 between its death and its return, and completes what it had accepted", async () => {
+    const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+    site.put("/held", () => held.then(() => ({ body: "Held by its server for a while." })));
+    const running = await client.post("/rag/ingest", { url: `${site.origin}/held` }, later);
+    await pollUntil(() => site.hits("/held") === 1, { what: "the running job" });
+    const before = await Promise.all([submit("before 0"), submit("before 1"), submit("before 2")]);
+
+    process.kill(await redisPid(test), "SIGKILL");
+    const tries: number[] = [];
+    const back = await pollUntil(
+      async () => {
+        const answer = await submit(`try ${tries.length}`);
+        tries.push(answer.status);
+        await expectAnswers();
+        return answer.status === 202 ? answer : null;
+      },
+      { timeoutMs: 20_000, what: "the return of Redis" },
+    );
+    expect(tries[0], "the first submission after its death").to.equal(503);
+    letGo();
+    for (const accepted of [running, back, ...before]) {
+      expect(await ended(accepted.string("jobId"))).to.include({ status: "completed", attempts: 1 });
+    }
+    const { body } = await client.get("/rag/documents?limit=200");
+    const titles = (body as { title: string }[]).map(({ title }) => title);
+    expect(titles.filter((title) => title.startsWith("try "))).to.deep.equal([`try ${tries.length - 1}`]);
+  });
+
+  it("refuses jobs in time while it hangs, and takes them when it goes on", async () => {
+    const pid = await redisPid(test);
+    process.kill(pid, "SIGSTOP");
+    try {
+      const [answer] = await Promise.all([submit("while it hangs"), expectAnswers()]);
+      expect(answer.status).to.equal(503);
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+    const back = await pollUntil(
+      async () => {
+        const answer = await submit("after it went on");
+        return answer.status === 202 ? answer : null;
+      },
+      { timeoutMs: 20_000, what: "the return of Redis" },
+    );
+    expect(await ended(back.string("jobId"))).to.include({ status: "completed", attempts: 1 });
+    const { body } = await client.get("/rag/documents?limit=200");
+    expect((body as { title: string }[]).map(({ title }) => title)).to.not.include("while it hangs");
+  });
+});

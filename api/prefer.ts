@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AppError, type ErrorView } from "../src/errors.ts";
-import { idSchema } from "../src/ids.ts";
+import { idSchema, newId } from "../src/ids.ts";
 import { jobKinds } from "../src/jobs/define-queue.ts";
 import type { JobRecord } from "../src/jobs/job-record.ts";
 import { isFinal, jobStates } from "../src/jobs/job-state.ts";
@@ -43,6 +43,22 @@ export function readPreference(header: string | undefined): Preference {
   }
   if (preferences.includes("respond-async")) return { waitMs: 0, applied: "respond-async" };
   return { waitMs: DEFAULT_WAIT_MS, applied: undefined };
+}
+
+/**
+ * The id for the job of a call, or the job itself when an earlier try of the same call was cut between accepting and
+ * answering. So a call that is repeated with its `Idempotency-Key` makes one job, whenever its process died.
+ */
+export async function reserveJob({
+  platform,
+  caller,
+  reservation,
+}: Pick<HandlerInput, "platform" | "caller" | "reservation">): Promise<{ job: JobRecord } | { jobId: string }> {
+  if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
+  const job = await platform.jobs.find(caller.tenantId, reservation.jobId);
+  if (job === null) return { jobId: reservation.jobId };
+  const wasRefused = job.status === "failed" && job.attempts === 0;
+  return wasRefused ? { jobId: newId("job") } : { job };
 }
 
 type Waiting = Pick<HandlerInput, "platform" | "caller" | "signal" | "header" | "checkpoint">;

@@ -56,6 +56,11 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
    * as the work is accepted; without an `Idempotency-Key` it does nothing.
    */
   checkpoint(reply: JsonReply): Promise<void>;
+  /**
+   * Of a call with an `Idempotency-Key`: the id for its job, the same at every try, and whether an earlier try, whose process
+   * died, may have made that job. See `reserveJob` of api/prefer.ts.
+   */
+  reservation?: { jobId: string; mayBeTaken: boolean };
 };
 
 type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, M extends z.ZodType> = {

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { AppError } from "../../src/errors.ts";
+import { newId } from "../../src/ids.ts";
 import type { Claim, IdempotencyDocument, IdempotencyStore, StoredReply } from "../../src/store/idempotency-store.ts";
 import type { HandlerInput, JsonReply, Reply } from "../route.ts";
 import { toAppError, toErrorBody, toStatus } from "./errors.ts";
@@ -55,14 +56,15 @@ export async function answerIdempotently(
 
 async function runClaimed(
   store: IdempotencyStore,
-  claimed: Claim,
+  claimed: Claimed,
   input: HandlerInput,
   { handle, isSecret }: IdempotentCall,
 ): Promise<Reply> {
   const checkpoint = (reply: JsonReply) => store.keep(claimed, toStored(reply), false);
+  const reservation = { jobId: claimed.jobId, mayBeTaken: claimed.isTakenOver };
   let reply: Reply;
   try {
-    reply = await handle({ ...input, checkpoint });
+    reply = await handle({ ...input, checkpoint, reservation });
   } catch (thrown) {
     const error = toAppError(thrown);
     const status = toStatus(error);
@@ -81,10 +83,13 @@ async function runClaimed(
   return reply;
 }
 
+/** `isTakenOver`: from a process that did not tell how far it came. */
+type Claimed = Claim & { jobId: string; isTakenOver: boolean };
+
 /** Takes the key for this call, or finds the answer of the first one. */
-async function claim(store: IdempotencyStore, record: IdempotencyDocument): Promise<Claim | { reply: StoredReply }> {
+async function claim(store: IdempotencyStore, record: IdempotencyDocument): Promise<Claimed | { reply: StoredReply }> {
   for (let tries = 0; tries < MAX_CLAIM_TRIES; tries += 1) {
-    if (await store.insert(record)) return record;
+    if (await store.insert(record)) return { ...record, isTakenOver: false };
     const there = await store.find(record.tenantId, record._id);
     if (there === null) continue; // it was released just now
     const now = new Date();
@@ -98,7 +103,8 @@ async function claim(store: IdempotencyStore, record: IdempotencyDocument): Prom
     }
     if (!hasExpired && there.leaseUntil > now) break;
     if (!hasExpired && there.reply) return { reply: there.reply }; // its process died after the work was accepted
-    if (await store.takeOver(record, there.token)) return record;
+    const next = hasExpired ? record : { ...record, jobId: there.jobId };
+    if (await store.takeOver(next, there.token)) return { ...next, isTakenOver: !hasExpired };
   }
   throw new AppError("idempotency_in_progress", "The first request with this idempotency key is still running.", {
     retryable: true,
@@ -115,6 +121,7 @@ function makeRecord(input: HandlerInput, key: string): IdempotencyDocument {
     token: randomUUID(),
     leaseUntil: new Date(now + LEASE_MS),
     isDone: false,
+    jobId: newId("job"),
     expiresAt: new Date(now + KEPT_MS),
   };
 }

@@ -12,7 +12,7 @@ import {
 } from "../../src/rag/schemas.ts";
 import { listQuery } from "../list-query.ts";
 import { uploadedFileSchema } from "../middleware/multipart.ts";
-import { acceptedSchema, readPreference, replyWithJob } from "../prefer.ts";
+import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 const tags = ["Knowledge retrieval"];
@@ -40,7 +40,10 @@ const ingest = route({
   async handler(input) {
     const { body, caller, platform } = input;
     const isInteractive = readPreference(input.header("prefer")).waitMs > 0;
-    const { job } = await platform.rag.accept(caller, "file" in body ? toFileInput(body) : body, isInteractive);
+    const reserved = await reserveJob(input);
+    if ("job" in reserved) return replyWithJob(input, reserved.job);
+    const source = "file" in body ? toFileInput(body) : body;
+    const { job } = await platform.rag.accept(caller, source, isInteractive, reserved.jobId);
     return replyWithJob(input, job);
   },
 });

@@ -1,5 +1,6 @@
 import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
+import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
 import type { DocumentRecord } from "../store/document-store.ts";
@@ -17,10 +18,15 @@ export type DocumentQuery = { status?: DocumentView["status"] | undefined; limit
 /** Retrieval, bound to what it works with. */
 export type Rag = {
   /**
-   * Takes a document in: keeps its source, records it and submits the job that indexes it.
+   * Takes a document in: keeps its source, records it and submits the job that indexes it, under `jobId` when given.
    * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
    */
-  accept(caller: Caller, input: IngestInput, isInteractive: boolean): Promise<{ job: JobRecord; documentId: string }>;
+  accept(
+    caller: Caller,
+    input: IngestInput,
+    isInteractive: boolean,
+    jobId?: string,
+  ): Promise<{ job: JobRecord; documentId: string }>;
   /** The work of an ingestion job. */
   index(context: IndexContext): Promise<IngestResult>;
   query(caller: Caller, input: QueryInput, signal: AbortSignal): Promise<QueryResult[]>;
@@ -47,8 +53,8 @@ export function makeRag(
   const deps: RagDeps = { store, jobs, gateway, logger, fetcher, parser };
   const runQuery = makeQuery(deps);
   return {
-    accept: (caller, document, isInteractive) =>
-      acceptDocument(deps, { caller, document, isInteractive, allowOrigins: config.fetch.allowOrigins }),
+    accept: (caller, document, isInteractive, jobId = newId("job")) =>
+      acceptDocument(deps, { caller, document, isInteractive, jobId, allowOrigins: config.fetch.allowOrigins }),
     index: (context) => indexDocument(deps, context),
     query: ({ tenantId, keyId }, query, signal) => runQuery({ tenantId, keyId, surface: "rag", signal }, query),
     async list({ tenantId }, { status = "indexed", limit, cursor }) {

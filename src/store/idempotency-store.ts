@@ -14,6 +14,8 @@ export type IdempotencyDocument = TenantDocument & {
   /** While the call runs: until when its process holds it. Renewed; a dead process's record can be taken over after it. */
   leaseUntil: Date;
   isDone: boolean;
+  /** Reserved for the call's job, if it makes one: a try that takes over from a dead process finds that job by it. */
+  jobId: string;
   /** The final answer when done; before, what to answer should the process die (work that was accepted goes on). */
   reply?: StoredReply;
   expiresAt: Date;

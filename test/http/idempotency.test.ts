@@ -1,6 +1,9 @@
+import { createHash } from "node:crypto";
 import { expect } from "chai";
+import { newId } from "../../src/ids.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
 
 describe("Idempotency-Key", () => {
   let platform: TestPlatform;
@@ -114,6 +117,7 @@ describe("Idempotency-Key after a crash", () => {
       token,
       leaseUntil: new Date(Date.now() - 1),
       isDone: false,
+      jobId: newId("job"),
       expiresAt: new Date(Date.now() + 60_000),
     });
     expect(await idempotency.insert(record("a", "dead"))).to.equal(true);
@@ -123,5 +127,34 @@ describe("Idempotency-Key after a crash", () => {
     await idempotency.keep({ _id: "a", token: "dead" }, { status: 201, headers: {}, body: "{}" }, true);
     expect((await idempotency.find("ten_x", "a"))?.isDone, "the dead process writes nothing more").to.equal(false);
     expect(await idempotency.find("ten_y", "a"), "another tenant").to.equal(null);
+  });
+
+  it("a call that died between accepting its job and answering makes no second job", async () => {
+    const client = makeClient({ url: platform.url, key: platform.keys.owner });
+    const { idempotency, jobs } = platform.platform.store;
+    const call = (key: string) =>
+      client.post(
+        "/rag/ingest",
+        { content: `Document of ${key}.` },
+        {
+          headers: { "idempotency-key": key, prefer: "respond-async" },
+        },
+      );
+    const tenantId = await tenantOf(platform);
+    /** Puts the call's record back to where it was before there was an answer, with a lease that has run out. */
+    const undoAnswer = async (key: string) => {
+      const id = `${tenantId}:${createHash("sha256").update(key).digest("hex")}`;
+      const record = await idempotency.find(tenantId, id);
+      if (!record) throw new Error("there is no record");
+      const { reply: _reply, ...unanswered } = record;
+      const leaseUntil = new Date(Date.now() - 1);
+      expect(await idempotency.takeOver({ ...unanswered, isDone: false, leaseUntil }, record.token)).to.equal(true);
+    };
+    const first = await call("cut");
+    await undoAnswer("cut");
+    const repeat = await call("cut");
+    expect([repeat.status, repeat.string("jobId")]).to.deep.equal([202, first.string("jobId")]);
+    expect(repeat.string("documentId")).to.equal(first.string("documentId"));
+    expect(await jobs.countOpen(tenantId, "ingestion")).to.equal(1);
   });
 });

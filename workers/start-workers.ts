@@ -10,6 +10,9 @@ import { makeProcessor, type ShellDeps } from "./run-job.ts";
 /** How often BullMQ looks for jobs whose worker has died, in parts of the lease. */
 const STALL_CHECKS_A_LEASE = 3;
 
+/** How long an idle worker waits for BullMQ's wake-up before it looks itself, in seconds: a frozen worker may have had it. */
+const POLL_QUEUE_S = 2;
+
 export type WorkersOptions = {
   handlers: readonly HandlerEntry[];
   /** Names of the queues to take jobs from; all when absent. */
@@ -58,6 +61,7 @@ function startWorker(deps: ShellDeps, { queue, handler }: HandlerEntry, factor: 
     concurrency: Math.max(1, Math.round(queue.concurrency * factor)),
     lockDuration: deps.leaseMs,
     stalledInterval: Math.ceil(deps.leaseMs / STALL_CHECKS_A_LEASE),
+    drainDelay: POLL_QUEUE_S,
     maxStalledCount: Number.MAX_SAFE_INTEGER, // the record decides when a job has been lost too often
   });
   worker.on("error", (error) => logger.warn({ queue: queue.name, err: { message: error.message } }, "worker error"));

@@ -18,7 +18,12 @@ export type HostProcess = {
 export async function startProcess(script: "api/server.ts" | "workers/main.ts", env: Record<string, string>) {
   const path = fileURLToPath(new URL(`../../${script}`, import.meta.url));
   const child = fork(path, { env: { ...process.env, ...env }, stdio: ["ignore", "ignore", "inherit", "ipc"] });
-  const [ready] = await once(child, "message", { signal: AbortSignal.timeout(START_TIMEOUT_MS) });
+  const signal = AbortSignal.timeout(START_TIMEOUT_MS);
+  const ended = once(child, "exit", { signal }).then(([code]) => {
+    throw new Error(`${script} ended with code ${code} before it was ready`);
+  });
+  const [ready] = await Promise.race([once(child, "message", { signal }), ended]);
+  ended.catch(() => undefined); // it ends sooner or later
   const end = async (signal: NodeJS.Signals) => {
     if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
     const gone = once(child, "exit");

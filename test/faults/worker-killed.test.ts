@@ -1,0 +1,115 @@
+import { expect } from "chai";
+import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { type HostProcess, startProcess } from "../support/processes.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const later = { headers: { prefer: "respond-async" } };
+const graceMs = 1_000;
+
+describe("a worker process that ends while it runs a job", function () {
+  this.timeout(60_000);
+  let test: TestPlatform;
+  let client: ApiClient;
+  let site: DocumentServer;
+  const processes: HostProcess[] = [];
+
+  before(async () => {
+    site = await startDocumentServer();
+    test = await startPlatform({
+      workers: false,
+      env: {
+        FETCH_ALLOW_ORIGINS: site.origin,
+        JOB_LEASE_MS: "1000",
+        RECONCILE_EVERY_MS: "300",
+        SHUTDOWN_GRACE_MS: String(graceMs),
+      },
+    });
+    client = makeClient({ url: test.url, key: test.keys.owner });
+  });
+  afterEach(() => Promise.all(processes.splice(0).map((one) => one.kill())));
+  after(async () => {
+    await test.close();
+    site.close();
+  });
+
+  const startWorker = async () => {
+    const worker = await startProcess("workers/main.ts", test.env);
+    processes.push(worker);
+    return worker;
+  };
+  /** A job in the hands of a worker, which waits for the answer of the document's server until `letGo`. */
+  const startHeldJob = async (path: string) => {
+    const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+    const document = { body: `What is served at ${path}.` };
+    site.put(path, () => held.then(() => document));
+    const accepted = await client.post("/rag/ingest", { url: `${site.origin}${path}`, title: path }, later);
+    expect(accepted.status).to.equal(202);
+    await pollUntil(() => site.hits(path) === 1, { what: "the job at work" });
+    return { jobId: accepted.string("jobId"), letGo };
+  };
+  const jobOf = async (jobId: string) => (await client.get(`/jobs/${jobId}`)).body as Record<string, unknown>;
+  const completed = (jobId: string) =>
+    pollUntil(
+      async () => {
+        const job = await jobOf(jobId);
+        expect(job.status).to.not.be.oneOf(["failed", "cancelled"]);
+        return job.status === "completed" ? job : null;
+      },
+      { timeoutMs: 30_000, what: "the job's completion" },
+    );
+  const expectOneDocument = async (title: string) => {
+    const { body } = await client.get("/rag/documents?limit=200");
+    const documents = (body as { title: string; chunks: number; documentId: string }[]).filter(
+      (document) => document.title === title,
+    );
+    expect(documents).to.have.lengthOf(1);
+    const found = await client.post("/rag/query", { query: "served", documentIds: [documents[0]?.documentId] });
+    expect(found.at("results")).to.have.lengthOf(documents[0]?.chunks ?? 0);
+  };
+
+  it("by kill -9: another takes the job within 30 s, and it completes at its second attempt", async () => {
+    const victim = await startWorker();
+    const { jobId, letGo } = await startHeldJob("/killed");
+    const successor = await startWorker();
+    const from = performance.now();
+    await victim.kill();
+    await pollUntil(() => site.hits("/killed") === 2, { timeoutMs: 30_000, what: "the second attempt" });
+    const tookMs = performance.now() - from;
+    expect(await jobOf(jobId)).to.include({ status: "running", attempts: 2 });
+    letGo();
+    expect(await completed(jobId)).to.include({ attempts: 2 });
+    await expectOneDocument("/killed");
+    expect(tookMs, "with a lease of a second").to.be.lessThan(10_000);
+    expect(await successor.stop()).to.equal(0);
+  });
+
+  it("by SIGTERM, longer than its grace: the job is handed back, the process ends with code 0", async () => {
+    const stopped = await startWorker();
+    const { jobId, letGo } = await startHeldJob("/handed-back");
+    const from = performance.now();
+    expect(await stopped.stop()).to.equal(0);
+    expect(performance.now() - from).to.be.within(graceMs * 0.9, graceMs + 5_000);
+    expect(await jobOf(jobId)).to.include({ status: "queued", attempts: 0 });
+    letGo();
+    const successor = await startWorker();
+    expect(await completed(jobId)).to.include({ attempts: 1 });
+    await expectOneDocument("/handed-back");
+    expect(await successor.stop()).to.equal(0);
+  });
+
+  it("by SIGTERM, within its grace: the job is finished, no other is begun", async () => {
+    const stopped = await startWorker();
+    const { jobId, letGo } = await startHeldJob("/finished");
+    const ending = stopped.stop();
+    const next = await client.post("/rag/ingest", { content: "After the end.", title: "after" }, later);
+    letGo();
+    expect(await ending).to.equal(0);
+    expect(await jobOf(jobId)).to.include({ status: "completed", attempts: 1 });
+    await expectOneDocument("/finished");
+    const successor = await startWorker();
+    await completed(next.string("jobId"));
+    expect(await successor.stop()).to.equal(0);
+  });
+});

@@ -36,7 +36,7 @@ export default {
       comment: "Return a Reply from a route's handler (api/route.ts).",
       severity: "error",
       from: { path: "^(src|workers)/" },
-      to: { path: "node_modules/(koa|@koa|koa-helmet|@bull-board)/" },
+      to: { path: "node_modules/(koa|@koa|@bull-board)/" },
     },
     {
       name: "bullmq-in-its-places",

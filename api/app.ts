@@ -6,7 +6,7 @@ import type { RequestState } from "./context.ts";
 import { answerErrors } from "./middleware/errors.ts";
 import { requestScope } from "./middleware/request-id.ts";
 import { securityHeaders } from "./middleware/security-headers.ts";
-import { answerUnrouted, mountRoutes } from "./mount.ts";
+import { mountRoutes } from "./mount.ts";
 import type { AnyRoute } from "./route.ts";
 import { documentationRoutes } from "./routes/documentation.ts";
 
@@ -14,14 +14,12 @@ import { documentationRoutes } from "./routes/documentation.ts";
 export function createApp(platform: Platform, options: { routes?: readonly AnyRoute[] } = {}): Koa<RequestState> {
   const { logger } = platform;
   const routes = options.routes ?? allRoutes;
-  const router = mountRoutes(platform, [...routes, ...documentationRoutes(routes)]);
   const app = new Koa<RequestState>();
   app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // answers are ours already
   app.use(requestScope(logger));
   app.use(securityHeaders());
   app.use(answerErrors(logger));
   app.use(serveBoard(platform));
-  app.use(router.routes());
-  app.use(answerUnrouted(router));
+  mountRoutes(app, platform, [...routes, ...documentationRoutes(routes)]);
   return app;
 }

@@ -1,4 +1,5 @@
 import Router from "@koa/router";
+import type Koa from "koa";
 import { AppError, notFound } from "../src/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import type { ApiContext, RequestState } from "./context.ts";
@@ -18,12 +19,25 @@ const LARGE_BODIES_BYTES = 256 << 20;
 /** Names of ignored fields that one answer lists. */
 const MAX_IGNORED = 20;
 
-/** A router of the declared routes. Declarations with fixed paths must come before those with parameters they would match. */
-export function mountRoutes(platform: Platform, routes: readonly AnyRoute[]): Router<RequestState> {
+/**
+ * Serves the declared routes. Those with fixed paths must be declared before those with parameters that they would match.
+ * A fixed path is looked up; only for the others the router tries one pattern after the other.
+ */
+export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: readonly AnyRoute[]): void {
   const router = new Router<RequestState>();
+  const fixed = new Map<string, (ctx: ApiContext) => Promise<void>>();
   const budget = makeBodyBudget(Math.max(LARGE_BODIES_BYTES, 2 * platform.config.limits.sourceBytes));
-  for (const route of routes) router[route.method](route.path, serveRoute(platform, route, budget));
-  return router;
+  for (const route of routes) {
+    const serve = serveRoute(platform, route, budget);
+    router[route.method](route.path, serve);
+    if (!route.path.includes(":")) fixed.set(`${route.method.toUpperCase()} ${route.path}`, serve);
+  }
+  app.use(function serveFixedPath(ctx, next) {
+    const serve = fixed.get(`${ctx.method} ${ctx.path}`);
+    return serve ? serve(ctx) : next();
+  });
+  app.use(router.routes());
+  app.use(answerUnrouted(router));
 }
 
 /** Everything between the router and a handler: who calls, the limits, the parsed input; and then the answer. */
@@ -127,7 +141,7 @@ async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Pr
 }
 
 /** Answers what no route took: 204 with `Allow` for OPTIONS, 405 for a known path, 404 for any other. */
-export function answerUnrouted(router: Router<RequestState>) {
+function answerUnrouted(router: Router<RequestState>) {
   return function answerUnroutedRequest(ctx: ApiContext): void {
     const layers = router.match(ctx.path, ctx.method).path;
     const allowed = [...new Set(layers.flatMap((layer) => layer.methods))];

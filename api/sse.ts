@@ -32,7 +32,8 @@ export async function writeEventStream(
     if (reply.isEager || options.isHeadOnly) sendHead(response);
     if (options.isHeadOnly) return;
     let next = await iterator.next();
-    if (!response.headersSent) sendHead(response);
+    const hasSaid = !next.done && next.value.length > 0;
+    if (!response.headersSent) sendHead(response, { isHeld: hasSaid });
     heartbeat = setInterval(() => !signal.aborted && response.write(": heartbeat\n\n"), HEARTBEAT_MS).unref();
     while (!next.done && !signal.aborted) {
       if (next.value.length > 0 && !response.write(next.value.map(formatSseMessage).join(""))) {
@@ -51,13 +52,14 @@ export async function writeEventStream(
   }
 }
 
-function sendHead(response: ServerResponse): void {
+/** Sends the head of a stream; one that is held goes out with the first event, in one packet. */
+function sendHead(response: ServerResponse, { isHeld } = { isHeld: false }): void {
   response.writeHead(200, {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-store",
     "x-accel-buffering": "no",
   });
-  response.flushHeaders();
+  if (!isHeld) response.flushHeaders();
 }
 
 /** Resolves when the client took what was written, or is gone; cuts a client that takes nothing. */

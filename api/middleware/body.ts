@@ -43,6 +43,8 @@ async function readBytes(ctx: ApiContext, limitBytes: number): Promise<Buffer> {
   refuseEncodedBody(ctx);
   if (Number(ctx.get("content-length")) > limitBytes) throw tooLarge(ctx, limitBytes);
   continueIfExpected(ctx);
+  const received = takeReceived(ctx);
+  if (received !== null) return received;
   try {
     return await getRawBody(ctx.req, { limit: limitBytes, length: ctx.get("content-length") || null });
   } catch (error) {
@@ -51,6 +53,12 @@ async function readBytes(ctx: ApiContext, limitBytes: number): Promise<Buffer> {
     if (type === "request.aborted") throw new AppError("client_closed", "The client went away.", { cause: error });
     throw new AppError("malformed_json", "The body could not be read.", { cause: error });
   }
+}
+
+/** A body that came together with its head, as small ones do: it needs no waiting. Null when some of it is still to come. */
+function takeReceived({ req }: ApiContext): Buffer | null {
+  const isWhole = req.readableLength > 0 && req.readableLength === Number(req.headers["content-length"]);
+  return isWhole ? req.read() : null;
 }
 
 /** Compressed bodies are not taken: a few bytes of them can hold gigabytes. @throws AppError `unsupported_media_type` */
@@ -98,18 +106,11 @@ function positionIn(error: unknown): string {
   return position === undefined ? "" : ` (at character ${position})`;
 }
 
-function refuseDeepNesting(value: unknown): void {
-  let level: unknown[] = [value];
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth > MAX_DEPTH) {
-      throw new AppError("invalid_request", `The body is nested deeper than ${MAX_DEPTH} levels.`, { param: "body" });
-    }
-    level = level.flatMap((item) =>
-      typeof item === "object" && item !== null ? Object.values(item).filter(isObject) : [],
-    );
+function refuseDeepNesting(value: unknown, depth = 0): void {
+  if (typeof value !== "object" || value === null) return;
+  if (depth > MAX_DEPTH) {
+    throw new AppError("invalid_request", `The body is nested deeper than ${MAX_DEPTH} levels.`, { param: "body" });
   }
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null;
+  if (Array.isArray(value)) for (const item of value) refuseDeepNesting(item, depth + 1);
+  else for (const item of Object.values(value)) refuseDeepNesting(item, depth + 1);
 }

@@ -15,6 +15,9 @@ import { routeModel } from "./route-model.ts";
  */
 const SILENCE_MS = 5_000;
 
+/** Stands for the error of a reader who left, which is made only then: an error costs more than a token. */
+const readerLeft = Symbol("reader left");
+
 export type StreamEnd = Omit<ChatOutcome, "text" | "reasoning"> & { type: "end" };
 export type StreamEvent = Exclude<StreamPart, { type: "usage" | "end" }> | StreamEnd;
 
@@ -35,7 +38,7 @@ export async function* streamChat(
   const answer = makeAnswer();
   const upstream = makeUpstream(caller.signal);
   let opened: OpenStream | undefined;
-  let failure: unknown = new AppError("client_closed", "The reader left the stream.");
+  let failure: unknown = readerLeft;
   try {
     const opening = openStream({ provider, breaker, request: wireRequest, signal: upstream.signal, call });
     if (await isSilentFor(SILENCE_MS, opening)) yield [];
@@ -85,15 +88,16 @@ export async function* streamChat(
     upstream.release(failure === undefined);
     await opened?.leave();
     if (failure !== undefined) {
+      const error = failure === readerLeft ? new AppError("client_closed", "The reader left the stream.") : failure;
       const { text, toolCalls } = answer.content();
       // What was served, or asked for by a caller who left, is charged by the provider; a call that failed before is not.
-      const isCharged = answer.hasBegun() || (call.wasTried() && isCallersEnd(failure, caller.signal));
+      const isCharged = answer.hasBegun() || (call.wasTried() && isCallersEnd(error, caller.signal));
       const estimate = () =>
         isCharged ? estimateUsage(wireRequest.messages, text, toolCalls) : { inputTokens: 0, outputTokens: 0 };
       call.settle({
         usage: answer.usage(),
         estimate,
-        error: failure,
+        error,
         ...keptContent(deps, wireRequest.messages, text),
       });
     }

@@ -10,6 +10,7 @@ import { makeRag, type Rag } from "./rag/rag.ts";
 import { openRedis, type RedisConnections } from "./redis.ts";
 import { type Releasers, withReleasers } from "./releasers.ts";
 import { openStore, type Store } from "./store/store.ts";
+import { makePlatformKeys } from "./tenancy/provider-keys.ts";
 import { makeTenancy, type Tenancy } from "./tenancy/tenancy.ts";
 
 /** Everything a host (API, worker, script, test) needs of the domain, opened in one place and closed in reverse. */
@@ -53,7 +54,8 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     releasers.add(() => queues.close());
     const jobs = makeJobs({ store, redis, queues, logger, config: config.jobs });
     releasers.add(() => jobs.close());
-    const gateway = makeGateway({ config: config.gateway, store, logger });
+    const keys = makePlatformKeys(config.gateway);
+    const gateway = makeGateway({ config: config.gateway, store, keys, logger });
     releasers.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, logger });
     releasers.add(() => rag.close());

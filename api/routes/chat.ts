@@ -34,7 +34,14 @@ const chat = route({
     "x-svc-surface": "Tags the source of the request for analytics; up to 64 letters, digits and `_ . : / -`",
   },
   responses: { 200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema } },
-  errors: ["unknown_model", "provider_not_configured", "provider_failed", "provider_rate_limited", "provider_timeout"],
+  errors: [
+    "unknown_model",
+    "provider_not_configured",
+    "provider_key_refused",
+    "provider_failed",
+    "provider_rate_limited",
+    "provider_timeout",
+  ],
   example: { messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
   async handler(input) {
     const { body, platform } = input;

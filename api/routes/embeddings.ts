@@ -12,7 +12,14 @@ const createEmbeddings = route({
   body: embeddingsBodySchema,
   headers: { "x-svc-surface": "Tags the source of the request for analytics" },
   responses: { 200: { description: "One vector for each input, in order", body: embeddingsResponseSchema } },
-  errors: ["unknown_model", "provider_not_configured", "provider_failed", "provider_rate_limited", "provider_timeout"],
+  errors: [
+    "unknown_model",
+    "provider_not_configured",
+    "provider_key_refused",
+    "provider_failed",
+    "provider_rate_limited",
+    "provider_timeout",
+  ],
   example: { input: ["a job", "a lease"] },
   async handler(input) {
     const { body, platform } = input;

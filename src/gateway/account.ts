@@ -27,7 +27,7 @@ type Settlement = { usage: Usage; costUsd: number; timingsMs: Timings };
 export type Call = {
   logId: string;
   /** Tells that a try of the provider begins. */
-  onTry(tries: number): void;
+  onTry(): void;
   /** Tells that the first part of a streamed answer is there. */
   onFirstToken(): void;
   /** Whether the provider was asked at all. */
@@ -52,9 +52,9 @@ export function beginCall(
   const sinceStart = () => round(performance.now() - startedAt);
   return {
     logId,
-    onTry: (tries) => {
-      attempts = tries;
-      if (tries === 1) firstTryAt = performance.now();
+    onTry: () => {
+      attempts++;
+      if (attempts === 1) firstTryAt = performance.now();
     },
     onFirstToken: () => {
       firstTokenMs ??= sinceStart();

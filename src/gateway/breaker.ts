@@ -6,6 +6,9 @@ const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;
 
+/** Breakers that are kept; a key that is forgotten starts with a closed one again. */
+const MAX_BREAKERS = 10_000;
+
 const BREAKER_OPEN = "breaker_open";
 
 /** Whether an error is a breaker's refusal: there was no call, and another try would be refused as well. */
@@ -20,22 +23,64 @@ export function isBreakerOpen(error: AppError): boolean {
  */
 export type Breaker = {
   /** @throws AppError `provider_failed` with `retryAfterMs` while it is open. */
-  enter(): void;
-  /** Tells how a call that had entered ended. */
-  leave(error?: unknown): void;
+  enter(): Passage;
   isOpen(): boolean;
+};
+
+/** A call that the breaker let pass. */
+export type Passage = {
+  /**
+   * Tells that a stream has begun. A probe that got so far lets others pass, for it may last for minutes; but it is no
+   * success yet: whoever fails next opens the breaker again.
+   */
+  begin(): void;
+  /** Tells how the call ended. Only the first time counts. */
+  leave(error?: unknown): void;
 };
 
 export function makeBreaker(provider: string, now: () => number = Date.now): Breaker {
   let failures = 0;
   let pauseMs = FIRST_PAUSE_MS;
   let openUntil = 0;
-  let isProbing = false;
-  const isOpen = () => openUntil > 0 && (now() < openUntil || isProbing);
+  let probe: Passage | undefined;
+  const isOpen = () => openUntil > 0 && (now() < openUntil || probe !== undefined);
+  const open = () => {
+    openUntil = now() + pauseMs;
+    pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
+  };
+  const settle = (isProbe: boolean, error: unknown) => {
+    if (openUntil > 0 && !isProbe) return; // it began before the breaker opened, and says nothing new
+    if (error === undefined) {
+      failures = 0;
+      openUntil = 0;
+      pauseMs = FIRST_PAUSE_MS;
+    } else if (isProvidersFault(error)) {
+      failures++;
+      if (isProbe || failures >= FAILURES_TO_OPEN) open();
+    }
+  };
+  const makePassage = (): Passage => {
+    let hasLeft = false;
+    const passage: Passage = {
+      begin: () => {
+        if (probe !== passage) return;
+        probe = undefined;
+        openUntil = 0;
+        failures = FAILURES_TO_OPEN - 1;
+      },
+      leave: (error) => {
+        if (hasLeft) return;
+        hasLeft = true;
+        const isProbe = probe === passage;
+        if (isProbe) probe = undefined;
+        settle(isProbe, error);
+      },
+    };
+    return passage;
+  };
   return {
     isOpen,
     enter: () => {
-      if (openUntil === 0) return;
       if (isOpen()) {
         throw new AppError("provider_failed", `${provider} keeps failing and is not called for a moment.`, {
           details: { code: BREAKER_OPEN },
@@ -43,20 +88,9 @@ export function makeBreaker(provider: string, now: () => number = Date.now): Bre
           retryAfterMs: Math.max(openUntil - now(), 100),
         });
       }
-      isProbing = true;
-    },
-    leave: (error) => {
-      const wasProbe = isProbing;
-      isProbing = false;
-      if (error === undefined) {
-        failures = 0;
-        openUntil = 0;
-        pauseMs = FIRST_PAUSE_MS;
-      } else if (isProvidersFault(error)) {
-        failures++;
-        if (wasProbe) pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
-        if (wasProbe || failures >= FAILURES_TO_OPEN) openUntil = now() + pauseMs;
-      }
+      const passage = makePassage();
+      if (openUntil > 0) probe = passage;
+      return passage;
     },
   };
 }
@@ -77,9 +111,15 @@ export function makeBreakers(): (provider: string, keyId: string) => Breaker {
     const id = `${provider} ${keyId}`;
     let breaker = breakers.get(id);
     if (breaker === undefined) {
+      if (breakers.size >= MAX_BREAKERS) forgetOldest(breakers);
       breaker = makeBreaker(provider);
       breakers.set(id, breaker);
     }
     return breaker;
   };
+}
+
+function forgetOldest(breakers: Map<string, Breaker>): void {
+  const [oldest] = breakers.keys();
+  if (oldest !== undefined) breakers.delete(oldest);
 }

@@ -1,15 +1,25 @@
 import { beginCall, type GatewayCaller, type Timings } from "./account.ts";
 import type { ChatRequest } from "./chat-request.ts";
-import { estimateMessageTokens, estimateTokens } from "./count-tokens.ts";
-import { type GatewayDeps, guarded, isUsable, providerOf, toContext } from "./deps.ts";
+import { estimateUsage } from "./count-tokens.ts";
+import type { GatewayDeps } from "./deps.ts";
+import { type Share, withSubstitutes } from "./fallback.ts";
+import type { CataloguedModel } from "./models-data.ts";
+import { planChat } from "./plan.ts";
 import type { CompletionRequest, FinishReason, Message, ToolCall, Usage } from "./providers/provider.ts";
 import { withRetries } from "./retry.ts";
-import { type Routing, routeModel } from "./route-model.ts";
+import type { Routing, SkippedModel } from "./route-model.ts";
+import { tryTarget } from "./target.ts";
 
 /** Texts kept in a log record are cut to this many characters a message; a record stays far below a document's limit. */
 const KEPT_CHARACTERS = 20_000;
 
-export type RoutingView = { requested: string; model: string; provider: string; reason: string };
+export type RoutingView = {
+  requested: string;
+  model: string;
+  provider: string;
+  reason: string;
+  skipped?: SkippedModel[];
+};
 
 /** A finished chat completion, with what it cost. */
 export type ChatOutcome = {
@@ -29,22 +39,34 @@ export type ChatOutcome = {
 };
 
 /**
- * Answers a chat: routes it, asks the provider with retries, and settles its record, also when it fails.
- * @throws AppError `unknown_model`, `provider_not_configured`, `provider_failed`, `provider_rate_limited`,
- * `provider_timeout`, `client_closed`.
+ * Answers a chat: routes it, asks the provider with retries, for `auto` its substitutes too, and settles a record of each
+ * model that was asked, also when it fails.
+ * @throws AppError `unknown_model`, `provider_not_configured`, `provider_key_refused`, `provider_failed`,
+ * `provider_rate_limited`, `provider_timeout`, `client_closed`.
  */
 export async function complete(deps: GatewayDeps, caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome> {
-  const routing = routeModel(deps.catalogue, request, isUsable(deps));
-  const { provider, breaker } = providerOf(deps, routing.model);
-  const wireRequest = toCompletionRequest(request, routing);
+  const plan = await planChat(deps, caller.tenantId, request);
+  return withSubstitutes(deps, plan, (share) => completeAt(deps, caller, request, share));
+}
+
+async function completeAt(
+  deps: GatewayDeps,
+  caller: GatewayCaller,
+  request: ChatRequest,
+  { target, routing, maxTries, onTry }: Share,
+): Promise<ChatOutcome> {
+  const { model, provider } = target;
+  const wireRequest = toCompletionRequest(request, model);
   const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed: false });
+  const { signal } = caller;
+  const onAttempt = () => {
+    onTry();
+    call.onTry();
+  };
   try {
     const result = await withRetries(
-      () => guarded(breaker, () => provider.complete(wireRequest, toContext(caller.signal))),
-      {
-        signal: caller.signal,
-        onTry: call.onTry,
-      },
+      () => tryTarget(target, { signal, onTry: onAttempt }, (context) => provider.complete(wireRequest, context)),
+      { signal, maxTries },
     );
     const { text, toolCalls, finishReason } = result;
     const { usage, costUsd, timingsMs } = call.settle({
@@ -59,8 +81,8 @@ export async function complete(deps: GatewayDeps, caller: GatewayCaller, request
       ...(result.reasoning === undefined ? {} : { reasoning: result.reasoning }),
       toolCalls,
       finishReason,
-      model: routing.model.id,
-      provider: routing.model.provider,
+      model: model.id,
+      provider: model.provider,
       usage,
       cached: false,
       costUsd,
@@ -70,7 +92,7 @@ export async function complete(deps: GatewayDeps, caller: GatewayCaller, request
   } catch (error) {
     // A caller that leaves does not stop the provider from charging for the prompt.
     const estimate = () =>
-      caller.signal.aborted && call.wasTried()
+      signal.aborted && call.wasTried()
         ? estimateUsage(wireRequest.messages, "", [])
         : { inputTokens: 0, outputTokens: 0 };
     call.settle({ usage: undefined, estimate, error });
@@ -79,20 +101,15 @@ export async function complete(deps: GatewayDeps, caller: GatewayCaller, request
 }
 
 /** The request in the provider's terms: the routed model, the system prompt put before the messages. */
-export function toCompletionRequest(request: ChatRequest, routing: Routing): CompletionRequest {
+export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
   const { systemPrompt, model: _requested, messages, ...rest } = request;
   const system: Message[] = systemPrompt === undefined ? [] : [{ role: "system", content: systemPrompt }];
-  return { ...rest, model: routing.model.id, messages: system.length === 0 ? messages : [...system, ...messages] };
+  return { ...rest, model: model.id, messages: system.length === 0 ? messages : [...system, ...messages] };
 }
 
-export function toRoutingView({ requested, model, reason }: Routing): RoutingView {
-  return { requested, model: model.id, provider: model.provider, reason };
-}
-
-/** The usage of an exchange whose provider told none. */
-export function estimateUsage(messages: readonly Message[], text: string, toolCalls: readonly ToolCall[]): Usage {
-  const calls = toolCalls.reduce((sum, call) => sum + estimateTokens(call.name) + estimateTokens(call.arguments), 0);
-  return { inputTokens: estimateMessageTokens(messages), outputTokens: estimateTokens(text) + calls };
+export function toRoutingView({ requested, model, reason, skipped }: Routing): RoutingView {
+  const view = { requested, model: model.id, provider: model.provider, reason };
+  return skipped === undefined ? view : { ...view, skipped: [...skipped] };
 }
 
 /** The texts for the log record, where the operator wants them kept. */

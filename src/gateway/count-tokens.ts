@@ -1,4 +1,4 @@
-import type { Message } from "./providers/provider.ts";
+import type { Message, ToolCall, Usage } from "./providers/provider.ts";
 
 /** What a chat format adds around each message: role and separators. */
 const TOKENS_A_MESSAGE = 4;
@@ -46,4 +46,10 @@ export function estimateMessageTokens(messages: readonly Message[]): number {
     }
   }
   return tokens;
+}
+
+/** The usage of an exchange whose provider told none. */
+export function estimateUsage(messages: readonly Message[], text: string, toolCalls: readonly ToolCall[]): Usage {
+  const calls = toolCalls.reduce((sum, call) => sum + estimateTokens(call.name) + estimateTokens(call.arguments), 0);
+  return { inputTokens: estimateMessageTokens(messages), outputTokens: estimateTokens(text) + calls };
 }

@@ -2,9 +2,11 @@ import { AppError } from "../errors.ts";
 import { beginCall, type GatewayCaller } from "./account.ts";
 import { findModel } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
-import { type GatewayDeps, guarded, isUsable, providerOf, toContext } from "./deps.ts";
+import type { GatewayDeps } from "./deps.ts";
+import { withSubstitutes } from "./fallback.ts";
+import type { CallContext } from "./providers/provider.ts";
 import { withRetries } from "./retry.ts";
-import { requireUsable } from "./route-model.ts";
+import { findKeys, type Target, tryTarget } from "./target.ts";
 
 export type EmbedRequest = { input: string[]; model?: string; dimensions?: number };
 export type EmbedOutcome = {
@@ -21,48 +23,53 @@ export type EmbedOutcome = {
  * @throws AppError as `complete` does.
  */
 export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome> {
+  const { catalogue } = deps;
   const model =
-    request.model === undefined
-      ? deps.catalogue.defaultEmbedding
-      : findModel(deps.catalogue, request.model, "embedding");
-  requireUsable(model, isUsable(deps));
-  const { provider, breaker } = providerOf(deps, model);
+    request.model === undefined ? catalogue.defaultEmbedding : findModel(catalogue, request.model, "embedding");
+  const keys = await findKeys(deps, caller.tenantId, [model.provider]);
+  const routing = { requested: request.model ?? model.id, model, reason: "named", substitutes: [] };
+  return withSubstitutes(deps, { routing, keys }, async ({ target, maxTries, onTry }) => {
+    const call = beginCall(deps.ledger, caller, { kind: "embedding", routing, isStreamed: false });
+    const { signal } = caller;
+    const onAttempt = () => {
+      onTry();
+      call.onTry();
+    };
+    const estimate = () => ({
+      inputTokens: request.input.reduce((sum, text) => sum + estimateTokens(text), 0),
+      outputTokens: 0,
+    });
+    try {
+      const embedTexts = toEmbedder(target, request);
+      const result = await withRetries(() => tryTarget(target, { signal, onTry: onAttempt }, embedTexts), {
+        signal,
+        maxTries,
+      });
+      const usage = result.usage === undefined ? undefined : { inputTokens: result.usage.inputTokens, outputTokens: 0 };
+      const settlement = call.settle({ usage, estimate });
+      return {
+        embeddings: result.embeddings,
+        model: model.id,
+        inputTokens: settlement.usage.inputTokens,
+        costUsd: settlement.costUsd,
+        logId: call.logId,
+      };
+    } catch (error) {
+      const isCharged = signal.aborted && call.wasTried();
+      const nothing = () => ({ inputTokens: 0, outputTokens: 0 });
+      call.settle({ usage: undefined, estimate: isCharged ? estimate : nothing, error });
+      throw error;
+    }
+  });
+}
+
+/** The provider's call. @throws AppError `unknown_model` when the provider has no embeddings. */
+function toEmbedder({ model, provider }: Target, request: EmbedRequest) {
   const { embed: embedTexts } = provider;
   if (embedTexts === undefined) {
     throw new AppError("unknown_model", `${model.provider} has no embeddings.`, { param: "model" });
   }
-  const routing = { requested: request.model ?? model.id, model, reason: "named" };
-  const call = beginCall(deps.ledger, caller, { kind: "embedding", routing, isStreamed: false });
-  const wireRequest = {
-    model: model.id,
-    input: request.input,
-    ...(request.dimensions === undefined ? {} : { dimensions: request.dimensions }),
-  };
-  const estimate = () => ({
-    inputTokens: request.input.reduce((sum, text) => sum + estimateTokens(text), 0),
-    outputTokens: 0,
-  });
-  try {
-    const result = await withRetries(() => guarded(breaker, () => embedTexts(wireRequest, toContext(caller.signal))), {
-      signal: caller.signal,
-      onTry: call.onTry,
-    });
-    const usage = result.usage === undefined ? undefined : { inputTokens: result.usage.inputTokens, outputTokens: 0 };
-    const settlement = call.settle({ usage, estimate });
-    return {
-      embeddings: result.embeddings,
-      model: model.id,
-      inputTokens: settlement.usage.inputTokens,
-      costUsd: settlement.costUsd,
-      logId: call.logId,
-    };
-  } catch (error) {
-    const isCharged = caller.signal.aborted && call.wasTried();
-    call.settle({
-      usage: undefined,
-      estimate: isCharged ? estimate : () => ({ inputTokens: 0, outputTokens: 0 }),
-      error,
-    });
-    throw error;
-  }
+  const { dimensions } = request;
+  const wireRequest = { model: model.id, input: request.input, ...(dimensions === undefined ? {} : { dimensions }) };
+  return (context: CallContext) => embedTexts(wireRequest, context);
 }

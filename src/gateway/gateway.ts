@@ -3,6 +3,7 @@ import { notFound } from "../errors.ts";
 import type { Logger } from "../logger.ts";
 import type { CompletionDocument, CompletionStore } from "../store/completion-store.ts";
 import type { UsageGrouping, UsageRow, UsageStore } from "../store/usage-store.ts";
+import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { GatewayCaller } from "./account.ts";
 import { makeBreakers } from "./breaker.ts";
 import { makeCatalogue, toModelEntry } from "./catalogue.ts";
@@ -11,7 +12,9 @@ import { type ChatOutcome, complete } from "./complete.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
 import { makeLedger } from "./ledger.ts";
+import { makeAnthropicProvider } from "./providers/anthropic/provider.ts";
 import { makeEdgeProvider } from "./providers/edge/edge.ts";
+import { makeOpenAiProvider } from "./providers/openai/openai.ts";
 import type { Provider, ProviderId } from "./providers/provider.ts";
 import type { ModelEntry } from "./schemas.ts";
 import { type StreamEvent, streamChat } from "./stream.ts";
@@ -36,18 +39,23 @@ export type Gateway = {
 export function makeGateway(input: {
   config: Config["gateway"];
   store: { completions: CompletionStore; usage: UsageStore };
+  keys: Pick<ProviderKeys, "find" | "byId">;
   logger: Logger;
 }): Gateway {
-  const { config, store, logger } = input;
+  const { config, store, keys, logger } = input;
   const ledger = makeLedger({ completions: store.completions, usage: store.usage, logger });
-  const providers = new Map<ProviderId, Provider>([["edge", makeEdgeProvider(config)]]);
+  const providers = new Map<ProviderId, Provider>(
+    [makeOpenAiProvider(config), makeAnthropicProvider(config), makeEdgeProvider(config)].map((one) => [one.id, one]),
+  );
   const catalogue = makeCatalogue(config.edge);
   const deps: GatewayDeps = {
     catalogue,
     providers,
+    keys,
     breakerOf: makeBreakers(),
     ledger,
     storeContent: config.storeContent,
+    maxTries: config.maxTries,
   };
   return {
     complete: (caller, request) => complete(deps, caller, request),

@@ -3,8 +3,6 @@ import { AppError } from "../errors.ts";
 import { isBreakerOpen } from "./breaker.ts";
 import { fromAbort } from "./providers/transport-errors.ts";
 
-/** Tries of one call, the first included. */
-const MAX_TRIES = 3;
 /** The wait before the second try, in ms; it doubles. Half of it is random, so that callers do not come back together. */
 const BASE_DELAY_MS = 200;
 /** A provider that asks for a longer wait than this is not waited for: its `Retry-After` goes to the caller instead. */
@@ -30,19 +28,18 @@ export function retryDelayMs(error: AppError, tries: number, random: () => numbe
 }
 
 /**
- * Runs `attempt` until it succeeds, at most three times, with jitter between tries and heeding `Retry-After`.
- * `onTry` is told of each try before it begins. Throws the last error, or the signal's when the caller went away.
+ * Runs `attempt` until it succeeds, at most `maxTries` times, with jitter between tries and heeding `Retry-After`.
+ * Throws the last error, or the signal's when the caller went away.
  */
 export async function withRetries<T>(
   attempt: () => Promise<T>,
-  options: { signal: AbortSignal; onTry: (tries: number) => void },
+  options: { signal: AbortSignal; maxTries: number },
 ): Promise<T> {
   for (let tries = 1; ; tries++) {
-    options.onTry(tries);
     try {
       return await attempt();
     } catch (error) {
-      if (tries >= MAX_TRIES || !isWorthRetry(error)) throw error;
+      if (tries >= options.maxTries || !isWorthRetry(error)) throw error;
       await delay(retryDelayMs(error, tries), undefined, { signal: options.signal }).catch(() => {
         throw fromAbort(options.signal);
       });

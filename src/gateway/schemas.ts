@@ -60,7 +60,16 @@ export const chatBodySchema = z.object({
 });
 export type ChatBody = z.output<typeof chatBodySchema>;
 
-const routingSchema = z.object({ requested: z.string(), model: z.string(), provider: z.string(), reason: z.string() });
+const routingSchema = z.object({
+  requested: z.string(),
+  model: z.string(),
+  provider: z.string(),
+  reason: z.string(),
+  skipped: z
+    .array(z.object({ model: z.string(), provider: z.string(), reason: z.string() }))
+    .optional()
+    .describe("Models that came first and failed, or were not called"),
+});
 const timingsSchema = z.object({ total: z.number(), provider: z.number(), firstToken: z.number().optional() });
 const preprocessingSchema = z.object({ routing: routingSchema, timingsMs: timingsSchema });
 const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter"]);

@@ -1,13 +1,18 @@
 import { AppError } from "../errors.ts";
 import { beginCall, type Call, type GatewayCaller } from "./account.ts";
-import type { Breaker } from "./breaker.ts";
+import { type Answer, type AnswerDelta, makeAnswer } from "./answer.ts";
+import type { Passage } from "./breaker.ts";
 import type { ChatRequest } from "./chat-request.ts";
-import { type ChatOutcome, estimateUsage, keptContent, toCompletionRequest, toRoutingView } from "./complete.ts";
-import { type GatewayDeps, guarded, isUsable, providerOf, toContext } from "./deps.ts";
-import type { CompletionRequest, FinishReason, Provider, StreamPart, ToolCall, Usage } from "./providers/provider.ts";
+import { type ChatOutcome, keptContent, toCompletionRequest, toRoutingView } from "./complete.ts";
+import { estimateUsage } from "./count-tokens.ts";
+import type { GatewayDeps } from "./deps.ts";
+import { type Share, withSubstitutes } from "./fallback.ts";
+import { planChat } from "./plan.ts";
+import type { CompletionRequest, StreamPart } from "./providers/provider.ts";
 import { fromAbort } from "./providers/transport-errors.ts";
 import { withRetries } from "./retry.ts";
-import { routeModel } from "./route-model.ts";
+import type { Routing } from "./route-model.ts";
+import { tryTarget } from "./target.ts";
 
 /**
  * When a model has said nothing for so long, an empty batch tells the host to send its head, so that heartbeats can keep
@@ -19,61 +24,37 @@ const SILENCE_MS = 5_000;
 const readerLeft = Symbol("reader left");
 
 export type StreamEnd = Omit<ChatOutcome, "text" | "reasoning"> & { type: "end" };
-export type StreamEvent = Exclude<StreamPart, { type: "usage" | "end" }> | StreamEnd;
+export type StreamEvent = AnswerDelta | StreamEnd;
 
 /**
  * Answers a chat part by part: batches of deltas, one for what arrived together, then one `end` with usage and cost.
- * Tries again until the first part, never after it. However it ends, also when the consumer leaves the loop, the upstream
- * request is ended and its record settled. Throws as `complete` does; before the first batch, or in the middle.
+ * Tries again until the first part, for `auto` with substitutes too, never after it. However it ends, also when the consumer
+ * leaves the loop, the upstream request is ended and its record settled. Throws as `complete` does; before the first batch,
+ * or in the middle.
  */
 export async function* streamChat(
   deps: GatewayDeps,
   caller: GatewayCaller,
   request: ChatRequest,
 ): AsyncGenerator<StreamEvent[]> {
-  const routing = routeModel(deps.catalogue, request, isUsable(deps));
-  const { provider, breaker } = providerOf(deps, routing.model);
-  const wireRequest = toCompletionRequest(request, routing);
-  const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed: true });
-  const answer = makeAnswer();
+  const plan = await planChat(deps, caller.tenantId, request);
   const upstream = makeUpstream(caller.signal);
-  let opened: OpenStream | undefined;
+  const answer = makeAnswer();
+  const opening = withSubstitutes(deps, plan, (share) => openStream(deps, caller, request, share, upstream.signal));
+  let stream: OpenStream | undefined;
   let failure: unknown = readerLeft;
   try {
-    const opening = openStream({ provider, breaker, request: wireRequest, signal: upstream.signal, call });
     if (await isSilentFor(SILENCE_MS, opening)) yield [];
-    opened = await opening;
-    call.onFirstToken();
-    for (let parts: StreamPart[] | undefined = opened.first; parts !== undefined; parts = await opened.rest()) {
+    stream = await opening;
+    for (let parts: StreamPart[] | undefined = stream.first; parts !== undefined; parts = await stream.rest()) {
       if (caller.signal.aborted) throw fromAbort(caller.signal);
       const deltas = answer.take(parts);
-      const finishReason = answer.finishReason();
-      if (finishReason === undefined) {
+      if (answer.finishReason() === undefined) {
         if (deltas.length > 0) yield deltas;
         continue;
       }
       failure = undefined;
-      const { text, toolCalls } = answer.content();
-      const settlement = call.settle({
-        usage: answer.usage(),
-        estimate: () => estimateUsage(wireRequest.messages, text, toolCalls),
-        finishReason,
-        ...keptContent(deps, wireRequest.messages, text),
-      });
-      yield [
-        ...deltas,
-        {
-          type: "end",
-          logId: call.logId,
-          toolCalls,
-          finishReason,
-          model: routing.model.id,
-          provider: routing.model.provider,
-          cached: false,
-          routing: toRoutingView(routing),
-          ...settlement,
-        },
-      ];
+      yield [...deltas, settleWhole(deps, stream, answer)];
       return;
     }
     throw new AppError("provider_failed", "The provider's stream ended in the middle of the answer.", {
@@ -82,30 +63,48 @@ export async function* streamChat(
     });
   } catch (error) {
     failure = error;
-    if (opened !== undefined) breaker.leave(error);
     throw error;
   } finally {
     upstream.release(failure === undefined);
-    await opened?.leave();
-    if (failure !== undefined) {
-      const error = failure === readerLeft ? new AppError("client_closed", "The reader left the stream.") : failure;
-      const { text, toolCalls } = answer.content();
-      // What was served, or asked for by a caller who left, is charged by the provider; a call that failed before is not.
-      const isCharged = answer.hasBegun() || (call.wasTried() && isCallersEnd(error, caller.signal));
-      const estimate = () =>
-        isCharged ? estimateUsage(wireRequest.messages, text, toolCalls) : { inputTokens: 0, outputTokens: 0 };
-      call.settle({
-        usage: answer.usage(),
-        estimate,
-        error,
-        ...keptContent(deps, wireRequest.messages, text),
-      });
-    }
+    stream ??= await opening.catch(() => undefined); // one that did not open has settled its own record
+    await stream?.leave();
+    if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
+    stream?.passage.leave(failure);
+    if (stream !== undefined && failure !== undefined) settleBroken(deps, stream, answer, failure);
   }
 }
 
-function isCallersEnd(error: unknown, signal: AbortSignal): boolean {
-  return signal.aborted || (error instanceof AppError && error.code === "client_closed");
+/** Settles a stream that came to its end, and tells it. */
+function settleWhole(deps: GatewayDeps, { call, routing, request }: OpenStream, answer: Answer): StreamEnd {
+  const { text, toolCalls } = answer.content();
+  const finishReason = answer.finishReason() ?? "stop";
+  const settlement = call.settle({
+    usage: answer.usage(),
+    estimate: () => answer.measure(request.messages),
+    finishReason,
+    ...keptContent(deps, request.messages, text),
+  });
+  return {
+    type: "end",
+    logId: call.logId,
+    toolCalls,
+    finishReason,
+    model: routing.model.id,
+    provider: routing.model.provider,
+    cached: false,
+    routing: toRoutingView(routing),
+    ...settlement,
+  };
+}
+
+/** Settles a stream that had opened and did not come to its end: what was served is charged by the provider. */
+function settleBroken(deps: GatewayDeps, { call, request }: OpenStream, answer: Answer, failure: unknown): void {
+  call.settle({
+    usage: answer.usage(),
+    estimate: () => answer.measure(request.messages),
+    error: failure,
+    ...keptContent(deps, request.messages, answer.content().text),
+  });
 }
 
 /** A signal that aborts with the caller's, and when the stream is released before it is complete. */
@@ -127,29 +126,53 @@ type OpenStream = {
   first: StreamPart[];
   rest(): Promise<StreamPart[] | undefined>;
   leave(): Promise<unknown> | undefined;
+  passage: Passage;
+  call: Call;
+  routing: Routing;
+  request: CompletionRequest;
 };
 
-/** Opens the provider's stream and reads until its first parts are there; up to then it is tried again. */
-function openStream(input: {
-  provider: Provider;
-  breaker: Breaker;
-  request: CompletionRequest;
-  signal: AbortSignal;
-  call: Call;
-}): Promise<OpenStream> {
-  const { provider, breaker, request, signal, call } = input;
-  const attempt = async (): Promise<OpenStream> => {
-    const iterator = provider.stream(request, toContext(signal))[Symbol.asyncIterator]();
-    const next = async () => {
-      const result = await iterator.next();
-      return result.done ? undefined : result.value;
-    };
-    const first = await guarded(breaker, next);
-    if (first === undefined)
-      throw new AppError("provider_failed", "The provider sent an empty stream.", { retryable: true });
-    return { first, rest: next, leave: () => iterator.return?.() };
+/**
+ * Opens the stream of one model and reads until its first parts are there; up to then it is tried again. When it does not
+ * open, its record is settled here.
+ */
+async function openStream(
+  deps: GatewayDeps,
+  caller: GatewayCaller,
+  chat: ChatRequest,
+  share: Share,
+  signal: AbortSignal,
+): Promise<OpenStream> {
+  const { target, routing, maxTries } = share;
+  const request = toCompletionRequest(chat, target.model);
+  const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed: true });
+  const onTry = () => {
+    share.onTry();
+    call.onTry();
   };
-  return withRetries(attempt, { signal, onTry: call.onTry });
+  const attempt = () =>
+    tryTarget(target, { signal, onTry, isStream: true }, async (context, passage): Promise<OpenStream> => {
+      const iterator = target.provider.stream(request, context)[Symbol.asyncIterator]();
+      const rest = async () => {
+        const result = await iterator.next();
+        return result.done ? undefined : result.value;
+      };
+      const first = await rest();
+      if (first === undefined)
+        throw new AppError("provider_failed", "The provider sent an empty stream.", { retryable: true });
+      return { first, rest, leave: () => iterator.return?.(), passage, call, routing, request };
+    });
+  try {
+    const stream = await withRetries(attempt, { signal, maxTries });
+    call.onFirstToken();
+    return stream;
+  } catch (error) {
+    // A caller that leaves does not stop the provider from charging for the prompt.
+    const isCharged = call.wasTried() && signal.aborted;
+    const estimate = () => (isCharged ? estimateUsage(request.messages, "", []) : { inputTokens: 0, outputTokens: 0 });
+    call.settle({ usage: undefined, estimate, error });
+    throw error;
+  }
 }
 
 /** Whether `opening` is still under way after `ms`. */
@@ -162,47 +185,4 @@ function isSilentFor(ms: number, opening: Promise<unknown>): Promise<boolean> {
     };
     opening.then(settled, settled);
   });
-}
-
-/** Gathers what a stream has said so far. */
-function makeAnswer() {
-  let text = "";
-  let hasBegun = false;
-  let usage: Usage | undefined;
-  let finishReason: FinishReason | undefined;
-  const calls: ToolCall[] = [];
-  const takeCall = (part: Extract<StreamPart, { type: "tool-call-delta" }>) => {
-    const known = calls[part.index];
-    if (known === undefined) {
-      calls[part.index] = {
-        id: part.id ?? `call_${part.index}`,
-        name: part.name ?? "",
-        arguments: part.argumentsDelta,
-      };
-    } else {
-      known.name ||= part.name ?? "";
-      known.arguments += part.argumentsDelta;
-    }
-  };
-  return {
-    /** Takes parts in and returns those that are deltas. */
-    take(parts: readonly StreamPart[]): Exclude<StreamEvent, StreamEnd>[] {
-      const deltas: Exclude<StreamEvent, StreamEnd>[] = [];
-      for (const part of parts) {
-        if (part.type === "usage") usage = part.usage;
-        else if (part.type === "end") finishReason = part.finishReason;
-        else {
-          hasBegun = true;
-          if (part.type === "text-delta") text += part.text;
-          else if (part.type === "tool-call-delta") takeCall(part);
-          deltas.push(part);
-        }
-      }
-      return deltas;
-    },
-    hasBegun: () => hasBegun,
-    usage: () => usage,
-    finishReason: () => finishReason,
-    content: () => ({ text, toolCalls: calls.filter((call) => call !== undefined) }),
-  };
 }

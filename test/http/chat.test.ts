@@ -162,7 +162,7 @@ describe("POST /ai/chat with the offline model", () => {
     const streamed = await post({ ...question, model: "gpt-0", stream: true });
     expect([streamed.status, (await streamed.text()).includes("unknown_model")]).to.deep.equal([400, true]);
     const unconfigured = await client.post("/ai/chat", { ...question, model: "claude-sonnet-5-5" });
-    expect([unconfigured.status, unconfigured.at("error.code")]).to.deep.equal([502, "provider_not_configured"]);
+    expect([unconfigured.status, unconfigured.at("error.code")]).to.deep.equal([400, "provider_not_configured"]);
     const option = await client.post("/ai/chat", question, { headers: { "x-svc-options": "compres=true" } });
     expect([option.status, option.at("error.param")]).to.deep.equal([400, "x-svc-options"]);
     const known = await client.post("/ai/chat", question, {

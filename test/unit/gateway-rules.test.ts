@@ -167,16 +167,16 @@ describe("token estimate", () => {
 
 describe("retry", () => {
   const failed = (options: object = {}) => new AppError("provider_failed", "x", { retryable: true, ...options });
-  it("retries what may pass, at most three tries, and not silence", async () => {
+  it("retries what may pass, at most so many times, and not silence", async () => {
     let tries = 0;
     const signal = new AbortController().signal;
     const run = (error: unknown) => {
       tries = 0;
-      const attempt = () => Promise.reject(error);
-      const onTry = (n: number) => {
-        tries = n;
+      const attempt = () => {
+        tries++;
+        return Promise.reject(error);
       };
-      return withRetries(attempt, { signal, onTry }).catch((thrown: unknown) => thrown);
+      return withRetries(attempt, { signal, maxTries: 3 }).catch((thrown: unknown) => thrown);
     };
     const error = failed();
     expect([await run(error), tries]).to.deep.equal([error, 3]);
@@ -198,10 +198,11 @@ describe("retry", () => {
 
   it("stops waiting when the caller goes away", async () => {
     const controller = new AbortController();
-    const work = withRetries(() => Promise.reject(failed({ retryAfterMs: 4_000 })), {
-      signal: controller.signal,
-      onTry: () => void setImmediate(() => controller.abort()),
-    });
+    const attempt = () => {
+      setImmediate(() => controller.abort());
+      return Promise.reject(failed({ retryAfterMs: 4_000 }));
+    };
+    const work = withRetries(attempt, { signal: controller.signal, maxTries: 3 });
     const startedAt = performance.now();
     const error = await work.catch((thrown: unknown) => thrown);
     expect(error).to.have.property("code", "client_closed");
@@ -214,18 +215,15 @@ describe("circuit breaker", () => {
   it("opens after failures in a row, lets one probe through, and closes on its success", () => {
     let now = 0;
     const breaker = makeBreaker("edge", () => now);
-    const call = (error?: unknown) => {
-      breaker.enter();
-      breaker.leave(error);
-    };
+    const call = (error?: unknown) => breaker.enter().leave(error);
     for (let n = 0; n < 4; n++) call(failure);
     call();
     for (let n = 0; n < 5; n++) call(failure);
     expect(errorOf(() => breaker.enter()).details).to.deep.equal({ code: "breaker_open" });
     now = 1_000;
-    breaker.enter();
+    const probe = breaker.enter();
     expect(errorOf(() => breaker.enter()).retryAfterMs).to.be.greaterThan(0);
-    breaker.leave(failure);
+    probe.leave(failure);
     now = 2_500;
     expect(breaker.isOpen()).to.equal(true);
     now = 3_000;
@@ -241,9 +239,47 @@ describe("circuit breaker", () => {
       new AppError("client_closed", "x"),
     ];
     for (let n = 0; n < 30; n++) {
-      breaker.enter();
-      breaker.leave(harmless[n % 3]);
+      breaker.enter().leave(harmless[n % 3]);
     }
     expect(breaker.isOpen()).to.equal(false);
+  });
+
+  it("opens when streams begin and never end well, and opens again at the next one", () => {
+    let now = 0;
+    const breaker = makeBreaker("edge", () => now);
+    const cutStream = () => {
+      const passage = breaker.enter();
+      passage.begin();
+      passage.leave(failure);
+    };
+    for (let n = 0; n < 5; n++) cutStream();
+    expect(breaker.isOpen()).to.equal(true);
+    now = 1_000;
+    const probe = breaker.enter();
+    expect(breaker.isOpen()).to.equal(true);
+    probe.begin();
+    expect(breaker.isOpen(), "a long stream does not keep others out").to.equal(false);
+    probe.leave(failure);
+    expect(breaker.isOpen()).to.equal(true);
+    now = 3_000;
+    breaker.enter().leave();
+    expect(breaker.isOpen()).to.equal(false);
+  });
+
+  it("takes the word of a call that began before it opened for nothing", () => {
+    let now = 0;
+    const breaker = makeBreaker("edge", () => now);
+    const early = breaker.enter();
+    for (let n = 0; n < 5; n++) breaker.enter().leave(failure);
+    early.leave();
+    expect(breaker.isOpen()).to.equal(true);
+    now = 1_000;
+    const probe = breaker.enter();
+    early.leave();
+    expect(breaker.isOpen(), "the probe is still under way").to.equal(true);
+    probe.leave(new AppError("client_closed", "x"));
+    expect(breaker.isOpen(), "a probe that its caller gave up leaves its place to the next").to.equal(false);
+    breaker.enter();
+    expect(breaker.isOpen()).to.equal(true);
   });
 });

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
-import { fromWireError, readRetryAfter } from "../../src/gateway/providers/openai-wire/errors.ts";
 import { makeWireProvider } from "../../src/gateway/providers/openai-wire/provider.ts";
 import type { CompletionRequest, Provider, StreamPart } from "../../src/gateway/providers/provider.ts";
+import { fromWireError, readRetryAfter } from "../../src/gateway/providers/wire-errors.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 
 const never = new AbortController().signal;
@@ -242,9 +242,13 @@ describe("OpenAI wire format", () => {
     const body = JSON.stringify({ error: { message: "Incorrect API key sk-12345", code: "invalid_api_key" } });
     const at = (status: number) => fromWireError(status, {}, body);
     expect(
-      [at(400), at(401), at(408), at(409), at(429), at(500), at(503)].map(({ code, retryable }) => [code, retryable]),
+      [at(400), at(401), at(403), at(408), at(409), at(429), at(500), at(503)].map(({ code, retryable }) => [
+        code,
+        retryable,
+      ]),
     ).to.deep.equal([
       ["provider_failed", false],
+      ["provider_key_refused", false],
       ["provider_failed", false],
       ["provider_timeout", true],
       ["provider_failed", true],

@@ -10,7 +10,14 @@ export type Message =
 export type ToolDefinition = { name: string; description?: string; parameters?: Record<string, unknown> };
 export type ToolChoice = "auto" | "none" | "required" | { name: string };
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
-export type Usage = { inputTokens: number; outputTokens: number };
+export type Usage = {
+  /** All tokens of the prompt, whatever was cached of it. */
+  inputTokens: number;
+  outputTokens: number;
+  /** Those of `inputTokens` that the provider read from its own prompt cache, or wrote to it: they have other prices. */
+  cachedTokens?: number;
+  cacheWriteTokens?: number;
+};
 
 /** A chat completion as the gateway asks a provider for it: the model is the provider's own name for it. */
 export type CompletionRequest = {
@@ -37,19 +44,21 @@ export type StreamPart =
   | { type: "text-delta"; text: string }
   | { type: "reasoning-delta"; text: string }
   | { type: "tool-call-delta"; index: number; id?: string; name?: string; argumentsDelta: string }
+  /** The provider's count of the prompt, ahead of the whole usage: what a stream that breaks off is charged with. */
+  | { type: "prompt-usage"; usage: Usage }
   | { type: "usage"; usage: Usage }
   | { type: "end"; finishReason: FinishReason };
 
 export type EmbeddingRequest = { model: string; input: string[]; dimensions?: number };
 export type EmbeddingResult = { embeddings: Float32Array[]; usage?: { inputTokens: number }; model: string };
 
-/** What a call carries besides its request. Aborting `signal` aborts the upstream request. */
+/** What a call carries besides its request: the key that it is made with. Aborting `signal` aborts the upstream request. */
 export type CallContext = { signal: AbortSignal; apiKey?: string };
 
 /**
  * The seam between the gateway and those who serve models. A provider maps requests, answers, streams and errors of one
  * wire format; it neither retries, nor routes, nor accounts. It throws AppErrors (`provider_failed`,
- * `provider_rate_limited`, `provider_timeout`), `retryable` saying whether the same call may succeed later.
+ * `provider_key_refused`, `provider_rate_limited`, `provider_timeout`), `retryable` saying whether the same call may succeed later.
  */
 export type Provider = {
   id: ProviderId;

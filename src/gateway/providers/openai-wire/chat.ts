@@ -1,6 +1,6 @@
-import type { CompletionRequest, CompletionResult, FinishReason, Message, ToolCall } from "../provider.ts";
-import { malformed } from "./errors.ts";
-import { wireCompletion } from "./schemas.ts";
+import type { CompletionRequest, CompletionResult, FinishReason, Message, ToolCall, Usage } from "../provider.ts";
+import { malformed, parseJson } from "../wire-errors.ts";
+import { type WireUsage, wireCompletion } from "./schemas.ts";
 
 /** Where servers of this wire format differ. */
 export type WireDialect = {
@@ -54,13 +54,13 @@ export function fromWireChat(body: string, requestedModel: string): CompletionRe
     arguments: call.function.arguments,
   }));
   const reasoning = message.reasoning_content ?? message.reasoning;
-  const usage = parsed.data.usage;
+  const usage = fromWireUsage(parsed.data.usage);
   return {
     text: message.content ?? message.refusal ?? "",
     ...(reasoning ? { reasoning } : {}),
     toolCalls,
     finishReason: toFinishReason(choice.finish_reason ?? undefined, toolCalls.length > 0),
-    ...(usage ? { usage: { inputTokens: usage.prompt_tokens, outputTokens: usage.completion_tokens ?? 0 } } : {}),
+    ...(usage === undefined ? {} : { usage }),
     model: parsed.data.model ?? requestedModel,
   };
 }
@@ -79,11 +79,13 @@ export function toFinishReason(text: string | undefined, hasToolCalls: boolean):
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
 }
 
-/** JSON of a provider, or the error that says it was none. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw malformed("an answer that is not JSON"); // without the cause: its message quotes the answer
-  }
+/** The usage of the wire in ours; undefined when the server told none. */
+export function fromWireUsage(usage: WireUsage | null | undefined): Usage | undefined {
+  if (typeof usage?.prompt_tokens !== "number") return undefined;
+  const cachedTokens = usage.prompt_tokens_details?.cached_tokens;
+  return {
+    inputTokens: usage.prompt_tokens,
+    outputTokens: Number(usage.completion_tokens ?? 0),
+    ...(cachedTokens ? { cachedTokens } : {}),
+  };
 }

@@ -1,6 +1,5 @@
 import type { EmbeddingRequest, EmbeddingResult } from "../provider.ts";
-import { parseJson } from "./chat.ts";
-import { malformed } from "./errors.ts";
+import { malformed, parseJson } from "../wire-errors.ts";
 import { wireEmbeddings } from "./schemas.ts";
 
 /** The body of `POST /embeddings`. Base64 is asked for: it is half the bytes and need not be parsed number by number. */

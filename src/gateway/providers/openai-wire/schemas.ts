@@ -4,7 +4,11 @@ import { z } from "zod";
  * What is read of OpenAI's wire format (API reference, "Chat" and "Embeddings"). Everything else is passed over, and
  * what other servers leave out or send as null is allowed to be missing.
  */
-const usage = z.object({ prompt_tokens: z.number(), completion_tokens: z.number().nullish() });
+const usage = z.object({
+  prompt_tokens: z.number(),
+  completion_tokens: z.number().nullish(),
+  prompt_tokens_details: z.object({ cached_tokens: z.number().nullish() }).nullish(),
+});
 
 const toolCall = z.object({
   id: z.string().nullish(),
@@ -32,23 +36,19 @@ export const wireCompletion = z.object({
   usage: usage.nullish(),
 });
 
-export const wireError = z.object({
-  error: z.union([
-    z.string(),
-    z.object({
-      message: z.string().nullish(),
-      type: z.string().nullish(),
-      code: z.union([z.string(), z.number()]).nullish(),
-    }),
-  ]),
-});
-
 /** The frame of an embeddings answer; the numbers themselves are checked while they are copied. */
 export const wireEmbeddings = z.object({
   data: z.array(z.object({ index: z.number().int().optional(), embedding: z.unknown() })),
   model: z.string().nullish(),
   usage: z.object({ prompt_tokens: z.number() }).nullish(),
 });
+
+/** The usage of a completion; `cached_tokens` are a part of the prompt's. */
+export type WireUsage = {
+  prompt_tokens?: number;
+  completion_tokens?: number | null | undefined;
+  prompt_tokens_details?: { cached_tokens?: number | null | undefined } | null | undefined;
+};
 
 /** One event of a streamed completion. It is checked by hand as it is read, because there is one for every token. */
 export type WireChunk = {
@@ -63,6 +63,6 @@ export type WireChunk = {
     };
     finish_reason?: string | null;
   }[];
-  usage?: { prompt_tokens?: number; completion_tokens?: number } | null;
+  usage?: WireUsage | null;
   error?: unknown;
 };

@@ -1,8 +1,23 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { AppError } from "../../../errors.ts";
-import { wireError } from "./schemas.ts";
+import { z } from "zod";
+import { AppError } from "../../errors.ts";
 
-/** Statuses after which the same request may succeed (OpenAI's own clients retry the same ones). */
+/** What OpenAI ("Error codes") and Anthropic ("Errors") send with a status that is not 2xx, and in a stream's error event. */
+const wireError = z.object({
+  error: z.union([
+    z.string(),
+    z.object({
+      message: z.string().nullish(),
+      type: z.string().nullish(),
+      code: z.union([z.string(), z.number()]).nullish(),
+    }),
+  ]),
+});
+
+/** OpenAI's code of an account that has used up its money: waiting does not help. */
+const NO_QUOTA = "insufficient_quota";
+
+/** Statuses after which the same request may succeed (the providers' own clients retry the same ones). */
 const isRetryableStatus = (status: number) => status === 408 || status === 409 || status === 429 || status >= 500;
 
 /**
@@ -15,14 +30,14 @@ export function fromWireError(status: number, headers: IncomingHttpHeaders, body
   const retryAfterMs = readRetryAfter(headers, now);
   const options = {
     details,
-    retryable: isRetryableStatus(status),
+    retryable: isRetryableStatus(status) && code !== NO_QUOTA,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };
   if (status === 429)
     return new AppError("provider_rate_limited", "The provider limits the rate of requests.", options);
   if (status === 408 || status === 504) return new AppError("provider_timeout", "The provider timed out.", options);
-  if (status === 401 || status === 403)
-    return new AppError("provider_failed", "The provider refused the key.", options);
+  if (status === 401) return new AppError("provider_key_refused", "The provider refused the key.", options);
+  if (status === 403) return new AppError("provider_failed", "The provider forbids this to the key.", options);
   if (status >= 400 && status < 500 && message !== undefined) {
     return new AppError("provider_failed", "The provider refused the request.", {
       ...options,
@@ -78,4 +93,13 @@ export function readRetryAfter(headers: IncomingHttpHeaders, now: number): numbe
   if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * 1_000);
   const date = Date.parse(text);
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
+
+/** JSON of a provider, or the error that says it was none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw malformed("an answer that is not JSON"); // without the cause: its message quotes the answer
+  }
 }

@@ -1,0 +1,60 @@
+import type { CompletionResult, FinishReason, Usage } from "../provider.ts";
+import { malformed, parseJson } from "../wire-errors.ts";
+import { type WireUsage, wireMessage } from "./wire-schemas.ts";
+
+/**
+ * Reads the answer of `POST /v1/messages`.
+ * @throws AppError `provider_failed` when it is not a message.
+ */
+export function fromMessage(message: unknown, requestedModel: string): CompletionResult {
+  const parsed = wireMessage.safeParse(message);
+  if (!parsed.success) throw malformed("an answer that is not a message", parsed.error);
+  const { content, stop_reason: stopReason, usage, model } = parsed.data;
+  const result: CompletionResult = {
+    text: "",
+    toolCalls: [],
+    finishReason: toFinishReason(stopReason ?? undefined),
+    model: model ?? requestedModel,
+  };
+  for (const block of content) {
+    if (block?.type === "text") result.text += block.text;
+    else if (block?.type === "thinking") result.reasoning = (result.reasoning ?? "") + block.thinking;
+    else if (block?.type === "tool_use")
+      result.toolCalls.push({ id: block.id, name: block.name, arguments: JSON.stringify(block.input) });
+  }
+  if (result.reasoning === "") delete result.reasoning; // a thinking block whose text is withheld
+  if (usage) result.usage = toUsage(usage);
+  return result;
+}
+
+/** The same, of an answer's text. */
+export function fromMessageText(body: string, requestedModel: string): CompletionResult {
+  return fromMessage(parseJson(body), requestedModel);
+}
+
+/** Anthropic counts what it read from and wrote to its prompt cache apart from `input_tokens`; ours is the whole prompt. */
+export function toUsage(usage: WireUsage): Usage {
+  const cachedTokens = usage.cache_read_input_tokens ?? 0;
+  const cacheWriteTokens = usage.cache_creation_input_tokens ?? 0;
+  return {
+    inputTokens: (usage.input_tokens ?? 0) + cachedTokens + cacheWriteTokens,
+    outputTokens: usage.output_tokens ?? 0,
+    ...(cachedTokens > 0 ? { cachedTokens } : {}),
+    ...(cacheWriteTokens > 0 ? { cacheWriteTokens } : {}),
+  };
+}
+
+const finishReasons: Record<string, FinishReason> = {
+  end_turn: "stop",
+  stop_sequence: "stop",
+  pause_turn: "stop",
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  tool_use: "tool_calls",
+  refusal: "content_filter",
+};
+
+/** `stop_reason` in our terms ("Stop reasons" in Anthropic's documentation); unknown ones count as `stop`. */
+export function toFinishReason(stopReason: string | undefined): FinishReason {
+  return finishReasons[stopReason ?? "end_turn"] ?? "stop";
+}

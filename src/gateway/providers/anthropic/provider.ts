@@ -1,0 +1,34 @@
+import type { Config } from "../../../config.ts";
+import { readEventStream } from "../event-stream.ts";
+import type { Provider } from "../provider.ts";
+import { makeWireClient } from "../wire-client.ts";
+import { fromMessageText } from "./chat.ts";
+import { toMessagesParams } from "./request.ts";
+import { makeMessageReader } from "./stream.ts";
+
+/** The version of the API that the mappings here were written for; the header is required. */
+const API_VERSION = "2023-06-01";
+const MESSAGES = "/v1/messages";
+
+/** Anthropic's Messages API, with the key that each call brings. It has no embeddings. */
+export function makeAnthropicProvider({
+  anthropic,
+  timeouts,
+}: Pick<Config["gateway"], "anthropic" | "timeouts">): Provider {
+  const toHeaders = (key: string | undefined): Record<string, string> => ({
+    "anthropic-version": API_VERSION,
+    ...(key === undefined ? {} : { "x-api-key": key }),
+  });
+  const client = makeWireClient({ baseUrl: anthropic.baseUrl, timeouts, toHeaders });
+  return {
+    id: "anthropic",
+    complete: async (request, context) =>
+      fromMessageText(await client.send(MESSAGES, JSON.stringify(toMessagesParams(request)), context), request.model),
+    stream: (request, context) =>
+      readEventStream(
+        () => client.open(MESSAGES, JSON.stringify({ ...toMessagesParams(request), stream: true }), context),
+        makeMessageReader(),
+      ),
+    close: () => client.close(),
+  };
+}

@@ -1,0 +1,89 @@
+import { type EventReader, parseEvent } from "../event-stream.ts";
+import type { StreamPart } from "../provider.ts";
+import { fromStreamError } from "../wire-errors.ts";
+import { toFinishReason, toUsage } from "./chat.ts";
+import type { WireEvent, WireUsage } from "./wire-schemas.ts";
+
+/** A tool call whose arguments are arriving: its place among the calls, and whether any came. */
+type OpenCall = { index: number; hasArguments: boolean; input: unknown };
+
+/** Reads the events of a streamed message. It is whole when `message_delta` told the stop reason. */
+export function makeMessageReader(): EventReader {
+  const calls = new Map<number, OpenCall>();
+  let callCount = 0;
+  let stopReason: string | undefined;
+  let isDone = false;
+  let usage: WireUsage = {};
+  let isPromptTold = false;
+  const end = (): StreamPart[] => [{ type: "end", finishReason: toFinishReason(stopReason) }];
+  /** The prompt's usage is told with the first content: alone it would make a stream that has not begun look begun. */
+  const tellPrompt = (parts: StreamPart[]) => {
+    if (isPromptTold || typeof usage.input_tokens !== "number") return;
+    isPromptTold = true;
+    parts.push({ type: "prompt-usage", usage: toUsage({ ...usage, output_tokens: 0 }) });
+  };
+  const readBlockStart = (event: WireEvent, parts: StreamPart[]) => {
+    const block = event.content_block;
+    if (block?.type === "text" && block.text) parts.push({ type: "text-delta", text: block.text });
+    if (block?.type === "thinking" && block.thinking) parts.push({ type: "reasoning-delta", text: block.thinking });
+    if (block?.type !== "tool_use") return;
+    const call = { index: callCount++, hasArguments: false, input: block.input };
+    calls.set(event.index ?? call.index, call);
+    parts.push({
+      type: "tool-call-delta",
+      index: call.index,
+      ...(typeof block.id === "string" ? { id: block.id } : {}),
+      ...(typeof block.name === "string" ? { name: block.name } : {}),
+      argumentsDelta: "",
+    });
+  };
+  const readBlockDelta = ({ index, delta }: WireEvent, parts: StreamPart[]) => {
+    if (delta?.type === "text_delta" && delta.text) parts.push({ type: "text-delta", text: delta.text });
+    else if (delta?.type === "thinking_delta" && delta.thinking)
+      parts.push({ type: "reasoning-delta", text: delta.thinking });
+    else if (delta?.type === "input_json_delta" && delta.partial_json) {
+      const call = calls.get(index ?? 0);
+      if (call === undefined) return;
+      call.hasArguments = true;
+      parts.push({ type: "tool-call-delta", index: call.index, argumentsDelta: delta.partial_json });
+    }
+  };
+  /** A call without arguments sends none, or its whole input at the block's start. */
+  const readBlockStop = ({ index }: WireEvent, parts: StreamPart[]) => {
+    const call = calls.get(index ?? 0);
+    if (call === undefined || call.hasArguments) return;
+    call.hasArguments = true;
+    parts.push({ type: "tool-call-delta", index: call.index, argumentsDelta: JSON.stringify(call.input ?? {}) });
+  };
+  return {
+    read: (data, parts) => {
+      const event: WireEvent = parseEvent(data); // the shape is checked field by field
+      if (event.type === "error" || event.error) throw fromStreamError(event.error);
+      if (event.type === "message_start") usage = { ...event.message?.usage };
+      else if (event.type === "message_delta") {
+        usage = { ...usage, ...withoutNulls(event.usage) };
+        if (typeof usage.output_tokens === "number" && typeof usage.input_tokens === "number")
+          parts.push({ type: "usage", usage: toUsage(usage) });
+        stopReason = event.delta?.stop_reason ?? stopReason;
+      } else if (event.type === "message_stop") {
+        if (stopReason === undefined) return;
+        isDone = true;
+        parts.push(...end());
+      } else {
+        const before = parts.length;
+        if (event.type === "content_block_delta") readBlockDelta(event, parts);
+        else if (event.type === "content_block_start") readBlockStart(event, parts);
+        else if (event.type === "content_block_stop") readBlockStop(event, parts);
+        if (parts.length > before) tellPrompt(parts);
+      }
+    },
+    isWhole: () => stopReason !== undefined,
+    isDone: () => isDone,
+    end,
+  };
+}
+
+/** The end of a stream may repeat the prompt's numbers or leave them null; null says nothing. */
+function withoutNulls(usage: WireUsage | null | undefined): WireUsage {
+  return Object.fromEntries(Object.entries(usage ?? {}).filter(([, value]) => typeof value === "number"));
+}

@@ -1,0 +1,54 @@
+import { z } from "zod";
+
+/**
+ * What is read of Anthropic's Messages API (API reference, "Create a Message" and "Streaming messages"). Blocks and events
+ * of kinds that are not named here are passed over: their documentation says that new ones may come.
+ */
+const usage = z.object({
+  input_tokens: z.number(),
+  output_tokens: z.number(),
+  cache_read_input_tokens: z.number().nullish(),
+  cache_creation_input_tokens: z.number().nullish(),
+});
+
+const textBlock = z.object({ type: z.literal("text"), text: z.string() });
+const thinkingBlock = z.object({ type: z.literal("thinking"), thinking: z.string() });
+const toolUseBlock = z.object({
+  type: z.literal("tool_use"),
+  id: z.string(),
+  name: z.string(),
+  input: z.record(z.string(), z.unknown()),
+});
+const otherBlock = z.object({ type: z.string() }).transform(() => undefined);
+
+export const wireMessage = z.object({
+  content: z.array(z.union([textBlock, thinkingBlock, toolUseBlock, otherBlock])),
+  model: z.string().nullish(),
+  stop_reason: z.string().nullish(),
+  usage: usage.nullish(),
+});
+
+/** The usage of a message; a stream tells the prompt's at its start, and all of it, again or in part, at its end. */
+export type WireUsage = {
+  input_tokens?: number | null | undefined;
+  output_tokens?: number | null | undefined;
+  cache_read_input_tokens?: number | null | undefined;
+  cache_creation_input_tokens?: number | null | undefined;
+};
+
+/** One event of a streamed message. It is checked by hand as it is read, because there is one for every few tokens. */
+export type WireEvent = {
+  type?: string;
+  index?: number;
+  message?: { usage?: WireUsage | null };
+  content_block?: { type?: string; id?: string; name?: string; input?: unknown; text?: string; thinking?: string };
+  delta?: {
+    type?: string;
+    text?: string;
+    thinking?: string;
+    partial_json?: string;
+    stop_reason?: string | null;
+  };
+  usage?: WireUsage | null;
+  error?: unknown;
+};

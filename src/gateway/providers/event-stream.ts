@@ -1,0 +1,87 @@
+import { StringDecoder } from "node:string_decoder";
+import { createParser } from "eventsource-parser";
+import { AppError } from "../../errors.ts";
+import type { StreamPart } from "./provider.ts";
+import type { TransportStream } from "./transport.ts";
+import { malformed } from "./wire-errors.ts";
+
+/** An event larger than this is refused, so that a server that never ends its line cannot fill the memory. */
+const MAX_EVENT_CHARACTERS = 8 << 20;
+
+/** Reads the events of one streamed completion in a provider's wire format. */
+export type EventReader = {
+  /** Adds the parts of one event's data; with the last one also the `end`. @throws AppError for a fault. */
+  read(data: string, parts: StreamPart[]): void;
+  /** Whether the answer is complete, although usage or the closing event may still come. */
+  isWhole(): boolean;
+  /** Whether the closing event was read. */
+  isDone(): boolean;
+  /** The last parts of an answer that is whole, and whose closing event did not come. */
+  end(): StreamPart[];
+};
+
+/**
+ * The parts of the streamed completion that `open` begins, those of one network chunk at a time. The stream is whole when
+ * the model told why it finished; the usage that follows is read when it comes.
+ * @throws AppError `provider_failed` for malformed events, reported errors, and a stream that ends before its finish.
+ */
+export async function* readEventStream(
+  open: () => Promise<Pick<TransportStream, "chunks" | "finish">>,
+  reader: EventReader,
+): AsyncGenerator<StreamPart[]> {
+  const stream = await open();
+  const decoder = new StringDecoder("utf8");
+  let parts: StreamPart[] = [];
+  let failure: unknown;
+  const parser = createParser({
+    onEvent: (event) => {
+      if (failure !== undefined || reader.isDone()) return;
+      try {
+        reader.read(event.data, parts);
+      } catch (error) {
+        failure = error;
+      }
+    },
+    onError: (error) => {
+      if (error.type === "max-buffer-size-exceeded") failure = malformed("an event that is too large", error);
+    },
+    maxBufferSize: MAX_EVENT_CHARACTERS,
+  });
+  try {
+    for await (const chunk of stream.chunks) {
+      parts = [];
+      parser.feed(decoder.write(chunk));
+      if (reader.isDone()) stream.finish();
+      if (parts.length > 0) yield parts;
+      // What came before a fault has been served, so it is told first.
+      if (failure !== undefined) throw failure;
+      if (reader.isDone()) return;
+    }
+  } catch (error) {
+    // Once the answer itself is whole, only its usage or the closing event can be lost.
+    if (failure !== undefined || !reader.isWhole() || isCallersOwn(error)) throw error;
+  }
+  if (!reader.isWhole()) {
+    throw new AppError("provider_failed", "The provider's stream ended in the middle of the answer.", {
+      details: { code: "stream_cut" },
+      retryable: true,
+    });
+  }
+  yield reader.end();
+}
+
+/** The JSON object of an event's data. @throws AppError `provider_failed` for anything else. */
+export function parseEvent(data: string): object {
+  let event: unknown;
+  try {
+    event = JSON.parse(data);
+  } catch {
+    throw malformed("a chunk that is not JSON"); // without the cause: its message quotes the answer
+  }
+  if (typeof event !== "object" || event === null) throw malformed("a chunk that is not an object");
+  return event;
+}
+
+function isCallersOwn(error: unknown): boolean {
+  return error instanceof AppError && (error.code === "client_closed" || error.code === "cancelled");
+}

@@ -1,0 +1,65 @@
+import type { CallContext } from "./provider.ts";
+import {
+  makeTransport,
+  type TransportAnswer,
+  type TransportCall,
+  type TransportStream,
+  type TransportTimeouts,
+} from "./transport.ts";
+import { fromWireError } from "./wire-errors.ts";
+
+/** An error body is read up to this, in characters. */
+const MAX_ERROR_CHARACTERS = 64 << 10;
+
+/** POSTs JSON to one provider's API. What is not 2xx is thrown as an AppError that never holds the key. */
+export type WireClient = {
+  /** The whole answer. */
+  send(path: string, body: string, context: CallContext): Promise<string>;
+  /** An answer that is streamed, when its headers are there. */
+  open(path: string, body: string, context: CallContext): Promise<TransportStream>;
+  close(): Promise<void>;
+};
+
+export function makeWireClient(options: {
+  baseUrl: string;
+  /** The headers that carry a key, and others that the API wants. */
+  toHeaders(apiKey: string | undefined): Record<string, string>;
+  /** The key of calls that bring none. */
+  apiKey?: string | undefined;
+  timeouts: TransportTimeouts;
+}): WireClient {
+  const transport = makeTransport(options.baseUrl, options.timeouts);
+  const toCall = (path: string, body: string, context: CallContext): TransportCall => ({
+    path,
+    body,
+    signal: context.signal,
+    headers: { "content-type": "application/json", ...options.toHeaders(context.apiKey ?? options.apiKey) },
+  });
+  /** The error of an answer, wherever a server should quote the key, without it. */
+  const toError = ({ status, headers, body }: TransportAnswer, context: CallContext) => {
+    const apiKey = context.apiKey ?? options.apiKey;
+    return fromWireError(status, headers, apiKey ? body.replaceAll(apiKey, "[key]") : body);
+  };
+  return {
+    send: async (path, body, context) => {
+      const answer = await transport.send(toCall(path, body, context));
+      if (answer.status < 200 || answer.status > 299) throw toError(answer, context);
+      return answer.body;
+    },
+    open: async (path, body, context) => {
+      const answer = await transport.open(toCall(path, body, context));
+      if (answer.status >= 200 && answer.status < 300) return answer;
+      throw toError({ ...answer, body: await readError(answer.chunks) }, context);
+    },
+    close: () => transport.close(),
+  };
+}
+
+async function readError(chunks: AsyncIterable<Buffer>): Promise<string> {
+  let text = "";
+  for await (const chunk of chunks) {
+    text += chunk.toString("utf8");
+    if (text.length > MAX_ERROR_CHARACTERS) break;
+  }
+  return text;
+}

@@ -1,0 +1,93 @@
+import { AppError } from "../errors.ts";
+import type { ProviderKey } from "../tenancy/provider-keys.ts";
+import type { Breaker, Passage } from "./breaker.ts";
+import type { GatewayDeps } from "./deps.ts";
+import type { CataloguedModel } from "./models-data.ts";
+import type { CallContext, Provider, ProviderId } from "./providers/provider.ts";
+
+/** The keys that a tenant's calls may use right now; a provider that is not among them cannot be called. */
+export type UsableKeys = ReadonlyMap<ProviderId, ProviderKey>;
+
+/** The platform's own provider has its key, if any, from the settings. */
+const edgeKey: ProviderKey = { keyId: "platform-edge", apiKey: "", source: "platform" };
+
+/** The keys of a tenant for these providers; a promise only when a key has to be read. */
+export function findKeys(
+  deps: Pick<GatewayDeps, "keys">,
+  tenantId: string,
+  providers: Iterable<ProviderId>,
+): UsableKeys | Promise<UsableKeys> {
+  const usable = new Map<ProviderId, ProviderKey>();
+  const reading: Promise<void>[] = [];
+  const add = (provider: ProviderId, key: ProviderKey | undefined) => {
+    if (key !== undefined) usable.set(provider, key);
+  };
+  for (const provider of providers) {
+    const key = provider === "edge" ? edgeKey : deps.keys.find(tenantId, provider);
+    if (key instanceof Promise) reading.push(key.then((read) => add(provider, read)));
+    else add(provider, key);
+  }
+  return reading.length === 0 ? usable : Promise.all(reading).then(() => usable);
+}
+
+/** A model with what calling it takes. */
+export type Target = {
+  model: CataloguedModel;
+  provider: Provider;
+  key: ProviderKey;
+  /** Of the provider and the key. */
+  breaker: Breaker;
+};
+
+/** @throws AppError `provider_not_configured` when there is no key for the model's provider. */
+export function toTarget(deps: GatewayDeps, keys: UsableKeys, model: CataloguedModel): Target {
+  const provider = deps.providers.get(model.provider);
+  const key = keys.get(model.provider);
+  if (provider === undefined || key === undefined) throw notConfigured(model);
+  return { model, provider, key, breaker: deps.breakerOf(model.provider, key.keyId) };
+}
+
+/** The refusal of a model whose provider nobody gave a key for. */
+export function notConfigured(model: CataloguedModel): AppError {
+  const message = `No key is configured for ${model.provider}, which serves ${model.id}.`;
+  return new AppError("provider_not_configured", message, { param: "model", details: { provider: model.provider } });
+}
+
+/**
+ * One try at a target, through its breaker. `attempt` is given the passage when its call goes on after it returns, as a
+ * stream's does: then it leaves itself.
+ */
+export async function tryTarget<T>(
+  target: Target,
+  input: { signal: AbortSignal; onTry: () => void; isStream?: boolean },
+  attempt: (context: CallContext, passage: Passage) => Promise<T>,
+): Promise<T> {
+  const passage = target.breaker.enter();
+  input.onTry();
+  const { apiKey } = target.key;
+  try {
+    const result = await attempt(apiKey === "" ? { signal: input.signal } : { signal: input.signal, apiKey }, passage);
+    if (input.isStream === true) passage.begin();
+    else passage.leave();
+    return result;
+  } catch (error) {
+    passage.leave(error);
+    throw toCallersError(error, target);
+  }
+}
+
+/** Says whose key a provider refused: the caller can replace the tenant's; the platform's is our own failure. */
+function toCallersError(error: unknown, { key, model }: Target): unknown {
+  if (!(error instanceof AppError) || error.code !== "provider_key_refused") return error;
+  const { provider } = model;
+  if (key.source === "platform") {
+    return new AppError("provider_failed", `${provider} refused the platform's key.`, {
+      details: error.details,
+      cause: error,
+    });
+  }
+  return new AppError("provider_key_refused", `${provider} refused the key that you set for it.`, {
+    details: { provider, status: 401 },
+    cause: error,
+  });
+}

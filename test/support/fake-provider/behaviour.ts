@@ -2,12 +2,14 @@
 export type Behaviour = {
   /** The text, already in the pieces in which a stream sends it. */
   pieces?: readonly string[];
+  /** The text is a refusal: in the field of its own that OpenAI has for it. */
+  isRefusal?: boolean;
   reasoning?: string;
   toolCalls?: readonly { id: string; name: string; arguments: string }[];
   finishReason?: "stop" | "length" | "tool_calls" | "content_filter";
-  /** `false` leaves it out, as bare servers do. */
-  usage?: { prompt_tokens: number; completion_tokens: number } | false;
-  /** Answers this status with an error body in OpenAI's shape. */
+  /** `false` leaves it out, as bare servers do; `counted` counts the request's and the answer's own tokens. */
+  usage?: FakeUsage | "counted" | false;
+  /** Answers this status with an error body in the wire format's shape. */
   status?: number;
   errorCode?: string;
   errorMessage?: string;
@@ -24,12 +26,20 @@ export type Behaviour = {
   fault?: Fault;
 };
 
+/** `cached_tokens` and `cache_write_tokens` are parts of `prompt_tokens`. */
+export type FakeUsage = {
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens?: number;
+  cache_write_tokens?: number;
+};
+
 type Fault =
   /** Closes the connection without an answer. */
   | { type: "reset" }
   /** Breaks the connection off. */
   | { type: "cut"; afterPieces: number }
-  /** Ends the body properly, without finish reason and `[DONE]`. */
+  /** Ends the body properly, without finish reason and closing event. */
   | { type: "short"; afterPieces: number }
   /** Says nothing more and keeps the connection. */
   | { type: "stall"; afterPieces: number }
@@ -38,5 +48,20 @@ type Fault =
   /** Reports an error inside the stream. */
   | { type: "error-event"; afterPieces: number };
 
-export const defaultPieces = ["The lease ", "protects ", "a job."];
-export const defaultUsage = { prompt_tokens: 11, completion_tokens: 7 };
+const defaultPieces = ["The lease ", "protects ", "a job."];
+const defaultUsage: FakeUsage = { prompt_tokens: 11, completion_tokens: 7 };
+
+export const piecesOf = ({ pieces, toolCalls }: Behaviour) => pieces ?? (toolCalls ? [] : defaultPieces);
+
+/** The usage that an answer tells; undefined when it tells none. */
+export function usageOf(behaviour: Behaviour, counted: () => FakeUsage): FakeUsage | undefined {
+  if (behaviour.usage === undefined) return defaultUsage;
+  if (behaviour.usage === false) return undefined;
+  return behaviour.usage === "counted" ? counted() : behaviour.usage;
+}
+
+/** Text in the two halves in which it is streamed. */
+export function halves(text: string): string[] {
+  const middle = Math.ceil(text.length / 2);
+  return [text.slice(0, middle), text.slice(middle)].filter((part) => part.length > 0);
+}

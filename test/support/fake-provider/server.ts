@@ -1,8 +1,10 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Behaviour } from "./behaviour.ts";
-import { chatChunks, chatCompletion, embeddingList, errorBody, type WireRequest } from "./wire.ts";
+import { messagesFormat } from "./anthropic-format.ts";
+import { type Behaviour, type FakeUsage, usageOf } from "./behaviour.ts";
+import { chatFormat, embeddingsFormat, toEmbeddingUsage } from "./openai-format.ts";
+import { countUsage, textOf, type WireFormat, type WireRequest } from "./wire-format.ts";
 
 type RecordedRequest = {
   path: string;
@@ -10,12 +12,20 @@ type RecordedRequest = {
   body: WireRequest;
   /** Resolves when the answer was sent whole (`completed`), or the other side or a fault broke it off (`broken`). */
   ended: Promise<"completed" | "broken">;
+  /** What the provider would charge for it, to the token: of a broken stream the prompt and what was sent by then. */
+  served: FakeUsage;
 };
+
+type Served = { requests: number; inputTokens: number; outputTokens: number };
 
 export type FakeProvider = {
   /** What an OpenAI client takes as base URL. */
   url: string;
+  /** What an Anthropic client takes as base URL. */
+  origin: string;
   requests: RecordedRequest[];
+  /** What was served with an API key, or with all of them: the sums that a ledger must have. */
+  served(apiKey?: string): Served;
   /** Behaviours of the next requests, in order; afterwards the default holds again. */
   next(...behaviours: Behaviour[]): void;
   /** The behaviour of requests for which none is queued. */
@@ -25,7 +35,16 @@ export type FakeProvider = {
   close(): Promise<void>;
 };
 
-/** A server on loopback that speaks OpenAI's wire format for chat and embeddings, and goes wrong when it is told to. */
+const formats: Record<string, WireFormat> = {
+  "/v1/chat/completions": chatFormat,
+  "/v1/embeddings": embeddingsFormat,
+  "/v1/messages": messagesFormat,
+};
+
+/**
+ * A server on loopback that speaks the wire formats of OpenAI (chat, embeddings) and Anthropic (messages), refuses what they
+ * refuse, goes wrong when it is told to, and counts what it served.
+ */
 export async function startFakeProvider(): Promise<FakeProvider> {
   const requests: RecordedRequest[] = [];
   let queued: Behaviour[] = [];
@@ -36,16 +55,21 @@ export async function startFakeProvider(): Promise<FakeProvider> {
     const ended = new Promise<"completed" | "broken">((resolve) =>
       response.once("close", () => resolve(response.writableFinished ? "completed" : "broken")),
     );
-    requests.push({ path: request.url ?? "", headers: request.headers, body, ended });
-    await answer(request, response, body, behaviour);
+    const served: FakeUsage = { prompt_tokens: 0, completion_tokens: 0 };
+    const recorded = { path: request.url ?? "", headers: request.headers, body, ended, served };
+    requests.push(recorded);
+    await answer(recorded, response, behaviour);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("the fake provider has no port");
+  const origin = `http://127.0.0.1:${address.port}`;
   return {
-    url: `http://127.0.0.1:${address.port}/v1`,
+    url: `${origin}/v1`,
+    origin,
     requests,
+    served: (apiKey) => sumServed(requests.filter(({ headers }) => apiKey === undefined || keyOf(headers) === apiKey)),
     next: (...behaviours) => void queued.push(...behaviours),
     setDefault: (behaviour) => {
       standard = behaviour;
@@ -63,18 +87,26 @@ export async function startFakeProvider(): Promise<FakeProvider> {
   };
 }
 
+/** The API key of a request, in either provider's header. */
+const keyOf = (headers: IncomingHttpHeaders) => headers["x-api-key"] ?? headers.authorization?.replace(/^Bearer /, "");
+
+function sumServed(requests: readonly RecordedRequest[]): Served {
+  const sum = { requests: requests.length, inputTokens: 0, outputTokens: 0 };
+  for (const { served } of requests) {
+    sum.inputTokens += served.prompt_tokens;
+    sum.outputTokens += served.completion_tokens;
+  }
+  return sum;
+}
+
 async function readText(request: IncomingMessage): Promise<string> {
   const parts: Buffer[] = [];
   for await (const part of request) parts.push(part);
   return Buffer.concat(parts).toString("utf8");
 }
 
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  body: WireRequest,
-  behaviour: Behaviour,
-): Promise<void> {
+async function answer(request: RecordedRequest, response: ServerResponse, behaviour: Behaviour): Promise<void> {
+  const { path, body, headers, served } = request;
   if (behaviour.fault?.type === "reset") {
     response.destroy();
     return;
@@ -84,31 +116,54 @@ async function answer(
     response.writeHead(status, { "content-type": "application/json", ...behaviour.headers });
     response.end(text);
   };
+  const format = formats[path];
   if (behaviour.rawBody !== undefined) return send(behaviour.status ?? 200, behaviour.rawBody);
-  if (behaviour.status !== undefined) return send(behaviour.status, JSON.stringify(errorBody(behaviour)));
-  if (request.url === "/v1/embeddings") return send(200, JSON.stringify(embeddingList(body, behaviour)));
-  if (request.url !== "/v1/chat/completions") return send(404, JSON.stringify(errorBody({ errorCode: "not_found" })));
-  if (body.stream !== true) return send(200, JSON.stringify(chatCompletion(body, behaviour)));
-  await streamChunks(response, chatChunks(body, behaviour), behaviour);
+  if (format === undefined) return send(404, JSON.stringify(chatFormat.toError({ errorCode: "not_found" })));
+  const refused = behaviour.status === undefined ? format.refuse(body, headers) : behaviour;
+  if (refused !== undefined) return send(refused.status ?? 400, JSON.stringify(format.toError(refused)));
+  if (body.stream !== true) {
+    Object.assign(served, usageOfAnswer(path, body, behaviour));
+    return send(200, JSON.stringify(format.toAnswer(body, behaviour)));
+  }
+  await sendEvents(request, response, format, behaviour);
 }
 
-async function streamChunks(response: ServerResponse, chunks: readonly string[], behaviour: Behaviour): Promise<void> {
+/** What a whole answer costs, also when it does not tell. */
+function usageOfAnswer(path: string, body: WireRequest, behaviour: Behaviour): FakeUsage {
+  if (path === "/v1/embeddings") return toEmbeddingUsage(body, behaviour);
+  const counted = () => countUsage(body, textOf(behaviour));
+  return usageOf(behaviour, counted) ?? counted();
+}
+
+async function sendEvents(
+  { path, body, served }: RecordedRequest,
+  response: ServerResponse,
+  format: WireFormat,
+  behaviour: Behaviour,
+): Promise<void> {
   const { fault } = behaviour;
   response.writeHead(200, { "content-type": "text/event-stream", ...behaviour.headers });
-  const faultAfter = fault !== undefined && "afterPieces" in fault ? fault.afterPieces + 1 : undefined; // the role comes first
-  for (const [n, chunk] of chunks.entries()) {
-    if (n === faultAfter) break;
-    if (n > 0 && behaviour.pieceMs !== undefined) await delay(behaviour.pieceMs, undefined, { ref: false });
+  const whole = usageOfAnswer(path, body, behaviour);
+  const faultAfter = fault !== undefined && "afterPieces" in fault ? fault.afterPieces : undefined;
+  served.prompt_tokens = whole.prompt_tokens;
+  let sent = "";
+  let pieces = 0;
+  for (const { kind, event, data, text } of format.toEvents(body, behaviour)) {
+    if (kind !== "head" && pieces === faultAfter) break;
+    if (kind === "piece" && behaviour.pieceMs !== undefined) await delay(behaviour.pieceMs, undefined, { ref: false });
     if (response.destroyed) return;
-    response.write(`data: ${chunk}\n\n`);
+    response.write(`${event === undefined ? "" : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`);
+    if (kind === "piece") pieces++;
+    sent += text ?? "";
+    served.completion_tokens = countUsage(body, sent).completion_tokens;
   }
   if (faultAfter === undefined) {
-    response.end("data: [DONE]\n\n");
+    Object.assign(served, whole);
+    response.end(format.closing);
   } else if (fault?.type === "cut") {
     // The bytes so far reach the other side before the connection breaks.
     response.write(": cut\n\n", () => response.destroy());
   } else if (fault?.type === "short") response.end();
-  else if (fault?.type === "malformed") response.end('data: {"choices": [{"delta"\n\ndata: [DONE]\n\n');
-  else if (fault?.type === "error-event")
-    response.end('data: {"error":{"message":"overloaded","code":"overloaded"}}\n\n');
+  else if (fault?.type === "malformed") response.end(format.malformedEvent);
+  else if (fault?.type === "error-event") response.end(format.errorEvent);
 }

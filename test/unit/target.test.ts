@@ -1,0 +1,105 @@
+import { expect } from "chai";
+import { AppError } from "../../src/errors.ts";
+import { makeBreakers } from "../../src/gateway/breaker.ts";
+import { makeCatalogue } from "../../src/gateway/catalogue.ts";
+import { complete } from "../../src/gateway/complete.ts";
+import type { GatewayDeps } from "../../src/gateway/deps.ts";
+import type { Provider } from "../../src/gateway/providers/provider.ts";
+import type { ProviderKey } from "../../src/tenancy/provider-keys.ts";
+
+const request = { model: "gpt-5.4-nano", messages: [{ role: "user" as const, content: "hi" }] };
+const caller = (tenantId: string) => ({
+  tenantId,
+  keyId: "key_1",
+  surface: "api",
+  signal: new AbortController().signal,
+});
+const tenantKey = (tenantId: string): ProviderKey => ({
+  keyId: `own-${tenantId}`,
+  apiKey: `sk-of-${tenantId}`,
+  source: "tenant",
+});
+
+/** A gateway whose provider OpenAI is a function, and whose keys are read as the store would: now and then by a promise. */
+function makeDeps(
+  find: GatewayDeps["keys"]["find"],
+  answer: (apiKey: string | undefined) => Promise<string>,
+): GatewayDeps {
+  const provider: Provider = {
+    id: "openai",
+    complete: async (wire, { apiKey }) => ({
+      text: await answer(apiKey),
+      toolCalls: [],
+      finishReason: "stop",
+      model: wire.model,
+    }),
+    stream: async function* () {},
+  };
+  return {
+    catalogue: makeCatalogue({ baseUrl: undefined, apiKey: undefined, model: "default", embeddingModel: undefined }),
+    providers: new Map([["openai", provider]]),
+    keys: { find, byId: async () => undefined },
+    breakerOf: makeBreakers(),
+    ledger: {
+      record: () => undefined,
+      pending: () => undefined,
+      flush: async () => undefined,
+      close: async () => undefined,
+    },
+    storeContent: false,
+    maxTries: 5,
+  };
+}
+
+describe("keys of a call", () => {
+  const errorOf = async (work: Promise<unknown>): Promise<AppError> => {
+    const error = await work.catch((thrown: unknown) => thrown);
+    if (!(error instanceof AppError)) throw new Error("expected an AppError");
+    return error;
+  };
+
+  it("uses each tenant's own key, read now or later", async () => {
+    const deps = makeDeps(
+      (tenantId) => (tenantId === "a" ? tenantKey("a") : Promise.resolve(tenantKey(tenantId))),
+      async (apiKey) => apiKey ?? "none",
+    );
+    expect((await complete(deps, caller("a"), request)).text).to.equal("sk-of-a");
+    expect((await complete(deps, caller("b"), request)).text).to.equal("sk-of-b");
+  });
+
+  it("refuses a model for which there is no key", async () => {
+    const deps = makeDeps(
+      () => undefined,
+      async () => "never",
+    );
+    const error = await errorOf(complete(deps, caller("a"), request));
+    expect([error.code, error.param, error.details]).to.deep.equal([
+      "provider_not_configured",
+      "model",
+      { provider: "openai" },
+    ]);
+  });
+
+  it("says that it is the tenant's key that the provider refused, and never shows it", async () => {
+    const deps = makeDeps(
+      (tenantId) => tenantKey(tenantId),
+      () => Promise.reject(new AppError("provider_key_refused", "no", { details: { status: 401, code: "sk-of-a" } })),
+    );
+    const error = await errorOf(complete(deps, caller("a"), request));
+    expect([error.code, error.details]).to.deep.equal(["provider_key_refused", { provider: "openai", status: 401 }]);
+    expect(error.message).not.to.contain("sk-of-a");
+  });
+
+  it("keeps a breaker for each key, so that one tenant's broken account is nobody else's", async () => {
+    const deps = makeDeps(
+      (tenantId) => tenantKey(tenantId),
+      (apiKey) =>
+        apiKey === "sk-of-a"
+          ? Promise.reject(new AppError("provider_failed", "down", { retryable: true }))
+          : Promise.resolve("well"),
+    );
+    for (let n = 0; n < 2; n++) await errorOf(complete(deps, caller("a"), request));
+    expect((await errorOf(complete(deps, caller("a"), request))).details).to.deep.equal({ code: "breaker_open" });
+    expect((await complete(deps, caller("b"), request)).text).to.equal("well");
+  });
+});

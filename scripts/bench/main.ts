@@ -13,6 +13,7 @@ const benches: Record<string, Bench> = {
   ingestion: async () => (await import("./ingestion.ts")).ingestionBench(),
   memory: async () => (await import("./memory.ts")).memoryBench(),
   retrieval: async () => (await import("./retrieval.ts")).retrievalBench(),
+  guards: async () => (await import("./guards.ts")).guardsBench(),
 };
 
 /** Puts the table between the README's markers. */

@@ -1,0 +1,76 @@
+import { dateAt } from "./dates.ts";
+import { type DigitRun, separatorsOf } from "./digits.ts";
+import type { GuardText } from "./guard-text.ts";
+import { findLabels, type Labels, labelPattern } from "./labels.ts";
+import type { Span } from "./spans.ts";
+
+/** Labels that name an account's number, and those that name an account only. */
+const numberLabels = labelPattern(
+  "(?:bank|checking|chequing|savings?|deposit|current|brokerage|giro|routing and)[ _-]?(?:account|acct|acc|a/c)s?(?:[ _-]?(?:number|no|num|nr|#))?",
+  "(?:account|acct|acc|a/c|ac)[ _.-]{0,2}(?:numbers?|nos?|num|nbr|nr|#)",
+  "(?:bank|checking|savings?|dda|direct deposit) ?(?:number|no|num|#)",
+  "(?:numero de )?(?:cuenta|conta|conto|compte)(?: (?:bancaria|bancario|corrente|corriente|courant|bancaire|poupanca|de ahorros?))?",
+  "konto(?:nummer|nr)?|bankverbindung|rekening(?:nummer)?|kontonummer|tilinumero|numer konta|rachunek|hesap(?: no| numarasi)?",
+  "clabe|cbu|bban|rib|nuban",
+);
+const loneLabels = labelPattern(
+  "(?:accounts?|acct|accts|a/c|acc)(?! ?(?:manager|executive|holder|team|receivable|payable|type|age|since|created|opened|takeover|settings?|page|login|password))",
+  "(?:checking|savings)",
+);
+const otherNumbers = labelPattern(
+  "card|cards|visa|mastercard|amex|swift|bic|ifsc|micr|year|since|opened|closed|created|user|customer id|usd|eur|gbp|limit|deposit of|worth|statement|january|february|march|april|june|july|august|september|october|november|december",
+);
+const MIN = 6;
+const MAX = 17;
+/** National forms with a label of their own (CLABE 18, CBU 22, RIB 23, NRB 26). */
+const MAX_LABELLED = 26;
+/** A lone "account" names a number of at least this many digits when it does not stand right before it. */
+const MIN_NEAR_LONE = 8;
+
+/** Bank account numbers have no form of their own: 6 to 17 digits, or a national form, that an account's label names. */
+export function findBankAccounts(text: GuardText): Span[] {
+  const numbers = findLabels(text, numberLabels);
+  const lone = findLabels(text, loneLabels);
+  if (numbers.spans.length + lone.spans.length === 0) return [];
+  const others = [...text.otherLabels, ...findLabels(text, otherNumbers).spans].sort((a, b) => a.end - b.end);
+  const found: Span[] = [];
+  for (const run of text.digits.runs(MIN)) {
+    const part = candidates(text.text, run).find((part) => isAccount(part, { numbers, lone, others }));
+    if (part) found.push({ start: part.start, end: part.end });
+  }
+  return found;
+}
+
+type Part = Span & { digits: number };
+
+function candidates(text: string, run: DigitRun): Part[] {
+  const parts: Part[] = [];
+  const isDivided = run.groups.length > 1;
+  const gaps = separatorsOf(text, run.groups);
+  const joins = gaps.every((one) => /^[ -]{1,3}$/.test(one));
+  if (isDivided && joins) parts.push({ start: run.start, end: run.end, digits: run.length });
+  for (const [index, group] of run.groups.entries()) {
+    const isFraction = [gaps[index - 1], gaps[index]].includes(".");
+    if (!isFraction) parts.push({ ...group, digits: group.end - group.start });
+  }
+  return parts.filter((part) => part.digits >= MIN && part.digits <= MAX_LABELLED && isNumberOnly(text, part));
+}
+
+/** Neither money, nor a share, nor a part of a name or a date. */
+function isNumberOnly(text: string, { start, end }: Span): boolean {
+  const before = text.slice(Math.max(0, start - 4), start);
+  if (/(?:[$\u20ac\u00a3\u00a5]|usd|eur|gbp) ?$|[a-z]$/.test(before)) return false;
+  if (/^(?:[a-z]|,\d{3}(?!\d)|\.\d| ?(?:%|usd|eur|gbp|dollars|euros|pounds))/.test(text.slice(end, end + 9)))
+    return false;
+  const date = dateAt(text, start);
+  return date === undefined || date.isCompact;
+}
+
+function isAccount(part: Part, labels: { numbers: Labels; lone: Labels; others: readonly Span[] }): boolean {
+  const byNumber = labels.numbers.nearness(part, labels.others);
+  if (byNumber === "direct") return true;
+  if (part.digits > MAX) return false;
+  if (byNumber === "near") return true;
+  const byLone = labels.lone.nearness(part, labels.others);
+  return byLone === "direct" || (byLone === "near" && part.digits >= MIN_NEAR_LONE);
+}

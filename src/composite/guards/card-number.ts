@@ -1,0 +1,147 @@
+import { hasLuhnDigit } from "./checksums.ts";
+import { type DigitRun, digitsOf } from "./digits.ts";
+import type { GuardText } from "./guard-text.ts";
+import { findLabels, type Labels, labelPattern } from "./labels.ts";
+import { lastEndingBefore, type Span } from "./spans.ts";
+
+const labels = labelPattern(
+  "(?:credit|debit|bank|payment|charge|prepaid|atm|business|corporate|virtual) ?-?cards?",
+  "(?<!(?:library|gift|loyalty|business|membership|member|club|sim|id|identity|insurance|report|score|punch) )cards?(?! (?:id|sort))",
+  "ccs?",
+  "cc ?(?:#|no|num|number)",
+  "pan",
+  "visa|master ?card|amex|american express|discover|diners(?: club)?|jcb|maestro|union ?pay|rupay",
+  "tarjeta|carte(?: bancaire| bleue)?|kreditkarte|karte|carta|cartao|kaart|kort|karta",
+);
+/** Other numbers of this length whose check digits agree with a card's now and then. */
+const otherNumbers = labelPattern(
+  "isbn|issn|ean|upc|gtin|barcode|imei|tracking|track|awb|waybill|serial|order|invoice|library|gift|loyalty|sku|vat|uuid|guid|transaction|reference|ref|timestamp|phone|tel|fax|sim|iccid",
+);
+/** Longest and shortest card numbers, in digits (ISO/IEC 7812-1); twelve occur with Maestro alone and need a label. */
+const MIN = 12;
+const MAX = 19;
+const LABEL_REACH = 40;
+
+/**
+ * Payment card numbers: 13 to 19 digits that pass Luhn and begin as some issuer's cards of that length do, in one piece or in
+ * groups. With a label ("card", "cc") the issuer may be any, and a Maestro of 12 digits counts.
+ */
+export function findCardNumbers(text: GuardText): Span[] {
+  const named = findLabels(text, labels);
+  const others = findLabels(text, otherNumbers);
+  const found: Span[] = [];
+  for (const run of text.digits.runs(MIN)) {
+    const part = candidates(text.text, run).find((part) => isCard(text, part, { named, others }));
+    if (part) found.push({ start: part.start, end: part.end });
+  }
+  return found;
+}
+
+type Part = Span & { digits: string; isOfTable: boolean };
+
+/** The run as a whole, and those parts of a longer one that are grouped as cards are. */
+function candidates(text: string, run: DigitRun): Part[] {
+  const { groups } = run;
+  const parts: Part[] = [];
+  const isFour = (group: Span | undefined) => group !== undefined && group.end - group.start === 4;
+  const add = (from: number, to: number) => {
+    const taken = groups.slice(from, to);
+    // fours among fours are numbers of a table more often than a card; a date or a code beside them is none of them
+    const isOfTable = taken.length > 1 && (isFour(groups[from - 1]) || isFour(groups[to]));
+    const digits = digitsOf(text, taken);
+    const [start = 0, end = 0] = [taken[0]?.start, taken.at(-1)?.end];
+    parts.push({ start, end, digits, isOfTable });
+  };
+  if (run.length <= MAX) add(0, groups.length);
+  if (groups.length === 1) return parts;
+  for (let from = 0; from < groups.length; from += 1) {
+    for (const to of endsOfCards(groups, from)) add(from, to);
+  }
+  return parts;
+}
+
+/** One piece, fours with a shorter last group, 4-6-5 (American Express), 4-6-4 (Diners), other pairs, or digit by digit. */
+function endsOfCards(groups: readonly Span[], from: number): number[] {
+  const sizeAt = (index: number) => {
+    const group = groups[index];
+    return group ? group.end - group.start : 0;
+  };
+  const first = sizeAt(from);
+  if (first >= MIN) return first <= MAX ? [from + 1] : [];
+  if (first === 1) {
+    if (sizeAt(from - 1) === 1) return []; // a row of single digits is read from its first on
+    let to = from;
+    while (to - from < MAX && sizeAt(to) === 1) to += 1;
+    return to - from >= MIN ? [to] : [];
+  }
+  const [second, third] = [sizeAt(from + 1), sizeAt(from + 2)];
+  if ((first === 8 && second === 8) || (first === 6 && (second === 10 || second === 13))) return [from + 2];
+  if (first !== 4) return [];
+  if (second === 6) return third === 5 || third === 4 ? [from + 3] : [];
+  if (second !== 4) return [];
+  if (third === 5) return [from + 3];
+  const fourth = sizeAt(from + 3);
+  if (third !== 4 || fourth === 0 || fourth > 4) return [];
+  const fifth = fourth === 4 ? sizeAt(from + 4) : 0;
+  return fifth > 0 && fifth < 4 ? [from + 4, from + 5] : [from + 4];
+}
+
+function isCard({ text }: GuardText, part: Part, { named, others }: { named: Labels; others: Labels }): boolean {
+  const { digits } = part;
+  if (!hasLuhnDigit(digits) || /^(\d)\1*$/.test(digits)) return false;
+  const label = named.spans[lastEndingBefore(named.spans, part.start)];
+  const isLabelled =
+    (label !== undefined && part.start - label.end <= LABEL_REACH) || named.nearness(part, []) !== undefined;
+  if (isGlued(text, part, label)) return false;
+  const other = others.spans[lastEndingBefore(others.spans, part.start)];
+  const isOtherwiseNamed =
+    other !== undefined && part.start - other.end <= LABEL_REACH && !(label && label.start >= other.end);
+  if (isLabelled && !isOtherwiseNamed) return digits.length > MIN || hasIssuer(digits);
+  if (!hasIssuer(digits) || digits.length === MIN) return false;
+  if (part.isOfTable && !text.slice(part.start, part.end).includes("-")) return isLabelled;
+  return !isOtherwiseNamed || digits.length >= 15;
+}
+
+/** Whether letters or a decimal point make the digits a part of something else: a hash, a GUID, a fraction. */
+function isGlued(text: string, { start, end }: Span, label: Span | undefined): boolean {
+  const before = text[start - 1] ?? "";
+  if (/[a-z]/.test(before) && label?.end !== start) return true;
+  if (/[a-z]/.test(text[end] ?? "")) return true;
+  return /\d[.,]$/.test(text.slice(Math.max(0, start - 2), start)) && /^\d+$/.test(text.slice(start, end));
+}
+
+/** Prefix ranges and lengths of the issuers that are in use. */
+const issuers: readonly { from: number; to: number; lengths: readonly number[] }[] = [
+  { from: 4, to: 4, lengths: [13, 16, 18, 19] }, // Visa
+  { from: 51, to: 55, lengths: [16] }, // Mastercard
+  { from: 2221, to: 2720, lengths: [16] }, // Mastercard
+  { from: 34, to: 34, lengths: [15] }, // American Express
+  { from: 37, to: 37, lengths: [15] }, // American Express
+  { from: 300, to: 305, lengths: [14, 15, 16, 17, 18, 19] }, // Diners Club
+  { from: 3095, to: 3095, lengths: [14, 15, 16, 17, 18, 19] }, // Diners Club
+  { from: 36, to: 36, lengths: [14, 15, 16, 17, 18, 19] }, // Diners Club
+  { from: 38, to: 39, lengths: [14, 15, 16, 17, 18, 19] }, // Diners Club
+  { from: 6011, to: 6011, lengths: [16, 17, 18, 19] }, // Discover
+  { from: 644, to: 659, lengths: [16, 17, 18, 19] }, // Discover
+  { from: 622126, to: 622925, lengths: [16, 17, 18, 19] }, // Discover and UnionPay
+  { from: 3528, to: 3589, lengths: [16, 17, 18, 19] }, // JCB
+  { from: 1800, to: 1800, lengths: [15] }, // JCB
+  { from: 2131, to: 2131, lengths: [15] }, // JCB
+  { from: 62, to: 62, lengths: [16, 17, 18, 19] }, // UnionPay
+  { from: 81, to: 82, lengths: [16] }, // UnionPay, RuPay
+  { from: 508, to: 508, lengths: [16] }, // RuPay
+  { from: 60, to: 60, lengths: [16] }, // RuPay, Hipercard
+  { from: 50, to: 50, lengths: [12, 13, 14, 15, 16, 17, 18, 19] }, // Maestro
+  { from: 56, to: 58, lengths: [12, 13, 14, 15, 16, 17, 18, 19] }, // Maestro
+  { from: 63, to: 63, lengths: [12, 13, 14, 15, 16, 17, 18, 19] }, // Maestro
+  { from: 67, to: 67, lengths: [12, 13, 14, 15, 16, 17, 18, 19] }, // Maestro
+  { from: 2200, to: 2204, lengths: [16, 17, 18, 19] }, // Mir
+  { from: 9792, to: 9792, lengths: [16] }, // Troy
+];
+
+function hasIssuer(digits: string): boolean {
+  return issuers.some(({ from, to, lengths }) => {
+    const prefix = Number(digits.slice(0, String(from).length));
+    return prefix >= from && prefix <= to && lengths.includes(digits.length);
+  });
+}

@@ -1,0 +1,45 @@
+import { findBankAccounts } from "./bank-account.ts";
+import { findBirthDates } from "./birth-date.ts";
+import { findCardNumbers } from "./card-number.ts";
+import { type GuardText, readGuardText } from "./guard-text.ts";
+import { findIbans } from "./iban.ts";
+import { findMedicalRecordNumbers } from "./medical-record-number.ts";
+import { findPatientIds } from "./patient-id.ts";
+import { findRoutingNumbers } from "./routing-number.ts";
+import type { Span } from "./spans.ts";
+import { findSsns } from "./ssn.ts";
+
+const recognisers = {
+  ssn: findSsns,
+  medical_record_number: findMedicalRecordNumbers,
+  date_of_birth: findBirthDates,
+  patient_identifier: findPatientIds,
+  card_number: findCardNumbers,
+  bank_account_number: findBankAccounts,
+  iban: findIbans,
+  routing_number: findRoutingNumbers,
+} as const satisfies Record<string, (text: GuardText) => Span[]>;
+
+/** What a guard looks for. */
+export type GuardKind = keyof typeof recognisers;
+
+/** Where a text holds something that its profile must not let through: positions in UTF-16 units, never the value. */
+export type Finding = Span & { kind: GuardKind };
+
+/** Findings that are told of one text, of each kind. */
+const MAX_FINDINGS = 20;
+
+/**
+ * Looks for identifiers of the given kinds. Pure, and linear in the length of the text; a text may be any, in any script.
+ * Answers kinds and positions in the order of the text; never anything of the text itself.
+ */
+export function inspect(text: string, kinds: readonly GuardKind[]): Finding[] {
+  const read = readGuardText(text);
+  return kinds
+    .flatMap((kind) =>
+      recognisers[kind](read)
+        .slice(0, MAX_FINDINGS)
+        .map((span) => ({ kind, ...read.toOriginal(span) })),
+    )
+    .sort((a, b) => a.start - b.start);
+}

@@ -1,0 +1,78 @@
+import { dateAt } from "./dates.ts";
+import type { GuardText } from "./guard-text.ts";
+import type { Labels } from "./labels.ts";
+import { isWithinReach, lastEndingBefore, type Span } from "./spans.ts";
+
+/** What a value must be at least, by how it is bound to its label. */
+export type IdRule = {
+  /** Letters and digits of a value right after its label. */
+  minDirect: number;
+  /** Digits of a value that other words part from its label. */
+  minNear: number;
+};
+
+const idCharacters = /[a-z0-9][a-z0-9_/.-]*/y;
+/** Characters of the longest identifier that is looked at. */
+const MAX_ID = 40;
+const MAX_LOOK_BACK = 20;
+/** A number with one of these is an amount, an age, a time or a place in a list. */
+const unit =
+  /^(?:-| |\.)?(?:%|mg|ml|mcg|kg|g|lbs?|cm|mm|m|iu|units?|years?|yrs?|yo|y\/o|months?|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|times?|x|bpm|mmhg|characters?|chars?|digits?|letters?|numbers?|patients?|people|visits?|records?|rows?|pages?|percent|dollars?|am|pm|st|nd|rd|th|of|and over|beds?|fields?|columns?|entries|cases?|doses?|tablets?|pills?|degrees?|points?|hz|mhz|gb|mb)(?![a-z0-9])/;
+
+/** The identifiers in a text that labels name: letters and digits with one digit at least, never a date, time or amount. */
+export function findIdValues(source: GuardText, labels: Labels, rule: IdRule): Span[] {
+  if (labels.spans.length === 0) return [];
+  const { text } = source;
+  const found: Span[] = [];
+  let done = 0;
+  const { starts, ends } = source.digits;
+  for (let index = 0; index < starts.length; index += 1) {
+    const group = { start: starts[index] ?? 0, end: ends[index] ?? 0 };
+    if (group.start < done || !isWithinReach(labels.spans, group)) continue;
+    const span = idAround(text, group, labels.spans);
+    done = span.end;
+    const nearness = labels.nearness(span);
+    if (nearness !== undefined && isIdentifier(text, span, { nearness, rule })) found.push(span);
+  }
+  return found;
+}
+
+/** The word of letters, digits and small separators that a group of digits belongs to, a label that is glued to it left out. */
+function idAround(text: string, group: Span, labels: readonly Span[]): Span {
+  let start = group.start;
+  while (start > 0 && group.start - start < MAX_LOOK_BACK && /[a-z0-9_/.-]/.test(text[start - 1] ?? "")) start -= 1;
+  const glued = labels[lastEndingBefore(labels, group.start)];
+  if (glued && glued.end > start) start = glued.end;
+  while (start < group.start && !/[a-z0-9]/.test(text[start] ?? "")) start += 1;
+  idCharacters.lastIndex = start;
+  const word = (idCharacters.exec(text)?.[0] ?? "").slice(0, MAX_ID).replace(/[^a-z0-9]+$/, "");
+  return { start, end: Math.max(group.end, start + word.length) };
+}
+
+function isIdentifier(
+  text: string,
+  span: Span,
+  { nearness, rule }: { nearness: "direct" | "near"; rule: IdRule },
+): boolean {
+  const word = text.slice(span.start, span.end);
+  const after = text.slice(span.end, span.end + 14);
+  if (
+    /^:\d|^,\d{3}(?!\d)/.test(after) ||
+    unit.test(after) ||
+    /[$\u20ac\u00a3] ?$/.test(text.slice(Math.max(0, span.start - 2), span.start))
+  )
+    return false;
+  if (
+    /^\d{1,4}\.\d{1,2}$|^\d{1,3}\/\d{1,3}$|^\d{1,3}-(?:year|month|week|day|hour|minute)|^\d+(?:st|nd|rd|th|mg|ml|mcg|kg|g|cm|mm|am|pm|yo|x|%)$/.test(
+      word,
+    )
+  )
+    return false;
+  const date = dateAt(text, span.start);
+  if (date && !date.isCompact && date.parts === "full") return false;
+  const characters = word.replace(/[^a-z0-9]/g, "");
+  const digits = characters.replace(/[a-z]/g, "").length;
+  if (nearness === "direct") return characters.length >= rule.minDirect && !(date && date.parts !== "full");
+  const isYear = /^(?:19|20)\d\d$/.test(word);
+  return digits >= rule.minNear && !isYear && !(date && !date.isCompact);
+}

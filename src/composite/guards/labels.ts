@@ -1,0 +1,71 @@
+import type { GuardText } from "./guard-text.ts";
+import { findSpans, lastEndingBefore, type Span } from "./spans.ts";
+
+/** How sure it is that a label names a value: `direct` when only filler stands between, `near` otherwise. */
+export type Nearness = "direct" | "near";
+
+/** Characters and words that a label may stand before its value. */
+const BEFORE = 60;
+const MAX_WORDS_BEFORE = 9;
+/** Characters after the end of a sentence in which a label of the one before still holds: "your SSN? It is …". */
+const AFTER_SENTENCE = 30;
+/** Characters that a label may stand after its value: "123456789 is my SSN". */
+const AFTER = 34;
+
+const fillers =
+  "is|are|was|be|being|reads|equals|a|an|the|my|mine|his|her|hers|their|our|your|its|it|s|this|that|number|numbers|no|nos|num|nr|nbr|n|id|identifier|identification|code|value|field|of|for|as|on|file|here|to|with|and|which|patient|client|customer|member|person|applicant|currently|listed|given|following|follows|below|xml|string|int|text|num|o|es|el|la|de|del|est|le|ist|die|der|numero|nummer|nro|e|il|di|do|da";
+const onlyFillers = new RegExp(`^[^a-z0-9]*(?:(?:${fillers})(?:[^a-z0-9]+|$))*$`);
+const afterFillers =
+  /^ ?[("'[/:=-]{0,3} ?(?:(?:is|was|as|being|the|my|his|her|their|your|our|a|an|for|of|to|be|listed|patient|patient's|client's|s|'|number|valid|real|full) ?){0,5}["'(]?$/;
+const sentenceEnd = /[.!?;](?=\s)|\n\s*\n/g;
+/** A label with a value of its own right after it does not name the one before it. */
+const ownValue = /^[\s"')]*(?:(?:number|no|num|nr|id)[\s.]*)?(?:[:=#]|is |was |\d)/;
+
+/** A search for whole words in a folded text: the pattern must not touch a letter on either side. */
+export function labelPattern(...alternatives: readonly string[]): RegExp {
+  return new RegExp(`(?<![a-z])(?:${alternatives.join("|")})(?![a-z])`, "g");
+}
+
+export type Labels = {
+  spans: readonly Span[];
+  /** How a label of these names the value at `span`; undefined when none does. `others` are words that break the bond. */
+  nearness(span: Span, others?: readonly Span[]): Nearness | undefined;
+};
+
+/** Finds the labels of a pattern (global) and answers which values they name. */
+export function findLabels(text: GuardText, ...patterns: readonly RegExp[]): Labels {
+  const spans = patterns.flatMap((pattern) => findSpans(text.text, pattern)).sort((a, b) => a.start - b.start);
+  return {
+    spans,
+    nearness: (span, others = text.otherLabels) =>
+      spans.length === 0
+        ? undefined
+        : (nearnessBefore(text.text, { spans, others, span }) ?? nearnessAfter(text.text, { spans, others, span })),
+  };
+}
+
+type Bond = { spans: readonly Span[]; others: readonly Span[]; span: Span };
+
+function nearnessBefore(text: string, { spans, others, span }: Bond): Nearness | undefined {
+  const label = spans[lastEndingBefore(spans, span.start)];
+  if (!label || span.start - label.end > BEFORE) return undefined;
+  const other = others[lastEndingBefore(others, span.start)];
+  if (other && other.start >= label.end) return undefined;
+  const gap = text.slice(label.end, span.start);
+  if (onlyFillers.test(gap)) return "direct";
+  let afterSentence = gap;
+  for (const match of gap.matchAll(sentenceEnd)) afterSentence = gap.slice(match.index + match[0].length);
+  if (afterSentence !== gap && afterSentence.length > AFTER_SENTENCE) return undefined;
+  return (gap.match(/[a-z]+/g)?.length ?? 0) > MAX_WORDS_BEFORE ? undefined : "near";
+}
+
+function nearnessAfter(text: string, { spans, others, span }: Bond): Nearness | undefined {
+  const label = spans[lastEndingBefore(spans, span.end) + 1];
+  if (!label || label.start < span.end || label.start - span.end > AFTER) return undefined;
+  if (!afterFillers.test(text.slice(span.end, label.start))) return undefined;
+  if (ownValue.test(text.slice(label.end, label.end + 24))) return undefined;
+  const other = others[lastEndingBefore(others, span.start)];
+  const isTaken =
+    other !== undefined && onlyFillers.test(text.slice(other.end, span.start)) && span.start - other.end < 20;
+  return isTaken ? undefined : "near";
+}

@@ -1,0 +1,23 @@
+import type { GuardText } from "./guard-text.ts";
+import { findIdValues } from "./id-value.ts";
+import { findLabels, labelPattern } from "./labels.ts";
+import type { Span } from "./spans.ts";
+
+const labels = labelPattern(
+  "(?:e|u|h)?mrns?",
+  "m\\.r\\.n\\.?",
+  "mr ?(?:#|no\\b|num\\b|number)",
+  "med(?:ical|\\.)?[ _.-]{0,2}rec(?:ord|\\.)?s?[ _.-]{0,2}(?:numbers?|nos?|num|nbr|nr|#|ids?|identifiers?)?",
+  "(?:health|hospital|clinic|clinical|patient|ehr|emr)(?:'s)?[ _-]?(?:medical )?records?[ _-]?(?:numbers?|nos?|num|nr|#|ids?|identifiers?)?",
+  "(?:hospital|chart|unit record|uhid|case ?sheet)[ _-]?(?:numbers?|nos?|num|nr|#|ids?)",
+  "uhid|nhc",
+  "(?:numero (?:de )?)?(?:historia|historial) clinic[ao]",
+  "(?:numero (?:de )?)?(?:dossier|fichier) (?:medical|patient)",
+  "(?:kranken|patienten)akte(?:n?nummer)?|fallnummer",
+  "cartella clinica|prontuario(?: medico)?|medisch dossier(?:nummer)?",
+);
+
+/** Medical record numbers: every hospital has its own form, so the words name them. */
+export function findMedicalRecordNumbers(text: GuardText): Span[] {
+  return findIdValues(text, findLabels(text, labels), { minDirect: 3, minNear: 4 });
+}

@@ -1,0 +1,124 @@
+/** Number words that stand together, and the digits that they say. */
+export type NumberWordRun = { start: number; end: number; digits: string };
+
+const units = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+const teens = [
+  "ten",
+  "eleven",
+  "twelve",
+  "thirteen",
+  "fourteen",
+  "fifteen",
+  "sixteen",
+  "seventeen",
+  "eighteen",
+  "nineteen",
+];
+const tens = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+const ordinals = [
+  "first",
+  "second",
+  "third",
+  "fourth",
+  "fifth",
+  "sixth",
+  "seventh",
+  "eighth",
+  "ninth",
+  "tenth",
+  "eleventh",
+  "twelfth",
+  "thirteenth",
+  "fourteenth",
+  "fifteenth",
+  "sixteenth",
+  "seventeenth",
+  "eighteenth",
+  "nineteenth",
+  "twentieth",
+];
+
+const unitValue = new Map([...units.map((word, value) => [word, value] as const), ["oh", 0] as const]);
+const teenValue = new Map(teens.map((word, index) => [word, 10 + index] as const));
+const tenValue = new Map(tens.map((word, index) => [word, 20 + 10 * index] as const));
+const ordinalValue = new Map([
+  ...ordinals.map((word, index) => [word, index + 1] as const),
+  ["thirtieth", 30] as const,
+]);
+const repeats = new Map([
+  ["double", 2],
+  ["triple", 3],
+]);
+const cardinals = [...unitValue.keys(), ...teens, ...tens, "double", "triple"].sort((a, b) => b.length - a.length);
+const anyWord = [...ordinalValue.keys(), ...cardinals].sort((a, b) => b.length - a.length).join("|");
+/** Words of one run are kept together by blanks, commas or dashes, and by the "thousand" of a year. */
+const runPattern = new RegExp(
+  `(?<![a-z])(?:${anyWord})(?:(?:[ ,-]{1,3}|\\n)(?:thousand(?: and)? )?(?:${anyWord}))*(?![a-z])`,
+  "g",
+);
+const wordPattern = /[a-z]+/g;
+
+/**
+ * Finds digits that are said in English words: digit by digit ("one two three"), in pairs ("forty-five"), doubled ("double
+ * oh"), as years ("nineteen eighty-five", "two thousand and five") and ordinals ("fifteenth"). Single cardinals stay words.
+ * Takes a folded text.
+ */
+export function numberWordRuns(text: string): NumberWordRun[] {
+  const runs: NumberWordRun[] = [];
+  for (const match of text.matchAll(runPattern)) {
+    const [words] = match;
+    const digits = sayDigits(words);
+    if (digits !== undefined) runs.push({ start: match.index, end: match.index + words.length, digits });
+  }
+  return runs;
+}
+
+type Said = { digits: string; words: number; isOrdinal?: true };
+
+/** The digits of a run, or undefined for a lone cardinal: "one" is more often a pronoun than a digit. */
+function sayDigits(run: string): string | undefined {
+  const words = [...run.matchAll(wordPattern)];
+  const texts = words.map(([word]) => word);
+  if (texts.length === 1 && !ordinalValue.has(texts[0] ?? "")) return undefined;
+  let said = "";
+  let endOfLast = 0;
+  for (let index = 0; index < texts.length; ) {
+    const number = readNumber(texts, index);
+    const gap = run.slice(endOfLast, words[index]?.index);
+    if (number.isOrdinal) said += ` ${number.digits} `;
+    // a dash or a comma between two numbers parts groups, and stays one
+    else said += (said !== "" && /[,-]/.test(gap) ? "-" : "") + number.digits;
+    index += number.words;
+    const last = words[index - 1];
+    endOfLast = (last?.index ?? 0) + (last?.[0].length ?? 0);
+  }
+  return said.trim();
+}
+
+/** Reads the number that begins at a word: "forty five", "double oh", "two thousand and five", "twenty first", "seven". */
+function readNumber(words: readonly string[], at: number): Said {
+  const number = readSmall(words, at);
+  if (words[at + 1] !== "thousand") return number;
+  const skipped = words[at + 2] === "and" ? 3 : 2;
+  const rest = words[at + skipped] === undefined ? undefined : readSmall(words, at + skipped);
+  if (rest === undefined || rest.isOrdinal || rest.digits.length > 2) {
+    return { digits: `${number.digits}000`, words: skipped };
+  }
+  return { digits: `${number.digits}0${rest.digits.padStart(2, "0")}`, words: skipped + rest.words };
+}
+
+/** As `readNumber`, up to a hundred, or digits that are doubled. */
+function readSmall(words: readonly string[], at: number): Said {
+  const word = words[at] ?? "";
+  const next = words[at + 1] ?? "";
+  const ordinal = ordinalValue.get(word);
+  if (ordinal !== undefined) return { digits: `${ordinal}th`, words: 1, isOrdinal: true };
+  const times = repeats.get(word);
+  if (times !== undefined) return { digits: String(unitValue.get(next) ?? "").repeat(times), words: 2 };
+  const ten = tenValue.get(word);
+  if (ten === undefined) return { digits: String(unitValue.get(word) ?? teenValue.get(word) ?? ""), words: 1 };
+  const unit = unitValue.get(next) ?? 0;
+  const day = ordinalValue.get(next) ?? 10;
+  if (day < 10) return { digits: `${ten + day}th`, words: 2, isOrdinal: true };
+  return unit > 0 ? { digits: String(ten + unit), words: 2 } : { digits: String(ten), words: 1 };
+}

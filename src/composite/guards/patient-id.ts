@@ -1,0 +1,69 @@
+import { hasNhsChecksum } from "./checksums.ts";
+import { digitsOf } from "./digits.ts";
+import type { GuardText } from "./guard-text.ts";
+import { findIdValues } from "./id-value.ts";
+import { findLabels, labelPattern } from "./labels.ts";
+import { findSpans, type Span } from "./spans.ts";
+
+const idWords = "(?:ids?|i\\.d\\.|identifiers?|identification(?: number| no| code)?)";
+const numberWords = "(?:numbers?|nos?|num|nbr|nr|#|codes?)";
+const explicitLabels = labelPattern(
+  `(?:patients?|pts?|pat)(?:'s|s')?[ _.-]{0,2}${idWords}`,
+  `(?:hospital|clinic|medical|health|healthcare) ?${idWords}`,
+  `(?:insurance|health ?plan|health insurance|member|subscriber|beneficiary|medicaid|medicare|hicn?|mbi|enrollee|policy ?holder)[ _-]{0,2}(?:card )?(?:${idWords}|${numberWords})`,
+  "(?:health|medicare|medicaid|insurance) card",
+  "mbi|hicn|medicare|medicaid",
+  "patient account(?: (?:number|no|num|#))?",
+  "(?:id|identificador|identificacion|numero|numero de identificacion) (?:de |del |do |da |du )?(?:el |la |le )?pac?tient?e",
+  "(?:id|identificador|identificacion|numero|identifiant|numero de) (?:de |del |do |da |du )?(?:paciente|patient|paziente)",
+  "patienten(?:nummer|nr|id|kennung)|patientnummer|pasientnummer|potilasnumero|numer pacjenta",
+);
+const numberLabels = labelPattern(`(?:patients?|pts?|pat)(?:'s|s')?[ _.-]{0,2}${numberWords}`);
+const nhsLabels = labelPattern("nhs(?: ?(?:number|no|num|#))?", "chi (?:number|no)");
+/** "patient 104822": the bare word names a long number that follows at once. */
+const bare = /(?<![a-z])(?:patient|pt)[ :]{1,2}#?(?=([a-z]{0,3}-?\d{5,12})(?![\d.,/:a-z-]))/g;
+const bareValue = /[a-z]{0,3}-?\d{5,12}/y;
+const notPeople = /^ ?(?:patients|people|dollars|usd|mg|ml|days|hours|years|times|cases|records|visits|units|steps)/;
+/** Medicare's beneficiary identifier (CMS): eleven places, each of digits, letters (without S, L, O, I, B, Z), or both. */
+const L = "[ac-hjkmnp-rt-y]";
+const E = "[0-9ac-hjkmnp-rt-y]";
+const beneficiary = new RegExp(`(?<![a-z0-9])[1-9]${L}${E}\\d-?${L}${E}\\d-?${L}{2}\\d\\d(?![a-z0-9])`, "g");
+/** Field 3 of a PID segment of HL7 version 2. */
+const hl7 = /(?<![a-z])pid\|[^|\n]{0,10}\|[^|\n]{0,40}\|(?=[^|\n]{0,40}\d)([^|^\n]{1,40})/g;
+
+/** Identifiers of patients and of members of health plans: by their words, by Medicare's form, by the fields of HL7. */
+export function findPatientIds(text: GuardText): Span[] {
+  return [
+    ...findIdValues(text, findLabels(text, explicitLabels), { minDirect: 2, minNear: 4 }),
+    ...findIdValues(text, findLabels(text, numberLabels), { minDirect: 3, minNear: 5 }),
+    ...findBare(text.text),
+    ...findNhsNumbers(text),
+    ...findSpans(text.text, beneficiary),
+    ...findHl7(text.text),
+  ];
+}
+
+function findBare(text: string): Span[] {
+  return [...text.matchAll(bare)].flatMap((match) => {
+    bareValue.lastIndex = match.index + match[0].length;
+    const length = bareValue.exec(text)?.[0].length ?? 0;
+    const end = bareValue.lastIndex;
+    return length === 0 || notPeople.test(text.slice(end, end + 10)) ? [] : [{ start: end - length, end }];
+  });
+}
+
+function findNhsNumbers(text: GuardText): Span[] {
+  const named = findLabels(text, nhsLabels);
+  if (named.spans.length === 0) return [];
+  return [...text.digits.runs(10)]
+    .filter(({ length }) => length === 10)
+    .filter((run) => hasNhsChecksum(digitsOf(text.text, run.groups)) && named.nearness(run) !== undefined)
+    .map(({ start, end }) => ({ start, end }));
+}
+
+function findHl7(text: string): Span[] {
+  return [...text.matchAll(hl7)].map((match) => {
+    const end = match.index + match[0].length;
+    return { start: end - (match[1]?.length ?? 0), end };
+  });
+}

@@ -1,0 +1,76 @@
+import { existsSync, readFileSync } from "node:fs";
+import { expect } from "chai";
+import { inspect } from "../../src/composite/guards/guard.ts";
+import { profiles } from "../../src/composite/profiles.ts";
+import { mustBlock, mustPass } from "../support/guard-cases.ts";
+import { hostileTexts } from "../support/hostile-texts.ts";
+
+const guardsOf = (profile: "healthcare" | "financial") => profiles[profile].guards;
+
+describe("guards of the regulated profiles", () => {
+  for (const { kind, profile, texts } of mustBlock) {
+    for (const text of texts) {
+      it(`${profile} finds the ${kind} in ${JSON.stringify(text)}`, () => {
+        const found = inspect(text, guardsOf(profile));
+        expect(found.map((finding) => finding.kind)).to.include(kind);
+      });
+    }
+  }
+  for (const { profile, texts } of mustPass) {
+    for (const text of texts) {
+      it(`${profile} lets ${JSON.stringify(text)} through`, () => {
+        expect(inspect(text, guardsOf(profile))).to.deep.equal([]);
+      });
+    }
+  }
+
+  it("tells where the value stands in the text as it was sent, and nothing of it", () => {
+    const text = "née: 🏥 SSN ２１９-０９-９９９９, card later";
+    const [finding] = inspect(text, guardsOf("healthcare"));
+    expect(finding).to.have.all.keys("kind", "start", "end");
+    expect(text.slice(finding?.start, finding?.end)).to.equal("２１９-０９-９９９９");
+  });
+
+  it("tells where a value stands that was said in words", () => {
+    const text = "my social is two one nine, oh nine, nine nine nine nine ok";
+    const [finding] = inspect(text, guardsOf("healthcare"));
+    expect(text.slice(finding?.start, finding?.end)).to.equal("two one nine, oh nine, nine nine nine nine");
+  });
+
+  it("tells a bounded number of places of a text that is full of them", () => {
+    expect(inspect("219-09-9999; ".repeat(5_000), guardsOf("healthcare")).length).to.be.within(1, 100);
+  });
+
+  it("keeps to the kinds that a profile asks for", () => {
+    expect(inspect("DOB 04/07/1981, MRN 448211, card 4242424242424242", [])).to.deep.equal([]);
+    expect(inspect("card 4242424242424242", guardsOf("healthcare"))).to.deep.equal([]);
+    expect(inspect("DOB 04/07/1981, MRN 448211", guardsOf("financial"))).to.deep.equal([]);
+  });
+
+  it("reads a megabyte of any hostile text in linear time", () => {
+    // A machine that is busy with other tests is slower at times: the best of three tries counts.
+    for (const seed of hostileTexts) {
+      const text = seed.repeat(Math.ceil((1 << 20) / Buffer.byteLength(seed)));
+      for (const kinds of [guardsOf("healthcare"), guardsOf("financial")]) {
+        let best = Number.POSITIVE_INFINITY;
+        for (let tries = 0; tries < 3 && best >= 200; tries += 1) {
+          const startedAt = performance.now();
+          inspect(text, kinds);
+          best = Math.min(best, performance.now() - startedAt);
+        }
+        expect(best, JSON.stringify(seed)).to.be.below(200);
+      }
+    }
+  }).timeout(60_000);
+
+  it("finds what the public collection holds, and no more", function () {
+    const path = new URL("../../../shared/data/pii-public.jsonl", import.meta.url);
+    if (!existsSync(path)) return this.skip();
+    const rows = readFileSync(path, "utf8").trim().split("\n");
+    const wrong = rows.filter((line) => {
+      const row: { text: string; profile: "healthcare" | "financial"; should_block: boolean } = JSON.parse(line);
+      return inspect(row.text, guardsOf(row.profile)).length > 0 !== row.should_block;
+    });
+    expect(wrong.length / rows.length).to.be.below(0.02);
+  });
+});

@@ -3,6 +3,7 @@ import { AppError } from "../errors.ts";
 import { type CataloguedModel, type ModelPrice, publicModels } from "./models-data.ts";
 import { offlineModelId } from "./providers/edge/offline-chat.ts";
 import { offlineEmbeddingModelId } from "./providers/edge/offline-embed.ts";
+import type { Usage } from "./providers/provider.ts";
 import type { ModelEntry } from "./schemas.ts";
 
 /** The alias that names the platform's default chat model, and the model that is used when a request names none. */
@@ -28,8 +29,9 @@ export function makeCatalogue(edge: Config["gateway"]["edge"]): Catalogue {
   const defaultChat = toEdgeChatModel(edge);
   const defaultEmbedding = toEdgeEmbeddingModel(edge);
   const all = [defaultChat, defaultEmbedding, ...publicModels];
-  const byId = new Map(all.map((model) => [model.id, model]));
-  byId.set(defaultModelAlias, defaultChat);
+  const byId = new Map<string, CataloguedModel>();
+  for (const model of all) for (const alias of model.aliases ?? []) byId.set(alias, model);
+  for (const model of all) byId.set(model.id, model);
   return { all, defaultChat, defaultEmbedding, find: (id) => byId.get(id) };
 }
 
@@ -37,11 +39,14 @@ function toEdgeChatModel(edge: Config["gateway"]["edge"]): CataloguedModel {
   const isOffline = edge.baseUrl === undefined;
   return {
     id: isOffline ? offlineModelId : edge.model,
+    aliases: [defaultModelAlias],
     name: isOffline ? "Switchyard offline model (extractive, deterministic)" : `Edge server: ${edge.model}`,
     provider: "edge",
     type: "chat",
     contextWindow: ASSUMED_EDGE_CONTEXT,
     features: ["streaming", "tool_use"],
+    maxTemperature: 2,
+    ...(isOffline ? { isStandIn: true } : {}),
     ...free,
   };
 }
@@ -84,6 +89,8 @@ export function toModelEntry(model: CataloguedModel): ModelEntry {
     inputCostPer1k: perThousand(model.price.input),
     outputCostPer1k: perThousand(model.price.output),
     supportedFeatures: [...model.features],
+    ...(model.aliases === undefined ? {} : { aliases: [...model.aliases] }),
+    ...(model.batch === true ? { batch: true } : {}),
     priceSource: model.priceSource,
     priceDate: model.priceDate,
   };
@@ -92,11 +99,20 @@ export function toModelEntry(model: CataloguedModel): ModelEntry {
 /** Without the noise of a binary division: 0.13 a million is 0.00013, not 0.00013000000000000002. */
 const perThousand = (perMillion: number) => Number((perMillion / 1_000).toPrecision(12));
 
-/** The price of a call in billionths of a US dollar: USD a million tokens is a thousand of them a token. */
-export function toNanoUsd(model: CataloguedModel, usage: { inputTokens: number; outputTokens: number }): number {
+/**
+ * The price of a call in billionths of a US dollar: USD a million tokens is a thousand of them a token. Tokens that the
+ * provider read from its cache, or wrote to it, have their own price where the catalogue knows one.
+ */
+export function toNanoUsd(model: CataloguedModel, usage: Usage): number {
   const isLong = model.longPrompt !== undefined && usage.inputTokens > model.longPrompt.aboveTokens;
   const price: ModelPrice = isLong && model.longPrompt ? model.longPrompt : model.price;
-  return Math.round((usage.inputTokens * price.input + usage.outputTokens * price.output) * 1_000);
+  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage;
+  const usd =
+    (inputTokens - cachedTokens - cacheWriteTokens) * price.input +
+    cachedTokens * (price.cached ?? price.input) +
+    cacheWriteTokens * (price.cacheWrite ?? price.input) +
+    outputTokens * price.output;
+  return Math.round(usd * 1_000);
 }
 
 export const toUsd = (nanoUsd: number) => nanoUsd / 1e9;

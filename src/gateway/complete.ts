@@ -100,11 +100,21 @@ async function completeAt(
   }
 }
 
-/** The request in the provider's terms: the routed model, the system prompt put before the messages. */
+/**
+ * The request in the provider's terms: the routed model, the system prompt put before the messages, and what the model
+ * needs to be told to take tools or a temperature.
+ */
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
-  const { systemPrompt, model: _requested, messages, ...rest } = request;
-  const system: Message[] = systemPrompt === undefined ? [] : [{ role: "system", content: systemPrompt }];
-  return { ...rest, model: model.id, messages: system.length === 0 ? messages : [...system, ...messages] };
+  const { systemPrompt, model: _requested, messages, temperature, ...rest } = request;
+  const isTempered = temperature !== undefined && model.maxTemperature !== undefined;
+  const isReasoningOff = model.reasonsUnlessTold === true && (isTempered || request.tools !== undefined);
+  return {
+    ...rest,
+    ...(isTempered ? { temperature } : {}),
+    ...(isReasoningOff ? { reasoningEffort: "none" } : {}),
+    model: model.id,
+    messages: systemPrompt === undefined ? messages : [{ role: "system", content: systemPrompt }, ...messages],
+  };
 }
 
 export function toRoutingView({ requested, model, reason, skipped }: Routing): RoutingView {

@@ -1,3 +1,4 @@
+import { AppError } from "../errors.ts";
 import { autoModel, type Catalogue, findModel } from "./catalogue.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import { estimateMessageTokens } from "./count-tokens.ts";
@@ -28,6 +29,8 @@ const reasoningSigns =
 const LOOK_AT_CHARACTERS = 8_000;
 /** A question of this many tokens gets a model for reasoning. */
 const LONG_TASK_TOKENS = 30_000;
+/** What both providers use when a request names none; models that take no temperature take this one. */
+const DEFAULT_TEMPERATURE = 1;
 /** Models that a call goes on to when the one before failed, at most. */
 const MAX_SUBSTITUTES = 3;
 
@@ -45,17 +48,21 @@ export function classifyTask(request: ChatRequest): { type: ModelType; reason: s
 /**
  * The model that serves a request: the named one, or for `auto` the cheapest usable one of the task's type whose context
  * fits, else the cheapest usable one of any type.
- * @throws AppError `unknown_model`; `provider_not_configured` when the named model's provider cannot be called.
+ * @throws AppError `unknown_model`; `provider_not_configured` when the named model's provider cannot be called;
+ * `invalid_request` when it does not take what is asked.
  */
 export function routeModel(catalogue: Catalogue, request: ChatRequest, isUsable: IsUsable): Routing {
   const requested = request.model;
   if (requested !== autoModel) {
     const model = findModel(catalogue, requested, "chat");
     if (!isUsable(model.provider)) throw notConfigured(model);
+    requireServable(model, request);
     return { requested, model, reason: model.id === requested ? "named" : `alias of ${model.id}`, substitutes: [] };
   }
   const { type, reason } = classifyTask(request);
-  const usable = byPrice(catalogue.all.filter((model) => isUsable(model.provider) && canServe(model, request)));
+  const able = byPrice(catalogue.all.filter((model) => isUsable(model.provider) && canServe(model, request)));
+  const real = able.filter((model) => model.isStandIn !== true);
+  const usable = real.length > 0 ? real : able;
   const fitting = usable.filter((one) => one.type === type);
   const model = fitting[0] ?? usable[0];
   if (model === undefined) {
@@ -66,9 +73,30 @@ export function routeModel(catalogue: Catalogue, request: ChatRequest, isUsable:
   return { requested, model, reason: `${reason}; ${fit}`, substitutes: toSubstitutes(usable, model) };
 }
 
+/** What keeps a model from serving a request, whatever its size; undefined when nothing does. */
+function findObstacle(model: CataloguedModel, request: ChatRequest): { param: string; message: string } | undefined {
+  if (request.tools !== undefined && !model.features.includes("tool_use"))
+    return { param: "tools", message: `${model.id} takes no tools here.` };
+  const { temperature = DEFAULT_TEMPERATURE } = request;
+  const { maxTemperature } = model;
+  if (temperature === DEFAULT_TEMPERATURE) return undefined;
+  if (maxTemperature === undefined)
+    return {
+      param: "temperature",
+      message: `${model.id} takes no temperature but its default, ${DEFAULT_TEMPERATURE}.`,
+    };
+  if (temperature <= maxTemperature) return undefined;
+  return { param: "temperature", message: `${model.id} takes a temperature from 0 to ${maxTemperature}.` };
+}
+
+/** A provider would refuse it too, later and less clearly. */
+function requireServable(model: CataloguedModel, request: ChatRequest): void {
+  const obstacle = findObstacle(model, request);
+  if (obstacle !== undefined) throw new AppError("invalid_request", obstacle.message, { param: obstacle.param });
+}
+
 function canServe(model: CataloguedModel, request: ChatRequest): boolean {
-  if (model.type === "embedding") return false;
-  if (request.tools !== undefined && !model.features.includes("tool_use")) return false;
+  if (model.type === "embedding" || findObstacle(model, request) !== undefined) return false;
   return model.contextWindow >= estimateMessageTokens(request.messages) + (request.maxTokens ?? 0);
 }
 

@@ -136,6 +136,8 @@ export const modelEntrySchema = z.object({
   inputCostPer1k: z.number().min(0).describe("USD for 1,000 tokens"),
   outputCostPer1k: z.number().min(0).describe("USD for 1,000 tokens"),
   supportedFeatures: z.array(z.string()),
+  aliases: z.array(z.string()).optional().describe("Other names that it is called by"),
+  batch: z.literal(true).optional().describe("Whether `prefer_async` answers through a batch, at half the price"),
   priceSource: z.string().optional(),
   priceDate: z.string().optional(),
 });

@@ -152,7 +152,7 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
     const sent = fakes.anthropic.requests[0]?.body;
     expect(sent).to.deep.include({
       model: models.anthropic,
-      max_tokens: 8_192,
+      max_tokens: 16_384,
       system: "Be short.\n\nBe kind.",
       tools: [{ name: "find", description: "Finds", input_schema: { type: "object" } }],
       tool_choice: { type: "tool", name: "find" },
@@ -185,6 +185,20 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
       messages: question.messages,
       max_completion_tokens: 77,
     });
+  });
+
+  it("has OpenAI's reasoning models call tools and take a temperature as they do, and refuses what they do not", async () => {
+    const ask = (body: object) => client.post("/ai/chat", { ...question, ...body });
+    const told = await ask({ model: "gpt-6-luna", tools });
+    expect(told.status, told.text).to.equal(200);
+    const cool = await ask({ model: "gpt-5.4", temperature: 0 });
+    expect(cool.status, cool.text).to.equal(200);
+    expect(fakes.openai.requests[1]?.body).to.include({ temperature: 0, reasoning_effort: "none" });
+    const refused = await ask({ model: "gpt-6-luna", temperature: 0 });
+    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "temperature"]);
+    const cooler = await ask({ model: "claude-opus-5-5", temperature: 0 });
+    expect([cooler.status, cooler.at("error.param")]).to.deep.equal([400, "temperature"]);
+    expect([fakes.openai.requests.length, fakes.anthropic.requests.length]).to.deep.equal([2, 0]);
   });
 
   it("embeds with OpenAI's models", async () => {

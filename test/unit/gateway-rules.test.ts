@@ -3,6 +3,7 @@ import { AppError } from "../../src/errors.ts";
 import { makeBreaker } from "../../src/gateway/breaker.ts";
 import { findModel, makeCatalogue, toModelEntry, toNanoUsd } from "../../src/gateway/catalogue.ts";
 import { toChatRequest } from "../../src/gateway/chat-request.ts";
+import { toCompletionRequest } from "../../src/gateway/complete.ts";
 import { estimateTokens } from "../../src/gateway/count-tokens.ts";
 import { isWorthRetry, retryDelayMs, withRetries } from "../../src/gateway/retry.ts";
 import { classifyTask, routeModel } from "../../src/gateway/route-model.ts";
@@ -40,6 +41,21 @@ describe("model catalogue", () => {
     expect(toNanoUsd(haiku, { inputTokens: 1_000, outputTokens: 10 })).to.equal(1_000 * 100 + 10 * 500);
     expect(toNanoUsd(haiku, { inputTokens: 100_001, outputTokens: 10 })).to.equal(100_001 * 500 + 10 * 2_500);
     expect(toModelEntry(findModel(catalogue, "text-embedding-3-large", "embedding")).inputCostPer1k).to.equal(0.00013);
+  });
+
+  it("prices what the provider read from its cache, or wrote to it, apart", () => {
+    const haiku = findModel(catalogue, "claude-haiku-5-5", "chat");
+    const usage = { inputTokens: 1_000, outputTokens: 10, cachedTokens: 600, cacheWriteTokens: 300 };
+    expect(toNanoUsd(haiku, usage)).to.equal(100 * 100 + 600 * 10 + 300 * 125 + 10 * 500);
+    const plain = findModel(catalogue, "gpt-5.2", "chat");
+    expect(toNanoUsd(plain, { inputTokens: 10, outputTokens: 0, cachedTokens: 10 })).to.equal(10 * 1_750);
+  });
+
+  it("finds a model by the other names that its provider has for it", () => {
+    expect(findModel(catalogue, "claude-haiku-4-5", "chat").id).to.equal("claude-haiku-4-5-20251001");
+    expect(findModel(catalogue, "gpt-5.6", "chat").id).to.equal("gpt-5.6-sol");
+    const names = catalogue.all.flatMap((model) => [model.id, ...(model.aliases ?? [])]);
+    expect(new Set(names).size).to.equal(names.length);
   });
 
   it("knows the default alias, and names the edge server's models by the settings", () => {
@@ -86,6 +102,57 @@ describe("routing", () => {
       routeModel(catalogue, { ...ask("hi"), model: "gpt-5.4-mini" }, (provider) => provider === "edge"),
     );
     expect([error.code, error.param]).to.deep.equal(["provider_not_configured", "model"]);
+  });
+
+  it("takes the offline model only when there is no other", () => {
+    expect(routeModel(catalogue, ask("Hello"), all).model.isStandIn).to.equal(undefined);
+    expect(routeModel(catalogue, ask("Hello"), (provider) => provider === "edge").model.isStandIn).to.equal(true);
+  });
+
+  it("names substitutes of the same type, another provider's first", () => {
+    const { model, substitutes } = routeModel(catalogue, ask("Prove it step by step"), all);
+    expect(substitutes.every((one) => one.type === "reasoning" && one.id !== model.id)).to.equal(true);
+    expect(substitutes[0]?.provider).not.to.equal(model.provider);
+    expect(substitutes.length).to.be.within(1, 3);
+    expect(routeModel(catalogue, { ...ask("hi"), model: "gpt-5.4-nano" }, all).substitutes).to.deep.equal([]);
+  });
+
+  it("refuses what a named model does not take, and routes around it", () => {
+    const named = (model: string, extra: object) =>
+      errorOf(() => routeModel(catalogue, { ...ask("hi"), model, ...extra }, all));
+    const tools = [{ name: "find" }];
+    expect(named("claude-opus-5-5", { temperature: 0.2 })).to.include({
+      code: "invalid_request",
+      param: "temperature",
+    });
+    expect(named("claude-haiku-4-5", { temperature: 1.5 })).to.include({
+      code: "invalid_request",
+      param: "temperature",
+    });
+    expect(named("gpt-6.1-sol", { temperature: 0 })).to.include({ code: "invalid_request", param: "temperature" });
+    expect(named("gpt-6-astra", { tools })).to.include({ code: "invalid_request", param: "tools" });
+    const takes = (model: string, extra: object) =>
+      routeModel(catalogue, { ...ask("hi"), model, ...extra }, all).model.id;
+    expect(takes("claude-opus-5-5", { temperature: 1, tools })).to.equal("claude-opus-5-5");
+    expect(takes("claude-sonnet-4-6", { temperature: 0 })).to.equal("claude-sonnet-4-6");
+    for (const type of ["Hello", "Refactor this code", "Prove it step by step"]) {
+      const routed = routeModel(catalogue, ask(type, { temperature: 0.2, tools }), all);
+      for (const model of [routed.model, ...routed.substitutes]) {
+        expect(model.maxTemperature, model.id).to.be.greaterThan(0.2);
+        expect(model.features).to.include("tool_use");
+      }
+    }
+  });
+
+  it("tells a model that reasons what it needs to hear", () => {
+    const wire = (id: string, extra: object) =>
+      toCompletionRequest({ ...ask("hi"), ...extra }, findModel(catalogue, id, "chat"));
+    const tools = [{ name: "find" }];
+    expect(wire("gpt-6-luna", { tools }).reasoningEffort).to.equal("none");
+    expect(wire("gpt-6-luna", { temperature: 1 })).not.to.have.any.keys("temperature", "reasoningEffort");
+    expect(wire("gpt-5.4", { temperature: 0 })).to.include({ temperature: 0, reasoningEffort: "none" });
+    expect(wire("gpt-4.1", { temperature: 0, tools })).not.to.have.property("reasoningEffort");
+    expect(wire("claude-opus-5-5", { temperature: 1 })).not.to.have.property("temperature");
   });
 
   it("is not slowed down by hostile prompts", () => {

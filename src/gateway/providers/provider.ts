@@ -27,6 +27,8 @@ export type CompletionRequest = {
   maxTokens?: number;
   tools?: ToolDefinition[];
   toolChoice?: ToolChoice;
+  /** Tells a model that reasons not to. */
+  reasoningEffort?: "none";
 };
 
 export type CompletionResult = {

@@ -2,8 +2,10 @@ import { type Behaviour, halves, piecesOf, usageOf } from "./behaviour.ts";
 import { countUsage, textOf, type WireEvent, type WireFormat, type WireRequest } from "./wire-format.ts";
 
 const created = 1_790_000_000;
-/** OpenAI's models that reason: they take the token limit by its newer name, and the default temperature alone. */
+/** OpenAI's models that reason: they take the token limit by its newer name, and a temperature only when they do not reason. */
 const isReasoningModel = (model: string) => /^(gpt-[5-9]|o\d)/.test(model);
+/** Those that reason unless they are told not to: only then they call tools. */
+const isReasoningByDefault = (model: string) => /^gpt-(5\.[5-9]|[6-9])/.test(model);
 
 /** `POST /v1/chat/completions` (API reference, "Chat"). */
 export const chatFormat: WireFormat = {
@@ -20,6 +22,9 @@ export const chatFormat: WireFormat = {
       const hint = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
       return unsupported(hint, "unsupported_parameter");
     }
+    if (body.reasoning_effort === "none") return undefined;
+    if (body.tools !== undefined && isReasoningByDefault(body.model))
+      return unsupported("Function tools with reasoning_effort are not supported.", "unsupported_parameter");
     const isDefault = body.temperature === undefined || body.temperature === 1;
     return isDefault ? undefined : unsupported("Unsupported value: 'temperature'.", "unsupported_value");
   },

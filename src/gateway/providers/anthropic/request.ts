@@ -1,8 +1,11 @@
 import { AppError } from "../../../errors.ts";
 import type { CompletionRequest, Message, ToolCall, ToolChoice, ToolDefinition } from "../provider.ts";
 
-/** The API demands a limit. Every current model writes at least so much; who wants more or less says so. */
-const DEFAULT_MAX_TOKENS = 8_192;
+/**
+ * The API demands a limit, and thinking counts towards it. Every current model can write four times as much; who wants more
+ * or less says so.
+ */
+const DEFAULT_MAX_TOKENS = 16_384;
 
 type Block =
   | { type: "text"; text: string }

@@ -19,6 +19,7 @@ export function toWireChat(request: CompletionRequest, dialect: WireDialect, isS
       ? {}
       : { tools: request.tools.map((tool) => ({ type: "function", function: tool })) }),
     ...(request.toolChoice === undefined ? {} : { tool_choice: toWireToolChoice(request.toolChoice) }),
+    ...(request.reasoningEffort === undefined ? {} : { reasoning_effort: request.reasoningEffort }),
     ...(isStreamed ? { stream: true, stream_options: { include_usage: true } } : {}),
   });
 }

@@ -5,6 +5,7 @@ import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
 import { modelRoutes } from "./routes/models.ts";
+import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
 import { usageRoutes } from "./routes/usage.ts";
 
@@ -13,6 +14,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...chatRoutes,
   ...modelRoutes,
   ...embeddingRoutes,
+  ...providerRoutes,
   ...usageRoutes,
   ...ragRoutes,
   ...jobRoutes,

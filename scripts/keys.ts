@@ -16,7 +16,7 @@ async function withPlatform(command: (platform: Platform) => Promise<void>): Pro
   }
 }
 
-/** `npm run keys`: makes, lists and revokes API keys. Exit code 0, 1 for a refusal, 2 for wrong settings. */
+/** `npm run keys`: makes, lists and revokes API keys, and rotates the master key. Exit code 0, 1 for a refusal, 2 for wrong settings. */
 const program = new Command("keys");
 
 program
@@ -60,6 +60,17 @@ program
     withPlatform(async ({ tenancy }) => {
       await tenancy.revokeKey(await tenancy.findTenant(options.tenant), keyId);
       console.log(`${keyId} is revoked`);
+    }),
+  );
+
+program
+  .command("rotate-master")
+  .description("wrap every tenant's data key with the first key of MASTER_KEY")
+  .action(() =>
+    withPlatform(async ({ providerKeys }) => {
+      const { rewrapped, unreadable } = await providerKeys.rewrapAll();
+      console.log(`${rewrapped} data keys are wrapped anew`);
+      if (unreadable > 0) throw new Error(`${unreadable} data keys were wrapped by none of the keys of MASTER_KEY`);
     }),
   );
 

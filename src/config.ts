@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { z } from "zod";
+import { parseMasterKeys } from "./tenancy/master-keys.ts";
 
 const flag = z.enum(["true", "false"]).transform((text) => text === "true");
 const list = z.string().transform((text) =>
@@ -24,6 +25,14 @@ export const settings = {
   REDIS_URL: setting(z.string().optional(), "Redis, with `noeviction`", "private redis-server"),
   REDIS_PREFIX: setting(z.string().default("switchyard"), "Prefix of every key in Redis"),
   ADMIN_TOKEN: setting(z.string().min(12).optional(), "The operator's credential for Bull Board", "Bull Board is off"),
+  MASTER_KEY: setting(
+    z
+      .string()
+      .refine((text) => parseMasterKeys(text) !== null, "must be 32 bytes in base64, or several as id:base64,id:base64")
+      .optional(),
+    "Wraps the keys that encrypt customers' provider keys; the first of several wraps, the others only unwrap",
+    "with a store on this machine: made once, in `DATA_DIR`",
+  ),
   BOOTSTRAP_API_KEY: setting(
     z
       .string()
@@ -107,6 +116,7 @@ function toConfig(v: Values) {
     redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },
     identity: {
       bootstrapApiKey: v.BOOTSTRAP_API_KEY,
+      masterKey: v.MASTER_KEY,
     },
     workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },
     jobs: { leaseMs: v.JOB_LEASE_MS, reconcileEveryMs: v.RECONCILE_EVERY_MS },

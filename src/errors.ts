@@ -40,6 +40,7 @@ export const errorCodes = {
   provider_rate_limited: "upstream_error",
   provider_not_configured: "invalid_request_error",
   provider_key_refused: "invalid_request_error",
+  provider_key_unreadable: "server_error",
   unavailable: "server_error",
   timeout: "server_error",
   cancelled: "server_error",

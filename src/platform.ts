@@ -10,7 +10,8 @@ import { makeRag, type Rag } from "./rag/rag.ts";
 import { openRedis, type RedisConnections } from "./redis.ts";
 import { type Releasers, withReleasers } from "./releasers.ts";
 import { openStore, type Store } from "./store/store.ts";
-import { makePlatformKeys } from "./tenancy/provider-keys.ts";
+import { openMasterKeys } from "./tenancy/master-keys.ts";
+import { makeProviderKeys, type ProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeTenancy, type Tenancy } from "./tenancy/tenancy.ts";
 
 /** Everything a host (API, worker, script, test) needs of the domain, opened in one place and closed in reverse. */
@@ -22,6 +23,7 @@ export type Platform = {
   queues: QueueClient;
   jobs: Jobs;
   gateway: Gateway;
+  providerKeys: ProviderKeys;
   rag: Rag;
   tenancy: Tenancy;
   /** Closes everything, queues before the store. Calling it again waits for the same end. */
@@ -54,14 +56,20 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     releasers.add(() => queues.close());
     const jobs = makeJobs({ store, redis, queues, logger, config: config.jobs });
     releasers.add(() => jobs.close());
-    const keys = makePlatformKeys(config.gateway);
-    const gateway = makeGateway({ config: config.gateway, store, keys, logger });
+    const masterKeys = await openMasterKeys({
+      setting: config.identity.masterKey,
+      dataDir: config.dataDir,
+      mongoUrl: config.mongo.url,
+    });
+    if (masterKeys === null) logger.warn("MASTER_KEY is not set: customers cannot bring keys of their own");
+    const providerKeys = makeProviderKeys({ store: store.providerKeys, masterKeys, platform: config.gateway, logger });
+    const gateway = makeGateway({ config: config.gateway, store, keys: providerKeys, logger });
     releasers.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, logger });
     releasers.add(() => rag.close());
     const tenancy = makeTenancy({ config, store, redis, logger });
     releasers.add(() => tenancy.close());
-    return { config, logger, store, redis, queues, jobs, gateway, rag, tenancy, close: releasers.close };
+    return { config, logger, store, redis, queues, jobs, gateway, providerKeys, rag, tenancy, close: releasers.close };
   });
 }
 

@@ -36,6 +36,7 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
   client_closed: 499,
   provider_timeout: 504,
   timeout: 504,
+  provider_key_unreadable: 503,
   unavailable: 503,
 };
 

@@ -7,6 +7,12 @@ import { type IdempotencyStore, idempotencyCollection, makeIdempotencyStore } fr
 import { createIndexes } from "./indexes.ts";
 import { type JobStore, jobCollection, makeJobStore } from "./job-store.ts";
 import { type ApiKeyStore, apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
+import {
+  dataKeyCollection,
+  makeProviderKeyStore,
+  type ProviderKeyStore,
+  providerKeyCollection,
+} from "./provider-key-store.ts";
 import { makeSourceStore, type SourceStore, sourceCollection } from "./source-store.ts";
 import { makeTenantStore, type TenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeUsageStore, type UsageStore, usageCollection } from "./usage-store.ts";
@@ -29,6 +35,7 @@ export type Store = {
   chunks: ChunkStore;
   sources: SourceStore;
   apiKeys: ApiKeyStore;
+  providerKeys: ProviderKeyStore;
   tenants: TenantStore;
   idempotency: IdempotencyStore;
   completions: CompletionStore;
@@ -47,6 +54,8 @@ const declarations = [
   documentCollection,
   idempotencyCollection,
   jobCollection,
+  dataKeyCollection,
+  providerKeyCollection,
   sourceCollection,
   tenantCollection,
   usageCollection,
@@ -74,6 +83,7 @@ export async function openStore(options: {
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),
       apiKeys: makeApiKeyStore(db),
+      providerKeys: makeProviderKeyStore(db),
       tenants: makeTenantStore(db),
       idempotency: makeIdempotencyStore(db),
       completions: makeCompletionStore(db),

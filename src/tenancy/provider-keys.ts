@@ -1,28 +1,196 @@
+import { randomBytes } from "node:crypto";
+import { AppError, notFound } from "../errors.ts";
+import type { Logger } from "../logger.ts";
+import {
+  bytesOf,
+  type DataKeyDocument,
+  type ProviderKeyDocument,
+  type ProviderKeyStore,
+} from "../store/provider-key-store.ts";
+import { KEY_BYTES, open, seal } from "./envelope.ts";
+import { makeFreshCache } from "./fresh-cache.ts";
+import type { MasterKeys } from "./master-keys.ts";
+
 /** The providers that take customers' keys. */
-export type KeyProvider = "openai" | "anthropic";
+export const keyProviders = ["openai", "anthropic"] as const;
+export type KeyProvider = (typeof keyProviders)[number];
 
 /** A key for calls to a provider. `keyId` tells keys apart (for breakers and batches) and never holds a part of the key. */
 export type ProviderKey = { keyId: string; apiKey: string; source: "tenant" | "platform" };
 
+/** What is told of a customer's key: never the key itself. */
+export type ProviderKeyView = {
+  provider: KeyProvider;
+  configured: boolean;
+  keyPreview?: string;
+  updatedAt?: Date;
+  /** Whether the key can be read with the master keys of this process. */
+  decryptable: boolean;
+};
+
 export type ProviderKeys = {
   /**
    * The key that a call of this tenant uses: the tenant's own, else the platform's; undefined when there is none. Kept in
-   * memory for a few seconds, so mostly no promise.
+   * memory for a few seconds, so mostly no promise. A change is seen everywhere within 5 s.
+   * @throws AppError `provider_key_unreadable`: another key is never used in the place of one that cannot be read.
    */
   find(tenantId: string, provider: KeyProvider): ProviderKey | undefined | Promise<ProviderKey | undefined>;
   /** A key by its id, for a batch that was submitted with it. */
   byId(tenantId: string, keyId: string): Promise<ProviderKey | undefined>;
+  list(tenantId: string): Promise<ProviderKeyView[]>;
+  /** Sets a tenant's key. @throws AppError `unavailable` where no master key is set. */
+  put(tenantId: string, provider: KeyProvider, apiKey: string): Promise<void>;
+  /** Replaces a tenant's key under the same data key; the time at which. @throws AppError `not_found`. */
+  rotate(tenantId: string, provider: KeyProvider, apiKey: string): Promise<Date>;
+  /** @throws AppError `not_found`. */
+  remove(tenantId: string, provider: KeyProvider): Promise<void>;
+  /** Wraps the data keys of all tenants with the current master key; how many were, and how many could not be read. */
+  rewrapAll(): Promise<{ rewrapped: number; unreadable: number }>;
 };
 
-/** The keys of the settings, which serve every tenant that has none of its own. */
-export function makePlatformKeys(settings: Record<KeyProvider, { apiKey: string | undefined }>): ProviderKeys {
-  const toKey = (provider: KeyProvider): ProviderKey | undefined => {
-    const { apiKey } = settings[provider];
-    return apiKey === undefined ? undefined : { keyId: `platform-${provider}`, apiKey, source: "platform" };
+export type ProviderKeysDeps = {
+  store: ProviderKeyStore;
+  /** Null: customers' keys can be neither stored nor read. */
+  masterKeys: MasterKeys | null;
+  /** The platform's own keys, which serve every tenant that has none. */
+  platform: Record<KeyProvider, { apiKey: string | undefined }>;
+  logger: Logger;
+};
+
+const REWRAP_PAGE = 100;
+
+/**
+ * Customers' keys by envelope encryption: AES-256-GCM under the tenant's data key, which a master key wraps. The plain key
+ * lives in memory only. What a key is bound to (tenant and provider) is in its additional data, so that stored bytes
+ * moved to another place do not open.
+ */
+export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
+  const { store, logger } = deps;
+  const dataKeys = makeDataKeys(deps);
+  const decrypt = async (record: ProviderKeyDocument): Promise<ProviderKey | null> => {
+    const dataKey = await dataKeys.find(record.tenantId);
+    const plain = dataKey && open(dataKey, bytesOf(record.sealed), contextOf(record.tenantId, record.provider));
+    return plain && { keyId: record._id, apiKey: plain.toString("utf8"), source: "tenant" };
   };
-  const keys = { openai: toKey("openai"), anthropic: toKey("anthropic") };
+  const read = async (tenantId: string, provider: KeyProvider): Promise<ProviderKey | undefined> => {
+    const record = await store.find(tenantId, provider);
+    if (record === null) return toPlatformKey(deps.platform, provider);
+    const key = await decrypt(record);
+    if (key !== null) return key;
+    logger.error({ tenantId, provider }, "a customer's key cannot be decrypted: is the master key the right one?");
+    throw new AppError(
+      "provider_key_unreadable",
+      `The key that you set for ${provider} cannot be read; set it again.`,
+      {
+        details: { provider },
+      },
+    );
+  };
+  const cache = makeFreshCache<ProviderKey | undefined>((id) => read(...fromCacheId(id)));
+  const sealFor = async (tenantId: string, provider: KeyProvider, apiKey: string) => ({
+    sealed: seal(await dataKeys.ensure(tenantId), Buffer.from(apiKey, "utf8"), contextOf(tenantId, provider)),
+    preview: `${apiKey.slice(0, 4)}…${apiKey.slice(-4)}`,
+    at: new Date(),
+  });
+  const changed = (tenantId: string, provider: KeyProvider, what: string) => {
+    cache.forget(toCacheId(tenantId, provider));
+    logger.info({ tenantId, provider }, `a customer's key was ${what}`);
+  };
   return {
-    find: (_tenantId, provider) => keys[provider],
-    byId: async (_tenantId, keyId) => Object.values(keys).find((key) => key?.keyId === keyId),
+    find: (tenantId, provider) => cache.find(toCacheId(tenantId, provider)),
+    async byId(tenantId, keyId) {
+      const provider = keyProviders.find((one) => keyId === platformKeyId(one) || keyId === `${tenantId}:${one}`);
+      if (provider === undefined) return undefined;
+      if (keyId === platformKeyId(provider)) return toPlatformKey(deps.platform, provider);
+      const key = await cache.find(toCacheId(tenantId, provider));
+      return key?.keyId === keyId ? key : undefined;
+    },
+    async list(tenantId) {
+      const records = await store.list(tenantId);
+      return Promise.all(
+        keyProviders.map(async (provider): Promise<ProviderKeyView> => {
+          const record = records.find((one) => one.provider === provider);
+          if (record === undefined) return { provider, configured: false, decryptable: false };
+          const { preview, updatedAt } = record;
+          const decryptable = (await decrypt(record)) !== null;
+          return { provider, configured: true, keyPreview: preview, updatedAt, decryptable };
+        }),
+      );
+    },
+    async put(tenantId, provider, apiKey) {
+      await store.put(tenantId, provider, await sealFor(tenantId, provider, apiKey));
+      changed(tenantId, provider, "set");
+    },
+    async rotate(tenantId, provider, apiKey) {
+      if ((await store.find(tenantId, provider)) === null) throw notFound("provider key");
+      const sealed = await sealFor(tenantId, provider, apiKey);
+      if (!(await store.replace(tenantId, provider, sealed))) throw notFound("provider key");
+      changed(tenantId, provider, "rotated");
+      return sealed.at;
+    },
+    async remove(tenantId, provider) {
+      if (!(await store.remove(tenantId, provider))) throw notFound("provider key");
+      changed(tenantId, provider, "removed");
+    },
+    rewrapAll: () => dataKeys.rewrapAll(),
   };
+}
+
+/** Tenants' data keys: made at the first use, stored wrapped. */
+function makeDataKeys({ store, masterKeys }: Pick<ProviderKeysDeps, "store" | "masterKeys">) {
+  const unwrap = ({ tenantId, masterKeyId, wrapped }: DataKeyDocument) =>
+    masterKeys?.unwrap(tenantId, { masterKeyId, wrapped: bytesOf(wrapped) }) ?? null;
+  return {
+    /** Null when there is none, or it cannot be read. */
+    async find(tenantId: string): Promise<Buffer | null> {
+      const stored = await store.findDataKey(tenantId);
+      return stored && unwrap(stored);
+    },
+    async ensure(tenantId: string): Promise<Buffer> {
+      if (masterKeys === null) {
+        throw new AppError("unavailable", "Keys cannot be stored: the operator has not set MASTER_KEY.");
+      }
+      const there = await store.findDataKey(tenantId);
+      const stored = there ?? (await store.ensureDataKey(tenantId, masterKeys.wrap(tenantId, randomBytes(KEY_BYTES))));
+      const dataKey = unwrap(stored);
+      if (dataKey !== null) return dataKey;
+      throw new AppError(
+        "provider_key_unreadable",
+        "Your data key cannot be read with the master key of this service.",
+      );
+    },
+    async rewrapAll(): Promise<{ rewrapped: number; unreadable: number }> {
+      const counts = { rewrapped: 0, unreadable: 0 };
+      if (masterKeys === null) return counts;
+      let afterId: string | undefined;
+      for (;;) {
+        const page = await store.listDataKeysNotBy(masterKeys.currentId, {
+          limit: REWRAP_PAGE,
+          ...(afterId === undefined ? {} : { afterId }),
+        });
+        for (const stored of page) {
+          const dataKey = unwrap(stored);
+          if (dataKey === null) counts.unreadable += 1;
+          else if (await store.rewrapDataKey(stored, masterKeys.wrap(stored.tenantId, dataKey))) counts.rewrapped += 1;
+        }
+        afterId = page.at(-1)?._id;
+        if (afterId === undefined) return counts;
+      }
+    },
+  };
+}
+
+const contextOf = (tenantId: string, provider: string) => `provider-key:${tenantId}:${provider}`;
+const platformKeyId = (provider: KeyProvider) => `platform-${provider}`;
+
+const toCacheId = (tenantId: string, provider: KeyProvider) => `${provider}:${tenantId}`;
+function fromCacheId(id: string): [tenantId: string, provider: KeyProvider] {
+  const provider = keyProviders.find((one) => id.startsWith(`${one}:`));
+  if (provider === undefined) throw new TypeError("not an id of this cache");
+  return [id.slice(provider.length + 1), provider];
+}
+
+function toPlatformKey(platform: ProviderKeysDeps["platform"], provider: KeyProvider): ProviderKey | undefined {
+  const { apiKey } = platform[provider];
+  return apiKey === undefined ? undefined : { keyId: platformKeyId(provider), apiKey, source: "platform" };
 }

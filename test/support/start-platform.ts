@@ -43,6 +43,7 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
       MONGODB_DB: unique,
       REDIS_PREFIX: unique,
       LOG_LEVEL: process.env.LOG_LEVEL ?? "silent",
+      ...(process.env.MONGODB_URL ? { MASTER_KEY: Buffer.alloc(32, 7).toString("base64") } : {}),
       ADMIN_TOKEN: "operator-token-of-the-tests",
       RATE_LIMIT_RPM: "1000000",
       SHUTDOWN_GRACE_MS: "2000",

@@ -50,7 +50,7 @@ export async function startFakeProvider(): Promise<FakeProvider> {
   let queued: Behaviour[] = [];
   let standard: Behaviour = {};
   const server = createServer(async (request, response) => {
-    const body: WireRequest = JSON.parse(await readText(request));
+    const body: WireRequest = JSON.parse((await readText(request)) || "{}"); // a GET has no body
     const behaviour = queued.shift() ?? standard;
     const ended = new Promise<"completed" | "broken">((resolve) =>
       response.once("close", () => resolve(response.writableFinished ? "completed" : "broken")),

@@ -1,0 +1,58 @@
+import { LRUCache } from "lru-cache";
+
+/** A value is served from memory for so long after it was read, in ms. What is revoked is promised to end within 5 s. */
+const FRESH_MS = 4_000;
+/** After this time a value is read anew beside being served, in ms, so that busy ones never wait for the store. */
+const REFRESH_AFTER_MS = 2_000;
+const MAX_ENTRIES = 10_000;
+
+type Entry<V> = { value: V; readAt: number; isRefreshing: boolean };
+
+export type FreshCache<V> = {
+  /** The value of a key; a promise only when it has to be read. Reads at most once at a time for a key. */
+  find(key: string): V | Promise<V>;
+  /** Forgets a value that was changed here; other processes learn of it when they read again. */
+  forget(key: string): void;
+  /** The same for each value that fits. */
+  forgetWhere(fits: (value: V) => boolean): void;
+};
+
+/** Values of the store in memory, never older than 4 s. A failed read is thrown and leaves nothing behind. */
+export function makeFreshCache<V>(lookup: (key: string) => Promise<V>): FreshCache<V> {
+  const entries = new LRUCache<string, Entry<V>>({ max: MAX_ENTRIES });
+  const reading = new Map<string, Promise<V>>();
+
+  const read = async (key: string): Promise<V> => {
+    const readAt = performance.now(); // before the read: what changes during it may not be seen
+    try {
+      const value = await lookup(key);
+      entries.set(key, { value, readAt, isRefreshing: false });
+      return value;
+    } finally {
+      reading.delete(key);
+    }
+  };
+  const readOnce = (key: string): Promise<V> => {
+    const running = reading.get(key) ?? read(key);
+    reading.set(key, running);
+    return running;
+  };
+  return {
+    find(key) {
+      const entry = entries.get(key);
+      if (entry === undefined) return readOnce(key);
+      const age = performance.now() - entry.readAt;
+      if (age > FRESH_MS) return readOnce(key);
+      if (age > REFRESH_AFTER_MS && !entry.isRefreshing) {
+        entry.isRefreshing = true;
+        // A failed refresh is not the caller's: the value serves until it is too old, and then the read is awaited.
+        readOnce(key).catch(() => undefined);
+      }
+      return entry.value;
+    },
+    forget: (key) => void entries.delete(key),
+    forgetWhere(fits) {
+      for (const [key, { value }] of entries) if (fits(value)) entries.delete(key);
+    },
+  };
+}

@@ -1,0 +1,100 @@
+import { createHash, randomBytes } from "node:crypto";
+import { link, mkdir, readFile, unlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { newId } from "../ids.ts";
+import { KEY_BYTES, open, seal } from "./envelope.ts";
+
+/** A data key as it is stored: sealed by the master key `masterKeyId`. */
+export type WrappedKey = { masterKeyId: string; wrapped: Buffer };
+
+/** The keys that wrap tenants' data keys. The first wraps; the others only unwrap what was wrapped before a rotation. */
+export type MasterKeys = {
+  currentId: string;
+  wrap(tenantId: string, dataKey: Buffer): WrappedKey;
+  /** Null when the master key is not here, or the bytes are not what it wrapped for this tenant. */
+  unwrap(tenantId: string, stored: WrappedKey): Buffer | null;
+};
+
+type MasterKey = { id: string; key: Buffer };
+
+/** Reads `MASTER_KEY`: 32 bytes in base64, or several by commas, each as `id:base64` or without an id. */
+export function parseMasterKeys(text: string): MasterKey[] | null {
+  const keys = text.split(",").map((part) => {
+    const [, id, encoded = ""] = /^(?:([\w-]{1,32}):)?(.*)$/.exec(part.trim()) ?? [];
+    const key = Buffer.from(encoded, "base64");
+    return { id: id ?? fingerprint(key), key };
+  });
+  const areWhole = keys.every(({ key }) => key.length === KEY_BYTES);
+  return areWhole && new Set(keys.map(({ id }) => id)).size === keys.length ? keys : null;
+}
+
+/** Tells a key by a part of its hash, so that an operator need not name it. */
+function fingerprint(key: Buffer): string {
+  return createHash("sha256").update(key).digest("hex").slice(0, 12);
+}
+
+/** @throws TypeError when there is no key; the settings are checked before. */
+export function makeMasterKeys(keys: readonly MasterKey[]): MasterKeys {
+  const [current] = keys;
+  if (current === undefined) throw new TypeError("there is no master key");
+  const contextOf = (tenantId: string) => `data-key:${tenantId}`;
+  return {
+    currentId: current.id,
+    wrap: (tenantId, dataKey) => ({
+      masterKeyId: current.id,
+      wrapped: seal(current.key, dataKey, contextOf(tenantId)),
+    }),
+    unwrap: (tenantId, { masterKeyId, wrapped }) => {
+      const master = keys.find(({ id }) => id === masterKeyId);
+      return master === undefined ? null : open(master.key, wrapped, contextOf(tenantId));
+    },
+  };
+}
+
+/**
+ * The master keys of the settings; without any, for a store on this machine, one that is made once and kept in the data
+ * folder, readable by its owner only. Null when the store is elsewhere: then a key in this folder would be lost with it.
+ */
+export async function openMasterKeys(options: {
+  setting: string | undefined;
+  dataDir: string;
+  mongoUrl: string | undefined;
+}): Promise<MasterKeys | null> {
+  const { setting, dataDir, mongoUrl } = options;
+  if (setting !== undefined) return makeMasterKeys(parseMasterKeys(setting) ?? []);
+  const isLocal = mongoUrl === undefined || mongoUrl.includes("%2F"); // a Unix socket, as the embedded server's
+  if (!isLocal) return null;
+  const text = await readOrMakeKeyFile(dataDir);
+  const keys = parseMasterKeys(text);
+  if (keys === null) throw new Error(`${join(dataDir, keyFile)} does not hold a master key`);
+  return makeMasterKeys(keys);
+}
+
+const keyFile = "master.key";
+
+/** Several processes may start at once: one file wins whole, by a link, and all read that one. */
+async function readOrMakeKeyFile(dataDir: string): Promise<string> {
+  const path = join(dataDir, keyFile);
+  const there = await readFile(path, "utf8").catch(absent);
+  if (there !== null) return there;
+  await mkdir(dataDir, { recursive: true });
+  const draft = join(dataDir, `${keyFile}.${newId("request")}`);
+  await writeFile(draft, `${randomBytes(KEY_BYTES).toString("base64")}\n`, { mode: 0o600, flag: "wx" });
+  try {
+    await link(draft, path);
+  } catch (error) {
+    if (!hasCode(error, "EEXIST")) throw error;
+  } finally {
+    await unlink(draft);
+  }
+  return readFile(path, "utf8");
+}
+
+function absent(error: unknown): null {
+  if (hasCode(error, "ENOENT")) return null;
+  throw error;
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

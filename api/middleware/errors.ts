@@ -43,6 +43,9 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
 /** When to come back, in ms, where the error itself does not say. */
 const defaultRetryAfterMs: Partial<Record<number, number>> = { 429: 1_000, 503: 2_000 };
 
+/** Statuses that tell when to come back (RFC 9110, 10.2.3); 502 passes on what a provider asked for. */
+const retryAfterStatuses = new Set([429, 502, 503]);
+
 /** The HTTP status of an error code. */
 export function toStatus(error: { code: ErrorCode; type: ErrorType }): number {
   return statusOfCode[error.code] ?? statusOfType[error.type];
@@ -112,7 +115,7 @@ function writeError(ctx: ApiContext, error: AppError): void {
   const status = toStatus(error);
   ctx.status = status === 499 ? 500 : status; // 499 is for the log; no client is there to read it
   const retryAfterMs = error.retryAfterMs ?? defaultRetryAfterMs[status];
-  if (retryAfterMs !== undefined && (status === 429 || status === 503)) {
+  if (retryAfterMs !== undefined && retryAfterStatuses.has(status)) {
     ctx.set("retry-after", String(Math.max(1, Math.ceil(retryAfterMs / 1_000))));
   }
   if (status === 401) ctx.set("www-authenticate", 'Bearer realm="switchyard"');

@@ -18,6 +18,8 @@ const ASSUMED_EDGE_CONTEXT = 131_072;
 
 export type Catalogue = {
   all: readonly CataloguedModel[];
+  /** Those that chat, the cheapest first. */
+  chatByPrice: readonly CataloguedModel[];
   defaultChat: CataloguedModel;
   defaultEmbedding: CataloguedModel;
   /** The model of an id or alias; `auto` is none. */
@@ -32,8 +34,12 @@ export function makeCatalogue(edge: Config["gateway"]["edge"]): Catalogue {
   const byId = new Map<string, CataloguedModel>();
   for (const model of all) for (const alias of model.aliases ?? []) byId.set(alias, model);
   for (const model of all) byId.set(model.id, model);
-  return { all, defaultChat, defaultEmbedding, find: (id) => byId.get(id) };
+  const chatByPrice = all.filter((model) => model.type !== "embedding").sort((a, b) => priceOf(a) - priceOf(b));
+  return { all, chatByPrice, defaultChat, defaultEmbedding, find: (id) => byId.get(id) };
 }
+
+/** What models are compared by: prompts are about three times as long as answers. */
+const priceOf = ({ price }: CataloguedModel) => price.input * 3 + price.output;
 
 function toEdgeChatModel(edge: Config["gateway"]["edge"]): CataloguedModel {
   const isOffline = edge.baseUrl === undefined;

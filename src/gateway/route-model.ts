@@ -60,7 +60,10 @@ export function routeModel(catalogue: Catalogue, request: ChatRequest, isUsable:
     return { requested, model, reason: model.id === requested ? "named" : `alias of ${model.id}`, substitutes: [] };
   }
   const { type, reason } = classifyTask(request);
-  const able = byPrice(catalogue.all.filter((model) => isUsable(model.provider) && canServe(model, request)));
+  const tokens = estimateMessageTokens(request.messages) + (request.maxTokens ?? 0);
+  const able = catalogue.chatByPrice.filter(
+    (model) => isUsable(model.provider) && model.contextWindow >= tokens && findObstacle(model, request) === undefined,
+  );
   const real = able.filter((model) => model.isStandIn !== true);
   const usable = real.length > 0 ? real : able;
   const fitting = usable.filter((one) => one.type === type);
@@ -95,11 +98,6 @@ function requireServable(model: CataloguedModel, request: ChatRequest): void {
   if (obstacle !== undefined) throw new AppError("invalid_request", obstacle.message, { param: obstacle.param });
 }
 
-function canServe(model: CataloguedModel, request: ChatRequest): boolean {
-  if (model.type === "embedding" || findObstacle(model, request) !== undefined) return false;
-  return model.contextWindow >= estimateMessageTokens(request.messages) + (request.maxTokens ?? 0);
-}
-
 /** The others of the model's type: first the cheapest of each other provider, for it is mostly the provider that fails. */
 function toSubstitutes(usable: readonly CataloguedModel[], model: CataloguedModel): CataloguedModel[] {
   const others = usable.filter((one) => one !== model && one.type === model.type);
@@ -107,10 +105,4 @@ function toSubstitutes(usable: readonly CataloguedModel[], model: CataloguedMode
     one.provider !== model.provider && others.findIndex(({ provider }) => provider === one.provider) === place;
   const elsewhere = others.filter(isFirstElsewhere);
   return [...elsewhere, ...others.filter((one) => !elsewhere.includes(one))].slice(0, MAX_SUBSTITUTES);
-}
-
-/** The cheapest first; prompts are about three times as long as answers. */
-function byPrice(models: readonly CataloguedModel[]): CataloguedModel[] {
-  const cost = ({ price }: CataloguedModel) => price.input * 3 + price.output;
-  return [...models].sort((a, b) => cost(a) - cost(b));
 }

@@ -22,7 +22,7 @@ export type Behaviour = {
   pieceMs?: number;
   /** Embeddings as arrays although base64 was asked for, as servers that do not know base64 do. */
   onlyFloats?: boolean;
-  /** Goes wrong: before the head, or in a stream after `afterPieces` pieces. */
+  /** Goes wrong: before the head, in a stream after `afterPieces` pieces, in a JSON answer at its half. */
   fault?: Fault;
 };
 

@@ -123,9 +123,22 @@ async function answer(request: RecordedRequest, response: ServerResponse, behavi
   if (refused !== undefined) return send(refused.status ?? 400, JSON.stringify(format.toError(refused)));
   if (body.stream !== true) {
     Object.assign(served, usageOfAnswer(path, body, behaviour));
-    return send(200, JSON.stringify(format.toAnswer(body, behaviour)));
+    const text = JSON.stringify(format.toAnswer(body, behaviour));
+    if (behaviour.fault === undefined) return send(200, text);
+    return sendBrokenJson(response, text, behaviour);
   }
   await sendEvents(request, response, format, behaviour);
+}
+
+/** Half of a JSON answer, and then what the fault says; the provider has done, and charges, the whole work. */
+function sendBrokenJson(response: ServerResponse, text: string, { fault, headers }: Behaviour): void {
+  const half = text.slice(0, text.length / 2);
+  const isWholeBody = fault?.type === "malformed";
+  const length = Buffer.byteLength(isWholeBody ? half : text);
+  response.writeHead(200, { "content-type": "application/json", "content-length": length, ...headers });
+  if (isWholeBody) response.end(half);
+  else if (fault?.type === "stall") response.write(half);
+  else response.write(half, () => response.destroy());
 }
 
 /** What a whole answer costs, also when it does not tell. */

@@ -1,0 +1,207 @@
+import { expect } from "chai";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { parseDataLines, postBytes, postRaw } from "../support/raw-http.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const messages = [{ role: "user", content: "What does a lease protect?" }];
+const answer = "The lease protects a job.";
+const providers = {
+  edge: undefined, // no name: the default
+  openai: "gpt-5.4-nano",
+  anthropic: "claude-haiku-5-5",
+};
+const served = { edge: "llama-test", openai: "gpt-5.4-nano", anthropic: "claude-haiku-5-5" };
+
+/** The interface's chat contract, byte for byte: through `node:http` and a bare socket, never through a client. */
+describe("chat contract on the wire", () => {
+  let fake: FakeProvider;
+  let test: TestPlatform;
+  before(async function () {
+    this.timeout(60_000);
+    fake = await startFakeProvider();
+    test = await startPlatform({
+      workers: false,
+      env: {
+        EDGE_BASE_URL: fake.url,
+        EDGE_MODEL: "llama-test",
+        OPENAI_API_KEY: "sk-platform-openai",
+        OPENAI_BASE_URL: fake.url,
+        ANTHROPIC_API_KEY: "sk-ant-platform",
+        ANTHROPIC_BASE_URL: fake.origin,
+      },
+    });
+  });
+  afterEach(() => fake.reset());
+  after(async () => {
+    await test.close();
+    await fake.close();
+  });
+
+  const post = (body: object, headers?: Record<string, string>) =>
+    postRaw(`${test.url}/ai/chat`, { key: test.keys.member, body, ...(headers ? { headers } : {}) });
+  const postJson = async (body: object, headers?: Record<string, string>) => {
+    const { status, text } = await post(body, headers);
+    return { status, body: JSON.parse(text) };
+  };
+  const errorOf = async (body: object, headers?: Record<string, string>) => {
+    const response = await postJson(body, headers);
+    return [response.status, response.body.error.code, response.body.error.param];
+  };
+
+  for (const [provider, name] of Object.entries(providers)) {
+    const model = name === undefined ? {} : { model: name };
+    const id = served[provider as keyof typeof served]; // the keys of both are the same
+
+    it(`answers JSON with the interface's fields and their types (${provider})`, async () => {
+      const { status, headers, text } = await post({ messages, ...model });
+      expect(status).to.equal(200);
+      expect(headers["content-type"]).to.match(/^application\/json/);
+      const body = JSON.parse(text);
+      const { logId, costUsd, ...rest } = body;
+      expect(logId).to.match(/^log_[0-9A-Z]{26}$/);
+      expect(costUsd).to.be.a("number");
+      expect(costUsd).to.be.at.least(0);
+      expect(rest).to.deep.equal({
+        text: answer,
+        choices: [{ message: { role: "assistant", content: answer }, finish_reason: "stop" }],
+        inputTokens: 11,
+        outputTokens: 7,
+        usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 },
+        cached: false,
+        model: id,
+      });
+    });
+
+    it(`adds toolCalls and reasoning when there are any (${provider})`, async () => {
+      fake.next({ reasoning: "Thinking.", toolCalls: [{ id: "call_1", name: "find", arguments: '{"q":"x"}' }] });
+      const tools = [{ type: "function", function: { name: "find", parameters: { type: "object" } } }];
+      const { body } = await postJson({ messages, ...model, tools });
+      expect(body.reasoning).to.equal("Thinking.");
+      expect(body.toolCalls).to.deep.equal([
+        { id: "call_1", type: "function", function: { name: "find", arguments: '{"q":"x"}' } },
+      ]);
+      expect(body.choices[0].finish_reason).to.equal("tool_calls");
+    });
+
+    it(`streams data lines: deltas, then one final event (${provider})`, async () => {
+      const { status, headers, text } = await post({ messages, ...model, stream: true });
+      expect(status).to.equal(200);
+      expect(headers["content-type"]).to.match(/^text\/event-stream/);
+      const events = parseDataLines(text);
+      expect(events.slice(0, -1)).to.deep.equal(
+        ["The lease ", "protects ", "a job."].map((content) => ({ delta: { content }, done: false })),
+      );
+      const { logId, costUsd, ...final } = events.at(-1) as Record<string, unknown>; // looked at field by field
+      expect(logId).to.match(/^log_[0-9A-Z]{26}$/);
+      expect(costUsd).to.be.a("number");
+      expect(final).to.deep.equal({
+        done: true,
+        inputTokens: 11,
+        outputTokens: 7,
+        finishReason: "stop",
+        model: id,
+        cached: false,
+      });
+    });
+
+    it(`tells a stream's failure as its last event (${provider})`, async () => {
+      fake.next({ fault: { type: "cut", afterPieces: 1 } });
+      const { status, text } = await post({ messages, ...model, stream: true });
+      expect(status).to.equal(200);
+      const [delta, last, ...rest] = parseDataLines(text) as [unknown, { error: Record<string, unknown> }]; // likewise
+      expect(rest).to.deep.equal([]);
+      expect(delta).to.deep.equal({ delta: { content: "The lease " }, done: false });
+      expect(Object.keys(last).sort()).to.deep.equal(["done", "error"]);
+      expect(last).to.include({ done: true });
+      expect(last.error).to.include({ type: "upstream_error", code: "provider_failed" });
+      expect(last.error.requestId).to.be.a("string");
+    });
+  }
+
+  it("sends each part when it comes, in chunks of a connection that ends after the last one", async () => {
+    fake.next({ pieces: ["one ", "two ", "three"], pieceMs: 120 });
+    const { text, arrivals } = await postBytes(`${test.url}/ai/chat`, {
+      key: test.keys.member,
+      body: { messages, stream: true },
+    });
+    expect(text).to.match(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(text.toLowerCase()).to.contain("\r\ntransfer-encoding: chunked\r\n");
+    expect(text.toLowerCase()).to.contain("\r\ncontent-type: text/event-stream");
+    expect(text).to.match(/\r\n0\r\n\r\n$/);
+    const cameAt = (part: string) => arrivals.find((one) => one.text.includes(part))?.at ?? Number.NaN;
+    expect(cameAt("three") - cameAt("one ")).to.be.greaterThan(150);
+    expect(text.indexOf('"done":true')).to.be.greaterThan(text.indexOf("three"));
+  });
+
+  it("takes every field of the request as the interface says", async () => {
+    await post({ messages, systemPrompt: "Be short.", temperature: 2, maxTokens: 50 });
+    await post({ messages, temperature: 0, max_tokens: 60 });
+    await post({ messages, stream: false });
+    expect(fake.requests[0]?.body).to.deep.include({
+      model: "llama-test",
+      temperature: 2,
+      max_tokens: 50,
+      messages: [{ role: "system", content: "Be short." }, ...messages],
+    });
+    expect(fake.requests[1]?.body).to.include({ temperature: 0, max_tokens: 60 });
+    const plain = fake.requests[2]?.body;
+    expect(plain?.model, "meta-llm is the default").to.equal("llama-test");
+    expect(plain).not.to.have.any.keys("temperature", "max_tokens", "stream");
+    const three = [{ role: "system", content: "a" }, ...messages, { role: "assistant", content: "b" }];
+    await post({ messages: three, model: "meta-llm" });
+    expect(fake.requests[3]?.body.messages).to.deep.equal(three);
+  });
+
+  it("refuses what the interface does not allow, naming the field", async () => {
+    expect(await errorOf({})).to.deep.equal([400, "invalid_request", "messages"]);
+    expect(await errorOf({ messages: [] })).to.deep.equal([400, "invalid_request", "messages"]);
+    const wrongRole = { messages: [{ role: "wizard", content: "x" }] };
+    expect(await errorOf(wrongRole)).to.deep.equal([400, "invalid_request", "messages[0].role"]);
+    for (const temperature of [-0.1, 2.1, "hot"]) {
+      expect(await errorOf({ messages, temperature })).to.deep.equal([400, "invalid_request", "temperature"]);
+    }
+    expect(await errorOf({ messages, maxTokens: 1, max_tokens: 2 })).to.deep.equal([
+      400,
+      "invalid_request",
+      "max_tokens",
+    ]);
+    expect(await errorOf({ messages, model: "no-such" })).to.deep.equal([400, "unknown_model", "model"]);
+    expect(await errorOf({ messages }, { "x-svc-options": "shrink=true" })).to.deep.equal([
+      400,
+      "invalid_request",
+      "x-svc-options",
+    ]);
+    expect(fake.requests).to.deep.equal([]);
+  });
+
+  it("takes the three optional headers", async () => {
+    const silent = await postJson({ messages }, { "x-svc-debug": "false" });
+    expect(silent.body).not.to.have.property("_preprocessing");
+    const { body } = await postJson({ messages }, { "x-svc-debug": "true", "x-svc-options": "compress=true" });
+    expect(body._preprocessing.routing).to.deep.include({
+      requested: "meta-llm",
+      model: "llama-test",
+      provider: "edge",
+    });
+    const { text } = await post({ messages, stream: true }, { "x-svc-debug": "true", "x-svc-surface": "wire-test" });
+    expect(parseDataLines(text).at(-1)).to.have.nested.property("_preprocessing.routing.model", "llama-test");
+    const client = makeClient({ url: test.url, key: test.keys.member });
+    const row = await pollUntil(async () => {
+      const rows = (await client.get("/usage?groupBy=surface")).at("data");
+      return Array.isArray(rows) ? rows.find((one) => one.surface === "wire-test") : undefined;
+    });
+    expect(row).to.include({ requests: 1, inputTokens: 11, outputTokens: 7 });
+  });
+
+  it("routes `auto` and says which model served", async () => {
+    const { body } = await postJson(
+      { messages: [{ role: "user", content: "Refactor this function" }], model: "auto" },
+      { "x-svc-debug": "true" },
+    );
+    expect(body._preprocessing.routing).to.include({ requested: "auto", model: body.model });
+    expect(fake.requests[0]?.body.model).to.equal(body.model);
+    expect(body._preprocessing.routing.reason).to.contain("coding");
+  });
+});

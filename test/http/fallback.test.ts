@@ -1,0 +1,162 @@
+import { expect } from "chai";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { type ApiClient, type ApiEvent, makeClient, valueAt } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const question = { messages: [{ role: "user", content: "Hello, how are you?" }], model: "auto" };
+const debug = { headers: { "x-svc-debug": "true" } };
+const MAX_TRIES = 4;
+
+const readAll = async (events: AsyncIterable<ApiEvent>) => {
+  const all: unknown[] = [];
+  for await (const { data } of events) all.push(data);
+  return all;
+};
+
+describe("substitutes of a model that fails", () => {
+  let primary: FakeProvider; // Anthropic: its chat model is the first among the cheapest
+  let other: FakeProvider; // OpenAI
+  let test: TestPlatform;
+  let client: ApiClient;
+  beforeEach(async function () {
+    this.timeout(60_000);
+    primary = await startFakeProvider();
+    other = await startFakeProvider();
+    test = await startPlatform({
+      workers: false,
+      env: {
+        OPENAI_API_KEY: "sk-platform-openai-0123456789",
+        OPENAI_BASE_URL: other.url,
+        ANTHROPIC_API_KEY: "sk-ant-platform-0123456789",
+        ANTHROPIC_BASE_URL: primary.origin,
+        PROVIDER_MAX_TRIES: String(MAX_TRIES),
+        PROVIDER_FIRST_BYTE_TIMEOUT_MS: "300",
+        PROVIDER_IDLE_TIMEOUT_MS: "200",
+      },
+    });
+    client = makeClient({ url: test.url, key: test.keys.member });
+  });
+  afterEach(async () => {
+    await test.close();
+    await primary.close();
+    await other.close();
+  });
+
+  const chat = (extra: object = {}) => client.post("/ai/chat", { ...question, ...extra }, debug);
+  const stream = async (extra: object = {}) => {
+    const body = { ...question, ...extra, stream: true };
+    return readAll((await client.events("POST", "/ai/chat", { body, ...debug })).events);
+  };
+  const modelsUsed = async () => {
+    const rows = (await client.get("/usage?groupBy=model")).at("data");
+    return Array.isArray(rows) ? Object.fromEntries(rows.map((row) => [row.model, row])) : {};
+  };
+
+  it("serves every `auto` request although the first choice fails each time, and soon stops calling that one", async () => {
+    primary.setDefault({ status: 500 });
+    const requests = 60;
+    const startedAt = performance.now();
+    for (let n = 0; n < requests / 2; n++) {
+      const response = await chat();
+      expect(response.status, response.text).to.equal(200);
+      expect(response.at("model")).to.equal("gpt-6-luna");
+      expect(valueAt((await stream()).at(-1), "model")).to.equal("gpt-6-luna");
+    }
+    const seconds = (performance.now() - startedAt) / 1_000;
+    // Five failures open the breaker; then one probe passes after 1 s, 2 s, 4 s, which fails at both of its tries at most.
+    expect(primary.requests.length).to.be.within(5, 6 + 2 * Math.ceil(seconds));
+    expect(other.requests).to.have.length(requests);
+    const usage = await pollUntil(async () => {
+      const rows = await modelsUsed();
+      return rows["gpt-6-luna"]?.requests === requests ? rows : undefined;
+    });
+    expect(usage["gpt-6-luna"]).to.include({ errors: 0, inputTokens: other.served().inputTokens });
+    expect(usage["claude-haiku-5-5"].errors, "a record of each model that failed").to.be.at.least(3);
+    expect(usage["claude-haiku-5-5"]).to.include({ inputTokens: 0, outputTokens: 0, costUsd: 0 });
+  });
+
+  it("says whom it passed over and why, and goes back when the first choice is well", async () => {
+    primary.setDefault({ status: 529, errorCode: "overloaded_error" });
+    const failed = await chat();
+    expect(failed.at("_preprocessing.routing.skipped")).to.deep.equal([
+      {
+        model: "claude-haiku-5-5",
+        provider: "anthropic",
+        reason: "provider_failed: The provider failed with status 529.",
+      },
+    ]);
+    expect(failed.at("_preprocessing.routing.model")).to.equal("gpt-6-luna");
+    expect(primary.requests, "one that has a substitute is tried twice").to.have.length(2);
+    await chat();
+    await chat();
+    const skipped = (await chat()).string("_preprocessing.routing.skipped[0].reason");
+    expect(skipped).to.contain("is not called for a moment");
+    primary.setDefault({});
+    await pollUntil(async () => (await chat()).at("model") === "claude-haiku-5-5");
+    expect((await chat()).at("_preprocessing.routing")).not.to.have.property("skipped");
+  });
+
+  it("asks as often as is configured when everybody fails, and tells the last failure", async () => {
+    primary.setDefault({ status: 500 });
+    other.setDefault({ status: 503 });
+    const response = await chat();
+    expect([response.status, response.at("error.code")]).to.deep.equal([502, "provider_failed"]);
+    expect(response.at("error.details.status")).to.be.oneOf([500, 503]);
+    expect(primary.requests.length + other.requests.length).to.equal(MAX_TRIES);
+  });
+
+  it("goes on for silence, rate limits and refused keys, and not for a request that is refused", async () => {
+    primary.next({ firstByteMs: 2_000 });
+    expect((await chat()).at("model")).to.equal("gpt-6-luna");
+    primary.next({ status: 429, headers: { "retry-after": "60" } });
+    expect((await chat()).at("_preprocessing.routing.skipped[0].reason")).to.contain("provider_rate_limited");
+    primary.next({ status: 401, errorMessage: "invalid x-api-key sk-ant-platform-0123456789" });
+    const keyless = await chat();
+    expect(keyless.at("model")).to.equal("gpt-6-luna");
+    expect(keyless.text).not.to.contain("sk-ant-platform-0123456789");
+    const before = other.requests.length;
+    primary.next({ status: 400, errorMessage: "prompt is too long" });
+    expect((await chat()).at("error.details.message")).to.equal("prompt is too long");
+    expect(other.requests).to.have.length(before);
+  });
+
+  it("goes on before the first token of a stream alone", async () => {
+    primary.setDefault({ fault: { type: "cut", afterPieces: 0 } });
+    expect(valueAt((await stream()).at(-1), "model")).to.equal("gpt-6-luna");
+    primary.setDefault({ fault: { type: "cut", afterPieces: 1 } });
+    const broken = await stream();
+    expect(broken[0]).to.deep.equal({ delta: { content: "The lease " }, done: false });
+    expect(valueAt(broken.at(-1), "error.code")).to.equal("provider_failed");
+    expect(other.requests).to.have.length(1);
+  });
+
+  it("never replaces a model that was named", async () => {
+    primary.setDefault({ status: 500 });
+    const response = await chat({ model: "claude-haiku-5-5" });
+    expect(response.status).to.equal(502);
+    expect([primary.requests.length, other.requests.length]).to.deep.equal([3, 0]);
+  });
+
+  it("leaves nobody waiting when the caller goes away while a substitute is asked", async () => {
+    primary.setDefault({ status: 500 });
+    other.setDefault({ firstByteMs: 250 });
+    for (const isStreamed of [false, true]) {
+      other.requests.length = 0;
+      const controller = new AbortController();
+      const call = fetch(`${test.url}/ai/chat`, {
+        method: "POST",
+        signal: controller.signal,
+        headers: { authorization: `Bearer ${test.keys.member}`, "content-type": "application/json" },
+        body: JSON.stringify({ ...question, stream: isStreamed }),
+      }).catch(() => undefined);
+      await pollUntil(() => other.requests.length > 0);
+      const leftAt = performance.now();
+      controller.abort();
+      await call;
+      expect(await other.requests[0]?.ended).to.equal("broken");
+      expect(performance.now() - leftAt).to.be.lessThan(1_000);
+      expect(other.requests).to.have.length(1);
+    }
+  });
+});

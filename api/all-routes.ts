@@ -1,10 +1,12 @@
 import type { AnyRoute } from "./route.ts";
 import { chatRoutes } from "./routes/chat.ts";
-import { embeddingRoutes } from "./routes/embeddings.ts";
+import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
 import { modelRoutes } from "./routes/models.ts";
+import { openAiChatRoutes } from "./routes/openai/chat-completions.ts";
+import { openAiModelRoutes } from "./routes/openai/models.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
 import { usageRoutes } from "./routes/usage.ts";
@@ -19,5 +21,8 @@ export const allRoutes: readonly AnyRoute[] = [
   ...ragRoutes,
   ...jobRoutes,
   ...keyRoutes,
+  ...openAiChatRoutes,
+  ...openAiEmbeddingRoutes,
+  ...openAiModelRoutes,
   ...healthRoutes,
 ];

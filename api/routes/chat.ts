@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AppError } from "../../src/errors.ts";
+import { AppError, type ErrorCode } from "../../src/errors.ts";
 import type { GatewayCaller } from "../../src/gateway/account.ts";
 import { toChatRequest } from "../../src/gateway/chat-request.ts";
 import type { ChatOutcome } from "../../src/gateway/complete.ts";
@@ -18,6 +18,17 @@ import { type AnyRoute, type HandlerInput, route, type SseMessage } from "../rou
 const DEFAULT_SURFACE = "api";
 const surfaceSchema = z.string().regex(/^[\w.:/-]{1,64}$/);
 
+/** What any call of a model can fail with. */
+export const modelCallErrors = [
+  "unknown_model",
+  "provider_not_configured",
+  "provider_key_refused",
+  "provider_key_unreadable",
+  "provider_failed",
+  "provider_rate_limited",
+  "provider_timeout",
+] as const satisfies readonly ErrorCode[];
+
 const chat = route({
   method: "post",
   path: "/ai/chat",
@@ -34,14 +45,7 @@ const chat = route({
     "x-svc-surface": "Tags the source of the request for analytics; up to 64 letters, digits and `_ . : / -`",
   },
   responses: { 200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema } },
-  errors: [
-    "unknown_model",
-    "provider_not_configured",
-    "provider_key_refused",
-    "provider_failed",
-    "provider_rate_limited",
-    "provider_timeout",
-  ],
+  errors: modelCallErrors,
   example: { messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
   async handler(input) {
     const { body, platform } = input;
@@ -57,8 +61,11 @@ const chat = route({
 });
 
 /** Who makes a model call on behalf of a request. @throws AppError `invalid_request` for a bad `x-svc-surface`. */
-export function toGatewayCaller({ caller, header, signal }: HandlerInput): GatewayCaller {
-  const surface = surfaceSchema.safeParse(header("x-svc-surface") ?? DEFAULT_SURFACE);
+export function toGatewayCaller(
+  { caller, header, signal }: HandlerInput,
+  defaultSurface: string = DEFAULT_SURFACE,
+): GatewayCaller {
+  const surface = surfaceSchema.safeParse(header("x-svc-surface") ?? defaultSurface);
   if (!surface.success) {
     throw new AppError("invalid_request", "x-svc-surface takes up to 64 letters, digits and _ . : / -", {
       param: "x-svc-surface",
@@ -134,7 +141,8 @@ function toPreprocessing({ routing, timingsMs }: Pick<ChatOutcome, "routing" | "
   return hasDebug ? { _preprocessing: { routing, timingsMs } } : {};
 }
 
-function toWireToolCall({ id, name, arguments: text }: ToolCall) {
+/** A tool call in OpenAI's shape. */
+export function toWireToolCall({ id, name, arguments: text }: ToolCall) {
   return { id, type: "function" as const, function: { name, arguments: text } };
 }
 

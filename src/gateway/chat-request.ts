@@ -1,5 +1,5 @@
 import { AppError } from "../errors.ts";
-import type { Message, ToolCall, ToolChoice, ToolDefinition } from "./providers/provider.ts";
+import type { Message, Sampling, ToolCall, ToolChoice, ToolDefinition } from "./providers/provider.ts";
 import type { ChatBody } from "./schemas.ts";
 
 /** A chat as the rest of the product asks for it. `model` may be an alias or `auto`. */
@@ -12,7 +12,7 @@ export type ChatRequest = {
   systemPrompt?: string;
   tools?: ToolDefinition[];
   toolChoice?: ToolChoice;
-};
+} & Sampling;
 
 /**
  * The request that a body of `POST /ai/chat` makes.

@@ -26,6 +26,8 @@ export type Gateway = {
   stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
   embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
   models(query: { provider?: string; type?: string }): ModelEntry[];
+  /** The model of an id or alias. */
+  findModel(idOrAlias: string): ModelEntry | undefined;
   /** The embedding model that is used when none is named. */
   defaultEmbeddingModel: string;
   /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
@@ -68,6 +70,10 @@ export function makeGateway(input: {
             (provider === undefined || model.provider === provider) && (type === undefined || model.type === type),
         )
         .map(toModelEntry),
+    findModel: (idOrAlias) => {
+      const model = catalogue.find(idOrAlias);
+      return model && toModelEntry(model);
+    },
     defaultEmbeddingModel: catalogue.defaultEmbedding.id,
     log: async (tenantId, logId) => {
       const pending = ledger.pending(logId);

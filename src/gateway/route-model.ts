@@ -80,6 +80,8 @@ export function routeModel(catalogue: Catalogue, request: ChatRequest, isUsable:
 function findObstacle(model: CataloguedModel, request: ChatRequest): { param: string; message: string } | undefined {
   if (request.tools !== undefined && !model.features.includes("tool_use"))
     return { param: "tools", message: `${model.id} takes no tools here.` };
+  if (request.responseFormat !== undefined && (model.provider === "anthropic" || model.isStandIn === true))
+    return { param: "response_format", message: `${model.id} keeps to no response format.` };
   const { temperature = DEFAULT_TEMPERATURE } = request;
   const { maxTemperature } = model;
   if (temperature === DEFAULT_TEMPERATURE) return undefined;

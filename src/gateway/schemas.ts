@@ -1,21 +1,21 @@
 import { z } from "zod";
 import { providerIds } from "./providers/provider.ts";
 
-const MAX_MESSAGES = 200;
+export const MAX_MESSAGES = 200;
 const MAX_MESSAGE_CHARACTERS = 400_000;
-const MAX_TOOLS = 128;
+export const MAX_TOOLS = 128;
 
-const text = z.string().max(MAX_MESSAGE_CHARACTERS);
+export const text = z.string().max(MAX_MESSAGE_CHARACTERS);
 const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, _ or -");
-const toolCallId = z.string().min(1).max(200);
+export const toolCallId = z.string().min(1).max(200);
 
 /** A call of a tool, the same in requests and answers, so that an answer's calls can be sent back as they are. */
-const toolCallSchema = z.object({
+export const toolCallSchema = z.object({
   id: toolCallId,
   type: z.literal("function"),
   function: z.object({ name: toolName, arguments: z.string().max(MAX_MESSAGE_CHARACTERS) }),
 });
-const toolCallsSchema = z.array(toolCallSchema).min(1).max(MAX_TOOLS);
+export const toolCallsSchema = z.array(toolCallSchema).min(1).max(MAX_TOOLS);
 
 const messageSchema = z.discriminatedUnion("role", [
   z.object({ role: z.literal("system"), content: text }),
@@ -29,7 +29,7 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({ role: z.literal("tool"), content: text, tool_call_id: toolCallId }),
 ]);
 
-const toolSchema = z.object({
+export const toolSchema = z.object({
   type: z.literal("function"),
   function: z.object({
     name: toolName,
@@ -38,12 +38,12 @@ const toolSchema = z.object({
   }),
 });
 
-const toolChoiceSchema = z.union([
+export const toolChoiceSchema = z.union([
   z.enum(["auto", "none", "required"]),
   z.object({ type: z.literal("function"), function: z.object({ name: toolName }) }),
 ]);
 
-const tokenLimit = z.number().int().min(1).max(1_000_000);
+export const tokenLimit = z.number().int().min(1).max(1_000_000);
 
 /** The body of `POST /ai/chat`. */
 export const chatBodySchema = z.object({
@@ -72,9 +72,13 @@ const routingSchema = z.object({
 });
 const timingsSchema = z.object({ total: z.number(), provider: z.number(), firstToken: z.number().optional() });
 const preprocessingSchema = z.object({ routing: routingSchema, timingsMs: timingsSchema });
-const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter"]);
-const tokenCount = z.number().int().min(0);
-const usageSchema = z.object({ prompt_tokens: tokenCount, completion_tokens: tokenCount, total_tokens: tokenCount });
+export const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter"]);
+export const tokenCount = z.number().int().min(0);
+export const usageSchema = z.object({
+  prompt_tokens: tokenCount,
+  completion_tokens: tokenCount,
+  total_tokens: tokenCount,
+});
 
 /** The JSON answer of `POST /ai/chat`. */
 export const chatResponseSchema = z.object({

@@ -6,8 +6,8 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const SECRET = "The walrus of the first tenant sleeps under the seventh lighthouse.";
 const closedRoutes = allRoutes.filter((route) => route.auth !== "public");
-/** Routes with ids of records; what a provider's name stands for is the caller's own. */
-const hasRecordId = (route: AnyRoute) => route.path.includes(":") && !route.path.includes(":provider");
+/** Routes with ids of records; names of providers and models are the same for everybody. */
+const hasRecordId = (route: AnyRoute) => route.path.includes(":") && !/:(?:provider|model)\b/.test(route.path);
 const nameOf = (route: AnyRoute) => `${route.method.toUpperCase()} ${route.path}`;
 
 describe("every route that needs a key", () => {

@@ -19,6 +19,15 @@ export type Usage = {
   cacheWriteTokens?: number;
 };
 
+/** Further wishes for an answer, as OpenAI's API has them; a provider sends on those that its wire format knows. */
+export type Sampling = {
+  topP?: number;
+  stop?: string[];
+  seed?: number;
+  /** As OpenAI's `response_format`; a model that cannot keep to it is refused before. */
+  responseFormat?: Record<string, unknown>;
+};
+
 /** A chat completion as the gateway asks a provider for it: the model is the provider's own name for it. */
 export type CompletionRequest = {
   model: string;
@@ -29,7 +38,7 @@ export type CompletionRequest = {
   toolChoice?: ToolChoice;
   /** Tells a model that reasons not to. */
   reasoningEffort?: "none";
-};
+} & Sampling;
 
 export type CompletionResult = {
   text: string;

@@ -26,6 +26,8 @@ export function toMessagesParams(request: CompletionRequest): Record<string, unk
     ...(system.length === 0 ? {} : { system: system.join("\n\n") }),
     messages: toTurns(request.messages).map(toWireTurn),
     ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+    ...(request.topP === undefined ? {} : { top_p: request.topP }),
+    ...(request.stop === undefined ? {} : { stop_sequences: request.stop }),
     ...(request.tools === undefined ? {} : { tools: request.tools.map(toWireTool) }),
     ...(request.toolChoice === undefined ? {} : { tool_choice: toWireToolChoice(request.toolChoice) }),
   };

@@ -29,14 +29,20 @@ const nothingFound =
  */
 export function completeOffline(request: CompletionRequest): CompletionResult {
   const { text, toolCalls } = decide(request);
-  const said = cutToTokens(text, request.maxTokens);
+  const whole = cutAtStop(text, request.stop);
+  const said = cutToTokens(whole, request.maxTokens);
   return {
     text: said,
     toolCalls,
-    finishReason: toolCalls.length > 0 ? "tool_calls" : said.length < text.length ? "length" : "stop",
+    finishReason: toolCalls.length > 0 ? "tool_calls" : said.length < whole.length ? "length" : "stop",
     usage: { inputTokens: countInput(request), outputTokens: toTokens(said) + toolCalls.length * 10 },
     model: offlineModelId,
   };
+}
+
+function cutAtStop(text: string, stop: readonly string[] = []): string {
+  const ends = stop.map((sequence) => text.indexOf(sequence)).filter((at) => at >= 0);
+  return text.slice(0, Math.min(text.length, ...ends));
 }
 
 /** The same answer, word by word. */

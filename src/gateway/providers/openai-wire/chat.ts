@@ -20,6 +20,10 @@ export function toWireChat(request: CompletionRequest, dialect: WireDialect, isS
       : { tools: request.tools.map((tool) => ({ type: "function", function: tool })) }),
     ...(request.toolChoice === undefined ? {} : { tool_choice: toWireToolChoice(request.toolChoice) }),
     ...(request.reasoningEffort === undefined ? {} : { reasoning_effort: request.reasoningEffort }),
+    ...(request.topP === undefined ? {} : { top_p: request.topP }),
+    ...(request.stop === undefined ? {} : { stop: request.stop }),
+    ...(request.seed === undefined ? {} : { seed: request.seed }),
+    ...(request.responseFormat === undefined ? {} : { response_format: request.responseFormat }),
     ...(isStreamed ? { stream: true, stream_options: { include_usage: true } } : {}),
   });
 }

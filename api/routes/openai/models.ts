@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { notFound } from "../../../src/errors.ts";
+import type { ModelEntry } from "../../../src/gateway/schemas.ts";
+import { type AnyRoute, route } from "../../route.ts";
+
+const tags = ["OpenAI-compatible"];
+
+const modelSchema = z.object({
+  id: z.string(),
+  object: z.literal("model"),
+  created: z.number().int().min(0).describe("When the catalogue's entry was made, in seconds since 1970"),
+  owned_by: z.string(),
+});
+
+const listModels = route({
+  method: "get",
+  path: "/v1/models",
+  auth: "member",
+  tags,
+  summary: "Models, as OpenAI lists them",
+  responses: {
+    200: { description: "The models", body: z.object({ object: z.literal("list"), data: z.array(modelSchema) }) },
+  },
+  handler({ platform }) {
+    return { status: 200, body: { object: "list", data: platform.gateway.models({}).map(toModel) } };
+  },
+});
+
+const getModel = route({
+  method: "get",
+  path: "/v1/models/:model",
+  auth: "member",
+  tags,
+  summary: "One model, by its id or an alias of it",
+  params: z.object({ model: z.string().min(1).max(200) }),
+  responses: { 200: { description: "The model", body: modelSchema } },
+  handler({ params, platform }) {
+    const model = platform.gateway.findModel(params.model);
+    if (model === undefined) throw notFound("model");
+    return { status: 200, body: toModel(model) };
+  },
+});
+
+function toModel({ id, provider, priceDate }: ModelEntry): z.output<typeof modelSchema> {
+  const created = priceDate === undefined ? 0 : Math.floor(Date.parse(priceDate) / 1_000);
+  return { id, object: "model", created, owned_by: provider };
+}
+
+export const openAiModelRoutes: readonly AnyRoute[] = [listModels, getModel];

@@ -1,0 +1,125 @@
+import { z } from "zod";
+import {
+  finishReason,
+  MAX_MESSAGES,
+  MAX_TOOLS,
+  text,
+  tokenCount,
+  tokenLimit,
+  toolCallId,
+  toolCallSchema,
+  toolCallsSchema,
+  toolChoiceSchema,
+  toolSchema,
+  usageSchema,
+} from "./schemas.ts";
+
+/** Text, or a list of text parts. Other kinds of parts are refused: no model here is sent pictures or sound. */
+const textContent = z.union([text, z.array(z.object({ type: z.literal("text"), text })).max(1_000)]);
+
+const messageSchema = z.discriminatedUnion("role", [
+  z.object({ role: z.enum(["system", "developer"]), content: textContent }),
+  z.object({ role: z.literal("user"), content: textContent }),
+  z.object({
+    role: z.literal("assistant"),
+    content: textContent.nullish(),
+    tool_calls: toolCallsSchema.optional(),
+  }),
+  z.object({ role: z.literal("tool"), content: textContent, tool_call_id: toolCallId }),
+]);
+
+/** The body of `POST /v1/chat/completions`: https://platform.openai.com/docs/api-reference/chat/create. */
+export const openAiChatBodySchema = z.object({
+  model: z.string().min(1).max(200).describe("A model, `meta-llm` or `auto`"),
+  messages: z.array(messageSchema).min(1).max(MAX_MESSAGES),
+  stream: z.boolean().nullish(),
+  stream_options: z.object({ include_usage: z.boolean().optional() }).nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  stop: z.union([z.string().min(1).max(500), z.array(z.string().min(1).max(500)).max(4)]).nullish(),
+  seed: z.number().int().nullish(),
+  response_format: z
+    .object({ type: z.enum(["text", "json_object", "json_schema"]) })
+    .loose()
+    .nullish(),
+  max_tokens: tokenLimit.nullish(),
+  max_completion_tokens: tokenLimit.nullish().describe("The same as `max_tokens`"),
+  n: z.literal(1, "only one choice is made").nullish(),
+  tools: z.array(toolSchema).max(MAX_TOOLS).optional(),
+  tool_choice: toolChoiceSchema.optional(),
+});
+export type OpenAiChatBody = z.output<typeof openAiChatBodySchema>;
+
+/** What is told of a call besides what OpenAI tells. */
+const account = {
+  logId: z.string(),
+  costUsd: z.number().min(0),
+  cached: z.boolean(),
+};
+
+/** The JSON answer of `POST /v1/chat/completions`. */
+export const openAiCompletionSchema = z.object({
+  id: z.string(),
+  object: z.literal("chat.completion"),
+  created: z.number().int(),
+  model: z.string(),
+  choices: z.array(
+    z.object({
+      index: z.literal(0),
+      message: z.object({
+        role: z.literal("assistant"),
+        content: z.string().nullable(),
+        refusal: z.null(),
+        reasoning_content: z.string().optional(),
+        tool_calls: z.array(toolCallSchema).optional(),
+      }),
+      logprobs: z.null(),
+      finish_reason: finishReason,
+    }),
+  ),
+  usage: usageSchema,
+  ...account,
+});
+export type OpenAiCompletion = z.input<typeof openAiCompletionSchema>;
+
+/** One chunk of the stream. The last one with a choice has its `finish_reason`, and what the call cost. */
+const openAiChunkSchema = z.object({
+  id: z.string(),
+  object: z.literal("chat.completion.chunk"),
+  created: z.number().int(),
+  model: z.string(),
+  choices: z.array(
+    z.object({
+      index: z.literal(0),
+      delta: z.object({
+        role: z.literal("assistant").optional(),
+        content: z.string().optional(),
+        reasoning_content: z.string().optional(),
+        tool_calls: z
+          .array(
+            z.object({
+              index: tokenCount,
+              id: z.string().optional(),
+              type: z.literal("function").optional(),
+              function: z.object({ name: z.string().optional(), arguments: z.string() }),
+            }),
+          )
+          .optional(),
+      }),
+      logprobs: z.null(),
+      finish_reason: finishReason.nullable(),
+    }),
+  ),
+  usage: usageSchema.nullish(),
+  logId: z.string().optional(),
+  costUsd: z.number().min(0).optional(),
+  cached: z.boolean().optional(),
+});
+export type OpenAiChunk = z.input<typeof openAiChunkSchema>;
+
+/** The data of an event of the stream: a chunk, the closing `[DONE]`, or the failure of a stream that had begun. */
+export const openAiEventSchema = z.union([
+  openAiChunkSchema,
+  z.literal("[DONE]"),
+  z.object({ error: z.object({ type: z.string(), code: z.string(), message: z.string() }).loose() }),
+]);

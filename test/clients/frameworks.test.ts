@@ -1,0 +1,132 @@
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { tool as langchainTool } from "@langchain/core/tools";
+import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
+import { embedMany, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
+import { expect } from "chai";
+import { z } from "zod";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const call = { id: "call_1", name: "weather", arguments: '{"town":"Graz"}' };
+
+describe("frameworks that speak OpenAI's API", function () {
+  this.timeout(30_000);
+  let upstream: FakeProvider;
+  let test: TestPlatform;
+  before(async () => {
+    upstream = await startFakeProvider();
+    test = await startPlatform({
+      workers: false,
+      env: { EDGE_BASE_URL: upstream.url, EDGE_MODEL: "small", EDGE_EMBEDDING_MODEL: "vectors" },
+    });
+  });
+  beforeEach(() => upstream.reset());
+  after(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  describe("@langchain/openai", () => {
+    const options = () => ({ apiKey: test.keys.member, configuration: { baseURL: `${test.url}/v1` }, maxRetries: 0 });
+    const model = () => new ChatOpenAI({ ...options(), model: "small", streamUsage: true });
+
+    it("chats, with usage", async () => {
+      const answer = await model().invoke("What does a lease protect?");
+      expect(answer.text).to.equal("The lease protects a job.");
+      expect(answer.usage_metadata).to.include({ input_tokens: 11, output_tokens: 7, total_tokens: 18 });
+    });
+
+    it("streams, with usage", async () => {
+      let text = "";
+      let tokens = 0;
+      for await (const chunk of await model().stream("What does a lease protect?")) {
+        text += chunk.text;
+        const told: { total_tokens?: number } = chunk.usage_metadata ?? {};
+        tokens += told.total_tokens ?? 0;
+      }
+      expect([text, tokens]).to.deep.equal(["The lease protects a job.", 18]);
+    });
+
+    it("calls tools and sends their results back", async () => {
+      upstream.next({ toolCalls: [call] }, { pieces: ["It rains in Graz."] });
+      const weather = langchainTool(({ town }) => `rain in ${town}`, {
+        name: "weather",
+        description: "The weather of a town",
+        schema: z.object({ town: z.string() }),
+      });
+      const withTools = model().bindTools([weather]);
+      const asked = await withTools.invoke("How is the weather in Graz?");
+      const [toolCall] = asked.tool_calls ?? [];
+      if (!toolCall) throw new Error("no tool was called");
+      expect(toolCall).to.deep.include({ name: "weather", args: { town: "Graz" } });
+      const result = await weather.invoke({ ...toolCall, type: "tool_call" });
+      const told = await withTools.invoke([{ role: "user", content: "How is the weather in Graz?" }, asked, result]);
+      expect(told.text).to.equal("It rains in Graz.");
+      expect(upstream.requests.at(-1)?.body.messages?.at(-1)).to.deep.include({
+        role: "tool",
+        content: "rain in Graz",
+      });
+    });
+
+    it("embeds", async () => {
+      const embeddings = new OpenAIEmbeddings({ ...options(), model: "vectors" });
+      const vectors = await embeddings.embedDocuments(["one", "three"]);
+      expect(vectors).to.have.lengthOf(2);
+      expect(vectors[0]).not.to.deep.equal(vectors[1]);
+    });
+  });
+
+  describe("ai with @ai-sdk/openai-compatible", () => {
+    const provider = () =>
+      createOpenAICompatible({
+        name: "switchyard",
+        baseURL: `${test.url}/v1`,
+        apiKey: test.keys.member,
+        includeUsage: true,
+      });
+    const weather = tool({
+      description: "The weather of a town",
+      inputSchema: jsonSchema<{ town: string }>({ type: "object", properties: { town: { type: "string" } } }),
+      execute: async ({ town }) => `rain in ${town}`,
+    });
+    const ask = () => ({ model: provider()("small"), prompt: "What does a lease protect?", maxRetries: 0 });
+
+    it("chats, with usage", async () => {
+      const { text, usage, finishReason } = await generateText(ask());
+      expect([text, finishReason]).to.deep.equal(["The lease protects a job.", "stop"]);
+      expect([usage.inputTokens, usage.outputTokens]).to.deep.equal([11, 7]);
+    });
+
+    it("streams, with usage", async () => {
+      const result = streamText(ask());
+      expect((await Array.fromAsync(result.textStream)).join("")).to.equal("The lease protects a job.");
+      expect((await result.usage).totalTokens).to.equal(18);
+    });
+
+    it("runs tools, and streams them", async () => {
+      const turns = [{ toolCalls: [call] }, { pieces: ["It rains in Graz."] }];
+      upstream.next(...turns);
+      const run = { ...ask(), tools: { weather }, stopWhen: stepCountIs(3) };
+      const { text, steps } = await generateText(run);
+      expect(text).to.equal("It rains in Graz.");
+      expect(steps[0]?.toolResults[0]).to.deep.include({ toolName: "weather", output: "rain in Graz" });
+      upstream.next(...turns);
+      expect((await Array.fromAsync(streamText(run).textStream)).join("")).to.equal("It rains in Graz.");
+    });
+
+    it("embeds", async () => {
+      const { embeddings, usage } = await embedMany({
+        model: provider().embeddingModel("vectors"),
+        values: ["one", "three"],
+      });
+      expect(embeddings).to.have.lengthOf(2);
+      expect(usage.tokens).to.be.above(0);
+    });
+
+    it("tells an error with its status", async () => {
+      const wrong = { ...ask(), model: provider()("no-such") };
+      const error = await generateText(wrong).catch((thrown: unknown) => thrown);
+      expect(error).to.include({ statusCode: 400 });
+    });
+  });
+});

@@ -1,6 +1,7 @@
 import type { AnyRoute } from "./route.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
+import { fallbackRoutes } from "./routes/fallbacks.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
@@ -15,6 +16,7 @@ import { usageRoutes } from "./routes/usage.ts";
 export const allRoutes: readonly AnyRoute[] = [
   ...chatRoutes,
   ...modelRoutes,
+  ...fallbackRoutes,
   ...embeddingRoutes,
   ...providerRoutes,
   ...usageRoutes,

@@ -10,6 +10,7 @@ import { makeRag, type Rag } from "./rag/rag.ts";
 import { openRedis, type RedisConnections } from "./redis.ts";
 import { type Releasers, withReleasers } from "./releasers.ts";
 import { openStore, type Store } from "./store/store.ts";
+import { type Fallbacks, makeFallbacks } from "./tenancy/fallbacks.ts";
 import { openMasterKeys } from "./tenancy/master-keys.ts";
 import { makeProviderKeys, type ProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeTenancy, type Tenancy } from "./tenancy/tenancy.ts";
@@ -24,6 +25,7 @@ export type Platform = {
   jobs: Jobs;
   gateway: Gateway;
   providerKeys: ProviderKeys;
+  fallbacks: Fallbacks;
   rag: Rag;
   tenancy: Tenancy;
   /** Closes everything, queues before the store. Calling it again waits for the same end. */
@@ -63,13 +65,27 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     });
     if (masterKeys === null) logger.warn("MASTER_KEY is not set: customers cannot bring keys of their own");
     const providerKeys = makeProviderKeys({ store: store.providerKeys, masterKeys, platform: config.gateway, logger });
-    const gateway = makeGateway({ config: config.gateway, store, keys: providerKeys, logger });
+    const fallbacks = makeFallbacks(store.tenants);
+    const gateway = makeGateway({ config: config.gateway, store, keys: providerKeys, fallbacks, logger });
     releasers.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, logger });
     releasers.add(() => rag.close());
     const tenancy = makeTenancy({ config, store, redis, logger });
     releasers.add(() => tenancy.close());
-    return { config, logger, store, redis, queues, jobs, gateway, providerKeys, rag, tenancy, close: releasers.close };
+    return {
+      config,
+      logger,
+      store,
+      redis,
+      queues,
+      jobs,
+      gateway,
+      providerKeys,
+      fallbacks,
+      rag,
+      tenancy,
+      close: releasers.close,
+    };
   });
 }
 

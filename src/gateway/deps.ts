@@ -1,3 +1,4 @@
+import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { Breaker } from "./breaker.ts";
 import type { Catalogue } from "./catalogue.ts";
@@ -9,6 +10,7 @@ export type GatewayDeps = {
   catalogue: Catalogue;
   providers: ReadonlyMap<ProviderId, Provider>;
   keys: Pick<ProviderKeys, "find" | "byId">;
+  fallbacks: Pick<Fallbacks, "find">;
   breakerOf(provider: string, keyId: string): Breaker;
   ledger: Ledger;
   /** Whether the texts of chats are kept in their records. */

@@ -26,7 +26,7 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
   const { catalogue } = deps;
   const model =
     request.model === undefined ? catalogue.defaultEmbedding : findModel(catalogue, request.model, "embedding");
-  const keys = await findKeys(deps, caller.tenantId, [model.provider]);
+  const keys = await findKeys(deps, caller.tenantId, { providers: [model.provider], required: model.provider });
   const routing = { requested: request.model ?? model.id, model, reason: "named", substitutes: [] };
   return withSubstitutes(deps, { routing, keys }, async ({ target, maxTries, onTry }) => {
     const call = beginCall(deps.ledger, caller, { kind: "embedding", routing, isStreamed: false });

@@ -1,6 +1,7 @@
 import { AppError } from "../errors.ts";
 import { isBreakerOpen } from "./breaker.ts";
 import type { GatewayDeps } from "./deps.ts";
+import type { CataloguedModel } from "./models-data.ts";
 import type { Plan } from "./plan.ts";
 import type { Routing, SkippedModel } from "./route-model.ts";
 import { type Target, toTarget } from "./target.ts";
@@ -36,7 +37,7 @@ export async function withSubstitutes<T>(
     }
     const share: Share = {
       target,
-      routing: skipped.length === 0 ? routing : { ...routing, model, skipped: [...skipped] },
+      routing: skipped.length === 0 ? routing : toSubstituted(routing, model, skipped),
       maxTries: Math.min(triesLeft, isLast ? TRIES_AT_LAST : TRIES_BEFORE_SUBSTITUTE),
       onTry: () => {
         triesLeft--;
@@ -67,6 +68,11 @@ function mayAnotherModelDo(error: unknown): boolean {
 function isRefusedAccess({ details }: AppError): boolean {
   const status = typeof details === "object" && details !== null && "status" in details ? details.status : undefined;
   return status === 401 || status === 402 || status === 403 || status === 404;
+}
+
+function toSubstituted(routing: Routing, model: CataloguedModel, skipped: readonly SkippedModel[]): Routing {
+  const reason = `${routing.reason}; a substitute for ${routing.model.id}`;
+  return { ...routing, model, reason, skipped: [...skipped] };
 }
 
 function toSkipped({ model }: Target, reason: string): SkippedModel {

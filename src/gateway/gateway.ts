@@ -2,7 +2,9 @@ import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
 import type { Logger } from "../logger.ts";
 import type { CompletionDocument, CompletionStore } from "../store/completion-store.ts";
+import type { ModelFallbacks } from "../store/tenant-store.ts";
 import type { UsageGrouping, UsageRow, UsageStore } from "../store/usage-store.ts";
+import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { GatewayCaller } from "./account.ts";
 import { makeBreakers } from "./breaker.ts";
@@ -12,6 +14,7 @@ import { type ChatOutcome, complete } from "./complete.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
 import { makeLedger } from "./ledger.ts";
+import { checkFallbacks } from "./plan.ts";
 import { makeAnthropicProvider } from "./providers/anthropic/provider.ts";
 import { makeEdgeProvider } from "./providers/edge/edge.ts";
 import { makeOpenAiProvider } from "./providers/openai/openai.ts";
@@ -28,6 +31,8 @@ export type Gateway = {
   models(query: { provider?: string; type?: string }): ModelEntry[];
   /** The model of an id or alias. */
   findModel(idOrAlias: string): ModelEntry | undefined;
+  /** @throws AppError `unknown_model`, `invalid_request` for fallbacks that cannot be. */
+  checkFallbacks(fallbacks: readonly ModelFallbacks[]): void;
   /** The embedding model that is used when none is named. */
   defaultEmbeddingModel: string;
   /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
@@ -42,9 +47,10 @@ export function makeGateway(input: {
   config: Config["gateway"];
   store: { completions: CompletionStore; usage: UsageStore };
   keys: Pick<ProviderKeys, "find" | "byId">;
+  fallbacks: Pick<Fallbacks, "find">;
   logger: Logger;
 }): Gateway {
-  const { config, store, keys, logger } = input;
+  const { config, store, keys, fallbacks, logger } = input;
   const ledger = makeLedger({ completions: store.completions, usage: store.usage, logger });
   const providers = new Map<ProviderId, Provider>(
     [makeOpenAiProvider(config), makeAnthropicProvider(config), makeEdgeProvider(config)].map((one) => [one.id, one]),
@@ -54,6 +60,7 @@ export function makeGateway(input: {
     catalogue,
     providers,
     keys,
+    fallbacks,
     breakerOf: makeBreakers(),
     ledger,
     storeContent: config.storeContent,
@@ -74,6 +81,7 @@ export function makeGateway(input: {
       const model = catalogue.find(idOrAlias);
       return model && toModelEntry(model);
     },
+    checkFallbacks: (wanted) => checkFallbacks(catalogue, wanted),
     defaultEmbeddingModel: catalogue.defaultEmbedding.id,
     log: async (tenantId, logId) => {
       const pending = ledger.pending(logId);

@@ -1,5 +1,5 @@
 import { AppError } from "../errors.ts";
-import { autoModel, type Catalogue, findModel } from "./catalogue.ts";
+import type { Catalogue } from "./catalogue.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import { estimateMessageTokens } from "./count-tokens.ts";
 import type { CataloguedModel, ModelType } from "./models-data.ts";
@@ -11,7 +11,7 @@ export type Routing = {
   requested: string;
   model: CataloguedModel;
   reason: string;
-  /** Models of the same type that may serve it when the first one fails, in order; only `auto` has them. */
+  /** Models that may serve it when the first one fails, in order: for `auto` of the same type, else the tenant's own. */
   substitutes: readonly CataloguedModel[];
   /** Models that came before this one and failed, or were not called. */
   skipped?: readonly SkippedModel[];
@@ -46,19 +46,32 @@ export function classifyTask(request: ChatRequest): { type: ModelType; reason: s
 }
 
 /**
- * The model that serves a request: the named one, or for `auto` the cheapest usable one of the task's type whose context
- * fits, else the cheapest usable one of any type.
- * @throws AppError `unknown_model`; `provider_not_configured` when the named model's provider cannot be called;
- * `invalid_request` when it does not take what is asked.
+ * Serves a request by the model that it names; `fallbacks` are what the tenant wants in its place when it fails.
+ * @throws AppError `provider_not_configured` when the model's provider cannot be called; `invalid_request` when the model
+ * does not take what is asked.
  */
-export function routeModel(catalogue: Catalogue, request: ChatRequest, isUsable: IsUsable): Routing {
+export function routeNamed(
+  model: CataloguedModel,
+  fallbacks: readonly CataloguedModel[],
+  request: ChatRequest,
+  isUsable: IsUsable,
+): Routing {
+  if (!isUsable(model.provider)) throw notConfigured(model);
+  requireServable(model, request);
+  return {
+    requested: request.model,
+    model,
+    reason: model.id === request.model ? "named" : `alias of ${model.id}`,
+    substitutes: fallbacks.filter((one) => isUsable(one.provider) && findObstacle(one, request) === undefined),
+  };
+}
+
+/**
+ * Serves a request for `auto` by the cheapest usable model of the task's type that takes it and whose context fits, else
+ * the cheapest such one of any type.
+ */
+export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: IsUsable): Routing {
   const requested = request.model;
-  if (requested !== autoModel) {
-    const model = findModel(catalogue, requested, "chat");
-    if (!isUsable(model.provider)) throw notConfigured(model);
-    requireServable(model, request);
-    return { requested, model, reason: model.id === requested ? "named" : `alias of ${model.id}`, substitutes: [] };
-  }
   const { type, reason } = classifyTask(request);
   const tokens = estimateMessageTokens(request.messages) + (request.maxTokens ?? 0);
   const able = catalogue.chatByPrice.filter(

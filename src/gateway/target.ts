@@ -11,21 +11,31 @@ export type UsableKeys = ReadonlyMap<ProviderId, ProviderKey>;
 /** The platform's own provider has its key, if any, from the settings. */
 const edgeKey: ProviderKey = { keyId: "platform-edge", apiKey: "", source: "platform" };
 
-/** The keys of a tenant for these providers; a promise only when a key has to be read. */
+/**
+ * The keys of a tenant for these providers; a promise only when a key has to be read. A provider whose key cannot be read
+ * is left out, unless it is the `required` one.
+ * @throws AppError `provider_key_unreadable` for the required provider.
+ */
 export function findKeys(
   deps: Pick<GatewayDeps, "keys">,
   tenantId: string,
-  providers: Iterable<ProviderId>,
+  wanted: { providers: Iterable<ProviderId>; required?: ProviderId },
 ): UsableKeys | Promise<UsableKeys> {
   const usable = new Map<ProviderId, ProviderKey>();
   const reading: Promise<void>[] = [];
-  const add = (provider: ProviderId, key: ProviderKey | undefined) => {
-    if (key !== undefined) usable.set(provider, key);
+  const read = async (provider: ProviderId, reading: Promise<ProviderKey | undefined>) => {
+    try {
+      const key = await reading;
+      if (key !== undefined) usable.set(provider, key);
+    } catch (error) {
+      const isUnreadable = error instanceof AppError && error.code === "provider_key_unreadable";
+      if (provider === wanted.required || !isUnreadable) throw error;
+    }
   };
-  for (const provider of providers) {
+  for (const provider of wanted.providers) {
     const key = provider === "edge" ? edgeKey : deps.keys.find(tenantId, provider);
-    if (key instanceof Promise) reading.push(key.then((read) => add(provider, read)));
-    else add(provider, key);
+    if (key instanceof Promise) reading.push(read(provider, key));
+    else if (key !== undefined) usable.set(provider, key);
   }
   return reading.length === 0 ? usable : Promise.all(reading).then(() => usable);
 }

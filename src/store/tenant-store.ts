@@ -1,7 +1,10 @@
 import { type Db, MongoServerError } from "mongodb";
 import { defineCollection } from "./collection.ts";
 
-export type TenantRecord = { _id: string; name: string; createdAt: Date };
+/** A model, and those that answer in its place when it fails, in order. */
+export type ModelFallbacks = { model: string; models: string[] };
+
+export type TenantRecord = { _id: string; name: string; createdAt: Date; fallbacks?: ModelFallbacks[] };
 
 export const tenantCollection = defineCollection<TenantRecord>({
   name: "tenants",
@@ -13,6 +16,7 @@ export type TenantStore = {
   findByName(name: string): Promise<TenantRecord | null>;
   /** Adds the tenant unless one of its name is there; answers the one that is there then. */
   ensure(tenant: TenantRecord): Promise<TenantRecord>;
+  setFallbacks(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void>;
 };
 
 export function makeTenantStore(db: Db): TenantStore {
@@ -31,6 +35,9 @@ export function makeTenantStore(db: Db): TenantStore {
         if (other) return other; // another process was first
         throw error;
       }
+    },
+    async setFallbacks(tenantId, fallbacks) {
+      await tenants.updateOne({ _id: tenantId }, { $set: { fallbacks } });
     },
   };
 }

@@ -138,6 +138,49 @@ describe("substitutes of a model that fails", () => {
     expect([primary.requests.length, other.requests.length]).to.deep.equal([3, 0]);
   });
 
+  it("replaces a named model by those that the tenant wants, in their order, for that tenant alone", async () => {
+    const admin = makeClient({ url: test.url, key: test.keys.admin });
+    const fallbacks = [{ model: "claude-haiku-5-5", models: ["gpt-6-luna", "meta-llm"] }];
+    const body = { body: { fallbacks } };
+    const member = await client.request("PUT", "/ai/fallbacks", body);
+    expect([member.status, member.at("error.code")]).to.deep.equal([403, "insufficient_role"]);
+    expect((await admin.request("PUT", "/ai/fallbacks", body)).body).to.deep.equal({ fallbacks });
+    expect((await client.get("/ai/fallbacks")).body).to.deep.equal({ fallbacks });
+    primary.setDefault({ status: 500 });
+    const served = await chat({ model: "claude-haiku-5-5" });
+    expect([served.at("model"), served.at("_preprocessing.routing.reason")]).to.deep.equal([
+      "gpt-6-luna",
+      "named; a substitute for claude-haiku-5-5",
+    ]);
+    const withTemperature = await chat({ model: "claude-haiku-5-5", temperature: 1 });
+    expect(withTemperature.at("model")).to.equal("gpt-6-luna");
+    other.setDefault({ status: 500 });
+    expect((await chat({ model: "claude-haiku-5-5" })).at("model")).to.equal("switchyard-offline");
+    const stranger = makeClient({ url: test.url, key: test.keys.stranger });
+    expect((await stranger.get("/ai/fallbacks")).body).to.deep.equal({ fallbacks: [] });
+    other.setDefault({});
+    expect((await stranger.post("/ai/chat", { ...question, model: "claude-haiku-5-5" })).status).to.equal(502);
+  });
+
+  it("refuses fallbacks that cannot be", async () => {
+    const admin = makeClient({ url: test.url, key: test.keys.admin });
+    const errorOf = async (...fallbacks: { model: string; models: string[] }[]) => {
+      const { status, at } = await admin.request("PUT", "/ai/fallbacks", { body: { fallbacks } });
+      return [status, at("error.code"), at("error.param")];
+    };
+    const unknown = await errorOf({ model: "gpt-4.1", models: ["no-such"] });
+    expect(unknown).to.deep.equal([400, "unknown_model", "fallbacks[0].models[0]"]);
+    const embedding = await errorOf({ model: "text-embedding-3-small", models: ["gpt-4.1"] });
+    expect(embedding).to.deep.equal([400, "unknown_model", "fallbacks[0].model"]);
+    const itself = await errorOf({ model: "gpt-5.6", models: ["gpt-5.6-sol"] });
+    expect(itself).to.deep.equal([400, "invalid_request", "fallbacks[0].models[0]"]);
+    expect(await errorOf({ model: "gpt-4.1", models: [] })).to.deep.equal([
+      400,
+      "invalid_request",
+      "fallbacks[0].models",
+    ]);
+  });
+
   it("leaves nobody waiting when the caller goes away while a substitute is asked", async () => {
     primary.setDefault({ status: 500 });
     other.setDefault({ firstByteMs: 250 });

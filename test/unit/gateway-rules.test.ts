@@ -6,7 +6,7 @@ import { toChatRequest } from "../../src/gateway/chat-request.ts";
 import { toCompletionRequest } from "../../src/gateway/complete.ts";
 import { estimateTokens } from "../../src/gateway/count-tokens.ts";
 import { isWorthRetry, retryDelayMs, withRetries } from "../../src/gateway/retry.ts";
-import { classifyTask, routeModel } from "../../src/gateway/route-model.ts";
+import { classifyTask, type IsUsable, routeAuto, routeNamed } from "../../src/gateway/route-model.ts";
 import { chatBodySchema, modelEntrySchema } from "../../src/gateway/schemas.ts";
 import { parseSvcOptions } from "../../src/gateway/svc-options.ts";
 
@@ -72,6 +72,11 @@ describe("model catalogue", () => {
   });
 });
 
+const routeModel = (request: ReturnType<typeof ask>, isUsable: IsUsable) =>
+  request.model === "auto"
+    ? routeAuto(catalogue, request, isUsable)
+    : routeNamed(findModel(catalogue, request.model, "chat"), [], request, isUsable);
+
 describe("routing", () => {
   const all = () => true;
   it("classifies tasks", () => {
@@ -85,41 +90,38 @@ describe("routing", () => {
 
   it("takes the cheapest usable model of the type whose context fits", () => {
     const onlyAnthropic = (provider: string) => provider === "anthropic";
-    expect(routeModel(catalogue, ask("Refactor this code"), onlyAnthropic).model.id).to.equal("claude-sonnet-5-5");
-    expect(routeModel(catalogue, ask("Prove it step by step"), onlyAnthropic).model.id).to.equal("claude-opus-5-5");
-    expect(routeModel(catalogue, ask("Refactor this code"), all).model.id).to.equal("gpt-5.4-mini");
+    expect(routeModel(ask("Refactor this code"), onlyAnthropic).model.id).to.equal("claude-sonnet-5-5");
+    expect(routeModel(ask("Prove it step by step"), onlyAnthropic).model.id).to.equal("claude-opus-5-5");
+    expect(routeModel(ask("Refactor this code"), all).model.id).to.equal("gpt-5.4-mini");
     const long = `${"word ".repeat(450_000)} refactor this code`;
-    const routed = routeModel(catalogue, ask(long), all).model;
+    const routed = routeModel(ask(long), all).model;
     expect(routed.type).to.equal("coding");
     expect(routed.contextWindow).to.be.greaterThan(450_000);
   });
 
   it("falls back to what is usable, and says why", () => {
-    const { model, reason } = routeModel(catalogue, ask("Refactor this code"), (provider) => provider === "edge");
+    const { model, reason } = routeModel(ask("Refactor this code"), (provider) => provider === "edge");
     expect(model.id).to.equal("switchyard-offline");
     expect(reason).to.contain("no usable coding model");
-    const error = errorOf(() =>
-      routeModel(catalogue, { ...ask("hi"), model: "gpt-5.4-mini" }, (provider) => provider === "edge"),
-    );
+    const error = errorOf(() => routeModel({ ...ask("hi"), model: "gpt-5.4-mini" }, (provider) => provider === "edge"));
     expect([error.code, error.param]).to.deep.equal(["provider_not_configured", "model"]);
   });
 
   it("takes the offline model only when there is no other", () => {
-    expect(routeModel(catalogue, ask("Hello"), all).model.isStandIn).to.equal(undefined);
-    expect(routeModel(catalogue, ask("Hello"), (provider) => provider === "edge").model.isStandIn).to.equal(true);
+    expect(routeModel(ask("Hello"), all).model.isStandIn).to.equal(undefined);
+    expect(routeModel(ask("Hello"), (provider) => provider === "edge").model.isStandIn).to.equal(true);
   });
 
   it("names substitutes of the same type, another provider's first", () => {
-    const { model, substitutes } = routeModel(catalogue, ask("Prove it step by step"), all);
+    const { model, substitutes } = routeModel(ask("Prove it step by step"), all);
     expect(substitutes.every((one) => one.type === "reasoning" && one.id !== model.id)).to.equal(true);
     expect(substitutes[0]?.provider).not.to.equal(model.provider);
     expect(substitutes.length).to.be.within(1, 3);
-    expect(routeModel(catalogue, { ...ask("hi"), model: "gpt-5.4-nano" }, all).substitutes).to.deep.equal([]);
+    expect(routeModel({ ...ask("hi"), model: "gpt-5.4-nano" }, all).substitutes).to.deep.equal([]);
   });
 
   it("refuses what a named model does not take, and routes around it", () => {
-    const named = (model: string, extra: object) =>
-      errorOf(() => routeModel(catalogue, { ...ask("hi"), model, ...extra }, all));
+    const named = (model: string, extra: object) => errorOf(() => routeModel({ ...ask("hi"), model, ...extra }, all));
     const tools = [{ name: "find" }];
     expect(named("claude-opus-5-5", { temperature: 0.2 })).to.include({
       code: "invalid_request",
@@ -131,12 +133,11 @@ describe("routing", () => {
     });
     expect(named("gpt-6.1-sol", { temperature: 0 })).to.include({ code: "invalid_request", param: "temperature" });
     expect(named("gpt-6-astra", { tools })).to.include({ code: "invalid_request", param: "tools" });
-    const takes = (model: string, extra: object) =>
-      routeModel(catalogue, { ...ask("hi"), model, ...extra }, all).model.id;
+    const takes = (model: string, extra: object) => routeModel({ ...ask("hi"), model, ...extra }, all).model.id;
     expect(takes("claude-opus-5-5", { temperature: 1, tools })).to.equal("claude-opus-5-5");
     expect(takes("claude-sonnet-4-6", { temperature: 0 })).to.equal("claude-sonnet-4-6");
     for (const type of ["Hello", "Refactor this code", "Prove it step by step"]) {
-      const routed = routeModel(catalogue, ask(type, { temperature: 0.2, tools }), all);
+      const routed = routeModel(ask(type, { temperature: 0.2, tools }), all);
       for (const model of [routed.model, ...routed.substitutes]) {
         expect(model.maxTemperature, model.id).to.be.greaterThan(0.2);
         expect(model.features).to.include("tool_use");

@@ -4,6 +4,7 @@ import { makeBreakers } from "../../src/gateway/breaker.ts";
 import { makeCatalogue } from "../../src/gateway/catalogue.ts";
 import { complete } from "../../src/gateway/complete.ts";
 import type { GatewayDeps } from "../../src/gateway/deps.ts";
+import { planChat } from "../../src/gateway/plan.ts";
 import type { Provider } from "../../src/gateway/providers/provider.ts";
 import type { ProviderKey } from "../../src/tenancy/provider-keys.ts";
 
@@ -39,6 +40,7 @@ function makeDeps(
     catalogue: makeCatalogue({ baseUrl: undefined, apiKey: undefined, model: "default", embeddingModel: undefined }),
     providers: new Map([["openai", provider]]),
     keys: { find, byId: async () => undefined },
+    fallbacks: { find: () => [] },
     breakerOf: makeBreakers(),
     ledger: {
       record: () => undefined,
@@ -88,6 +90,17 @@ describe("keys of a call", () => {
     const error = await errorOf(complete(deps, caller("a"), request));
     expect([error.code, error.details]).to.deep.equal(["provider_key_refused", { provider: "openai", status: 401 }]);
     expect(error.message).not.to.contain("sk-of-a");
+  });
+
+  it("leaves a provider out whose key cannot be read, unless it is the one that is named", async () => {
+    const unreadable = new AppError("provider_key_unreadable", "no");
+    const deps = makeDeps(
+      () => Promise.reject(unreadable),
+      async () => "never",
+    );
+    expect(await errorOf(complete(deps, caller("a"), request))).to.equal(unreadable);
+    const plan = await planChat(deps, "a", { ...request, model: "auto" });
+    expect([...plan.keys.keys()]).to.deep.equal(["edge"]);
   });
 
   it("keeps a breaker for each key, so that one tenant's broken account is nobody else's", async () => {

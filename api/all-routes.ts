@@ -1,5 +1,6 @@
 import type { AnyRoute } from "./route.ts";
 import { chatRoutes } from "./routes/chat.ts";
+import { compositeRoutes } from "./routes/composite.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
 import { fallbackRoutes } from "./routes/fallbacks.ts";
 import { healthRoutes } from "./routes/health.ts";
@@ -21,6 +22,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...providerRoutes,
   ...usageRoutes,
   ...ragRoutes,
+  ...compositeRoutes,
   ...jobRoutes,
   ...keyRoutes,
   ...openAiChatRoutes,

@@ -62,6 +62,7 @@ function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (c
       header: (name) => ctx.get(name) || undefined,
       checkpoint: async () => undefined,
     };
+    route.screen?.(input as HandlerInput<never, never, never>);
     // The declaration's own schemas made the input, so it has the types that the handler declared.
     const handle = (input: HandlerInput) => route.handler(input as HandlerInput<never, never, never>);
     const key = route.method === "post" && !isPublic ? ctx.get("idempotency-key") : "";

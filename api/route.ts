@@ -101,12 +101,15 @@ export type RouteDeclaration<
   B extends z.ZodType,
   M extends z.ZodType,
 > = RouteFields<P, Q, B, M> & {
+  /** Refuses an input, by throwing, before anything of it is kept, not even the hash that idempotency keeps. */
+  screen?(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): void;
   handler(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): Promise<Reply> | Reply;
 };
 
 /** A route whose types have been forgotten: what mounting and documenting need. */
 export type AnyRoute = RouteFields<z.ZodType, z.ZodType, z.ZodType, z.ZodType> & {
   // A method, not a property: its parameter is compared loosely, so that every declaration is an AnyRoute.
+  screen?(input: HandlerInput<never, never, never>): void;
   handler(input: HandlerInput<never, never, never>): Promise<Reply> | Reply;
 };
 

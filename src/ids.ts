@@ -13,6 +13,7 @@ export const idPrefixes = {
   workflow: "wf",
   workflowRun: "wfr",
   approval: "apr",
+  execution: "exe",
   job: "job",
   log: "log",
   request: "req",

@@ -1,3 +1,4 @@
+import { type Composite, makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config.ts";
 import { ensureServices } from "./embedded/ensure.ts";
 import { type Gateway, makeGateway } from "./gateway/gateway.ts";
@@ -27,6 +28,7 @@ export type Platform = {
   providerKeys: ProviderKeys;
   fallbacks: Fallbacks;
   rag: Rag;
+  composite: Composite;
   tenancy: Tenancy;
   /** Closes everything, queues before the store. Calling it again waits for the same end. */
   close(): Promise<void>;
@@ -70,6 +72,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     releasers.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, logger });
     releasers.add(() => rag.close());
+    const composite = makeComposite({ store, jobs, gateway });
     const tenancy = makeTenancy({ config, store, redis, logger });
     releasers.add(() => tenancy.close());
     return {
@@ -83,6 +86,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
       providerKeys,
       fallbacks,
       rag,
+      composite,
       tenancy,
       close: releasers.close,
     };

@@ -1,5 +1,6 @@
 import type { QueueDefinition } from "../src/jobs/define-queue.ts";
 import { type QueueName, type Queues, queues } from "../src/jobs/queues.ts";
+import { runComposite } from "./composite-runs.ts";
 import { runIngestion } from "./ingestion.ts";
 import type { Handler } from "./run-job.ts";
 
@@ -9,6 +10,7 @@ export type HandlerEntry = { queue: QueueDefinition; handler: Handler<QueueDefin
 /** Every queue's handler: one that is missing does not compile. */
 const handlerOf: { [K in QueueName]: Handler<Queues[K]> } = {
   ingestion: runIngestion,
+  compositeRuns: runComposite,
 };
 
 /** Binds a queue to its handler; the shell parses the payload by the queue's own schema before it calls. */
@@ -16,4 +18,7 @@ export function bindHandler<Q extends QueueDefinition>(queue: Q, handler: Handle
   return { queue, handler: handler as Handler<QueueDefinition> };
 }
 
-export const handlers: readonly HandlerEntry[] = [bindHandler(queues.ingestion, handlerOf.ingestion)];
+export const handlers: readonly HandlerEntry[] = [
+  bindHandler(queues.ingestion, handlerOf.ingestion),
+  bindHandler(queues.compositeRuns, handlerOf.compositeRuns),
+];

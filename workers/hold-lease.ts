@@ -24,6 +24,7 @@ export type HeldLease = {
   signal: AbortSignal;
   stopReason(): StopReason | undefined;
   progress(progress: JobProgress): Promise<void>;
+  step(data: Record<string, unknown>): Promise<void>;
   /** The latest progress that was told, written or not. */
   lastProgress(): JobProgress;
   release(): void;
@@ -74,6 +75,12 @@ export function holdLease(
       if (!isEdge && now - written.at < PROGRESS_EVERY_MS) return;
       written = { stage: progress.stage, at: now };
       heed(await claims.progress(lease, progress));
+      announcements.changed(record._id);
+      controller.signal.throwIfAborted();
+    },
+    async step(data) {
+      controller.signal.throwIfAborted();
+      heed(await claims.step(lease, data));
       announcements.changed(record._id);
       controller.signal.throwIfAborted();
     },

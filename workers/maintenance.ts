@@ -1,10 +1,11 @@
 import type { Platform } from "../src/platform.ts";
 
 /**
- * Keeps the queues in line with the records, and documents with their jobs, while the process runs. It is a timer and no queue of its own, since it must
- * work when Redis has lost everything, its own schedule included; every worker process may do it at once.
+ * Keeps the queues in line with the records, and documents and composite runs with their jobs, while the process runs. It is
+ * a timer and no queue of its own, since it must work when Redis has lost everything, its own schedule included; every worker
+ * process may do it at once.
  */
-export function keepReconciled({ jobs, rag, config, logger }: Platform): { stop(): Promise<void> } {
+export function keepReconciled({ jobs, rag, composite, config, logger }: Platform): { stop(): Promise<void> } {
   let pass: Promise<void> = Promise.resolve();
   let isBusy = false;
   const reconcile = async () => {
@@ -13,6 +14,7 @@ export function keepReconciled({ jobs, rag, config, logger }: Platform): { stop(
       const { requeued, expired } = await jobs.reconcile();
       if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
       await rag.sweep();
+      await composite.sweep();
     } catch (error) {
       logger.warn({ err: error }, "reconcile could not run; the next pass will");
     } finally {

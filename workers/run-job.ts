@@ -22,6 +22,8 @@ export type JobContext<P> = {
   logger: Logger;
   /** Tells how far the job is. Throws the signal's reason when the job is not ours to run any more. */
   progress(progress: JobProgress): Promise<void>;
+  /** Tells those who follow the job what happened in it: a few fields, no contents. Throws as `progress` does. */
+  step(data: Record<string, unknown>): Promise<void>;
 };
 
 /** Runs one try of a job; what it returns is the job's result. Safe to run twice. */
@@ -106,6 +108,7 @@ async function runTry(deps: ShellDeps, attempt: Try): Promise<unknown> {
       signal: held.signal,
       logger,
       progress: held.progress,
+      step: held.step,
     });
     const finished = await claims.complete(lease, result, held.lastProgress());
     if (finished) announcements.changed(record._id);

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
+import { createHash, createHmac, randomUUID } from "node:crypto";
 import { AppError } from "../../src/errors.ts";
 import { newId } from "../../src/ids.ts";
 import type { Claim, IdempotencyDocument, IdempotencyStore, StoredReply } from "../../src/store/idempotency-store.ts";
@@ -117,13 +117,18 @@ function makeRecord(input: HandlerInput, key: string): IdempotencyDocument {
   return {
     _id: `${tenantId}:${sha256(key)}`,
     tenantId,
-    fingerprint: sha256(`POST ${input.path} ${canonical(input.query)} ${canonical(input.body)}`),
+    fingerprint: fingerprint(key, `POST ${input.path} ${canonical(input.query)} ${canonical(input.body)}`),
     token: randomUUID(),
     leaseUntil: new Date(now + LEASE_MS),
     isDone: false,
     jobId: newId("job"),
     expiresAt: new Date(now + KEPT_MS),
   };
+}
+
+/** Keyed by the client's own key, which is not kept: a short secret in a body cannot be guessed from it. */
+function fingerprint(key: string, call: string): string {
+  return createHmac("sha256", key).update(call).digest("hex");
 }
 
 /** A value as text that does not depend on the order of its keys; files by their hash. Bodies are not nested deeply. */

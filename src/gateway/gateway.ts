@@ -21,6 +21,7 @@ import { makeOpenAiProvider } from "./providers/openai/openai.ts";
 import type { Provider, ProviderId } from "./providers/provider.ts";
 import type { ModelEntry } from "./schemas.ts";
 import { type StreamEvent, streamChat } from "./stream.ts";
+import { resolveModel, usableModels } from "./usable-models.ts";
 
 /** All model traffic goes through here, whoever starts it: routed, retried, accounted once. */
 export type Gateway = {
@@ -33,6 +34,10 @@ export type Gateway = {
   findModel(idOrAlias: string): ModelEntry | undefined;
   /** @throws AppError `unknown_model`, `invalid_request` for fallbacks that cannot be. */
   checkFallbacks(fallbacks: readonly ModelFallbacks[]): void;
+  /** Ids of the chat models that a tenant's calls can use right now; see `usableModels`. */
+  usableModels(tenantId: string): Promise<string[]>;
+  /** The id of the chat model that a name stands for. Throws `unknown_model`, `provider_not_configured`. */
+  resolveModel(tenantId: string, name: string): Promise<string>;
   /** The embedding model that is used when none is named. */
   defaultEmbeddingModel: string;
   /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
@@ -82,6 +87,8 @@ export function makeGateway(input: {
       return model && toModelEntry(model);
     },
     checkFallbacks: (wanted) => checkFallbacks(catalogue, wanted),
+    usableModels: (tenantId) => usableModels(deps, tenantId),
+    resolveModel: (tenantId, name) => resolveModel(deps, tenantId, name),
     defaultEmbeddingModel: catalogue.defaultEmbedding.id,
     log: async (tenantId, logId) => {
       const pending = ledger.pending(logId);

@@ -16,6 +16,8 @@ export type Claims = {
   claim(jobId: string, workerId: string): Promise<{ record: JobRecord; lease: Lease } | null>;
   heartbeat(lease: Lease): Fenced;
   progress(lease: Lease, progress: JobProgress): Fenced;
+  /** Adds a step for those who follow the job; `data` is small and holds no contents. */
+  step(lease: Lease, data: Record<string, unknown>): Fenced;
   complete(lease: Lease, result: unknown, progress: JobProgress): Fenced;
   fail(lease: Lease, error: ErrorView): Fenced;
   cancelled(lease: Lease): Fenced;
@@ -55,6 +57,7 @@ export function makeClaims(store: JobStore, leaseMs: number): Claims {
     },
     progress: (lease, progress) =>
       store.change(running(lease), { $set: { progress, updatedAt: new Date() }, $inc: { lastEventId: 1 } }),
+    step: (lease, data) => store.addStep(running(lease), data),
     complete: (lease, result, progress) =>
       end(lease, { status: "completed", result, progress: { ...progress, stage: "completed", done: progress.total } }),
     fail: (lease, error) => end(lease, { status: "failed", error }),

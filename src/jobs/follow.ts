@@ -35,8 +35,8 @@ export async function waitForJob(
 }
 
 /**
- * A job's events from now on, or from after `afterId`: `progress` as it changes, and at last `end` with the job's view.
- * Events between two looks at the record are folded into the latest one.
+ * A job's events from now on, or from after `afterId`: each `step`, `progress` as it changes, and at last `end` with the
+ * job's view. Progress between two looks at the record is folded into the latest one.
  */
 export async function* followJob(
   deps: FollowDeps,
@@ -49,6 +49,11 @@ export async function* followJob(
   try {
     while (!options.signal.aborted) {
       const record = await read(deps.store, tenantId, jobId);
+      for (const { id, data } of record.steps ?? []) {
+        if (id <= lastId) continue;
+        lastId = id;
+        yield { id, type: "step", data };
+      }
       if (isFinal(record.status)) {
         yield { id: record.lastEventId, type: "end", data: toJobView(record) };
         return;

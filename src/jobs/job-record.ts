@@ -6,6 +6,8 @@ import { type JobState, jobStates } from "./job-state.ts";
 
 /** What is told to those who follow a job. `end` is the last one and carries the job's view. */
 export type JobEvent = { id: number; type: "progress" | "step" | "end"; data: unknown };
+/** Something that happened in a job, for those who follow it; `id` is its event's. */
+export type JobStep = { id: number; data: Record<string, unknown> };
 export type JobProgress = { stage: string; done: number; total: number };
 
 /** A job as it is stored. It holds all that is needed to make its BullMQ job again. */
@@ -39,6 +41,8 @@ export type JobRecord = {
   checkAt?: Date;
   /** When the store forgets a job that has ended. */
   expireAt?: Date;
+  /** The latest steps, in order. */
+  steps?: JobStep[];
   /** Sequence number of the last event; each change that followers are told of has one. */
   lastEventId: number;
   result?: unknown;

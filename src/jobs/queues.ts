@@ -24,7 +24,24 @@ export const ingestionQueue = defineQueue({
   ...retention,
 });
 
+/** Run one composite pattern. */
+export const compositeQueue = defineQueue({
+  name: "composite-runs",
+  kind: "composite",
+  payload: z.strictObject({
+    v: z.literal(1),
+    jobId: idSchema("job"),
+    tenantId: idSchema("tenant"),
+    executionId: idSchema("execution"),
+  }),
+  concurrency: 16,
+  attempts: 2,
+  backoffMs: 1_000,
+  timeoutMs: 15 * 60_000,
+  ...retention,
+});
+
 /** Every queue of the product. `workers/handlers.ts` must have a handler for each. */
-export const queues = { ingestion: ingestionQueue } as const;
+export const queues = { ingestion: ingestionQueue, compositeRuns: compositeQueue } as const;
 export type Queues = typeof queues;
 export type QueueName = keyof Queues;

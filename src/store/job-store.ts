@@ -15,6 +15,9 @@ export const jobCollection = defineCollection<JobRecord>({
   ],
 });
 
+/** Steps of a job that are kept for those who follow it. */
+const KEPT_STEPS = 200;
+
 /** Which record a compare-and-set is for, and what must be true of it. */
 export type JobGuard = { jobId: string; from: readonly JobState[]; leaseToken?: string };
 
@@ -28,6 +31,8 @@ export type JobStore = {
   ): Promise<JobRecord[]>;
   /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
   change(guard: JobGuard, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
+  /** As `change`: numbers a step as the next event and keeps it, with the ones before it up to a bound. */
+  addStep(guard: JobGuard, data: Record<string, unknown>): Promise<JobRecord | null>;
   /** Puts the record of a refused job, which is final, in the place of the one that waits, if there is one; never of another. */
   refuse(record: JobRecord): Promise<void>;
   /** Takes a job whose time has come: one that waits, or one whose lease has ended. */
@@ -45,6 +50,11 @@ export type JobStore = {
 
 export function makeJobStore(db: Db): JobStore {
   const jobs = db.collection<JobRecord>(jobCollection.name);
+  const guarded = ({ jobId, from, leaseToken }: JobGuard): Filter<JobRecord> => ({
+    _id: jobId,
+    status: { $in: [...from] },
+    ...(leaseToken ? { "lease.token": leaseToken } : {}),
+  });
   return {
     insert: async (record) => void (await jobs.insertOne(record)),
     find: (tenantId, jobId) => jobs.findOne(ofTenant(tenantId, { _id: jobId })),
@@ -57,12 +67,14 @@ export function makeJobStore(db: Db): JobStore {
       };
       return jobs.find(ofTenant(tenantId, filter)).sort({ _id: -1 }).limit(limit).toArray();
     },
-    change: ({ jobId, from, leaseToken }, update) =>
-      jobs.findOneAndUpdate(
-        { _id: jobId, status: { $in: [...from] }, ...(leaseToken ? { "lease.token": leaseToken } : {}) },
-        update,
-        { returnDocument: "after" },
-      ),
+    change: (guard, update) => jobs.findOneAndUpdate(guarded(guard), update, { returnDocument: "after" }),
+    addStep(guard, data) {
+      const next = { $add: ["$lastEventId", 1] };
+      const steps = { $concatArrays: [{ $ifNull: ["$steps", []] }, [{ id: next, data: { $literal: data } }]] };
+      // One update numbers the step and keeps it, so that no event is told twice or lost.
+      const update = [{ $set: { steps: { $slice: [steps, -KEPT_STEPS] }, lastEventId: next, updatedAt: "$$NOW" } }];
+      return jobs.findOneAndUpdate(guarded(guard), update, { returnDocument: "after" });
+    },
     async refuse({ _id, checkAt: _checkAt, ...refused }) {
       try {
         await jobs.replaceOne({ _id, status: "queued" }, refused, { upsert: true });

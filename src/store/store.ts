@@ -3,6 +3,7 @@ import { type ChunkStore, chunkCollection, makeChunkStore } from "./chunk-store.
 import { type CompletionStore, completionsCollection, makeCompletionStore } from "./completion-store.ts";
 import { connectStore } from "./connect.ts";
 import { type DocumentStore, documentCollection, makeDocumentStore } from "./document-store.ts";
+import { type ExecutionStore, executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { type IdempotencyStore, idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
 import { createIndexes } from "./indexes.ts";
 import { type JobStore, jobCollection, makeJobStore } from "./job-store.ts";
@@ -32,6 +33,7 @@ export type Store = {
   capabilities: StoreCapabilities;
   jobs: JobStore;
   documents: DocumentStore;
+  executions: ExecutionStore;
   chunks: ChunkStore;
   sources: SourceStore;
   apiKeys: ApiKeyStore;
@@ -52,6 +54,7 @@ const declarations = [
   chunkCollection,
   completionsCollection,
   documentCollection,
+  executionCollection,
   idempotencyCollection,
   jobCollection,
   dataKeyCollection,
@@ -80,6 +83,7 @@ export async function openStore(options: {
       capabilities,
       jobs: makeJobStore(db),
       documents: makeDocumentStore(db),
+      executions: makeExecutionStore(db),
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),
       apiKeys: makeApiKeyStore(db),

@@ -17,6 +17,9 @@ const MAX_SENTENCES = 3;
 const WORTH_SAYING = 0.5;
 const CHARACTERS_A_TOKEN = 4;
 
+/** What a model is told to do is nothing to quote; callers mark it so. */
+const instructions = /<instructions>[\s\S]*?<\/instructions>/g;
+
 const introduction =
   "I am switchyard-offline, the small model that is built into Switchyard. I answer by quoting the sentences of our conversation that fit a question best; I know nothing beyond it.";
 const nothingFound =
@@ -72,12 +75,14 @@ function answer(messages: readonly Message[], asked: number, question: string): 
   const context = [
     ...messages.filter((message, index) => index !== asked && message.content.length > 0).map(({ content }) => content),
     before,
-  ].join("\n");
+  ]
+    .join("\n")
+    .replace(instructions, "");
   if (contentWords(ask).length === 0 || /\b(?:who|what) are you\b/i.test(ask)) return introduction;
-  const ranked = rankSentences(toSentences(context), ask);
+  const sentences = toSentences(context).filter((sentence) => !isOwn(sentence));
+  const ranked = rankSentences(sentences, ask);
   const best = ranked[0];
-  if (!best)
-    return context.trim().length === 0 ? `${introduction} You asked: ${ask.trim().slice(0, 200)}` : nothingFound;
+  if (!best) return sentences.every(isTitle) ? `${introduction} You asked: ${ask.trim().slice(0, 200)}` : nothingFound;
   return ranked
     .slice(0, MAX_SENTENCES)
     .filter(({ score }) => score >= best.score * WORTH_SAYING)
@@ -85,6 +90,14 @@ function answer(messages: readonly Message[], asked: number, question: string): 
     .map(({ sentence }) => sentence)
     .join(" ");
 }
+
+/** What this model says when it has nothing to say, met again in an earlier answer of it, is nothing to quote either. */
+function isOwn(sentence: string): boolean {
+  return sentence.startsWith("You asked: ") || introduction.includes(sentence) || nothingFound.includes(sentence);
+}
+
+/** A line in brackets names what follows it. */
+const isTitle = (sentence: string) => /^\[.*\]$/.test(sentence);
 
 /** The tool to ask for: the one that is demanded, else one that fits the question and has not been used since it. */
 function chooseTool({ tools = [], toolChoice, messages }: CompletionRequest, question: string, asked: number) {

@@ -1,0 +1,91 @@
+import { z } from "zod";
+import {
+  compositeBodySchema,
+  compositeResultSchema,
+  executionViewSchema,
+  patternListSchema,
+  profileListSchema,
+} from "../../src/composite/schemas.ts";
+import { idSchema } from "../../src/ids.ts";
+import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
+import { type AnyRoute, route } from "../route.ts";
+
+const tags = ["Composite intelligence"];
+
+const executePattern = route({
+  method: "post",
+  path: "/composite/execute",
+  auth: "member",
+  tags,
+  summary: "Run a multi-model pattern under an industry profile",
+  description:
+    "An input that holds what a regulated profile must not let through is refused with 422, which names kinds and positions; nothing of it is kept. `models` replaces the profile's choice: the members in order, the first one also judges.",
+  body: compositeBodySchema,
+  isAsync: true,
+  // Before the idempotency record too: it holds a hash of the body, from which a short secret could be guessed.
+  screen: ({ body, platform }) => platform.composite.guard(body),
+  responses: {
+    200: { description: "The pattern's answer", body: compositeResultSchema },
+    202: { description: "The pattern is running", body: acceptedSchema },
+  },
+  errors: [
+    "compliance_blocked",
+    "unknown_model",
+    "provider_not_configured",
+    "provider_key_refused",
+    "provider_failed",
+    "provider_rate_limited",
+    "provider_timeout",
+    "budget_exhausted",
+  ],
+  example: {
+    pattern: "consensus",
+    profile: "coding",
+    input: "Sessions live in memory. Two servers share no memory.\n\nWhy do users lose their sessions?",
+  },
+  async handler(input) {
+    const { body, caller, platform } = input;
+    const isInteractive = readPreference(input.header("prefer")).waitMs > 0;
+    const reserved = await reserveJob(input);
+    const job =
+      "job" in reserved
+        ? reserved.job
+        : (await platform.composite.accept(caller, body, isInteractive, reserved.jobId)).job;
+    return replyWithJob(input, job, (record) => ({ status: 200, body: record.result }));
+  },
+});
+
+const listPatterns = route({
+  method: "get",
+  path: "/composite/patterns",
+  auth: "member",
+  tags,
+  summary: "The patterns",
+  responses: { 200: { description: "Every pattern", body: patternListSchema } },
+  handler: ({ platform }) => ({ status: 200, body: { patterns: platform.composite.patterns() } }),
+});
+
+const listProfiles = route({
+  method: "get",
+  path: "/composite/profiles",
+  auth: "member",
+  tags,
+  summary: "The industry profiles",
+  responses: { 200: { description: "Every profile", body: profileListSchema } },
+  handler: ({ platform }) => ({ status: 200, body: { profiles: platform.composite.profiles() } }),
+});
+
+const getExecution = route({
+  method: "get",
+  path: "/composite/executions/:id",
+  auth: "member",
+  tags,
+  summary: "A run with each of its model calls",
+  params: z.object({ id: idSchema("execution") }),
+  responses: { 200: { description: "The run", body: executionViewSchema } },
+  async handler({ params: { id }, caller, platform }) {
+    return { status: 200, body: await platform.composite.trace(caller.tenantId, id) };
+  },
+});
+
+export const compositeRoutes: readonly AnyRoute[] = [executePattern, listPatterns, listProfiles, getExecution];

@@ -1,0 +1,63 @@
+import { newId } from "../ids.ts";
+import type { JobRecord } from "../jobs/job-record.ts";
+import { compositeQueue } from "../jobs/queues.ts";
+import { isStoreUnavailable } from "../store/connect.ts";
+import type { ExecutionRecord } from "../store/execution-store.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import type { CompositeDeps } from "./deps.ts";
+import { guardInput } from "./guard-input.ts";
+import type { CompositeInput } from "./schemas.ts";
+import { selectModels } from "./select-models.ts";
+
+/** How long a run is kept, in ms: 30 days, as its job. */
+const KEPT_MS = 30 * 86_400_000;
+
+export type CompositeAcceptance = { caller: Caller; body: CompositeInput; isInteractive: boolean; jobId: string };
+
+/**
+ * Lets an input pass the guard, chooses the models, records the run and submits its job, in this order: every way to a run
+ * leads through here, so none leads round the guard.
+ * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `provider_not_configured`, `unavailable`.
+ */
+export async function acceptExecution(
+  deps: CompositeDeps,
+  { caller, body, isInteractive, jobId }: CompositeAcceptance,
+): Promise<{ job: JobRecord; executionId: string }> {
+  guardInput(body);
+  const { tenantId, keyId } = caller;
+  const { pattern, profile, input } = body;
+  const { models, judge } = await selectModels(deps.gateway, { tenantId, pattern, profile, models: body.models });
+  const now = new Date();
+  const record: ExecutionRecord = {
+    _id: newId("execution"),
+    tenantId,
+    jobId,
+    keyId,
+    pattern,
+    profile,
+    input,
+    models,
+    judge,
+    steps: [],
+    isOpen: true,
+    createdAt: now,
+    updatedAt: now,
+    expireAt: new Date(now.getTime() + KEPT_MS),
+  };
+  const executionId = record._id;
+  await deps.store.executions.insert(record);
+  try {
+    const job = await deps.jobs.submit(compositeQueue, {
+      tenantId,
+      jobId,
+      payload: () => ({ v: 1 as const, jobId, tenantId, executionId }),
+      subject: { executionId },
+      isInteractive,
+    });
+    return { job, executionId };
+  } catch (error) {
+    // While the store is away nothing can be tidied, and the caller waits: the sweep does it.
+    if (!isStoreUnavailable(error)) await deps.store.executions.remove(tenantId, executionId);
+    throw error;
+  }
+}

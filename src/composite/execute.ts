@@ -1,0 +1,122 @@
+import { AppError, type ErrorView, notFound, toErrorView } from "../errors.ts";
+import type { JobProgress } from "../jobs/job-record.ts";
+import type { ExecutionRecord, ExecutionStep } from "../store/execution-store.ts";
+import type { CompositeDeps } from "./deps.ts";
+import type { PatternOutcome } from "./patterns/pattern.ts";
+import { patterns } from "./patterns.ts";
+import { isRegulated, profiles } from "./profiles.ts";
+import { makeRunCalls, type RunCalls } from "./run-calls.ts";
+import type { CompositeResult } from "./schemas.ts";
+
+/** What the worker's shell gives a run. */
+export type ExecuteContext = {
+  tenantId: string;
+  executionId: string;
+  isLastAttempt: boolean;
+  signal: AbortSignal;
+  progress(progress: JobProgress): Promise<void>;
+  step(data: Record<string, unknown>): Promise<void>;
+};
+
+/**
+ * Runs an execution to its end. One that was cut goes on from the answers that are recorded. When it ends, also by a failure
+ * for good or a cancel, what was said in it is erased where the profile is regulated; the result stays.
+ * @throws AppError `not_found`; of the pattern: `provider_failed` and others, when too few models answered; the signal's reason.
+ */
+export async function execute(deps: CompositeDeps, context: ExecuteContext): Promise<CompositeResult> {
+  const { tenantId, executionId, signal } = context;
+  const { executions } = deps.store;
+  const execution = await executions.get(tenantId, executionId);
+  if (!execution) throw notFound("execution");
+  if (execution.result) return execution.result; // it ended, and its worker died before it could tell
+  if (execution.error) throw toError(execution.error);
+  const erase = isRegulated(execution.profile);
+  try {
+    const result = await runPattern(deps, execution, context);
+    await executions.finish(tenantId, executionId, { result, erase });
+    return result;
+  } catch (error) {
+    const isCancelled = signal.aborted && signal.reason instanceof AppError && signal.reason.code === "cancelled";
+    const isOver = isCancelled || (!signal.aborted && (context.isLastAttempt || !isRetryable(error)));
+    if (isOver) {
+      const view = toErrorView(isCancelled ? signal.reason : error);
+      await executions.finish(tenantId, executionId, { error: view, erase });
+    }
+    throw error;
+  }
+}
+
+async function runPattern(
+  deps: CompositeDeps,
+  execution: ExecutionRecord,
+  context: ExecuteContext,
+): Promise<CompositeResult> {
+  const { tenantId, executionId, signal } = context;
+  const { run, typicalSteps } = patterns[execution.pattern];
+  const profile = profiles[execution.profile];
+  const calls = makeRunCalls({
+    gateway: deps.gateway,
+    caller: { tenantId, keyId: execution.keyId, surface: "composite", signal },
+    recorded: execution.steps,
+    onStart: ({ role }) => {
+      const done = calls.count();
+      return context.progress({ stage: role, done, total: Math.max(typicalSteps, done + 1) });
+    },
+    onEnd: async (step) => {
+      await deps.store.executions.addStep(tenantId, executionId, step);
+      await context.step(toStepEvent(step, calls.count()));
+    },
+  });
+  const { input = "", models, judge } = execution;
+  try {
+    const outcome = await run({ input, profile, models, judge, complete: calls.complete });
+    return toResult(execution, outcome, calls);
+  } catch (error) {
+    throw withLastFailure(error, calls.lastFailure());
+  }
+}
+
+/** A run that too few models answered fails as the last of them did: so its caller learns what is wrong. */
+function withLastFailure(error: unknown, last: ErrorView | undefined): unknown {
+  if (!(error instanceof AppError) || error.code !== "provider_failed" || last === undefined) return error;
+  return new AppError(last.code, `${error.message} The last failure: ${last.message}`, {
+    retryable: error.retryable,
+    details: { ...Object(error.details), last: last.details },
+    cause: error,
+  });
+}
+
+function toResult(execution: ExecutionRecord, outcome: PatternOutcome, calls: RunCalls): CompositeResult {
+  const { _id, pattern, profile, models } = execution;
+  const { disclaimer } = profiles[profile];
+  const { output, agreement, dissent } = outcome;
+  const isOneModel = models.length > 1 && new Set(models).size === 1;
+  const sameModel = `All members are the same model (${models[0]}): that they agree tells little.`;
+  const warnings = [...(isOneModel ? [sameModel] : []), ...outcome.warnings];
+  return {
+    executionId: _id,
+    pattern,
+    profile,
+    output: disclaimer === undefined ? output : `${output}\n\n${disclaimer}`,
+    regulated: isRegulated(profile),
+    ...(disclaimer === undefined ? {} : { disclaimer }),
+    stepsExecuted: calls.count(),
+    models,
+    tokensUsed: calls.tokens(),
+    costUsd: Number(calls.costUsd().toFixed(9)),
+    ...(agreement === undefined ? {} : { agreement }),
+    ...(dissent === undefined || dissent.length === 0 ? {} : { dissent }),
+    ...(warnings.length === 0 ? {} : { warnings }),
+  };
+}
+
+/** What followers are told of a call: nothing that was said in it. */
+function toStepEvent({ step, role, model, status, tokens, costUsd }: ExecutionStep, index: number) {
+  return { index, step, role, model, status, tokens, costUsd };
+}
+
+const isRetryable = (error: unknown) => !(error instanceof AppError) || error.retryable;
+
+function toError({ code, message, param, details }: ErrorView): AppError {
+  return new AppError(code, message, { ...(param === undefined ? {} : { param }), details });
+}

@@ -1,0 +1,54 @@
+import { AppError } from "../errors.ts";
+import type { GuardKind } from "./guards/guard.ts";
+import { type Finding, inspect } from "./guards/guard.ts";
+import { type ProfileId, profiles } from "./profiles.ts";
+
+/** Finds what must not pass; see `inspect`. A parameter so that a test can make it fail. */
+type Inspect = (text: string, kinds: readonly GuardKind[]) => Finding[];
+
+/** What a run is given by its caller. */
+export type GuardedInput = { profile: ProfileId; input: string; models?: readonly string[] | undefined };
+
+/**
+ * The compliance guard: refuses an input that holds what its profile must not let through. It comes before everything else
+ * that is done with an input: before it is stored, hashed, logged or sent. A guard that fails lets nothing through.
+ * @throws AppError `compliance_blocked`, whose details name kinds and positions (UTF-16 units), never values; `unavailable`
+ * when the guard itself fails.
+ */
+export function guardInput({ profile, input, models = [] }: GuardedInput, find: Inspect = inspect): void {
+  const { guards, name } = profiles[profile];
+  if (guards.length === 0) return;
+  const found = inspectFields(
+    { input, ...Object.fromEntries(models.map((id, at) => [`models[${at}]`, id])) },
+    guards,
+    find,
+  );
+  const [first] = found;
+  if (!first) return;
+  const kinds = [...new Set(found.map(({ kind }) => kind))];
+  const message = `The profile ${name} does not take inputs with ${kinds.map(toWords).join(", ")}. Nothing of it was kept, and no model was asked.`;
+  throw new AppError("compliance_blocked", message, {
+    param: first.field,
+    details: { profile, kinds, findings: found },
+  });
+}
+
+function inspectFields(
+  fields: Readonly<Record<string, string>>,
+  kinds: readonly GuardKind[],
+  find: Inspect,
+): (Finding & { field: string })[] {
+  try {
+    return Object.entries(fields).flatMap(([field, text]) =>
+      find(text, kinds).map((finding) => ({ field, ...finding })),
+    );
+  } catch {
+    // The cause is left out on purpose: its message could quote the input.
+    throw new AppError("unavailable", "The compliance guard is not available right now; nothing was processed.", {
+      retryable: true,
+      retryAfterMs: 2_000,
+    });
+  }
+}
+
+const toWords = (kind: GuardKind) => kind.replaceAll("_", " ");

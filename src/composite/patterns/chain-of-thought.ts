@@ -1,0 +1,39 @@
+import { tooFewAnswers } from "./members.ts";
+import type { PatternOutcome, PatternRun } from "./pattern.ts";
+import { askAnswer } from "./prompts.ts";
+
+/**
+ * Zero-shot chain of thought (Kojima et al. 2022, arXiv:2205.11916): one call elicits numbered reasoning, a second one
+ * extracts the answer from it. The reasoning stays in the trace.
+ *
+ * Calls: 2, one after the other, of the first model. When the second fails, the last paragraph of the reasoning is the answer.
+ */
+export async function runChainOfThought(run: PatternRun): Promise<PatternOutcome> {
+  const { complete, models } = run;
+  const model = models[0] ?? run.judge;
+  const reasoning = await complete(
+    askAnswer(run, {
+      step: "reasoning",
+      role: "reasoner",
+      model,
+      task: "Think the question through step by step. Number the steps, and check each before you go on. End with a paragraph that answers.",
+    }),
+  );
+  if (reasoning === undefined) throw tooFewAnswers(1, 0);
+  const answer = await complete(
+    askAnswer(run, {
+      step: "extraction",
+      role: "extractor",
+      model,
+      task: "Give the answer that the reasoning leads to, complete and on its own, without the steps.",
+      sections: [{ title: "Reasoning", text: reasoning }],
+    }),
+  );
+  if (answer !== undefined) return { output: answer, warnings: [] };
+  const lastParagraph =
+    reasoning
+      .trim()
+      .split(/\n\s*\n/)
+      .at(-1) ?? reasoning;
+  return { output: lastParagraph, warnings: ["The answer could not be extracted; it is the end of the reasoning."] };
+}

@@ -1,0 +1,137 @@
+import { discreteAnswer, readJson } from "./answers.ts";
+import { askMembers, QUORUM, tooFewAnswers } from "./members.ts";
+import type { PatternOutcome, PatternRun } from "./pattern.ts";
+import { askAnswer, askVerdict, type Section } from "./prompts.ts";
+import { type Group, groupByAnswer, toGroups, toVerdict, type Voice } from "./vote.ts";
+
+/** Rounds of discussion after the first answers. */
+const MAX_DISCUSSIONS = 2;
+/** The confidence of a member that tells none. */
+const UNTOLD = 0.7;
+
+/** An answer with its reason; `text` is the answer alone. */
+type Opinion = Voice & { reason: string; confidence: number };
+
+/**
+ * ReConcile (Chen et al. 2023, arXiv:2309.13007): models answer in parallel with a reason and a confidence. While they do not
+ * agree, for two rounds at most, each sees the answers in groups with their reasons and confidences, and answers again. A
+ * vote ends it, weighted by recalibrated confidence. Free texts are put into groups by a judge first.
+ *
+ * Calls: n members, and n more in each discussion (0 to 2), those of a round in parallel; for free texts that differ, 1 more of
+ * the judge in each round. A member that fails is left out while two remain; when fewer answer in a discussion, the round
+ * before counts.
+ */
+export async function runConsensus(run: PatternRun): Promise<PatternOutcome> {
+  const warnings: string[] = [];
+  let opinions = await askRound(run, { round: 0, groups: undefined, warnings });
+  if (opinions.length < QUORUM) throw tooFewAnswers(QUORUM, opinions.length);
+  let groups = await toOpinionGroups(run, { round: 0, opinions, warnings });
+  for (let round = 1; round <= MAX_DISCUSSIONS && groups.length > 1; round += 1) {
+    const next = await askRound(run, { round, groups, warnings });
+    if (next.length < QUORUM) {
+      warnings.push(`Fewer than ${QUORUM} members answered in discussion ${round}; the round before counts.`);
+      break;
+    }
+    opinions = next;
+    groups = await toOpinionGroups(run, { round, opinions, warnings });
+  }
+  const members = groups[0]?.voices ?? [];
+  const spokesman = members.toSorted((a, b) => b.weight - a.weight)[0];
+  return { output: spokesman?.text ?? "", ...toVerdict(groups), warnings };
+}
+
+async function askRound(
+  run: PatternRun,
+  { round, groups, warnings }: { round: number; groups: readonly Group<Opinion>[] | undefined; warnings: string[] },
+): Promise<Opinion[]> {
+  const speakers =
+    groups?.flatMap(({ voices }) => voices).toSorted((a, b) => a.member - b.member) ??
+    run.models.map((model, index) => ({ member: index + 1, model }));
+  const form =
+    'Answer with a JSON object alone: {"reasoning": "your reasons, step by step", "answer": "the answer: short where the question has one definite answer, else the full text", "confidence": 0.0 to 1.0}.';
+  const asks = speakers.map(({ member, model }) => ({
+    member,
+    ask: askAnswer(run, {
+      step: round === 0 ? `member-${member}` : `discussion-${round}/member-${member}`,
+      role: "member",
+      model,
+      task:
+        groups === undefined
+          ? `Answer the question. ${form}`
+          : `Several models answered the question, and they do not agree. Weigh their reasons, and answer again. ${form}`,
+      sections: (groups ?? []).map(toSection),
+    }),
+  }));
+  return (await askMembers(run.complete, asks, warnings)).map(toOpinion);
+}
+
+function toSection({ voices }: Group<Opinion>): Section {
+  const models = voices.length === 1 ? "1 model answers" : `${voices.length} models answer`;
+  const reasons = voices.map(({ reason, confidence }) => `- (confidence ${confidence}) ${reason}`).join("\n");
+  return { title: models, text: `${voices[0]?.text ?? ""}\nbecause:\n${reasons}` };
+}
+
+function toOpinion(voice: Voice): Opinion {
+  const said = readJson(voice.text) ?? {};
+  const { answer, reasoning, confidence } = said;
+  const isTold = typeof answer === "string" || typeof answer === "number" || typeof answer === "boolean";
+  const sure = readConfidence(confidence ?? /confidence\W{0,4}(\d+(?:\.\d+)?\s?%?)/i.exec(voice.text)?.[1]);
+  return {
+    ...voice,
+    text: isTold ? String(answer) : voice.text,
+    reason: typeof reasoning === "string" ? reasoning : voice.text,
+    confidence: sure,
+    weight: recalibrate(sure),
+  };
+}
+
+function readConfidence(said: unknown): number {
+  const text = typeof said === "number" || typeof said === "string" ? String(said).trim() : "";
+  const number = Number(text.replace("%", ""));
+  if (text === "" || !Number.isFinite(number)) return UNTOLD;
+  const share = text.endsWith("%") || number > 1 ? number / 100 : number;
+  return Math.min(1, Math.max(0, share));
+}
+
+/** The paper's steps: models say that they are sure more often than they are. */
+function recalibrate(confidence: number): number {
+  if (confidence >= 1) return 1;
+  if (confidence >= 0.9) return 0.8;
+  if (confidence >= 0.8) return 0.5;
+  return confidence > 0.6 ? 0.3 : 0.1;
+}
+
+/** Opinions that say the same, by their discrete answers, else as a judge sees them. */
+async function toOpinionGroups(
+  run: PatternRun,
+  { round, opinions, warnings }: { round: number; opinions: readonly Opinion[]; warnings: string[] },
+): Promise<Group<Opinion>[]> {
+  const groups = groupByAnswer(opinions);
+  if (groups) return groups;
+  const verdict = await run.complete(
+    askVerdict(run, {
+      step: `clusters-${round}`,
+      role: "judge",
+      model: run.judge,
+      task: 'Put answers that say the same in substance into one group, whatever their wording. Answer with a JSON object alone, naming answers by number: {"groups": [[1, 3], [2]]}.',
+      sections: opinions.map(({ text }, index) => ({ title: `Answer ${index + 1}`, text })),
+    }),
+  );
+  const clusterOf = readClusters(verdict, opinions.length);
+  if (clusterOf === undefined) warnings.push(`The answers of round ${round} could not be grouped; each counts alone.`);
+  return toGroups(opinions, ({ text }, index) => clusterOf?.get(index + 1) ?? discreteAnswer(text) ?? `#${index}`);
+}
+
+/** Which group each answer is in; undefined when the judge did not say so readably. */
+function readClusters(verdict: string | undefined, count: number): Map<number, string> | undefined {
+  const groups = verdict === undefined ? undefined : readJson(verdict)?.groups;
+  if (!Array.isArray(groups)) return undefined;
+  const clusterOf = new Map<number, string>();
+  for (const [index, members] of groups.entries()) {
+    for (const member of Array.isArray(members) ? members : []) {
+      const number = Number(member);
+      if (Number.isInteger(number) && number >= 1 && number <= count) clusterOf.set(number, `group ${index + 1}`);
+    }
+  }
+  return clusterOf.size === 0 ? undefined : clusterOf;
+}

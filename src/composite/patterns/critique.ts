@@ -1,0 +1,45 @@
+import { tooFewAnswers } from "./members.ts";
+import type { PatternOutcome, PatternRun } from "./pattern.ts";
+import { askAnswer, askVerdict } from "./prompts.ts";
+
+/**
+ * Draft, critique, revision, as in constitutional critique and revision (Bai et al. 2022, arXiv:2212.08073) with another
+ * model as the critic: A answers, B criticises the answer by the profile's criteria, A revises it.
+ *
+ * Calls: 3, one after the other: A, B, A. Without a critique or a revision the draft is the answer, and that is said.
+ */
+export async function runCritique(run: PatternRun): Promise<PatternOutcome> {
+  const { complete, models } = run;
+  const author = models[0] ?? run.judge;
+  const critic = models[1] ?? author;
+  const draft = await complete(
+    askAnswer(run, { step: "draft", role: "author", model: author, task: "Answer the question as well as you can." }),
+  );
+  if (draft === undefined) throw tooFewAnswers(1, 0);
+  const critique = await complete(
+    askVerdict(run, {
+      step: "critique",
+      role: "critic",
+      model: critic,
+      task: "Criticise the draft answer of a colleague. Name each error, gap and unsupported claim, quote the words, and say how to mend it. Do not rewrite the answer.",
+      sections: [{ title: "Draft", text: draft }],
+    }),
+  );
+  if (critique === undefined) {
+    return { output: draft, warnings: [`The critic (${critic}) did not answer; this is the draft.`] };
+  }
+  const revision = await complete(
+    askAnswer(run, {
+      step: "revision",
+      role: "author",
+      model: author,
+      task: "Revise your draft by the critique. Take up what is right in it, and leave what is not. Give the revised answer alone.",
+      sections: [
+        { title: "Draft", text: draft },
+        { title: "Critique", text: critique },
+      ],
+    }),
+  );
+  if (revision !== undefined) return { output: revision, warnings: [] };
+  return { output: draft, warnings: ["The revision failed; this is the draft."] };
+}

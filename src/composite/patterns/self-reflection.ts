@@ -1,0 +1,91 @@
+import { normalise, readJson } from "./answers.ts";
+import { tooFewAnswers } from "./members.ts";
+import type { PatternOutcome, PatternRun } from "./pattern.ts";
+import { askAnswer, askVerdict } from "./prompts.ts";
+
+/** Refinements at most. */
+const MAX_REFINEMENTS = 3;
+
+type Draft = { text: string; score?: number };
+
+/**
+ * Self-Refine (Madaan et al. 2023, arXiv:2303.17651): one model drafts, gives itself specific feedback with a score, and
+ * refines, until the feedback says STOP or three refinements are made. The best-scored draft wins; the last refinement, which
+ * nobody scores any more, wins only when it refined the best one.
+ *
+ * Calls: 1 + 2r, r being the refinements (0 to 3), one after the other, of the first model; one more when feedback says
+ * STOP before the third. A call that fails ends the loop, and the best draft so far wins.
+ */
+export async function runSelfReflection(run: PatternRun): Promise<PatternOutcome> {
+  const { complete, models } = run;
+  const model = models[0] ?? run.judge;
+  const warnings: string[] = [];
+  const first = await complete(
+    askAnswer(run, { step: "draft", role: "author", model, task: "Answer the question as well as you can." }),
+  );
+  if (first === undefined) throw tooFewAnswers(1, 0);
+  const drafts: Draft[] = [{ text: first }];
+  for (let round = 1; round <= MAX_REFINEMENTS; round += 1) {
+    const current = drafts.at(-1) ?? { text: first };
+    const feedback = await complete(
+      askVerdict(run, {
+        step: `feedback-${round}`,
+        role: "critic",
+        model,
+        task: 'Review the draft answer. Begin with a line "Score: N/10". Then name what to change and how, quoting the words that you mean. Write the line "STOP" instead when nothing has to change.',
+        sections: [{ title: "Draft", text: current.text }],
+      }),
+    );
+    if (feedback === undefined) {
+      warnings.push(`There was no feedback in round ${round}; the best draft until then was taken.`);
+      break;
+    }
+    const score = readScore(feedback);
+    if (score !== undefined) current.score = score;
+    if (saysStop(feedback)) break;
+    const refined = await complete(
+      askAnswer(run, {
+        step: `refinement-${round}`,
+        role: "author",
+        model,
+        task: "Rewrite the draft answer by the feedback. Keep what is right. Give the answer alone.",
+        sections: [
+          { title: "Draft", text: current.text },
+          { title: "Feedback", text: feedback },
+        ],
+      }),
+    );
+    if (refined === undefined) {
+      warnings.push(`Refinement ${round} failed; the best draft until then was taken.`);
+      break;
+    }
+    const isSame = normalise(refined) === normalise(current.text);
+    if (!isSame) drafts.push({ text: refined });
+    else break;
+  }
+  return { output: bestOf(drafts).text, warnings };
+}
+
+/** The best-scored draft, of equal ones the latest; the last one, when it has no score, counts as the one it refined. */
+function bestOf(drafts: readonly Draft[]): Draft {
+  const scores = drafts.map(({ score }) => score);
+  let best = 0;
+  for (let index = 1; index < drafts.length; index += 1) {
+    const score = scores[index] ?? (index === drafts.length - 1 ? scores[index - 1] : undefined);
+    if ((score ?? 0) >= (scores[best] ?? 0)) best = index;
+  }
+  return drafts[best] ?? { text: "" };
+}
+
+/** "Score: 7/10", "score = 7", or the field `score` of a JSON object, as a share of ten. */
+function readScore(feedback: string): number | undefined {
+  const field = readJson(feedback)?.score;
+  if (typeof field === "number") return field;
+  const [, score, of] = /score\W{0,4}(\d+(?:\.\d+)?)(?:\s*(?:\/|out of)\s*(\d+))?/i.exec(feedback) ?? [];
+  if (score === undefined) return undefined;
+  return (Number(score) * 10) / (Number(of ?? 10) || 10);
+}
+
+function saysStop(feedback: string): boolean {
+  return readJson(feedback)?.stop === true || /^\W*stop\W*$/im.test(feedback);
+}

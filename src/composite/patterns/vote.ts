@@ -1,0 +1,73 @@
+import { discreteAnswer, normalise } from "./answers.ts";
+import type { Dissent } from "./pattern.ts";
+
+/** An answer of a member of a group. */
+export type Voice = {
+  /** The member's place, from 1. */
+  member: number;
+  model: string;
+  text: string;
+  /** What it counts in a vote. */
+  weight: number;
+};
+
+/** Voices that say the same. */
+export type Group<V extends Voice = Voice> = { key: string; voices: V[]; weight: number };
+
+/** Answers are cut to this many characters where they are told as dissent. */
+const MAX_DISSENT = 2_000;
+
+/**
+ * Groups voices by their discrete answers, or by their whole text when those are equal. Undefined when most answers are
+ * prose: then only a judge can tell which say the same. A voice without a discrete answer stands alone.
+ */
+export function groupByAnswer<V extends Voice>(voices: readonly V[]): Group<V>[] | undefined {
+  const keys = voices.map(({ text }) => discreteAnswer(text));
+  const isDiscrete = keys.filter((key) => key !== undefined).length * 2 > voices.length;
+  const texts = new Set(voices.map(({ text }) => normalise(text)));
+  if (!isDiscrete && texts.size > 1) return undefined;
+  return toGroups(voices, (voice, index) => keys[index] ?? `#${normalise(voice.text)}`);
+}
+
+/** Groups voices by a key, the heaviest group first, of equal ones the one whose first member came first. */
+export function toGroups<V extends Voice>(
+  voices: readonly V[],
+  keyOf: (voice: V, index: number) => string,
+): Group<V>[] {
+  const groups = new Map<string, Group<V>>();
+  for (const [index, voice] of voices.entries()) {
+    const key = keyOf(voice, index);
+    const group = groups.get(key) ?? { key, voices: [], weight: 0 };
+    group.voices.push(voice);
+    group.weight += voice.weight;
+    groups.set(key, group);
+  }
+  return [...groups.values()].sort((a, b) => b.weight - a.weight || b.voices.length - a.voices.length);
+}
+
+/** What the winner of a vote tells: the share of voices that agree with it, and what the others said. */
+export function toVerdict(groups: readonly Group[]): { agreement: number; dissent: Dissent[] } {
+  const all = groups.reduce((sum, { voices }) => sum + voices.length, 0);
+  const [winner, ...losers] = groups;
+  return {
+    agreement: all === 0 ? 0 : round((winner?.voices.length ?? 0) / all),
+    dissent: losers.map(({ voices }) => ({
+      models: voices.map(({ model }) => model),
+      answer: (voices[0]?.text ?? "").slice(0, MAX_DISSENT),
+    })),
+  };
+}
+
+/** Agreement of texts that no vote can compare: the mean overlap of the words of each two of them (Jaccard). */
+export function wordAgreement(texts: readonly string[]): number {
+  const sets = texts.map((text) => new Set(normalise(text).split(" ")));
+  const overlaps = sets.flatMap((one, index) => sets.slice(index + 1).map((other) => overlap(one, other)));
+  return overlaps.length === 0 ? 1 : round(overlaps.reduce((sum, share) => sum + share, 0) / overlaps.length);
+}
+
+function overlap(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
+  const shared = [...one].filter((word) => other.has(word)).length;
+  return shared / Math.max(1, one.size + other.size - shared);
+}
+
+const round = (share: number) => Math.round(share * 100) / 100;

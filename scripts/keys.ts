@@ -1,4 +1,4 @@
-import { Command, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { ConfigError, loadConfig } from "../src/config.ts";
 import { AppError } from "../src/errors.ts";
 import { openPlatform, type Platform } from "../src/platform.ts";
@@ -60,6 +60,24 @@ program
     withPlatform(async ({ tenancy }) => {
       await tenancy.revokeKey(await tenancy.findTenant(options.tenant), keyId);
       console.log(`${keyId} is revoked`);
+    }),
+  );
+
+program
+  .command("budget")
+  .description("set what a tenant's model calls may cost in a month, in USD; `none` lifts it")
+  .argument("<usd>", "an amount, or none", (text) => {
+    const usd = text === "none" ? null : Number(text);
+    if (usd === null || (Number.isFinite(usd) && usd >= 0)) return usd;
+    throw new InvalidArgumentError("give an amount in USD, or none");
+  })
+  .requiredOption("--tenant <name>", "name of the tenant")
+  .action((usd: number | null, options: { tenant: string }) =>
+    withPlatform(async ({ tenancy, gateway }) => {
+      const tenantId = await tenancy.findTenant(options.tenant);
+      await gateway.setBudget(tenantId, usd);
+      const view = await gateway.budget(tenantId);
+      console.log(view ? `${view.leftUsd} of ${view.limitUsd} USD are left in ${view.month}` : "no budget is set");
     }),
   );
 

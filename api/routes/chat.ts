@@ -23,6 +23,7 @@ export const modelCallErrors = [
   "unknown_model",
   "provider_not_configured",
   "provider_key_refused",
+  "budget_exhausted",
   "provider_key_unreadable",
   "provider_failed",
   "provider_rate_limited",

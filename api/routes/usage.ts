@@ -48,6 +48,10 @@ const getUsage = route({
         groupBy: z.enum(usageGroupings),
         data: z.array(groupSchema),
         total: countersSchema,
+        budget: z
+          .object({ month: z.string(), limitUsd: z.number(), leftUsd: z.number() })
+          .nullable()
+          .describe("What is left this month, in UTC; null where no budget is set"),
         nextCursor: z.null(),
       }),
     },
@@ -71,6 +75,7 @@ const getUsage = route({
         total: toCounters(
           rows.reduce(addRows, { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 }),
         ),
+        budget: await platform.gateway.budget(caller.tenantId),
         nextCursor: null,
       },
     };

@@ -1,13 +1,24 @@
 import { AppError, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { CompletionDocument } from "../store/completion-store.ts";
+import type { Budgets, Reservation } from "./budget.ts";
 import { toNanoUsd, toUsd } from "./catalogue.ts";
 import type { Ledger } from "./ledger.ts";
 import type { FinishReason, Usage } from "./providers/provider.ts";
 import type { Routing } from "./route-model.ts";
 
 /** Who makes a call: the tenant and key that it is counted to, and the surface that it came from. */
-export type GatewayCaller = { tenantId: string; keyId: string; surface: string; signal: AbortSignal };
+export type GatewayCaller = {
+  tenantId: string;
+  keyId: string;
+  surface: string;
+  signal: AbortSignal;
+  /** The limit of a run that makes several calls. */
+  limit?: CallLimit;
+};
+
+/** What a run may still spend. `check` is asked before each call and throws when it is used up; `spend` is told after. */
+export type CallLimit = { check(): void; spend(spent: { usage: Usage; costUsd: number }): void };
 
 export type Timings = { total: number; provider: number; firstToken?: number };
 
@@ -19,6 +30,8 @@ type CallEnd = {
   content?: CompletionDocument["content"];
   /** Set when it did not complete. */
   error?: unknown;
+  /** The answer was there already: it cost nothing. */
+  isCached?: boolean;
 };
 
 type Settlement = { usage: Usage; costUsd: number; timingsMs: Timings };
@@ -35,12 +48,38 @@ export type Call = {
   settle(end: CallEnd): Settlement;
 };
 
-/** Begins the record of a call; it reaches the ledger when it is settled. */
-export function beginCall(
-  ledger: Ledger,
+export type CallAbout = {
+  kind: CompletionDocument["kind"];
+  routing: Routing;
+  isStreamed: boolean;
+};
+
+/** An answer without a limit is reserved for as if it had so many tokens. */
+const ASSUMED_OUTPUT_TOKENS = 1_024;
+
+/**
+ * Begins a call that will cost something: its estimate is set aside of the tenant's budget, and of the run's own limit.
+ * A promise only when there is a budget to take it from.
+ * @throws AppError `budget_exhausted`, or what the run's limit throws.
+ */
+export function openCall(
+  deps: { ledger: Ledger; budgets: Budgets },
   caller: GatewayCaller,
-  about: { kind: CompletionDocument["kind"]; routing: Routing; isStreamed: boolean },
-): Call {
+  about: CallAbout & { inputTokens: () => number; maxTokens: number | undefined },
+): Call | Promise<Call> {
+  const { routing, inputTokens, maxTokens } = about;
+  const estimate = () => {
+    const outputTokens = about.kind === "embedding" ? 0 : (maxTokens ?? ASSUMED_OUTPUT_TOKENS);
+    return toNanoUsd(routing.model, { inputTokens: inputTokens(), outputTokens });
+  };
+  caller.limit?.check();
+  const reserved = deps.budgets.reserve(caller.tenantId, estimate);
+  if (!(reserved instanceof Promise)) return beginCall(deps.ledger, caller, about, reserved);
+  return reserved.then((reservation) => beginCall(deps.ledger, caller, about, reservation));
+}
+
+/** Begins the record of a call; it reaches the ledger when it is settled. */
+export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbout, reservation?: Reservation): Call {
   const { routing } = about;
   const logId = newId("log");
   const createdAt = new Date();
@@ -63,7 +102,10 @@ export function beginCall(
     settle: (end) => {
       if (settlement !== undefined) return settlement;
       const usage = end.usage ?? end.estimate();
-      const costNanoUsd = toNanoUsd(routing.model, usage);
+      const isCached = end.isCached === true;
+      const costNanoUsd = isCached ? 0 : toNanoUsd(routing.model, usage);
+      reservation?.settle(costNanoUsd);
+      caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
       const durationMs = sinceStart();
       ledger.record({
         _id: logId,
@@ -82,7 +124,7 @@ export function beginCall(
         outputTokens: usage.outputTokens,
         usageSource: end.usage === undefined ? "estimate" : "provider",
         costNanoUsd,
-        isCached: false,
+        isCached,
         attempts,
         ...(firstTokenMs === undefined ? {} : { firstTokenMs }),
         durationMs,

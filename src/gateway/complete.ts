@@ -1,6 +1,6 @@
-import { beginCall, type GatewayCaller, type Timings } from "./account.ts";
+import { type GatewayCaller, openCall, type Timings } from "./account.ts";
 import type { ChatRequest } from "./chat-request.ts";
-import { estimateUsage } from "./count-tokens.ts";
+import { estimateMessageTokens, estimateUsage } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type Share, withSubstitutes } from "./fallback.ts";
 import type { CataloguedModel } from "./models-data.ts";
@@ -57,7 +57,13 @@ async function completeAt(
 ): Promise<ChatOutcome> {
   const { model, provider } = target;
   const wireRequest = toCompletionRequest(request, model);
-  const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed: false });
+  const call = await openCall(deps, caller, {
+    kind: "chat",
+    routing,
+    isStreamed: false,
+    inputTokens: () => estimateMessageTokens(wireRequest.messages),
+    maxTokens: wireRequest.maxTokens,
+  });
   const { signal } = caller;
   const onAttempt = () => {
     onTry();

@@ -1,6 +1,7 @@
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { Breaker } from "./breaker.ts";
+import type { Budgets } from "./budget.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Provider, ProviderId } from "./providers/provider.ts";
@@ -13,6 +14,7 @@ export type GatewayDeps = {
   fallbacks: Pick<Fallbacks, "find">;
   breakerOf(provider: string, keyId: string): Breaker;
   ledger: Ledger;
+  budgets: Budgets;
   /** Whether the texts of chats are kept in their records. */
   storeContent: boolean;
   /** Tries of one call at most, those at substitutes included. */

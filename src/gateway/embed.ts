@@ -1,5 +1,5 @@
 import { AppError } from "../errors.ts";
-import { beginCall, type GatewayCaller } from "./account.ts";
+import { type GatewayCaller, openCall } from "./account.ts";
 import { findModel } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
@@ -29,16 +29,20 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
   const keys = await findKeys(deps, caller.tenantId, { providers: [model.provider], required: model.provider });
   const routing = { requested: request.model ?? model.id, model, reason: "named", substitutes: [] };
   return withSubstitutes(deps, { routing, keys }, async ({ target, maxTries, onTry }) => {
-    const call = beginCall(deps.ledger, caller, { kind: "embedding", routing, isStreamed: false });
+    const inputTokens = () => request.input.reduce((sum, text) => sum + estimateTokens(text), 0);
+    const call = await openCall(deps, caller, {
+      kind: "embedding",
+      routing,
+      isStreamed: false,
+      inputTokens,
+      maxTokens: undefined,
+    });
     const { signal } = caller;
     const onAttempt = () => {
       onTry();
       call.onTry();
     };
-    const estimate = () => ({
-      inputTokens: request.input.reduce((sum, text) => sum + estimateTokens(text), 0),
-      outputTokens: 0,
-    });
+    const estimate = () => ({ inputTokens: inputTokens(), outputTokens: 0 });
     try {
       const embedTexts = toEmbedder(target, request);
       const result = await withRetries(() => tryTarget(target, { signal, onTry: onAttempt }, embedTexts), {

@@ -1,13 +1,15 @@
 import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
 import type { Logger } from "../logger.ts";
-import type { CompletionDocument, CompletionStore } from "../store/completion-store.ts";
+import type { CompletionDocument } from "../store/completion-store.ts";
+import type { Store } from "../store/store.ts";
 import type { ModelFallbacks } from "../store/tenant-store.ts";
-import type { UsageGrouping, UsageRow, UsageStore } from "../store/usage-store.ts";
+import type { UsageGrouping, UsageRow } from "../store/usage-store.ts";
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { GatewayCaller } from "./account.ts";
 import { makeBreakers } from "./breaker.ts";
+import { type BudgetView, makeBudgets } from "./budget.ts";
 import { makeCatalogue, toModelEntry } from "./catalogue.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import { type ChatOutcome, complete } from "./complete.ts";
@@ -43,6 +45,10 @@ export type Gateway = {
   /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
   log(tenantId: string, logId: string): Promise<CompletionDocument>;
   usage(tenantId: string, query: { from: string; to: string; groupBy: UsageGrouping }): Promise<UsageRow[]>;
+  /** What a tenant has left of its budget this month; null without a budget. */
+  budget(tenantId: string): Promise<BudgetView | null>;
+  /** Sets a tenant's budget a month, in USD; null for none. */
+  setBudget(tenantId: string, usd: number | null): Promise<void>;
   /** Resolves when the records of all calls that ended are written. */
   flush(): Promise<void>;
   close(): Promise<void>;
@@ -50,12 +56,13 @@ export type Gateway = {
 
 export function makeGateway(input: {
   config: Config["gateway"];
-  store: { completions: CompletionStore; usage: UsageStore };
+  store: Pick<Store, "completions" | "usage" | "budgets" | "tenants">;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
   logger: Logger;
 }): Gateway {
   const { config, store, keys, fallbacks, logger } = input;
+  const budgets = makeBudgets({ store, logger });
   const ledger = makeLedger({ completions: store.completions, usage: store.usage, logger });
   const providers = new Map<ProviderId, Provider>(
     [makeOpenAiProvider(config), makeAnthropicProvider(config), makeEdgeProvider(config)].map((one) => [one.id, one]),
@@ -68,6 +75,7 @@ export function makeGateway(input: {
     fallbacks,
     breakerOf: makeBreakers(),
     ledger,
+    budgets,
     storeContent: config.storeContent,
     maxTries: config.maxTries,
   };
@@ -97,9 +105,11 @@ export function makeGateway(input: {
       return document;
     },
     usage: (tenantId, query) => store.usage.sum(tenantId, query),
-    flush: () => ledger.flush(),
+    budget: (tenantId) => budgets.view(tenantId),
+    setBudget: (tenantId, usd) => budgets.set(tenantId, usd),
+    flush: async () => void (await Promise.all([ledger.flush(), budgets.flush()])),
     close: async () => {
-      await ledger.close();
+      await Promise.all([ledger.close(), budgets.flush()]);
       await Promise.all([...providers.values()].map((provider) => provider.close?.()));
     },
   };

@@ -1,10 +1,10 @@
 import { AppError } from "../errors.ts";
-import { beginCall, type Call, type GatewayCaller } from "./account.ts";
+import { type Call, type GatewayCaller, openCall } from "./account.ts";
 import { type Answer, type AnswerDelta, makeAnswer } from "./answer.ts";
 import type { Passage } from "./breaker.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import { type ChatOutcome, keptContent, toCompletionRequest, toRoutingView } from "./complete.ts";
-import { estimateUsage } from "./count-tokens.ts";
+import { estimateMessageTokens, estimateUsage } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type Share, withSubstitutes } from "./fallback.ts";
 import { planChat } from "./plan.ts";
@@ -145,7 +145,13 @@ async function openStream(
 ): Promise<OpenStream> {
   const { target, routing, maxTries } = share;
   const request = toCompletionRequest(chat, target.model);
-  const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed: true });
+  const call = await openCall(deps, caller, {
+    kind: "chat",
+    routing,
+    isStreamed: true,
+    inputTokens: () => estimateMessageTokens(request.messages),
+    maxTokens: request.maxTokens,
+  });
   const onTry = () => {
     share.onTry();
     call.onTry();

@@ -1,4 +1,5 @@
 import type { Logger } from "../logger.ts";
+import { type BudgetStore, budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { type ChunkStore, chunkCollection, makeChunkStore } from "./chunk-store.ts";
 import { type CompletionStore, completionsCollection, makeCompletionStore } from "./completion-store.ts";
 import { connectStore } from "./connect.ts";
@@ -42,6 +43,7 @@ export type Store = {
   idempotency: IdempotencyStore;
   completions: CompletionStore;
   usage: UsageStore;
+  budgets: BudgetStore;
   /** Answers within the store's time-out, or throws `unavailable`. */
   ping(): Promise<void>;
   /** Removes the whole database; for tests that bring their own. */
@@ -51,6 +53,7 @@ export type Store = {
 
 const declarations = [
   apiKeyCollection,
+  budgetCollection,
   chunkCollection,
   completionsCollection,
   documentCollection,
@@ -92,6 +95,7 @@ export async function openStore(options: {
       idempotency: makeIdempotencyStore(db),
       completions: makeCompletionStore(db),
       usage: makeUsageStore(db),
+      budgets: makeBudgetStore(db),
       ping,
       drop: async () => void (await db.dropDatabase()),
       close,

@@ -4,7 +4,14 @@ import { defineCollection } from "./collection.ts";
 /** A model, and those that answer in its place when it fails, in order. */
 export type ModelFallbacks = { model: string; models: string[] };
 
-export type TenantRecord = { _id: string; name: string; createdAt: Date; fallbacks?: ModelFallbacks[] };
+export type TenantRecord = {
+  _id: string;
+  name: string;
+  createdAt: Date;
+  /** What its model calls may cost in a month, in billionths of a US dollar; absent: any amount. */
+  monthlyBudgetNanoUsd?: number;
+  fallbacks?: ModelFallbacks[];
+};
 
 export const tenantCollection = defineCollection<TenantRecord>({
   name: "tenants",
@@ -17,6 +24,8 @@ export type TenantStore = {
   /** Adds the tenant unless one of its name is there; answers the one that is there then. */
   ensure(tenant: TenantRecord): Promise<TenantRecord>;
   setFallbacks(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void>;
+  /** Sets the budget a month, or removes it. */
+  setBudget(tenantId: string, nanoUsd: number | null): Promise<void>;
 };
 
 export function makeTenantStore(db: Db): TenantStore {
@@ -24,6 +33,13 @@ export function makeTenantStore(db: Db): TenantStore {
   return {
     find: (tenantId) => tenants.findOne({ _id: tenantId }),
     findByName: (name) => tenants.findOne({ name }),
+    async setBudget(tenantId, nanoUsd) {
+      const update =
+        nanoUsd === null
+          ? { $unset: { monthlyBudgetNanoUsd: true as const } }
+          : { $set: { monthlyBudgetNanoUsd: nanoUsd } };
+      await tenants.updateOne({ _id: tenantId }, update);
+    },
     async ensure(tenant) {
       const there = await tenants.findOne({ name: tenant.name });
       if (there) return there;

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { makeFreshCache } from "./fresh-cache.ts";
+import { makeFreshCache } from "../fresh-cache.ts";
 import type { Caller } from "./roles.ts";
 
 /** How long a key that is not known is refused without asking the store again, in ms. */

@@ -1,5 +1,5 @@
+import { makeFreshCache } from "../fresh-cache.ts";
 import type { ModelFallbacks, TenantStore } from "../store/tenant-store.ts";
-import { makeFreshCache } from "./fresh-cache.ts";
 
 /** What a tenant wants to be asked in the place of models that fail. */
 export type Fallbacks = {

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { AppError, notFound } from "../errors.ts";
+import { makeFreshCache } from "../fresh-cache.ts";
 import type { Logger } from "../logger.ts";
 import {
   bytesOf,
@@ -8,7 +9,6 @@ import {
   type ProviderKeyStore,
 } from "../store/provider-key-store.ts";
 import { KEY_BYTES, open, seal } from "./envelope.ts";
-import { makeFreshCache } from "./fresh-cache.ts";
 import type { MasterKeys } from "./master-keys.ts";
 
 /** The providers that take customers' keys. */

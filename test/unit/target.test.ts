@@ -48,6 +48,12 @@ function makeDeps(
       flush: async () => undefined,
       close: async () => undefined,
     },
+    budgets: {
+      reserve: () => undefined,
+      view: async () => null,
+      set: async () => undefined,
+      flush: async () => undefined,
+    },
     storeContent: false,
     maxTries: 5,
   };

@@ -1,0 +1,61 @@
+import type { Db } from "mongodb";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { isDuplicateKey } from "./tenant-store.ts";
+
+/** What a tenant has left of its budget in one month (UTC, `YYYY-MM`), in billionths of a US dollar. */
+export type BudgetDocument = TenantDocument & {
+  month: string;
+  limitNanoUsd: number;
+  /** The limit less what is spent and what is reserved. Below zero when calls cost more than was reserved for them. */
+  leftNanoUsd: number;
+};
+
+export const budgetCollection = defineCollection<BudgetDocument>({
+  name: "budgets",
+  indexes: [{ name: "tenant", key: { tenantId: 1, month: 1 }, unique: true }],
+});
+
+export type BudgetStore = {
+  find(tenantId: string, month: string): Promise<BudgetDocument | null>;
+  /** Begins a month; false when another process has. */
+  begin(tenantId: string, month: string, budget: { limitNanoUsd: number; leftNanoUsd: number }): Promise<boolean>;
+  /** Takes an amount if so much is left, in one step; false when it is not. */
+  take(tenantId: string, month: string, nanoUsd: number): Promise<boolean>;
+  /** Gives back what was taken too much; less than nothing when it was too little. */
+  give(tenantId: string, month: string, nanoUsd: number): Promise<void>;
+  /** Moves the month to another limit, once, whoever comes first. */
+  moveLimit(there: BudgetDocument, limitNanoUsd: number): Promise<void>;
+};
+
+export function makeBudgetStore(db: Db): BudgetStore {
+  const budgets = db.collection<BudgetDocument>(budgetCollection.name);
+  const idOf = (tenantId: string, month: string) => `${tenantId}:${month}`;
+  return {
+    find: (tenantId, month) => budgets.findOne(ofTenant(tenantId, { _id: idOf(tenantId, month) })),
+    async begin(tenantId, month, budget) {
+      try {
+        await budgets.insertOne({ _id: idOf(tenantId, month), tenantId, month, ...budget });
+        return true;
+      } catch (error) {
+        if (isDuplicateKey(error)) return false;
+        throw error;
+      }
+    },
+    async take(tenantId, month, nanoUsd) {
+      const { matchedCount } = await budgets.updateOne(
+        ofTenant(tenantId, { _id: idOf(tenantId, month), leftNanoUsd: { $gte: nanoUsd } }),
+        { $inc: { leftNanoUsd: -nanoUsd } },
+      );
+      return matchedCount === 1;
+    },
+    async give(tenantId, month, nanoUsd) {
+      await budgets.updateOne(ofTenant(tenantId, { _id: idOf(tenantId, month) }), { $inc: { leftNanoUsd: nanoUsd } });
+    },
+    async moveLimit({ _id, tenantId, limitNanoUsd: from }, to) {
+      await budgets.updateOne(ofTenant(tenantId, { _id, limitNanoUsd: from }), {
+        $set: { limitNanoUsd: to },
+        $inc: { leftNanoUsd: to - from },
+      });
+    },
+  };
+}

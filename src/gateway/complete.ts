@@ -111,12 +111,14 @@ async function completeAt(
  * needs to be told to take tools or a temperature.
  */
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
-  const { systemPrompt, model: _requested, messages, temperature, ...rest } = request;
-  const isTempered = temperature !== undefined && model.maxTemperature !== undefined;
-  const isReasoningOff = model.reasonsUnlessTold === true && (isTempered || request.tools !== undefined);
+  const { systemPrompt, model: _requested, messages, temperature, topP, ...rest } = request;
+  const takesSampling = model.maxTemperature !== undefined;
+  const isSampled = takesSampling && (temperature !== undefined || topP !== undefined);
+  const isReasoningOff = model.reasonsUnlessTold === true && (isSampled || request.tools !== undefined);
   return {
     ...rest,
-    ...(isTempered ? { temperature } : {}),
+    ...(takesSampling && temperature !== undefined ? { temperature } : {}),
+    ...(takesSampling && topP !== undefined ? { topP } : {}),
     ...(isReasoningOff ? { reasoningEffort: "none" } : {}),
     model: model.id,
     messages: systemPrompt === undefined ? messages : [{ role: "system", content: systemPrompt }, ...messages],

@@ -29,8 +29,8 @@ const reasoningSigns =
 const LOOK_AT_CHARACTERS = 8_000;
 /** A question of this many tokens gets a model for reasoning. */
 const LONG_TASK_TOKENS = 30_000;
-/** What both providers use when a request names none; models that take no temperature take this one. */
-const DEFAULT_TEMPERATURE = 1;
+/** The temperature and `top_p` of both providers when a request names none; some models take no others. */
+const DEFAULT_SAMPLING = 1;
 /** Models that a call goes on to when the one before failed, at most. */
 const MAX_SUBSTITUTES = 3;
 
@@ -95,14 +95,12 @@ function findObstacle(model: CataloguedModel, request: ChatRequest): { param: st
     return { param: "tools", message: `${model.id} takes no tools here.` };
   if (request.responseFormat !== undefined && (model.provider === "anthropic" || model.isStandIn === true))
     return { param: "response_format", message: `${model.id} keeps to no response format.` };
-  const { temperature = DEFAULT_TEMPERATURE } = request;
+  const { temperature = DEFAULT_SAMPLING, topP = DEFAULT_SAMPLING } = request;
   const { maxTemperature } = model;
-  if (temperature === DEFAULT_TEMPERATURE) return undefined;
-  if (maxTemperature === undefined)
-    return {
-      param: "temperature",
-      message: `${model.id} takes no temperature but its default, ${DEFAULT_TEMPERATURE}.`,
-    };
+  if (maxTemperature === undefined) {
+    const param = temperature !== DEFAULT_SAMPLING ? "temperature" : topP !== DEFAULT_SAMPLING ? "top_p" : undefined;
+    return param && { param, message: `${model.id} takes no ${param} but its default, ${DEFAULT_SAMPLING}.` };
+  }
   if (temperature <= maxTemperature) return undefined;
   return { param: "temperature", message: `${model.id} takes a temperature from 0 to ${maxTemperature}.` };
 }

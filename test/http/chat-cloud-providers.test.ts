@@ -178,6 +178,17 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
     ]);
   });
 
+  it("asks Anthropic what instructions alone say", async () => {
+    const system = (content: string) => ({ role: "system", content });
+    const messages = [system("Be kind."), system("Say hello.")];
+    const response = await client.post("/ai/chat", { messages, model: models.anthropic });
+    expect(response.status, response.text).to.equal(200);
+    expect(fakes.anthropic.requests[0]?.body).to.deep.include({
+      system: "Be kind.",
+      messages: [{ role: "user", content: "Say hello." }],
+    });
+  });
+
   it("sends OpenAI the token limit by the name that its reasoning models take", async () => {
     await client.post("/ai/chat", { ...question, model: models.openai, max_tokens: 77 });
     expect(fakes.openai.requests[0]?.body).to.deep.equal({

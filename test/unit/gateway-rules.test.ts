@@ -132,6 +132,7 @@ describe("routing", () => {
       param: "temperature",
     });
     expect(named("gpt-6.1-sol", { temperature: 0 })).to.include({ code: "invalid_request", param: "temperature" });
+    expect(named("claude-sonnet-5-5", { topP: 0.5 })).to.include({ code: "invalid_request", param: "top_p" });
     expect(named("gpt-6-astra", { tools })).to.include({ code: "invalid_request", param: "tools" });
     const takes = (model: string, extra: object) => routeModel({ ...ask("hi"), model, ...extra }, all).model.id;
     expect(takes("claude-opus-5-5", { temperature: 1, tools })).to.equal("claude-opus-5-5");
@@ -153,7 +154,8 @@ describe("routing", () => {
     expect(wire("gpt-6-luna", { temperature: 1 })).not.to.have.any.keys("temperature", "reasoningEffort");
     expect(wire("gpt-5.4", { temperature: 0 })).to.include({ temperature: 0, reasoningEffort: "none" });
     expect(wire("gpt-4.1", { temperature: 0, tools })).not.to.have.property("reasoningEffort");
-    expect(wire("claude-opus-5-5", { temperature: 1 })).not.to.have.property("temperature");
+    expect(wire("claude-opus-5-5", { temperature: 1, topP: 1 })).not.to.have.any.keys("temperature", "topP");
+    expect(wire("gpt-5.4", { topP: 0.5 })).to.include({ topP: 0.5, reasoningEffort: "none" });
   });
 
   it("is not slowed down by hostile prompts", () => {

@@ -20,11 +20,14 @@ type Turn = { role: "user" | "assistant"; content: Block[] };
  */
 export function toMessagesParams(request: CompletionRequest): Record<string, unknown> {
   const system = request.messages.filter(({ role }) => role === "system").map(({ content }) => content);
+  const turns = toTurns(request.messages);
+  // A conversation needs a turn: of instructions alone, the last one is what is asked.
+  if (turns.length === 0) turns.push({ role: "user", content: [{ type: "text", text: system.pop() ?? "" }] });
   return {
     model: request.model,
     max_tokens: request.maxTokens ?? DEFAULT_MAX_TOKENS,
     ...(system.length === 0 ? {} : { system: system.join("\n\n") }),
-    messages: toTurns(request.messages).map(toWireTurn),
+    messages: turns.map(toWireTurn),
     ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
     ...(request.topP === undefined ? {} : { top_p: request.topP }),
     ...(request.stop === undefined ? {} : { stop_sequences: request.stop }),

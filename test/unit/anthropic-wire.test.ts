@@ -1,0 +1,209 @@
+import { expect } from "chai";
+import { AppError } from "../../src/errors.ts";
+import { makeAnswer } from "../../src/gateway/answer.ts";
+import { fromMessage } from "../../src/gateway/providers/anthropic/chat.ts";
+import { toMessagesParams } from "../../src/gateway/providers/anthropic/request.ts";
+import { makeMessageReader } from "../../src/gateway/providers/anthropic/stream.ts";
+import { readEventStream } from "../../src/gateway/providers/event-stream.ts";
+import type { Message, StreamPart } from "../../src/gateway/providers/provider.ts";
+
+const sse = (...events: { type: string }[]) =>
+  events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");
+const start = (usage: object) => ({ type: "message_start", message: { id: "msg_1", role: "assistant", usage } });
+const block = (index: number, content_block: object) => ({ type: "content_block_start", index, content_block });
+const delta = (index: number, change: object) => ({ type: "content_block_delta", index, delta: change });
+const stop = (index: number) => ({ type: "content_block_stop", index });
+const ending = (stop_reason: string, usage: object) => ({ type: "message_delta", delta: { stop_reason }, usage });
+const closing = { type: "message_stop" };
+
+/** A stream with all that the documentation names, and something that it does not. */
+const rich = [
+  start({ input_tokens: 20, cache_read_input_tokens: 60, cache_creation_input_tokens: 20, output_tokens: 1 }),
+  block(0, { type: "thinking", thinking: "", signature: "" }),
+  { type: "ping" },
+  delta(0, { type: "thinking_delta", thinking: "Überlegen: " }),
+  delta(0, { type: "signature_delta", signature: "c2ln" }),
+  stop(0),
+  block(1, { type: "redacted_thinking", data: "c2VjcmV0" }),
+  stop(1),
+  block(2, { type: "text", text: "" }),
+  delta(2, { type: "text_delta", text: "Grüße 👋 " }),
+  delta(2, { type: "citations_delta", citation: { cited_text: "x" } }),
+  { type: "brand_new_event", value: 1 },
+  delta(2, { type: "text_delta", text: "日本" }),
+  stop(2),
+  block(3, { type: "tool_use", id: "toolu_1", name: "find", input: {} }),
+  delta(3, { type: "input_json_delta", partial_json: "" }),
+  delta(3, { type: "input_json_delta", partial_json: '{"q": "le' }),
+  delta(3, { type: "input_json_delta", partial_json: 'ase"}' }),
+  stop(3),
+  block(4, { type: "tool_use", id: "toolu_2", name: "list", input: {} }),
+  stop(4),
+  ending("tool_use", { output_tokens: 42 }),
+  closing,
+];
+
+async function* chunksOf(text: string, size: number): AsyncGenerator<Buffer> {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+async function read(text: string, size = 1_000_000): Promise<StreamPart[]> {
+  const parts: StreamPart[] = [];
+  const opened = async () => ({ chunks: chunksOf(text, size), finish: () => undefined });
+  for await (const batch of readEventStream(opened, makeMessageReader())) parts.push(...batch);
+  return parts;
+}
+
+const errorOf = async (work: Promise<unknown>): Promise<AppError> => {
+  const error = await work.catch((thrown: unknown) => thrown);
+  if (!(error instanceof AppError)) throw new Error("expected an AppError");
+  return error;
+};
+
+describe("Anthropic wire format", () => {
+  it("reads a stream the same wherever the network cuts it", async () => {
+    for (const size of [1, 2, 3, 7, 64, 1_000_000]) {
+      const answer = makeAnswer();
+      const parts = await read(sse(...rich), size);
+      answer.take(parts);
+      expect(answer.content(), `${size} bytes at a time`).to.deep.equal({
+        text: "Grüße 👋 日本",
+        toolCalls: [
+          { id: "toolu_1", name: "find", arguments: '{"q": "lease"}' },
+          { id: "toolu_2", name: "list", arguments: "{}" },
+        ],
+      });
+      const reasoning = parts.flatMap((part) => (part.type === "reasoning-delta" ? part.text : []));
+      expect(reasoning.join("")).to.equal("Überlegen: ");
+      const usage = { inputTokens: 100, outputTokens: 42, cachedTokens: 60, cacheWriteTokens: 20 };
+      expect(answer.usage()).to.deep.equal(usage);
+      expect(parts.filter(({ type }) => type === "end")).to.deep.equal([{ type: "end", finishReason: "tool_calls" }]);
+    }
+  });
+
+  it("tells the prompt's usage with the first content, and charges a broken stream with it", async () => {
+    const seen: StreamPart[] = [];
+    const opened = async () => ({ chunks: chunksOf(sse(...rich.slice(0, 10)), 1_000), finish: () => undefined });
+    const failing = (async () => {
+      for await (const batch of readEventStream(opened, makeMessageReader())) seen.push(...batch);
+    })();
+    expect((await errorOf(failing)).details).to.deep.equal({ code: "stream_cut" });
+    const answer = makeAnswer();
+    answer.take(seen);
+    const measured = answer.measure([{ role: "user", content: "a prompt that would be counted otherwise" }]);
+    expect(measured).to.include({ inputTokens: 100, cachedTokens: 60, cacheWriteTokens: 20 });
+    expect(measured.outputTokens).to.be.within(4, 15);
+  });
+
+  it("gives no part before there is content, so that a stream that fails first may be tried again", async () => {
+    const failed = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
+    const parts: StreamPart[] = [];
+    const text = sse(start({ input_tokens: 5, output_tokens: 1 }), { type: "ping" }, failed as { type: string });
+    const opened = async () => ({ chunks: chunksOf(text, 10), finish: () => undefined });
+    const reading = (async () => {
+      for await (const batch of readEventStream(opened, makeMessageReader())) parts.push(...batch);
+    })();
+    const error = await errorOf(reading);
+    expect([error.code, error.retryable, error.details]).to.deep.equal([
+      "provider_failed",
+      true,
+      { code: "overloaded_error" },
+    ]);
+    expect(parts).to.deep.equal([]);
+  });
+
+  it("is whole when the closing event is lost, and takes usage that comes again at the end", async () => {
+    const text = sse(
+      start({ input_tokens: 0, output_tokens: 0 }),
+      block(0, { type: "text", text: "" }),
+      delta(0, { type: "text_delta", text: "hi" }),
+      ending("max_tokens", { input_tokens: 9, output_tokens: 3, cache_read_input_tokens: null }),
+    );
+    const answer = makeAnswer();
+    answer.take(await read(text));
+    expect([answer.usage(), answer.finishReason()]).to.deep.equal([{ inputTokens: 9, outputTokens: 3 }, "length"]);
+  });
+
+  it("reads a message with blocks of every kind, and every stop reason", () => {
+    const message = (stop_reason: string) => ({
+      model: "claude-x",
+      content: [
+        { type: "thinking", thinking: "", signature: "c2ln" },
+        { type: "text", text: "one " },
+        { type: "server_tool_use", id: "srv", name: "web_search", input: {} },
+        { type: "text", text: "two" },
+        { type: "tool_use", id: "toolu_1", name: "find", input: { q: "x" } },
+      ],
+      stop_reason,
+      usage: { input_tokens: 3, output_tokens: 4 },
+    });
+    expect(fromMessage(message("tool_use"), "asked")).to.deep.equal({
+      text: "one two",
+      toolCalls: [{ id: "toolu_1", name: "find", arguments: '{"q":"x"}' }],
+      finishReason: "tool_calls",
+      model: "claude-x",
+      usage: { inputTokens: 3, outputTokens: 4 },
+    });
+    const reasons = [
+      "end_turn",
+      "stop_sequence",
+      "pause_turn",
+      "max_tokens",
+      "model_context_window_exceeded",
+      "refusal",
+    ];
+    expect(reasons.map((reason) => fromMessage(message(reason), "asked").finishReason)).to.deep.equal([
+      "stop",
+      "stop",
+      "stop",
+      "length",
+      "length",
+      "content_filter",
+    ]);
+    expect(() => fromMessage({ content: "hi" }, "asked")).to.throw(AppError, "not a message");
+  });
+
+  it("puts the messages of one side that follow each other into one turn", () => {
+    const messages: Message[] = [
+      { role: "user", content: "a" },
+      { role: "user", content: "b" },
+      { role: "assistant", content: "" },
+      { role: "assistant", content: "c" },
+      { role: "user", content: "d" },
+    ];
+    expect(toMessagesParams({ model: "m", messages }).messages).to.deep.equal([
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "a" },
+          { type: "text", text: "b" },
+        ],
+      },
+      { role: "assistant", content: "c" },
+      { role: "user", content: "d" },
+    ]);
+  });
+
+  it("maps the choice of a tool, and refuses arguments that are no object, naming the message", () => {
+    const tools = [{ name: "find" }];
+    const choiceOf = (toolChoice: "auto" | "none" | "required" | { name: string }) =>
+      toMessagesParams({ model: "m", messages: [{ role: "user", content: "a" }], tools, toolChoice }).tool_choice;
+    expect((["auto", "none", "required", { name: "find" }] as const).map(choiceOf)).to.deep.equal([
+      { type: "auto" },
+      { type: "none" },
+      { type: "any" },
+      { type: "tool", name: "find" },
+    ]);
+    for (const text of ["[1]", "nonsense", "3"]) {
+      const toolCalls = [{ id: "c", name: "find", arguments: text }];
+      const messages: Message[] = [
+        { role: "user", content: "a" },
+        { role: "assistant", content: "", toolCalls },
+      ];
+      expect(() => toMessagesParams({ model: "m", messages }), text)
+        .to.throw(AppError)
+        .with.property("param", "messages[1].tool_calls");
+    }
+  });
+});

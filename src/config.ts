@@ -65,6 +65,11 @@ export const settings = {
   PARSE_TIMEOUT_MS: setting(count(100, 600_000).default(60_000), "Longest time for parsing one source, in ms"),
   PROVIDER_CONNECT_TIMEOUT_MS: setting(count(10, 600_000).default(5_000), "Connecting to a provider, in ms"),
   PROVIDER_FIRST_BYTE_TIMEOUT_MS: setting(count(10, 600_000).default(60_000), "A provider's first byte, in ms"),
+  PROVIDER_ANSWER_TIMEOUT_MS: setting(
+    count(10, 3_600_000).optional(),
+    "A chat answer that is not streamed, in ms",
+    "five times the first byte's",
+  ),
   PROVIDER_IDLE_TIMEOUT_MS: setting(count(10, 600_000).default(30_000), "Silence in a provider's stream, in ms"),
   JOB_LEASE_MS: setting(
     count(200, 600_000).default(15_000),
@@ -133,6 +138,7 @@ function toConfig(v: Values) {
       timeouts: {
         connectMs: v.PROVIDER_CONNECT_TIMEOUT_MS,
         firstByteMs: v.PROVIDER_FIRST_BYTE_TIMEOUT_MS,
+        answerMs: v.PROVIDER_ANSWER_TIMEOUT_MS ?? 5 * v.PROVIDER_FIRST_BYTE_TIMEOUT_MS,
         idleMs: v.PROVIDER_IDLE_TIMEOUT_MS,
       },
       storeContent: v.STORE_COMPLETION_CONTENT,

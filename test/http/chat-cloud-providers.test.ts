@@ -42,6 +42,7 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
         ANTHROPIC_API_KEY: keys.anthropic,
         ANTHROPIC_BASE_URL: fakes.anthropic.origin,
         PROVIDER_FIRST_BYTE_TIMEOUT_MS: "500",
+        PROVIDER_ANSWER_TIMEOUT_MS: "500",
         PROVIDER_IDLE_TIMEOUT_MS: "200",
       },
     });

@@ -29,6 +29,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
         EDGE_MODEL: "llama-test",
         EDGE_EMBEDDING_MODEL: "embed-test",
         PROVIDER_FIRST_BYTE_TIMEOUT_MS: "500",
+        PROVIDER_ANSWER_TIMEOUT_MS: "500",
         PROVIDER_IDLE_TIMEOUT_MS: "200",
       },
     });

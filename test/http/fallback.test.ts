@@ -32,6 +32,7 @@ describe("substitutes of a model that fails", () => {
         ANTHROPIC_BASE_URL: primary.origin,
         PROVIDER_MAX_TRIES: String(MAX_TRIES),
         PROVIDER_FIRST_BYTE_TIMEOUT_MS: "300",
+        PROVIDER_ANSWER_TIMEOUT_MS: "300",
         PROVIDER_IDLE_TIMEOUT_MS: "200",
       },
     });

@@ -37,6 +37,7 @@ for (const provider of ["openai", "anthropic"] as const) {
           ANTHROPIC_API_KEY: "sk-ant-platform",
           ANTHROPIC_BASE_URL: fake.origin,
           PROVIDER_FIRST_BYTE_TIMEOUT_MS: "300",
+          PROVIDER_ANSWER_TIMEOUT_MS: "300",
           PROVIDER_IDLE_TIMEOUT_MS: "150",
         },
       });

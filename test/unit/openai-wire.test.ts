@@ -167,6 +167,21 @@ describe("OpenAI wire format", () => {
     await nobody.close();
   });
 
+  it("gives an answer that is not streamed the time that writing it takes", async () => {
+    const patient = makeWireProvider({
+      id: "edge",
+      baseUrl: fake.url,
+      apiKey: undefined,
+      dialect: { maxTokensField: "max_tokens" },
+      timeouts: { connectMs: 500, firstByteMs: 50, idleMs: 150, answerMs: 5_000 },
+    });
+    fake.setDefault({ firstByteMs: 1_500 });
+    expect((await patient.complete(request, { signal: never })).text).to.equal("The lease protects a job.");
+    const embedding = await errorOf(patient.embed({ model: "e", input: ["a"] }, { signal: never }));
+    expect(embedding.details).to.deep.equal({ phase: "first_byte" });
+    await patient.close();
+  });
+
   it("aborts the upstream request when the caller's signal does", async () => {
     fake.setDefault({ pieceMs: 50 });
     const controller = new AbortController();

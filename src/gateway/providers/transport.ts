@@ -8,8 +8,21 @@ const MAX_ANSWER_BYTES = 64 << 20;
 /** A stream is paused while the reader is behind by more than this. */
 const MAX_UNREAD_BYTES = 1 << 20;
 
-export type TransportTimeouts = { connectMs: number; firstByteMs: number; idleMs: number };
-export type TransportCall = { path: string; headers: Record<string, string>; body: string; signal: AbortSignal };
+export type TransportTimeouts = {
+  connectMs: number;
+  firstByteMs: number;
+  idleMs: number;
+  /** For a call whose answer comes only when all of it is written; without it `firstByteMs`. */
+  answerMs?: number;
+};
+export type TransportCall = {
+  path: string;
+  headers: Record<string, string>;
+  body: string;
+  signal: AbortSignal;
+  /** The first byte comes when all the work is done. */
+  isWhole?: boolean;
+};
 export type TransportAnswer = { status: number; headers: IncomingHttpHeaders; body: string };
 export type TransportStream = {
   status: number;
@@ -38,22 +51,25 @@ export function makeTransport(baseUrl: string, timeouts: TransportTimeouts): Tra
   const root = pathname.replace(/\/+$/, "");
   const pool = new Pool(origin, {
     connect: { timeout: timeouts.connectMs },
-    headersTimeout: timeouts.firstByteMs,
     bodyTimeout: 0, // watched here: the first chunk has another limit than the silence between two
     keepAliveTimeout: 30_000,
     pipelining: 1,
   });
+  const firstByteOf = (call: TransportCall) =>
+    call.isWhole === true ? (timeouts.answerMs ?? timeouts.firstByteMs) : timeouts.firstByteMs;
   const dispatch = (call: TransportCall, exchange: Exchange) => {
     if (call.signal.aborted) return exchange.fail(fromAbort(call.signal));
     const onAbort = () => exchange.fail(fromAbort(call.signal));
     call.signal.addEventListener("abort", onAbort, { once: true });
     exchange.onSettled = () => call.signal.removeEventListener("abort", onAbort);
-    pool.dispatch({ path: root + call.path, method: "POST", headers: call.headers, body: call.body }, exchange.handler);
+    const { headers, body } = call;
+    const headersTimeout = firstByteOf(call);
+    pool.dispatch({ path: root + call.path, method: "POST", headers, body, headersTimeout }, exchange.handler);
   };
   return {
     send: (call) =>
       new Promise((resolve, reject) => {
-        const exchange = makeExchange(timeouts);
+        const exchange = makeExchange(firstByteOf(call), timeouts.idleMs);
         const parts: Buffer[] = [];
         let bytes = 0;
         exchange.onChunk = (chunk) => {
@@ -72,7 +88,7 @@ export function makeTransport(baseUrl: string, timeouts: TransportTimeouts): Tra
       }),
     open: (call) =>
       new Promise((resolve, reject) => {
-        const exchange = makeExchange(timeouts);
+        const exchange = makeExchange(firstByteOf(call), timeouts.idleMs);
         exchange.onError = reject;
         exchange.onHeaders = () => {
           const { chunks, finish } = readChunks(exchange);
@@ -100,7 +116,7 @@ type Exchange = {
   fail(error: Error): void;
 };
 
-function makeExchange(timeouts: TransportTimeouts): Exchange {
+function makeExchange(firstByteMs: number, idleMs: number): Exchange {
   let controller: Dispatcher.DispatchController | undefined;
   let isSettled = false;
   let hasData = false;
@@ -129,7 +145,7 @@ function makeExchange(timeouts: TransportTimeouts): Exchange {
       controller?.pause();
     },
     resume: () => {
-      if (!isSettled) watchFor(timeouts.idleMs, "idle");
+      if (!isSettled) watchFor(idleMs, "idle");
       controller?.resume();
     },
     fail: (error) => {
@@ -147,13 +163,13 @@ function makeExchange(timeouts: TransportTimeouts): Exchange {
         if (status < 200 || isSettled) return;
         exchange.status = status;
         exchange.headers = headers;
-        watchFor(timeouts.firstByteMs, "first_byte");
+        watchFor(firstByteMs, "first_byte");
         exchange.onHeaders();
       },
       onResponseData: (_controller, chunk) => {
         if (isSettled) return;
         if (hasData) watch?.refresh();
-        else watchFor(timeouts.idleMs, "idle");
+        else watchFor(idleMs, "idle");
         hasData = true;
         exchange.onChunk(chunk);
       },

@@ -13,8 +13,8 @@ const MAX_ERROR_CHARACTERS = 64 << 10;
 
 /** POSTs JSON to one provider's API. What is not 2xx is thrown as an AppError that never holds the key. */
 export type WireClient = {
-  /** The whole answer. */
-  send(path: string, body: string, context: CallContext): Promise<string>;
+  /** The whole answer. `isSlow`: a model writes it, and not a byte comes before it is done. */
+  send(path: string, body: string, context: CallContext, isSlow?: boolean): Promise<string>;
   /** An answer that is streamed, when its headers are there. */
   open(path: string, body: string, context: CallContext): Promise<TransportStream>;
   close(): Promise<void>;
@@ -41,8 +41,9 @@ export function makeWireClient(options: {
     return fromWireError(status, headers, apiKey ? body.replaceAll(apiKey, "[key]") : body);
   };
   return {
-    send: async (path, body, context) => {
-      const answer = await transport.send(toCall(path, body, context));
+    send: async (path, body, context, isSlow = false) => {
+      const call = toCall(path, body, context);
+      const answer = await transport.send(isSlow ? { ...call, isWhole: true } : call);
       if (answer.status < 200 || answer.status > 299) throw toError(answer, context);
       return answer.body;
     },

@@ -22,8 +22,10 @@ export function makeAnthropicProvider({
   const client = makeWireClient({ baseUrl: anthropic.baseUrl, timeouts, toHeaders });
   return {
     id: "anthropic",
-    complete: async (request, context) =>
-      fromMessageText(await client.send(MESSAGES, JSON.stringify(toMessagesParams(request)), context), request.model),
+    complete: async (request, context) => {
+      const body = JSON.stringify(toMessagesParams(request));
+      return fromMessageText(await client.send(MESSAGES, body, context, true), request.model);
+    },
     stream: (request, context) =>
       readEventStream(
         () => client.open(MESSAGES, JSON.stringify({ ...toMessagesParams(request), stream: true }), context),

@@ -24,8 +24,10 @@ export function makeWireProvider(options: WireProviderOptions): Required<Provide
   const client = makeWireClient({ baseUrl, apiKey, timeouts, toHeaders });
   return {
     id: options.id,
-    complete: async (request, context) =>
-      fromWireChat(await client.send("/chat/completions", toWireChat(request, dialect, false), context), request.model),
+    complete: async (request, context) => {
+      const body = toWireChat(request, dialect, false);
+      return fromWireChat(await client.send("/chat/completions", body, context, true), request.model);
+    },
     stream: (request, context) =>
       readEventStream(
         () => client.open("/chat/completions", toWireChat(request, dialect, true), context),

@@ -50,8 +50,8 @@ const chat = route({
   example: { messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
   async handler(input) {
     const { body, platform } = input;
-    parseSvcOptions(input.header("x-svc-options")); // the options are checked here; what they turn on is not built yet
-    const request = toChatRequest(body);
+    const options = parseSvcOptions(input.header("x-svc-options"));
+    const request = { ...toChatRequest(body), options };
     const caller = toGatewayCaller(input);
     const hasDebug = input.header("x-svc-debug") === "true";
     const headers = toBatchHeaders(body);
@@ -138,8 +138,10 @@ function toFinalEvent(end: StreamEnd, hasDebug: boolean): z.input<typeof chatEve
   };
 }
 
-function toPreprocessing({ routing, timingsMs }: Pick<ChatOutcome, "routing" | "timingsMs">, hasDebug: boolean) {
-  return hasDebug ? { _preprocessing: { routing, timingsMs } } : {};
+type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "cache">;
+
+function toPreprocessing({ routing, timingsMs, cache = undefined }: Preprocessed, hasDebug: boolean) {
+  return hasDebug ? { _preprocessing: { routing, cache: { status: cache ?? ("off" as const) }, timingsMs } } : {};
 }
 
 /** A tool call in OpenAI's shape. */

@@ -12,7 +12,11 @@ export type ChatRequest = {
   systemPrompt?: string;
   tools?: ToolDefinition[];
   toolChoice?: ToolChoice;
+  options?: ChatOptions;
 } & Sampling;
+
+/** What is done with a chat on its way. Without `cache`, a chat at temperature 0 is cached. */
+export type ChatOptions = { compress?: boolean; cache?: boolean; cacheTtlSeconds?: number };
 
 /**
  * The request that a body of `POST /ai/chat` makes.

@@ -36,7 +36,12 @@ export type ChatOutcome = {
   costUsd: number;
   routing: RoutingView;
   timingsMs: Timings;
+  /** How the cache served it, where it was asked. */
+  cache?: CacheStatus;
 };
+
+/** `shared` came from an identical call that was under way. */
+export type CacheStatus = "miss" | "hit" | "shared";
 
 /**
  * Answers a chat: routes it, asks the provider with retries, for `auto` its substitutes too, and settles a record of each
@@ -111,7 +116,7 @@ async function completeAt(
  * needs to be told to take tools or a temperature.
  */
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
-  const { systemPrompt, model: _requested, messages, temperature, topP, ...rest } = request;
+  const { systemPrompt, model: _requested, options: _options, messages, temperature, topP, ...rest } = request;
   const takesSampling = model.maxTemperature !== undefined;
   const isSampled = takesSampling && (temperature !== undefined || topP !== undefined);
   const isReasoningOff = model.reasonsUnlessTold === true && (isSampled || request.tools !== undefined);

@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
 import type { Logger } from "../logger.ts";
+import type { RedisConnections } from "../redis.ts";
 import type { CompletionDocument } from "../store/completion-store.ts";
 import type { Store } from "../store/store.ts";
 import type { ModelFallbacks } from "../store/tenant-store.ts";
@@ -8,11 +9,13 @@ import type { UsageGrouping, UsageRow } from "../store/usage-store.ts";
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { GatewayCaller } from "./account.ts";
+import { makeAnswerCache } from "./answer-cache.ts";
 import { makeBreakers } from "./breaker.ts";
 import { type BudgetView, makeBudgets } from "./budget.ts";
+import { makeCachedChat } from "./cached-chat.ts";
 import { makeCatalogue, toModelEntry } from "./catalogue.ts";
 import type { ChatRequest } from "./chat-request.ts";
-import { type ChatOutcome, complete } from "./complete.ts";
+import type { ChatOutcome } from "./complete.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
 import { makeLedger } from "./ledger.ts";
@@ -22,7 +25,7 @@ import { makeEdgeProvider } from "./providers/edge/edge.ts";
 import { makeOpenAiProvider } from "./providers/openai/openai.ts";
 import type { Provider, ProviderId } from "./providers/provider.ts";
 import type { ModelEntry } from "./schemas.ts";
-import { type StreamEvent, streamChat } from "./stream.ts";
+import type { StreamEvent } from "./stream.ts";
 import { resolveModel, usableModels } from "./usable-models.ts";
 
 /** All model traffic goes through here, whoever starts it: routed, retried, accounted once. */
@@ -59,9 +62,10 @@ export function makeGateway(input: {
   store: Pick<Store, "completions" | "usage" | "budgets" | "tenants">;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
+  redis: Pick<RedisConnections, "producer" | "prefix">;
   logger: Logger;
 }): Gateway {
-  const { config, store, keys, fallbacks, logger } = input;
+  const { config, store, keys, fallbacks, redis, logger } = input;
   const budgets = makeBudgets({ store, logger });
   const ledger = makeLedger({ completions: store.completions, usage: store.usage, logger });
   const providers = new Map<ProviderId, Provider>(
@@ -79,9 +83,10 @@ export function makeGateway(input: {
     storeContent: config.storeContent,
     maxTries: config.maxTries,
   };
+  const chat = makeCachedChat(deps, makeAnswerCache(redis, logger));
   return {
-    complete: (caller, request) => complete(deps, caller, request),
-    stream: (caller, request) => streamChat(deps, caller, request),
+    complete: chat.complete,
+    stream: chat.stream,
     embed: (caller, request) => embed(deps, caller, request),
     models: ({ provider, type }) =>
       catalogue.all

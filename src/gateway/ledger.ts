@@ -100,8 +100,11 @@ export function toIncrements(batch: readonly CompletionDocument[]): UsageIncreme
     }
     sum.requests++;
     if (record.outcome === "failed") sum.errors++;
-    sum.inputTokens += record.inputTokens;
-    sum.outputTokens += record.outputTokens;
+    if (!record.isCached) {
+      // Only what a provider served is counted.
+      sum.inputTokens += record.inputTokens;
+      sum.outputTokens += record.outputTokens;
+    }
     sum.costNanoUsd += record.costNanoUsd;
   }
   return [...sums.values()];

@@ -71,7 +71,11 @@ const routingSchema = z.object({
     .describe("Models that came first and failed, or were not called"),
 });
 const timingsSchema = z.object({ total: z.number(), provider: z.number(), firstToken: z.number().optional() });
-const preprocessingSchema = z.object({ routing: routingSchema, timingsMs: timingsSchema });
+const preprocessingSchema = z.object({
+  routing: routingSchema,
+  cache: z.object({ status: z.enum(["off", "miss", "hit", "shared"]) }),
+  timingsMs: timingsSchema,
+});
 export const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter"]);
 export const tokenCount = z.number().int().min(0);
 export const usageSchema = z.object({

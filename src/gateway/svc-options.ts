@@ -1,16 +1,16 @@
 import { AppError } from "../errors.ts";
-
-/** What the header `x-svc-options` asks for. */
-export type SvcOptions = { compress: boolean; cache: boolean | undefined; cacheTtlSeconds: number | undefined };
+import type { ChatOptions } from "./chat-request.ts";
 
 const HEADER = "x-svc-options";
+/** An answer is kept for a day at most. */
+const MAX_TTL_SECONDS = 86_400;
 
 /**
  * Parses `x-svc-options`: `key=value` pairs separated by `;` or `,`.
  * @throws AppError `invalid_request` for an unknown option or a value that it does not take.
  */
-export function parseSvcOptions(header: string | undefined): SvcOptions {
-  const options: SvcOptions = { compress: false, cache: undefined, cacheTtlSeconds: undefined };
+export function parseSvcOptions(header: string | undefined): ChatOptions {
+  const options: ChatOptions = {};
   for (const pair of (header ?? "").split(/[;,]/)) {
     if (pair.trim() === "") continue;
     const [key = "", value = ""] = pair.split("=", 2).map((part) => part.trim().toLowerCase());
@@ -28,8 +28,10 @@ function readFlag(key: string, value: string): boolean {
 }
 
 function readSeconds(key: string, value: string): number {
-  if (!/^\d{1,6}$/.test(value)) throw refuse(`${key} takes a number of seconds`);
-  return Number(value);
+  const seconds = /^\d{1,6}$/.test(value) ? Number(value) : 0;
+  if (seconds < 1 || seconds > MAX_TTL_SECONDS)
+    throw refuse(`${key} takes a number of seconds, 1 to ${MAX_TTL_SECONDS}`);
+  return seconds;
 }
 
 function refuse(what: string): AppError {

@@ -1,0 +1,169 @@
+import { createHash } from "node:crypto";
+import { AppError } from "../errors.ts";
+import { beginCall, type GatewayCaller } from "./account.ts";
+import type { AnswerCache, KeptAnswer } from "./answer-cache.ts";
+import type { ChatRequest } from "./chat-request.ts";
+import { type ChatOutcome, complete, toCompletionRequest, toRoutingView } from "./complete.ts";
+import type { GatewayDeps } from "./deps.ts";
+import { makeFlights } from "./flights.ts";
+import { type Plan, planChat } from "./plan.ts";
+import { type StreamEnd, type StreamEvent, streamChat } from "./stream.ts";
+
+/** How long an answer is kept when the caller does not say, in seconds. */
+const DEFAULT_TTL_SECONDS = 300;
+
+/** Chats by way of the cache. */
+export type CachedChat = {
+  complete(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome>;
+  stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
+};
+
+/**
+ * Answers identical chats of a tenant with one call: from the cache, or together with one that is under way. A chat is
+ * cacheable when it says so, or when its temperature is 0. Only whole answers are kept, and only those of the planned model.
+ */
+export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedChat {
+  const completions = makeFlights<ChatOutcome>();
+  const streams = makeFlights<StreamEvent[]>();
+
+  const keep = (key: string, { routing }: Plan, { options }: ChatRequest, answer: KeptAnswer) => {
+    const isWhole = answer.finishReason === "stop" || answer.finishReason === "tool_calls";
+    if (!isWhole || answer.model !== routing.model.id) return;
+    answers.put(key, answer, options?.cacheTtlSeconds ?? DEFAULT_TTL_SECONDS);
+  };
+
+  async function completeCached(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome> {
+    const plan = await planChat(deps, caller.tenantId, request);
+    const key = toKey(caller.tenantId, plan, request);
+    const begin = async function* (signal: AbortSignal): AsyncGenerator<ChatOutcome> {
+      const outcome = await complete(deps, { ...caller, signal }, request);
+      keep(key, plan, request, toKept(outcome));
+      yield outcome;
+    };
+    const kept = completions.has(key) ? null : await answers.get(key);
+    if (kept !== null) return { ...kept, ...openCopy(deps, caller, plan, false).end(kept), cache: "hit" };
+    const copy = completions.has(key) ? openCopy(deps, caller, plan, false) : undefined;
+    try {
+      const outcome = await firstOf(completions.join(key, begin, caller.signal));
+      return copy ? { ...outcome, ...copy.end(outcome), cache: "shared" } : { ...outcome, cache: "miss" };
+    } catch (error) {
+      copy?.fail(error);
+      throw error;
+    }
+  }
+
+  async function* streamCached(caller: GatewayCaller, request: ChatRequest): AsyncGenerator<StreamEvent[]> {
+    const plan = await planChat(deps, caller.tenantId, request);
+    const key = toKey(caller.tenantId, plan, request);
+    const begin = async function* (signal: AbortSignal): AsyncGenerator<StreamEvent[]> {
+      const told = makeTranscript();
+      for await (const batch of streamChat(deps, { ...caller, signal }, request)) {
+        const answer = told.take(batch);
+        if (answer !== undefined) keep(key, plan, request, answer);
+        yield batch;
+      }
+    };
+    const kept = streams.has(key) ? null : await answers.get(key);
+    if (kept !== null) {
+      yield toEvents(kept, openCopy(deps, caller, plan, true).end(kept));
+      return;
+    }
+    const copy = streams.has(key) ? openCopy(deps, caller, plan, true) : undefined;
+    let failure: unknown = new AppError("client_closed", "The reader left the stream.");
+    try {
+      for await (const batch of streams.join(key, begin, caller.signal)) {
+        yield batch.map((event): StreamEvent => {
+          if (event.type !== "end") return event;
+          return copy ? { ...event, ...copy.end(event), cache: "shared" } : { ...event, cache: "miss" };
+        });
+      }
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      copy?.fail(failure); // does nothing to one that came to its end
+    }
+  }
+
+  return {
+    complete: (caller, request) =>
+      isCacheable(request) ? completeCached(caller, request) : complete(deps, caller, request),
+    stream: (caller, request) =>
+      isCacheable(request) ? streamCached(caller, request) : streamChat(deps, caller, request),
+  };
+}
+
+const isCacheable = ({ options, temperature }: ChatRequest) => options?.cache ?? temperature === 0;
+
+/** A hash of what the answer depends on: the tenant, the model, and the request as the provider would get it. */
+function toKey(tenantId: string, { routing }: Plan, request: ChatRequest): string {
+  const wireRequest = toCompletionRequest(request, routing.model);
+  return createHash("sha256")
+    .update(JSON.stringify([tenantId, routing.model.provider, wireRequest]))
+    .digest("base64url");
+}
+
+/** The record of a call that was answered without one of its own: it costs nothing. */
+function openCopy(deps: GatewayDeps, caller: GatewayCaller, { routing }: Plan, isStreamed: boolean) {
+  const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed });
+  return {
+    end: ({ usage, finishReason }: Pick<KeptAnswer, "usage" | "finishReason">) => ({
+      logId: call.logId,
+      cached: true,
+      routing: toRoutingView(routing),
+      ...call.settle({ usage, estimate: () => usage, finishReason, isCached: true }),
+    }),
+    fail: (error: unknown) => {
+      const estimate = () => ({ inputTokens: 0, outputTokens: 0 });
+      call.settle({ usage: undefined, estimate, error, isCached: true });
+    },
+  };
+}
+
+function toKept({ text, reasoning, toolCalls, finishReason, model, provider, usage }: ChatOutcome): KeptAnswer {
+  const kept = { text, toolCalls, finishReason, model, provider, usage };
+  return reasoning === undefined ? kept : { ...kept, reasoning };
+}
+
+/** Gathers what a stream says; the whole answer at its end. */
+function makeTranscript() {
+  let text = "";
+  let reasoning = "";
+  return {
+    take(batch: readonly StreamEvent[]): KeptAnswer | undefined {
+      for (const event of batch) {
+        if (event.type === "text-delta") text += event.text;
+        else if (event.type === "reasoning-delta") reasoning += event.text;
+        else if (event.type === "end") {
+          const { toolCalls, finishReason, model, provider, usage } = event;
+          const kept = { text, toolCalls, finishReason, model, provider, usage };
+          return reasoning === "" ? kept : { ...kept, reasoning };
+        }
+      }
+      return undefined;
+    },
+  };
+}
+
+/** A kept answer as a stream tells it, in one batch. */
+function toEvents(kept: KeptAnswer, copy: ReturnType<ReturnType<typeof openCopy>["end"]>): StreamEvent[] {
+  const { text, reasoning, toolCalls, finishReason, model, provider } = kept;
+  const end: StreamEnd = { type: "end", toolCalls, finishReason, model, provider, ...copy, cache: "hit" };
+  return [
+    ...(reasoning === undefined ? [] : [{ type: "reasoning-delta" as const, text: reasoning }]),
+    ...(text === "" ? [] : [{ type: "text-delta" as const, text }]),
+    ...toolCalls.map(({ id, name, arguments: argumentsDelta }, index) => ({
+      type: "tool-call-delta" as const,
+      index,
+      id,
+      name,
+      argumentsDelta,
+    })),
+    end,
+  ];
+}
+
+async function firstOf<T>(items: AsyncIterable<T>): Promise<T> {
+  for await (const item of items) return item;
+  throw new TypeError("a call ended without an outcome");
+}

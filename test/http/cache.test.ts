@@ -1,0 +1,165 @@
+import { expect } from "chai";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { type ApiClient, type ApiEvent, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const answer = "The lease protects a job.";
+const headers = { "x-svc-debug": "true", "x-svc-options": "cache=true" };
+let questions = 0;
+/** A question that nobody has asked yet. */
+const fresh = () => {
+  questions += 1;
+  return { messages: [{ role: "user", content: `Question ${questions}` }] };
+};
+
+describe("the cache of answers", () => {
+  let upstream: FakeProvider;
+  let test: TestPlatform;
+  let client: ApiClient;
+  before(async () => {
+    upstream = await startFakeProvider();
+    test = await startPlatform({ workers: false, env: { EDGE_BASE_URL: upstream.url } });
+    client = makeClient({ url: test.url, key: test.keys.member });
+  });
+  beforeEach(() => upstream.reset());
+  after(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  const chat = (body: object, options: Record<string, string> = headers, from = client) =>
+    from.post("/ai/chat", body, { headers: options });
+  const stream = async (body: object, options: Record<string, string> = headers) => {
+    const opened = await client.events("POST", "/ai/chat", { body: { ...body, stream: true }, headers: options });
+    const events: ApiEvent[] = await Array.fromAsync(opened.events);
+    const data = events.map((event) => event.data as { delta?: { content: string }; [field: string]: unknown });
+    return { text: data.map(({ delta }) => delta?.content ?? "").join(""), end: data.at(-1) ?? {} };
+  };
+  const statusOf = (response: { at(path: string): unknown }) => response.at("_preprocessing.cache.status");
+
+  it("answers a repeat without asking the model, for nothing, with a log record of its own", async () => {
+    const question = fresh();
+    const first = await chat(question);
+    expect([first.at("text"), first.at("cached"), statusOf(first)]).to.deep.equal([answer, false, "miss"]);
+    const second = await chat(question);
+    expect([second.at("text"), second.at("cached"), statusOf(second)]).to.deep.equal([answer, true, "hit"]);
+    expect([second.at("costUsd"), second.at("inputTokens"), second.at("outputTokens")]).to.deep.equal([0, 11, 7]);
+    expect(upstream.requests).to.have.lengthOf(1);
+    expect(second.at("logId")).not.to.equal(first.at("logId"));
+    const log = await client.get(`/ai/logs/${second.string("logId")}`);
+    expect([log.at("cached"), log.at("costUsd"), log.at("attempts")]).to.deep.equal([true, 0, 0]);
+  });
+
+  it("streams a repeat, and answers a stream's repeat as JSON", async () => {
+    const question = fresh();
+    const first = await stream(question);
+    expect([first.text, first.end.cached]).to.deep.equal([answer, false]);
+    const second = await stream(question);
+    expect([second.text, second.end.cached, second.end.costUsd]).to.deep.equal([answer, true, 0]);
+    expect((await chat(question)).at("cached")).to.equal(true);
+    expect(upstream.requests).to.have.lengthOf(1);
+  });
+
+  it("keeps tool calls as they were", async () => {
+    const call = { id: "call_1", name: "find", arguments: '{"q":1}' };
+    upstream.next({ toolCalls: [call] });
+    const question = { ...fresh(), tools: [{ type: "function", function: { name: "find" } }] };
+    const first = await chat(question);
+    const second = await chat(question);
+    expect(second.at("cached")).to.equal(true);
+    expect(second.at("toolCalls")).to.deep.equal(first.at("toolCalls"));
+    expect((await stream(question)).end.toolCalls).to.deep.equal(first.at("toolCalls"));
+  });
+
+  it("is used by itself at temperature 0 only, and can be turned off", async () => {
+    const cold = { ...fresh(), temperature: 0 };
+    await chat(cold, {});
+    expect((await chat(cold, {})).at("cached")).to.equal(true);
+    expect((await chat(cold, { "x-svc-options": "cache=false" })).at("cached")).to.equal(false);
+    const warm = fresh();
+    const debug = { "x-svc-debug": "true" };
+    await chat(warm, debug);
+    const again = await chat(warm, debug);
+    expect([again.at("cached"), statusOf(again)]).to.deep.equal([false, "off"]);
+  });
+
+  it("tells tenants and requests apart", async () => {
+    const question = fresh();
+    await chat(question);
+    const others = [
+      await chat(question, headers, makeClient({ url: test.url, key: test.keys.stranger })),
+      await chat({ ...question, maxTokens: 9 }),
+      await chat({ ...question, temperature: 0.3 }),
+      await chat({ ...question, systemPrompt: "Be brief." }),
+    ];
+    for (const other of others) expect(other.at("cached")).to.equal(false);
+    expect((await chat({ ...question, model: "meta-llm" })).at("cached"), "the default by its name").to.equal(true);
+  });
+
+  it("forgets after the time that was asked for", async () => {
+    const question = fresh();
+    const options = { ...headers, "x-svc-options": "cache=true;cache-ttl=1" };
+    await chat(question, options);
+    expect((await chat(question, options)).at("cached")).to.equal(true);
+    await pollUntil(async () => (await chat(question, options)).at("cached") === false, {
+      what: "the end of its time",
+    });
+    for (const wrong of ["0", "90000", "x"]) {
+      const refused = await chat(question, { "x-svc-options": `cache-ttl=${wrong}` });
+      expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "x-svc-options"]);
+    }
+  });
+
+  it("keeps no error, no cut stream and no truncated answer", async () => {
+    const question = fresh();
+    upstream.next({ status: 400 }, { fault: { type: "cut", afterPieces: 1 } }, { finishReason: "length" });
+    expect((await chat(question)).status).to.equal(502);
+    expect((await stream(question)).end.error).to.be.an("object");
+    expect((await chat(question)).at("choices[0].finish_reason")).to.equal("length");
+    expect((await chat(question)).at("cached")).to.equal(false);
+    expect((await chat(question)).at("cached")).to.equal(true);
+  });
+
+  for (const isStreamed of [false, true]) {
+    it(`asks the model once for what many ask at once, ${isStreamed ? "streamed" : "as JSON"}`, async () => {
+      const question = fresh();
+      upstream.setDefault({ firstByteMs: 200 });
+      const all = await Promise.all(
+        Array.from({ length: 20 }, async () => {
+          if (isStreamed) return await stream(question);
+          const response = await chat(question);
+          return { text: response.at("text"), end: response.body as Record<string, unknown> };
+        }),
+      );
+      expect(upstream.requests).to.have.lengthOf(1);
+      expect(new Set(all.map(({ text }) => text))).to.deep.equal(new Set([answer]));
+      expect(all.filter(({ end }) => end.cached === false)).to.have.lengthOf(1);
+      expect(new Set(all.map(({ end }) => end.logId)).size, "each has its record").to.equal(20);
+    });
+  }
+
+  it("goes on for the others when the one who asked first leaves, and ends when all have left", async () => {
+    upstream.setDefault({ firstByteMs: 300 });
+    const question = fresh();
+    const [one, two] = [new AbortController(), new AbortController()];
+    const ask = (signal: AbortSignal) => client.post("/ai/chat", question, { headers, signal }).catch(() => null);
+    const leaving = ask(one.signal);
+    await pollUntil(() => upstream.requests.length === 1, { what: "the call" });
+    const staying = ask(two.signal);
+    await client.get("/readyz"); // which asks Redis too, so the second one has joined when it answers
+    one.abort();
+    await leaving;
+    expect((await staying)?.at("text")).to.equal(answer);
+    expect(upstream.requests).to.have.lengthOf(1);
+
+    upstream.reset();
+    upstream.setDefault({ firstByteMs: 5_000 });
+    const alone = new AbortController();
+    const gone = client.post("/ai/chat", fresh(), { headers, signal: alone.signal }).catch(() => null);
+    await pollUntil(() => upstream.requests.length === 1, { what: "the call" });
+    alone.abort();
+    await gone;
+    expect(await upstream.requests[0]?.ended).to.equal("broken");
+  });
+});

@@ -56,7 +56,7 @@ export function makeRunCalls({ gateway, caller, recorded, onStart, onEnd }: Call
         model: ask.model,
         systemPrompt: ask.system,
         messages: [{ role: "user", content: ask.user }],
-        temperature: ask.temperature,
+        preferredTemperature: ask.temperature,
         maxTokens: ask.maxTokens,
       });
       const output = outcome.text.trim().slice(0, MAX_OUTPUT).toWellFormed();

@@ -7,6 +7,8 @@ export type ChatRequest = {
   messages: Message[];
   model: string;
   temperature?: number;
+  /** The temperature of models that take this one; others answer at their own, where `temperature` would be refused. */
+  preferredTemperature?: number;
   maxTokens?: number;
   /** Put before the messages as a system message. */
   systemPrompt?: string;

@@ -116,18 +116,33 @@ async function completeAt(
  * needs to be told to take tools or a temperature.
  */
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
-  const { systemPrompt, model: _requested, options: _options, messages, temperature, topP, ...rest } = request;
-  const takesSampling = model.maxTemperature !== undefined;
-  const isSampled = takesSampling && (temperature !== undefined || topP !== undefined);
-  const isReasoningOff = model.reasonsUnlessTold === true && (isSampled || request.tools !== undefined);
+  const {
+    systemPrompt,
+    model: _requested,
+    options: _options,
+    messages,
+    temperature,
+    preferredTemperature,
+    topP,
+    ...rest
+  } = request;
+  const sampling = toSampling(model, temperature ?? preferredTemperature, topP);
+  const isReasoningOff = model.reasonsUnlessTold === true && (sampling !== undefined || request.tools !== undefined);
   return {
     ...rest,
-    ...(takesSampling && temperature !== undefined ? { temperature } : {}),
-    ...(takesSampling && topP !== undefined ? { topP } : {}),
+    ...sampling,
     ...(isReasoningOff ? { reasoningEffort: "none" } : {}),
     model: model.id,
     messages: systemPrompt === undefined ? messages : [{ role: "system", content: systemPrompt }, ...messages],
   };
+}
+
+/** What the model takes of a temperature and `top_p`; routing has refused those that were asked for and it does not. */
+function toSampling({ maxTemperature }: CataloguedModel, temperature: number | undefined, topP: number | undefined) {
+  if (maxTemperature === undefined) return undefined;
+  const isTaken = temperature !== undefined && temperature <= maxTemperature;
+  if (!isTaken && topP === undefined) return undefined;
+  return { ...(isTaken ? { temperature } : {}), ...(topP === undefined ? {} : { topP }) };
 }
 
 export function toRoutingView({ requested, model, reason, skipped }: Routing): RoutingView {

@@ -155,7 +155,16 @@ describe("routing", () => {
     expect(wire("gpt-5.4", { temperature: 0 })).to.include({ temperature: 0, reasoningEffort: "none" });
     expect(wire("gpt-4.1", { temperature: 0, tools })).not.to.have.property("reasoningEffort");
     expect(wire("claude-opus-5-5", { temperature: 1, topP: 1 })).not.to.have.any.keys("temperature", "topP");
+    expect(wire("claude-opus-5-5", { preferredTemperature: 0.3 })).not.to.have.any.keys("temperature");
+    expect(wire("claude-haiku-4-5", { preferredTemperature: 0.3 })).to.include({ temperature: 0.3 });
+    expect(wire("claude-haiku-4-5", { preferredTemperature: 1.5 })).not.to.have.any.keys("temperature");
+    expect(wire("gpt-4.1", { preferredTemperature: 0.3, temperature: 1 })).to.include({ temperature: 1 });
     expect(wire("gpt-5.4", { topP: 0.5 })).to.include({ topP: 0.5, reasoningEffort: "none" });
+  });
+
+  it("routes a preferred temperature to models that take none, too", () => {
+    const preferred = { ...ask("hi"), model: "claude-opus-5-5", preferredTemperature: 0.3 };
+    expect(routeModel(preferred, all).model.id).to.equal("claude-opus-5-5");
   });
 
   it("is not slowed down by hostile prompts", () => {

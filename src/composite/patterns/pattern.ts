@@ -9,6 +9,7 @@ export type Ask = {
   model: string;
   system: string;
   user: string;
+  /** For models that take one. */
   temperature: number;
   maxTokens: number;
 };

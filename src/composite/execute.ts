@@ -64,7 +64,7 @@ async function runPattern(
     },
     onEnd: async (step) => {
       await deps.store.executions.addStep(tenantId, executionId, step);
-      await context.step(toStepEvent(step, calls.count()));
+      await context.step(toStepEvent(step));
     },
   });
   const { input = "", models, judge } = execution;
@@ -111,8 +111,8 @@ function toResult(execution: ExecutionRecord, outcome: PatternOutcome, calls: Ru
 }
 
 /** What followers are told of a call: nothing that was said in it. */
-function toStepEvent({ step, role, model, status, tokens, costUsd }: ExecutionStep, index: number) {
-  return { index, step, role, model, status, tokens, costUsd };
+function toStepEvent({ step, role, model, status, tokens, costUsd }: ExecutionStep) {
+  return { step, role, model, status, tokens, costUsd };
 }
 
 const isRetryable = (error: unknown) => !(error instanceof AppError) || error.retryable;

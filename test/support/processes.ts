@@ -14,10 +14,21 @@ export type HostProcess = {
   stop(): Promise<number | null>;
 };
 
-/** Starts `api/server.ts` or `workers/main.ts` as a process of its own and waits until it is ready. */
-export async function startProcess(script: "api/server.ts" | "workers/main.ts", env: Record<string, string>) {
+/**
+ * Starts `api/server.ts` or `workers/main.ts` as a process of its own and waits until it is ready. `onOutput` is given what
+ * it writes to its standard output, its log.
+ */
+export async function startProcess(
+  script: "api/server.ts" | "workers/main.ts",
+  env: Record<string, string>,
+  onOutput?: (text: string) => void,
+) {
   const path = fileURLToPath(new URL(`../../${script}`, import.meta.url));
-  const child = fork(path, { env: { ...process.env, ...env }, stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const child = fork(path, {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", onOutput ? "pipe" : "ignore", "inherit", "ipc"],
+  });
+  if (onOutput) child.stdout?.setEncoding("utf8").on("data", onOutput);
   const signal = AbortSignal.timeout(START_TIMEOUT_MS);
   const ended = once(child, "exit", { signal }).then(([code]) => {
     throw new Error(`${script} ended with code ${code} before it was ready`);

@@ -7,7 +7,7 @@ import type { Caller } from "../tenancy/roles.ts";
 import type { CompositeDeps } from "./deps.ts";
 import { guardInput } from "./guard-input.ts";
 import type { CompositeInput } from "./schemas.ts";
-import { selectModels } from "./select-models.ts";
+import { checkBudget, selectModels } from "./select-models.ts";
 
 /** How long a run is kept, in ms: 30 days, as its job. */
 const KEPT_MS = 30 * 86_400_000;
@@ -17,7 +17,8 @@ export type CompositeAcceptance = { caller: Caller; body: CompositeInput; isInte
 /**
  * Lets an input pass the guard, chooses the models, records the run and submits its job, in this order: every way to a run
  * leads through here, so none leads round the guard.
- * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `provider_not_configured`, `unavailable`.
+ * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `provider_not_configured`, `budget_exhausted`,
+ * `unavailable`.
  */
 export async function acceptExecution(
   deps: CompositeDeps,
@@ -27,6 +28,7 @@ export async function acceptExecution(
   const { tenantId, keyId } = caller;
   const { pattern, profile, input } = body;
   const { models, judge } = await selectModels(deps.gateway, { tenantId, pattern, profile, models: body.models });
+  await checkBudget(deps.gateway, tenantId, models);
   const now = new Date();
   const record: ExecutionRecord = {
     _id: newId("execution"),

@@ -6,5 +6,5 @@ import type { ExecutionStore } from "../store/execution-store.ts";
 export type CompositeDeps = {
   store: { executions: ExecutionStore };
   jobs: Pick<Jobs, "submit" | "find">;
-  gateway: Pick<Gateway, "complete" | "usableModels" | "resolveModel">;
+  gateway: Pick<Gateway, "complete" | "usableModels" | "resolveModel" | "findModel" | "budget">;
 };

@@ -58,6 +58,8 @@ export function makeRunCalls({ gateway, caller, recorded, onStart, onEnd }: Call
         messages: [{ role: "user", content: ask.user }],
         preferredTemperature: ask.temperature,
         maxTokens: ask.maxTokens,
+        // Members answer each on its own, and nothing of a regulated run is kept elsewhere.
+        options: { cache: false },
       });
       const output = outcome.text.trim().slice(0, MAX_OUTPUT).toWellFormed();
       const spent = {

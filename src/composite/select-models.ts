@@ -43,3 +43,21 @@ async function resolve(
     throw new AppError(error.code, error.message, { param: `models[${at}]`, details: error.details, cause: error });
   }
 }
+
+/**
+ * Refuses at submission what the budget would stop at the first call; each call checks it again.
+ * @throws AppError `budget_exhausted` when nothing is left of the tenant's budget and a model costs something.
+ */
+export async function checkBudget(
+  gateway: Pick<Gateway, "budget" | "findModel">,
+  tenantId: string,
+  models: readonly string[],
+): Promise<void> {
+  const costs = (id: string) => (gateway.findModel(id)?.outputCostPer1k ?? 1) > 0; // `auto` may choose one that does
+  if (!models.some(costs)) return;
+  const budget = await gateway.budget(tenantId);
+  if (budget === null || budget.leftUsd > 0) return;
+  throw new AppError("budget_exhausted", `The budget of ${budget.limitUsd} USD for ${budget.month} is used up.`, {
+    details: budget,
+  });
+}

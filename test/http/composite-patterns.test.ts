@@ -400,6 +400,17 @@ describe("the transcript of a composite pattern", () => {
       expect(answer.at("models")).to.deep.equal([e, d, c, b, a, a, b, c]);
     });
 
+    it("are not begun with when the budget is spent, unless they cost nothing", async () => {
+      const { tenancy, gateway } = test.platform;
+      const tenantId = await tenancy.ensureTenant("first");
+      await gateway.setBudget(tenantId, 0);
+      const priced = await run("critique", [a, b], () => "ok");
+      expect([priced.status, priced.at("error.code")]).to.deep.equal([402, "budget_exhausted"]);
+      expect(upstream.calls).to.deep.equal([]);
+      expect((await run("critique", ["meta-llm", "meta-llm"], () => "ok")).status).to.equal(200);
+      await gateway.setBudget(tenantId, null);
+    });
+
     it("are asked once more in all when too few answered, and the caller learns why", async () => {
       const answer = await run("chain-of-thought", [a], () => failure);
       expect(answer.status).to.equal(502);

@@ -161,7 +161,9 @@ describe("Anthropic wire format", () => {
       "length",
       "content_filter",
     ]);
-    expect(() => fromMessage({ content: "hi" }, "asked")).to.throw(AppError, "not a message");
+    const nameless = { content: [{ type: "tool_use", id: "toolu_1" }], stop_reason: "tool_use" };
+    for (const wrong of [{ content: "hi" }, nameless])
+      expect(() => fromMessage(wrong, "asked")).to.throw(AppError, "not a message");
   });
 
   it("puts the messages of one side that follow each other into one turn", () => {

@@ -20,7 +20,7 @@ export function fromMessage(message: unknown, requestedModel: string): Completio
     if (block?.type === "text") result.text += block.text;
     else if (block?.type === "thinking") result.reasoning = (result.reasoning ?? "") + block.thinking;
     else if (block?.type === "tool_use")
-      result.toolCalls.push({ id: block.id, name: block.name, arguments: JSON.stringify(block.input) });
+      result.toolCalls.push({ id: block.id, name: block.name, arguments: JSON.stringify(block.input ?? {}) });
   }
   if (result.reasoning === "") delete result.reasoning; // a thinking block whose text is withheld
   if (usage) result.usage = toUsage(usage);

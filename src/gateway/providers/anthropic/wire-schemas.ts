@@ -17,9 +17,12 @@ const toolUseBlock = z.object({
   type: z.literal("tool_use"),
   id: z.string(),
   name: z.string(),
-  input: z.record(z.string(), z.unknown()),
+  input: z.record(z.string(), z.unknown()).nullish(),
 });
-const otherBlock = z.object({ type: z.string() }).transform(() => undefined);
+const knownBlocks = ["text", "thinking", "tool_use"];
+const otherBlock = z
+  .object({ type: z.string().refine((type) => !knownBlocks.includes(type)) })
+  .transform(() => undefined);
 
 export const wireMessage = z.object({
   content: z.array(z.union([textBlock, thinkingBlock, toolUseBlock, otherBlock])),

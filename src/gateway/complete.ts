@@ -126,7 +126,9 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
     topP,
     ...rest
   } = request;
-  const sampling = toSampling(model, temperature ?? preferredTemperature, topP);
+  // What is only preferred is not worth a model's reasoning.
+  const preferred = model.reasonsUnlessTold === true ? undefined : preferredTemperature;
+  const sampling = toSampling(model, temperature ?? preferred, topP);
   const isReasoningOff = model.reasonsUnlessTold === true && (sampling !== undefined || request.tools !== undefined);
   return {
     ...rest,

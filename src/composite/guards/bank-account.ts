@@ -18,12 +18,14 @@ const loneLabels = labelPattern(
   "(?:checking|savings)",
 );
 const otherNumbers = labelPattern(
-  "card|cards|visa|mastercard|amex|swift|bic|ifsc|micr|year|since|opened|closed|created|user|customer id|usd|eur|gbp|limit|deposit of|worth|statement|january|february|march|april|june|july|august|september|october|november|december",
+  "card|cards|visa|mastercard|amex|swift|bic|ifsc|micr|year|since|opened|closed|created|user|customer id|usd|eur|gbp|limit|deposit of|worth|shows|holds|contains|grew|fell|earns|statement|january|february|march|april|june|july|august|september|october|november|december",
 );
 const MIN = 6;
 const MAX = 17;
 /** National forms with a label of their own (CLABE 18, CBU 22, RIB 23, NRB 26). */
 const MAX_LABELLED = 26;
+/** A lone "account" names no number of a ledger, which has up to six digits. */
+const MIN_LONE = 7;
 /** A lone "account" names a number of at least this many digits when it does not stand right before it. */
 const MIN_NEAR_LONE = 8;
 
@@ -72,5 +74,5 @@ function isAccount(part: Part, labels: { numbers: Labels; lone: Labels; others: 
   if (part.digits > MAX) return false;
   if (byNumber === "near") return true;
   const byLone = labels.lone.nearness(part, labels.others);
-  return byLone === "direct" || (byLone === "near" && part.digits >= MIN_NEAR_LONE);
+  return (byLone === "direct" && part.digits >= MIN_LONE) || (byLone === "near" && part.digits >= MIN_NEAR_LONE);
 }

@@ -13,12 +13,17 @@ const explicitLabels = labelPattern(
   `(?:insurance|health ?plan|health insurance|member|subscriber|beneficiary|medicaid|medicare|hicn?|mbi|enrollee|policy ?holder)[ _-]{0,2}(?:card )?(?:${idWords}|${numberWords})`,
   "(?:health|medicare|medicaid|insurance) card",
   "mbi|hicn|medicare|medicaid",
+  "pid(?= ?[:=#])",
+  `(?:patients?|pt)(?: [a-z]{1,12}){0,3} (?:with|has|having|under)(?: an?| the)? ${idWords}`,
   "patient account(?: (?:number|no|num|#))?",
   "(?:id|identificador|identificacion|numero|numero de identificacion) (?:de |del |do |da |du )?(?:el |la |le )?pac?tient?e",
   "(?:id|identificador|identificacion|numero|identifiant|numero de) (?:de |del |do |da |du )?(?:paciente|patient|paziente)",
   "patienten(?:nummer|nr|id|kennung)|patientnummer|pasientnummer|potilasnumero|numer pacjenta",
 );
-const numberLabels = labelPattern(`(?:patients?|pts?|pat)(?:'s|s')?[ _.-]{0,2}${numberWords}`);
+const numberLabels = labelPattern(
+  `(?:insurance )?policy[ _-]?(?:${idWords}|${numberWords})`,
+  `(?:patients?|pts?|pat)(?:'s|s')?[ _.-]{0,2}${numberWords}`,
+);
 const nhsLabels = labelPattern("nhs(?: ?(?:number|no|num|#))?", "chi (?:number|no)");
 /** "patient 104822": the bare word names a long number that follows at once. */
 const bare = /(?<![a-z])(?:patient|pt)[ :]{1,2}#?(?=([a-z]{0,3}-?\d{5,12})(?![\d.,/:a-z-]))/g;

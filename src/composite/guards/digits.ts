@@ -12,7 +12,7 @@ export type Digits = {
   /** Start and end of each group of digits, in order. */
   starts: Int32Array;
   ends: Int32Array;
-  /** The runs of at least `minDigits` digits. */
+  /** The runs of at least `minDigits` digits, six at least: shorter ones are no identifiers by themselves. */
   runs(minDigits: number): Iterable<DigitRun>;
 };
 
@@ -20,6 +20,7 @@ export type Digits = {
 const singleSeparators = " -./_\n\u00b7\u2022";
 const separator = /^(?: {1,2}| ?[-.\u00b7\u2022/_] ?| ?[-.]? ?\r?\n ?)$/;
 const MAX_SEPARATOR = 4;
+const MIN_DIGITS = 6;
 /** Longer runs are tables, not identifiers; they are cut, which keeps every step on a run bounded. */
 const MAX_GROUPS = 40;
 
@@ -36,7 +37,14 @@ export function findDigits(text: string): Digits {
     size += 1;
   }
   const groups = { starts: starts.subarray(0, size), ends: ends.subarray(0, size) };
-  return { ...groups, runs: (minDigits) => findRuns(text, groups, minDigits) };
+  let found: DigitRun[] | undefined;
+  return {
+    ...groups,
+    runs(minDigits) {
+      found ??= findRuns(text, groups);
+      return found.filter(({ length }) => length >= minDigits);
+    },
+  };
 }
 
 /** The digits of a run or a part of it, without separators. */
@@ -49,11 +57,8 @@ export function separatorsOf(text: string, groups: readonly Span[]): string[] {
   return groups.slice(1).map((group, index) => text.slice(groups[index]?.end, group.start));
 }
 
-function* findRuns(
-  text: string,
-  { starts, ends }: Pick<Digits, "starts" | "ends">,
-  minDigits: number,
-): Generator<DigitRun> {
+function findRuns(text: string, { starts, ends }: Pick<Digits, "starts" | "ends">): DigitRun[] {
+  const runs: DigitRun[] = [];
   let first = 0;
   let length = 0;
   for (let index = 0; index < starts.length; index += 1) {
@@ -61,16 +66,15 @@ function* findRuns(
     length += end - start;
     const goesOn = next !== undefined && index - first < MAX_GROUPS - 1 && isSeparator(text, end, next);
     if (goesOn) continue;
-    if (length >= minDigits) {
-      const groups = Array.from({ length: index + 1 - first }, (_, offset) => ({
-        start: starts[first + offset] ?? 0,
-        end: ends[first + offset] ?? 0,
-      }));
-      yield { start: starts[first] ?? 0, end, groups, length };
+    if (length >= MIN_DIGITS) {
+      const groups: Span[] = [];
+      for (let at = first; at <= index; at += 1) groups.push({ start: starts[at] ?? 0, end: ends[at] ?? 0 });
+      runs.push({ start: starts[first] ?? 0, end, groups, length });
     }
     first = index + 1;
     length = 0;
   }
+  return runs;
 }
 
 function isSeparator(text: string, start: number, end: number): boolean {

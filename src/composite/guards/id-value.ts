@@ -40,10 +40,10 @@ export function findIdValues(source: GuardText, labels: Labels, rule: IdRule): S
 /** The word of letters, digits and small separators that a group of digits belongs to, a label that is glued to it left out. */
 function idAround(text: string, group: Span, labels: readonly Span[]): Span {
   let start = group.start;
-  while (start > 0 && group.start - start < MAX_LOOK_BACK && /[a-z0-9_/.-]/.test(text[start - 1] ?? "")) start -= 1;
+  while (start > 0 && group.start - start < MAX_LOOK_BACK && isOfId(text.charCodeAt(start - 1))) start -= 1;
   const glued = labels[lastEndingBefore(labels, group.start)];
   if (glued && glued.end > start) start = glued.end;
-  while (start < group.start && !/[a-z0-9]/.test(text[start] ?? "")) start += 1;
+  while (start < group.start && !isLetterOrDigit(text.charCodeAt(start))) start += 1;
   idCharacters.lastIndex = start;
   const word = (idCharacters.exec(text)?.[0] ?? "").slice(0, MAX_ID).replace(/[^a-z0-9]+$/, "");
   return { start, end: Math.max(group.end, start + word.length) };
@@ -76,3 +76,7 @@ function isIdentifier(
   const isYear = /^(?:19|20)\d\d$/.test(word);
   return digits >= rule.minNear && !isYear && !(date && !date.isCompact);
 }
+
+const isLetterOrDigit = (unit: number) => (unit >= 97 && unit <= 122) || (unit >= 48 && unit <= 57);
+/** A letter, a digit, or one of `_/.-`. */
+const isOfId = (unit: number) => isLetterOrDigit(unit) || unit === 95 || (unit >= 45 && unit <= 47);

@@ -1,0 +1,77 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type Answer, at, type IngestClient, type JobView } from "./client.ts";
+
+/** Between two looks, in ms; longer while nothing changes. */
+const FIRST_LOOK_MS = 150;
+const MAX_LOOK_MS = 2_000;
+/** Newest jobs of one look, and jobs that are asked for one by one because they are older. */
+const PAGE = 200;
+const SINGLES = 20;
+
+const ended = new Set(["completed", "failed", "cancelled"]);
+
+export type JobWatch = {
+  /** Resolves with the job when it has ended; with undefined when the watch stops first, or the server has forgotten it. */
+  end(jobId: string): Promise<JobView | undefined>;
+  stop(): void;
+};
+
+/** Watches many jobs with few calls: one list for all, and a few single ones for those that it does not hold any more. */
+export function watchJobs(client: IngestClient, onRefused: (answer: Answer) => void): JobWatch {
+  const pending = new Map<string, (job: JobView | undefined) => void>();
+  const stopping = new AbortController();
+  let isLooking = false;
+
+  const settle = (job: JobView): boolean => {
+    const resolve = pending.get(job.jobId);
+    if (!resolve || !ended.has(job.status)) return false;
+    pending.delete(job.jobId);
+    resolve(job);
+    return true;
+  };
+  const look = async (): Promise<boolean> => {
+    const answer = await client.jobs(PAGE);
+    const listed = at(answer.body, "data");
+    if (!Array.isArray(listed)) {
+      onRefused(answer);
+      return false;
+    }
+    const jobs = listed as JobView[]; // the shape that the interface promises
+    const hasEnded = jobs.map(settle).includes(true);
+    const seen = new Set(jobs.map(({ jobId }) => jobId));
+    const older = [...pending.keys()].filter((jobId) => !seen.has(jobId)).slice(0, SINGLES);
+    const singles = await Promise.all(older.map((jobId) => lookAtOne(jobId)));
+    return hasEnded || singles.includes(true);
+  };
+  const lookAtOne = async (jobId: string): Promise<boolean> => {
+    const answer = await client.job(jobId);
+    if (answer.status === 200) return settle(answer.body as JobView); // as above
+    if (answer.status !== 404) return false;
+    pending.get(jobId)?.(undefined);
+    return pending.delete(jobId);
+  };
+  const keepLooking = async () => {
+    let waitMs = FIRST_LOOK_MS;
+    while (pending.size > 0 && !stopping.signal.aborted) {
+      await delay(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined); // a stop ends the pause
+      if (stopping.signal.aborted) break;
+      waitMs = (await look()) ? FIRST_LOOK_MS : Math.min(waitMs * 1.5, MAX_LOOK_MS);
+    }
+    isLooking = false;
+  };
+  return {
+    end: (jobId) =>
+      new Promise((resolve) => {
+        if (stopping.signal.aborted) return resolve(undefined);
+        pending.set(jobId, resolve);
+        if (isLooking) return;
+        isLooking = true;
+        void keepLooking();
+      }),
+    stop() {
+      stopping.abort();
+      for (const resolve of pending.values()) resolve(undefined);
+      pending.clear();
+    },
+  };
+}

@@ -100,7 +100,7 @@ async function waitForJob(input: Waiting, job: JobRecord, timeoutMs: number): Pr
 }
 
 /** 202 with the job's ids, and where to follow it. */
-function toAcceptedReply(job: JobRecord, headers: Record<string, string>): JsonReply {
+export function toAcceptedReply(job: JobRecord, headers: Record<string, string> = {}): JsonReply {
   const statusUrl = `/jobs/${job._id}`;
   return {
     status: 202,

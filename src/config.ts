@@ -55,6 +55,9 @@ export const settings = {
     count(1, 20).default(5),
     "Tries of one model call at most, those at substitutes included",
   ),
+  BATCH_MAX_LINES: setting(count(1, 10_000).default(500), "Chats of one batch; a full one is submitted at once"),
+  BATCH_COLLECT_MS: setting(count(10, 3_600_000).default(10_000), "How long a batch collects chats at most, in ms"),
+  BATCH_POLL_MS: setting(count(10, 3_600_000).default(60_000), "Longest pause between two looks at a batch, in ms"),
   FETCH_ALLOW_ORIGINS: setting(list.default([]), "Origins that may be fetched although they are not public, by commas"),
   RATE_LIMIT_RPM: setting(count(1, 10_000_000).default(600), "Requests a minute of one tenant"),
   RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
@@ -135,6 +138,7 @@ function toConfig(v: Values) {
       openai: { apiKey: v.OPENAI_API_KEY, baseUrl: v.OPENAI_BASE_URL },
       anthropic: { apiKey: v.ANTHROPIC_API_KEY, baseUrl: v.ANTHROPIC_BASE_URL },
       maxTries: v.PROVIDER_MAX_TRIES,
+      batch: { maxLines: v.BATCH_MAX_LINES, collectMs: v.BATCH_COLLECT_MS, pollMs: v.BATCH_POLL_MS },
       timeouts: {
         connectMs: v.PROVIDER_CONNECT_TIMEOUT_MS,
         firstByteMs: v.PROVIDER_FIRST_BYTE_TIMEOUT_MS,

@@ -17,6 +17,7 @@ export const idPrefixes = {
   job: "job",
   log: "log",
   request: "req",
+  batch: "bat",
 } as const;
 export type IdKind = keyof typeof idPrefixes;
 

@@ -68,7 +68,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     if (masterKeys === null) logger.warn("MASTER_KEY is not set: customers cannot bring keys of their own");
     const providerKeys = makeProviderKeys({ store: store.providerKeys, masterKeys, platform: config.gateway, logger });
     const fallbacks = makeFallbacks(store.tenants);
-    const gateway = makeGateway({ config: config.gateway, redis, store, keys: providerKeys, fallbacks, logger });
+    const gateway = makeGateway({ config: config.gateway, redis, jobs, store, keys: providerKeys, fallbacks, logger });
     releasers.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, logger });
     releasers.add(() => rag.close());

@@ -1,5 +1,6 @@
 import type { QueueDefinition } from "../src/jobs/define-queue.ts";
 import { type QueueName, type Queues, queues } from "../src/jobs/queues.ts";
+import { runBatch } from "./batch-completions.ts";
 import { runComposite } from "./composite-runs.ts";
 import { runIngestion } from "./ingestion.ts";
 import type { Handler } from "./run-job.ts";
@@ -11,6 +12,7 @@ export type HandlerEntry = { queue: QueueDefinition; handler: Handler<QueueDefin
 const handlerOf: { [K in QueueName]: Handler<Queues[K]> } = {
   ingestion: runIngestion,
   compositeRuns: runComposite,
+  batchCompletions: runBatch,
 };
 
 /** Binds a queue to its handler; the shell parses the payload by the queue's own schema before it calls. */
@@ -21,4 +23,5 @@ export function bindHandler<Q extends QueueDefinition>(queue: Q, handler: Handle
 export const handlers: readonly HandlerEntry[] = [
   bindHandler(queues.ingestion, handlerOf.ingestion),
   bindHandler(queues.compositeRuns, handlerOf.compositeRuns),
+  bindHandler(queues.batchCompletions, handlerOf.batchCompletions),
 ];

@@ -5,7 +5,7 @@ import type { Platform } from "../src/platform.ts";
  * a timer and no queue of its own, since it must work when Redis has lost everything, its own schedule included; every worker
  * process may do it at once.
  */
-export function keepReconciled({ jobs, rag, composite, config, logger }: Platform): { stop(): Promise<void> } {
+export function keepReconciled({ jobs, rag, composite, gateway, config, logger }: Platform): { stop(): Promise<void> } {
   let pass: Promise<void> = Promise.resolve();
   let isBusy = false;
   const reconcile = async () => {
@@ -15,6 +15,7 @@ export function keepReconciled({ jobs, rag, composite, config, logger }: Platfor
       if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
       await rag.sweep();
       await composite.sweep();
+      await gateway.batches.sweep();
     } catch (error) {
       logger.warn({ err: error }, "reconcile could not run; the next pass will");
     } finally {

@@ -4,6 +4,7 @@ import type { Lease } from "../src/jobs/claim.ts";
 import type { PayloadOf, QueueDefinition } from "../src/jobs/define-queue.ts";
 import type { JobProgress, JobRecord } from "../src/jobs/job-record.ts";
 import { isFinal } from "../src/jobs/job-state.ts";
+import { Postponed } from "../src/jobs/postpone.ts";
 import type { Logger } from "../src/logger.ts";
 import type { Platform } from "../src/platform.ts";
 import { isStoreUnavailable } from "../src/store/connect.ts";
@@ -115,6 +116,12 @@ async function runTry(deps: ShellDeps, attempt: Try): Promise<unknown> {
     else logger.warn("the job was taken by another worker; this result is dropped");
     return undefined; // the result is on the record; Redis keeps ids only
   } catch (error) {
+    if (error instanceof Postponed && held.stopReason() === undefined) {
+      const notBefore = new Date(Date.now() + error.afterMs);
+      await claims.postpone(lease, notBefore);
+      await attempt.job.moveToDelayed(notBefore.getTime(), attempt.token);
+      throw new DelayedError();
+    }
     return await settleFailure(deps, attempt, { error, stopped: held.stopReason(), logger });
   } finally {
     held.release();

@@ -1,19 +1,14 @@
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../../src/errors.ts";
 import type { GatewayCaller } from "../../src/gateway/account.ts";
-import { toChatRequest } from "../../src/gateway/chat-request.ts";
-import type { ChatOutcome } from "../../src/gateway/complete.ts";
-import type { ToolCall } from "../../src/gateway/providers/provider.ts";
-import {
-  type ChatBody,
-  type ChatResponse,
-  chatBodySchema,
-  chatEventSchema,
-  chatResponseSchema,
-} from "../../src/gateway/schemas.ts";
+import type { Ineligible } from "../../src/gateway/batch/batches.ts";
+import { type ChatRequest, toChatRequest } from "../../src/gateway/chat-request.ts";
+import { toChatResponse, toPreprocessing, toWireToolCall } from "../../src/gateway/chat-response.ts";
+import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
 import type { StreamEnd, StreamEvent } from "../../src/gateway/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/svc-options.ts";
-import { type AnyRoute, type HandlerInput, route, type SseMessage } from "../route.ts";
+import { acceptedSchema, reserveJob, toAcceptedReply } from "../prefer.ts";
+import { type AnyRoute, type HandlerInput, type JsonReply, route, type SseMessage } from "../route.ts";
 
 const DEFAULT_SURFACE = "api";
 const surfaceSchema = z.string().regex(/^[\w.:/-]{1,64}$/);
@@ -45,7 +40,10 @@ const chat = route({
     "x-svc-debug": "`true` adds `_preprocessing`",
     "x-svc-surface": "Tags the source of the request for analytics; up to 64 letters, digits and `_ . : / -`",
   },
-  responses: { 200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema } },
+  responses: {
+    200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema },
+    202: { description: "With `prefer_async`: it waits for a batch; follow it at `Location`", body: acceptedSchema },
+  },
   errors: modelCallErrors,
   example: { messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
   async handler(input) {
@@ -54,7 +52,10 @@ const chat = route({
     const request = { ...toChatRequest(body), options };
     const caller = toGatewayCaller(input);
     const hasDebug = input.header("x-svc-debug") === "true";
-    const headers = toBatchHeaders(body);
+    const batched =
+      body.prefer_async === true ? await acceptForBatch(input, body, { caller, request }) : { headers: {} };
+    if ("reply" in batched) return batched.reply;
+    const { headers } = batched;
     if (body.stream)
       return { status: 200, headers, events: toSseEvents(platform.gateway.stream(caller, request), hasDebug) };
     return { status: 200, headers, body: toChatResponse(await platform.gateway.complete(caller, request), hasDebug) };
@@ -75,38 +76,18 @@ export function toGatewayCaller(
   return { tenantId: caller.tenantId, keyId: caller.keyId, surface: surface.data, signal };
 }
 
-/** Says why a request that may be batched is answered at once. No provider has a batch interface yet. */
-function toBatchHeaders(body: ChatBody): Record<string, string> {
-  if (body.prefer_async !== true) return {};
-  return { "x-svc-batch": `ineligible; reason=${body.stream ? "streamed" : "no-batch-interface"}` };
-}
-
-function toChatResponse(outcome: ChatOutcome, hasDebug: boolean): ChatResponse {
-  const toolCalls = outcome.toolCalls.map(toWireToolCall);
-  const { inputTokens, outputTokens } = outcome.usage;
-  return {
-    text: outcome.text,
-    choices: [
-      {
-        message: {
-          role: "assistant",
-          content: outcome.text,
-          ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}),
-        },
-        finish_reason: outcome.finishReason,
-      },
-    ],
-    ...(toolCalls.length > 0 ? { toolCalls } : {}),
-    ...(outcome.reasoning === undefined ? {} : { reasoning: outcome.reasoning }),
-    logId: outcome.logId,
-    inputTokens,
-    outputTokens,
-    usage: { prompt_tokens: inputTokens, completion_tokens: outputTokens, total_tokens: inputTokens + outputTokens },
-    cached: outcome.cached,
-    costUsd: outcome.costUsd,
-    model: outcome.model,
-    ...toPreprocessing(outcome, hasDebug),
-  };
+/** Answers with a job of the next batch, or says in a header why the chat is answered at once. */
+async function acceptForBatch(
+  input: HandlerInput,
+  body: ChatBody,
+  call: { caller: GatewayCaller; request: ChatRequest },
+): Promise<{ reply: JsonReply } | { headers: Record<string, string> }> {
+  const ineligible = (reason: Ineligible) => ({ headers: { "x-svc-batch": `ineligible; reason=${reason}` } });
+  if (body.stream) return ineligible("streamed");
+  const reserved = await reserveJob(input);
+  if ("job" in reserved) return { reply: toAcceptedReply(reserved.job) };
+  const accepted = await input.platform.gateway.batches.accept(call.caller, call.request, reserved.jobId);
+  return "job" in accepted ? { reply: toAcceptedReply(accepted.job) } : ineligible(accepted.ineligible);
 }
 
 async function* toSseEvents(events: AsyncIterable<StreamEvent[]>, hasDebug: boolean): AsyncGenerator<SseMessage[]> {
@@ -136,17 +117,6 @@ function toFinalEvent(end: StreamEnd, hasDebug: boolean): z.input<typeof chatEve
     ...(toolCalls.length > 0 ? { toolCalls } : {}),
     ...toPreprocessing(end, hasDebug),
   };
-}
-
-type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "cache">;
-
-function toPreprocessing({ routing, timingsMs, cache = undefined }: Preprocessed, hasDebug: boolean) {
-  return hasDebug ? { _preprocessing: { routing, cache: { status: cache ?? ("off" as const) }, timingsMs } } : {};
-}
-
-/** A tool call in OpenAI's shape. */
-export function toWireToolCall({ id, name, arguments: text }: ToolCall) {
-  return { id, type: "function" as const, function: { name, arguments: text } };
 }
 
 export const chatRoutes: readonly AnyRoute[] = [chat];

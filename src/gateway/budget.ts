@@ -13,6 +13,9 @@ export type Reservation = {
   settle(costNanoUsd: number): void;
 };
 
+/** An amount that is set aside, as it is stored with its call. */
+export type ReservedAmount = { month: string; nanoUsd: number };
+
 export type BudgetView = { month: string; limitUsd: number; leftUsd: number };
 
 export type Budgets = {
@@ -22,6 +25,9 @@ export type Budgets = {
    * @throws AppError `budget_exhausted` when less than that is left.
    */
   reserve(tenantId: string, nanoUsd: () => number): Reservation | undefined | Promise<Reservation | undefined>;
+  /** The same for a call whose end another process may settle, with `settleLater`. */
+  reserveForLater(tenantId: string, nanoUsd: () => number): Promise<ReservedAmount | undefined>;
+  settleLater(tenantId: string, reserved: ReservedAmount, costNanoUsd: number): Promise<void>;
   view(tenantId: string): Promise<BudgetView | null>;
   /** Sets a tenant's budget a month, in USD; null for none. It holds everywhere within 5 s. */
   set(tenantId: string, usd: number | null): Promise<void>;
@@ -48,24 +54,8 @@ const MAX_TURNS = 4;
 export function makeBudgets({ store, logger }: BudgetDeps): Budgets {
   const limits = makeFreshCache(async (tenantId) => (await store.tenants.find(tenantId))?.monthlyBudgetNanoUsd);
   const settling = new Set<Promise<void>>();
+  const months = makeMonths(store);
 
-  const spentIn = async (tenantId: string, month: string) => {
-    const rows = await store.usage.sum(tenantId, { from: `${month}-01`, to: `${month}-31`, groupBy: "model" });
-    return rows.reduce((sum, row) => sum + row.costNanoUsd, 0);
-  };
-  /** The month's record, begun or moved to the limit when need be. */
-  const current = async (tenantId: string, month: string, limitNanoUsd: number) => {
-    for (let turn = 0; turn < MAX_TURNS; turn += 1) {
-      const there = await store.budgets.find(tenantId, month);
-      if (there?.limitNanoUsd === limitNanoUsd) return there;
-      if (there) await store.budgets.moveLimit(there, limitNanoUsd);
-      else {
-        const leftNanoUsd = limitNanoUsd - (await spentIn(tenantId, month));
-        await store.budgets.begin(tenantId, month, { limitNanoUsd, leftNanoUsd });
-      }
-    }
-    throw new AppError("unavailable", "The budget changes too often right now.", { retryable: true });
-  };
   const give = async (tenantId: string, month: string, nanoUsd: number) => {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -80,13 +70,7 @@ export function makeBudgets({ store, logger }: BudgetDeps): Budgets {
     }
   };
   const take = async (tenantId: string, limitNanoUsd: number, nanoUsd: number): Promise<Reservation> => {
-    const month = new Date().toISOString().slice(0, 7);
-    await current(tenantId, month, limitNanoUsd);
-    if (!(await store.budgets.take(tenantId, month, nanoUsd))) {
-      throw new AppError("budget_exhausted", `The budget of ${toUsd(limitNanoUsd)} USD for ${month} is used up.`, {
-        details: { month, limitUsd: toUsd(limitNanoUsd) },
-      });
-    }
+    const { month } = await months.take(tenantId, limitNanoUsd, nanoUsd);
     let isSettled = false;
     return {
       settle(costNanoUsd) {
@@ -106,11 +90,17 @@ export function makeBudgets({ store, logger }: BudgetDeps): Budgets {
       if (typeof limit === "number") return take(tenantId, limit, amount);
       return limit.then((read) => (read === undefined ? undefined : take(tenantId, read, amount)));
     },
+    async reserveForLater(tenantId, toAmount) {
+      const limit = await limits.find(tenantId);
+      const amount = limit === undefined ? 0 : toAmount();
+      return limit === undefined || amount === 0 ? undefined : months.take(tenantId, limit, amount);
+    },
+    settleLater: (tenantId, { month, nanoUsd }, costNanoUsd) => give(tenantId, month, nanoUsd - costNanoUsd),
     async view(tenantId) {
       const limitNanoUsd = await limits.find(tenantId);
       if (limitNanoUsd === undefined) return null;
       const month = new Date().toISOString().slice(0, 7);
-      const { leftNanoUsd } = await current(tenantId, month, limitNanoUsd);
+      const { leftNanoUsd } = await months.current(tenantId, month, limitNanoUsd);
       return { month, limitUsd: toUsd(limitNanoUsd), leftUsd: toUsd(leftNanoUsd) };
     },
     async set(tenantId, usd) {
@@ -119,4 +109,36 @@ export function makeBudgets({ store, logger }: BudgetDeps): Budgets {
     },
     flush: async () => void (await Promise.all(settling)),
   };
+}
+
+/** The months' records: begun at their first call, and moved when the limit is. */
+function makeMonths(store: BudgetDeps["store"]) {
+  const spentIn = async (tenantId: string, month: string) => {
+    const rows = await store.usage.sum(tenantId, { from: `${month}-01`, to: `${month}-31`, groupBy: "model" });
+    return rows.reduce((sum, row) => sum + row.costNanoUsd, 0);
+  };
+  /** The month's record, begun or moved to the limit when need be. */
+  const current = async (tenantId: string, month: string, limitNanoUsd: number) => {
+    for (let turn = 0; turn < MAX_TURNS; turn += 1) {
+      const there = await store.budgets.find(tenantId, month);
+      if (there?.limitNanoUsd === limitNanoUsd) return there;
+      if (there) await store.budgets.moveLimit(there, limitNanoUsd);
+      else {
+        const leftNanoUsd = limitNanoUsd - (await spentIn(tenantId, month));
+        await store.budgets.begin(tenantId, month, { limitNanoUsd, leftNanoUsd });
+      }
+    }
+    throw new AppError("unavailable", "The budget changes too often right now.", { retryable: true });
+  };
+  const take = async (tenantId: string, limitNanoUsd: number, nanoUsd: number): Promise<ReservedAmount> => {
+    const month = new Date().toISOString().slice(0, 7);
+    await current(tenantId, month, limitNanoUsd);
+    if (!(await store.budgets.take(tenantId, month, nanoUsd))) {
+      throw new AppError("budget_exhausted", `The budget of ${toUsd(limitNanoUsd)} USD for ${month} is used up.`, {
+        details: { month, limitUsd: toUsd(limitNanoUsd) },
+      });
+    }
+    return { month, nanoUsd };
+  };
+  return { current, take };
 }

@@ -1,5 +1,6 @@
 import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
+import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
 import type { RedisConnections } from "../redis.ts";
 import type { CompletionDocument } from "../store/completion-store.ts";
@@ -10,6 +11,7 @@ import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { GatewayCaller } from "./account.ts";
 import { makeAnswerCache } from "./answer-cache.ts";
+import { type Batches, makeBatches } from "./batch/batches.ts";
 import { makeBreakers } from "./breaker.ts";
 import { type BudgetView, makeBudgets } from "./budget.ts";
 import { makeCachedChat } from "./cached-chat.ts";
@@ -54,18 +56,21 @@ export type Gateway = {
   setBudget(tenantId: string, usd: number | null): Promise<void>;
   /** Resolves when the records of all calls that ended are written. */
   flush(): Promise<void>;
+  /** Chats that wait for a batch. */
+  batches: Batches;
   close(): Promise<void>;
 };
 
 export function makeGateway(input: {
   config: Config["gateway"];
-  store: Pick<Store, "completions" | "usage" | "budgets" | "tenants">;
+  store: Pick<Store, "completions" | "usage" | "budgets" | "tenants" | "batches">;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
   redis: Pick<RedisConnections, "producer" | "prefix">;
+  jobs: Jobs;
   logger: Logger;
 }): Gateway {
-  const { config, store, keys, fallbacks, redis, logger } = input;
+  const { config, store, keys, fallbacks, redis, jobs, logger } = input;
   const budgets = makeBudgets({ store, logger });
   const ledger = makeLedger({ completions: store.completions, usage: store.usage, logger });
   const providers = new Map<ProviderId, Provider>(
@@ -84,7 +89,9 @@ export function makeGateway(input: {
     maxTries: config.maxTries,
   };
   const chat = makeCachedChat(deps, makeAnswerCache(redis, logger));
+  const batches = makeBatches({ gateway: deps, store: store.batches, jobs, config: config.batch, logger });
   return {
+    batches,
     complete: chat.complete,
     stream: chat.stream,
     embed: (caller, request) => embed(deps, caller, request),
@@ -114,6 +121,7 @@ export function makeGateway(input: {
     setBudget: (tenantId, usd) => budgets.set(tenantId, usd),
     flush: async () => void (await Promise.all([ledger.flush(), budgets.flush()])),
     close: async () => {
+      batches.close();
       await Promise.all([ledger.close(), budgets.flush()]);
       await Promise.all([...providers.values()].map((provider) => provider.close?.()));
     },

@@ -19,6 +19,8 @@ const TRIES_AT_CLOSE = 3;
 /** Writes what model calls cost, in groups and behind the calls: nobody on the hot path waits for the store. */
 export type Ledger = {
   record(document: CompletionDocument): void;
+  /** Writes records at once, each exactly once however often the group `groupId` is written. */
+  write(groupId: string, documents: readonly CompletionDocument[]): Promise<void>;
   /** The record of a call that is not written yet. */
   pending(logId: string): CompletionDocument | undefined;
   /** Resolves when all that was recorded before is written, or given up after a few tries. */
@@ -76,6 +78,10 @@ export function makeLedger(deps: { completions: CompletionStore; usage: UsageSto
       }
       waiting.set(document._id, document);
       if (writing === undefined) timer ??= setTimeout(start, GATHER_MS);
+    },
+    write: async (groupId, documents) => {
+      await deps.completions.insertMany(documents);
+      await deps.usage.add(groupId, toIncrements(documents));
     },
     pending: (logId) => waiting.get(logId),
     flush: start,

@@ -9,7 +9,7 @@ import type { CallContext, Provider, ProviderId } from "./providers/provider.ts"
 export type UsableKeys = ReadonlyMap<ProviderId, ProviderKey>;
 
 /** The platform's own provider has its key, if any, from the settings. */
-const edgeKey: ProviderKey = { keyId: "platform-edge", apiKey: "", source: "platform" };
+export const edgeKey: ProviderKey = { keyId: "platform-edge", apiKey: "", source: "platform" };
 
 /**
  * The keys of a tenant for these providers; a promise only when a key has to be read. A provider whose key cannot be read

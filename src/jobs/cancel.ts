@@ -1,6 +1,7 @@
 import { AppError, notFound } from "../errors.ts";
 import type { JobStore } from "../store/job-store.ts";
 import type { Announcements } from "./announce.ts";
+import { KEEP_ENDED_MS } from "./claim.ts";
 import type { JobRecord } from "./job-record.ts";
 import { isFinal, statesBefore } from "./job-state.ts";
 import type { QueueClient } from "./queue-client.ts";
@@ -25,7 +26,13 @@ export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: strin
   const cancelled = await deps.store.change(
     { jobId, from: waiting },
     {
-      $set: { status: "cancelled", finishedAt: now, updatedAt: now, cancelRequestedAt: now },
+      $set: {
+        status: "cancelled",
+        finishedAt: now,
+        updatedAt: now,
+        cancelRequestedAt: now,
+        expireAt: new Date(now.getTime() + KEEP_ENDED_MS),
+      },
       $unset: { checkAt: "", notBefore: "" },
       $inc: { lastEventId: 1 },
     },

@@ -23,6 +23,8 @@ export type Claims = {
   cancelled(lease: Lease): Fenced;
   /** Gives the job back after a failed try, to be tried again not before `notBefore`. */
   retry(lease: Lease, notBefore: Date, error: ErrorView): Fenced;
+  /** Gives the job back to be run again from `notBefore` on; the run is no attempt. */
+  postpone(lease: Lease, notBefore: Date): Fenced;
   /** Gives the job back unharmed, as at shutdown. */
   release(lease: Lease): Fenced;
 };
@@ -72,6 +74,17 @@ export function makeClaims(store: JobStore, leaseMs: number): Claims {
           checkAt: new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS),
         },
         $inc: { failures: 1 },
+        $unset: { lease: "" },
+      }),
+    postpone: (lease, notBefore) =>
+      store.change(running(lease), {
+        $set: {
+          status: "awaiting",
+          notBefore,
+          updatedAt: new Date(),
+          checkAt: new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS),
+        },
+        $inc: { attempts: -1 },
         $unset: { lease: "" },
       }),
     release: (lease) =>

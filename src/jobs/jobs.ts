@@ -9,6 +9,7 @@ import { cancelJob } from "./cancel.ts";
 import { type Claims, makeClaims } from "./claim.ts";
 import type { JobKind, QueueDefinition } from "./define-queue.ts";
 import { followJob, waitForJob } from "./follow.ts";
+import { type HeldJobs, makeHeldJobs } from "./held-jobs.ts";
 import type { JobEvent, JobRecord } from "./job-record.ts";
 import type { JobState } from "./job-state.ts";
 import type { QueueClient } from "./queue-client.ts";
@@ -33,6 +34,8 @@ export type Jobs = {
   wait(tenantId: string, jobId: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<JobRecord>;
   cancel(tenantId: string, jobId: string): Promise<JobRecord>;
   events(tenantId: string, jobId: string, options: { afterId?: number; signal: AbortSignal }): AsyncIterable<JobEvent>;
+  /** Jobs that no worker runs. */
+  held: HeldJobs;
   reconcile(): Promise<Reconciled>;
   /** What the shell of the workers works with. */
   claims: Claims;
@@ -74,6 +77,7 @@ export function makeJobs(deps: {
     wait: (tenantId, jobId, options) => waitForJob({ store, announcements }, tenantId, jobId, options),
     cancel: (tenantId, jobId) => cancelJob({ store, queues, announcements, onError }, tenantId, jobId),
     events: (tenantId, jobId, options) => followJob({ store, announcements }, tenantId, jobId, options),
+    held: makeHeldJobs(store, announcements),
     reconcile: () => reconcileJobs({ store, queues }),
     claims: makeClaims(store, deps.config.leaseMs),
     announcements,

@@ -41,7 +41,28 @@ export const compositeQueue = defineQueue({
   ...retention,
 });
 
+/** Submit one batch of chats to a provider, look after it, and give each chat its answer. */
+export const batchQueue = defineQueue({
+  name: "batch-completions",
+  kind: "completion",
+  payload: z.strictObject({
+    v: z.literal(1),
+    jobId: idSchema("job"),
+    tenantId: idSchema("tenant"),
+    batchId: idSchema("batch"),
+  }),
+  concurrency: 8,
+  attempts: 5,
+  backoffMs: 2_000,
+  timeoutMs: 30 * 60_000,
+  ...retention,
+});
+
 /** Every queue of the product. `workers/handlers.ts` must have a handler for each. */
-export const queues = { ingestion: ingestionQueue, compositeRuns: compositeQueue } as const;
+export const queues = {
+  ingestion: ingestionQueue,
+  compositeRuns: compositeQueue,
+  batchCompletions: batchQueue,
+} as const;
 export type Queues = typeof queues;
 export type QueueName = keyof Queues;

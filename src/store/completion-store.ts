@@ -25,6 +25,8 @@ export type CompletionDocument = {
   /** In billionths of a US dollar, so that sums are exact. */
   costNanoUsd: number;
   isCached: boolean;
+  /** Answered by a batch, at half the price. */
+  isBatched?: true;
   /** Calls to the provider that were made for it, retries included. */
   attempts: number;
   firstTokenMs?: number;

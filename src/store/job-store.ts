@@ -39,6 +39,8 @@ export type JobStore = {
   take(jobId: string, now: Date, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
   /** The record whoever's it is; for workers and reconcile, that were given the id by the queue. */
   findById(jobId: string): Promise<JobRecord | null>;
+  /** Which of these jobs await something. */
+  findAwaiting(jobIds: readonly string[]): Promise<Set<string>>;
   /** Open records that reconcile must look at, the most overdue first. */
   findDue(now: Date, limit: number): Promise<JobRecord[]>;
   postponeCheck(jobIds: readonly string[], checkAt: Date): Promise<void>;
@@ -94,6 +96,12 @@ export function makeJobStore(db: Db): JobStore {
         update,
         { returnDocument: "after" },
       ),
+    async findAwaiting(jobIds) {
+      const found = await jobs
+        .find({ _id: { $in: [...jobIds] }, status: "awaiting" }, { projection: { _id: 1 } })
+        .toArray();
+      return new Set(found.map(({ _id }) => _id));
+    },
     findDue: (now, limit) =>
       jobs
         .find({ checkAt: { $lte: now } })

@@ -1,4 +1,5 @@
 import type { Logger } from "../logger.ts";
+import { type BatchStore, batchCollection, batchLineCollection, makeBatchStore } from "./batch-store.ts";
 import { type BudgetStore, budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { type ChunkStore, chunkCollection, makeChunkStore } from "./chunk-store.ts";
 import { type CompletionStore, completionsCollection, makeCompletionStore } from "./completion-store.ts";
@@ -44,6 +45,7 @@ export type Store = {
   completions: CompletionStore;
   usage: UsageStore;
   budgets: BudgetStore;
+  batches: BatchStore;
   /** Answers within the store's time-out, or throws `unavailable`. */
   ping(): Promise<void>;
   /** Removes the whole database; for tests that bring their own. */
@@ -53,6 +55,8 @@ export type Store = {
 
 const declarations = [
   apiKeyCollection,
+  batchCollection,
+  batchLineCollection,
   budgetCollection,
   chunkCollection,
   completionsCollection,
@@ -96,6 +100,7 @@ export async function openStore(options: {
       completions: makeCompletionStore(db),
       usage: makeUsageStore(db),
       budgets: makeBudgetStore(db),
+      batches: makeBatchStore(db),
       ping,
       drop: async () => void (await db.dropDatabase()),
       close,

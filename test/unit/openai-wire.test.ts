@@ -11,7 +11,7 @@ const request: CompletionRequest = { model: "m", messages: [{ role: "user", cont
 
 describe("OpenAI wire format", () => {
   let fake: FakeProvider;
-  let provider: Required<Provider>;
+  let provider: Required<Omit<Provider, "batches">>;
   before(async () => {
     fake = await startFakeProvider();
     provider = makeWireProvider({

@@ -44,12 +44,15 @@ function makeDeps(
     breakerOf: makeBreakers(),
     ledger: {
       record: () => undefined,
+      write: async () => undefined,
       pending: () => undefined,
       flush: async () => undefined,
       close: async () => undefined,
     },
     budgets: {
       reserve: () => undefined,
+      reserveForLater: async () => undefined,
+      settleLater: async () => undefined,
       view: async () => null,
       set: async () => undefined,
       flush: async () => undefined,

@@ -1,6 +1,7 @@
 import { AppError } from "../../../src/errors.ts";
 import type { ChatRequest } from "../../../src/gateway/chat-request.ts";
 import { toChatRequest } from "../../../src/gateway/chat-request.ts";
+import { toWireToolCall } from "../../../src/gateway/chat-response.ts";
 import type { ChatOutcome } from "../../../src/gateway/complete.ts";
 import {
   type OpenAiChatBody,
@@ -13,7 +14,7 @@ import {
 import type { StreamEnd, StreamEvent } from "../../../src/gateway/stream.ts";
 import { newId } from "../../../src/ids.ts";
 import { type AnyRoute, route, type SseMessage } from "../../route.ts";
-import { modelCallErrors, toGatewayCaller, toWireToolCall } from "../chat.ts";
+import { modelCallErrors, toGatewayCaller } from "../chat.ts";
 
 const SURFACE = "openai";
 

@@ -1,3 +1,5 @@
+import type { AppError } from "../../errors.ts";
+
 /** Who serves a model. `openai` and `anthropic` take customers' keys; `edge` is the platform's own. */
 export const providerIds = ["openai", "anthropic", "edge"] as const;
 export type ProviderId = (typeof providerIds)[number];
@@ -66,6 +68,32 @@ export type EmbeddingResult = { embeddings: Float32Array[]; usage?: { inputToken
 /** What a call carries besides its request: the key that it is made with. Aborting `signal` aborts the upstream request. */
 export type CallContext = { signal: AbortSignal; apiKey?: string };
 
+/** One chat of a batch; `customId` comes back with its answer. */
+export type BatchLine = { customId: string; request: CompletionRequest };
+/** What became of a line. A line that is not told of counts as expired. */
+export type BatchLineResult = { customId: string } & (
+  | { result: CompletionResult }
+  | { error: AppError }
+  | { isExpired: true }
+);
+
+/** A provider's interface for many chats at half the price, answered within a day. */
+export type ProviderBatches = {
+  /** Hands in a batch under our id; the provider's id of it. */
+  submit(batchId: string, lines: readonly BatchLine[], context: CallContext): Promise<string>;
+  /**
+   * The provider's id of a batch that may have been handed in under our id, by a process that died before it could tell.
+   * `isKnown` tells which of the provider's ids belong to other batches of ours.
+   */
+  find(
+    sought: { batchId: string; size: number; since: Date; isKnown(ids: string[]): Promise<Set<string>> },
+    context: CallContext,
+  ): Promise<string | undefined>;
+  hasEnded(id: string, context: CallContext): Promise<boolean>;
+  /** The lines of a batch that has ended. */
+  results(id: string, context: CallContext): AsyncIterable<BatchLineResult>;
+};
+
 /**
  * The seam between the gateway and those who serve models. A provider maps requests, answers, streams and errors of one
  * wire format; it neither retries, nor routes, nor accounts. It throws AppErrors (`provider_failed`,
@@ -77,6 +105,8 @@ export type Provider = {
   /** Yields the parts of one network chunk at a time, so that a host can write once a chunk. */
   stream(request: CompletionRequest, context: CallContext): AsyncIterable<StreamPart[]>;
   embed?(request: EmbeddingRequest, context: CallContext): Promise<EmbeddingResult>;
+  /** Absent: its batches are run by our own workers, a call a line. */
+  batches?: ProviderBatches;
   /** Frees its connections; calls under way fail. */
   close?(): Promise<void>;
 };

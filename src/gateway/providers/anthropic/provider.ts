@@ -2,6 +2,7 @@ import type { Config } from "../../../config.ts";
 import { readEventStream } from "../event-stream.ts";
 import type { Provider } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
+import { makeAnthropicBatches } from "./batches.ts";
 import { fromMessageText } from "./chat.ts";
 import { toMessagesParams } from "./request.ts";
 import { makeMessageReader } from "./stream.ts";
@@ -31,6 +32,7 @@ export function makeAnthropicProvider({
         () => client.open(MESSAGES, JSON.stringify({ ...toMessagesParams(request), stream: true }), context),
         makeMessageReader(),
       ),
+    batches: makeAnthropicBatches(anthropic.baseUrl, toHeaders),
     close: () => client.close(),
   };
 }

@@ -17,7 +17,7 @@ export type WireProviderOptions = {
 };
 
 /** A provider for any server that speaks OpenAI's wire format. */
-export function makeWireProvider(options: WireProviderOptions): Required<Provider> {
+export function makeWireProvider(options: WireProviderOptions): Required<Omit<Provider, "batches">> {
   const { baseUrl, apiKey, dialect, timeouts } = options;
   const toHeaders = (key: string | undefined): Record<string, string> =>
     key === undefined ? {} : { authorization: `Bearer ${key}` };

@@ -1,0 +1,92 @@
+import { newId } from "../../ids.ts";
+import type { JobRecord } from "../../jobs/job-record.ts";
+import { batchQueue } from "../../jobs/queues.ts";
+import type { BatchLineDocument } from "../../store/batch-store.ts";
+import type { GatewayCaller } from "../account.ts";
+import { toNanoUsd } from "../catalogue.ts";
+import type { ChatRequest } from "../chat-request.ts";
+import { toCompletionRequest } from "../complete.ts";
+import { estimateMessageTokens } from "../count-tokens.ts";
+import { planChat } from "../plan.ts";
+import { toTarget } from "../target.ts";
+import { makeCollector } from "./collect.ts";
+import { BATCH_PRICE, type BatchDeps } from "./deps.ts";
+import { runBatch } from "./run.ts";
+
+/** A line and its answer are kept so long after it was accepted, in ms: a provider takes a day, twice when it expires. */
+const KEEP_LINE_MS = 7 * 86_400_000;
+/** An answer without a limit is reserved for as if it had so many tokens. */
+const ASSUMED_OUTPUT_TOKENS = 1_024;
+/** Why a chat is answered at once although it may wait. */
+export type Ineligible = "streamed" | "no-batch-interface";
+
+/** Chats that are answered by a provider's batch, at half the price. */
+export type Batches = {
+  /**
+   * Accepts a chat for the next batch, as a job that waits under `jobId`, or tells why it cannot be batched.
+   * @throws AppError as planning a chat does, and `budget_exhausted`.
+   */
+  accept(
+    caller: GatewayCaller,
+    request: ChatRequest,
+    jobId: string,
+  ): Promise<{ job: JobRecord } | { ineligible: Ineligible }>;
+  /** The work of a batch's job: as far as it gets now. @throws Postponed while the provider works on it. */
+  run(batchId: string, signal: AbortSignal): Promise<void>;
+  /** Goes on with what a process left behind: batches whose time has come, lines without a batch. */
+  sweep(): Promise<void>;
+  close(): void;
+};
+
+export function makeBatches(deps: BatchDeps): Batches {
+  const { gateway, store, jobs } = deps;
+  const collector = makeCollector(deps);
+  return {
+    async accept(caller, request, jobId) {
+      const plan = await planChat(gateway, caller.tenantId, request);
+      const { model, requested, reason } = plan.routing;
+      const { provider, key } = toTarget(gateway, plan.keys, model);
+      const isOurs = model.provider === "edge";
+      if (!isOurs && (model.batch !== true || provider.batches === undefined)) {
+        return { ineligible: "no-batch-interface" };
+      }
+      const wireRequest = toCompletionRequest(request, model);
+      const estimate = () => {
+        const inputTokens = estimateMessageTokens(wireRequest.messages);
+        const outputTokens = wireRequest.maxTokens ?? ASSUMED_OUTPUT_TOKENS;
+        return Math.round(toNanoUsd(model, { inputTokens, outputTokens }) * BATCH_PRICE);
+      };
+      const reserved = await gateway.budgets.reserveForLater(caller.tenantId, estimate);
+      const now = Date.now();
+      const line: BatchLineDocument = {
+        _id: jobId,
+        tenantId: caller.tenantId,
+        keyId: caller.keyId,
+        surface: caller.surface,
+        // A provider wants one model a batch; the key's id tells the provider and, for a customer's own, the tenant.
+        group: `${key.keyId}/${model.id}`,
+        provider: model.provider,
+        providerKeyId: key.keyId,
+        model: model.id,
+        requestedModel: requested,
+        reason,
+        request: wireRequest,
+        state: "accepted",
+        expiries: 0,
+        logId: newId("log"),
+        ...(reserved === undefined ? {} : { reserved }),
+        createdAt: new Date(now),
+        expireAt: new Date(now + KEEP_LINE_MS),
+      };
+      // A line is sent only while its job waits, so it may be taken no sooner than that is there.
+      await store.insertLine(line);
+      const job = await jobs.held.hold({ queue: batchQueue, tenantId: caller.tenantId, jobId, subject: {} });
+      await store.moveLine(jobId, ["accepted"], { state: "waiting" });
+      await collector.add(line);
+      return { job };
+    },
+    run: (batchId, signal) => runBatch({ ...deps, collector }, batchId, signal),
+    sweep: () => collector.sweep(),
+    close: () => collector.close(),
+  };
+}

@@ -1,0 +1,97 @@
+import { newId } from "../../ids.ts";
+import { batchQueue } from "../../jobs/queues.ts";
+import type { BatchDocument, BatchLineDocument } from "../../store/batch-store.ts";
+import { isDuplicateKey } from "../../store/tenant-store.ts";
+import type { BatchDeps } from "./deps.ts";
+
+/** Jobs of batches belong to nobody: they are the service's own, and no tenant sees them. */
+export const serviceTenantId = `ten_${"0".repeat(26)}`;
+/** A batch that another process should have closed, or handed to the queue, is taken up after so long, in ms. */
+const GRACE_MS = 3_000;
+/** A batch is kept so long, in ms. */
+const KEEP_BATCH_MS = 8 * 86_400_000;
+/** What one sweep looks at. */
+const SWEPT = 100;
+
+export type Collector = {
+  /** Sees to it that a waiting line gets into a batch: at the latest when the batch's time has come. */
+  add(line: Pick<BatchLineDocument, "group" | "provider" | "providerKeyId" | "model" | "tenantId">): Promise<void>;
+  sweep(): Promise<void>;
+  close(): void;
+};
+
+/**
+ * Gathers lines into batches. The lines say by their group where they belong, and a batch takes them only when it runs, so
+ * any number of processes can add at once. A batch is closed by whoever fills it, by a timer of the process that began it,
+ * or by the sweep.
+ */
+export function makeCollector({ store, jobs, config, logger }: BatchDeps): Collector {
+  const timers = new Set<NodeJS.Timeout>();
+
+  const hand = async (batch: BatchDocument) => {
+    const { _id: batchId, jobId } = batch;
+    if (await jobs.find(serviceTenantId, jobId)) return;
+    try {
+      await jobs.submit(batchQueue, {
+        tenantId: serviceTenantId,
+        jobId,
+        payload: () => ({ v: 1 as const, jobId, tenantId: serviceTenantId, batchId }),
+        subject: {},
+        isInteractive: false,
+      });
+    } catch (error) {
+      if (!isDuplicateKey(error)) throw error; // another process was first
+    }
+  };
+  const closeBatch = async (batchId: string) => {
+    const closed = await store.changeBatch(batchId, ["collecting"], { $set: { state: "closed" } });
+    if (closed) await hand(closed);
+  };
+  const closeLater = (batch: BatchDocument) => {
+    const timer = setTimeout(
+      () => {
+        timers.delete(timer);
+        closeBatch(batch._id).catch((error: unknown) => logger.warn({ err: error }, "a batch is left to the sweep"));
+      },
+      Math.max(0, batch.closeAt.getTime() - Date.now()),
+    );
+    timers.add(timer.unref());
+  };
+  const add: Collector["add"] = async ({ group, provider, providerKeyId, model, tenantId }) => {
+    const now = Date.now();
+    const made: BatchDocument = {
+      _id: newId("batch"),
+      tenantId,
+      group,
+      provider,
+      providerKeyId,
+      model,
+      state: "collecting",
+      jobId: newId("job"),
+      size: 0,
+      closeAt: new Date(now + config.collectMs),
+      polls: 0,
+      createdAt: new Date(now),
+      expireAt: new Date(now + KEEP_BATCH_MS),
+    };
+    const batch = await store.ensureCollecting(made);
+    if (batch === made) closeLater(batch);
+    if ((await store.countWaiting(group, config.maxLines)) >= config.maxLines) await closeBatch(batch._id);
+  };
+  return {
+    add,
+    async sweep() {
+      const overdue = new Date(Date.now() - GRACE_MS);
+      for (const batch of await store.overdue(overdue, SWEPT)) {
+        if (batch.state === "collecting") await closeBatch(batch._id);
+        else await hand(batch);
+      }
+      const left = await store.waitingSince(new Date(Date.now() - config.collectMs - GRACE_MS), SWEPT);
+      for (const { _id } of left) await store.moveLine(_id, ["accepted"], { state: "waiting" });
+      for (const line of new Map(left.map((one) => [one.group, one])).values()) await add(line);
+    },
+    close() {
+      for (const timer of timers) clearTimeout(timer);
+    },
+  };
+}

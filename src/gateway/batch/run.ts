@@ -1,0 +1,180 @@
+import { AppError } from "../../errors.ts";
+import { Postponed } from "../../jobs/postpone.ts";
+import type { BatchDocument, BatchLineDocument } from "../../store/batch-store.ts";
+import type { BatchLineResult, CallContext, Provider, ProviderBatches } from "../providers/provider.ts";
+import { fromAbort } from "../providers/transport-errors.ts";
+import { withRetries } from "../retry.ts";
+import { edgeKey, toTarget, tryTarget } from "../target.ts";
+import type { Collector } from "./collect.ts";
+import type { BatchDeps } from "./deps.ts";
+import { dropCancelled, settleLine } from "./settle.ts";
+
+/** The first pause between two looks at a batch, in ms; it grows by half each time. */
+const FIRST_POLL_MS = 2_000;
+/** Lines that our own worker runs at once, and results that are written at once. */
+const LINES_AT_ONCE = 8;
+/** Tries at one line that our own worker runs. */
+const TRIES_A_LINE = 3;
+
+export type RunDeps = BatchDeps & { collector: Collector };
+
+/**
+ * Brings a batch as far as it gets now: takes lines in, hands them in, looks whether it has ended, gives each line its
+ * answer. Every step is on the record before the next, so another worker can go on at any point.
+ * @throws Postponed while the provider works on it; AppErrors of the provider.
+ */
+export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
+  const batch = await deps.store.batch(batchId);
+  if (batch === null || batch.state === "ended") return;
+  const provider = deps.gateway.providers.get(asProviderId(batch.provider));
+  if (provider === undefined) throw new TypeError(`there is no provider ${batch.provider}`);
+  const { batches } = provider;
+  if (batches === undefined) await runHere(deps, await takeLines(deps, batch), provider, signal);
+  else {
+    const context = await toContext(deps, batch, signal);
+    if (context === undefined) await failAll(deps, batch, keyIsGone(batch));
+    else await runThere(deps, batch, batches, context);
+  }
+  await deps.store.changeBatch(batchId, ["closed", "submitted"], { $set: { state: "ended" } });
+}
+
+/** The lines of a batch that is not handed in yet, less those that were cancelled; what it has no room for goes on waiting. */
+async function takeLines(deps: RunDeps, batch: BatchDocument): Promise<BatchLineDocument[]> {
+  const { store, config, collector } = deps;
+  await store.changeBatch(batch._id, ["collecting"], { $set: { state: "closed" } });
+  if (batch.submittedAt === undefined) {
+    await store.fill(batch, config.maxLines);
+    await dropCancelled(deps, batch._id);
+    if ((await store.countWaiting(batch.group, 1)) > 0) await collector.add(batch);
+  }
+  return store.lines(batch._id, "batched", config.maxLines);
+}
+
+async function runThere(
+  deps: RunDeps,
+  batch: BatchDocument,
+  batches: ProviderBatches,
+  context: CallContext,
+): Promise<void> {
+  const { store, config } = deps;
+  const id = batch.providerBatchId ?? (await submit(deps, batch, batches, context));
+  if (id === undefined) return; // every line was cancelled
+  if (!(await batches.hasEnded(id, context))) {
+    const polled = await store.changeBatch(batch._id, ["submitted"], { $inc: { polls: 1 } });
+    throw new Postponed(Math.min(FIRST_POLL_MS * 1.5 ** (polled?.polls ?? 1), config.pollMs));
+  }
+  const open = new Map((await store.lines(batch._id, "batched", config.maxLines)).map((line) => [line._id, line]));
+  try {
+    await inGroups(batches.results(id, context), async (result) => {
+      const line = open.get(result.customId);
+      if (line === undefined) return; // settled by an earlier run
+      open.delete(result.customId);
+      await settleLine(deps, line, result);
+    });
+  } catch (error) {
+    if (!(error instanceof AppError) || error.retryable) throw error;
+    return failAll(deps, batch, error); // it was refused as a whole
+  }
+  for (const line of open.values()) await settleLine(deps, line, { customId: line._id, isExpired: true });
+}
+
+/** Hands the lines in, once: a batch that a dead worker may have handed in is looked for first. */
+async function submit(
+  deps: RunDeps,
+  batch: BatchDocument,
+  batches: ProviderBatches,
+  context: CallContext,
+): Promise<string | undefined> {
+  const { store } = deps;
+  const lines = await takeLines(deps, batch);
+  if (lines.length === 0) return undefined;
+  const since = batch.submittedAt;
+  let id: string | undefined;
+  if (since !== undefined) {
+    const isKnown = (ids: string[]) => store.known(batch.group, ids);
+    id = await batches.find({ batchId: batch._id, size: batch.size, since, isKnown }, context);
+  } else {
+    // One of a group at a time: until its id is on the record, a batch is known by being none of the others.
+    const marked = await store.markSubmitting(batch, lines.length);
+    if (!marked) throw new Postponed(FIRST_POLL_MS * (0.5 + Math.random() / 2));
+  }
+  id ??= await batches.submit(
+    batch._id,
+    lines.map(({ _id, request }) => ({ customId: _id, request })),
+    context,
+  );
+  await store.changeBatch(batch._id, ["closed"], {
+    $set: { state: "submitted", providerBatchId: id },
+    $unset: { isSubmitting: "" },
+  });
+  return id;
+}
+
+/** Runs the lines by our own worker, a call each; every line is settled by itself, so that another can go on. */
+async function runHere(
+  deps: RunDeps,
+  lines: readonly BatchLineDocument[],
+  provider: Provider,
+  signal: AbortSignal,
+): Promise<void> {
+  const { gateway } = deps;
+  await inGroups(lines, async (line) => {
+    const model = gateway.catalogue.find(line.model);
+    if (model === undefined) return settleLine(deps, line, { customId: line._id, error: modelIsGone(line) });
+    const target = toTarget(gateway, new Map([["edge", edgeKey]]), model);
+    let result: BatchLineResult;
+    try {
+      const answer = await withRetries(
+        () =>
+          tryTarget(target, { signal, onTry: () => undefined }, (context) => provider.complete(line.request, context)),
+        { signal, maxTries: TRIES_A_LINE },
+      );
+      result = { customId: line._id, result: answer };
+    } catch (error) {
+      if (signal.aborted) throw fromAbort(signal);
+      if (!(error instanceof AppError)) throw error;
+      result = { customId: line._id, error };
+    }
+    await settleLine(deps, line, result);
+  });
+}
+
+async function failAll(deps: RunDeps, batch: BatchDocument, error: AppError): Promise<void> {
+  const lines = await takeLines(deps, batch);
+  await inGroups(lines, (line) => settleLine(deps, line, { customId: line._id, error }));
+}
+
+/** Works on items as they come, some at once. The first failure ends it, when those under way have ended. */
+async function inGroups<T>(items: Iterable<T> | AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
+  const running = new Set<Promise<void>>();
+  try {
+    for await (const item of items) {
+      const one = work(item).finally(() => running.delete(one));
+      running.add(one);
+      if (running.size >= LINES_AT_ONCE) await Promise.race(running);
+    }
+  } finally {
+    await Promise.allSettled(running);
+  }
+  await Promise.all(running);
+}
+
+async function toContext(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<CallContext | undefined> {
+  const key = await deps.gateway.keys.byId(batch.tenantId, batch.providerKeyId);
+  return key && { signal, apiKey: key.apiKey };
+}
+
+function asProviderId(text: string): "openai" | "anthropic" | "edge" {
+  if (text === "openai" || text === "anthropic" || text === "edge") return text;
+  throw new TypeError(`there is no provider ${text}`);
+}
+
+function keyIsGone({ provider }: BatchDocument): AppError {
+  return new AppError("provider_not_configured", `The key for ${provider} was removed before the batch had ended.`, {
+    details: { provider },
+  });
+}
+
+function modelIsGone({ model }: BatchLineDocument): AppError {
+  return new AppError("unknown_model", `${model} is not served any more.`, { param: "model" });
+}

@@ -1,0 +1,175 @@
+import { expect } from "chai";
+import { batchUsage, type FakeBatches, startFakeBatches } from "../support/fake-provider/batch-server.ts";
+import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+
+const models = { openai: "gpt-5.4-nano", anthropic: "claude-haiku-5-5" };
+const env = {
+  OPENAI_API_KEY: "sk-platform-0123456789abcdef",
+  ANTHROPIC_API_KEY: "sk-ant-platform-0123456789abc",
+  BATCH_COLLECT_MS: "150",
+  BATCH_POLL_MS: "100",
+  RECONCILE_EVERY_MS: "200",
+};
+
+describe("chats that may wait for a batch", () => {
+  let upstream: FakeBatches;
+  let test: TestPlatform;
+  let client: ApiClient;
+  before(async () => {
+    upstream = await startFakeBatches();
+    test = await startPlatform({
+      env: { ...env, OPENAI_BASE_URL: upstream.url, ANTHROPIC_BASE_URL: upstream.origin, BATCH_MAX_LINES: "20" },
+    });
+    client = makeClient({ url: test.url, key: test.keys.member });
+  });
+  after(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  const ask = (model: string, content: string, options = {}) =>
+    client.post("/ai/chat", { model, prefer_async: true, messages: [{ role: "user", content }] }, options);
+  const endOf = async (accepted: ApiResponse) => {
+    expect(accepted.status).to.equal(202);
+    const path = accepted.string("statusUrl");
+    return pollUntil(
+      async () => {
+        const job = await client.get(path);
+        return ["completed", "failed", "cancelled"].includes(job.string("status")) ? job : null;
+      },
+      { timeoutMs: 10_000, what: "the end of the job" },
+    );
+  };
+
+  for (const [provider, model] of Object.entries(models)) {
+    describe(`of ${provider}`, () => {
+      it("answers 202 with a job, and the job with the chat's answer at half the price", async () => {
+        const accepted = await ask(model, "What is a lease?");
+        expect(accepted.body).to.include({ kind: "completion", status: "awaiting" });
+        expect(accepted.headers.get("location")).to.equal(accepted.string("statusUrl"));
+        const job = await endOf(accepted);
+        expect(job.at("status")).to.equal("completed");
+        const atOnce = (await client.get("/ai/models")).at("models") as {
+          id: string;
+          inputCostPer1k: number;
+          outputCostPer1k: number;
+        }[];
+        const price = atOnce.find(({ id }) => id === model);
+        if (!price) throw new Error(`${model} is not listed`);
+        const full = (batchUsage.input * price.inputCostPer1k + batchUsage.output * price.outputCostPer1k) / 1_000;
+        expect(job.at("result.text")).to.equal("Re: What is a lease?");
+        expect(job.at("result.choices[0].message.content")).to.equal("Re: What is a lease?");
+        expect(job.at("result.inputTokens")).to.equal(batchUsage.input);
+        expect(job.at("result.model")).to.equal(model);
+        expect(job.at("result.costUsd")).to.be.closeTo(full / 2, 1e-9);
+        const log = await client.get(`/ai/logs/${job.string("result.logId")}`);
+        expect(log.at("costUsd")).to.equal(job.at("result.costUsd"));
+      });
+
+      it("gives each line of a batch its own end: an answer, an error, or another batch", async () => {
+        const questions = ["one", "FAIL two", "EXPIRE-ONCE three", "EXPIRE four", "five"];
+        const jobs = await Promise.all((await Promise.all(questions.map((text) => ask(model, text)))).map(endOf));
+        expect(jobs.map((job) => job.at("result.text") ?? job.at("error.code"))).to.deep.equal([
+          "Re: one",
+          "provider_failed",
+          "Re: EXPIRE-ONCE three",
+          "provider_failed",
+          "Re: five",
+        ]);
+        expect(jobs[1]?.at("error.details.message")).to.equal("The prompt was refused.");
+        expect(jobs[3]?.at("error.details.code")).to.equal("batch_expired");
+        const times = jobs.map((job) => upstream.submitted.get(job.string("jobId")));
+        expect(times, "how often each was handed in").to.deep.equal([1, 1, 2, 2, 1]);
+      });
+
+      it("finds its batch again when the answer of the provider was lost", async () => {
+        const before = upstream.batches.length;
+        let losses = 0;
+        upstream.onSubmit((batch) => {
+          if (batch.provider !== provider || losses > 0) return true;
+          losses += 1;
+          return false;
+        });
+        const job = await endOf(await ask(model, "lost and found"));
+        expect([job.at("result.text"), losses]).to.deep.equal(["Re: lost and found", 1]);
+        expect(upstream.batches.length - before, "batches that were handed in").to.equal(1);
+      });
+    });
+  }
+
+  it("runs the platform's own model through the queue too", async () => {
+    const body = {
+      prefer_async: true,
+      systemPrompt: "The ferry to Aland leaves at seven.",
+      messages: [{ role: "user", content: "When does the ferry leave?" }],
+    };
+    const job = await endOf(await client.post("/ai/chat", body));
+    expect(job.at("result.text")).to.contain("seven");
+    expect(job.at("result.costUsd")).to.equal(0);
+  });
+
+  it("submits a full batch at once, and never more in one than it holds", async () => {
+    const before = upstream.batches.length;
+    const accepted = await Promise.all(Array.from({ length: 45 }, (_, n) => ask(models.openai, `number ${n}`)));
+    const jobs = await Promise.all(accepted.map(endOf));
+    expect(jobs.map((job) => job.at("result.text"))).to.deep.equal(jobs.map((_, n) => `Re: number ${n}`));
+    const sizes = upstream.batches.slice(before).map(({ lines }) => lines.length);
+    expect(Math.max(...sizes)).to.be.at.most(20);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).to.equal(45);
+  });
+
+  it("takes a cancelled job out before it is handed in, and drops the answer after", async () => {
+    const early = await ask(models.openai, "cancelled early");
+    expect((await client.post(`/jobs/${early.string("jobId")}/cancel`)).status).to.equal(200);
+    const neighbour = await endOf(await ask(models.openai, "neighbour"));
+    expect(neighbour.at("status")).to.equal("completed");
+    expect(upstream.submitted.has(early.string("jobId"))).to.equal(false);
+    expect((await endOf(early)).at("status")).to.equal("cancelled");
+
+    upstream.setDuration(600);
+    const late = await ask(models.openai, "cancelled late");
+    await pollUntil(() => upstream.submitted.has(late.string("jobId")), { what: "the submission" });
+    expect((await client.post(`/jobs/${late.string("jobId")}/cancel`)).status).to.equal(200);
+    upstream.setDuration(50);
+    const tenantId = await tenantOf(test);
+    const line = () => test.platform.store.batches.line(tenantId, late.string("jobId"));
+    await pollUntil(async () => (await line())?.state === "done", { what: "the end of the line" });
+    expect((await endOf(late)).at("result"), "its answer is nobody's").to.equal(undefined);
+    const log = await client.get(`/ai/logs/${(await line())?.logId}`);
+    expect(log.at("costUsd"), "but it was served").to.be.above(0);
+  });
+
+  it("says why a chat is answered at once", async () => {
+    const streamed = await client.events("POST", "/ai/chat", {
+      body: { prefer_async: true, stream: true, messages: [{ role: "user", content: "hello" }] },
+    });
+    expect(streamed.headers.get("x-svc-batch")).to.equal("ineligible; reason=streamed");
+    await Array.fromAsync(streamed.events);
+  });
+
+  it("a repeat with the same idempotency key is the same job", async () => {
+    const headers = { "idempotency-key": "batch-1" };
+    const first = await ask(models.openai, "only once", { headers });
+    const second = await ask(models.openai, "only once", { headers });
+    expect(second.string("jobId")).to.equal(first.string("jobId"));
+    expect((await endOf(first)).at("status")).to.equal("completed");
+  });
+
+  it("is kept within the budget, by what it cost", async () => {
+    const tenantId = await tenantOf(test);
+    const { gateway } = test.platform;
+    await gateway.setBudget(tenantId, 1_000);
+    const before = (await gateway.budget(tenantId))?.leftUsd ?? 0;
+    const job = await endOf(await ask(models.openai, "within the budget"));
+    const cost = Number(job.at("result.costUsd"));
+    await pollUntil(async () => Math.abs(before - ((await gateway.budget(tenantId))?.leftUsd ?? 0) - cost) < 1e-8, {
+      what: "the settlement",
+    });
+    await gateway.setBudget(tenantId, 0);
+    expect((await ask(models.openai, "no money")).status).to.equal(402);
+    await gateway.setBudget(tenantId, null);
+  });
+});

@@ -1,0 +1,226 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+
+/** What a line holds, whichever provider it is for. */
+type Line = { customId: string; model: string; question: string };
+type Batch = {
+  id: string;
+  provider: "openai" | "anthropic";
+  lines: Line[];
+  metadata: Record<string, string>;
+  createdAt: Date;
+  endsAt: number;
+};
+
+export type FakeBatches = {
+  /** What an OpenAI client takes as base URL. */
+  url: string;
+  /** What an Anthropic client takes as base URL. */
+  origin: string;
+  batches: Batch[];
+  /** How often each line was handed in. */
+  submitted: Map<string, number>;
+  /** How long a batch takes from now on, in ms. */
+  setDuration(ms: number): void;
+  /** Called when a batch was taken, before the answer is sent; false breaks the connection off instead. */
+  onSubmit(hook: (batch: Batch) => boolean): void;
+  close(): Promise<void>;
+};
+
+/** The usage of every answer. */
+export const batchUsage = { input: 1_000, output: 100 };
+
+/**
+ * The batch interfaces of OpenAI and Anthropic: files, batches, results. A question with `FAIL` is refused, one with
+ * `EXPIRE` expires each time, one with `EXPIRE-ONCE` the first time; any other is answered by itself.
+ */
+export async function startFakeBatches(): Promise<FakeBatches> {
+  const files = new Map<string, string>();
+  const batches: Batch[] = [];
+  const submitted = new Map<string, number>();
+  let durationMs = 100;
+  let hook: (batch: Batch) => boolean = () => true;
+
+  const take = (provider: Batch["provider"], lines: Line[], metadata: Record<string, string>): Batch => {
+    for (const { customId } of lines) submitted.set(customId, (submitted.get(customId) ?? 0) + 1);
+    const batch: Batch = {
+      id: `batch_${batches.length}`,
+      provider,
+      lines,
+      metadata,
+      createdAt: new Date(),
+      endsAt: Date.now() + durationMs,
+    };
+    batches.push(batch);
+    return batch;
+  };
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const bytes = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
+    const path = (request.url ?? "").split("?")[0] ?? "";
+    const reply = (body: unknown) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(typeof body === "string" ? body : JSON.stringify(body));
+    };
+    const replyTaken = (batch: Batch, view: unknown) => (hook(batch) ? reply(view) : response.destroy());
+    const batchOf = (id: string | undefined) => batches.find((one) => one.id === id);
+    const key = `${request.method} ${path}`;
+    const [, id, rest] = /^\/v1\/(?:messages\/batches|batches|files)\/([^/]+)(\/\w+)?$/.exec(path) ?? [];
+    const batch = batchOf(id);
+    if (key === "POST /v1/files") {
+      const form = await new Response(bytes, {
+        headers: { "content-type": request.headers["content-type"] ?? "" },
+      }).formData();
+      const file = form.get("file");
+      if (!(file instanceof File) || form.get("purpose") !== "batch") throw new Error("not a batch file");
+      const fileId = `file_${files.size}`;
+      files.set(fileId, await file.text());
+      return reply({ id: fileId, object: "file" });
+    }
+    if (key === "POST /v1/batches") {
+      const { input_file_id: fileId, metadata } = JSON.parse(bytes.toString("utf8"));
+      const taken = take("openai", readOpenAi(files.get(fileId) ?? ""), metadata);
+      return replyTaken(taken, openAiView(taken));
+    }
+    if (key === "GET /v1/batches") return reply({ data: batches.toReversed().map(openAiView) });
+    if (key === "POST /v1/messages/batches") {
+      const { requests } = JSON.parse(bytes.toString("utf8"));
+      const taken = take("anthropic", requests.map(readAnthropic), {});
+      return replyTaken(taken, anthropicView(taken));
+    }
+    if (key === "GET /v1/messages/batches") return reply({ data: batches.toReversed().map(anthropicView) });
+    if (path.startsWith("/v1/files/") && rest === "/content") return reply(outputOf(id ?? "", batches, submitted));
+    if (batch?.provider === "openai" && !rest) return reply(openAiView(batch));
+    if (batch?.provider === "anthropic" && !rest) return reply(anthropicView(batch));
+    if (batch && rest === "/results")
+      return reply(jsonLines(batch.lines.map((line) => anthropicResult(line, submitted))));
+    response.writeHead(404, { "content-type": "application/json" });
+    response.end(JSON.stringify({ error: { message: `nothing at ${key}`, type: "not_found" } }));
+  };
+  const server = createServer((request, response) => {
+    serve(request, response).catch((error: unknown) => {
+      response.writeHead(500);
+      response.end(String(error));
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the fake has no port");
+  const origin = `http://127.0.0.1:${address.port}`;
+  return {
+    url: `${origin}/v1`,
+    origin,
+    batches,
+    submitted,
+    setDuration: (ms) => {
+      durationMs = ms;
+    },
+    onSubmit: (given) => {
+      hook = given;
+    },
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+const jsonLines = (items: readonly unknown[]) => items.map((item) => `${JSON.stringify(item)}\n`).join("");
+const lastOf = (messages: { content: string }[]) => messages.at(-1)?.content ?? "";
+
+function readOpenAi(file: string): Line[] {
+  return file
+    .split("\n")
+    .filter((text) => text !== "")
+    .map((text) => {
+      const { custom_id: customId, body, url } = JSON.parse(text);
+      if (url !== "/v1/chat/completions") throw new Error("another endpoint");
+      return { customId, model: body.model, question: lastOf(body.messages) };
+    });
+}
+
+function readAnthropic({
+  custom_id: customId,
+  params,
+}: {
+  custom_id: string;
+  params: { model: string; messages: { content: string }[] };
+}): Line {
+  return { customId, model: params.model, question: lastOf(params.messages) };
+}
+
+function isExpired({ question, customId }: Line, submitted: Map<string, number>): boolean {
+  if (question.includes("EXPIRE-ONCE")) return submitted.get(customId) === 1;
+  return question.includes("EXPIRE");
+}
+
+const openAiView = (batch: Batch) => {
+  const hasEnded = Date.now() >= batch.endsAt;
+  return {
+    id: batch.id,
+    object: "batch",
+    status: hasEnded ? "completed" : "in_progress",
+    metadata: batch.metadata,
+    ...(hasEnded ? { output_file_id: `out-${batch.id}`, error_file_id: `err-${batch.id}` } : {}),
+  };
+};
+
+const anthropicView = (batch: Batch) => ({
+  id: batch.id,
+  type: "message_batch",
+  processing_status: Date.now() >= batch.endsAt ? "ended" : "in_progress",
+  created_at: batch.createdAt.toISOString(),
+  request_counts: { processing: batch.lines.length, succeeded: 0, errored: 0, canceled: 0, expired: 0 },
+});
+
+function outputOf(fileId: string, batches: readonly Batch[], submitted: Map<string, number>): string {
+  const batch = batches.find(({ id }) => fileId.endsWith(id));
+  const isErrorFile = fileId.startsWith("err-");
+  const lines = batch?.lines ?? [];
+  // In no order, as the real one.
+  return jsonLines(
+    lines
+      .filter((line) => isErrorFile === isExpired(line, submitted))
+      .toReversed()
+      .map((line) => openAiResult(line, isErrorFile)),
+  );
+}
+
+function openAiResult({ customId, model, question }: Line, hasExpired: boolean): unknown {
+  if (hasExpired) {
+    return { custom_id: customId, response: null, error: { code: "batch_expired", message: "It took too long." } };
+  }
+  if (question.includes("FAIL")) {
+    const body = { error: { message: "The prompt was refused.", type: "invalid_request_error" } };
+    return { custom_id: customId, response: { status_code: 400, body }, error: null };
+  }
+  const { input, output } = batchUsage;
+  const body = {
+    id: "chatcmpl-1",
+    object: "chat.completion",
+    model,
+    choices: [{ index: 0, message: { role: "assistant", content: `Re: ${question}` }, finish_reason: "stop" }],
+    usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+  };
+  return { custom_id: customId, response: { status_code: 200, body }, error: null };
+}
+
+function anthropicResult(line: Line, submitted: Map<string, number>): unknown {
+  const { customId, model, question } = line;
+  if (isExpired(line, submitted)) return { custom_id: customId, result: { type: "expired" } };
+  if (question.includes("FAIL")) {
+    const error = { type: "error", error: { type: "invalid_request_error", message: "The prompt was refused." } };
+    return { custom_id: customId, result: { type: "errored", error } };
+  }
+  const message = {
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model,
+    content: [{ type: "text", text: `Re: ${question}` }],
+    stop_reason: "end_turn",
+    usage: { input_tokens: batchUsage.input, output_tokens: batchUsage.output },
+  };
+  return { custom_id: customId, result: { type: "succeeded", message } };
+}

@@ -11,39 +11,59 @@ const LAST_YEAR = 2099;
 const yearFirst = /(\d{4})( ?[-/. ] ?)(\d{1,2})\2(\d{1,2})(?!\d|[-/.]\d)/y;
 const yearLast = /(\d{1,2})(?: ?([-/. ]) ?)(\d{1,2})(?: ?\2 ?)(\d{4}|\d{2})(?!\d|[-/]\d|\.\d)/y;
 const withMarks = /(\d{4})\s?[年년]\s?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日일]/y;
-const compact = /(\d{8}|\d{6})(?![\d-])/y;
 /** After a day: "th of march, 1985", ". mars 1985", "-mar-85", "mar1985", " de marzo de 1985". */
 const monthAfterDay =
-  /\d{1,2}(?:st|nd|rd|th|er|o|\u00ba|\u00aa|\.)?[ ./,-]{0,3}(?:(?:day )?of |(?:the )?|de |di |den |d')(\p{L}{3,12})\.?(?:[ ./,-]{0,3}(?:(?:de|del|of|do) )?'?(\d{4}|\d{2})(?![\d:]))?/uy;
+  /\d{1,2}(?:st|nd|rd|th|er|o|\u00ba|\u00aa|\.)?[ ./,-]{0,3}(?:(?:day )?of |de |di |den |d'|(?:the )?)([\p{L}\p{M}]{2,13})\.?(?:[ ./,-]{0,3}(?:(?:de|del|of|do) )?'?(\d{4}|\d{2})(?![\d:]))?/uy;
 /** After a month: "march 15th, 1985", "mar-15-1985", "march 1985". */
 const afterMonth = /(\d{1,2})(?:st|nd|rd|th)?(?![\d:])(?:[ ,./-]{1,3}'?(\d{4}|\d{2})(?![\d:]))?/y;
 const yearAlone = /'?\d{4}(?!\d)/y;
 /** What may stand between a month and the day or year after it. */
 const MAX_MONTH_GAP = 3;
-const MAX_MONTH = 18;
+const MAX_MONTH = 13;
 
 /**
  * The date that begins with the digits at `at`, or with the month's name right before them; undefined when there is none.
  * Takes a folded text; looks at a bounded part of it.
  */
 export function dateAt(text: string, at: number): FoundDate | undefined {
-  return numericDate(text, at) ?? namedDate(text, at);
+  let length = 0;
+  while (length < 9 && isDigit(text.charCodeAt(at + length))) length += 1;
+  if (length === 6 || length === 8) return compactDate(text, at, length);
+  if (length === 4) return dateFromYear(text, at) ?? dateFromMonth(text, at);
+  if (length > 2) return undefined;
+  return dateFromDay(text, at, length) ?? dateFromMonth(text, at);
 }
 
-function numericDate(text: string, at: number): FoundDate | undefined {
-  const first = match(yearFirst, text, at) ?? match(withMarks, text, at);
-  if (first) {
-    const [, year, , month, day] = first.length === 5 ? first : [first[0], first[1], "", first[2], first[3]];
-    if (isYear(year) && isMonth(month) && isDay(day)) return full(at, first[0].length);
-  }
-  const last = match(yearLast, text, at);
+function compactDate(text: string, at: number, length: number): FoundDate | undefined {
+  const digits = text.slice(at, at + length);
+  const goesOn = text[at + length] === "-";
+  return !goesOn && isCompactDate(digits) ? { ...full(at, length), isCompact: true } : undefined;
+}
+
+/** "1985-03-12", "1985年3月12日". */
+function dateFromYear(text: string, at: number): FoundDate | undefined {
+  const plain = match(yearFirst, text, at);
+  const found = plain ?? match(withMarks, text, at);
+  if (!found) return undefined;
+  const [all, year] = found;
+  const [month, day] = plain ? [found[3], found[4]] : [found[2], found[3]];
+  return isYear(year) && isMonth(month) && isDay(day) ? full(at, all.length) : undefined;
+}
+
+/** "3/12/85" in either order, "12 March 1985", "12 March". */
+function dateFromDay(text: string, at: number, length: number): FoundDate | undefined {
+  const last = "-/. ".includes(text[at + length] ?? "\n") ? match(yearLast, text, at) : null;
   if (last) {
-    const [, a, , b, year = ""] = last;
+    const [all, a, , b, year = ""] = last;
     const isEitherOrder = (isDay(a) && isMonth(b)) || (isMonth(a) && isDay(b));
-    if (isEitherOrder && (year.length === 2 || isYear(year))) return full(at, last[0].length);
+    if (isEitherOrder && (year.length === 2 || isYear(year))) return full(at, all.length);
   }
-  const digits = match(compact, text, at)?.[1];
-  return digits !== undefined && isCompactDate(digits) ? { ...full(at, digits.length), isCompact: true } : undefined;
+  if (!isDay(text.slice(at, at + length))) return undefined;
+  const named = match(monthAfterDay, text, at);
+  if (!named || monthOf(named[1] ?? "") === undefined) return undefined;
+  const [all, , year] = named;
+  if (year === undefined) return { start: at, end: at + all.length, parts: "month-day", isCompact: false };
+  return year.length === 2 || isYear(year) ? full(at, all.length) : undefined;
 }
 
 function isCompactDate(digits: string): boolean {
@@ -54,13 +74,8 @@ function isCompactDate(digits: string): boolean {
   return isYearFirst || (isEitherOrder && isYear(c));
 }
 
-function namedDate(text: string, at: number): FoundDate | undefined {
-  const dayFirst = match(monthAfterDay, text, at);
-  if (dayFirst && monthOf(dayFirst[1] ?? "") !== undefined && isDay(/^\d+/.exec(dayFirst[0])?.[0])) {
-    const [all, , year] = dayFirst;
-    if (year === undefined) return { start: at, end: at + all.length, parts: "month-day", isCompact: false };
-    if (year.length === 2 || isYear(year)) return full(at, all.length);
-  }
+/** "March 12, 1985", "March 12", "March 1985", from the number after the month. */
+function dateFromMonth(text: string, at: number): FoundDate | undefined {
   const start = monthBefore(text, at);
   if (start === undefined) return undefined;
   const year = match(yearAlone, text, at)?.[0];
@@ -79,11 +94,18 @@ function namedDate(text: string, at: number): FoundDate | undefined {
 /** Where the name of a month that ends right before `at` begins. */
 function monthBefore(text: string, at: number): number | undefined {
   let end = at;
-  while (at - end < MAX_MONTH_GAP && / |[.,/'-]/.test(text[end - 1] ?? "")) end -= 1;
-  if (/[\d\s]/.test(text[end - 1] ?? " ")) return undefined;
-  const named = /(\p{L}{3,12})\.?(?: the)?$/u.exec(text.slice(Math.max(0, end - MAX_MONTH), end));
-  return named && monthOf(named[1] ?? "") !== undefined ? end - named[0].length : undefined;
+  while (at - end < MAX_MONTH_GAP && " .,/'-".includes(text[end - 1] ?? "\n")) end -= 1;
+  if (text.slice(Math.max(0, end - 4), end) === " the") end -= text[end - 5] === "." ? 5 : 4;
+  let start = end;
+  while (end - start <= MAX_MONTH && isLetter(text.charCodeAt(start - 1))) start -= 1;
+  if (end - start < 2 || end - start > MAX_MONTH) return undefined;
+  return monthOf(text.slice(start, end)) === undefined ? undefined : start;
 }
+
+const isDigit = (unit: number) => unit >= 48 && unit <= 57;
+/** A letter of a folded text, or a mark of a script that has them; punctuation beyond ASCII is neither. */
+const isLetter = (unit: number) =>
+  (unit >= 97 && unit <= 122) || (unit >= 0xaa && unit < 0x2000) || (unit > 0x3040 && unit < 0xfe00);
 
 function match(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
   pattern.lastIndex = at;

@@ -11,7 +11,6 @@ export type IdRule = {
   minNear: number;
 };
 
-const idCharacters = /[a-z0-9][a-z0-9_/.-]*/y;
 /** Characters of the longest identifier that is looked at. */
 const MAX_ID = 40;
 const MAX_LOOK_BACK = 20;
@@ -44,9 +43,10 @@ function idAround(text: string, group: Span, labels: readonly Span[]): Span {
   const glued = labels[lastEndingBefore(labels, group.start)];
   if (glued && glued.end > start) start = glued.end;
   while (start < group.start && !isLetterOrDigit(text.charCodeAt(start))) start += 1;
-  idCharacters.lastIndex = start;
-  const word = (idCharacters.exec(text)?.[0] ?? "").slice(0, MAX_ID).replace(/[^a-z0-9]+$/, "");
-  return { start, end: Math.max(group.end, start + word.length) };
+  let end = group.end;
+  while (end - start < MAX_ID && isOfId(text.charCodeAt(end))) end += 1;
+  while (end > group.end && !isLetterOrDigit(text.charCodeAt(end - 1))) end -= 1;
+  return { start, end };
 }
 
 function isIdentifier(

@@ -17,7 +17,7 @@ const fillers =
 const onlyFillers = new RegExp(`^[^a-z0-9]*(?:(?:${fillers})(?:[^a-z0-9]+|$))*$`);
 const afterFillers =
   /^ ?[("'[/:=-]{0,3} ?(?:(?:is|was|as|being|the|my|his|her|their|your|our|a|an|for|of|to|be|listed|patient|patient's|client's|s|'|number|valid|real|full) ?){0,5}["'(]?$/;
-const sentenceEnd = /[.!?;](?=\s)|\n\s*\n/g;
+const sentenceEnd = /[.!?;](?=\s)|\n\s*\n/;
 /** A label with a value of its own right after it does not name the one before it. */
 const ownValue = /^[\s"')]*(?:(?:number|no|num|nr|id)[\s.]*)?(?:[:=#]|is |was |\d)/;
 
@@ -38,33 +38,42 @@ export function findLabels(text: GuardText, ...patterns: readonly RegExp[]): Lab
   return {
     spans,
     nearness: (span, others = text.otherLabels) =>
-      spans.length === 0
-        ? undefined
-        : (nearnessBefore(text.text, { spans, others, span }) ?? nearnessAfter(text.text, { spans, others, span })),
+      spans.length === 0 ? undefined : nearnessOf(text.text, { spans, others, span }),
   };
 }
 
 type Bond = { spans: readonly Span[]; others: readonly Span[]; span: Span };
 
-function nearnessBefore(text: string, { spans, others, span }: Bond): Nearness | undefined {
-  const label = spans[lastEndingBefore(spans, span.start)];
-  if (!label || span.start - label.end > BEFORE) return undefined;
+function nearnessOf(text: string, { spans, others, span }: Bond): Nearness | undefined {
+  const index = lastEndingBefore(spans, span.start);
+  const [before, after] = [spans[index], spans[index + 1]];
+  const isNearBefore = before !== undefined && span.start - before.end <= BEFORE;
+  const isNearAfter = after !== undefined && after.start >= span.end && after.start - span.end <= AFTER;
+  if (!isNearBefore && !isNearAfter) return undefined;
   const other = others[lastEndingBefore(others, span.start)];
+  const found = isNearBefore ? nearnessBefore(text, { label: before, other, span }) : undefined;
+  return found ?? (isNearAfter ? nearnessAfter(text, { label: after, other, span }) : undefined);
+}
+
+type Pair = { label: Span; other: Span | undefined; span: Span };
+
+function nearnessBefore(text: string, { label, other, span }: Pair): Nearness | undefined {
   if (other && other.start >= label.end) return undefined;
   const gap = text.slice(label.end, span.start);
   if (onlyFillers.test(gap)) return "direct";
-  let afterSentence = gap;
-  for (const match of gap.matchAll(sentenceEnd)) afterSentence = gap.slice(match.index + match[0].length);
-  if (afterSentence !== gap && afterSentence.length > AFTER_SENTENCE) return undefined;
-  return (gap.match(/[a-z]+/g)?.length ?? 0) > MAX_WORDS_BEFORE ? undefined : "near";
+  if (gap.length <= AFTER_SENTENCE) return wordsIn(gap) > MAX_WORDS_BEFORE ? undefined : "near";
+  const sentence = gap.split(sentenceEnd).at(-1) ?? "";
+  const isOfSentence = sentence.length === gap.length || sentence.length <= AFTER_SENTENCE;
+  return isOfSentence && wordsIn(gap) <= MAX_WORDS_BEFORE ? "near" : undefined;
 }
 
-function nearnessAfter(text: string, { spans, others, span }: Bond): Nearness | undefined {
-  const label = spans[lastEndingBefore(spans, span.end) + 1];
-  if (!label || label.start < span.end || label.start - span.end > AFTER) return undefined;
+function wordsIn(text: string): number {
+  return text.length <= 2 * MAX_WORDS_BEFORE ? 0 : (text.match(/[a-z]+/g)?.length ?? 0);
+}
+
+function nearnessAfter(text: string, { label, other, span }: Pair): Nearness | undefined {
   if (!afterFillers.test(text.slice(span.end, label.start))) return undefined;
   if (ownValue.test(text.slice(label.end, label.end + 24))) return undefined;
-  const other = others[lastEndingBefore(others, span.start)];
   const isTaken =
     other !== undefined && onlyFillers.test(text.slice(other.end, span.start)) && span.start - other.end < 20;
   return isTaken ? undefined : "near";

@@ -8,7 +8,7 @@ const labels = labelPattern(
   "s\\.s\\.n\\.?",
   "soc(?:ial)?\\.?[ _-]{0,2}sec(?:urity)?\\.?",
   "social(?! ?(?:media|network|work|care|worker|distanc|history|event|studies|post|account|determinant|club|graph|app))",
-  "ss ?(?:#|no\\b|nos\\b|num\\b|number|nr\\b)",
+  "s\\.?s\\.? ?(?:#|no\\b|nos\\b|num\\b|number|nr\\b)",
   "i?tin",
   "taxpayer id(?:entification)?",
   "(?:numero )?(?:de|del) segur(?:o|idad|idade) social",

@@ -9,6 +9,7 @@ import {
 import { idSchema } from "../../src/ids.ts";
 import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { modelCallErrors } from "./chat.ts";
 
 const tags = ["Composite intelligence"];
 
@@ -28,16 +29,7 @@ const executePattern = route({
     200: { description: "The pattern's answer", body: compositeResultSchema },
     202: { description: "The pattern is running", body: acceptedSchema },
   },
-  errors: [
-    "compliance_blocked",
-    "unknown_model",
-    "provider_not_configured",
-    "provider_key_refused",
-    "provider_failed",
-    "provider_rate_limited",
-    "provider_timeout",
-    "budget_exhausted",
-  ],
+  errors: ["compliance_blocked", ...modelCallErrors],
   example: {
     pattern: "consensus",
     profile: "coding",

@@ -100,6 +100,7 @@ function isMembersOwn(error: unknown): boolean {
     "provider_rate_limited",
     "provider_not_configured",
     "provider_key_refused",
+    "provider_key_unreadable",
     "unknown_model",
     "invalid_request",
     "rate_limited",

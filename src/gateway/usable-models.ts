@@ -16,7 +16,7 @@ export async function usableModels(deps: Pick<GatewayDeps, "catalogue" | "keys">
 
 /**
  * The id of the chat model that a name stands for; `auto` stays, since it is chosen anew for each call.
- * @throws AppError `unknown_model`; `provider_not_configured` when the tenant cannot use it.
+ * @throws AppError `unknown_model`; `provider_not_configured`, `provider_key_unreadable` when the tenant cannot use it.
  */
 export async function resolveModel(
   deps: Pick<GatewayDeps, "catalogue" | "keys">,
@@ -25,7 +25,7 @@ export async function resolveModel(
 ): Promise<string> {
   if (name === autoModel) return autoModel;
   const model = findModel(deps.catalogue, name, "chat");
-  const keys = await findKeys(deps, tenantId, { providers: [model.provider] });
+  const keys = await findKeys(deps, tenantId, { providers: [model.provider], required: model.provider });
   if (!keys.has(model.provider)) throw notConfigured(model);
   return model.id;
 }

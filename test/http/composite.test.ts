@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { patternIds } from "../../src/composite/patterns.ts";
 import { profileIds } from "../../src/composite/profiles.ts";
-import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const passages = "Sessions live in the memory of one server. Deploys restart every server.";
@@ -85,6 +85,24 @@ describe("composite patterns without any provider", () => {
     expect(ended.at("steps")).to.have.length(Number(ended.at("result.stepsExecuted")));
     expect(ended.at("steps[0].output")).to.be.a("string");
     expect(ended.at("input")).to.equal(input);
+  });
+
+  it("tells each step once, also to a follower that comes back", async () => {
+    const { string } = await execute({ pattern: "debate" });
+    const trace = await member.get(`/composite/executions/${string("executionId")}`);
+    const follow = async (headers: Record<string, string> = {}) => {
+      const steps: { id: string | undefined; step: unknown }[] = [];
+      const { events } = await member.events("GET", `/jobs/${trace.string("jobId")}/events`, { headers });
+      for await (const { id, event, data } of events) {
+        if (event === "step") steps.push({ id, step: valueAt(data, "step") });
+      }
+      return steps;
+    };
+    const all = await follow();
+    expect(all).to.have.length(6);
+    expect(new Set(all.map(({ step }) => step)).size).to.equal(6);
+    const rest = await follow({ "last-event-id": all[3]?.id ?? "" });
+    expect(rest).to.deep.equal(all.slice(4));
   });
 
   it("forgets what was said under a regulated profile once the run has ended, and keeps the result", async () => {

@@ -89,7 +89,14 @@ export function makeGateway(input: {
     maxTries: config.maxTries,
   };
   const chat = makeCachedChat(deps, makeAnswerCache(redis, logger));
-  const batches = makeBatches({ gateway: deps, store: store.batches, jobs, config: config.batch, logger });
+  const batches = makeBatches({
+    gateway: deps,
+    store: store.batches,
+    completions: store.completions,
+    jobs,
+    config: config.batch,
+    logger,
+  });
   return {
     batches,
     complete: chat.complete,

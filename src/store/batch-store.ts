@@ -91,6 +91,8 @@ export type BatchStore = {
   ): Promise<boolean>;
   /** Puts at most `limit` waiting lines of a group into a batch; how many it has then. */
   fill(batch: Pick<BatchDocument, "_id" | "group">, limit: number): Promise<number>;
+  /** Lets the lines that are still in a batch wait for another one; how many there were. */
+  giveBack(batchId: string): Promise<number>;
   countWaiting(group: string, limit: number): Promise<number>;
   /** Lines of a batch in a state, in the order of their ids. */
   lines(batchId: string, state: LineState, limit: number): Promise<BatchLineDocument[]>;
@@ -133,6 +135,10 @@ export function makeBatchStore(db: Db): BatchStore {
       const ids = waiting.map(({ _id }) => _id);
       await lines.updateMany({ _id: { $in: ids }, state: "waiting" }, { $set: { state: "batched", batchId } });
       return lines.countDocuments({ batchId, state: "batched" });
+    },
+    async giveBack(batchId) {
+      const given = await lines.updateMany({ batchId, state: "batched" }, { $set: { state: "waiting", batchId: "" } });
+      return given.modifiedCount;
     },
     countWaiting: (group, limit) => lines.countDocuments({ group, state: "waiting" }, { limit }),
     lines: (batchId, state, limit) => lines.find({ batchId, state }).sort({ _id: 1 }).limit(limit).toArray(),

@@ -7,10 +7,14 @@ import { withRetries } from "../retry.ts";
 import { edgeKey, toTarget, tryTarget } from "../target.ts";
 import type { Collector } from "./collect.ts";
 import type { BatchDeps } from "./deps.ts";
-import { dropCancelled, settleLine } from "./settle.ts";
+import { dropEnded, settleLine } from "./settle.ts";
 
 /** The first pause between two looks at a batch, in ms; it grows by half each time. */
 const FIRST_POLL_MS = 2_000;
+/** Beyond what a batch can hold. */
+const ALL_LINES = 100_000;
+/** A provider takes a day at most; one that still fails after so long is given up, in ms. */
+const PATIENCE_MS = 26 * 3_600_000;
 /** Lines that our own worker runs at once, and results that are written at once. */
 const LINES_AT_ONCE = 8;
 /** Tries at one line that our own worker runs. */
@@ -20,22 +24,42 @@ export type RunDeps = BatchDeps & { collector: Collector };
 
 /**
  * Brings a batch as far as it gets now: takes lines in, hands them in, looks whether it has ended, gives each line its
- * answer. Every step is on the record before the next, so another worker can go on at any point.
- * @throws Postponed while the provider works on it; AppErrors of the provider.
+ * answer. Every step is on the record before the next, so another worker can go on at any point. A provider that fails is
+ * asked again until its day is over.
+ * @throws Postponed while the provider works on it, or fails.
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
   const batch = await deps.store.batch(batchId);
   if (batch === null || batch.state === "ended") return;
+  try {
+    await advance(deps, batch, signal);
+  } catch (error) {
+    if (!(error instanceof AppError) || signal.aborted) throw error;
+    if (error.retryable && Date.now() - batch.createdAt.getTime() < PATIENCE_MS) throw await putOff(deps, batch);
+    await failAll(deps, batch, error);
+  }
+  if ((await deps.store.giveBack(batchId)) > 0) await deps.collector.add(batch);
+  await deps.store.changeBatch(batchId, ["closed", "submitted"], {
+    $set: { state: "ended" },
+    $unset: { isSubmitting: "" },
+  });
+}
+
+async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<void> {
   const provider = deps.gateway.providers.get(asProviderId(batch.provider));
   if (provider === undefined) throw new TypeError(`there is no provider ${batch.provider}`);
   const { batches } = provider;
-  if (batches === undefined) await runHere(deps, await takeLines(deps, batch), provider, signal);
-  else {
-    const context = await toContext(deps, batch, signal);
-    if (context === undefined) await failAll(deps, batch, keyIsGone(batch));
-    else await runThere(deps, batch, batches, context);
-  }
-  await deps.store.changeBatch(batchId, ["closed", "submitted"], { $set: { state: "ended" } });
+  if (batches === undefined) return runHere(deps, await takeLines(deps, batch), provider, signal);
+  const context = await toContext(deps, batch, signal);
+  if (context === undefined) throw keyIsGone(batch);
+  await runThere(deps, batch, batches, context);
+}
+
+/** Puts the next look off; each time for longer. */
+async function putOff({ store, config }: RunDeps, batch: BatchDocument): Promise<Postponed> {
+  const polled = await store.changeBatch(batch._id, ["closed", "submitted"], { $inc: { polls: 1 } });
+  const waitMs = Math.min(FIRST_POLL_MS * 1.5 ** (polled?.polls ?? 1), config.pollMs);
+  return new Postponed(waitMs * (0.75 + Math.random() / 4));
 }
 
 /** The lines of a batch that is not handed in yet, less those that were cancelled; what it has no room for goes on waiting. */
@@ -44,7 +68,7 @@ async function takeLines(deps: RunDeps, batch: BatchDocument): Promise<BatchLine
   await store.changeBatch(batch._id, ["collecting"], { $set: { state: "closed" } });
   if (batch.submittedAt === undefined) {
     await store.fill(batch, config.maxLines);
-    await dropCancelled(deps, batch._id);
+    await dropEnded(deps, batch._id);
     if ((await store.countWaiting(batch.group, 1)) > 0) await collector.add(batch);
   }
   return store.lines(batch._id, "batched", config.maxLines);
@@ -56,25 +80,20 @@ async function runThere(
   batches: ProviderBatches,
   context: CallContext,
 ): Promise<void> {
-  const { store, config } = deps;
+  const { store } = deps;
   const id = batch.providerBatchId ?? (await submit(deps, batch, batches, context));
   if (id === undefined) return; // every line was cancelled
   if (!(await batches.hasEnded(id, context))) {
-    const polled = await store.changeBatch(batch._id, ["submitted"], { $inc: { polls: 1 } });
-    throw new Postponed(Math.min(FIRST_POLL_MS * 1.5 ** (polled?.polls ?? 1), config.pollMs));
+    throw await putOff(deps, batch);
   }
-  const open = new Map((await store.lines(batch._id, "batched", config.maxLines)).map((line) => [line._id, line]));
-  try {
-    await inGroups(batches.results(id, context), async (result) => {
-      const line = open.get(result.customId);
-      if (line === undefined) return; // settled by an earlier run
-      open.delete(result.customId);
-      await settleLine(deps, line, result);
-    });
-  } catch (error) {
-    if (!(error instanceof AppError) || error.retryable) throw error;
-    return failAll(deps, batch, error); // it was refused as a whole
-  }
+  // More than were handed in when a worker that had lost its lease put some in late; those have no result and wait again.
+  const open = new Map((await store.lines(batch._id, "batched", ALL_LINES)).map((line) => [line._id, line]));
+  await inGroups(batches.results(id, context), async (result) => {
+    const line = open.get(result.customId);
+    if (line === undefined) return; // settled by an earlier run
+    open.delete(result.customId);
+    await settleLine(deps, line, result);
+  });
   for (const line of open.values()) await settleLine(deps, line, { customId: line._id, isExpired: true });
 }
 

@@ -43,14 +43,20 @@ async function waitAgain({ store, collector }: RunDeps, line: BatchLineDocument)
   if (await store.moveLine(line._id, ["batched"], change)) await collector.add(line);
 }
 
-/** Takes lines out of a batch whose jobs do not wait any more: their callers have cancelled them. */
-export async function dropCancelled({ store, jobs, gateway, config }: BatchDeps, batchId: string): Promise<void> {
+/**
+ * Takes lines out of a batch whose jobs do not wait any more: their callers have cancelled them, or a worker that died had
+ * ended them already, which the ledger tells.
+ */
+export async function dropEnded(deps: BatchDeps, batchId: string): Promise<void> {
+  const { store, completions, jobs, gateway, config } = deps;
   const lines = await store.lines(batchId, "batched", Math.min(config.maxLines, PAGE));
   const waiting = await jobs.held.stillWaiting(lines.map(({ _id }) => _id));
   for (const line of lines) {
     if (waiting.has(line._id)) continue;
-    const isFirst = await store.moveLine(line._id, ["batched"], { state: "cancelled" });
-    if (isFirst && line.reserved) await gateway.budgets.settleLater(line.tenantId, line.reserved, 0);
+    const record = await completions.get(line.tenantId, line.logId);
+    const isFirst = await store.moveLine(line._id, ["batched"], { state: record ? "done" : "cancelled" });
+    if (!isFirst || !line.reserved) continue;
+    await gateway.budgets.settleLater(line.tenantId, line.reserved, record?.costNanoUsd ?? 0);
   }
 }
 

@@ -62,6 +62,7 @@ export async function startFakeBatches(): Promise<FakeBatches> {
       response.end(typeof body === "string" ? body : JSON.stringify(body));
     };
     const replyTaken = (batch: Batch, view: unknown) => (hook(batch) ? reply(view) : response.destroy());
+    const listOf = (provider: Batch["provider"]) => batches.filter((one) => one.provider === provider).toReversed();
     const batchOf = (id: string | undefined) => batches.find((one) => one.id === id);
     const key = `${request.method} ${path}`;
     const [, id, rest] = /^\/v1\/(?:messages\/batches|batches|files)\/([^/]+)(\/\w+)?$/.exec(path) ?? [];
@@ -81,13 +82,13 @@ export async function startFakeBatches(): Promise<FakeBatches> {
       const taken = take("openai", readOpenAi(files.get(fileId) ?? ""), metadata);
       return replyTaken(taken, openAiView(taken));
     }
-    if (key === "GET /v1/batches") return reply({ data: batches.toReversed().map(openAiView) });
+    if (key === "GET /v1/batches") return reply({ data: listOf("openai").map(openAiView) });
     if (key === "POST /v1/messages/batches") {
       const { requests } = JSON.parse(bytes.toString("utf8"));
       const taken = take("anthropic", requests.map(readAnthropic), {});
       return replyTaken(taken, anthropicView(taken));
     }
-    if (key === "GET /v1/messages/batches") return reply({ data: batches.toReversed().map(anthropicView) });
+    if (key === "GET /v1/messages/batches") return reply({ data: listOf("anthropic").map(anthropicView) });
     if (path.startsWith("/v1/files/") && rest === "/content") return reply(outputOf(id ?? "", batches, submitted));
     if (batch?.provider === "openai" && !rest) return reply(openAiView(batch));
     if (batch?.provider === "anthropic" && !rest) return reply(anthropicView(batch));

@@ -7,7 +7,9 @@ import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
 import { modelRoutes } from "./routes/models.ts";
+import { openAiBatchRoutes } from "./routes/openai/batches.ts";
 import { openAiChatRoutes } from "./routes/openai/chat-completions.ts";
+import { openAiFileRoutes } from "./routes/openai/files.ts";
 import { openAiModelRoutes } from "./routes/openai/models.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
@@ -28,5 +30,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...openAiChatRoutes,
   ...openAiEmbeddingRoutes,
   ...openAiModelRoutes,
+  ...openAiFileRoutes,
+  ...openAiBatchRoutes,
   ...healthRoutes,
 ];

@@ -18,6 +18,8 @@ export const idPrefixes = {
   log: "log",
   request: "req",
   batch: "bat",
+  file: "file",
+  fileBatch: "batch",
 } as const;
 export type IdKind = keyof typeof idPrefixes;
 

@@ -20,6 +20,7 @@ import type { ChatRequest } from "./chat-request.ts";
 import type { ChatOutcome } from "./complete.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
+import { type FileBatches, makeFileBatches } from "./file-batches/file-batches.ts";
 import { makeLedger } from "./ledger.ts";
 import { checkFallbacks } from "./plan.ts";
 import { makeAnthropicProvider } from "./providers/anthropic/provider.ts";
@@ -58,19 +59,23 @@ export type Gateway = {
   flush(): Promise<void>;
   /** Chats that wait for a batch. */
   batches: Batches;
+  /** Files of chats and embeddings, as OpenAI's clients hand them in. */
+  fileBatches: FileBatches;
   close(): Promise<void>;
 };
 
-export function makeGateway(input: {
+type GatewayInput = {
   config: Config["gateway"];
-  store: Pick<Store, "completions" | "usage" | "budgets" | "tenants" | "batches">;
+  store: Pick<Store, "completions" | "usage" | "budgets" | "tenants" | "batches" | "files" | "sources" | "jobs">;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
   redis: Pick<RedisConnections, "producer" | "prefix">;
   jobs: Jobs;
   logger: Logger;
-}): Gateway {
-  const { config, store, keys, fallbacks, redis, jobs, logger } = input;
+};
+
+export function makeGateway(input: GatewayInput): Gateway {
+  const { config, store, keys, fallbacks, redis, logger } = input;
   const budgets = makeBudgets({ store, logger });
   const ledger = makeLedger({ completions: store.completions, usage: store.usage, logger });
   const providers = new Map<ProviderId, Provider>(
@@ -89,16 +94,10 @@ export function makeGateway(input: {
     maxTries: config.maxTries,
   };
   const chat = makeCachedChat(deps, makeAnswerCache(redis, logger));
-  const batches = makeBatches({
-    gateway: deps,
-    store: store.batches,
-    completions: store.completions,
-    jobs,
-    config: config.batch,
-    logger,
-  });
+  const { batches, fileBatches } = openBatches(deps, input);
   return {
     batches,
+    fileBatches,
     complete: chat.complete,
     stream: chat.stream,
     embed: (caller, request) => embed(deps, caller, request),
@@ -133,4 +132,19 @@ export function makeGateway(input: {
       await Promise.all([...providers.values()].map((provider) => provider.close?.()));
     },
   };
+}
+
+function openBatches(deps: GatewayDeps, { config, store, jobs, logger }: GatewayInput) {
+  const { batch } = config;
+  const { batches: lines, completions } = store;
+  const batches = makeBatches({ gateway: deps, store: lines, completions, jobs, config: batch, logger });
+  const fileBatches = makeFileBatches({
+    store,
+    jobs,
+    batches,
+    embed: (caller, request) => embed(deps, caller, request),
+    pollMs: batch.pollMs,
+    statesOf: (tenantId, jobIds) => store.jobs.statesOf(tenantId, jobIds),
+  });
+  return { batches, fileBatches };
 }

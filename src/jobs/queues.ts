@@ -49,7 +49,9 @@ export const batchQueue = defineQueue({
     v: z.literal(1),
     jobId: idSchema("job"),
     tenantId: idSchema("tenant"),
-    batchId: idSchema("batch"),
+    /** One or the other: a provider's batch, or a file of requests that a client handed in. */
+    batchId: idSchema("batch").optional(),
+    fileBatchId: idSchema("fileBatch").optional(),
   }),
   concurrency: 8,
   attempts: 5,

@@ -81,6 +81,7 @@ export const batchCollection = defineCollection<BatchDocument>({
 const MAX_TRIES = 20;
 
 export type BatchStore = {
+  /** Records a line; the one of that id that is there stays. */
   insertLine(line: BatchLineDocument): Promise<void>;
   line(tenantId: string, jobId: string): Promise<BatchLineDocument | null>;
   /** Moves a line on from one state; false when it is in another. */
@@ -119,7 +120,13 @@ export function makeBatchStore(db: Db): BatchStore {
   const lines = db.collection<BatchLineDocument>(batchLineCollection.name);
   const batches = db.collection<BatchDocument>(batchCollection.name);
   return {
-    insertLine: async (line) => void (await lines.insertOne(line)),
+    async insertLine(line) {
+      try {
+        await lines.insertOne(line);
+      } catch (error) {
+        if (!isDuplicateKey(error)) throw error;
+      }
+    },
     line: (tenantId, jobId) => lines.findOne(ofTenant(tenantId, { _id: jobId })),
     async moveLine(jobId, from, change) {
       const { matchedCount } = await lines.updateOne({ _id: jobId, state: { $in: [...from] } }, { $set: change });

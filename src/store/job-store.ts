@@ -21,6 +21,9 @@ const KEPT_STEPS = 200;
 /** Which record a compare-and-set is for, and what must be true of it. */
 export type JobGuard = { jobId: string; from: readonly JobState[]; leaseToken?: string };
 
+/** Ids that one query asks for. */
+const IDS_A_QUERY = 1_000;
+
 export type JobStore = {
   insert(record: JobRecord): Promise<void>;
   find(tenantId: string, jobId: string): Promise<JobRecord | null>;
@@ -39,6 +42,8 @@ export type JobStore = {
   take(jobId: string, now: Date, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
   /** The record whoever's it is; for workers and reconcile, that were given the id by the queue. */
   findById(jobId: string): Promise<JobRecord | null>;
+  /** In which state each of these jobs of a tenant is; those that are not there are left out. */
+  statesOf(tenantId: string, jobIds: readonly string[]): Promise<Map<string, JobState>>;
   /** Which of these jobs await something. */
   findAwaiting(jobIds: readonly string[]): Promise<Set<string>>;
   /** Open records that reconcile must look at, the most overdue first. */
@@ -96,6 +101,15 @@ export function makeJobStore(db: Db): JobStore {
         update,
         { returnDocument: "after" },
       ),
+    async statesOf(tenantId, jobIds) {
+      const states = new Map<string, JobState>();
+      for (let at = 0; at < jobIds.length; at += IDS_A_QUERY) {
+        const ids = jobIds.slice(at, at + IDS_A_QUERY);
+        const found = jobs.find(ofTenant(tenantId, { _id: { $in: ids } }), { projection: { status: 1 } });
+        for await (const { _id, status } of found) states.set(_id, status);
+      }
+      return states;
+    },
     async findAwaiting(jobIds) {
       const found = await jobs
         .find({ _id: { $in: [...jobIds] }, status: "awaiting" }, { projection: { _id: 1 } })

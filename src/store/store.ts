@@ -6,6 +6,7 @@ import { type CompletionStore, completionsCollection, makeCompletionStore } from
 import { connectStore } from "./connect.ts";
 import { type DocumentStore, documentCollection, makeDocumentStore } from "./document-store.ts";
 import { type ExecutionStore, executionCollection, makeExecutionStore } from "./execution-store.ts";
+import { type FileStore, fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
 import { type IdempotencyStore, idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
 import { createIndexes } from "./indexes.ts";
 import { type JobStore, jobCollection, makeJobStore } from "./job-store.ts";
@@ -46,6 +47,7 @@ export type Store = {
   usage: UsageStore;
   budgets: BudgetStore;
   batches: BatchStore;
+  files: FileStore;
   /** Answers within the store's time-out, or throws `unavailable`. */
   ping(): Promise<void>;
   /** Removes the whole database; for tests that bring their own. */
@@ -57,6 +59,8 @@ const declarations = [
   apiKeyCollection,
   batchCollection,
   batchLineCollection,
+  fileBatchCollection,
+  fileCollection,
   budgetCollection,
   chunkCollection,
   completionsCollection,
@@ -101,6 +105,7 @@ export async function openStore(options: {
       usage: makeUsageStore(db),
       budgets: makeBudgetStore(db),
       batches: makeBatchStore(db),
+      files: makeFileStore(db),
       ping,
       drop: async () => void (await db.dropDatabase()),
       close,

@@ -25,11 +25,21 @@ describe("every route that needs a key", () => {
     const document = await owner.post("/rag/ingest", { title: "Walrus 2", content: `${SECRET} Twice.` });
     const chat = await owner.post("/ai/chat", { messages: [{ role: "user", content: SECRET }] });
     const keys = await owner.get("/keys");
+    const run = await owner.post("/composite/execute", { pattern: "critique", profile: "content", input: SECRET });
+    const form = new FormData();
+    form.set("purpose", "batch");
+    form.set("file", new Blob([SECRET]), "walrus.jsonl");
+    const file = await owner.request("POST", "/v1/files", { raw: form });
+    const fileBatch = { input_file_id: file.string("id"), endpoint: "/v1/embeddings", completion_window: "24h" };
+    const batch = await owner.post("/v1/batches", fileBatch);
     ids = {
       "/jobs/:id": job.string("jobId"),
       "/rag/documents/:id": document.string("documentId"),
       "/ai/logs/:logId": chat.string("logId"),
       "/keys/:id": keys.string("data[0].keyId"),
+      "/composite/executions/:id": run.string("executionId"),
+      "/v1/files/:id": file.string("id"),
+      "/v1/batches/:id": batch.string("id"),
     };
   });
   after(() => platform.close());

@@ -1,0 +1,177 @@
+import { z } from "zod";
+import { type FileBatchState, fileBatchStates } from "../../../src/gateway/file-batches/file-batch-state.ts";
+import { batchEndpoints } from "../../../src/gateway/file-batches/read-lines.ts";
+import { idSchema } from "../../../src/ids.ts";
+import type { FileBatchDocument } from "../../../src/store/file-store.ts";
+import { type AnyRoute, route } from "../../route.ts";
+import { afterQuery } from "./files.ts";
+
+const tags = ["OpenAI-compatible"];
+const DAY_S = 86_400;
+
+const seconds = z.number().int().nullable();
+const batchSchema = z.object({
+  id: z.string(),
+  object: z.literal("batch"),
+  endpoint: z.string(),
+  errors: z
+    .object({
+      object: z.literal("list"),
+      data: z.array(
+        z.object({
+          code: z.string(),
+          message: z.string(),
+          param: z.string().nullable(),
+          line: z.number().int().nullable(),
+        }),
+      ),
+    })
+    .nullable(),
+  input_file_id: z.string(),
+  completion_window: z.string(),
+  status: z.enum(fileBatchStates),
+  output_file_id: z.string().nullable(),
+  error_file_id: z.string().nullable(),
+  created_at: z.number().int(),
+  expires_at: z.number().int(),
+  in_progress_at: seconds,
+  finalizing_at: seconds,
+  completed_at: seconds,
+  failed_at: seconds,
+  cancelling_at: seconds,
+  cancelled_at: seconds,
+  expired_at: z.null(),
+  request_counts: z.object({ total: z.number().int(), completed: z.number().int(), failed: z.number().int() }),
+  metadata: z.record(z.string(), z.string()).nullable(),
+});
+type BatchView = z.output<typeof batchSchema>;
+
+const params = z.object({ id: idSchema("fileBatch") });
+
+const createBatch = route({
+  method: "post",
+  path: "/v1/batches",
+  auth: "member",
+  tags,
+  summary: "Answer a file of requests, at half the price",
+  description:
+    "Each line becomes a job of its own and goes the way of `prefer_async`; the answers are written into a file.",
+  body: z.object({
+    input_file_id: idSchema("file"),
+    endpoint: z.enum(batchEndpoints),
+    completion_window: z.literal("24h"),
+    metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
+  }),
+  responses: { 200: { description: "The batch", body: batchSchema } },
+  errors: ["not_found"],
+  async handler({ body, caller, platform }) {
+    const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = body;
+    const batch = await platform.gateway.fileBatches.create(caller, {
+      inputFileId,
+      endpoint,
+      completionWindow,
+      ...(metadata ? { metadata } : {}),
+    });
+    return { status: 200, body: toView(batch) };
+  },
+});
+
+const listBatches = route({
+  method: "get",
+  path: "/v1/batches",
+  auth: "member",
+  tags,
+  summary: "Batches, newest first",
+  query: afterQuery,
+  responses: {
+    200: {
+      description: "A page of batches",
+      body: z.object({
+        object: z.literal("list"),
+        data: z.array(batchSchema),
+        first_id: z.string().nullable(),
+        last_id: z.string().nullable(),
+        has_more: z.boolean(),
+      }),
+    },
+  },
+  async handler({ query: { after, limit }, caller, platform }) {
+    const found = await platform.store.files.listBatches(caller.tenantId, {
+      limit: limit + 1,
+      ...(after === undefined ? {} : { before: after }),
+    });
+    const data = found.slice(0, limit).map(toView);
+    return {
+      status: 200,
+      body: {
+        object: "list",
+        data,
+        first_id: data[0]?.id ?? null,
+        last_id: data.at(-1)?.id ?? null,
+        has_more: found.length > limit,
+      },
+    };
+  },
+});
+
+const getBatch = route({
+  method: "get",
+  path: "/v1/batches/:id",
+  auth: "member",
+  tags,
+  summary: "One batch",
+  params,
+  responses: { 200: { description: "The batch", body: batchSchema } },
+  async handler({ params: { id }, caller, platform }) {
+    return { status: 200, body: toView(await platform.gateway.fileBatches.batch(caller.tenantId, id)) };
+  },
+});
+
+const cancelBatch = route({
+  method: "post",
+  path: "/v1/batches/:id/cancel",
+  auth: "member",
+  tags,
+  summary: "Stop a batch",
+  description: "What was answered by then is in its files.",
+  params,
+  responses: { 200: { description: "The batch", body: batchSchema } },
+  errors: ["wrong_state"],
+  async handler({ params: { id }, caller, platform }) {
+    return { status: 200, body: toView(await platform.gateway.fileBatches.cancel(caller.tenantId, id)) };
+  },
+});
+
+function toView(batch: FileBatchDocument): BatchView {
+  const { status, faults, reachedAt, completed, failed, total } = batch;
+  const at = (state: FileBatchState) => {
+    const date = reachedAt[state];
+    return date === undefined ? null : Math.floor(date.getTime() / 1_000);
+  };
+  const created = Math.floor(batch.createdAt.getTime() / 1_000);
+  const hasFiles = status === "completed" || status === "cancelled";
+  return {
+    id: batch._id,
+    object: "batch",
+    endpoint: batch.endpoint,
+    errors: faults === undefined ? null : { object: "list", data: faults },
+    input_file_id: batch.inputFileId,
+    completion_window: batch.completionWindow,
+    status,
+    output_file_id: hasFiles && completed > 0 ? batch.outputFileId : null,
+    error_file_id: hasFiles && failed > 0 ? batch.errorFileId : null,
+    created_at: created,
+    expires_at: created + DAY_S,
+    in_progress_at: at("in_progress"),
+    finalizing_at: at("finalizing"),
+    completed_at: at("completed"),
+    failed_at: at("failed"),
+    cancelling_at: at("cancelling"),
+    cancelled_at: at("cancelled"),
+    expired_at: null,
+    request_counts: { total, completed, failed },
+    metadata: batch.metadata ?? null,
+  };
+}
+
+export const openAiBatchRoutes: readonly AnyRoute[] = [createBatch, listBatches, getBatch, cancelBatch];

@@ -1,0 +1,104 @@
+import type { Db, UpdateFilter } from "mongodb";
+import { type FileBatchState, finalFileBatchStates } from "../gateway/file-batches/file-batch-state.ts";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+
+/** A file of JSON lines: the requests of a batch, or its answers. Its bytes are in the source store, under its id. */
+export type FileDocument = TenantDocument & {
+  filename: string;
+  purpose: "batch" | "batch_output";
+  bytes: number;
+  createdAt: Date;
+};
+
+/** What is wrong with a line of an input file. */
+export type FileBatchFault = { code: string; message: string; param: string | null; line: number | null };
+
+/** A batch as a client of OpenAI's surface made it: a file of requests, each a job of its own. */
+export type FileBatchDocument = TenantDocument & {
+  keyId: string;
+  jobId: string;
+  endpoint: string;
+  inputFileId: string;
+  completionWindow: string;
+  metadata?: Record<string, string>;
+  status: FileBatchState;
+  /** Lines of the file; 0 until it was read. */
+  total: number;
+  completed: number;
+  failed: number;
+  faults?: FileBatchFault[];
+  /** Chosen ahead, so that a second try writes the same files. */
+  outputFileId: string;
+  errorFileId: string;
+  createdAt: Date;
+  /** When it came into each state. */
+  reachedAt: Partial<Record<FileBatchState, Date>>;
+};
+
+export const fileCollection = defineCollection<FileDocument>({
+  name: "files",
+  indexes: [{ name: "tenant_newest", key: { tenantId: 1, _id: -1 } }],
+});
+
+export const fileBatchCollection = defineCollection<FileBatchDocument>({
+  name: "fileBatches",
+  indexes: [{ name: "tenant_newest", key: { tenantId: 1, _id: -1 } }],
+});
+
+type Page = { limit: number; before?: string };
+
+export type FileStore = {
+  /** Records a file; the one that is there stays. */
+  ensure(file: FileDocument): Promise<void>;
+  find(tenantId: string, fileId: string): Promise<FileDocument | null>;
+  list(tenantId: string, page: Page & { purpose?: FileDocument["purpose"] }): Promise<FileDocument[]>;
+  remove(tenantId: string, fileId: string): Promise<boolean>;
+  insertBatch(batch: FileBatchDocument): Promise<void>;
+  findBatch(tenantId: string, batchId: string): Promise<FileBatchDocument | null>;
+  listBatches(tenantId: string, page: Page): Promise<FileBatchDocument[]>;
+  /** Changes a batch that is in one of these states; null when it is not. */
+  changeBatch(
+    batch: Pick<FileBatchDocument, "_id" | "tenantId">,
+    from: readonly FileBatchState[],
+    update: UpdateFilter<FileBatchDocument>,
+  ): Promise<FileBatchDocument | null>;
+  /** Whether a batch that has not ended reads a file. */
+  isInUse(tenantId: string, fileId: string): Promise<boolean>;
+};
+
+export function makeFileStore(db: Db): FileStore {
+  const files = db.collection<FileDocument>(fileCollection.name);
+  const batches = db.collection<FileBatchDocument>(fileBatchCollection.name);
+  const paged = ({ before }: Page) => (before === undefined ? {} : { _id: { $lt: before } });
+  return {
+    async ensure({ _id, tenantId, ...fields }) {
+      await files.updateOne(ofTenant(tenantId, { _id }), { $setOnInsert: fields }, { upsert: true });
+    },
+    find: (tenantId, fileId) => files.findOne(ofTenant(tenantId, { _id: fileId })),
+    list: (tenantId, { limit, purpose, ...page }) =>
+      files
+        .find(ofTenant(tenantId, { ...paged({ limit, ...page }), ...(purpose === undefined ? {} : { purpose }) }))
+        .sort({ _id: -1 })
+        .limit(limit)
+        .toArray(),
+    async remove(tenantId, fileId) {
+      return (await files.deleteOne(ofTenant(tenantId, { _id: fileId }))).deletedCount === 1;
+    },
+    insertBatch: async (batch) => void (await batches.insertOne(batch)),
+    findBatch: (tenantId, batchId) => batches.findOne(ofTenant(tenantId, { _id: batchId })),
+    listBatches: (tenantId, page) =>
+      batches
+        .find(ofTenant(tenantId, paged(page)))
+        .sort({ _id: -1 })
+        .limit(page.limit)
+        .toArray(),
+    changeBatch: ({ _id, tenantId }, from, update) =>
+      batches.findOneAndUpdate(ofTenant(tenantId, { _id, status: { $in: [...from] } }), update, {
+        returnDocument: "after",
+      }),
+    async isInUse(tenantId, fileId) {
+      const open = { inputFileId: fileId, status: { $nin: [...finalFileBatchStates] } };
+      return (await batches.countDocuments(ofTenant(tenantId, open), { limit: 1 })) > 0;
+    },
+  };
+}

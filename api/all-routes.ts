@@ -14,6 +14,8 @@ import { openAiModelRoutes } from "./routes/openai/models.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
 import { usageRoutes } from "./routes/usage.ts";
+import { widgetRoutes } from "./routes/widget.ts";
+import { widgetKeyRoutes } from "./routes/widget-keys.ts";
 
 /** Every route of the product, in the order of the documentation. */
 export const allRoutes: readonly AnyRoute[] = [
@@ -22,6 +24,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...fallbackRoutes,
   ...embeddingRoutes,
   ...providerRoutes,
+  ...widgetKeyRoutes,
   ...usageRoutes,
   ...ragRoutes,
   ...compositeRoutes,
@@ -32,5 +35,6 @@ export const allRoutes: readonly AnyRoute[] = [
   ...openAiModelRoutes,
   ...openAiFileRoutes,
   ...openAiBatchRoutes,
+  ...widgetRoutes,
   ...healthRoutes,
 ];

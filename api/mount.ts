@@ -11,6 +11,7 @@ import { answerIdempotently } from "./middleware/idempotency.ts";
 import { readMultipartBody } from "./middleware/multipart.ts";
 import { admit } from "./middleware/rate-limit.ts";
 import { knownFields, parseInput } from "./middleware/validate.ts";
+import { admitWidget, answerPreflight } from "./middleware/widget-access.ts";
 import type { AnyRoute, HandlerInput, Reply } from "./route.ts";
 import { writeEventStream } from "./sse.ts";
 
@@ -37,7 +38,8 @@ export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: 
     return serve ? serve(ctx) : next();
   });
   app.use(router.routes());
-  app.use(answerUnrouted(router));
+  const widgetPaths = new Set(routes.filter((route) => route.isForWidgets).map((route) => route.path));
+  app.use(answerUnrouted(router, widgetPaths));
 }
 
 /** Everything between the router and a handler: who calls, the limits, the parsed input; and then the answer. */
@@ -48,7 +50,11 @@ function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (c
   return async function serve(ctx) {
     const isPublic = route.auth === "public";
     const caller = route.auth === "public" ? nobody : await authenticate(ctx, tenancy, route.auth);
-    if (!isPublic) await admit(ctx, tenancy.limits, caller.tenantId);
+    if (!isPublic) {
+      admitWidget(ctx, caller, route.isForWidgets === true);
+      await admit(ctx, tenancy.limits, caller.tenantId);
+      if (caller.widget) await admit(ctx, tenancy.widgetLimits, `${caller.keyId}@${ctx.req.socket.remoteAddress}`);
+    }
     const { params, query, body } = await read(ctx);
     const input: HandlerInput = {
       params,
@@ -142,11 +148,15 @@ async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Pr
 }
 
 /** Answers what no route took: 204 with `Allow` for OPTIONS, 405 for a known path, 404 for any other. */
-function answerUnrouted(router: Router<RequestState>) {
+function answerUnrouted(router: Router<RequestState>, widgetPaths: ReadonlySet<string>) {
   return function answerUnroutedRequest(ctx: ApiContext): void {
     const layers = router.match(ctx.path, ctx.method).path;
     const allowed = [...new Set(layers.flatMap((layer) => layer.methods))];
     if (allowed.length === 0) throw new AppError("not_found", `There is nothing at ${ctx.path.slice(0, 200)}.`);
+    if (ctx.method === "OPTIONS" && ctx.get("origin") !== "" && widgetPaths.has(ctx.path)) {
+      answerPreflight(ctx);
+      return;
+    }
     ctx.set("allow", [...allowed, "OPTIONS"].join(", "));
     if (ctx.method !== "OPTIONS") {
       throw new AppError("method_not_allowed", `${ctx.path} does not take ${ctx.method}.`, { details: { allowed } });

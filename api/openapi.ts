@@ -153,6 +153,7 @@ export function errorCodesOf(route: AnyRoute): ErrorCode[] {
     !isPublic && "missing_api_key",
     !isPublic && "invalid_api_key",
     !isPublic && route.auth !== "member" && "insufficient_role",
+    !isPublic && "insufficient_scope",
     route.params && "not_found",
     (takesBody || route.query || (route.method === "post" && !isPublic)) && "invalid_request",
     takesBody && "malformed_json",

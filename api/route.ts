@@ -89,6 +89,8 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   errors?: readonly ErrorCode[];
   /** Whether it is backed by a job and so understands `Prefer: wait=` and `Prefer: respond-async`. */
   isAsync?: boolean;
+  /** Whether a widget key may call it, from a page; no other route takes one. */
+  isForWidgets?: boolean;
   /** Whether the answer holds a secret, which must not be kept for repeats by `Idempotency-Key`. */
   hasSecretReply?: boolean;
   /** A body as an example, for the documentation. */

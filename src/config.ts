@@ -61,6 +61,7 @@ export const settings = {
   FETCH_ALLOW_ORIGINS: setting(list.default([]), "Origins that may be fetched although they are not public, by commas"),
   RATE_LIMIT_RPM: setting(count(1, 10_000_000).default(600), "Requests a minute of one tenant"),
   RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
+  WIDGET_RATE_LIMIT_RPM: setting(count(1, 1_000_000).default(60), "Requests a minute of one widget key at one address"),
   MAX_JSON_BYTES: setting(count(1_024, 1 << 30).default(4 << 20), "Largest JSON body, in bytes"),
   MAX_CONTENT_BYTES: setting(count(1_024, 1 << 30).default(20 << 20), "Largest JSON body of `/rag/ingest`, in bytes"),
   MAX_SOURCE_BYTES: setting(count(1_024, 1 << 30).default(50 << 20), "Largest file, uploaded or fetched, in bytes"),
@@ -152,6 +153,7 @@ function toConfig(v: Values) {
     limits: {
       requestsPerMinute: v.RATE_LIMIT_RPM,
       concurrentRequests: v.RATE_LIMIT_CONCURRENT,
+      widget: { requestsPerMinute: v.WIDGET_RATE_LIMIT_RPM, concurrentRequests: 4 },
       jsonBytes: v.MAX_JSON_BYTES,
       contentBytes: v.MAX_CONTENT_BYTES,
       sourceBytes: v.MAX_SOURCE_BYTES,

@@ -29,6 +29,7 @@ const chat = route({
   method: "post",
   path: "/ai/chat",
   auth: "member",
+  isForWidgets: true,
   tags: ["Gateway"],
   summary: "Chat completion, as JSON or as a stream of server-sent events",
   description:
@@ -48,12 +49,14 @@ const chat = route({
   example: { messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
   async handler(input) {
     const { body, platform } = input;
-    const options = parseSvcOptions(input.header("x-svc-options"));
+    // A page's visitors get answers, and neither jobs nor a look behind them.
+    const isWidget = input.caller.widget !== undefined;
+    const options = isWidget ? {} : parseSvcOptions(input.header("x-svc-options"));
     const request = { ...toChatRequest(body), options };
-    const caller = toGatewayCaller(input);
-    const hasDebug = input.header("x-svc-debug") === "true";
-    const batched =
-      body.prefer_async === true ? await acceptForBatch(input, body, { caller, request }) : { headers: {} };
+    const caller = toGatewayCaller(input, isWidget ? "widget" : undefined);
+    const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
+    const mayWait = body.prefer_async === true && !isWidget;
+    const batched = mayWait ? await acceptForBatch(input, body, { caller, request }) : { headers: {} };
     if ("reply" in batched) return batched.reply;
     const { headers } = batched;
     if (body.stream)

@@ -21,6 +21,7 @@ import { makeSourceStore, type SourceStore, sourceCollection } from "./source-st
 import { makeTenantStore, type TenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeUsageStore, type UsageStore, usageCollection } from "./usage-store.ts";
 import { ensureSearchIndexes } from "./vector-search.ts";
+import { makeWidgetKeyStore, type WidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
 
 export type StoreCapabilities = {
   /** Whether the server has vector search indexes. */
@@ -41,6 +42,7 @@ export type Store = {
   sources: SourceStore;
   apiKeys: ApiKeyStore;
   providerKeys: ProviderKeyStore;
+  widgetKeys: WidgetKeyStore;
   tenants: TenantStore;
   idempotency: IdempotencyStore;
   completions: CompletionStore;
@@ -73,6 +75,7 @@ const declarations = [
   sourceCollection,
   tenantCollection,
   usageCollection,
+  widgetKeyCollection,
 ];
 
 /**
@@ -99,6 +102,7 @@ export async function openStore(options: {
       sources: makeSourceStore(db),
       apiKeys: makeApiKeyStore(db),
       providerKeys: makeProviderKeyStore(db),
+      widgetKeys: makeWidgetKeyStore(db),
       tenants: makeTenantStore(db),
       idempotency: makeIdempotencyStore(db),
       completions: makeCompletionStore(db),

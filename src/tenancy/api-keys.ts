@@ -8,9 +8,14 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const SECRET_LENGTH = 32;
 const keyPattern = /^sk_[0-9A-Za-z]{32}$/;
 
-/** A new API key: `sk_` and 32 random base62 characters, about 190 bits. */
+/** 32 random base62 characters, about 190 bits. */
+export function makeSecret(): string {
+  return Array.from({ length: SECRET_LENGTH }, () => alphabet[randomInt(alphabet.length)]).join("");
+}
+
+/** A new API key. */
 export function makeApiKey(): string {
-  return `sk_${Array.from({ length: SECRET_LENGTH }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
+  return `sk_${makeSecret()}`;
 }
 
 /** Whether `text` can be an API key at all. */

@@ -9,7 +9,12 @@ export type Caller = {
   /** The acting person or service, as given when the key was made; recorded with what it decides. */
   subject: string;
   role: Role;
+  /** Set when the key is a widget's: it only chats, whatever its role. */
+  widget?: WidgetScope;
 };
+
+/** What a widget key may be used for, besides that it only chats. */
+export type WidgetScope = { agentId?: string; allowedOrigins?: readonly string[] };
 
 /** Whether `role` is at least `needed`. */
 export function hasRole(role: Role, needed: Role): boolean {

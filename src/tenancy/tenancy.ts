@@ -19,6 +19,7 @@ import {
 import { makeCallerCache } from "./caller-cache.ts";
 import { makeRateLimits, type RateLimits } from "./limits.ts";
 import type { Caller } from "./roles.ts";
+import { isWidgetKey, makeWidgetKeys, type WidgetKeys } from "./widget-keys.ts";
 
 /** The tenant of the bootstrap key. */
 export const defaultTenantName = "default";
@@ -42,12 +43,16 @@ export type Tenancy = {
   /** Makes `key` an owner's key of the tenant `default`, unless it is there. */
   ensureBootstrapKey(key: string): Promise<void>;
   limits: RateLimits;
+  /** Publishable keys that only chat. */
+  widgetKeys: WidgetKeys;
+  /** Limits of a widget key at one address, besides its tenant's. */
+  widgetLimits: RateLimits;
   close(): void;
 };
 
 export type TenancyDeps = {
   config: Config;
-  store: Pick<Store, "apiKeys" | "tenants">;
+  store: Pick<Store, "apiKeys" | "tenants" | "widgetKeys">;
   redis: Pick<RedisConnections, "producer" | "prefix">;
   logger: Logger;
 };
@@ -61,6 +66,8 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
     return { caller: toCaller(found), expiresAt: found.expiresAt?.getTime() };
   });
   const limits = makeRateLimits({ config: config.limits, redis, logger });
+  const widgetKeys = makeWidgetKeys(store.widgetKeys);
+  const widgetLimits = makeRateLimits({ config: config.limits.widget, redis, logger });
 
   const ensureTenant = async (name: string) => {
     const tenant = await store.tenants.ensure({ _id: newId("tenant"), name, createdAt: new Date() });
@@ -75,7 +82,12 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
       if (!tenant) throw notFound("tenant");
       return tenant._id;
     },
-    authenticate: async (key) => (isApiKey(key) ? callers.find(key) : null),
+    widgetKeys,
+    widgetLimits,
+    authenticate: async (key) => {
+      if (isApiKey(key)) return callers.find(key);
+      return isWidgetKey(key) ? widgetKeys.authenticate(key) : null;
+    },
     async createKey(given) {
       const key = makeApiKey();
       const record = toApiKeyDocument(key, given);
@@ -109,6 +121,9 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
         if (!isDuplicateKey(error)) throw error; // another process was first
       }
     },
-    close: () => limits.close(),
+    close: () => {
+      limits.close();
+      widgetLimits.close();
+    },
   };
 }

@@ -1,0 +1,166 @@
+import { expect } from "chai";
+import { allRoutes } from "../../api/all-routes.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const question = { messages: [{ role: "user", content: "Who are you?" }] };
+const page = "https://shop.example";
+
+describe("widget keys", () => {
+  let test: TestPlatform;
+  let admin: ApiClient;
+  before(async () => {
+    test = await startPlatform({ workers: false, env: { WIDGET_RATE_LIMIT_RPM: "30" } });
+    admin = makeClient({ url: test.url, key: test.keys.admin });
+  });
+  after(() => test.close());
+
+  const make = async (body: object = {}) => {
+    const made = await admin.post("/ai/widget/key", body);
+    expect(made.status).to.equal(201);
+    expect(made.string("key")).to.match(/^pk_[0-9A-Za-z]{32}$/);
+    return { key: made.string("key"), keyPreview: made.string("keyPreview") };
+  };
+  const chat = (key: string, headers: Record<string, string> = {}, body: object = question) =>
+    makeClient({ url: test.url, key }).post("/ai/chat", body, { headers });
+  const remove = (body?: object) => admin.request("DELETE", "/ai/widget/key", body ? { body } : {});
+
+  it("are told once, and listed by their previews", async () => {
+    const { key, keyPreview } = await make({ allowedOrigins: [page] });
+    expect(keyPreview).to.equal(`${key.slice(0, 7)}…${key.slice(-4)}`);
+    const listed = await admin.get("/ai/widget/keys");
+    expect(listed.at("data[0]")).to.deep.include({ keyPreview, allowedOrigins: [page] });
+    expect(listed.text).not.to.contain(key);
+    const stranger = makeClient({ url: test.url, key: test.keys.stranger });
+    expect((await stranger.get("/ai/widget/keys")).at("data")).to.deep.equal([]);
+    expect((await remove({ key })).status).to.equal(204);
+  });
+
+  it("chat, as JSON and as a stream, and do nothing else", async () => {
+    const { key } = await make();
+    expect((await chat(key)).status).to.equal(200);
+    const client = makeClient({ url: test.url, key });
+    const { events } = await client.events("POST", "/ai/chat", { body: { ...question, stream: true } });
+    const data = (await Array.fromAsync(events)).map((event) => event.data as { done: boolean });
+    expect(data.at(-1)?.done).to.equal(true);
+    for (const route of allRoutes) {
+      if (route.auth === "public" || route.isForWidgets) continue;
+      const path = route.path.replace(/:\w+/g, "x");
+      const { status } = await client.request(route.method.toUpperCase(), path, route.body ? { body: {} } : {});
+      expect(status, `${route.method} ${route.path}`).to.equal(403);
+    }
+  });
+
+  it("get no look behind the answer, no batch and no options", async () => {
+    const { key } = await make();
+    const headers = { "x-svc-debug": "true", "x-svc-options": "cache=true" };
+    const first = await chat(key, headers, { ...question, prefer_async: true });
+    expect(first.status).to.equal(200);
+    expect(first.at("_preprocessing")).to.equal(undefined);
+    expect((await chat(key, headers)).at("cached")).to.equal(false);
+  });
+
+  it("may be used by pages of the allowed origins only", async () => {
+    const { key } = await make({ allowedOrigins: [page] });
+    const allowed = await chat(key, { origin: page });
+    expect(allowed.status).to.equal(200);
+    expect(allowed.headers.get("access-control-allow-origin")).to.equal(page);
+    expect(allowed.headers.get("vary")).to.match(/origin/i);
+    for (const headers of [{ origin: "https://evil.example" }, { origin: "null" }, {}]) {
+      const refused = await chat(key, headers as Record<string, string>);
+      expect([refused.status, refused.at("error.code")]).to.deep.equal([403, "insufficient_scope"]);
+      expect(refused.headers.get("access-control-allow-origin")).to.equal(null);
+    }
+    const anywhere = await make();
+    expect((await chat(anywhere.key, { origin: "https://any.example" })).status).to.equal(200);
+  });
+
+  it("tell an error to the page that may use them", async () => {
+    const { key } = await make({ allowedOrigins: [page] });
+    const wrong = await chat(key, { origin: page }, { messages: [] });
+    expect(wrong.status).to.equal(400);
+    expect(wrong.headers.get("access-control-allow-origin")).to.equal(page);
+  });
+
+  it("let a browser ask ahead, for the chat alone", async () => {
+    const ask = (path: string) =>
+      fetch(`${test.url}${path}`, {
+        method: "OPTIONS",
+        headers: {
+          origin: page,
+          "access-control-request-method": "POST",
+          "access-control-request-headers": "authorization,content-type",
+        },
+      });
+    const chatting = await ask("/ai/chat");
+    expect(chatting.status).to.equal(204);
+    expect(chatting.headers.get("access-control-allow-origin")).to.equal(page);
+    expect(chatting.headers.get("access-control-allow-methods")).to.equal("POST");
+    expect(chatting.headers.get("access-control-allow-headers")).to.contain("authorization");
+    expect((await ask("/rag/query")).headers.get("access-control-allow-origin")).to.equal(null);
+    // An API key is never for a page.
+    const withApiKey = await chat(test.keys.member, { origin: page });
+    expect(withApiKey.headers.get("access-control-allow-origin")).to.equal(null);
+  });
+
+  it("have limits of their own, a key and address", async () => {
+    const { key } = await make();
+    const answers = await Promise.all(Array.from({ length: 40 }, () => chat(key)));
+    const limited = answers.filter(({ status }) => status === 429);
+    expect(limited.length).to.be.above(5);
+    expect(Number(limited[0]?.headers.get("retry-after"))).to.be.above(0);
+    expect((await chat(test.keys.member)).status, "the tenant's own calls go on").to.equal(200);
+    const other = await make();
+    expect((await chat(other.key)).status, "as do other widgets").to.equal(200);
+  });
+
+  it("are revoked by key, by preview, or those of no agent together", async () => {
+    const [one, two, three] = [await make(), await make(), await make()];
+    expect((await remove({ key: one.key })).status).to.equal(204);
+    expect((await remove({ keyPreview: two.keyPreview })).status).to.equal(204);
+    for (const { key } of [one, two]) expect((await chat(key)).status).to.equal(401);
+    expect((await chat(three.key)).status).to.equal(200);
+    expect((await remove()).status).to.equal(204);
+    await pollUntil(async () => (await chat(three.key)).status === 401, { what: "the revocation" });
+    expect((await remove()).status, "none is left").to.equal(404);
+    expect((await remove({ key: one.key })).status).to.equal(404);
+    expect((await remove({ key: one.key, keyPreview: "x" })).status).to.equal(400);
+  });
+
+  it("take an admin to make, and an origin that is one", async () => {
+    const member = makeClient({ url: test.url, key: test.keys.member });
+    expect((await member.post("/ai/widget/key", {})).status).to.equal(403);
+    for (const origin of ["shop.example", "https://shop.example/path", "*", ""]) {
+      const refused = await admin.post("/ai/widget/key", { allowedOrigins: [origin] });
+      expect([refused.status, refused.at("error.param")], origin).to.deep.equal([400, "allowedOrigins[0]"]);
+    }
+    const agent = await admin.post("/ai/widget/key", { agent_id: "agt_01J00000000000000000000000" });
+    expect(agent.status, "an agent that is not there").to.equal(404);
+  });
+});
+
+describe("the widget's files", () => {
+  let test: TestPlatform;
+  before(async () => {
+    test = await startPlatform({ workers: false });
+  });
+  after(() => test.close());
+
+  it("the script may be loaded by pages of other origins", async () => {
+    const response = await fetch(`${test.url}/widget.js`);
+    expect(response.headers.get("content-type")).to.equal("text/javascript; charset=utf-8");
+    expect(response.headers.get("cross-origin-resource-policy")).to.equal("cross-origin");
+    expect(await response.text()).to.contain("attachShadow");
+  });
+
+  it("the demo page holds nothing inline, and its policy allows only its own files", async () => {
+    const response = await fetch(`${test.url}/widget/demo`);
+    const html = await response.text();
+    expect(response.headers.get("content-security-policy")).to.contain("script-src 'self'");
+    expect(html).not.to.match(/<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)/);
+    for (const [, path] of html.matchAll(/(?:src|href)="(\/[^"]+)"/g)) {
+      expect((await fetch(`${test.url}${path}`)).status, path).to.equal(200);
+    }
+  });
+});

@@ -31,11 +31,13 @@ export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResp
   };
 }
 
-type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "cache">;
+type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "cache" | "compression">;
 
 /** What was done with a chat on its way, where the caller wants to see it. */
-export function toPreprocessing({ routing, timingsMs, cache }: Preprocessed, hasDebug: boolean) {
-  return hasDebug ? { _preprocessing: { routing, cache: { status: cache ?? ("off" as const) }, timingsMs } } : {};
+export function toPreprocessing({ routing, timingsMs, cache, compression }: Preprocessed, hasDebug: boolean) {
+  if (!hasDebug) return {};
+  const told = compression === undefined ? {} : { compression };
+  return { _preprocessing: { ...told, routing, cache: { status: cache ?? ("off" as const) }, timingsMs } };
 }
 
 /** A tool call in OpenAI's shape. */

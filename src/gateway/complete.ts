@@ -1,5 +1,6 @@
 import { type GatewayCaller, openCall, type Timings } from "./account.ts";
 import type { ChatRequest } from "./chat-request.ts";
+import type { CompressionReport } from "./compress/compress.ts";
 import { estimateMessageTokens, estimateUsage } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type Share, withSubstitutes } from "./fallback.ts";
@@ -36,6 +37,8 @@ export type ChatOutcome = {
   costUsd: number;
   routing: RoutingView;
   timingsMs: Timings;
+  /** What compression did to the prompt, where it was asked for. */
+  compression?: CompressionReport;
   /** How the cache served it, where it was asked. */
   cache?: CacheStatus;
 };

@@ -18,6 +18,7 @@ import { makeCachedChat } from "./cached-chat.ts";
 import { makeCatalogue, toModelEntry } from "./catalogue.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import type { ChatOutcome } from "./complete.ts";
+import { makeCompressedChat } from "./compress/compressed-chat.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
 import { type FileBatches, makeFileBatches } from "./file-batches/file-batches.ts";
@@ -93,7 +94,7 @@ export function makeGateway(input: GatewayInput): Gateway {
     storeContent: config.storeContent,
     maxTries: config.maxTries,
   };
-  const chat = makeCachedChat(deps, makeAnswerCache(redis, logger));
+  const chat = makeCompressedChat(makeCachedChat(deps, makeAnswerCache(redis, logger)));
   const { batches, fileBatches } = openBatches(deps, input);
   return {
     batches,

@@ -60,6 +60,7 @@ export const chatBodySchema = z.object({
 });
 export type ChatBody = z.output<typeof chatBodySchema>;
 
+export const tokenCount = z.number().int().min(0);
 const routingSchema = z.object({
   requested: z.string(),
   model: z.string(),
@@ -72,12 +73,19 @@ const routingSchema = z.object({
 });
 const timingsSchema = z.object({ total: z.number(), provider: z.number(), firstToken: z.number().optional() });
 const preprocessingSchema = z.object({
+  compression: z
+    .object({
+      originalTokens: tokenCount,
+      compressedTokens: tokenCount,
+      ratio: z.number(),
+      techniques: z.array(z.string()),
+    })
+    .optional(),
   routing: routingSchema,
   cache: z.object({ status: z.enum(["off", "miss", "hit", "shared"]) }),
   timingsMs: timingsSchema,
 });
 export const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter"]);
-export const tokenCount = z.number().int().min(0);
 export const usageSchema = z.object({
   prompt_tokens: tokenCount,
   completion_tokens: tokenCount,

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, type ApiEvent, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { longPrompts } from "../support/prompts.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const answer = "The lease protects a job.";
@@ -161,5 +162,19 @@ describe("the cache of answers", () => {
     alone.abort();
     await gone;
     expect(await upstream.requests[0]?.ended).to.equal("broken");
+  });
+
+  it("sees a chat as compression leaves it, and the provider gets no more", async () => {
+    const messages = longPrompts[0]?.messages ?? [];
+    const options = { "x-svc-debug": "true", "x-svc-options": "compress=true;cache=true" };
+    const short = await chat({ messages }, options);
+    const report = short.at("_preprocessing.compression") as { ratio: number; techniques: string[] };
+    expect(report.ratio).to.be.below(0.9);
+    expect(report.techniques).to.include("drop-least-informative");
+    const sent = JSON.stringify(upstream.requests.at(-1)?.body.messages);
+    expect(sent.length).to.be.below(JSON.stringify(messages).length * 0.9);
+    expect((await stream({ messages }, options)).end._preprocessing).to.deep.include({ cache: { status: "hit" } });
+    const whole = await chat({ messages }, headers);
+    expect([whole.at("cached"), whole.at("_preprocessing.compression")]).to.deep.equal([false, undefined]);
   });
 });

@@ -6,6 +6,7 @@ import type { GatewayCaller } from "../account.ts";
 import { toNanoUsd } from "../catalogue.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { toCompletionRequest } from "../complete.ts";
+import { compressChat } from "../compress/compress.ts";
 import { estimateMessageTokens } from "../count-tokens.ts";
 import { planChat } from "../plan.ts";
 import { toTarget } from "../target.ts";
@@ -42,7 +43,8 @@ export function makeBatches(deps: BatchDeps): Batches {
   const { gateway, store, jobs } = deps;
   const collector = makeCollector(deps);
   return {
-    async accept(caller, request, jobId) {
+    async accept(caller, given, jobId) {
+      const request = given.options?.compress === true ? compressChat(given).request : given;
       const plan = await planChat(gateway, caller.tenantId, request);
       const { model, requested, reason } = plan.routing;
       const { provider, key } = toTarget(gateway, plan.keys, model);

@@ -64,6 +64,6 @@ function receiveFrom(child: ChildProcess, script: string, type: string): Promise
 }
 
 /** Keeps all threads of a process on one core, so that the generator does not take time from what it measures. */
-function pin(pid: number | undefined, core: number): void {
+export function pin(pid: number | undefined, core: number): void {
   if (pid !== undefined) execFileSync("taskset", ["-a", "-p", "-c", String(core), String(pid)], { stdio: "ignore" });
 }

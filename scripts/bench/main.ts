@@ -9,6 +9,8 @@ type Bench = () => Promise<Measured[]>;
 const benches: Record<string, Bench> = {
   jobs: async () => (await import("./jobs.ts")).jobsBench(),
   chat: async () => (await import("./chat.ts")).chatBench(),
+  gateway: async () => (await import("./gateway.ts")).gatewayBench(),
+  streams: async () => (await import("./streams.ts")).streamsBench(),
   query: async () => (await import("./query.ts")).queryBench(),
   ingestion: async () => (await import("./ingestion.ts")).ingestionBench(),
   memory: async () => (await import("./memory.ts")).memoryBench(),

@@ -44,7 +44,7 @@ async function line(
 }
 
 /** Resident memory of a process, in MB, as Linux tells it. */
-async function residentMb(child: Child): Promise<number> {
+export async function residentMb(child: Child): Promise<number> {
   const status = await readFile(`/proc/${child.process.pid}/status`, "utf8");
   const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
   if (kilobytes === undefined) throw new Error("the process has no VmRSS");

@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { z } from "zod";
 import { allRoutes } from "../../../api/all-routes.ts";
 import { replyWithJob } from "../../../api/prefer.ts";
@@ -41,11 +42,17 @@ const floorRoute = route({
   handler: () => ({ status: 200, body: { results: [] } }),
 });
 
-/** The product's API, with the bench's two routes added; answers over IPC how many jobs are still open. */
+/** The product's API, with the bench's two routes added; answers over IPC how many jobs are still open, and how late its event loop was since the last question (p99 in ms). */
 async function openBenchApi() {
   const routes: AnyRoute[] = [...allRoutes, noopRoute, floorRoute];
   const api = await openApi({ routes, queues: [noopQueue] });
+  const loopDelay = monitorEventLoopDelay({ resolution: 10 });
+  loopDelay.enable();
   process.on("message", async (message: { type: string }) => {
+    if (message.type === "loop-delay") {
+      process.send?.({ type: "answer", p99Ms: loopDelay.percentile(99) / 1e6 });
+      loopDelay.reset();
+    }
     if (message.type !== "open-jobs") return;
     process.send?.({ type: "answer", open: await countOpenJobs(api.platform) });
   });

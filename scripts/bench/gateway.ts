@@ -1,0 +1,232 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Agent, request } from "undici";
+import { type Child, pin, startChild } from "./children.ts";
+import { format, type Measured } from "./goals.ts";
+import { median, runConcurrently } from "./measure.ts";
+import { openStack } from "./stack.ts";
+
+const rounds = 5;
+const levels = [1, 32, 256] as const;
+/** Calls of one measurement, by how many run at once and whether they are streamed. */
+const jsonCalls = { 1: 400, 32: 2_000, 256: 2_000 };
+const streamCalls = { 1: 30, 32: 120, 256: 256 };
+/** Words of one stream; the upstream sends them without a pause. */
+const wordsAStream = 512;
+/** Clock ticks a second of /proc/PID/stat. */
+const TICKS = 100;
+const START_TIMEOUT_MS = 20_000;
+
+const prompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
+const arms = ["direct", "proxy", "product", "peer"] as const;
+type Arm = (typeof arms)[number];
+type Target = { url: string; headers: Record<string, string>; pid: number | undefined };
+type Sample = { perSecond: number; cpuMs: number; firstMs: number };
+type Results = Record<Arm, Sample[]>;
+
+/**
+ * The gateway beside the upstream itself, a bare Koa proxy and a well-known gateway from npm: JSON and streams, with 1, 32 and
+ * 256 at once. All arms take turns; generator and upstream have one core, the gateway under test the other.
+ */
+export async function gatewayBench(): Promise<Measured[]> {
+  pin(process.pid, 0);
+  const upstream = await startChild("./children/upstream.ts", { core: 0 });
+  const upstreamUrl = String(upstream.ready.url);
+  const proxy = await startChild("./children/bare-proxy.ts", { args: [upstreamUrl], core: 1 });
+  const stack = await openStack({ env: { EDGE_BASE_URL: `${upstreamUrl}/v1`, EDGE_MODEL: "bench" }, apiCore: 1 });
+  const peer = await startPeer();
+  const dispatcher = new Agent({ connections: 256 });
+  const json = { "content-type": "application/json" };
+  const targets: Record<Arm, Target> = {
+    direct: { url: `${upstreamUrl}/v1/chat/completions`, headers: json, pid: upstream.process.pid },
+    proxy: { url: String(proxy.ready.url), headers: json, pid: proxy.process.pid },
+    product: { url: `${stack.url}/ai/chat`, headers: stack.headers, pid: stack.api.process.pid },
+    peer: {
+      url: `${peer.url}/v1/chat/completions`,
+      headers: {
+        ...json,
+        authorization: "Bearer sk-bench",
+        "x-portkey-provider": "openai",
+        "x-portkey-custom-host": `${upstreamUrl}/v1`,
+      },
+      pid: peer.process.pid,
+    },
+  };
+  const measure = (arm: Arm, options: { isStream: boolean; atOnce: number; calls: number }) =>
+    sample(targets[arm], { ...options, dispatcher });
+  try {
+    for (const arm of arms) {
+      await measure(arm, { isStream: false, atOnce: 32, calls: 1_500 });
+      await measure(arm, { isStream: true, atOnce: 32, calls: 60 });
+    }
+    const lines: Measured[] = [];
+    for (const isStream of [false, true]) {
+      for (const atOnce of levels) {
+        const calls = (isStream ? streamCalls : jsonCalls)[atOnce];
+        const results: Results = { direct: [], proxy: [], product: [], peer: [] };
+        for (let round = 0; round < rounds; round += 1) {
+          for (const arm of arms) results[arm].push(await measure(arm, { isStream, atOnce, calls }));
+        }
+        lines.push(...(isStream ? streamLines(results, atOnce) : jsonLines(results, atOnce)));
+      }
+    }
+    return lines;
+  } finally {
+    await dispatcher.close();
+    await peer.stop();
+    await stack.close();
+    await proxy.stop();
+    await upstream.stop();
+  }
+}
+
+async function sample(
+  target: Target,
+  { isStream, atOnce, calls, dispatcher }: { isStream: boolean; atOnce: number; calls: number; dispatcher: Agent },
+): Promise<Sample> {
+  const firsts: number[] = [];
+  const cpuBefore = await cpuMsOf(target.pid);
+  const wallMs = await runConcurrently(calls, atOnce, async () => {
+    firsts.push(await callOnce(target, isStream, dispatcher));
+  });
+  const cpuMs = ((await cpuMsOf(target.pid)) - cpuBefore) / calls;
+  const events = isStream ? calls * wordsAStream : calls;
+  return { perSecond: (events / wallMs) * 1_000, cpuMs, firstMs: median(firsts) };
+}
+
+/** One chat, read to its end; the time to its first word, in ms. */
+async function callOnce({ url, headers }: Target, isStream: boolean, dispatcher: Agent): Promise<number> {
+  const startedAt = performance.now();
+  const content = isStream ? `${prompt} Without end, without a pause.` : prompt;
+  const body = JSON.stringify({ model: "bench", messages: [{ role: "user", content }], stream: isStream });
+  const answer = await request(url, { method: "POST", headers, body, dispatcher });
+  if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}: ${await answer.body.text()}`);
+  let firstMs = Number.NaN;
+  let words = 0;
+  answer.body.setEncoding("utf8");
+  for await (const part of answer.body) {
+    if (Number.isNaN(firstMs)) firstMs = performance.now() - startedAt;
+    words += String(part).split("word ").length - 1;
+  }
+  const isWhole = isStream ? words >= wordsAStream - 2 : words > 0; // a word may fall between two parts
+  if (!isWhole) throw new Error(`${url} answered ${words} words`);
+  return firstMs;
+}
+
+/** CPU time of a process until now, user and system, in ms. */
+async function cpuMsOf(pid: number | undefined): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return ((Number(fields[11]) + Number(fields[12])) * 1_000) / TICKS;
+}
+
+const of = (results: Results, arm: Arm, field: keyof Sample) => median(results[arm].map((one) => one[field]));
+const besides = (results: Results, field: keyof Sample, unit: string) =>
+  `proxy ${format(of(results, "proxy", field))}${unit} (upstream ${format(of(results, "direct", field))}, peer ${format(of(results, "peer", field))})`;
+
+function jsonLines(results: Results, atOnce: number): Measured[] {
+  const rate = of(results, "product", "perSecond");
+  const cpu = of(results, "product", "cpuMs");
+  const lines: Measured[] = [
+    {
+      what: `gateway JSON, requests/s, ${atOnce} at once`,
+      anchor: besides(results, "perSecond", "/s"),
+      product: `${format(rate)}/s (${format(rate / of(results, "peer", "perSecond"))}× the peer)`,
+      value: rate / of(results, "proxy", "perSecond"),
+      must: 0.25,
+      aim: 0.5,
+      isMoreBetter: true,
+      unit: "×",
+    },
+  ];
+  if (atOnce !== 32) return lines;
+  return [
+    ...lines,
+    {
+      what: "gateway JSON, CPU a call, 32 at once",
+      anchor: besides(results, "cpuMs", " ms"),
+      product: `${format(cpu)} ms`,
+      value: cpu / of(results, "proxy", "cpuMs"),
+      must: 4,
+      aim: 2,
+      isMoreBetter: false,
+      unit: "×",
+    },
+  ];
+}
+
+function streamLines(results: Results, atOnce: number): Measured[] {
+  const rate = of(results, "product", "perSecond");
+  const first = of(results, "product", "firstMs");
+  return [
+    {
+      what: `gateway streams, tokens/s, ${atOnce} at once`,
+      anchor: besides(results, "perSecond", "/s"),
+      product: `${format(rate)}/s (${format(rate / of(results, "peer", "perSecond"))}× the peer)`,
+      value: rate / of(results, "proxy", "perSecond"),
+      must: 0.5,
+      aim: 1,
+      isMoreBetter: true,
+      unit: "×",
+    },
+    {
+      what: `gateway streams, time to first token, ${atOnce} at once`,
+      anchor: besides(results, "firstMs", " ms"),
+      product: `${format(first)} ms`,
+      value: first / of(results, "peer", "firstMs"),
+      must: 1,
+      aim: 0.5,
+      isMoreBetter: false,
+      unit: "× the peer's",
+    },
+  ];
+}
+
+type Peer = { url: string; process: ChildProcess; stop: Child["stop"] };
+
+/** `@portkey-ai/gateway`, as npm installs it, on a free port and the gateway's core. */
+async function startPeer(): Promise<Peer> {
+  const script = fileURLToPath(
+    new URL("../../node_modules/@portkey-ai/gateway/build/start-server.js", import.meta.url),
+  );
+  const port = await freePort();
+  const child = spawn(process.execPath, [script, `--port=${port}`, "--headless"], {
+    stdio: "ignore",
+    env: { ...process.env, NODE_ENV: "production", TRUSTED_CUSTOM_HOSTS: "127.0.0.1,localhost" },
+  });
+  const url = `http://127.0.0.1:${port}`;
+  const deadline = performance.now() + START_TIMEOUT_MS;
+  while (!(await answers(url))) {
+    if (performance.now() > deadline || child.exitCode !== null) throw new Error("the peer does not start");
+    await delay(100);
+  }
+  pin(child.pid, 1);
+  const stop = async () => {
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+  };
+  return { url, process: child, stop };
+}
+
+const answers = (url: string) =>
+  request(url).then(
+    async ({ body }) => {
+      await body.dump();
+      return true;
+    },
+    () => false,
+  );
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === "string") throw new Error("no port is free");
+  return address.port;
+}

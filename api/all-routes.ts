@@ -1,4 +1,5 @@
 import type { AnyRoute } from "./route.ts";
+import { agentRoutes } from "./routes/agents.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { compositeRoutes } from "./routes/composite.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
@@ -27,6 +28,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...widgetKeyRoutes,
   ...usageRoutes,
   ...ragRoutes,
+  ...agentRoutes,
   ...compositeRoutes,
   ...jobRoutes,
   ...keyRoutes,

@@ -1,3 +1,4 @@
+import { type Agents, makeAgents } from "./agents/agents.ts";
 import { type Composite, makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config.ts";
 import { ensureServices } from "./embedded/ensure.ts";
@@ -29,6 +30,7 @@ export type Platform = {
   fallbacks: Fallbacks;
   rag: Rag;
   composite: Composite;
+  agents: Agents;
   tenancy: Tenancy;
   /** Closes everything, queues before the store. Calling it again waits for the same end. */
   close(): Promise<void>;
@@ -73,6 +75,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     const rag = makeRag({ config, store, jobs, gateway, logger });
     releasers.add(() => rag.close());
     const composite = makeComposite({ store, jobs, gateway });
+    const agents = makeAgents({ store, gateway, fetchOrigins: config.fetch.allowOrigins });
     const tenancy = makeTenancy({ config, store, redis, logger });
     releasers.add(() => tenancy.close());
     return {
@@ -87,6 +90,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
       fallbacks,
       rag,
       composite,
+      agents,
       tenancy,
       close: releasers.close,
     };

@@ -52,7 +52,7 @@ const chat = route({
     // A page's visitors get answers, and neither jobs nor a look behind them.
     const isWidget = input.caller.widget !== undefined;
     const options = isWidget ? {} : parseSvcOptions(input.header("x-svc-options"));
-    const request = { ...toChatRequest(body), options };
+    const request = { ...toChatRequest(await asAgent(input)), options };
     const caller = toGatewayCaller(input, isWidget ? "widget" : undefined);
     const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
     const mayWait = body.prefer_async === true && !isWidget;
@@ -77,6 +77,19 @@ export function toGatewayCaller(
     });
   }
   return { tenantId: caller.tenantId, keyId: caller.keyId, surface: surface.data, signal };
+}
+
+/**
+ * The body of a chat, where a widget key chats as an agent with the agent's model and system prompt instead of its own.
+ * @throws AppError `insufficient_scope` when the agent is gone.
+ */
+async function asAgent({ body, caller, platform }: HandlerInput<unknown, unknown, ChatBody>): Promise<ChatBody> {
+  const agentId = caller.widget?.agentId;
+  if (agentId === undefined) return body;
+  const definition = await platform.agents.definitionOf(caller.tenantId, agentId);
+  if (definition === null) throw new AppError("insufficient_scope", "The agent of this widget key is gone.");
+  const { model, systemPrompt, temperature = body.temperature } = definition;
+  return { ...body, model, systemPrompt, ...(temperature === undefined ? {} : { temperature }) };
 }
 
 /** Answers with a job of the next batch, or says in a header why the chat is answered at once. */

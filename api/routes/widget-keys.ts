@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AppError, notFound } from "../../src/errors.ts";
+import { AppError } from "../../src/errors.ts";
 import { idSchema } from "../../src/ids.ts";
 import { isWidgetKey } from "../../src/tenancy/widget-keys.ts";
 import { listOf, listQuery, toPage } from "../list-query.ts";
@@ -33,10 +33,11 @@ const createKey = route({
   errors: ["not_found"],
   async handler({ body, caller, platform }) {
     const { agent_id: scopedTo, allowedOrigins } = body;
-    if (scopedTo !== undefined) throw notFound("agent"); // there are no agents yet
+    if (scopedTo !== undefined) await platform.agents.get(caller.tenantId, scopedTo);
     const { key, record } = await platform.tenancy.widgetKeys.create({
       tenantId: caller.tenantId,
       createdBy: caller.subject,
+      ...(scopedTo === undefined ? {} : { agentId: scopedTo }),
       ...(allowedOrigins === undefined ? {} : { allowedOrigins }),
     });
     return { status: 201, body: { key, keyPreview: record.preview } };

@@ -1,4 +1,5 @@
 import type { Logger } from "../logger.ts";
+import { type AgentStore, agentCollection, makeAgentStore } from "./agent-store.ts";
 import { type BatchStore, batchCollection, batchLineCollection, makeBatchStore } from "./batch-store.ts";
 import { type BudgetStore, budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { type ChunkStore, chunkCollection, makeChunkStore } from "./chunk-store.ts";
@@ -37,6 +38,7 @@ export type Store = {
   capabilities: StoreCapabilities;
   jobs: JobStore;
   documents: DocumentStore;
+  agents: AgentStore;
   executions: ExecutionStore;
   chunks: ChunkStore;
   sources: SourceStore;
@@ -58,6 +60,7 @@ export type Store = {
 };
 
 const declarations = [
+  agentCollection,
   apiKeyCollection,
   batchCollection,
   batchLineCollection,
@@ -97,6 +100,7 @@ export async function openStore(options: {
       capabilities,
       jobs: makeJobStore(db),
       documents: makeDocumentStore(db),
+      agents: makeAgentStore(db),
       executions: makeExecutionStore(db),
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),

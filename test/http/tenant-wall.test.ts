@@ -32,7 +32,9 @@ describe("every route that needs a key", () => {
     const file = await owner.request("POST", "/v1/files", { raw: form });
     const fileBatch = { input_file_id: file.string("id"), endpoint: "/v1/embeddings", completion_window: "24h" };
     const batch = await owner.post("/v1/batches", fileBatch);
+    const agent = await owner.post("/agents", { name: "Walrus", model: "meta-llm", systemPrompt: SECRET });
     ids = {
+      "/agents/:id": agent.string("agentId"),
       "/jobs/:id": job.string("jobId"),
       "/rag/documents/:id": document.string("documentId"),
       "/ai/logs/:logId": chat.string("logId"),
@@ -44,15 +46,17 @@ describe("every route that needs a key", () => {
   });
   after(() => platform.close());
 
-  const send = (client: ApiClient, route: AnyRoute, path: string, body = "{}") =>
+  const send = (client: ApiClient, route: AnyRoute, path: string, body = JSON.stringify(route.example ?? {})) =>
     client.request(route.method.toUpperCase(), path, {
       ...(route.body ? { raw: body, headers: { "content-type": "application/json" } } : {}),
     });
-  const pathFor = (route: AnyRoute) => {
-    const known = Object.entries(ids).find(([path]) => route.path.startsWith(path));
-    if (!known) throw new Error(`Tell this test an id of the first tenant for ${route.path}`);
-    return route.path.replace(/:\w+/, known[1]);
-  };
+  /** The path with an id of the first tenant in the place of each parameter. */
+  const pathFor = (route: AnyRoute) =>
+    route.path.replace(/:\w+/g, (parameter, at: number) => {
+      const id = ids[route.path.slice(0, at + parameter.length)];
+      if (id === undefined) throw new Error(`Tell this test an id of the first tenant for ${route.path}`);
+      return id;
+    });
 
   for (const route of closedRoutes) {
     it(`${nameOf(route)} is a 401 without a key, and with an unknown one`, async () => {

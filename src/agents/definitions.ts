@@ -1,0 +1,141 @@
+import { AppError, notFound } from "../errors.ts";
+import { makeFreshCache } from "../fresh-cache.ts";
+import { newId } from "../ids.ts";
+import { assertFetchable } from "../net/guarded-fetch.ts";
+import type { AgentDefinition, AgentRecord } from "../store/agent-store.ts";
+import { type Caller, hasRole } from "../tenancy/roles.ts";
+import type { AgentsDeps } from "./deps.ts";
+import type { AgentBody, AgentReplacement, AgentView } from "./schemas.ts";
+import type { ToolSpec } from "./tools/tool-configs.ts";
+
+/** Changes of one agent at once that a replacement without a version gives way to, and tries again. */
+const REPLACE_TRIES = 5;
+
+export type Definitions = {
+  /** @throws AppError `unknown_model`, `invalid_request` for a tool that leads nowhere. */
+  create(caller: Caller, body: AgentBody): Promise<AgentView>;
+  list(
+    tenantId: string,
+    page: { limit: number; cursor?: string },
+  ): Promise<{ data: AgentView[]; nextCursor: string | null }>;
+  /** @throws AppError `not_found`. */
+  get(tenantId: string, agentId: string): Promise<AgentView>;
+  /** The next version. @throws AppError `not_found`, `insufficient_role`, `wrong_state` (another version), as `create`. */
+  replace(caller: Caller, agentId: string, body: AgentReplacement): Promise<AgentView>;
+  /** Its runs stay. @throws AppError `not_found`, `insufficient_role`. */
+  remove(caller: Caller, agentId: string): Promise<void>;
+  /** What an agent is, or was a few seconds ago; null when there is none. */
+  definitionOf(tenantId: string, agentId: string): Promise<AgentDefinition | null>;
+};
+
+/** Agents as they are defined. Members manage their own; admins those of others too. */
+export function makeDefinitions(deps: Pick<AgentsDeps, "store" | "gateway" | "fetchOrigins">): Definitions {
+  const { agents } = deps.store;
+  const recent = makeFreshCache(async (key) => {
+    const [tenantId = "", agentId = ""] = key.split("\n");
+    return (await agents.get(tenantId, agentId))?.definition ?? null;
+  });
+  const find = async (tenantId: string, agentId: string) => {
+    const agent = await agents.get(tenantId, agentId);
+    if (!agent) throw notFound("agent");
+    return agent;
+  };
+  const findToManage = async (caller: Caller, agentId: string) => {
+    const agent = await find(caller.tenantId, agentId);
+    if (agent.createdBy === caller.subject || hasRole(caller.role, "admin")) return agent;
+    throw new AppError("insufficient_role", "Only an admin changes the agents of others.");
+  };
+  return {
+    async create(caller, definition) {
+      await checkDefinition(deps, caller.tenantId, definition);
+      const now = new Date();
+      const { tenantId, subject: createdBy } = caller;
+      const agent = {
+        _id: newId("agent"),
+        tenantId,
+        definition,
+        version: 1,
+        createdBy,
+        createdAt: now,
+        updatedAt: now,
+      };
+      await agents.insert(agent);
+      return toAgentView(agent);
+    },
+    async list(tenantId, { limit, cursor }) {
+      const found = await agents.list(tenantId, { limit: limit + 1, ...(cursor ? { before: cursor } : {}) });
+      const page = found.slice(0, limit);
+      return { data: page.map(toAgentView), nextCursor: found.length > limit ? (page.at(-1)?._id ?? null) : null };
+    },
+    get: async (tenantId, agentId) => toAgentView(await find(tenantId, agentId)),
+    async replace(caller, agentId, { version: expected, ...definition }) {
+      await findToManage(caller, agentId);
+      await checkDefinition(deps, caller.tenantId, definition);
+      for (let tries = 0; tries < REPLACE_TRIES; tries += 1) {
+        const { version } = await find(caller.tenantId, agentId);
+        if (expected !== undefined && expected !== version) {
+          throw new AppError("wrong_state", `The agent is at version ${version}.`, { details: { version } });
+        }
+        const replaced = await agents.replace(caller.tenantId, agentId, { version, definition });
+        if (replaced) return toAgentView(replaced);
+      }
+      throw new AppError("wrong_state", "The agent is changed by others at the same time.");
+    },
+    async remove(caller, agentId) {
+      await findToManage(caller, agentId);
+      if (!(await agents.remove(caller.tenantId, agentId))) throw notFound("agent");
+    },
+    definitionOf: async (tenantId, agentId) => recent.find(`${tenantId}\n${agentId}`),
+  };
+}
+
+async function checkDefinition(
+  deps: Pick<AgentsDeps, "store" | "gateway" | "fetchOrigins">,
+  tenantId: string,
+  { model, tools }: AgentDefinition,
+): Promise<void> {
+  const type = model === "auto" ? "chat" : deps.gateway.findModel(model)?.type;
+  if (type === undefined || type === "embedding") {
+    throw new AppError("unknown_model", `There is no chat model ${model}; GET /ai/models lists them.`, {
+      param: "model",
+    });
+  }
+  for (const [index, tool] of tools.entries()) {
+    const problem = await findProblem(deps, tenantId, tool);
+    if (problem)
+      throw new AppError("invalid_request", problem.message, { param: `tools[${index}].config.${problem.at}` });
+  }
+}
+
+/** What is wrong with a tool besides its form. */
+async function findProblem(
+  deps: Pick<AgentsDeps, "store" | "fetchOrigins">,
+  tenantId: string,
+  { type, config }: ToolSpec,
+): Promise<{ at: string; message: string } | undefined> {
+  if (type === "agent" && !(await deps.store.agents.get(tenantId, config.agentId))) {
+    return { at: "agentId", message: "There is no such agent." };
+  }
+  if (type === "mcp") {
+    try {
+      assertFetchable(config.url, deps.fetchOrigins);
+    } catch (error) {
+      if (error instanceof AppError) return { at: "url", message: error.message };
+      throw error;
+    }
+  }
+  return undefined;
+}
+
+function toAgentView({ _id, definition, version, createdBy, createdAt, updatedAt }: AgentRecord): AgentView {
+  return {
+    agentId: _id,
+    ...definition,
+    tools: definition.tools.map((tool) => ({ ...tool })),
+    status: "active",
+    version,
+    createdBy,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}

@@ -89,7 +89,11 @@ async function asAgent({ body, caller, platform }: HandlerInput<unknown, unknown
   const definition = await platform.agents.definitionOf(caller.tenantId, agentId);
   if (definition === null) throw new AppError("insufficient_scope", "The agent of this widget key is gone.");
   const { model, systemPrompt, temperature = body.temperature } = definition;
-  return { ...body, model, systemPrompt, ...(temperature === undefined ? {} : { temperature }) };
+  const messages = body.messages.filter(({ role }) => role !== "system"); // nor may a visitor speak as the system
+  if (messages.length === 0) {
+    throw new AppError("invalid_request", "Send a message besides those of the system.", { param: "messages" });
+  }
+  return { ...body, messages, model, systemPrompt, ...(temperature === undefined ? {} : { temperature }) };
 }
 
 /** Answers with a job of the next batch, or says in a header why the chat is answered at once. */

@@ -60,7 +60,8 @@ describe("when Redis loses everything", function () {
       .submit(test.platform, tenantId, async () => "must not run")
       .catch((error: unknown) => error);
     expect(refused).to.have.property("code", "unavailable");
-    await producer.connect();
+    if (producer.status === "end") await producer.connect(); // unless somebody who needed it has done so
+    await pollUntil(() => producer.status === "ready", { what: "the connection" });
     const { data } = await test.platform.jobs.list(tenantId, { limit: 1 });
     expect(data[0]?._id).to.not.equal(before.data[0]?._id);
     expect(data[0]).to.include({ status: "failed" });

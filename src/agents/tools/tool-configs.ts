@@ -58,12 +58,6 @@ const mcpConfig = z.strictObject({
 });
 const nothing = z.strictObject({});
 
-export type RagQueryConfig = z.output<typeof ragQueryConfig>;
-export type HttpRequestConfig = z.output<typeof httpRequestConfig>;
-export type AgentToolConfig = z.output<typeof agentConfig>;
-export type CompositeToolConfig = z.output<typeof compositeConfig>;
-export type McpConfig = z.output<typeof mcpConfig>;
-
 /** A tool of an agent: its type and how it is set up. What is not known is refused, so that nothing is silently off. */
 export const toolSpecSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("rag_query"), ...described, config: ragQueryConfig.default({}) }),

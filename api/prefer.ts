@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { AppError, type ErrorView } from "../src/errors.ts";
 import { idSchema, newId } from "../src/ids.ts";
 import { jobKinds } from "../src/jobs/define-queue.ts";
+import { toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
 import type { JobRecord } from "../src/jobs/job-record.ts";
 import { isFinal, jobStates } from "../src/jobs/job-state.ts";
 import type { HandlerInput, JsonReply } from "./route.ts";
@@ -85,9 +85,7 @@ export async function replyWithJob(
     const reply = toReply(record);
     return { ...reply, headers: { ...headers, ...reply.headers } };
   }
-  throw record.status === "cancelled"
-    ? new AppError("wrong_state", "The job was cancelled.", { details: { jobId: record._id, ...record.subject } })
-    : toJobError(record);
+  throw toJobError(record);
 }
 
 async function waitForJob(input: Waiting, job: JobRecord, timeoutMs: number): Promise<JobRecord> {
@@ -101,23 +99,10 @@ async function waitForJob(input: Waiting, job: JobRecord, timeoutMs: number): Pr
 
 /** 202 with the job's ids, and where to follow it. */
 export function toAcceptedReply(job: JobRecord, headers: Record<string, string> = {}): JsonReply {
-  const statusUrl = `/jobs/${job._id}`;
+  const body = toAcceptedView(job);
   return {
     status: 202,
-    headers: { location: statusUrl, "retry-after": String(POLL_AFTER_SECONDS), ...headers },
-    body: { ...job.subject, jobId: job._id, kind: job.kind, status: job.status, statusUrl },
+    headers: { location: body.statusUrl, "retry-after": String(POLL_AFTER_SECONDS), ...headers },
+    body,
   };
-}
-
-function toJobError(record: JobRecord): AppError {
-  const view: ErrorView = record.error ?? { type: "server_error", code: "internal", message: "The job failed." };
-  return new AppError(view.code, view.message, {
-    ...(view.param === undefined ? {} : { param: view.param }),
-    details: { ...asObject(view.details), jobId: record._id, ...record.subject },
-  });
-}
-
-function asObject(details: unknown): object {
-  if (details === undefined) return {};
-  return typeof details === "object" && details !== null && !Array.isArray(details) ? details : { cause: details };
 }

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { providerIds } from "../../src/gateway/providers/provider.ts";
-import { modelEntrySchema } from "../../src/gateway/schemas.ts";
+import { modelEntrySchema, modelQuerySchema } from "../../src/gateway/schemas.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 /** How long clients may keep the list, in seconds. */
@@ -14,21 +13,14 @@ const listModels = route({
   tags: ["Gateway"],
   summary: "Models with their prices",
   description: "May be kept for 5 minutes; afterwards ask with `If-None-Match`.",
-  query: z.object({
-    provider: z.enum(providerIds).optional(),
-    type: z.string().min(1).max(50).optional().describe("Task type, as `chat`, `coding`, `reasoning`, `embedding`"),
-  }),
+  query: modelQuerySchema,
   headers: { "if-none-match": "The `ETag` of the list that you have" },
   responses: {
     200: { description: "The models", body: z.object({ models: z.array(modelEntrySchema) }) },
     304: { description: "The list that you have is current" },
   },
   handler({ query, platform, header }) {
-    const { provider, type } = query;
-    const models = platform.gateway.models({
-      ...(provider === undefined ? {} : { provider }),
-      ...(type === undefined ? {} : { type }),
-    });
+    const models = platform.gateway.models(query);
     const etag = `"${createHash("sha256").update(JSON.stringify(models)).digest("base64url").slice(0, 22)}"`;
     const headers = { "cache-control": `private, max-age=${MAX_AGE_SECONDS}`, etag };
     if (isNamed(header("if-none-match"), etag)) return { status: 304, headers };

@@ -28,7 +28,7 @@ import { makeAnthropicProvider } from "./providers/anthropic/provider.ts";
 import { makeEdgeProvider } from "./providers/edge/edge.ts";
 import { makeOpenAiProvider } from "./providers/openai/openai.ts";
 import type { Provider, ProviderId } from "./providers/provider.ts";
-import type { ModelEntry } from "./schemas.ts";
+import type { ModelEntry, ModelQuery } from "./schemas.ts";
 import type { StreamEvent } from "./stream.ts";
 import { resolveModel, usableModels } from "./usable-models.ts";
 
@@ -38,7 +38,7 @@ export type Gateway = {
   /** Batches of deltas, then one `end`; an empty batch tells that the model is asked and has not spoken yet. */
   stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
   embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
-  models(query: { provider?: string; type?: string }): ModelEntry[];
+  models(query: ModelQuery): ModelEntry[];
   /** The model of an id or alias. */
   findModel(idOrAlias: string): ModelEntry | undefined;
   /** @throws AppError `unknown_model`, `invalid_request` for fallbacks that cannot be. */

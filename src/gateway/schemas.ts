@@ -159,6 +159,13 @@ export const modelEntrySchema = z.object({
 });
 export type ModelEntry = z.output<typeof modelEntrySchema>;
 
+/** Which models are listed. */
+export const modelQuerySchema = z.object({
+  provider: z.enum(providerIds).optional(),
+  type: z.string().min(1).max(50).optional().describe("Task type, as `chat`, `coding`, `reasoning`, `embedding`"),
+});
+export type ModelQuery = z.output<typeof modelQuerySchema>;
+
 /** The body of `POST /ai/embeddings`. */
 export const embeddingsBodySchema = z.object({
   input: z.union([text.min(1), z.array(text.min(1)).min(1).max(2_048)]),

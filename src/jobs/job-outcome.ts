@@ -1,0 +1,23 @@
+import { AppError, type ErrorView } from "../errors.ts";
+import type { JobRecord } from "./job-record.ts";
+
+/** What a caller is told of a job that goes on: what it makes, and where to follow it. */
+export function toAcceptedView(job: JobRecord) {
+  return { ...job.subject, jobId: job._id, kind: job.kind, status: job.status, statusUrl: `/jobs/${job._id}` };
+}
+
+/** The error of a job that ended without a result: its own, or `wrong_state` when it was cancelled. */
+export function toJobError(record: JobRecord): AppError {
+  const ids = { jobId: record._id, ...record.subject };
+  if (record.status === "cancelled") return new AppError("wrong_state", "The job was cancelled.", { details: ids });
+  const view: ErrorView = record.error ?? { type: "server_error", code: "internal", message: "The job failed." };
+  return new AppError(view.code, view.message, {
+    ...(view.param === undefined ? {} : { param: view.param }),
+    details: { ...asObject(view.details), ...ids },
+  });
+}
+
+function asObject(details: unknown): object {
+  if (details === undefined) return {};
+  return typeof details === "object" && details !== null && !Array.isArray(details) ? details : { cause: details };
+}

@@ -14,6 +14,7 @@ import { type Releasers, withReleasers } from "./releasers.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { type Fallbacks, makeFallbacks } from "./tenancy/fallbacks.ts";
 import { openMasterKeys } from "./tenancy/master-keys.ts";
+import { makeOrganizations, type Organizations } from "./tenancy/organizations.ts";
 import { makeProviderKeys, type ProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeTenancy, type Tenancy } from "./tenancy/tenancy.ts";
 
@@ -32,6 +33,7 @@ export type Platform = {
   composite: Composite;
   agents: Agents;
   tenancy: Tenancy;
+  organizations: Organizations;
   /** Closes everything, queues before the store. Calling it again waits for the same end. */
   close(): Promise<void>;
 };
@@ -78,6 +80,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     const agents = makeAgents({ store, gateway, fetchOrigins: config.fetch.allowOrigins });
     const tenancy = makeTenancy({ config, store, redis, logger });
     releasers.add(() => tenancy.close());
+    const organizations = makeOrganizations({ store, tenancy, logger });
     return {
       config,
       logger,
@@ -92,6 +95,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
       composite,
       agents,
       tenancy,
+      organizations,
       close: releasers.close,
     };
   });

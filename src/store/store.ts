@@ -12,6 +12,7 @@ import { type IdempotencyStore, idempotencyCollection, makeIdempotencyStore } fr
 import { createIndexes } from "./indexes.ts";
 import { type JobStore, jobCollection, makeJobStore } from "./job-store.ts";
 import { type ApiKeyStore, apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
+import { makeOrganizationStore, type OrganizationStore, organizationCollection } from "./organization-store.ts";
 import {
   dataKeyCollection,
   makeProviderKeyStore,
@@ -46,6 +47,7 @@ export type Store = {
   providerKeys: ProviderKeyStore;
   widgetKeys: WidgetKeyStore;
   tenants: TenantStore;
+  organizations: OrganizationStore;
   idempotency: IdempotencyStore;
   completions: CompletionStore;
   usage: UsageStore;
@@ -73,6 +75,7 @@ const declarations = [
   executionCollection,
   idempotencyCollection,
   jobCollection,
+  organizationCollection,
   dataKeyCollection,
   providerKeyCollection,
   sourceCollection,
@@ -108,6 +111,7 @@ export async function openStore(options: {
       providerKeys: makeProviderKeyStore(db),
       widgetKeys: makeWidgetKeyStore(db),
       tenants: makeTenantStore(db),
+      organizations: makeOrganizationStore(db),
       idempotency: makeIdempotencyStore(db),
       completions: makeCompletionStore(db),
       usage: makeUsageStore(db),

@@ -20,6 +20,8 @@ export const tenantCollection = defineCollection<TenantRecord>({
 
 export type TenantStore = {
   find(tenantId: string): Promise<TenantRecord | null>;
+  /** @throws the driver's error 11000 when a tenant of this id or name is there. */
+  insert(tenant: TenantRecord): Promise<void>;
   findByName(name: string): Promise<TenantRecord | null>;
   /** Adds the tenant unless one of its name is there; answers the one that is there then. */
   ensure(tenant: TenantRecord): Promise<TenantRecord>;
@@ -32,6 +34,7 @@ export function makeTenantStore(db: Db): TenantStore {
   const tenants = db.collection<TenantRecord>(tenantCollection.name);
   return {
     find: (tenantId) => tenants.findOne({ _id: tenantId }),
+    insert: async (tenant) => void (await tenants.insertOne(tenant)),
     findByName: (name) => tenants.findOne({ name }),
     async setBudget(tenantId, nanoUsd) {
       const update =

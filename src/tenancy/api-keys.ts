@@ -35,12 +35,20 @@ export function isSameHash(a: string, b: string): boolean {
 }
 
 /** What a key is made for. */
-export type NewApiKey = { tenantId: string; role: Role; subject: string; name?: string; expiresAt?: Date };
+export type NewApiKey = {
+  tenantId: string;
+  role: Role;
+  subject: string;
+  name?: string;
+  expiresAt?: Date;
+  /** The id that it gets, where a second one must not be made. */
+  keyId?: string;
+};
 
 /** The record of a key, ready to be stored. */
 export function toApiKeyDocument(key: string, given: NewApiKey): ApiKeyDocument {
   return {
-    _id: newId("apiKey"),
+    _id: given.keyId ?? newId("apiKey"),
     tenantId: given.tenantId,
     hash: hashApiKey(key),
     preview: `${key.slice(0, 7)}…${key.slice(-4)}`,

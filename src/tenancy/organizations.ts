@@ -1,0 +1,193 @@
+import { z } from "zod";
+import { AppError, notFound } from "../errors.ts";
+import { idSchema, newId } from "../ids.ts";
+import type { Logger } from "../logger.ts";
+import type { OrganizationDocument, OrganizationTenant } from "../store/organization-store.ts";
+import type { Store } from "../store/store.ts";
+import { isDuplicateKey } from "../store/tenant-store.ts";
+import { type Caller, roles } from "./roles.ts";
+import type { Tenancy } from "./tenancy.ts";
+
+const MAX_TENANTS = 100;
+/** Organizations that one tenant may found. */
+const MAX_FOUNDED = 20;
+
+/** Roles in an organization that may change it. */
+const governing = ["owner", "admin"] as const;
+
+const name = z.string().trim().min(1).max(100);
+const organizationId = idSchema("organization");
+
+export const createOrganizationSchema = z.object({ name });
+export const getOrganizationSchema = z.object({ organizationId });
+export const addTenantSchema = z
+  .object({
+    organizationId,
+    tenantId: idSchema("tenant")
+      .optional()
+      .describe("A tenant that is there: your own, or one of another organization that you govern"),
+    name: name.optional().describe("Makes a tenant of this name; its first API key is told once"),
+  })
+  .refine((given) => (given.tenantId === undefined) !== (given.name === undefined), "give either tenantId or name");
+
+export type OrganizationView = {
+  organizationId: string;
+  name: string;
+  createdAt: string;
+  tenants: { tenantId: string; name: string }[];
+  members: { subject: string; role: string; tenantId: string }[];
+};
+/** What adding a tenant answers; `apiKey` only the first time, for a tenant that was made. */
+export type AddedTenant = OrganizationView & { tenantId: string; apiKey?: string };
+
+export type Organizations = {
+  /** Founds an organization: the caller's tenant joins it, and its subject becomes the owner. @throws AppError `wrong_state` at the limit. */
+  create(caller: Caller, given: z.output<typeof createOrganizationSchema>): Promise<OrganizationView>;
+  /** @throws AppError `not_found`, also for an organization that the caller is no member of. */
+  get(caller: Caller, organizationId: string): Promise<OrganizationView>;
+  /**
+   * Adds a tenant, or makes one. Doing it again changes nothing and tells no key.
+   * @throws AppError `not_found` when the caller governs the organization or the tenant not, `wrong_state` at a limit.
+   */
+  addTenant(caller: Caller, given: z.output<typeof addTenantSchema>): Promise<AddedTenant>;
+};
+
+type Deps = {
+  store: Pick<Store, "organizations" | "tenants">;
+  tenancy: Pick<Tenancy, "createKey">;
+  logger: Logger;
+};
+
+/** Organizations. Members are told by tenant and subject: a subject alone proves nothing, since each tenant names its own. */
+export function makeOrganizations(deps: Deps): Organizations {
+  const { store, logger } = deps;
+  return {
+    async create({ tenantId, subject }, given) {
+      const tenant = await store.tenants.find(tenantId);
+      if (!tenant) throw notFound("tenant");
+      if ((await store.organizations.countFounded(tenantId)) >= MAX_FOUNDED) {
+        throw new AppError("wrong_state", `A tenant founds ${MAX_FOUNDED} organizations at most.`);
+      }
+      const organization: OrganizationDocument = {
+        _id: newId("organization"),
+        name: given.name,
+        founderTenantId: tenantId,
+        createdAt: new Date(),
+        tenants: [{ tenantId, name: tenant.name }],
+        members: [{ tenantId, subject, role: "owner" }],
+      };
+      await store.organizations.insert(organization);
+      return toView(organization);
+    },
+    async get({ tenantId, subject }, id) {
+      const organization = await store.organizations.find({ tenantId, subject, roles }, id);
+      if (!organization) throw notFound("organization");
+      return toView(organization);
+    },
+    async addTenant(caller, given) {
+      const organization = await findGoverned(deps, caller, given.organizationId);
+      const added =
+        given.name === undefined
+          ? await addExisting(deps, caller, organization, given.tenantId ?? "")
+          : await addNew(deps, caller, organization, given.name);
+      logger.info({ organizationId: organization._id, tenantId: added.tenantId }, "a tenant is in the organization");
+      return { ...toView(await findGoverned(deps, caller, organization._id)), ...added };
+    },
+  };
+}
+
+async function findGoverned({ store }: Deps, { tenantId, subject }: Caller, id: string): Promise<OrganizationDocument> {
+  const organization = await store.organizations.find({ tenantId, subject, roles: governing }, id);
+  if (!organization) throw notFound("organization");
+  return organization;
+}
+
+/** A tenant joins whose caller it is, or that the caller governs elsewhere; nobody is pulled in by a stranger. */
+async function addExisting(deps: Deps, caller: Caller, organization: OrganizationDocument, tenantId: string) {
+  if (organization.tenants.some((tenant) => tenant.tenantId === tenantId)) return { tenantId };
+  const known =
+    tenantId === caller.tenantId ? await deps.store.tenants.find(tenantId) : await findHeld(deps, caller, tenantId);
+  if (!known) throw notFound("tenant");
+  await push(deps, caller, organization, { tenant: { tenantId, name: known.name } });
+  return { tenantId };
+}
+
+async function findHeld({ store }: Deps, { tenantId: own, subject }: Caller, tenantId: string) {
+  const holding = await store.organizations.findHolding({ tenantId: own, subject, roles: governing }, tenantId);
+  return holding?.tenants.find((tenant) => tenant.tenantId === tenantId);
+}
+
+/**
+ * Makes a tenant and its first key. The organization's entry comes first and holds both ids, so that a repeat after a crash
+ * finishes what was begun, and of two at the same time one makes the key.
+ */
+async function addNew(deps: Deps, caller: Caller, organization: OrganizationDocument, madeAs: string) {
+  await refuseBudgeted(deps, caller);
+  const { tenantId, firstKeyId } = await reserveTenant(deps, caller, organization, madeAs);
+  await insertOnce(() =>
+    // The organization's id in it keeps clear of the names that the operator gives.
+    deps.store.tenants.insert({ _id: tenantId, name: `${organization._id}/${madeAs}`, createdAt: new Date() }),
+  );
+  const given = { tenantId, keyId: firstKeyId, role: "owner", subject: caller.subject, name: "first key" } as const;
+  const made = await insertOnce(() => deps.tenancy.createKey(given));
+  return { tenantId, ...(made === undefined ? {} : { apiKey: made.key }) };
+}
+
+/** Otherwise a tenant could leave the budget that the operator set it by making another tenant. */
+async function refuseBudgeted({ store }: Deps, { tenantId }: Caller): Promise<void> {
+  const tenant = await store.tenants.find(tenantId);
+  if (tenant?.monthlyBudgetNanoUsd === undefined) return;
+  throw new AppError("wrong_state", "Your tenant has a monthly budget: ask the operator to make its tenants.");
+}
+
+async function reserveTenant(deps: Deps, caller: Caller, organization: OrganizationDocument, madeAs: string) {
+  const ids = { tenantId: newId("tenant"), firstKeyId: newId("apiKey") };
+  const there = findMade(organization, madeAs);
+  if (there) return there;
+  await push(deps, caller, organization, {
+    tenant: { ...ids, name: madeAs, madeAs },
+    member: { tenantId: ids.tenantId, subject: caller.subject, role: "member" },
+  });
+  // Another call may have been first; the entry that is there counts.
+  return findMade(await findGoverned(deps, caller, organization._id), madeAs) ?? ids;
+}
+
+function findMade({ tenants }: OrganizationDocument, madeAs: string) {
+  const found = tenants.find((tenant) => tenant.madeAs === madeAs);
+  return found?.firstKeyId === undefined ? undefined : { tenantId: found.tenantId, firstKeyId: found.firstKeyId };
+}
+
+type Added = { tenant: OrganizationTenant; member?: OrganizationDocument["members"][number] };
+
+async function push(deps: Deps, caller: Caller, { _id }: OrganizationDocument, added: Added): Promise<void> {
+  const { tenantId, subject } = caller;
+  const wasAdded = await deps.store.organizations.addTenant({ tenantId, subject, roles: governing }, _id, {
+    ...added,
+    limit: MAX_TENANTS,
+  });
+  if (wasAdded) return;
+  const now = await findGoverned(deps, caller, _id);
+  const { madeAs, tenantId: wanted } = added.tenant;
+  const isThere = now.tenants.some((one) => one.tenantId === wanted || (madeAs !== undefined && one.madeAs === madeAs));
+  if (!isThere) throw new AppError("wrong_state", `An organization holds ${MAX_TENANTS} tenants at most.`);
+}
+
+/** The result of an insertion; undefined when what it inserts is there already. */
+async function insertOnce<T>(insert: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await insert();
+  } catch (error) {
+    if (isDuplicateKey(error)) return undefined;
+    throw error;
+  }
+}
+
+function toView({ _id, name: title, createdAt, tenants, members }: OrganizationDocument): OrganizationView {
+  return {
+    organizationId: _id,
+    name: title,
+    createdAt: createdAt.toISOString(),
+    tenants: tenants.map(({ tenantId, name: tenantName }) => ({ tenantId, name: tenantName })),
+    members: members.map(({ subject, role, tenantId }) => ({ subject, role, tenantId })),
+  };
+}

@@ -1,3 +1,4 @@
+import { mcpRoutes } from "./mcp.ts";
 import type { AnyRoute } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { chatRoutes } from "./routes/chat.ts";
@@ -30,6 +31,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...ragRoutes,
   ...agentRoutes,
   ...compositeRoutes,
+  ...mcpRoutes,
   ...jobRoutes,
   ...keyRoutes,
   ...openAiChatRoutes,

@@ -2,6 +2,7 @@ import Router from "@koa/router";
 import type Koa from "koa";
 import { AppError, notFound } from "../src/errors.ts";
 import type { Platform } from "../src/platform.ts";
+import type { RateLimits } from "../src/tenancy/limits.ts";
 import type { ApiContext, RequestState } from "./context.ts";
 import { authenticate, nobody } from "./middleware/authenticate.ts";
 import { hasBody, mediaType, readJsonBody } from "./middleware/body.ts";
@@ -9,10 +10,11 @@ import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
 import { answerIdempotently } from "./middleware/idempotency.ts";
 import { readMultipartBody } from "./middleware/multipart.ts";
+import { refuseForeignHost } from "./middleware/own-host.ts";
 import { admit } from "./middleware/rate-limit.ts";
 import { knownFields, parseInput } from "./middleware/validate.ts";
 import { admitWidget, answerPreflight } from "./middleware/widget-access.ts";
-import type { AnyRoute, HandlerInput, Reply } from "./route.ts";
+import { type AnyRoute, type HandlerInput, type JsonReply, type Reply, takesIdempotencyKey } from "./route.ts";
 import { writeEventStream } from "./sse.ts";
 
 /** Memory for large bodies in one process, in bytes; it always holds two of the largest. */
@@ -49,13 +51,19 @@ function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (c
   const isSecret = route.hasSecretReply === true;
   return async function serve(ctx) {
     const isPublic = route.auth === "public";
+    if (route.envelope) refuseForeignHost(ctx, platform.config.http.allowedHosts);
     const caller = route.auth === "public" ? nobody : await authenticate(ctx, tenancy, route.auth);
+    let refusal: AppError | undefined;
     if (!isPublic) {
       admitWidget(ctx, caller, route.isForWidgets === true);
-      await admit(ctx, tenancy.limits, caller.tenantId);
+      refusal = await admitOrTell(ctx, tenancy.limits, {
+        tenantId: caller.tenantId,
+        mayTell: route.envelope !== undefined,
+      });
       if (caller.widget) await admit(ctx, tenancy.widgetLimits, `${caller.keyId}@${ctx.req.socket.remoteAddress}`);
     }
-    const { params, query, body } = await read(ctx);
+    const { params, query, body, reply: unread } = await readOrReply(ctx, route, read);
+    if (unread) return writeReply(ctx, unread, platform);
     const input: HandlerInput = {
       params,
       query,
@@ -67,15 +75,48 @@ function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (c
       path: ctx.path,
       header: (name) => ctx.get(name) || undefined,
       checkpoint: async () => undefined,
+      ...(refusal === undefined ? {} : { refusal }),
     };
     route.screen?.(input as HandlerInput<never, never, never>);
     // The declaration's own schemas made the input, so it has the types that the handler declared.
     const handle = (input: HandlerInput) => route.handler(input as HandlerInput<never, never, never>);
-    const key = route.method === "post" && !isPublic ? ctx.get("idempotency-key") : "";
+    const key = takesIdempotencyKey(route) ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await answerIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, platform);
   };
+}
+
+/** Admits a request, or, where the route tells it itself, gives the reason why it is not. @throws AppError otherwise. */
+async function admitOrTell(
+  ctx: ApiContext,
+  limits: RateLimits,
+  { tenantId, mayTell }: { tenantId: string; mayTell: boolean },
+): Promise<AppError | undefined> {
+  try {
+    await admit(ctx, limits, tenantId);
+    return undefined;
+  } catch (error) {
+    if (mayTell && error instanceof AppError) return error;
+    throw error;
+  }
+}
+
+type Input = { params?: unknown; query?: unknown; body?: unknown };
+
+/** The input of a route, or the reply of its envelope to one that could not be read. */
+async function readOrReply(
+  ctx: ApiContext,
+  route: AnyRoute,
+  read: (ctx: ApiContext) => Promise<Input>,
+): Promise<Input & { reply?: JsonReply }> {
+  try {
+    return await read(ctx);
+  } catch (error) {
+    const reply = route.envelope?.toReply(toAppError(error));
+    if (reply) return { reply };
+    throw error;
+  }
 }
 
 /** Reads and validates what a route declares, and names in `x-svc-ignored` what it does not know. */
@@ -127,8 +168,8 @@ function toHeaderText(name: string): string {
 async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Promise<void> {
   if (reply.headers) ctx.set(reply.headers);
   if (!("events" in reply)) {
-    ctx.status = reply.status;
     ctx.body = reply.body ?? null;
+    ctx.status = reply.status; // last: Koa makes the status of an empty body 204
     return;
   }
   ctx.respond = false;

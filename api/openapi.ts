@@ -4,7 +4,7 @@ import { type JsonSchema, toJsonSchema } from "../src/json-schema.ts";
 import { toStatus } from "./middleware/errors.ts";
 import { apiVersion } from "./middleware/request-id.ts";
 import { acceptedSchema } from "./prefer.ts";
-import type { AnyRoute, ResponseDeclaration } from "./route.ts";
+import { type AnyRoute, type ResponseDeclaration, takesIdempotencyKey } from "./route.ts";
 
 export type Operation = {
   operationId: string;
@@ -87,7 +87,7 @@ function capital(word: string): string {
 function toParameters(route: AnyRoute): JsonSchema[] {
   const headers: Record<string, string> = { ...route.headers };
   if (route.isAsync) headers.Prefer = "`wait=SECONDS` (at most 120, default 30) or `respond-async`";
-  if (route.method === "post" && route.auth !== "public") {
+  if (takesIdempotencyKey(route)) {
     headers["Idempotency-Key"] = "1 to 255 characters, kept for 24 hours: a repeat gets the first answer";
   }
   return [
@@ -157,10 +157,10 @@ export function errorCodesOf(route: AnyRoute): ErrorCode[] {
     route.params && "not_found",
     (takesBody || route.query || (route.method === "post" && !isPublic)) && "invalid_request",
     takesBody && "malformed_json",
-    takesBody && "request_too_large",
-    takesBody && "unsupported_media_type",
-    route.method === "post" && !isPublic && "idempotency_key_reused",
-    route.method === "post" && !isPublic && "idempotency_in_progress",
+    takesBody && !route.envelope && "request_too_large",
+    takesBody && !route.envelope && "unsupported_media_type",
+    takesIdempotencyKey(route) && "idempotency_key_reused",
+    takesIdempotencyKey(route) && "idempotency_in_progress",
     !isPublic && "rate_limited",
     !isPublic && "too_many_concurrent",
     route.isAsync && "wrong_state",

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { ErrorCode, ErrorView } from "../src/errors.ts";
+import type { AppError, ErrorCode, ErrorView } from "../src/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import type { Caller, Role } from "../src/tenancy/roles.ts";
 
@@ -38,6 +38,9 @@ export type StreamReply = {
 
 export type Reply = JsonReply | StreamReply;
 
+/** How a protocol that travels over a route tells what is wrong with a body. Undefined: as any other route does. */
+export type RouteEnvelope = { toReply(error: AppError): JsonReply | undefined };
+
 export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   params: P;
   query: Q;
@@ -51,6 +54,8 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   /** The path as it was asked for, without the query. */
   path: string;
   header(name: string): string | undefined;
+  /** Why the caller, over its limits, is refused. Only routes with an `envelope` see one; others are refused before. */
+  refusal?: AppError;
   /**
    * Records what a repeat of this call shall be answered, should this process die before the final answer. Call it as soon
    * as the work is accepted; without an `Idempotency-Key` it does nothing.
@@ -91,6 +96,11 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   isAsync?: boolean;
   /** Whether a widget key may call it, from a page; no other route takes one. */
   isForWidgets?: boolean;
+  /**
+   * Set where another protocol travels over this route: its errors and refusals are told in its own envelope, repeats are not
+   * told by `Idempotency-Key`, and only our own hosts and pages may call it.
+   */
+  envelope?: RouteEnvelope;
   /** Whether the answer holds a secret, which must not be kept for repeats by `Idempotency-Key`. */
   hasSecretReply?: boolean;
   /** A body as an example, for the documentation. */
@@ -114,6 +124,11 @@ export type AnyRoute = RouteFields<z.ZodType, z.ZodType, z.ZodType, z.ZodType> &
   screen?(input: HandlerInput<never, never, never>): void;
   handler(input: HandlerInput<never, never, never>): Promise<Reply> | Reply;
 };
+
+/** Whether a call of the route is told by `Idempotency-Key` from its repeat. */
+export function takesIdempotencyKey({ method, auth, envelope }: AnyRoute): boolean {
+  return method === "post" && auth !== "public" && envelope === undefined;
+}
 
 /**
  * Declares a route. The router, the validation and the OpenAPI entry all come from this one value; the schemas give the

@@ -19,6 +19,10 @@ const setting = <S extends z.ZodType>(schema: S, about: string, shown?: string) 
 export const settings = {
   PORT: setting(count(0, 65_535).default(3000), "Port of the API; 0 takes a free one"),
   HOST: setting(z.string().default("127.0.0.1"), "Address that the API binds to"),
+  ALLOWED_HOSTS: setting(
+    list.default([]),
+    "Names by which `/mcp` is called besides `HOST` and loopback, as `ai.example.com`, by commas; `*`: any",
+  ),
   DATA_DIR: setting(z.string().default(".data"), "Folder of the embedded services"),
   MONGODB_URL: setting(z.string().optional(), "MongoDB or Atlas", "embedded server"),
   MONGODB_DB: setting(z.string().default("switchyard"), "Database name"),
@@ -58,6 +62,7 @@ export const settings = {
   BATCH_MAX_LINES: setting(count(1, 10_000).default(500), "Chats of one batch; a full one is submitted at once"),
   BATCH_COLLECT_MS: setting(count(10, 3_600_000).default(10_000), "How long a batch collects chats at most, in ms"),
   BATCH_POLL_MS: setting(count(10, 3_600_000).default(60_000), "Longest pause between two looks at a batch, in ms"),
+  TOOL_WAIT_MS: setting(count(0, 600_000).default(45_000), "How long a tool call waits for its job at most, in ms"),
   FETCH_ALLOW_ORIGINS: setting(list.default([]), "Origins that may be fetched although they are not public, by commas"),
   RATE_LIMIT_RPM: setting(count(1, 10_000_000).default(600), "Requests a minute of one tenant"),
   RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
@@ -120,7 +125,8 @@ function toConfig(v: Values) {
     dataDir,
     logLevel: v.LOG_LEVEL,
     shutdownGraceMs: v.SHUTDOWN_GRACE_MS,
-    http: { port: v.PORT, host: v.HOST, adminToken: v.ADMIN_TOKEN },
+    http: { port: v.PORT, host: v.HOST, adminToken: v.ADMIN_TOKEN, allowedHosts: [v.HOST, ...v.ALLOWED_HOSTS] },
+    tools: { waitMs: v.TOOL_WAIT_MS },
     mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },
     redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },
     identity: {

@@ -27,6 +27,7 @@ export const errorCodes = {
   invalid_api_key: "authentication_error",
   insufficient_role: "permission_error",
   insufficient_scope: "permission_error",
+  foreign_origin: "permission_error",
   not_found: "not_found_error",
   wrong_state: "conflict_error",
   idempotency_key_reused: "conflict_error",

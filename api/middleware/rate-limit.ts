@@ -1,5 +1,5 @@
 import { AppError } from "../../src/errors.ts";
-import type { RateLimits } from "../../src/tenancy/limits.ts";
+import type { Rate, RateLimits } from "../../src/tenancy/limits.ts";
 import type { ApiContext } from "../context.ts";
 
 /**
@@ -12,6 +12,18 @@ export async function admit(ctx: ApiContext, limits: RateLimits, tenantId: strin
   const rate = taken instanceof Promise ? await taken : taken;
   ctx.set("ratelimit-policy", limits.policy);
   ctx.set("ratelimit", `"requests";r=${rate.remaining};t=${rate.resetSeconds}`);
+  ctx.res.once("close", enter(limits, tenantId, rate));
+}
+
+/**
+ * The same for one of several calls that came in one request; the result gives its place back.
+ * @throws AppError `rate_limited` or `too_many_concurrent`.
+ */
+export async function admitCall(limits: RateLimits, tenantId: string): Promise<() => void> {
+  return enter(limits, tenantId, await limits.take(tenantId));
+}
+
+function enter(limits: RateLimits, tenantId: string, rate: Rate): () => void {
   if (!rate.isAllowed) {
     throw new AppError("rate_limited", "Too many requests; wait before the next one.", {
       retryable: true,
@@ -25,5 +37,5 @@ export async function admit(ctx: ApiContext, limits: RateLimits, tenantId: strin
       retryAfterMs: 1_000,
     });
   }
-  ctx.res.once("close", release);
+  return release;
 }

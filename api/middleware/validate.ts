@@ -5,9 +5,10 @@ import { AppError } from "../../src/errors.ts";
 const MAX_ISSUES = 100;
 
 type Issue = z.core.$ZodIssue;
+type InputPlace = "body" | "query" | "arguments";
 
 /** Parses a part of a request. @throws AppError `invalid_request` with every problem and its path. */
-export function parseInput(schema: z.ZodType, value: unknown, where: "body" | "query"): unknown {
+export function parseInput(schema: z.ZodType, value: unknown, where: InputPlace): unknown {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const flat = result.error.issues.flatMap((issue) => flatten(issue, value));
@@ -16,7 +17,7 @@ export function parseInput(schema: z.ZodType, value: unknown, where: "body" | "q
 
 type Problem = { path: PropertyKey[]; message: string };
 
-function toValidationError(flat: readonly Problem[], where: "body" | "query"): AppError {
+function toValidationError(flat: readonly Problem[], where: InputPlace): AppError {
   const details = flat
     .slice(0, MAX_ISSUES)
     .map(({ path, message }) => ({ in: where, path: formatPath(path), message }));

@@ -1,0 +1,153 @@
+import type { InitializeResult, ListToolsResult } from "@modelcontextprotocol/sdk/types.js";
+import { z } from "zod";
+import type { AppError } from "../src/errors.ts";
+import { toJsonSchema } from "../src/json-schema.ts";
+import { hasRole } from "../src/tenancy/roles.ts";
+import { allTools } from "../src/tools/all-tools.ts";
+import {
+  type Incoming,
+  type RpcResponse,
+  readMessage,
+  rpcAnswerSchema,
+  rpcBodySchema,
+  rpcCodes,
+  rpcError,
+  rpcErrorSchema,
+  rpcResult,
+} from "./json-rpc.ts";
+import { type Answer, answerToolCall } from "./mcp-tools.ts";
+import { toErrorBody } from "./middleware/errors.ts";
+import { apiVersion } from "./middleware/request-id.ts";
+import { errorBodySchema } from "./openapi.ts";
+import { type AnyRoute, type HandlerInput, type JsonReply, type RouteEnvelope, route } from "./route.ts";
+
+/** The one revision that is spoken, whatever the client offers (modelcontextprotocol.io/specification/2024-11-05). */
+const PROTOCOL_VERSION = "2024-11-05";
+const MAX_BATCH = 50;
+
+const instructions =
+  "Switchyard: models of several providers behind one gateway, search over the documents of your tenant, and patterns of " +
+  "several models. Tools answer JSON as text. A long run answers a jobId; follow it at its statusUrl with the same key.";
+
+/** Bodies that could not be read are told in the protocol's own shape. Others of our errors keep theirs. */
+const envelope: RouteEnvelope = {
+  toReply({ code, type, message, details }) {
+    if (type !== "invalid_request_error") return undefined;
+    const rpcCode = code === "invalid_request" ? rpcCodes.request : rpcCodes.parse;
+    return { status: 400, body: rpcError(null, rpcCode, message, details) };
+  },
+};
+
+const toolServer = route({
+  method: "post",
+  path: "/mcp",
+  auth: "member",
+  tags: ["Tool server"],
+  summary: "The tool server: JSON-RPC 2.0 as the Model Context Protocol speaks it, revision 2024-11-05",
+  description:
+    "`initialize`, `ping`, `tools/list` and `tools/call`, single or in batches. Every valid request is answered 200, also " +
+    "when its result is an error; notifications 202. What a tool cannot do is a result with `isError: true`. " +
+    "No session is kept: any process answers. A foreign `Host` or `Origin` is a 403.",
+  body: rpcBodySchema,
+  envelope,
+  responses: {
+    200: { description: "The answer, or the answers of a batch", body: rpcAnswerSchema },
+    202: { description: "Nothing was asked: notifications or responses" },
+    400: { description: "The body is no JSON-RPC", body: rpcErrorSchema },
+    503: { description: "A needed part is down", body: z.union([rpcAnswerSchema, errorBodySchema]) },
+  },
+  errors: ["foreign_origin"],
+  example: {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: { name: "svc_rag_query", arguments: { query: "When is the pump bled?", topK: 3 } },
+  },
+  async handler(input) {
+    const { body } = input;
+    const messages = Array.isArray(body) ? body : [body];
+    const isTooLong = messages.length > MAX_BATCH;
+    // The first call goes on the request's own place; each further one takes another.
+    const first = messages.findIndex((message) => isToolCall(readMessage(message)));
+    const given = await Promise.all(
+      messages.map((message, place) => {
+        const incoming = readMessage(message);
+        return isTooLong ? refuseBatch(incoming) : answer(input, incoming, place === first);
+      }),
+    );
+    return toReply(
+      given.filter((each) => each !== undefined),
+      Array.isArray(body),
+    );
+  },
+});
+
+function isToolCall(incoming: Incoming): boolean {
+  return incoming.kind === "request" && incoming.method === "tools/call";
+}
+
+function refuseBatch(incoming: Incoming): Answer | undefined {
+  if (incoming.kind === "silent") return undefined;
+  return { response: rpcError(incoming.id, rpcCodes.request, `A batch holds ${MAX_BATCH} messages at most.`) };
+}
+
+/** The reply over HTTP: 503 when whatever was asked for is away, so that clients and proxies try again. */
+function toReply(answers: readonly Answer[], isBatch: boolean): JsonReply {
+  const [only] = answers;
+  if (only === undefined) return { status: 202 };
+  const body = isBatch ? answers.map(({ response }) => response) : only.response;
+  if (!answers.every(({ isAway }) => isAway)) return { status: 200, body };
+  return { status: 503, body, headers: { "retry-after": "2" } };
+}
+
+/** Answers one message; nothing when it asks for nothing. */
+async function answer(input: HandlerInput, incoming: Incoming, isAdmitted: boolean): Promise<Answer | undefined> {
+  if (incoming.kind === "silent") return undefined;
+  if (incoming.kind === "invalid") return { response: rpcError(incoming.id, rpcCodes.request, incoming.message) };
+  const { id, method, params } = incoming;
+  if (params !== undefined && (typeof params !== "object" || params === null || Array.isArray(params))) {
+    return { response: rpcError(id, rpcCodes.params, "params must be an object.") };
+  }
+  if (method === "tools/call") return answerToolCall(input, { id, params: params ?? {}, isAdmitted });
+  if (input.refusal) return { response: refuse(input, id, input.refusal) };
+  switch (method) {
+    case "initialize":
+      return { response: rpcResult(id, initialize()) };
+    case "ping":
+      return { response: rpcResult(id, {}) };
+    case "tools/list":
+      return { response: listTools(input, id, params) };
+    default:
+      return { response: rpcError(id, rpcCodes.method, "There is no such method.") };
+  }
+}
+
+function refuse({ requestId }: HandlerInput, id: string | number, error: AppError): RpcResponse {
+  return rpcError(id, rpcCodes.refused, error.message, toErrorBody(error, requestId).error);
+}
+
+function initialize() {
+  return {
+    protocolVersion: PROTOCOL_VERSION,
+    capabilities: { tools: {} },
+    serverInfo: { name: "switchyard", version: apiVersion },
+    instructions,
+  } satisfies InitializeResult;
+}
+
+/** All tools that the key may use, in one page. */
+function listTools({ caller }: HandlerInput, id: string | number, params: object = {}): RpcResponse {
+  if ("cursor" in params && params.cursor !== undefined) {
+    return rpcError(id, rpcCodes.params, "There is no page of this cursor.");
+  }
+  const tools = allTools
+    .filter(({ role }) => hasRole(caller.role, role))
+    .map(({ name, description, input }) => ({
+      name,
+      description,
+      inputSchema: { ...toJsonSchema(input, "input"), type: "object" as const },
+    }));
+  return rpcResult(id, { tools } satisfies ListToolsResult);
+}
+
+export const mcpRoutes: readonly AnyRoute[] = [toolServer];

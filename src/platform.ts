@@ -109,6 +109,7 @@ async function findServices(config: Config, logger: Logger, releasers: Releasers
     mongo: config.mongo.url === undefined,
     redis: config.redis.url === undefined,
     logger,
+    hostLogLevel: config.logLevel,
   });
   releasers.add(() => services.close());
   const mongo = config.mongo.url ?? services.mongoUrl;

@@ -38,8 +38,10 @@ export async function ensureServices(options: {
   mongo: boolean;
   redis: boolean;
   logger: Logger;
+  /** The level of the log of the process that hosts them; that of `logger` when not given. */
+  hostLogLevel?: string;
 }): Promise<Services> {
-  const { dataDir, mongo, redis, logger } = options;
+  const { dataDir, mongo, redis, logger, hostLogLevel = logger.level } = options;
   const sockets = await socketFolder(dataDir);
   const paths = { mongo: join(sockets, "mongo.sock"), redis: join(sockets, "redis.sock") };
   const isServing = async () =>
@@ -49,7 +51,7 @@ export async function ensureServices(options: {
     // A host looks after its Redis itself, so where the store listens there is one.
     if (mongo ? await isListening(paths.mongo) : (await redisState(paths.redis)) !== "gone") return;
     if (host && host.exitCode === null && host.signalCode === null) return; // it is still starting
-    host = forkHost({ dataDir, mongo, redis, logLevel: logger.level });
+    host = forkHost({ dataDir, mongo, redis, logLevel: hostLogLevel });
     await untilHosting(host);
   };
   await untilServing(hostIfGone, isServing);

@@ -1,17 +1,14 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { Writable } from "node:stream";
 import { expect } from "chai";
-import { Redis } from "ioredis";
 import { serveApi } from "../../api/server.ts";
 import { loadConfig } from "../../src/config.ts";
-import { ensureServices } from "../../src/embedded/ensure.ts";
 import { type Logger, makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { handlers } from "../../workers/handlers.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { readPlaces, refuseSecrets, secretsIn } from "../support/secret-scan.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 /** Secrets that nobody but their owner and their provider may ever see. */
@@ -138,8 +135,7 @@ describe("customers' keys", function () {
     await close();
 
     expect(log).to.contain('"msg":"request"'); // there is a log to look at
-    seen.push({ where: "the log", text: log }, ...(await redisTexts(config)));
-    if (config.mongo.url === undefined) seen.push(...(await storeTexts(config.dataDir)));
+    seen.push({ where: "the log", text: log }, ...(await readPlaces(config)));
     for (const { where, text } of seen) expect(findIn(text), where).to.deep.equal([]);
 
     // The search would find them.
@@ -147,6 +143,40 @@ describe("customers' keys", function () {
       expect(findIn(`..${secret}..`)).to.have.lengthOf(1);
       expect(findIn(Buffer.from(`..${secret}..`).toString("hex"))).to.have.lengthOf(1);
       expect(findIn(Buffer.from(`x${secret}x`).toString("base64"))).to.not.have.lengthOf(0);
+    }
+  });
+});
+
+describe("the search for secrets", () => {
+  it("finds what is planted in each type of Redis and in the store", async () => {
+    const test = await startPlatform({ workers: false, holdsSecrets: true });
+    try {
+      const { config, redis } = test.platform;
+      const secret = (place: string) => `sk-PlantedIn${place}0123456789`;
+      // Long and even, which Redis keeps compressed in a dump.
+      const value = (place: string) => `${"a".repeat(200)} ${secret(place)} ${"a".repeat(200)}`;
+      const key = (place: string) => `${redis.prefix}:planted:${place}`;
+      await redis.producer.set(key("String"), value("String"));
+      await redis.producer.hset(key("Hash"), "field", value("Hash"));
+      await redis.producer.rpush(key("List"), value("List"));
+      await redis.producer.sadd(key("Set"), value("Set"));
+      await redis.producer.zadd(key("Zset"), 1, value("Zset"));
+      await redis.producer.xadd(key("Stream"), "*", "field", value("Stream"));
+      const agent = { name: "planted", model: "auto", systemPrompt: value("Store") };
+      const created = await fetch(`${test.url}/agents`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${test.keys.admin}`, "content-type": "application/json" },
+        body: JSON.stringify(agent),
+      });
+      expect(created.status, await created.text()).to.equal(201);
+      const places = await readPlaces(config);
+      const found = new Set(places.flatMap(({ text }) => secretsIn(text)));
+      const planted = ["String", "Hash", "List", "Set", "Zset", "Stream", "Store"];
+      expect([...found]).to.have.members(planted.map(secret));
+      expect(() => refuseSecrets(places)).to.throw("a secret has leaked");
+      expect(secretsIn(`the key ${test.keys.owner}.`)).to.deep.equal([test.keys.owner]);
+    } finally {
+      await test.close();
     }
   });
 });
@@ -169,37 +199,4 @@ async function openAll(config: ReturnType<typeof loadConfig>, logger: Logger) {
       return closed;
     },
   };
-}
-
-async function redisTexts(config: ReturnType<typeof loadConfig>) {
-  const services = await ensureServices({
-    dataDir: config.dataDir,
-    mongo: false,
-    redis: config.redis.url === undefined,
-    logger: makeLogger({ level: "silent", name: "leak" }),
-  });
-  const redis = new Redis(config.redis.url ?? services.redisUrl ?? "");
-  try {
-    const texts: { where: string; text: string }[] = [];
-    for (const key of await redis.keys("*")) {
-      const dumped = await redis.dumpBuffer(key);
-      texts.push({ where: `Redis ${key}`, text: `${key} ${dumped?.toString("latin1") ?? ""}` });
-    }
-    expect(texts).not.to.have.lengthOf(0);
-    return texts;
-  } finally {
-    redis.disconnect();
-    await services.close();
-  }
-}
-
-/** Every byte of the embedded store, its log of writes included. */
-async function storeTexts(dataDir: string) {
-  const files = ["store.sqlite", "store.sqlite-wal"];
-  return Promise.all(
-    files.map(async (name) => {
-      const bytes = await readFile(join(dataDir, name)).catch(() => Buffer.alloc(0)); // no log when all is written back
-      return { where: name, text: bytes.toString("latin1") };
-    }),
-  );
 }

@@ -7,6 +7,7 @@ import { openPlatform, type Platform } from "../../src/platform.ts";
 import { withReleasers } from "../../src/releasers.ts";
 import { type HandlerEntry, handlers } from "../../workers/handlers.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
+import { makeScannedLog, readPlaces, refuseSecrets } from "./secret-scan.ts";
 
 export type TestPlatform = {
   platform: Platform;
@@ -25,11 +26,14 @@ export type TestOptions = {
   workers?: boolean;
   /** Queues of the test's own, with their handlers. */
   extra?: readonly HandlerEntry[];
+  /** True: the test itself puts secrets where none belong, so that none are looked for at its end. */
+  holdsSecrets?: boolean;
 };
 
 /**
  * The whole product in this process on a data folder of its own: embedded services (or those of `MONGODB_URL` and
  * `REDIS_URL`, with names of its own), the API on a free port and, unless `workers` is false, one worker of each queue.
+ * When it closes, no key of a provider and no key of the API may be in its log, in its Redis or in its store.
  */
 export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> {
   return withReleasers(async (releasers) => {
@@ -51,7 +55,12 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
     };
     const config = loadConfig(env);
     const extra = options.extra ?? [];
-    const platform = await openPlatform(config, { name: "test", queues: extra.map((entry) => entry.queue) });
+    const log = makeScannedLog();
+    const platform = await openPlatform(config, {
+      name: "test",
+      queues: extra.map((entry) => entry.queue),
+      ...(process.env.LOG_LEVEL ? {} : { logger: log.logger }),
+    });
     releasers.add(() => platform.close());
     if (process.env.MONGODB_URL) releasers.add(() => platform.store.drop());
     const api = await serveApi(platform);
@@ -63,6 +72,9 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
         shutdownGraceMs: config.shutdownGraceMs,
       });
       releasers.add(() => workers.close());
+    }
+    if (!options.holdsSecrets) {
+      releasers.add(async () => refuseSecrets([...log.leaks, ...(await readPlaces(config))]));
     }
     const { tenancy } = platform;
     const first = await tenancy.ensureTenant("first");

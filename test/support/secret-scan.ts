@@ -1,0 +1,110 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { Redis } from "ioredis";
+import { MongoClient } from "mongodb";
+import type { Config } from "../../src/config.ts";
+import { ensureServices } from "../../src/embedded/ensure.ts";
+import { makeLogger } from "../../src/logger.ts";
+
+/** A place that was looked at, and all that is there, byte for byte (latin1). */
+export type Place = { where: string; text: string };
+
+/** What a provider's key or a key of the API looks like; the dots of a preview (`sk-a…wxyz`) make it none. */
+const keyShape = /(?<![A-Za-z0-9])(?:sk-[A-Za-z0-9_-]{14,}|sk_[0-9A-Za-z]{32}(?![0-9A-Za-z]))/g;
+
+/** The secrets in a text, at most 10. */
+export function secretsIn(text: string): string[] {
+  return text.match(keyShape)?.slice(0, 10) ?? [];
+}
+
+/** Fails when one of the places holds a secret. */
+export function refuseSecrets(places: readonly Place[]): void {
+  const found = places.flatMap(({ where, text }) => secretsIn(text).map((secret) => `${secret} in ${where}`));
+  if (found.length > 0) throw new Error(`a secret has leaked: ${found.slice(0, 10).join("; ")}`);
+}
+
+/** A log at the level of most detail that keeps only the secrets which it was told. */
+export function makeScannedLog(): { logger: ReturnType<typeof makeLogger>; leaks: Place[] } {
+  const leaks: Place[] = [];
+  const destination = new Writable({
+    write(chunk, _encoding, done) {
+      const text = String(chunk);
+      if (secretsIn(text).length > 0 && leaks.length < 10) leaks.push({ where: "the log", text });
+      done();
+    },
+  });
+  return { logger: makeLogger({ level: "trace", name: "test", destination }), leaks };
+}
+
+/** All that a platform of the tests has in Redis and in its store, while it is open. */
+export async function readPlaces(config: Config): Promise<Place[]> {
+  const { dataDir, redis, mongo } = config;
+  const isEmbedded = { redis: redis.url === undefined, mongo: mongo.url === undefined };
+  const logger = makeLogger({ level: "silent", name: "scan" });
+  const services = await ensureServices({ dataDir, mongo: false, redis: isEmbedded.redis, logger });
+  const client = new Redis(redis.url ?? services.redisUrl ?? "", { maxRetriesPerRequest: 3 });
+  try {
+    const inRedis = await redisPlaces(client, redis.prefix);
+    const inStore = mongo.url === undefined ? await filePlaces(dataDir) : await documentPlaces(mongo.url, mongo.db);
+    return [...inRedis, ...inStore];
+  } finally {
+    client.disconnect();
+    await services.close();
+  }
+}
+
+/** Every key of Redis with its value, read by its type: a `DUMP` is compressed, and would hide what it holds. */
+async function redisPlaces(redis: Redis, prefix: string): Promise<Place[]> {
+  const places: Place[] = [];
+  for await (const keys of redis.scanStream({ match: `${prefix}*`, count: 1_000 }) as AsyncIterable<string[]>) {
+    const types = await Promise.all(keys.map((key) => redis.type(key)));
+    const values = await Promise.all(keys.map((key, at) => readValue(redis, key, types[at] ?? "none")));
+    places.push(...keys.map((key, at) => ({ where: `Redis ${key}`, text: `${key}\n${values[at]}` })));
+  }
+  return places;
+}
+
+async function readValue(redis: Redis, key: string, type: string): Promise<string> {
+  const read = {
+    none: async () => [], // it has expired since
+    string: () => redis.callBuffer("GET", key),
+    hash: () => redis.callBuffer("HGETALL", key),
+    list: () => redis.callBuffer("LRANGE", key, 0, -1),
+    set: () => redis.callBuffer("SMEMBERS", key),
+    zset: () => redis.callBuffer("ZRANGE", key, 0, -1),
+    stream: () => redis.callBuffer("XRANGE", key, "-", "+"),
+  }[type];
+  if (!read) throw new Error(`${key} is of the type ${type}, which the scan does not read`);
+  return toText(await read());
+}
+
+function toText(value: unknown): string {
+  return Array.isArray(value) ? value.map(toText).join("\n") : Buffer.isBuffer(value) ? value.toString("latin1") : "";
+}
+
+/** Every byte of the embedded store, its log of writes included. */
+async function filePlaces(dataDir: string): Promise<Place[]> {
+  const read = async (name: string) => ({
+    where: name,
+    text: (await readFile(join(dataDir, name))).toString("latin1"),
+  });
+  return Promise.all(["store.sqlite", "store.sqlite-wal"].map(read));
+}
+
+/** Every document of a MongoDB server's database, as its bytes. */
+async function documentPlaces(url: string, db: string): Promise<Place[]> {
+  const client = await MongoClient.connect(url);
+  try {
+    const places: Place[] = [];
+    for (const { collectionName } of await client.db(db).collections()) {
+      const found = client.db(db).collection(collectionName).find({}, { raw: true });
+      for await (const bytes of found) {
+        places.push({ where: collectionName, text: Buffer.from(bytes as unknown as Uint8Array).toString("latin1") });
+      }
+    }
+    return places;
+  } finally {
+    await client.close();
+  }
+}

@@ -1,5 +1,5 @@
-import { randomFillSync } from "node:crypto";
-import { monotonicFactory } from "ulidx";
+import { createHash, randomFillSync } from "node:crypto";
+import { encodeTime, monotonicFactory } from "ulidx";
 import { z } from "zod";
 
 /** What each id prefix stands for. An id is the prefix, an underscore and a ULID, so ids of a kind sort by creation. */
@@ -53,4 +53,14 @@ export function idSchema(kind: IdKind) {
       new RegExp(`^${idPrefixes[kind]}_[0-9A-HJKMNP-TV-Z]{26}$`),
       `must be an id that begins with ${idPrefixes[kind]}_`,
     );
+}
+
+/** Crockford's base 32, as ULIDs are written. */
+const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** The id of a kind that `from` always leads to, dated `at`: for what must not be made twice. */
+export function derivedId(kind: IdKind, { at, from }: { at: Date; from: string }): string {
+  const bytes = createHash("sha256").update(`${kind}\n${from}`).digest();
+  const rest = Array.from(bytes.subarray(0, 16), (byte) => digits[byte % digits.length]).join("");
+  return `${idPrefixes[kind]}_${encodeTime(at.getTime(), 10)}${rest}`;
 }

@@ -8,6 +8,7 @@ import { type Jobs, makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient, type QueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues } from "./jobs/queues.ts";
 import { type Logger, makeLogger } from "./logger.ts";
+import { makeGuardedRequest } from "./net/guarded-request.ts";
 import { makeRag, type Rag } from "./rag/rag.ts";
 import { openRedis, type RedisConnections } from "./redis.ts";
 import { type Releasers, withReleasers } from "./releasers.ts";
@@ -77,7 +78,9 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     const rag = makeRag({ config, store, jobs, gateway, logger });
     releasers.add(() => rag.close());
     const composite = makeComposite({ store, jobs, gateway });
-    const agents = makeAgents({ store, gateway, fetchOrigins: config.fetch.allowOrigins });
+    const outside = makeGuardedRequest({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
+    releasers.add(() => outside.close());
+    const agents = makeAgents({ store, jobs, gateway, rag, composite, outside });
     const tenancy = makeTenancy({ config, store, redis, logger });
     releasers.add(() => tenancy.close());
     const organizations = makeOrganizations({ store, tenancy, logger });

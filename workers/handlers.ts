@@ -1,5 +1,6 @@
 import type { QueueDefinition } from "../src/jobs/define-queue.ts";
 import { type QueueName, type Queues, queues } from "../src/jobs/queues.ts";
+import { runAgent } from "./agent-runs.ts";
 import { runBatch } from "./batch-completions.ts";
 import { runComposite } from "./composite-runs.ts";
 import { runIngestion } from "./ingestion.ts";
@@ -11,6 +12,7 @@ export type HandlerEntry = { queue: QueueDefinition; handler: Handler<QueueDefin
 /** Every queue's handler: one that is missing does not compile. */
 const handlerOf: { [K in QueueName]: Handler<Queues[K]> } = {
   ingestion: runIngestion,
+  agentRuns: runAgent,
   compositeRuns: runComposite,
   batchCompletions: runBatch,
 };
@@ -22,6 +24,7 @@ export function bindHandler<Q extends QueueDefinition>(queue: Q, handler: Handle
 
 export const handlers: readonly HandlerEntry[] = [
   bindHandler(queues.ingestion, handlerOf.ingestion),
+  bindHandler(queues.agentRuns, handlerOf.agentRuns),
   bindHandler(queues.compositeRuns, handlerOf.compositeRuns),
   bindHandler(queues.batchCompletions, handlerOf.batchCompletions),
 ];

@@ -1,11 +1,13 @@
 import type { Platform } from "../src/platform.ts";
 
 /**
- * Keeps the queues in line with the records, and documents and composite runs with their jobs, while the process runs. It is
+ * Keeps the queues in line with the records, and documents, agent runs and composite runs with their jobs, while the process runs. It is
  * a timer and no queue of its own, since it must work when Redis has lost everything, its own schedule included; every worker
  * process may do it at once.
  */
-export function keepReconciled({ jobs, rag, composite, gateway, config, logger }: Platform): { stop(): Promise<void> } {
+export function keepReconciled({ jobs, rag, agents, composite, gateway, config, logger }: Platform): {
+  stop(): Promise<void>;
+} {
   let pass: Promise<void> = Promise.resolve();
   let isBusy = false;
   const reconcile = async () => {
@@ -14,6 +16,7 @@ export function keepReconciled({ jobs, rag, composite, gateway, config, logger }
       const { requeued, expired } = await jobs.reconcile();
       if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
       await rag.sweep();
+      await agents.sweep();
       await composite.sweep();
       await gateway.batches.sweep();
     } catch (error) {

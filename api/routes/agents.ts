@@ -1,8 +1,18 @@
 import { z } from "zod";
-import { agentBodySchema, agentReplacementSchema, agentViewSchema } from "../../src/agents/schemas.ts";
+import {
+  agentBodySchema,
+  agentReplacementSchema,
+  agentViewSchema,
+  runBodySchema,
+  runResultSchema,
+  runSummarySchema,
+  runViewSchema,
+} from "../../src/agents/schemas.ts";
 import { idSchema } from "../../src/ids.ts";
 import { listOf, listQuery, toPage } from "../list-query.ts";
+import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { modelCallErrors } from "./chat.ts";
 
 const tags = ["Agents"];
 const params = z.object({ id: idSchema("agent") });
@@ -88,4 +98,75 @@ const removeAgent = route({
   },
 });
 
-export const agentRoutes: readonly AnyRoute[] = [createAgent, listAgents, getAgent, replaceAgent, removeAgent];
+const runAgent = route({
+  method: "post",
+  path: "/agents/:id/run",
+  auth: "member",
+  tags,
+  summary: "Run an agent",
+  description:
+    "The agent thinks, uses its tools and observes until it answers, or a limit stops it (`status: stopped`, with the reason " +
+    "and the best answer so far). Each iteration can be followed at `/jobs/:id/events`, and stays readable as an audit trail.",
+  params,
+  body: runBodySchema,
+  isAsync: true,
+  responses: {
+    200: { description: "The agent's answer", body: runResultSchema },
+    202: { description: "The agent is running", body: acceptedSchema },
+  },
+  errors: modelCallErrors,
+  example: { input: "When is pump P-100 bled?", sessionId: "desk-7" },
+  async handler(input) {
+    const { params: path, body, caller, platform } = input;
+    const isInteractive = readPreference(input.header("prefer")).waitMs > 0;
+    const reserved = await reserveJob(input);
+    const job =
+      "job" in reserved
+        ? reserved.job
+        : (await platform.agents.accept(caller, path.id, body, isInteractive, reserved.jobId)).job;
+    return replyWithJob(input, job, (record) => ({ status: 200, body: record.result }));
+  },
+});
+
+const listRuns = route({
+  method: "get",
+  path: "/agents/:id/runs",
+  auth: "member",
+  tags,
+  summary: "Runs of an agent, newest first",
+  description: "Runs that the agent made for other agents are among them.",
+  params,
+  query: listQuery.extend({ cursor: idSchema("run").optional(), sessionId: z.string().max(200).optional() }),
+  responses: { 200: { description: "A page of runs", body: listOf(runSummarySchema) } },
+  async handler({ params: { id }, query: { sessionId, ...page }, caller, platform }) {
+    const query = { ...toPage(page), ...(sessionId === undefined ? {} : { sessionId }) };
+    return { status: 200, body: await platform.agents.runs(caller.tenantId, id, query) };
+  },
+});
+
+const getRun = route({
+  method: "get",
+  path: "/agents/:id/runs/:runId",
+  auth: "member",
+  tags,
+  summary: "A run with its audit trail",
+  description:
+    "One step an iteration. The trail is a chain of hashes, computed anew at each reading: `integrity.verified` tells whether " +
+    "it holds, and `integrity.breach` where it does not.",
+  params: params.extend({ runId: idSchema("run") }),
+  responses: { 200: { description: "The run", body: runViewSchema } },
+  async handler({ params: { id, runId }, caller, platform }) {
+    return { status: 200, body: await platform.agents.runOf(caller.tenantId, runId, id) };
+  },
+});
+
+export const agentRoutes: readonly AnyRoute[] = [
+  createAgent,
+  listAgents,
+  getAgent,
+  replaceAgent,
+  removeAgent,
+  runAgent,
+  listRuns,
+  getRun,
+];

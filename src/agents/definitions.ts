@@ -1,7 +1,6 @@
 import { AppError, notFound } from "../errors.ts";
 import { makeFreshCache } from "../fresh-cache.ts";
 import { newId } from "../ids.ts";
-import { assertFetchable } from "../net/guarded-fetch.ts";
 import type { AgentDefinition, AgentRecord } from "../store/agent-store.ts";
 import { type Caller, hasRole } from "../tenancy/roles.ts";
 import type { AgentsDeps } from "./deps.ts";
@@ -29,7 +28,7 @@ export type Definitions = {
 };
 
 /** Agents as they are defined. Members manage their own; admins those of others too. */
-export function makeDefinitions(deps: Pick<AgentsDeps, "store" | "gateway" | "fetchOrigins">): Definitions {
+export function makeDefinitions(deps: Pick<AgentsDeps, "store" | "gateway" | "outside">): Definitions {
   const { agents } = deps.store;
   const recent = makeFreshCache(async (key) => {
     const [tenantId = "", agentId = ""] = key.split("\n");
@@ -90,7 +89,7 @@ export function makeDefinitions(deps: Pick<AgentsDeps, "store" | "gateway" | "fe
 }
 
 async function checkDefinition(
-  deps: Pick<AgentsDeps, "store" | "gateway" | "fetchOrigins">,
+  deps: Pick<AgentsDeps, "store" | "gateway" | "outside">,
   tenantId: string,
   { model, tools }: AgentDefinition,
 ): Promise<void> {
@@ -109,7 +108,7 @@ async function checkDefinition(
 
 /** What is wrong with a tool besides its form. */
 async function findProblem(
-  deps: Pick<AgentsDeps, "store" | "fetchOrigins">,
+  deps: Pick<AgentsDeps, "store" | "outside">,
   tenantId: string,
   { type, config }: ToolSpec,
 ): Promise<{ at: string; message: string } | undefined> {
@@ -118,7 +117,7 @@ async function findProblem(
   }
   if (type === "mcp") {
     try {
-      assertFetchable(config.url, deps.fetchOrigins);
+      deps.outside.check(config.url);
     } catch (error) {
       if (error instanceof AppError) return { at: "url", message: error.message };
       throw error;

@@ -1,10 +1,17 @@
+import type { Composite } from "../composite/composite.ts";
 import type { Gateway } from "../gateway/gateway.ts";
-import type { AgentStore } from "../store/agent-store.ts";
+import type { Jobs } from "../jobs/jobs.ts";
+import type { GuardedRequest } from "../net/guarded-request.ts";
+import type { Rag } from "../rag/rag.ts";
+import type { Store } from "../store/store.ts";
 
 /** What agents work with. */
 export type AgentsDeps = {
-  store: { agents: AgentStore };
-  gateway: Pick<Gateway, "findModel">;
-  /** Origins that tools may reach although they are not public. */
-  fetchOrigins: readonly string[];
+  store: Pick<Store, "agents" | "agentRuns" | "audit">;
+  jobs: Pick<Jobs, "submit" | "find" | "wait" | "cancel">;
+  gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel" | "budget">;
+  rag: Pick<Rag, "query">;
+  composite: Pick<Composite, "accept">;
+  /** How tools reach the outside. */
+  outside: GuardedRequest;
 };

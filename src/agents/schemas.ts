@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { idSchema } from "../ids.ts";
+import { errorViewSchema } from "../jobs/job-record.ts";
+import { runStates, stopReasons } from "./run-state.ts";
 import { type ToolSpec, toolSpecSchema } from "./tools/tool-configs.ts";
 
 const MAX_TOOLS = 32;
@@ -60,3 +62,119 @@ function checkNames(tools: readonly ToolSpec[], context: z.RefinementCtx): void 
     seen.add(name);
   }
 }
+
+/** Longest time of a run, in ms; also the default. */
+export const MAX_RUN_MS = 600_000;
+const MAX_CONTEXT = 32_000;
+
+const sessionSchema = z
+  .string()
+  .regex(/^[\w.:@/-]{1,200}$/, "must be 1 to 200 letters, digits and _ . : @ / -")
+  .describe("Groups the runs of one conversation: earlier turns are given to the model");
+
+/** The body of `POST /agents/:id/run`. */
+export const runBodySchema = z.object({
+  input: z.string().max(200_000).regex(/\S/, "must hold more than blanks"),
+  sessionId: sessionSchema.optional(),
+  context: z
+    .record(z.string(), z.unknown())
+    .refine((value) => JSON.stringify(value).length <= MAX_CONTEXT, `is longer than ${MAX_CONTEXT} characters as JSON`)
+    .optional()
+    .describe("Given to the tools, and to the model as data"),
+  budget: z
+    .object({
+      maxTokens: z.number().int().min(1).max(100_000_000).optional(),
+      maxCostUsd: z.number().positive().max(100_000).optional(),
+      timeoutMs: z.number().int().min(100).max(MAX_RUN_MS).optional(),
+    })
+    .optional()
+    .describe("What the run may use at most; one that reaches it is stopped, with the best answer so far"),
+});
+export type RunInput = z.output<typeof runBodySchema>;
+
+const spending = { tokensUsed: z.number().int().min(0), costUsd: z.number().min(0) };
+
+/** What a run gives that has completed, or was stopped by a limit. */
+export const runResultSchema = z.object({
+  output: z.string(),
+  steps: z.number().int().min(0).describe("Iterations: answers of the model"),
+  runId: idSchema("run"),
+  ...spending,
+  status: z.enum(["completed", "stopped"]),
+  stopReason: z.enum(stopReasons).optional(),
+  agentId: idSchema("agent"),
+  agentVersion: z.number().int(),
+  sessionId: z.string().optional(),
+  auditHead: z
+    .string()
+    .describe("Hash that the audit trail ends with: who keeps it can tell later whether the trail is the same"),
+});
+export type RunResult = z.output<typeof runResultSchema>;
+
+const actionSchema = z.object({
+  id: z.string(),
+  action: z.string(),
+  actionInput: z.record(z.string(), z.unknown()),
+  observation: z.string(),
+  isError: z.boolean().optional(),
+  runId: z.string().optional().describe("The run of the agent that was called"),
+  idempotencyKey: z.string(),
+  startedAt: z.iso.datetime().optional(),
+  finishedAt: z.iso.datetime().optional(),
+});
+
+const stepSchema = z.object({
+  index: z.number().int().min(1),
+  thought: z.string(),
+  action: z.string().describe("The tool, or several of one answer with commas; `final_answer` of the last step"),
+  actionInput: z.record(z.string(), z.unknown()).describe("Of several calls: the input of each by its id"),
+  observation: z.string(),
+  actions: z.array(actionSchema).optional().describe("Each call, where the answer asked for several"),
+  idempotencyKey: z.string().optional(),
+  isError: z.boolean().optional(),
+  runId: z.string().optional(),
+  model: z.string(),
+  logId: z.string(),
+  startedAt: z.iso.datetime(),
+  finishedAt: z.iso.datetime().optional(),
+  tokens: z.number().int(),
+  costUsd: z.number(),
+});
+export type StepView = z.output<typeof stepSchema>;
+
+const runHead = {
+  runId: idSchema("run"),
+  agentId: idSchema("agent"),
+  agentVersion: z.number().int(),
+  jobId: idSchema("job"),
+  parentRunId: idSchema("run").optional(),
+  sessionId: z.string().optional(),
+  status: z.enum(runStates),
+  stopReason: z.enum(stopReasons).optional(),
+  input: z.string(),
+  createdAt: z.iso.datetime(),
+  startedAt: z.iso.datetime().optional(),
+  finishedAt: z.iso.datetime().optional(),
+  ...spending,
+};
+
+/** A run in a list. */
+export const runSummarySchema = z.object({ ...runHead, steps: z.number().int(), output: z.string() });
+export type RunSummary = z.output<typeof runSummarySchema>;
+
+/** A run with its audit trail. */
+export const runViewSchema = z.object({
+  ...runHead,
+  agentName: z.string(),
+  context: z.record(z.string(), z.unknown()).optional(),
+  steps: z.array(stepSchema),
+  finalOutput: z.string(),
+  error: errorViewSchema.optional(),
+  integrity: z.object({
+    head: z.string(),
+    verified: z.boolean(),
+    entries: z.number().int(),
+    breach: z.object({ seq: z.number().int(), problem: z.string() }).optional(),
+  }),
+});
+export type RunView = z.output<typeof runViewSchema>;

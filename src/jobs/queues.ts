@@ -24,6 +24,23 @@ export const ingestionQueue = defineQueue({
   ...retention,
 });
 
+/** Run one agent. */
+export const agentRunsQueue = defineQueue({
+  name: "agent-runs",
+  kind: "agent",
+  payload: z.strictObject({
+    v: z.literal(1),
+    jobId: idSchema("job"),
+    tenantId: idSchema("tenant"),
+    runId: idSchema("run"),
+  }),
+  concurrency: 16,
+  attempts: 3,
+  backoffMs: 1_000,
+  timeoutMs: 15 * 60_000, // more than a run's own limit, which ends it with an answer
+  ...retention,
+});
+
 /** Run one composite pattern. */
 export const compositeQueue = defineQueue({
   name: "composite-runs",
@@ -63,6 +80,7 @@ export const batchQueue = defineQueue({
 /** Every queue of the product. `workers/handlers.ts` must have a handler for each. */
 export const queues = {
   ingestion: ingestionQueue,
+  agentRuns: agentRunsQueue,
   compositeRuns: compositeQueue,
   batchCompletions: batchQueue,
 } as const;

@@ -32,12 +32,7 @@ export function makeGuardedFetch(options: {
   maxBytes: number;
   lookup?: LookupFunction;
 }): GuardedFetch {
-  const limits = { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: options.timeoutMs, bodyTimeout: options.timeoutMs };
-  const guarded = new Agent({
-    ...limits,
-    connect: { lookup: vetted(options.lookup ?? (resolve as LookupFunction)), timeout: CONNECT_TIMEOUT_MS },
-  });
-  const open = new Agent({ ...limits, connect: { timeout: CONNECT_TIMEOUT_MS } });
+  const { guarded, open } = makeAgents(options);
   return {
     async get(text, signal) {
       const within = AbortSignal.any([signal, AbortSignal.timeout(options.timeoutMs)]);
@@ -51,6 +46,21 @@ export function makeGuardedFetch(options: {
     close: async () => {
       await Promise.all([guarded.destroy(), open.destroy()]);
     },
+  };
+}
+
+/** Connections: `guarded` only goes to public addresses, `open` anywhere; for origins that the operator lets through. */
+export function makeAgents({
+  timeoutMs,
+  lookup = resolve as LookupFunction,
+}: {
+  timeoutMs: number;
+  lookup?: LookupFunction;
+}) {
+  const limits = { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: timeoutMs, bodyTimeout: timeoutMs };
+  return {
+    guarded: new Agent({ ...limits, connect: { lookup: vetted(lookup), timeout: CONNECT_TIMEOUT_MS } }),
+    open: new Agent({ ...limits, connect: { timeout: CONNECT_TIMEOUT_MS } }),
   };
 }
 
@@ -163,7 +173,7 @@ function headerOf(response: Dispatcher.ResponseData, name: string): string | und
 }
 
 /** What a failed fetch means for the caller. Names and codes of the system do not reach the message. */
-function asFetchError(error: unknown, timeoutMs: number): AppError {
+export function asFetchError(error: unknown, timeoutMs: number): AppError {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof AppError) return cause;
   }

@@ -1,5 +1,6 @@
 import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
+import type { CallLimit } from "../gateway/account.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
@@ -15,6 +16,9 @@ import type { DocumentView, IngestResult, QueryInput, QueryResult } from "./sche
 
 export type DocumentQuery = { status?: DocumentView["status"] | undefined; limit: number; cursor?: string | undefined };
 
+/** Who asks; `limit` is that of a run which asks among other things. */
+export type QueryCaller = Pick<Caller, "tenantId" | "keyId"> & { limit?: CallLimit };
+
 /** Retrieval, bound to what it works with. */
 export type Rag = {
   /**
@@ -29,7 +33,7 @@ export type Rag = {
   ): Promise<{ job: JobRecord; documentId: string }>;
   /** The work of an ingestion job. */
   index(context: IndexContext): Promise<IngestResult>;
-  query(caller: Caller, input: QueryInput, signal: AbortSignal): Promise<QueryResult[]>;
+  query(caller: QueryCaller, input: QueryInput, signal: AbortSignal): Promise<QueryResult[]>;
   list(caller: Caller, query: DocumentQuery): Promise<{ data: DocumentView[]; nextCursor: string | null }>;
   /** @throws AppError `not_found` */
   get(caller: Caller, documentId: string): Promise<DocumentView>;
@@ -56,7 +60,8 @@ export function makeRag(
     accept: (caller, document, isInteractive, jobId = newId("job")) =>
       acceptDocument(deps, { caller, document, isInteractive, jobId, allowOrigins: config.fetch.allowOrigins }),
     index: (context) => indexDocument(deps, context),
-    query: ({ tenantId, keyId }, query, signal) => runQuery({ tenantId, keyId, surface: "rag", signal }, query),
+    query: ({ tenantId, keyId, limit }, query, signal) =>
+      runQuery({ tenantId, keyId, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) }, query),
     async list({ tenantId }, { status = "indexed", limit, cursor }) {
       const page = { status, limit: limit + 1, ...(cursor === undefined ? {} : { beforeId: cursor }) };
       const found = await store.documents.list(tenantId, page);

@@ -1,5 +1,7 @@
 import type { Logger } from "../logger.ts";
+import { type AgentRunStore, agentRunCollection, makeAgentRunStore } from "./agent-run-store.ts";
 import { type AgentStore, agentCollection, makeAgentStore } from "./agent-store.ts";
+import { type AuditStore, auditCollection, makeAuditStore } from "./audit-store.ts";
 import { type BatchStore, batchCollection, batchLineCollection, makeBatchStore } from "./batch-store.ts";
 import { type BudgetStore, budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { type ChunkStore, chunkCollection, makeChunkStore } from "./chunk-store.ts";
@@ -40,6 +42,8 @@ export type Store = {
   jobs: JobStore;
   documents: DocumentStore;
   agents: AgentStore;
+  agentRuns: AgentRunStore;
+  audit: AuditStore;
   executions: ExecutionStore;
   chunks: ChunkStore;
   sources: SourceStore;
@@ -63,6 +67,8 @@ export type Store = {
 
 const declarations = [
   agentCollection,
+  agentRunCollection,
+  auditCollection,
   apiKeyCollection,
   batchCollection,
   batchLineCollection,
@@ -104,6 +110,8 @@ export async function openStore(options: {
       jobs: makeJobStore(db),
       documents: makeDocumentStore(db),
       agents: makeAgentStore(db),
+      agentRuns: makeAgentRunStore(db),
+      audit: makeAuditStore(db),
       executions: makeExecutionStore(db),
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),

@@ -33,8 +33,10 @@ describe("every route that needs a key", () => {
     const fileBatch = { input_file_id: file.string("id"), endpoint: "/v1/embeddings", completion_window: "24h" };
     const batch = await owner.post("/v1/batches", fileBatch);
     const agent = await owner.post("/agents", { name: "Walrus", model: "meta-llm", systemPrompt: SECRET });
+    const agentRun = await owner.post(`/agents/${agent.string("agentId")}/run`, { input: "Where does it sleep?" });
     ids = {
       "/agents/:id": agent.string("agentId"),
+      "/agents/:id/runs/:runId": agentRun.string("runId"),
       "/jobs/:id": job.string("jobId"),
       "/rag/documents/:id": document.string("documentId"),
       "/ai/logs/:logId": chat.string("logId"),

@@ -69,3 +69,7 @@ export const toolSpecSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("mcp"), ...described, config: mcpConfig }),
 ]);
 export type ToolSpec = z.output<typeof toolSpecSchema>;
+export type RagQueryConfig = z.output<typeof ragQueryConfig>;
+export type HttpRequestConfig = z.output<typeof httpRequestConfig>;
+export type AgentToolConfig = z.output<typeof agentConfig>;
+export type CompositeToolConfig = z.output<typeof compositeConfig>;

@@ -1,0 +1,64 @@
+import { createHash } from "node:crypto";
+import canonicalize from "canonicalize";
+import type { AgentRunRecord } from "../store/agent-run-store.ts";
+import type { AuditEntry } from "../store/audit-store.ts";
+
+/** What is wrong with a trail, and at which place of it. */
+export type Breach = { seq: number; problem: string };
+export type Verification = { verified: boolean; head: string; entries: number; breach?: Breach };
+
+type Unhashed = Omit<AuditEntry, "_id" | "hash">;
+
+/** The SHA-256, in hex, of a value's canonical JSON (RFC 8785: sorted keys, one form for each number and text). */
+function hashOf(value: unknown): string {
+  const text = canonicalize(value);
+  if (text === undefined) throw new TypeError("an audit entry has no JSON form");
+  return createHash("sha256").update(text).digest("hex");
+}
+
+/** The hash of an entry, which covers that of the entry before. */
+export function hashEntry({ tenantId, runId, seq, at, content, previous }: Unhashed): string {
+  return hashOf({ tenantId, runId, seq, at, content, previous });
+}
+
+/** What the chain of a run begins with: what was asked, of which agent, by whom and when. */
+export function hashRun(run: AgentRunRecord): string {
+  const { _id: runId, tenantId, agentId, agentVersion, caller, input, sessionId, context, parentRunId } = run;
+  const optional = {
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(context === undefined ? {} : { context }),
+    ...(parentRunId === undefined ? {} : { parentRunId }),
+  };
+  const createdAt = run.createdAt.toISOString();
+  const { subject, keyId } = caller;
+  return hashOf({ runId, tenantId, agentId, agentVersion, subject, keyId, input, createdAt, ...optional });
+}
+
+/**
+ * Computes a run's chain anew from what the store holds, and tells the first place where it does not hold together: an entry
+ * that was changed, removed, moved or put in, or a run whose own record was changed.
+ */
+export function verifyTrail(run: AgentRunRecord, entries: readonly AuditEntry[]): Verification {
+  let head = hashRun(run);
+  const broken = (seq: number, problem: string): Verification => ({
+    verified: false,
+    head,
+    entries: entries.length,
+    breach: { seq, problem },
+  });
+  for (const [place, entry] of entries.entries()) {
+    if (entry.seq > place) return broken(place, "The entry of this place is missing.");
+    if (entry.seq < place) return broken(place, "There is more than one entry of this place.");
+    const isFirst =
+      place === 0 ? "The run's own record was changed, or this entry was." : "The entry before was replaced.";
+    if (hashEntry(entry) !== entry.hash) return broken(place, "The entry was changed.");
+    if (entry.previous !== head) return broken(place, isFirst);
+    head = entry.hash;
+  }
+  const { end } = run;
+  if (end && entries.length < end.entries) return broken(entries.length, "The entry of this place is missing.");
+  if (end && entries.length > end.entries) return broken(end.entries, "The entry was put in after the run's end.");
+  if (end && head !== end.head)
+    return broken(Math.max(0, entries.length - 1), "The last entry is not the one the run ended with.");
+  return { verified: true, head, entries: entries.length };
+}

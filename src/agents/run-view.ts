@@ -1,0 +1,129 @@
+import type { JobRecord } from "../jobs/job-record.ts";
+import type { AgentRunRecord } from "../store/agent-run-store.ts";
+import type { AuditCall, AuditContent, AuditEntry } from "../store/audit-store.ts";
+import { verifyTrail } from "./audit.ts";
+import { openRunState } from "./run-state.ts";
+import type { RunSummary, RunView, StepView } from "./schemas.ts";
+
+type Turn = Extract<AuditContent, { kind: "intention" | "answer" }>;
+type Observed = { content: Extract<AuditContent, { kind: "observation" }>; at: string };
+
+/** A run as it is read back: its steps joined from the entries, and whether the chain holds. */
+export function toRunView(run: AgentRunRecord, entries: readonly AuditEntry[], job: JobRecord | null): RunView {
+  const { entries: count, ...integrity } = verifyTrail(run, entries);
+  const steps = joinSteps(entries);
+  return {
+    ...toHead(
+      run,
+      job,
+      entries.map(({ content }) => content),
+    ),
+    agentName: run.definition.name,
+    ...(run.context === undefined ? {} : { context: JSON.parse(run.context) }),
+    steps,
+    finalOutput: run.end?.output ?? "",
+    ...(run.end?.error ? { error: run.end.error } : job?.error && !run.end ? { error: job.error } : {}),
+    integrity: { ...integrity, entries: count },
+  };
+}
+
+export function toRunSummary(run: AgentRunRecord, job: JobRecord | null): RunSummary {
+  return { ...toHead(run, job, []), steps: run.end?.steps ?? 0, output: run.end?.output ?? "" };
+}
+
+function toHead(run: AgentRunRecord, job: JobRecord | null, contents: readonly AuditContent[]) {
+  const { _id: runId, agentId, agentVersion, jobId, parentRunId, sessionId, input, createdAt, startedAt, end } = run;
+  const spent = contents.flatMap((content) => ("spent" in content ? [content.spent] : []));
+  return {
+    runId,
+    agentId,
+    agentVersion,
+    jobId,
+    ...(parentRunId === undefined ? {} : { parentRunId }),
+    ...(sessionId === undefined ? {} : { sessionId }),
+    status: end?.status ?? openRunState(job?.status),
+    ...(end?.reason === undefined ? {} : { stopReason: end.reason }),
+    input,
+    createdAt: createdAt.toISOString(),
+    ...(startedAt === undefined ? {} : { startedAt: startedAt.toISOString() }),
+    ...(end === undefined ? {} : { finishedAt: end.finishedAt.toISOString() }),
+    tokensUsed: end?.tokensUsed ?? spent.reduce((sum, { tokens }) => sum + tokens, 0),
+    costUsd: end?.costUsd ?? spent.reduce((sum, { costUsd }) => sum + costUsd, 0),
+  };
+}
+
+/** One step an iteration: the model's answer, and what was observed of the calls that it asked for. */
+function joinSteps(entries: readonly AuditEntry[]): StepView[] {
+  const observed = new Map<string, Observed>();
+  const turns: { turn: Turn; at: string }[] = [];
+  for (const { content, at } of entries) {
+    if (content.kind === "observation") observed.set(content.callId, { content, at });
+    else if (content.kind !== "end") turns.push({ turn: content, at });
+  }
+  return turns.map(({ turn, at }, place) => {
+    const { thought, model, logId, spent } = turn;
+    const calls = turn.kind === "intention" ? turn.calls.map((call) => toAction(call, observed.get(call.id))) : [];
+    const used = calls.flatMap(({ id }) => observed.get(id)?.content.spent ?? []);
+    return {
+      index: place + 1,
+      thought,
+      ...joinActions(calls, at),
+      model,
+      logId,
+      startedAt: at,
+      tokens: used.reduce((sum, { tokens }) => sum + tokens, spent.tokens),
+      costUsd: used.reduce((sum, { costUsd }) => sum + costUsd, spent.costUsd),
+    };
+  });
+}
+
+type Action = NonNullable<StepView["actions"]>[number];
+
+function toAction({ id, name, arguments: json, idempotencyKey }: AuditCall, observation: Observed | undefined): Action {
+  const action = { id, action: name, actionInput: readInput(json), idempotencyKey };
+  if (!observation) return { ...action, observation: "" };
+  const { output, isError, startedAt, runId } = observation.content;
+  return {
+    ...action,
+    observation: output,
+    ...(isError ? { isError } : {}),
+    ...(runId === undefined ? {} : { runId }),
+    startedAt,
+    finishedAt: observation.at,
+  };
+}
+
+/** What an iteration did, in the interface's one action; several calls of one answer stand in `actions` too. */
+function joinActions(calls: readonly Action[], answeredAt: string) {
+  const [first, second] = calls;
+  if (!first) return { action: "final_answer", actionInput: {}, observation: "", finishedAt: answeredAt };
+  const finishedAt = calls.every((call) => call.finishedAt !== undefined)
+    ? calls
+        .map((call) => call.finishedAt ?? "")
+        .sort()
+        .at(-1)
+    : undefined;
+  const finished = finishedAt === undefined ? {} : { finishedAt };
+  if (!second) {
+    const { id: _id, startedAt: _startedAt, finishedAt: _finishedAt, ...only } = first;
+    return { ...only, ...finished };
+  }
+  return {
+    action: calls.map(({ action }) => action).join(", "),
+    actionInput: Object.fromEntries(calls.map(({ id, actionInput }) => [id, actionInput])),
+    observation: calls.map(({ id, action, observation }) => `[${id} ${action}]\n${observation}`).join("\n\n"),
+    actions: [...calls],
+    ...finished,
+  };
+}
+
+/** The arguments that a model wrote; a text that is no JSON object is shown as it is. */
+function readInput(json: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(json === "" ? "{}" : json);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  } catch {
+    // shown below
+  }
+  return { invalid: json };
+}

@@ -1,0 +1,25 @@
+import { z } from "zod";
+import { AppError } from "../../errors.ts";
+import { type AgentTool, defineTool } from "./tool.ts";
+
+/** Tells what time it is. */
+export function makeCurrentTimeTool(named: Pick<AgentTool, "name"> & { description?: string | undefined }): AgentTool {
+  return defineTool({
+    name: named.name,
+    description: named.description ?? "Tells the current date and time, in UTC or in a time zone.",
+    input: z.object({ timeZone: z.string().max(100).optional().describe("As Europe/Berlin; default: UTC") }),
+    timeoutMs: 1_000,
+    run({ timeZone = "UTC" }) {
+      const now = new Date();
+      return `${now.toISOString()}\n${formatter(timeZone).format(now)} (${timeZone})`;
+    },
+  });
+}
+
+function formatter(timeZone: string): Intl.DateTimeFormat {
+  try {
+    return new Intl.DateTimeFormat("en-GB", { timeZone, dateStyle: "full", timeStyle: "long" });
+  } catch (error) {
+    throw new AppError("invalid_request", `There is no time zone ${timeZone}.`, { cause: error });
+  }
+}

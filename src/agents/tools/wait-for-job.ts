@@ -1,0 +1,28 @@
+import { AppError } from "../../errors.ts";
+import type { JobRecord } from "../../jobs/job-record.ts";
+import { isFinal } from "../../jobs/job-state.ts";
+import type { Jobs } from "../../jobs/jobs.ts";
+
+/** One wait is so long, in ms; then the job is looked at again. */
+const WAIT_MS = 60_000;
+
+/**
+ * A job that a tool call has made, once it has ended. Whoever stops waiting for good cancels it; a worker that shuts down
+ * leaves it to the one that goes on with the run.
+ * @throws the signal's reason.
+ */
+export async function waitForJob(
+  jobs: Pick<Jobs, "wait" | "cancel">,
+  { tenantId, jobId, signal }: { tenantId: string; jobId: string; signal: AbortSignal },
+): Promise<JobRecord> {
+  try {
+    for (;;) {
+      const job = await jobs.wait(tenantId, jobId, { timeoutMs: WAIT_MS, signal });
+      if (isFinal(job.status)) return job;
+    }
+  } catch (error) {
+    const mayGoOn = signal.reason instanceof AppError && signal.reason.retryable;
+    if (signal.aborted && !mayGoOn) await jobs.cancel(tenantId, jobId).catch(() => undefined); // it may have ended just now
+    throw error;
+  }
+}

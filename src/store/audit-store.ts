@@ -1,0 +1,72 @@
+import type { Db } from "mongodb";
+import { unavailable } from "../errors.ts";
+import { defineCollection, ofTenant } from "./collection.ts";
+import { isDuplicateKey } from "./tenant-store.ts";
+
+/** One tool call that a model asked for. `arguments` is the text that the model wrote. */
+export type AuditCall = { id: string; name: string; arguments: string; idempotencyKey: string };
+
+/** What a model's answer used. */
+export type AuditSpent = { tokens: number; costUsd: number };
+
+/** What an entry tells. Only texts, numbers and flags, so that it comes back from the store as it went in. */
+export type AuditContent =
+  /** The model answered with tool calls, which are about to be made. */
+  | { kind: "intention"; thought: string; calls: AuditCall[]; model: string; logId: string; spent: AuditSpent }
+  /** A tool call has ended; `runId` is that of the agent which it ran. */
+  | {
+      kind: "observation";
+      callId: string;
+      output: string;
+      isError: boolean;
+      startedAt: string;
+      spent: AuditSpent;
+      runId?: string;
+    }
+  /** The model answered without tool calls: the run is completed. */
+  | { kind: "answer"; thought: string; model: string; logId: string; spent: AuditSpent }
+  /** The run ended without that. */
+  | { kind: "end"; status: "stopped" | "failed" | "cancelled"; reason: string; output: string };
+
+/** An entry of a run's trail. It is inserted once and never changed. */
+export type AuditEntry = {
+  _id: string;
+  tenantId: string;
+  runId: string;
+  /** Place in the trail, from 0. */
+  seq: number;
+  /** ISO 8601 in UTC, with milliseconds. */
+  at: string;
+  content: AuditContent;
+  /** Hash of the entry before; of the first one the hash of the run itself. */
+  previous: string;
+  hash: string;
+};
+
+export const auditCollection = defineCollection<AuditEntry>({
+  name: "auditSteps",
+  indexes: [{ key: { tenantId: 1, runId: 1, seq: 1 }, name: "run_sequence", unique: true }],
+});
+
+/** The audit trail's store: it adds and reads. There is nothing in it that changes or removes. */
+export type AuditStore = {
+  /** @throws AppError `unavailable` when the place is taken: another worker goes on with the run. */
+  append(entry: AuditEntry): Promise<void>;
+  /** The entries of a run in order. */
+  list(tenantId: string, runId: string): Promise<AuditEntry[]>;
+};
+
+export function makeAuditStore(db: Db): AuditStore {
+  const entries = db.collection<AuditEntry>(auditCollection.name);
+  return {
+    async append(entry) {
+      try {
+        await entries.insertOne(entry);
+      } catch (error) {
+        if (isDuplicateKey(error)) throw unavailable("This run's trail, which another worker writes,", error);
+        throw error;
+      }
+    },
+    list: (tenantId, runId) => entries.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
+  };
+}

@@ -9,6 +9,8 @@ import type { ToolSpec } from "./tools/tool-configs.ts";
 
 /** Changes of one agent at once that a replacement without a version gives way to, and tries again. */
 const REPLACE_TRIES = 5;
+/** Agents of one name that a refusal tells. */
+const SHOWN_NAMESAKES = 10;
 
 export type Definitions = {
   /** @throws AppError `unknown_model`, `invalid_request` for a tool that leads nowhere. */
@@ -19,6 +21,8 @@ export type Definitions = {
   ): Promise<{ data: AgentView[]; nextCursor: string | null }>;
   /** @throws AppError `not_found`. */
   get(tenantId: string, agentId: string): Promise<AgentView>;
+  /** The id of the one agent of this name. @throws AppError `not_found`; `invalid_request` when several have it. */
+  idOf(tenantId: string, name: string): Promise<string>;
   /** The next version. @throws AppError `not_found`, `insufficient_role`, `wrong_state` (another version), as `create`. */
   replace(caller: Caller, agentId: string, body: AgentReplacement): Promise<AgentView>;
   /** Its runs stay. @throws AppError `not_found`, `insufficient_role`. */
@@ -67,6 +71,15 @@ export function makeDefinitions(deps: Pick<AgentsDeps, "store" | "gateway" | "ou
       return { data: page.map(toAgentView), nextCursor: found.length > limit ? (page.at(-1)?._id ?? null) : null };
     },
     get: async (tenantId, agentId) => toAgentView(await find(tenantId, agentId)),
+    async idOf(tenantId, name) {
+      const [only, ...others] = await agents.named(tenantId, name, SHOWN_NAMESAKES);
+      if (!only) throw notFound("agent");
+      if (others.length === 0) return only._id;
+      throw new AppError("invalid_request", "Several agents have this name: give the agentId of one.", {
+        param: "name",
+        details: { agentIds: [only, ...others].map(({ _id }) => _id) },
+      });
+    },
     async replace(caller, agentId, { version: expected, ...definition }) {
       await findToManage(caller, agentId);
       await checkDefinition(deps, caller.tenantId, definition);

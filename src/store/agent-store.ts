@@ -20,7 +20,10 @@ export type AgentRecord = {
 
 export const agentCollection = defineCollection<AgentRecord>({
   name: "agents",
-  indexes: [{ key: { tenantId: 1, _id: -1 }, name: "tenant_newest" }],
+  indexes: [
+    { key: { tenantId: 1, _id: -1 }, name: "tenant_newest" },
+    { key: { tenantId: 1, "definition.name": 1, _id: -1 }, name: "tenant_name" },
+  ],
 });
 
 export type AgentStore = {
@@ -28,6 +31,8 @@ export type AgentStore = {
   get(tenantId: string, agentId: string): Promise<AgentRecord | null>;
   /** The newest first. `before` is the id that the last page ended with. */
   list(tenantId: string, page: { limit: number; before?: string }): Promise<AgentRecord[]>;
+  /** Those of a name, which several may have; the newest first. */
+  named(tenantId: string, name: string, limit: number): Promise<AgentRecord[]>;
   /** Puts the next version in the place of `version`; null when the agent is not there at that version any more. */
   replace(
     tenantId: string,
@@ -46,6 +51,12 @@ export function makeAgentStore(db: Db): AgentStore {
     list: (tenantId, { limit, before }) =>
       agents
         .find(ofTenant(tenantId, before === undefined ? {} : { _id: { $lt: before } }))
+        .sort({ _id: -1 })
+        .limit(limit)
+        .toArray(),
+    named: (tenantId, name, limit) =>
+      agents
+        .find(ofTenant(tenantId, { "definition.name": name }))
         .sort({ _id: -1 })
         .limit(limit)
         .toArray(),

@@ -1,3 +1,4 @@
+import { agentRunTool } from "./agent-run.ts";
 import { chatTool } from "./chat.ts";
 import { compositeExecuteTool } from "./composite-execute.ts";
 import { healthTool } from "./health.ts";
@@ -12,6 +13,7 @@ import type { AnyTool } from "./tool.ts";
 export const allTools: readonly AnyTool[] = [
   chatTool,
   ragQueryTool,
+  agentRunTool,
   compositeExecuteTool,
   modelsTool,
   healthTool,

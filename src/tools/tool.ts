@@ -6,7 +6,7 @@ import type { Caller, Role } from "../tenancy/roles.ts";
 /** What tools are made of; each takes what it needs. */
 export type ToolPlatform = Pick<
   Platform,
-  "config" | "store" | "redis" | "queues" | "jobs" | "gateway" | "rag" | "composite" | "organizations"
+  "config" | "store" | "redis" | "queues" | "jobs" | "gateway" | "rag" | "agents" | "composite" | "organizations"
 >;
 
 /** One call of a tool: who calls, and until when somebody listens. */

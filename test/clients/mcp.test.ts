@@ -58,6 +58,7 @@ describe("the official client of the Model Context Protocol", () => {
     expect(tools.map(({ name }) => name)).to.have.members([
       "svc_chat",
       "svc_rag_query",
+      "svc_agent_run",
       "svc_composite_execute",
       "svc_models",
       "svc_health",
@@ -106,6 +107,39 @@ describe("the official client of the Model Context Protocol", () => {
   it("svc_health tells the parts", async () => {
     const { at } = await call(client, "svc_health");
     expect([at("status"), at("parts.workers.status")]).to.deep.equal(["ready", "up"]);
+  });
+
+  it("svc_agent_run runs an agent, named by id or name, as a job with an audit trail", async () => {
+    const owner = makeClient({ url: test.url, key: test.keys.owner });
+    const agent = { name: "Desk", model: "meta-llm", systemPrompt: "You answer from the manuals." };
+    const tools = [{ type: "rag_query", config: {} }];
+    const agentId = (await owner.post("/agents", { ...agent, tools })).string("agentId");
+    const asked = { input: "When is the pump bled?" };
+    for (const which of [{ agentId }, { name: "Desk" }]) {
+      const { isError, at } = await call(client, "svc_agent_run", { ...which, ...asked });
+      expect([isError, at("status")]).to.deep.equal([false, "completed"]);
+      expect(at("output")).to.contain("before the season");
+      const trail = await owner.get(`/agents/${agentId}/runs/${at("runId")}`);
+      expect(trail.at("steps")).to.have.lengthOf(Number(at("steps")));
+      expect(trail.at("integrity.verified")).to.equal(true);
+      const job = await owner.get(`/jobs/${trail.string("jobId")}`);
+      expect([job.at("kind"), job.at("status")]).to.deep.equal(["agent", "completed"]);
+    }
+    await owner.post("/agents", { ...agent, tools });
+    for (const [which, code] of [
+      [{ name: "Desk" }, "invalid_request"],
+      [{ name: "Nobody" }, "not_found"],
+      [{ agentId: "agt_01J00000000000000000000000" }, "not_found"],
+      [{}, "invalid_request"],
+      [{ agentId, name: "Desk" }, "invalid_request"],
+    ] as const) {
+      const refused = await call(client, "svc_agent_run", { ...which, ...asked });
+      expect([refused.isError, refused.at("error.code")], JSON.stringify(which)).to.deep.equal([true, code]);
+    }
+    const stranger = await connect(test.url, test.keys.stranger);
+    const foreign = await call(stranger, "svc_agent_run", { agentId, ...asked });
+    await stranger.close();
+    expect(foreign.at("error.code")).to.equal("not_found");
   });
 
   it("svc_composite_execute runs as a job, whose trace is that of HTTP", async () => {
@@ -213,6 +247,22 @@ describe("a tool call that takes long", () => {
     const job = await member.get(`/jobs/${told.at("jobId")}`);
     expect(job.at("result.executionId")).to.equal(told.at("executionId"));
     expect(job.at("result.output")).to.contain("memory");
+    await client.close();
+  });
+
+  it("is told where the run of an agent is, and its runId", async () => {
+    const client = await connect(test.url, test.keys.member);
+    const member = makeClient({ url: test.url, key: test.keys.member });
+    const agent = { name: "Slow", model: "meta-llm", systemPrompt: "You answer." };
+    const agentId = (await member.post("/agents", agent)).string("agentId");
+    const held = Promise.withResolvers<string>();
+    upstream.play(() => held.promise);
+    const told = await call(client, "svc_agent_run", { agentId, input });
+    expect([told.isError, told.at("kind"), told.at("status")]).to.deep.equal([false, "agent", "running"]);
+    held.resolve("In memory.");
+    await pollUntil(async () => (await member.get(String(told.at("statusUrl")))).at("status") === "completed");
+    const run = await member.get(`/agents/${agentId}/runs/${told.at("runId")}`);
+    expect([run.at("status"), run.at("finalOutput")]).to.deep.equal(["completed", "In memory."]);
     await client.close();
   });
 

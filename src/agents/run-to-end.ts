@@ -7,7 +7,7 @@ import { makeSpending, type Spending } from "./limits.ts";
 import { MAX_TURNS, toPrompt } from "./prompt.ts";
 import type { InnerRunContext, RunContext } from "./run-context.ts";
 import { type EndState, type RunEnd, RunStopped, type StopReason, stopReasons } from "./run-state.ts";
-import { makeTools } from "./tools/make-tools.ts";
+import { makeTools, type RunTools } from "./tools/make-tools.ts";
 import { openTrail, type Trail } from "./trail.ts";
 
 /** How a run is about to end. */
@@ -24,8 +24,9 @@ export async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: I
     startedAt: run.startedAt ?? new Date(),
   };
   const release = watchTime(run, context, course);
-  const tools = await makeTools(deps, run, { ...context, signal: course.inner.signal, spending: course.spending });
+  let tools: RunTools | undefined;
   try {
+    tools = await makeTools(deps, run, { ...context, signal: course.inner.signal, spending: course.spending });
     const iterations = makeIterations({
       runId: run._id,
       acceptedAt: run.createdAt,
@@ -44,7 +45,7 @@ export async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: I
     return await close(deps, run, { course, iterations, closing });
   } finally {
     release();
-    await tools.close();
+    await tools?.close();
   }
 }
 

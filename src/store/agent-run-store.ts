@@ -52,6 +52,8 @@ export type AgentRunStore = {
   /** Adds a run, unless one of its id is there; answers the one that is there then. */
   ensure(run: AgentRunRecord): Promise<AgentRunRecord>;
   get(tenantId: string, runId: string): Promise<AgentRunRecord | null>;
+  /** A run of whatever tenant; for the operator's own commands. */
+  getForOperator(runId: string): Promise<AgentRunRecord | null>;
   /** An agent's runs, the newest first, from before the id `before`. */
   list(
     tenantId: string,
@@ -91,6 +93,7 @@ export function makeAgentRunStore(db: Db): AgentRunStore {
       }
     },
     get: (tenantId, runId) => runs.findOne(ofTenant(tenantId, { _id: runId })),
+    getForOperator: (runId) => runs.findOne({ _id: runId }),
     list: (tenantId, agentId, { limit, before: id, sessionId }) =>
       runs
         .find(ofTenant(tenantId, { agentId, ...(sessionId === undefined ? {} : { sessionId }), ...before(id) }))

@@ -8,6 +8,7 @@ import { makeCallAgentTool } from "./call-agent.ts";
 import { makeCallCompositeTool } from "./call-composite.ts";
 import { makeCurrentTimeTool } from "./current-time.ts";
 import { makeHttpRequestTool } from "./http-request.ts";
+import { connectMcpTools } from "./mcp-server.ts";
 import { makeRagQueryTool } from "./rag-query.ts";
 import type { AgentTool } from "./tool.ts";
 import type { ToolSpec } from "./tool-configs.ts";
@@ -17,14 +18,24 @@ type Env = InnerRunContext & { spending: Spending };
 
 /** The tools of a run, as its agent's definition sets them up. */
 export async function makeTools(deps: AgentsDeps, run: AgentRunRecord, env: Env): Promise<RunTools> {
-  const made = await Promise.all(run.definition.tools.map((spec) => makeTool(deps, run, { env, spec })));
-  return { all: made.flat(), close: async () => undefined };
+  const closing: (() => Promise<void>)[] = [];
+  const closeLater = (close: () => Promise<void>) => void closing.push(close);
+  const close = async () => {
+    await Promise.allSettled(closing.map((close) => close())); // a server that is gone needs no farewell
+  };
+  try {
+    const made = await Promise.all(run.definition.tools.map((spec) => makeTool(deps, run, { env, spec, closeLater })));
+    return { all: made.flat(), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
 async function makeTool(
   deps: AgentsDeps,
   run: AgentRunRecord,
-  { env, spec }: { env: Env; spec: ToolSpec },
+  { env, spec, closeLater }: { env: Env; spec: ToolSpec; closeLater(close: () => Promise<void>): void },
 ): Promise<AgentTool[]> {
   const named = { name: nameOfTool(spec), description: spec.description };
   switch (spec.type) {
@@ -47,8 +58,14 @@ async function makeTool(
     }
     case "composite":
       return [makeCallCompositeTool(deps, named, spec.config)];
-    case "mcp":
-      return [];
+    case "mcp": {
+      const { signal, logger } = env;
+      const context = run.context === undefined ? undefined : JSON.parse(run.context);
+      const made = { config: spec.config, context };
+      const { tools, close } = await connectMcpTools({ outside: deps.outside, logger, signal }, named, made);
+      closeLater(close);
+      return tools;
+    }
     default:
       return spec satisfies never;
   }

@@ -73,3 +73,4 @@ export type RagQueryConfig = z.output<typeof ragQueryConfig>;
 export type HttpRequestConfig = z.output<typeof httpRequestConfig>;
 export type AgentToolConfig = z.output<typeof agentConfig>;
 export type CompositeToolConfig = z.output<typeof compositeConfig>;
+export type McpToolConfig = z.output<typeof mcpConfig>;

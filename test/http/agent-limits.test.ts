@@ -1,0 +1,217 @@
+import { expect } from "chai";
+import { type AgentScript, type AgentUpstream, startAgentUpstream } from "../support/agent-upstream.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { startToolServer, type ToolServer } from "../support/tool-server.ts";
+
+const model = "gpt-5.4-mini";
+
+describe("limits of an agent's run", function () {
+  this.timeout(30_000);
+  let test: TestPlatform;
+  let upstream: AgentUpstream;
+  let site: ToolServer;
+  let member: ApiClient;
+  before(async () => {
+    [upstream, site] = [await startAgentUpstream(), await startToolServer()];
+    test = await startPlatform({
+      env: {
+        OPENAI_API_KEY: "sk-test",
+        OPENAI_BASE_URL: upstream.url,
+        PROVIDER_MAX_TRIES: "1",
+        FETCH_ALLOW_ORIGINS: site.origin,
+      },
+    });
+    member = makeClient({ url: test.url, key: test.keys.member });
+  });
+  after(async () => {
+    await test.close();
+    await upstream.close();
+    await site.close();
+  });
+
+  const makeAgent = async (fields: object = {}) => {
+    const tools = [{ type: "calculator" }, { type: "http_request", config: { allowedHosts: [site.host] } }];
+    const made = { name: "Clerk", model, systemPrompt: "You keep the desk.", tools, ...fields };
+    return (await member.post("/agents", made)).string("agentId");
+  };
+  const run = async (script: AgentScript, body: object = {}, fields: object = {}) => {
+    upstream.play(script);
+    const agentId = await makeAgent(fields);
+    const answer = await member.post(`/agents/${agentId}/run`, { input: "Count on.", ...body });
+    const trail =
+      answer.status === 200 ? await member.get(`/agents/${agentId}/runs/${answer.string("runId")}`) : answer;
+    return { answer, trail, agentId };
+  };
+  /** Counts for ever, and says each time how far it is. */
+  const endless: AgentScript = ({ turn }) => ({
+    text: `I am at ${turn}.`,
+    calls: [{ name: "calculator", arguments: { expression: `${turn} + 1` } }],
+    usage: { prompt_tokens: 100, completion_tokens: 100 },
+  });
+
+  for (const { what, body, fields, reason, calls } of [
+    { what: "iterations", fields: { maxIterations: 3 }, reason: "max_iterations", calls: 3 },
+    { what: "tokens", body: { budget: { maxTokens: 450 } }, reason: "max_tokens", calls: 2 },
+    // 100 tokens in and 100 out of this model cost 0.000525 USD.
+    { what: "USD", body: { budget: { maxCostUsd: 0.0011 } }, reason: "max_cost", calls: 3 },
+  ] as { what: string; body?: object; fields?: object; reason: string; calls: number }[]) {
+    it(`stop it when its ${what} are used up, with the best answer so far`, async () => {
+      const { answer, trail } = await run(endless, body, fields);
+      expect([answer.status, answer.at("status"), answer.at("stopReason")]).to.deep.equal([200, "stopped", reason]);
+      expect(upstream.calls.length).to.be.within(calls - 1, calls);
+      expect(answer.at("output")).to.equal(`I am at ${upstream.calls.length}.`);
+      expect([trail.at("status"), trail.at("stopReason"), trail.at("integrity.verified")]).to.deep.equal([
+        "stopped",
+        reason,
+        true,
+      ]);
+      expect(trail.at("tokensUsed")).to.equal(upstream.calls.length * 200);
+      const job = await member.get(`/jobs/${trail.string("jobId")}`);
+      expect(job.at("status"), "an answer all the same").to.equal("completed");
+    });
+  }
+
+  it("stop it when its time is over, in the middle of a tool that hangs", async () => {
+    site.on("/hangs", () => undefined);
+    site.requests.length = 0;
+    const startedAt = performance.now();
+    const { answer, trail } = await run(
+      () => ({ text: "I look.", calls: [{ name: "http_request", arguments: { url: `${site.origin}/hangs` } }] }),
+      { budget: { timeoutMs: 500 } },
+    );
+    expect([answer.at("status"), answer.at("stopReason"), answer.at("output")]).to.deep.equal([
+      "stopped",
+      "timeout",
+      "I look.",
+    ]);
+    expect(performance.now() - startedAt).to.be.below(3_000);
+    expect(await site.requests[0]?.ended, "the tool's request is given up too").to.equal("left");
+    expect(trail.at("integrity.verified")).to.equal(true);
+  });
+
+  it("stop it when its time is over while the model thinks", async () => {
+    const held = Promise.withResolvers<{ text: string }>();
+    const { answer } = await run(() => held.promise, { budget: { timeoutMs: 300 } });
+    held.resolve({ text: "too late" });
+    expect([answer.at("status"), answer.at("stopReason"), answer.at("output")]).to.deep.equal([
+      "stopped",
+      "timeout",
+      "",
+    ]);
+  });
+
+  it("never let a model write more than what is left", async () => {
+    await run(({ turn }) => (turn === 1 ? endless({ turn } as never) : { text: "Done." }), {
+      budget: { maxTokens: 5_000 },
+    });
+    const [first, second] = upstream.calls.map(({ maxTokens }) => maxTokens ?? Number.POSITIVE_INFINITY);
+    expect(first).to.be.below(5_000);
+    expect(second).to.be.at.most((first ?? 0) - 200);
+  });
+
+  it("fail it when the provider fails for good, with what was recorded until then", async () => {
+    const { answer, agentId } = await run(({ turn }) =>
+      turn === 1 ? { text: "One.", calls: [{ name: "calculator", arguments: { expression: "1" } }] } : { status: 400 },
+    );
+    expect(answer.status).to.be.within(400, 502);
+    const runs = await member.get(`/agents/${agentId}/runs`);
+    expect([runs.at("data[0].status"), runs.at("data[0].steps")]).to.deep.equal(["failed", 1]);
+    const trail = await member.get(`/agents/${agentId}/runs/${runs.string("data[0].runId")}`);
+    expect([trail.at("integrity.verified"), trail.at("steps[0].observation")]).to.deep.equal([true, "1"]);
+  });
+
+  it("refuse what cannot be a run, naming the field", async () => {
+    const agentId = await makeAgent();
+    for (const [body, param] of [
+      [{}, "input"],
+      [{ input: "  " }, "input"],
+      [{ input: "x", budget: { maxTokens: 0 } }, "budget.maxTokens"],
+      [{ input: "x", budget: { timeoutMs: 600_001 } }, "budget.timeoutMs"],
+      [{ input: "x", sessionId: "a b" }, "sessionId"],
+      [{ input: "x", context: { long: "y".repeat(40_000) } }, "context"],
+    ] as const) {
+      const refused = await member.post(`/agents/${agentId}/run`, body);
+      expect([refused.status, refused.at("error.param")], JSON.stringify(body).slice(0, 80)).to.deep.equal([
+        400,
+        param,
+      ]);
+    }
+  });
+
+  describe("and its company", () => {
+    it("lends a run the earlier turns of its session, and those of no other", async () => {
+      const script: AgentScript = ({ input }) => ({ text: `You said: ${input}` });
+      upstream.play(script);
+      const agentId = await makeAgent();
+      const say = (input: string, sessionId?: string) =>
+        member.post(`/agents/${agentId}/run`, { input, ...(sessionId === undefined ? {} : { sessionId }) });
+      await say("My name is Ada.", "desk-1");
+      await say("My name is Bob.", "desk-2");
+      await say("Nobody's turn.");
+      await say("Who am I?", "desk-1");
+      const said = upstream.calls.at(-1)?.messages.filter(({ role }) => role !== "system");
+      expect(said?.map(({ role, content }) => [role, content])).to.deep.equal([
+        ["user", "My name is Ada."],
+        ["assistant", "You said: My name is Ada."],
+        ["user", "Who am I?"],
+      ]);
+      const runs = await member.get(`/agents/${agentId}/runs?sessionId=desk-1`);
+      expect(runs.at("data")).to.have.lengthOf(2);
+    });
+
+    it("tells followers each step while it runs, and nothing of what was said", async () => {
+      const held = Promise.withResolvers<void>();
+      upstream.play(async ({ turn }) => {
+        if (turn === 1)
+          return { text: "secret thought", calls: [{ name: "calculator", arguments: { expression: "1" } }] };
+        await held.promise;
+        return { text: "secret answer" };
+      });
+      const agentId = await makeAgent();
+      const later = { headers: { prefer: "respond-async" } };
+      const accepted = await member.post(`/agents/${agentId}/run`, { input: "Go." }, later);
+      const { events } = await member.events("GET", `/jobs/${accepted.string("jobId")}/events`);
+      const steps: unknown[] = [];
+      let all = "";
+      for await (const { event, data } of events) {
+        all += JSON.stringify(data);
+        if (event !== "step") continue;
+        const { event: kind, index, action } = data as Record<string, unknown>;
+        steps.push([kind, index, action]);
+        if (kind === "observation") held.resolve(); // it was told before the run had ended
+      }
+      expect(steps).to.deep.equal([
+        ["intention", 1, "calculator"],
+        ["observation", 1, "calculator"],
+        ["answer", 2, undefined],
+      ]);
+      expect(all).not.to.contain("secret thought");
+    });
+
+    it("keeps an agent's runs readable after it is changed or deleted", async () => {
+      const { agentId, answer } = await run(() => ({ text: "Here." }));
+      await member.request("PUT", `/agents/${agentId}`, { body: { name: "New", model, systemPrompt: "Changed." } });
+      const again = await member.post(`/agents/${agentId}/run`, { input: "Once more." });
+      expect([answer.at("agentVersion"), again.at("agentVersion")]).to.deep.equal([1, 2]);
+      expect((await member.delete(`/agents/${agentId}`)).status).to.equal(204);
+      const runs = await member.get(`/agents/${agentId}/runs`);
+      expect(runs.at("data")).to.have.lengthOf(2);
+      const trail = await member.get(`/agents/${agentId}/runs/${answer.string("runId")}`);
+      expect([trail.at("agentName"), trail.at("integrity.verified")]).to.deep.equal(["Clerk", true]);
+      expect((await member.post(`/agents/${agentId}/run`, { input: "x" })).status).to.equal(404);
+    });
+
+    it("runs once under an idempotency key", async () => {
+      upstream.play(() => ({ text: "Once." }));
+      const agentId = await makeAgent();
+      const once = { headers: { "idempotency-key": "run-once-1" } };
+      const first = await member.post(`/agents/${agentId}/run`, { input: "Go." }, once);
+      const second = await member.post(`/agents/${agentId}/run`, { input: "Go." }, once);
+      expect(second.at("runId")).to.equal(first.at("runId"));
+      expect(upstream.calls).to.have.lengthOf(1);
+      await pollUntil(async () => (await member.get(`/agents/${agentId}/runs`)).at("data[0].status") === "completed");
+    });
+  });
+});

@@ -1,3 +1,5 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { MongoClient } from "mongodb";
 import { hashEntry } from "../../src/agents/audit.ts";
@@ -5,6 +7,7 @@ import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
 import type { AuditEntry } from "../../src/store/audit-store.ts";
 import { type AgentUpstream, startAgentUpstream } from "../support/agent-upstream.ts";
+import { type Gate, startGate } from "../support/gate.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
@@ -18,24 +21,26 @@ describe("an agent's run", function () {
   let test: TestPlatform;
   let upstream: AgentUpstream;
   let site: ToolServer;
+  let gate: Gate;
   let member: ApiClient;
   let agentId: string;
   const processes: HostProcess[] = [];
   before(async () => {
     [upstream, site] = [await startAgentUpstream(), await startToolServer()];
+    gate = await startGate(Number(new URL(site.origin).port));
     test = await startPlatform({
       workers: false,
       env: {
         OPENAI_API_KEY: "sk-test",
         OPENAI_BASE_URL: upstream.url,
         PROVIDER_MAX_TRIES: "1",
-        FETCH_ALLOW_ORIGINS: site.origin,
+        FETCH_ALLOW_ORIGINS: gate.origin,
         JOB_LEASE_MS: "1000",
         RECONCILE_EVERY_MS: "300",
       },
     });
     member = makeClient({ url: test.url, key: test.keys.member });
-    const config = { allowedHosts: [site.host], methods: ["POST"] };
+    const config = { allowedHosts: [gate.host], methods: ["POST"] };
     const tools = [{ type: "http_request", config }, { type: "calculator" }];
     const agent = { name: "Clerk", model: "gpt-5.4-mini", systemPrompt: "You order.", tools };
     agentId = (await member.post("/agents", agent)).string("agentId");
@@ -44,11 +49,12 @@ describe("an agent's run", function () {
   after(async () => {
     await test.close();
     await upstream.close();
+    await gate.close();
     await site.close();
   });
 
-  const startWorker = async () => {
-    const worker = await startProcess("workers/main.ts", test.env);
+  const startWorker = async (env: Record<string, string> = {}, onOutput?: (text: string) => void) => {
+    const worker = await startProcess("workers/main.ts", { ...test.env, ...env }, onOutput);
     processes.push(worker);
     return worker;
   };
@@ -71,7 +77,7 @@ describe("an agent's run", function () {
     upstream.play(async ({ turn }) => {
       await hold[turn];
       if (turn === 1)
-        return { text: "I order.", calls: [{ name: "http_request", arguments: { url: `${site.origin}/order` } }] };
+        return { text: "I order.", calls: [{ name: "http_request", arguments: { url: `${gate.origin}/order` } }] };
       if (turn === 2) return { text: "I add.", calls: [{ name: "calculator", arguments: { expression: "1 + 1" } }] };
       return { text: "Ordered." };
     });
@@ -103,6 +109,28 @@ describe("an agent's run", function () {
     await startWorker();
     await expectWhole(run);
     expect(keysOf("/order")).to.have.length(1);
+  });
+
+  it("makes the tool call that was recorded as intended when its worker is killed before it was made", async () => {
+    site.requests.length = 0;
+    site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
+    play();
+    gate.shut();
+    const before = gate.opened();
+    const victim = await startWorker();
+    const run = await submit();
+    await pollUntil(() => gate.opened() > before, { what: "the tool's connection" });
+    expect(site.requests, "the service has seen nothing").to.have.length(0);
+    expect((await trailOf(run.runId)).at("integrity.entries"), "the intention is recorded").to.equal(1);
+    await victim.kill();
+    gate.open();
+    await startWorker();
+    await expectWhole(run);
+    expect(keysOf("/order")).to.deep.equal([`${run.runId}-1-1`]);
+    expect(
+      upstream.calls.map(({ turn }) => turn),
+      "the recorded answer is not paid again",
+    ).to.deep.equal([1, 2, 3]);
   });
 
   it("repeats a tool call that was under way with its key, and asks for no recorded answer again", async () => {
@@ -137,6 +165,51 @@ describe("an agent's run", function () {
     await expectWhole(run);
     expect(keysOf("/order")).to.have.length(1);
     expect(upstream.calls.map(({ turn }) => turn)).to.deep.equal([1, 2, 2, 3]);
+  });
+
+  for (const entries of [1, 2, 3, 4, 5]) {
+    it(`is whole wherever it is cut: its worker killed as soon as ${entries} entries are there`, async () => {
+      site.requests.length = 0;
+      site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
+      play();
+      const victim = await startWorker();
+      const run = await submit();
+      await pollUntil(async () => Number((await trailOf(run.runId)).at("integrity.entries")) >= entries, {
+        everyMs: 1,
+        what: `${entries} entries`,
+      });
+      await victim.kill();
+      await startWorker();
+      await expectWhole(run);
+      expect(new Set(keysOf("/order")), "each try of the order under one key").to.deep.equal(
+        new Set([`${run.runId}-1-1`]),
+      );
+      expect(keysOf("/order").length).to.be.within(1, entries === 1 ? 2 : 1);
+      const answers = upstream.calls.map(({ turn }) => turn);
+      // Recorded answers are not asked for again: what was being asked when it was cut may be, once.
+      expect(answers.length).to.be.within(3, 4);
+      expect([...new Set(answers)]).to.deep.equal([1, 2, 3]);
+    });
+  }
+
+  it("writes its trail by inserts alone, as the driver's own log of commands tells", async () => {
+    site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
+    play();
+    let log = "";
+    const env = { MONGODB_LOG_COMMAND: "debug", MONGODB_LOG_PATH: "stdout", MONGODB_LOG_MAX_DOCUMENT_LENGTH: "300" };
+    await startWorker(env, (text) => {
+      log += text;
+    });
+    await expectWhole(await submit());
+    const started = [...log.matchAll(/Command started.*?command: '(.*?)'/gs)].map(([, command = ""]) => command);
+    const onTrail = started.filter((command) => command.includes('"auditSteps"'));
+    const names = new Set(onTrail.map((command) => /^\{"(\w+)"/.exec(command)?.[1]));
+    expect(onTrail.filter((command) => command.startsWith('{"insert"'))).to.have.length(5);
+    expect([...names].sort()).to.deep.equal(["createIndexes", "find", "insert"]);
+    expect(
+      started.some((command) => command.includes('"agentRuns"')),
+      "the log holds other writes",
+    ).to.equal(true);
   });
 
   it("is cancelled within two seconds in the middle of a tool call", async () => {
@@ -206,10 +279,28 @@ describe("an agent's run", function () {
         await entries.insertMany(tampered);
         const trail = await trailOf(runId);
         expect([trail.at("integrity.verified"), trail.at("integrity.breach.seq")], way).to.deep.equal([false, seq]);
+        if (way !== "removed in the middle") continue; // the command is a process of its own, and takes its time
+        const told = await auditCommand(["verify", runId], test.env);
+        expect(told).to.deep.include({ code: 1 });
+        expect(told.stdout).to.contain(`${runId}: THE TRAIL IS BROKEN at entry 1 of 4`);
       }
       await entries.deleteMany({ runId });
       await entries.insertMany(saved);
-      expect((await trailOf(runId)).at("integrity.verified")).to.equal(true);
+      const whole = await trailOf(runId);
+      expect(whole.at("integrity.verified")).to.equal(true);
+      const head = whole.string("integrity.head");
+      expect(await auditCommand(["verify", runId, "--head", head], test.env)).to.deep.equal({
+        code: 0,
+        stdout: `${runId}: the trail holds, 5 entries, head ${head}\n`,
+        stderr: "",
+      });
+      const other = await auditCommand(["verify", runId, "--json", "--head", "0".repeat(64)], test.env);
+      expect([other.code, JSON.parse(other.stdout).breach.seq], "a chain that was computed anew").to.deep.equal([1, 4]);
+      const unknown = await auditCommand(["verify", "run_01J00000000000000000000000"], test.env);
+      expect([unknown.code, unknown.stderr]).to.deep.equal([
+        2,
+        "There is no such run run_01J00000000000000000000000.\n",
+      ]);
       await db
         .collection<{ _id: string }>("agentRuns")
         .updateOne({ _id: runId }, { $set: { input: "Order a hundred." } });
@@ -220,3 +311,16 @@ describe("an agent's run", function () {
     }
   });
 });
+
+/** `npm run audit`, as its own process. */
+function auditCommand(args: string[], env: Record<string, string>) {
+  const script = fileURLToPath(new URL("../../scripts/audit.ts", import.meta.url));
+  return new Promise<{ code: number | string; stdout: string; stderr: string }>((resolve) => {
+    execFile(
+      process.execPath,
+      [script, ...args],
+      { env: { ...process.env, ...env }, timeout: 20_000 },
+      (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stdout, stderr }),
+    );
+  });
+}

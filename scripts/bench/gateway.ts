@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -8,6 +7,7 @@ import { Agent, request } from "undici";
 import { type Child, pin, startChild } from "./children.ts";
 import { format, type Measured } from "./goals.ts";
 import { median, runConcurrently } from "./measure.ts";
+import { cpuMsOf } from "./process-usage.ts";
 import { openStack } from "./stack.ts";
 
 const rounds = 5;
@@ -17,8 +17,6 @@ const jsonCalls = { 1: 400, 32: 2_000, 256: 2_000 };
 const streamCalls = { 1: 30, 32: 120, 256: 256 };
 /** Words of one stream; the upstream sends them without a pause. */
 const wordsAStream = 512;
-/** Clock ticks a second of /proc/PID/stat. */
-const TICKS = 100;
 const START_TIMEOUT_MS = 20_000;
 
 const prompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
@@ -115,13 +113,6 @@ async function callOnce({ url, headers }: Target, isStream: boolean, dispatcher:
   const isWhole = isStream ? words >= wordsAStream - 2 : words > 0; // a word may fall between two parts
   if (!isWhole) throw new Error(`${url} answered ${words} words`);
   return firstMs;
-}
-
-/** CPU time of a process until now, user and system, in ms. */
-async function cpuMsOf(pid: number | undefined): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return ((Number(fields[11]) + Number(fields[12])) * 1_000) / TICKS;
 }
 
 const of = (results: Results, arm: Arm, field: keyof Sample) => median(results[arm].map((one) => one[field]));

@@ -15,6 +15,7 @@ const benches: Record<string, Bench> = {
   ingestion: async () => (await import("./ingestion.ts")).ingestionBench(),
   memory: async () => (await import("./memory.ts")).memoryBench(),
   retrieval: async () => (await import("./retrieval.ts")).retrievalBench(),
+  agents: async () => (await import("./agents.ts")).agentsBench(),
   guards: async () => (await import("./guards.ts")).guardsBench(),
 };
 

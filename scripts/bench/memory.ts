@@ -1,7 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Child, startChild } from "./children.ts";
 import { format, type Measured } from "./goals.ts";
+import { residentMb } from "./process-usage.ts";
 import { openStack } from "./stack.ts";
 
 const settleMs = 8_000;
@@ -41,12 +41,4 @@ async function line(
     isMoreBetter: false,
     unit: "×",
   };
-}
-
-/** Resident memory of a process, in MB, as Linux tells it. */
-export async function residentMb(child: Child): Promise<number> {
-  const status = await readFile(`/proc/${child.process.pid}/status`, "utf8");
-  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
-  if (kilobytes === undefined) throw new Error("the process has no VmRSS");
-  return Number(kilobytes) / 1_024;
 }

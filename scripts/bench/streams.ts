@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { type Child, startChild } from "./children.ts";
 import { format, type Measured } from "./goals.ts";
-import { residentMb } from "./memory.ts";
+import { residentMb } from "./process-usage.ts";
 import { openStack, type Stack } from "./stack.ts";
 
 const STREAMS = 500;

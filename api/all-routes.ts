@@ -13,6 +13,7 @@ import { openAiBatchRoutes } from "./routes/openai/batches.ts";
 import { openAiChatRoutes } from "./routes/openai/chat-completions.ts";
 import { openAiFileRoutes } from "./routes/openai/files.ts";
 import { openAiModelRoutes } from "./routes/openai/models.ts";
+import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
 import { usageRoutes } from "./routes/usage.ts";
@@ -40,5 +41,6 @@ export const allRoutes: readonly AnyRoute[] = [
   ...openAiFileRoutes,
   ...openAiBatchRoutes,
   ...widgetRoutes,
+  ...pageRoutes,
   ...healthRoutes,
 ];

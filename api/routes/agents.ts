@@ -160,6 +160,20 @@ const getRun = route({
   },
 });
 
+const getRunById = route({
+  method: "get",
+  path: "/runs/:runId/trail",
+  auth: "member",
+  tags,
+  summary: "A run with its audit trail, of whichever agent",
+  description: "The same as `/agents/:id/runs/:runId`. The page `/runs/:runId` shows it as a timeline.",
+  params: z.object({ runId: idSchema("run") }),
+  responses: { 200: { description: "The run", body: runViewSchema } },
+  async handler({ params: { runId }, caller, platform }) {
+    return { status: 200, body: await platform.agents.runOf(caller.tenantId, runId) };
+  },
+});
+
 export const agentRoutes: readonly AnyRoute[] = [
   createAgent,
   listAgents,
@@ -169,4 +183,5 @@ export const agentRoutes: readonly AnyRoute[] = [
   runAgent,
   listRuns,
   getRun,
+  getRunById,
 ];

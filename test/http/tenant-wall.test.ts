@@ -37,6 +37,7 @@ describe("every route that needs a key", () => {
     ids = {
       "/agents/:id": agent.string("agentId"),
       "/agents/:id/runs/:runId": agentRun.string("runId"),
+      "/runs/:runId": agentRun.string("runId"),
       "/jobs/:id": job.string("jobId"),
       "/rag/documents/:id": document.string("documentId"),
       "/ai/logs/:logId": chat.string("logId"),

@@ -1,0 +1,98 @@
+import { element, textBlock, timeElement, withSession } from "/pages/session.js";
+
+const runId = location.pathname.split("/").at(-1);
+const at = (id) => document.querySelector(`#${id}`);
+const isOver = ({ status }) => status !== "queued" && status !== "running";
+const seconds = (from, to) => `${((new Date(to) - new Date(from)) / 1000).toFixed(1)} s`;
+const usd = (amount) => `${amount.toFixed(6)} USD`;
+
+const fact = (name, ...value) => [element("dt", "", name), element("dd", "", ...value)];
+const badge = (text, kind) => element("span", `badge ${kind}`, text);
+
+function showAbout(run) {
+  document.title = `${run.agentName}: ${run.status}`;
+  const { verified, entries, head, breach } = run.integrity;
+  const chain = verified
+    ? [badge("holds", "good"), ` ${entries} entries, head `, element("code", "", head.slice(0, 16))]
+    : [badge("broken", "bad"), ` at entry ${breach?.seq}: ${breach?.problem}`];
+  const facts = element(
+    "dl",
+    "facts",
+    ...fact("Agent", `${run.agentName}, version ${run.agentVersion}`),
+    ...fact(
+      "Status",
+      badge(run.status, isOver(run) ? (run.status === "completed" ? "good" : "bad") : "busy"),
+      run.stopReason ? ` ${run.stopReason}` : "",
+    ),
+    ...fact("Accepted", timeElement(run.createdAt)),
+    ...(run.finishedAt && run.startedAt ? fact("Took", seconds(run.startedAt, run.finishedAt)) : []),
+    ...fact("Used", `${run.tokensUsed.toLocaleString()} tokens, ${usd(run.costUsd)}`),
+    ...fact("Audit chain", ...chain),
+  );
+  at("about").replaceChildren(facts, element("h2", "", "Asked"), textBlock(run.input, "The question"));
+}
+
+function toCall({ action, actionInput, observation, isError, runId: inner, finishedAt }) {
+  const link = inner === undefined ? undefined : element("a", "", "its own run");
+  if (link) link.href = `/runs/${inner}`;
+  return element(
+    "div",
+    "call",
+    element("h4", "", action, isError ? badge("failed", "bad") : undefined),
+    textBlock(JSON.stringify(actionInput, null, 2), "The input"),
+    link,
+    finishedAt === undefined ? element("p", "busy-note", "under way …") : textBlock(observation, "The observation"),
+  );
+}
+
+function toStep(step) {
+  const calls = step.action === "final_answer" ? [] : (step.actions ?? [step]);
+  const took = step.finishedAt ? `, ${seconds(step.startedAt, step.finishedAt)}` : "";
+  const head = element("p", "meta", timeElement(step.startedAt), `${took}, ${step.model}, ${step.tokens} tokens`);
+  const title = element("h3", "", step.action === "final_answer" ? "Answer" : step.action);
+  const thought = step.thought === "" ? undefined : element("p", "thought", step.thought);
+  return element("li", step.isError ? "failed" : "", title, head, thought, ...calls.map(toCall));
+}
+
+function show(run) {
+  showAbout(run);
+  at("steps").replaceChildren(...run.steps.map(toStep));
+  at("state").textContent = isOver(run) ? "" : "It is still running; this page follows it.";
+  at("end").replaceChildren();
+  if (!isOver(run)) return;
+  const title = run.status === "completed" ? "Answer" : `Ended as ${run.status}`;
+  const error = run.error ? element("p", "problem", run.error.message) : undefined;
+  at("end").append(
+    element("h2", "", title),
+    ...(error ? [error] : []),
+    textBlock(run.finalOutput || "(nothing)", "The answer"),
+  );
+}
+
+withSession(async (session) => {
+  const load = async () => {
+    const run = await session.get(`/runs/${runId}/trail`);
+    show(run);
+    return run;
+  };
+  const run = await load();
+  if (!isOver(run)) follow(session, run.jobId, load);
+});
+
+/** Shows each step as it comes; a stream that breaks off is opened again, a few times and ever later. */
+async function follow(session, jobId, load) {
+  for (let tries = 0; tries < 8; tries += 1) {
+    try {
+      for await (const { event } of session.events(`/jobs/${jobId}/events`)) {
+        const run = await load();
+        if (event === "end" && isOver(run)) return;
+        tries = 0;
+      }
+      if (isOver(await load())) return;
+    } catch (error) {
+      at("state").textContent = `Not live right now: ${error.message}`;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** tries));
+  }
+  at("state").textContent = "This page follows the run no more: reload it.";
+}

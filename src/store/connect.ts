@@ -1,5 +1,6 @@
 import { type Db, MongoClient, MongoError } from "mongodb";
 import { unavailable } from "../errors.ts";
+import { endWritesOnClose } from "./driver-writes.ts";
 
 export type StoreConnection = {
   db: Db;
@@ -16,6 +17,7 @@ export type StoreConnection = {
  * @throws AppError `unavailable` when it does not answer in time.
  */
 export async function connectStore(options: { url: string; db: string; timeoutMs: number }): Promise<StoreConnection> {
+  endWritesOnClose();
   const client = new MongoClient(options.url, {
     appName: "switchyard",
     serverSelectionTimeoutMS: options.timeoutMs,

@@ -1,6 +1,7 @@
 import { mcpRoutes } from "./mcp.ts";
 import type { AnyRoute } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
+import { approvalRoutes } from "./routes/approvals.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { compositeRoutes } from "./routes/composite.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
@@ -17,8 +18,10 @@ import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
 import { usageRoutes } from "./routes/usage.ts";
+import { webhookRoutes } from "./routes/webhooks.ts";
 import { widgetRoutes } from "./routes/widget.ts";
 import { widgetKeyRoutes } from "./routes/widget-keys.ts";
+import { workflowRoutes } from "./routes/workflows.ts";
 
 /** Every route of the product, in the order of the documentation. */
 export const allRoutes: readonly AnyRoute[] = [
@@ -31,6 +34,9 @@ export const allRoutes: readonly AnyRoute[] = [
   ...usageRoutes,
   ...ragRoutes,
   ...agentRoutes,
+  ...approvalRoutes,
+  ...workflowRoutes,
+  ...webhookRoutes,
   ...compositeRoutes,
   ...mcpRoutes,
   ...jobRoutes,

@@ -37,6 +37,7 @@ export const errorCodes = {
   budget_exhausted: "rate_limit_error",
   compliance_blocked: "compliance_error",
   provider_failed: "upstream_error",
+  webhook_failed: "upstream_error",
   provider_timeout: "upstream_error",
   provider_rate_limited: "upstream_error",
   provider_not_configured: "invalid_request_error",

@@ -13,11 +13,14 @@ import { makeRag, type Rag } from "./rag/rag.ts";
 import { openRedis, type RedisConnections } from "./redis.ts";
 import { type Releasers, withReleasers } from "./releasers.ts";
 import { openStore, type Store } from "./store/store.ts";
+import { makeDataKeys } from "./tenancy/data-keys.ts";
 import { type Fallbacks, makeFallbacks } from "./tenancy/fallbacks.ts";
 import { openMasterKeys } from "./tenancy/master-keys.ts";
 import { makeOrganizations, type Organizations } from "./tenancy/organizations.ts";
 import { makeProviderKeys, type ProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeTenancy, type Tenancy } from "./tenancy/tenancy.ts";
+import { makeWebhooks, type Webhooks } from "./webhooks/webhooks.ts";
+import { makeWorkflows, type Workflows } from "./workflows/workflows.ts";
 
 /** Everything a host (API, worker, script, test) needs of the domain, opened in one place and closed in reverse. */
 export type Platform = {
@@ -33,6 +36,8 @@ export type Platform = {
   rag: Rag;
   composite: Composite;
   agents: Agents;
+  workflows: Workflows;
+  webhooks: Webhooks;
   tenancy: Tenancy;
   organizations: Organizations;
   /** Closes everything, queues before the store. Calling it again waits for the same end. */
@@ -71,7 +76,8 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
       mongoUrl: config.mongo.url,
     });
     if (masterKeys === null) logger.warn("MASTER_KEY is not set: customers cannot bring keys of their own");
-    const providerKeys = makeProviderKeys({ store: store.providerKeys, masterKeys, platform: config.gateway, logger });
+    const dataKeys = makeDataKeys({ store: store.providerKeys, masterKeys });
+    const providerKeys = makeProviderKeys({ store: store.providerKeys, dataKeys, platform: config.gateway, logger });
     const fallbacks = makeFallbacks(store.tenants);
     const gateway = makeGateway({ config: config.gateway, redis, jobs, store, keys: providerKeys, fallbacks, logger });
     releasers.add(() => gateway.close());
@@ -80,6 +86,8 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     const composite = makeComposite({ store, jobs, gateway });
     const outside = makeGuardedRequest({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     releasers.add(() => outside.close());
+    const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, outside });
+    const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, outside, logger });
     const agents = makeAgents({ store, jobs, gateway, rag, composite, outside });
     const tenancy = makeTenancy({ config, store, redis, logger });
     releasers.add(() => tenancy.close());
@@ -97,6 +105,8 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
       rag,
       composite,
       agents,
+      workflows,
+      webhooks,
       tenancy,
       organizations,
       close: releasers.close,

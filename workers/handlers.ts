@@ -5,6 +5,7 @@ import { runBatch } from "./batch-completions.ts";
 import { runComposite } from "./composite-runs.ts";
 import { runIngestion } from "./ingestion.ts";
 import type { Handler } from "./run-job.ts";
+import { runWorkflow } from "./workflow-steps.ts";
 
 /** A queue with the handler of its jobs, the types of the payload forgotten. */
 export type HandlerEntry = { queue: QueueDefinition; handler: Handler<QueueDefinition> };
@@ -13,6 +14,7 @@ export type HandlerEntry = { queue: QueueDefinition; handler: Handler<QueueDefin
 const handlerOf: { [K in QueueName]: Handler<Queues[K]> } = {
   ingestion: runIngestion,
   agentRuns: runAgent,
+  workflowSteps: runWorkflow,
   compositeRuns: runComposite,
   batchCompletions: runBatch,
 };
@@ -25,6 +27,7 @@ export function bindHandler<Q extends QueueDefinition>(queue: Q, handler: Handle
 export const handlers: readonly HandlerEntry[] = [
   bindHandler(queues.ingestion, handlerOf.ingestion),
   bindHandler(queues.agentRuns, handlerOf.agentRuns),
+  bindHandler(queues.workflowSteps, handlerOf.workflowSteps),
   bindHandler(queues.compositeRuns, handlerOf.compositeRuns),
   bindHandler(queues.batchCompletions, handlerOf.batchCompletions),
 ];

@@ -4,7 +4,7 @@ import type { Lease } from "../src/jobs/claim.ts";
 import type { PayloadOf, QueueDefinition } from "../src/jobs/define-queue.ts";
 import type { JobProgress, JobRecord } from "../src/jobs/job-record.ts";
 import { isFinal } from "../src/jobs/job-state.ts";
-import { Postponed } from "../src/jobs/postpone.ts";
+import { Postponed, Suspended } from "../src/jobs/postpone.ts";
 import type { Logger } from "../src/logger.ts";
 import type { Platform } from "../src/platform.ts";
 import { isStoreUnavailable } from "../src/store/connect.ts";
@@ -122,10 +122,21 @@ async function runTry(deps: ShellDeps, attempt: Try): Promise<unknown> {
       await attempt.job.moveToDelayed(notBefore.getTime(), attempt.token);
       throw new DelayedError();
     }
+    if (error instanceof Suspended && held.stopReason() === undefined) return await suspend(deps, attempt, error);
     return await settleFailure(deps, attempt, { error, stopped: held.stopReason(), logger });
   } finally {
     held.release();
   }
+}
+
+/** Lets the job wait without a BullMQ job, unless what it waits for has come by now. */
+async function suspend(deps: ShellDeps, { job, token, record, lease }: Try, { isOver }: Suspended): Promise<undefined> {
+  const { claims, announcements } = deps.platform.jobs;
+  const suspended = await claims.suspend(lease);
+  announcements.changed(record._id);
+  if (!suspended || !(await isOver()) || !(await claims.resume(record._id))) return undefined;
+  await job.moveToDelayed(Date.now(), token);
+  throw new DelayedError();
 }
 
 async function settleFailure(

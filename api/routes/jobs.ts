@@ -54,7 +54,9 @@ const cancelJob = route({
   responses: { 200: { description: "The job as it is now", body: jobViewSchema } },
   errors: ["wrong_state"],
   async handler({ params: { id }, caller, platform }) {
-    return { status: 200, body: toJobView(await platform.jobs.cancel(caller.tenantId, id)) };
+    const job = await platform.jobs.cancel(caller.tenantId, id);
+    await platform.workflows.followCancel(job);
+    return { status: 200, body: toJobView(job) };
   },
 });
 

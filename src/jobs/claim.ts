@@ -7,6 +7,9 @@ import { CHECK_QUEUED_AFTER_MS } from "./submit.ts";
 /** How long a record is kept after its job has ended, in ms: 30 days. */
 export const KEEP_ENDED_MS = 30 * 86_400_000;
 
+/** A resumed job that reconcile finds this old is looked for in BullMQ, in ms. */
+const CHECK_RESUMED_AFTER_MS = 2_000;
+
 export type Lease = { jobId: string; token: string };
 /** A change that only the holder of the lease may make: its record, or null when another holds it or the job has ended. */
 type Fenced = Promise<JobRecord | null>;
@@ -25,6 +28,10 @@ export type Claims = {
   retry(lease: Lease, notBefore: Date, error: ErrorView): Fenced;
   /** Gives the job back to be run again from `notBefore` on; the run is no attempt. */
   postpone(lease: Lease, notBefore: Date): Fenced;
+  /** Gives the job back until somebody resumes it; the run is no attempt. */
+  suspend(lease: Lease): Fenced;
+  /** Makes a suspended job one that waits for a worker; null when it is not suspended. */
+  resume(jobId: string): Fenced;
   /** Gives the job back unharmed, as at shutdown. */
   release(lease: Lease): Fenced;
 };
@@ -41,6 +48,12 @@ export function makeClaims(store: JobStore, leaseMs: number): Claims {
       $inc: { lastEventId: 1 },
     });
   };
+  const giveBack = (lease: Lease, { $set, $unset }: Pick<Parameters<JobStore["change"]>[1], "$set" | "$unset">) =>
+    store.change(running(lease), {
+      $set: { ...$set, updatedAt: new Date() },
+      $inc: { attempts: -1 },
+      $unset: { ...$unset, lease: "" },
+    });
   return {
     async claim(jobId, workerId) {
       const now = new Date();
@@ -76,22 +89,19 @@ export function makeClaims(store: JobStore, leaseMs: number): Claims {
         $inc: { failures: 1 },
         $unset: { lease: "" },
       }),
-    postpone: (lease, notBefore) =>
-      store.change(running(lease), {
-        $set: {
-          status: "awaiting",
-          notBefore,
-          updatedAt: new Date(),
-          checkAt: new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS),
+    postpone: (lease, notBefore) => {
+      const checkAt = new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS);
+      return giveBack(lease, { $set: { status: "awaiting", notBefore, checkAt } });
+    },
+    suspend: (lease) => giveBack(lease, { $set: { status: "awaiting" }, $unset: { checkAt: "", notBefore: "" } }),
+    resume: (jobId) =>
+      store.change(
+        { jobId, from: ["awaiting"] },
+        {
+          $set: { status: "queued", updatedAt: new Date(), checkAt: new Date(Date.now() + CHECK_RESUMED_AFTER_MS) },
+          $unset: { notBefore: "" },
         },
-        $inc: { attempts: -1 },
-        $unset: { lease: "" },
-      }),
-    release: (lease) =>
-      store.change(running(lease), {
-        $set: { status: "queued", updatedAt: new Date(), checkAt: new Date() },
-        $inc: { attempts: -1 },
-        $unset: { lease: "" },
-      }),
+      ),
+    release: (lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }),
   };
 }

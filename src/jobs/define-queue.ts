@@ -1,7 +1,7 @@
 import type { z } from "zod";
 
 /** The kinds of work a client sees in `GET /jobs/:id`. */
-export const jobKinds = ["ingestion", "agent", "composite", "completion"] as const;
+export const jobKinds = ["ingestion", "agent", "workflow", "composite", "completion"] as const;
 export type JobKind = (typeof jobKinds)[number];
 
 /**

@@ -13,7 +13,7 @@ import { type HeldJobs, makeHeldJobs } from "./held-jobs.ts";
 import type { JobEvent, JobRecord } from "./job-record.ts";
 import type { JobState } from "./job-state.ts";
 import type { QueueClient } from "./queue-client.ts";
-import { type Reconciled, reconcileJobs } from "./reconcile.ts";
+import { type Reconciled, reconcileJobs, requeueJob } from "./reconcile.ts";
 import { makeRefusals } from "./refuse.ts";
 import { type Submission, submitJob } from "./submit.ts";
 
@@ -34,6 +34,8 @@ export type Jobs = {
   wait(tenantId: string, jobId: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<JobRecord>;
   cancel(tenantId: string, jobId: string): Promise<JobRecord>;
   events(tenantId: string, jobId: string, options: { afterId?: number; signal: AbortSignal }): AsyncIterable<JobEvent>;
+  /** Lets a suspended job go on; false when it is not suspended. */
+  resume(jobId: string): Promise<boolean>;
   /** Jobs that no worker runs. */
   held: HeldJobs;
   reconcile(): Promise<Reconciled>;
@@ -56,6 +58,7 @@ export function makeJobs(deps: {
   const announcements = makeAnnouncements(redis, onError);
   const refusals = makeRefusals(store, onError);
   const countBefore = makeBacklog(store, onError);
+  const claims = makeClaims(store, deps.config.leaseMs);
   return {
     submit: (queue, submission) => submitJob({ store, queues, refusals, countBefore }, queue, submission),
     async get(tenantId, jobId) {
@@ -77,9 +80,20 @@ export function makeJobs(deps: {
     wait: (tenantId, jobId, options) => waitForJob({ store, announcements }, tenantId, jobId, options),
     cancel: (tenantId, jobId) => cancelJob({ store, queues, announcements, onError }, tenantId, jobId),
     events: (tenantId, jobId, options) => followJob({ store, announcements }, tenantId, jobId, options),
+    async resume(jobId) {
+      const record = await claims.resume(jobId);
+      if (!record) return false;
+      announcements.changed(jobId);
+      try {
+        await requeueJob(queues, record);
+      } catch (error) {
+        onError(error); // the record says that it is to be run: reconcile enqueues it
+      }
+      return true;
+    },
     held: makeHeldJobs(store, announcements),
     reconcile: () => reconcileJobs({ store, queues }),
-    claims: makeClaims(store, deps.config.leaseMs),
+    claims,
     announcements,
     close: () => refusals.close(),
   };

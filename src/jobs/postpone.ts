@@ -9,3 +9,17 @@ export class Postponed extends Error {
     this.afterMs = afterMs;
   }
 }
+
+/**
+ * Thrown by the work of a job that waits for something which others bring about, for days perhaps: neither a worker nor Redis
+ * holds anything for it until `jobs.resume`. `isOver` is asked once the job waits, since what it waits for may have come before.
+ */
+export class Suspended extends Error {
+  override name = "Suspended";
+  readonly isOver: () => Promise<boolean>;
+
+  constructor(isOver: () => Promise<boolean>) {
+    super("to be resumed");
+    this.isOver = isOver;
+  }
+}

@@ -41,6 +41,23 @@ export const agentRunsQueue = defineQueue({
   ...retention,
 });
 
+/** Go on with one run of a workflow, from its first step without a result. */
+export const workflowStepsQueue = defineQueue({
+  name: "workflow-steps",
+  kind: "workflow",
+  payload: z.strictObject({
+    v: z.literal(1),
+    jobId: idSchema("job"),
+    tenantId: idSchema("tenant"),
+    runId: idSchema("workflowRun"),
+  }),
+  concurrency: 16,
+  attempts: 5, // of what is no step's own failure: those have tries of their own
+  backoffMs: 1_000,
+  timeoutMs: 15 * 60_000,
+  ...retention,
+});
+
 /** Run one composite pattern. */
 export const compositeQueue = defineQueue({
   name: "composite-runs",
@@ -81,6 +98,7 @@ export const batchQueue = defineQueue({
 export const queues = {
   ingestion: ingestionQueue,
   agentRuns: agentRunsQueue,
+  workflowSteps: workflowStepsQueue,
   compositeRuns: compositeQueue,
   batchCompletions: batchQueue,
 } as const;

@@ -53,8 +53,7 @@ async function reconcileQueue(
       if (!(await takeBack(store, record))) continue;
       total.expired += 1;
     }
-    await queues.remove(queue, record._id); // what BullMQ keeps of an ended job would hide the new one
-    await queues.add(queue, toEnqueued(record));
+    await requeueJob(queues, record);
     total.requeued += 1;
   }
   await store.postponeCheck(
@@ -71,11 +70,9 @@ async function takeBack(store: JobStore, record: JobRecord): Promise<boolean> {
   return taken !== null;
 }
 
-function toEnqueued(record: JobRecord) {
-  return {
-    jobId: record._id,
-    payload: record.payload,
-    priority: record.priority,
-    ...(record.notBefore ? { notBefore: record.notBefore } : {}),
-  };
+/** Makes a record's BullMQ job again. @throws AppError `unavailable` when Redis does not take it. */
+export async function requeueJob(queues: QueueClient, record: JobRecord): Promise<void> {
+  const { _id: jobId, queue, payload, priority, notBefore } = record;
+  await queues.remove(queue, jobId); // what BullMQ keeps of an ended job would hide the new one
+  await queues.add(queue, { jobId, payload, priority, ...(notBefore ? { notBefore } : {}) });
 }

@@ -1,6 +1,7 @@
 import type { Logger } from "../logger.ts";
 import { type AgentRunStore, agentRunCollection, makeAgentRunStore } from "./agent-run-store.ts";
 import { type AgentStore, agentCollection, makeAgentStore } from "./agent-store.ts";
+import { type ApprovalStore, approvalCollection, makeApprovalStore } from "./approval-store.ts";
 import { type AuditStore, auditCollection, makeAuditStore } from "./audit-store.ts";
 import { type BatchStore, batchCollection, batchLineCollection, makeBatchStore } from "./batch-store.ts";
 import { type BudgetStore, budgetCollection, makeBudgetStore } from "./budget-store.ts";
@@ -25,7 +26,15 @@ import { makeSourceStore, type SourceStore, sourceCollection } from "./source-st
 import { makeTenantStore, type TenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeUsageStore, type UsageStore, usageCollection } from "./usage-store.ts";
 import { ensureSearchIndexes } from "./vector-search.ts";
+import { makeWebhookSecretStore, type WebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
 import { makeWidgetKeyStore, type WidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
+import {
+  makeWorkflowRunStore,
+  type WorkflowRunStore,
+  workflowRunCollection,
+  workflowStepCollection,
+} from "./workflow-run-store.ts";
+import { makeWorkflowStore, type WorkflowStore, workflowCollection } from "./workflow-store.ts";
 
 export type StoreCapabilities = {
   /** Whether the server has vector search indexes. */
@@ -44,6 +53,10 @@ export type Store = {
   agents: AgentStore;
   agentRuns: AgentRunStore;
   audit: AuditStore;
+  workflows: WorkflowStore;
+  workflowRuns: WorkflowRunStore;
+  approvals: ApprovalStore;
+  webhookSecrets: WebhookSecretStore;
   executions: ExecutionStore;
   chunks: ChunkStore;
   sources: SourceStore;
@@ -87,7 +100,12 @@ const declarations = [
   sourceCollection,
   tenantCollection,
   usageCollection,
+  webhookSecretCollection,
   widgetKeyCollection,
+  workflowCollection,
+  workflowRunCollection,
+  workflowStepCollection,
+  approvalCollection,
 ];
 
 /**
@@ -112,6 +130,10 @@ export async function openStore(options: {
       agents: makeAgentStore(db),
       agentRuns: makeAgentRunStore(db),
       audit: makeAuditStore(db),
+      workflows: makeWorkflowStore(db),
+      workflowRuns: makeWorkflowRunStore(db),
+      approvals: makeApprovalStore(db),
+      webhookSecrets: makeWebhookSecretStore(db),
       executions: makeExecutionStore(db),
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),

@@ -1,15 +1,9 @@
-import { randomBytes } from "node:crypto";
 import { AppError, notFound } from "../errors.ts";
 import { makeFreshCache } from "../fresh-cache.ts";
 import type { Logger } from "../logger.ts";
-import {
-  bytesOf,
-  type DataKeyDocument,
-  type ProviderKeyDocument,
-  type ProviderKeyStore,
-} from "../store/provider-key-store.ts";
-import { KEY_BYTES, open, seal } from "./envelope.ts";
-import type { MasterKeys } from "./master-keys.ts";
+import { bytesOf, type ProviderKeyDocument, type ProviderKeyStore } from "../store/provider-key-store.ts";
+import type { DataKeys } from "./data-keys.ts";
+import { open, seal } from "./envelope.ts";
 
 /** The providers that take customers' keys. */
 export const keyProviders = ["openai", "anthropic"] as const;
@@ -45,19 +39,16 @@ export type ProviderKeys = {
   /** @throws AppError `not_found`. */
   remove(tenantId: string, provider: KeyProvider): Promise<void>;
   /** Wraps the data keys of all tenants with the current master key; how many were, and how many could not be read. */
-  rewrapAll(): Promise<{ rewrapped: number; unreadable: number }>;
+  rewrapAll: DataKeys["rewrapAll"];
 };
 
 export type ProviderKeysDeps = {
   store: ProviderKeyStore;
-  /** Null: customers' keys can be neither stored nor read. */
-  masterKeys: MasterKeys | null;
+  dataKeys: DataKeys;
   /** The platform's own keys, which serve every tenant that has none. */
   platform: Record<KeyProvider, { apiKey: string | undefined }>;
   logger: Logger;
 };
-
-const REWRAP_PAGE = 100;
 
 /**
  * Customers' keys by envelope encryption: AES-256-GCM under the tenant's data key, which a master key wraps. The plain key
@@ -65,8 +56,7 @@ const REWRAP_PAGE = 100;
  * moved to another place do not open.
  */
 export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
-  const { store, logger } = deps;
-  const dataKeys = makeDataKeys(deps);
+  const { store, dataKeys, logger } = deps;
   const decrypt = async (record: ProviderKeyDocument): Promise<ProviderKey | null> => {
     const dataKey = await dataKeys.find(record.tenantId);
     const plain = dataKey && open(dataKey, bytesOf(record.sealed), contextOf(record.tenantId, record.provider));
@@ -132,51 +122,7 @@ export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
       if (!(await store.remove(tenantId, provider))) throw notFound("provider key");
       changed(tenantId, provider, "removed");
     },
-    rewrapAll: () => dataKeys.rewrapAll(),
-  };
-}
-
-/** Tenants' data keys: made at the first use, stored wrapped. */
-function makeDataKeys({ store, masterKeys }: Pick<ProviderKeysDeps, "store" | "masterKeys">) {
-  const unwrap = ({ tenantId, masterKeyId, wrapped }: DataKeyDocument) =>
-    masterKeys?.unwrap(tenantId, { masterKeyId, wrapped: bytesOf(wrapped) }) ?? null;
-  return {
-    /** Null when there is none, or it cannot be read. */
-    async find(tenantId: string): Promise<Buffer | null> {
-      const stored = await store.findDataKey(tenantId);
-      return stored && unwrap(stored);
-    },
-    async ensure(tenantId: string): Promise<Buffer> {
-      if (masterKeys === null) {
-        throw new AppError("unavailable", "Keys cannot be stored: the operator has not set MASTER_KEY.");
-      }
-      const there = await store.findDataKey(tenantId);
-      const stored = there ?? (await store.ensureDataKey(tenantId, masterKeys.wrap(tenantId, randomBytes(KEY_BYTES))));
-      const dataKey = unwrap(stored);
-      if (dataKey !== null) return dataKey;
-      throw new AppError(
-        "provider_key_unreadable",
-        "Your data key cannot be read with the master key of this service.",
-      );
-    },
-    async rewrapAll(): Promise<{ rewrapped: number; unreadable: number }> {
-      const counts = { rewrapped: 0, unreadable: 0 };
-      if (masterKeys === null) return counts;
-      let afterId: string | undefined;
-      for (;;) {
-        const page = await store.listDataKeysNotBy(masterKeys.currentId, {
-          limit: REWRAP_PAGE,
-          ...(afterId === undefined ? {} : { afterId }),
-        });
-        for (const stored of page) {
-          const dataKey = unwrap(stored);
-          if (dataKey === null) counts.unreadable += 1;
-          else if (await store.rewrapDataKey(stored, masterKeys.wrap(stored.tenantId, dataKey))) counts.rewrapped += 1;
-        }
-        afterId = page.at(-1)?._id;
-        if (afterId === undefined) return counts;
-      }
-    },
+    rewrapAll: dataKeys.rewrapAll,
   };
 }
 

@@ -3,6 +3,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { bytesOf } from "../../src/store/provider-key-store.ts";
+import { makeDataKeys } from "../../src/tenancy/data-keys.ts";
 import { type MasterKeys, makeMasterKeys, openMasterKeys, parseMasterKeys } from "../../src/tenancy/master-keys.ts";
 import { makeProviderKeys } from "../../src/tenancy/provider-keys.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
@@ -179,7 +180,7 @@ describe("customers' provider keys", () => {
     const keysWith = (masterKeys: MasterKeys | null) =>
       makeProviderKeys({
         store: test.platform.store.providerKeys,
-        masterKeys,
+        dataKeys: makeDataKeys({ store: test.platform.store.providerKeys, masterKeys }),
         platform: test.platform.config.gateway,
         logger: test.platform.logger,
       });
@@ -261,9 +262,11 @@ describe("MASTER_KEY", () => {
       for (const tenantId of ids) await platform.providerKeys.put(tenantId, "openai", `${first}-${tenantId}`);
       const before = await Promise.all(ids.map((tenantId) => store.providerKeys.find(tenantId, "openai")));
 
+      const dataKeysOf = (setting: string) =>
+        makeDataKeys({ store: store.providerKeys, masterKeys: makeMasterKeys(parseMasterKeys(setting) ?? []) });
       const during = makeProviderKeys({
         store: store.providerKeys,
-        masterKeys: makeMasterKeys(parseMasterKeys(`new:${base64(2)},old:${base64(1)}`) ?? []),
+        dataKeys: dataKeysOf(`new:${base64(2)},old:${base64(1)}`),
         platform: platform.config.gateway,
         logger: platform.logger,
       });
@@ -274,7 +277,7 @@ describe("MASTER_KEY", () => {
 
       const onlyNew = makeProviderKeys({
         store: store.providerKeys,
-        masterKeys: makeMasterKeys(parseMasterKeys(`new:${base64(2)}`) ?? []),
+        dataKeys: dataKeysOf(`new:${base64(2)}`),
         platform: platform.config.gateway,
         logger: platform.logger,
       });

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { allRoutes } from "../../api/all-routes.ts";
 import type { AnyRoute } from "../../api/route.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const SECRET = "The walrus of the first tenant sleeps under the seventh lighthouse.";
@@ -34,7 +35,14 @@ describe("every route that needs a key", () => {
     const batch = await owner.post("/v1/batches", fileBatch);
     const agent = await owner.post("/agents", { name: "Walrus", model: "meta-llm", systemPrompt: SECRET });
     const agentRun = await owner.post(`/agents/${agent.string("agentId")}/run`, { input: "Where does it sleep?" });
+    const steps = [{ type: "human_approval", assigneeRole: "owner", message: SECRET }];
+    const workflow = await owner.post("/workflows", { name: "Walrus", steps });
+    const workflowRun = await owner.post(`/workflows/${workflow.string("workflowId")}/execute`, { input: SECRET });
+    const approvalId = await pollUntil(async () => (await owner.get("/workflows/approvals")).at("data[0].approvalId"));
     ids = {
+      "/workflows/:id": workflow.string("workflowId"),
+      "/workflows/:id/runs/:runId": workflowRun.string("runId"),
+      "/workflows/approvals/:id": String(approvalId),
       "/agents/:id": agent.string("agentId"),
       "/agents/:id/runs/:runId": agentRun.string("runId"),
       "/runs/:runId": agentRun.string("runId"),

@@ -1,0 +1,66 @@
+import { z } from "zod";
+import { idSchema } from "../../src/ids.ts";
+import {
+  approvalDetailSchema,
+  approvalViewSchema,
+  decisionBodySchema,
+  decisionResultSchema,
+} from "../../src/workflows/schemas.ts";
+import { approvalStates } from "../../src/workflows/states.ts";
+import { listOf, listQuery, toPage } from "../list-query.ts";
+import { type AnyRoute, route } from "../route.ts";
+
+const tags = ["Workflows"];
+const params = z.object({ id: idSchema("approval") });
+
+const listApprovals = route({
+  method: "get",
+  path: "/workflows/approvals",
+  auth: "member",
+  tags,
+  summary: "Decisions that runs wait for, newest first",
+  description: "The page `/approvals` shows them, with each run so far, to decide there.",
+  query: listQuery.extend({
+    cursor: idSchema("approval").optional(),
+    status: z.enum(approvalStates).default("pending"),
+  }),
+  responses: { 200: { description: "A page of approvals", body: listOf(approvalViewSchema) } },
+  async handler({ query: { status, ...page }, caller, platform }) {
+    return { status: 200, body: await platform.workflows.approvals(caller.tenantId, { status, ...toPage(page) }) };
+  },
+});
+
+const getApproval = route({
+  method: "get",
+  path: "/workflows/approvals/:id",
+  auth: "member",
+  tags,
+  summary: "One approval, with the run that waits for it as far as it has come",
+  params,
+  responses: { 200: { description: "The approval", body: approvalDetailSchema } },
+  async handler({ params: { id }, caller, platform }) {
+    return { status: 200, body: await platform.workflows.approval(caller, id) };
+  },
+});
+
+const decide = route({
+  method: "post",
+  path: "/workflows/approvals/:id/decide",
+  auth: "member",
+  tags,
+  summary: "Approve or reject",
+  description:
+    "What is for an `admin` may be decided by admins and owners, what is for an `owner` by owners only. Who decided is the " +
+    "subject of the key, whatever the body says. Approved, the run goes on; rejected, it stops at once. A second decision is " +
+    "409, with the first one in `details`.",
+  params,
+  body: decisionBodySchema,
+  example: { decision: "approved", comment: "Checked against the invoice." },
+  responses: { 200: { description: "The decision, and what the run is now", body: decisionResultSchema } },
+  errors: ["insufficient_role", "wrong_state"],
+  async handler({ params: { id }, body, caller, platform }) {
+    return { status: 200, body: await platform.workflows.decide(caller, id, body) };
+  },
+});
+
+export const approvalRoutes: readonly AnyRoute[] = [listApprovals, getApproval, decide];

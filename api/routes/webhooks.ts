@@ -1,0 +1,52 @@
+import { z } from "zod";
+import type { WebhookSecrets } from "../../src/webhooks/secrets.ts";
+import { type AnyRoute, route } from "../route.ts";
+
+const tags = ["Workflows"];
+
+const secretSchema = z.object({
+  secret: z.string().describe("`whsec_` and 32 bytes in base64"),
+  createdAt: z.iso.datetime(),
+  previousUntil: z.iso.datetime().optional().describe("Until then the signature of the secret before is sent, too"),
+});
+
+const toView = ({ current, createdAt, previous }: WebhookSecrets) => ({
+  secret: current,
+  createdAt: createdAt.toISOString(),
+  ...(previous === undefined ? {} : { previousUntil: previous.until.toISOString() }),
+});
+
+const getSecret = route({
+  method: "get",
+  path: "/webhooks/secret",
+  auth: "admin",
+  tags,
+  summary: "The secret that your webhooks are signed with",
+  description:
+    "Webhooks are signed by the Standard Webhooks specification (standardwebhooks.com): verify `webhook-signature` over " +
+    "`webhook-id`, `webhook-timestamp` and the raw body with one of its libraries. The first call makes the secret.",
+  responses: { 200: { description: "The secret", body: secretSchema } },
+  errors: ["provider_key_unreadable"],
+  async handler({ caller, platform }) {
+    const secrets = await platform.webhooks.secrets.find(caller.tenantId);
+    return { status: 200, body: toView(secrets), headers: { "cache-control": "no-store" } };
+  },
+});
+
+const rotateSecret = route({
+  method: "post",
+  path: "/webhooks/secret/rotate",
+  auth: "admin",
+  tags,
+  summary: "Replace the secret that your webhooks are signed with",
+  description: "For a day each webhook carries both signatures, so that receivers can change theirs without a gap.",
+  hasSecretReply: true,
+  responses: { 200: { description: "The new secret", body: secretSchema } },
+  errors: ["wrong_state", "provider_key_unreadable"],
+  async handler({ caller, platform }) {
+    const secrets = await platform.webhooks.secrets.rotate(caller.tenantId);
+    return { status: 200, body: toView(secrets), headers: { "cache-control": "no-store" } };
+  },
+});
+
+export const webhookRoutes: readonly AnyRoute[] = [getSecret, rotateSecret];

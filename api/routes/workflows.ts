@@ -1,0 +1,212 @@
+import { z } from "zod";
+import { idSchema } from "../../src/ids.ts";
+import {
+  executeBodySchema,
+  workflowBodySchema,
+  workflowReplacementSchema,
+  workflowResultSchema,
+  workflowRunSummarySchema,
+  workflowRunViewSchema,
+  workflowViewSchema,
+} from "../../src/workflows/schemas.ts";
+import { listOf, listQuery, toPage } from "../list-query.ts";
+import { acceptedSchema, readPreference, replyWithJob, reserveJob, toAcceptedReply } from "../prefer.ts";
+import { type AnyRoute, route } from "../route.ts";
+
+const tags = ["Workflows"];
+const params = z.object({ id: idSchema("workflow") });
+const runParams = params.extend({ runId: idSchema("workflowRun") });
+const example = {
+  name: "Answer a complaint",
+  steps: [
+    { type: "rag_query", id: "facts", query: "{{ input.complaint }}" },
+    {
+      type: "ai_completion",
+      id: "draft",
+      model: "meta-llm",
+      prompt: "Answer this complaint: {{ input.complaint }}\n\nWhat we know:\n{{ steps.facts.output[0].content }}",
+    },
+    { type: "human_approval", assigneeRole: "admin", message: "Send this? {{ steps.draft.output }}" },
+    {
+      type: "webhook",
+      url: "https://desk.example.com/replies",
+      method: "POST",
+      body: { text: "{{ steps.draft.output }}" },
+    },
+  ],
+};
+
+const createWorkflow = route({
+  method: "post",
+  path: "/workflows",
+  auth: "member",
+  tags,
+  summary: "Create a workflow",
+  description:
+    "Steps run in order. Texts may hold `{{ expression }}` in CEL over `input`, `steps.<id>.output`, `previous` (the output of " +
+    "the last step that is no condition) and `run`; what is no expression, or names a step that does not come before, is refused here.",
+  body: workflowBodySchema,
+  bodyLimit: "content",
+  example,
+  responses: { 201: { description: "The workflow", body: workflowViewSchema } },
+  errors: ["unknown_model", "source_refused"],
+  async handler({ body, caller, platform }) {
+    return { status: 201, body: await platform.workflows.create(caller, body) };
+  },
+});
+
+const listWorkflows = route({
+  method: "get",
+  path: "/workflows",
+  auth: "member",
+  tags,
+  summary: "Workflows of the tenant, newest first",
+  query: listQuery.extend({ cursor: idSchema("workflow").optional() }),
+  responses: { 200: { description: "A page of workflows", body: listOf(workflowViewSchema) } },
+  async handler({ query, caller, platform }) {
+    return { status: 200, body: await platform.workflows.list(caller.tenantId, toPage(query)) };
+  },
+});
+
+const getWorkflow = route({
+  method: "get",
+  path: "/workflows/:id",
+  auth: "member",
+  tags,
+  summary: "One workflow",
+  params,
+  responses: { 200: { description: "The workflow", body: workflowViewSchema } },
+  async handler({ params: { id }, caller, platform }) {
+    return { status: 200, body: await platform.workflows.get(caller.tenantId, id) };
+  },
+});
+
+const replaceWorkflow = route({
+  method: "put",
+  path: "/workflows/:id",
+  auth: "member",
+  tags,
+  summary: "Replace a workflow by its next version",
+  description:
+    "Runs that have begun go on as they were. Members replace their own workflows, admins those of others too.",
+  params,
+  body: workflowReplacementSchema,
+  bodyLimit: "content",
+  example,
+  responses: { 200: { description: "The workflow", body: workflowViewSchema } },
+  errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
+  async handler({ params: { id }, body, caller, platform }) {
+    return { status: 200, body: await platform.workflows.replace(caller, id, body) };
+  },
+});
+
+const removeWorkflow = route({
+  method: "delete",
+  path: "/workflows/:id",
+  auth: "member",
+  tags,
+  summary: "Delete a workflow",
+  description: "Its runs go on and stay readable. Members delete their own workflows, admins those of others too.",
+  params,
+  responses: { 204: { description: "It is gone" } },
+  errors: ["insufficient_role"],
+  async handler({ params: { id }, caller, platform }) {
+    await platform.workflows.remove(caller, id);
+    return { status: 204 };
+  },
+});
+
+const executeWorkflow = route({
+  method: "post",
+  path: "/workflows/:id/execute",
+  auth: "member",
+  tags,
+  summary: "Start a run",
+  description:
+    "Answers at once with 202, since a run may wait for people; `Prefer: wait=N` waits up to N seconds for its end. The run's " +
+    "steps can be followed at `/jobs/:id/events`.",
+  params,
+  body: executeBodySchema,
+  isBodyOptional: true,
+  bodyLimit: "content",
+  isAsync: true,
+  responses: {
+    200: { description: "How the run ended", body: workflowResultSchema },
+    202: { description: "The run has begun", body: acceptedSchema },
+  },
+  errors: [
+    "webhook_failed",
+    "source_refused",
+    "source_unreachable",
+    "provider_failed",
+    "budget_exhausted",
+    "wrong_state",
+  ],
+  example: { input: { complaint: "The pump is louder than the old one." } },
+  async handler(input) {
+    const { params: path, body, caller, platform } = input;
+    const { applied, waitMs } = readPreference(input.header("prefer"));
+    const waits = applied !== undefined && waitMs > 0;
+    const reserved = await reserveJob(input);
+    const job =
+      "job" in reserved
+        ? reserved.job
+        : (await platform.workflows.start(caller, path.id, body, waits, reserved.jobId)).job;
+    if (waits) return replyWithJob(input, job, (record) => ({ status: 200, body: record.result }));
+    return toAcceptedReply(job, applied === undefined ? {} : { "preference-applied": applied });
+  },
+});
+
+const listRuns = route({
+  method: "get",
+  path: "/workflows/:id/runs",
+  auth: "member",
+  tags,
+  summary: "Runs of a workflow, newest first",
+  params,
+  query: listQuery.extend({ cursor: idSchema("workflowRun").optional() }),
+  responses: { 200: { description: "A page of runs", body: listOf(workflowRunSummarySchema) } },
+  async handler({ params: { id }, query, caller, platform }) {
+    return { status: 200, body: await platform.workflows.runs(caller.tenantId, id, toPage(query)) };
+  },
+});
+
+const getRun = route({
+  method: "get",
+  path: "/workflows/:id/runs/:runId",
+  auth: "member",
+  tags,
+  summary: "A run with the results of its steps",
+  params: runParams,
+  responses: { 200: { description: "The run", body: workflowRunViewSchema } },
+  async handler({ params: { id, runId }, caller, platform }) {
+    return { status: 200, body: await platform.workflows.runOf(caller.tenantId, id, runId) };
+  },
+});
+
+const cancelRun = route({
+  method: "post",
+  path: "/workflows/:id/runs/:runId/cancel",
+  auth: "member",
+  tags,
+  summary: "Stop a run",
+  description: "One that waits stops at once, one that works as soon as it can; 409 when it has ended.",
+  params: runParams,
+  responses: { 200: { description: "The run as it is now", body: workflowRunViewSchema } },
+  errors: ["wrong_state"],
+  async handler({ params: { id, runId }, caller, platform }) {
+    return { status: 200, body: await platform.workflows.cancel(caller.tenantId, id, runId) };
+  },
+});
+
+export const workflowRoutes: readonly AnyRoute[] = [
+  createWorkflow,
+  listWorkflows,
+  getWorkflow,
+  replaceWorkflow,
+  removeWorkflow,
+  executeWorkflow,
+  listRuns,
+  getRun,
+  cancelRun,
+];

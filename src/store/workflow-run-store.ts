@@ -1,0 +1,167 @@
+import type { Db, Filter } from "mongodb";
+import type { ErrorView } from "../errors.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import type { EndState } from "../workflows/states.ts";
+import type { StepType } from "../workflows/step-schemas.ts";
+import { defineCollection, ofTenant } from "./collection.ts";
+import { isDuplicateKey } from "./tenant-store.ts";
+
+/** How a run ended. `output` is JSON. */
+export type WorkflowRunEnd = { status: EndState; output?: string; error?: ErrorView; finishedAt: Date };
+
+/** A step that has failed and will be tried again. */
+export type Trying = { path: string; id: string; type: StepType; attempts: number; startedAt: Date };
+
+/** What a run waits for. */
+export type Awaiting = {
+  approvalId: string;
+  stepId: string;
+  path: string;
+  assigneeRole: "owner" | "admin";
+  since: Date;
+  expiresAt: Date;
+};
+
+/** A run of a workflow, with the definition that it began with. Its steps' results are records of their own. */
+export type WorkflowRunRecord = {
+  _id: string;
+  tenantId: string;
+  workflowId: string;
+  version: number;
+  name: string;
+  /** The definition as JSON. */
+  definition: string;
+  jobId: string;
+  /** Who started it: its model calls are theirs. */
+  caller: Pick<Caller, "keyId" | "subject" | "role">;
+  /** JSON; absent when none was given. */
+  input?: string;
+  /** True until the run has ended, and then absent. */
+  isOpen?: true;
+  /** True while the run is open and waits for nobody: sweeps look after those alone, however many wait. */
+  isWatched?: true;
+  /** Set while the run waits for a decision. */
+  awaiting?: Awaiting;
+  trying?: Trying;
+  end?: WorkflowRunEnd;
+  createdAt: Date;
+  startedAt?: Date;
+  updatedAt: Date;
+};
+
+export const workflowRunCollection = defineCollection<WorkflowRunRecord>({
+  name: "workflowRuns",
+  indexes: [
+    { key: { tenantId: 1, workflowId: 1, _id: -1 }, name: "workflow_newest" },
+    { key: { updatedAt: 1 }, name: "watched", partialFilterExpression: { isWatched: true } },
+  ],
+});
+
+/** The result of one step, recorded once. Texts, so that keys of any kind can be in an output. */
+export type WorkflowStepRecord = {
+  /** The run and the step's path: a step has one result in a run. */
+  _id: string;
+  tenantId: string;
+  runId: string;
+  /** Place among the run's results, from 0. */
+  seq: number;
+  path: string;
+  id: string;
+  type: StepType;
+  status: "completed" | "failed";
+  startedAt: Date;
+  finishedAt: Date;
+  attempts: number;
+  /** JSON. */
+  output?: string;
+  error?: ErrorView;
+  spent?: { tokens: number; costUsd: number };
+};
+
+export const workflowStepCollection = defineCollection<WorkflowStepRecord>({
+  name: "workflowSteps",
+  indexes: [{ key: { tenantId: 1, runId: 1, seq: 1 }, name: "run_sequence", unique: true }],
+});
+
+export type WorkflowRunStore = {
+  insert(run: WorkflowRunRecord): Promise<void>;
+  get(tenantId: string, runId: string): Promise<WorkflowRunRecord | null>;
+  /** A workflow's runs, the newest first, from before the id `before`. */
+  list(tenantId: string, workflowId: string, page: { limit: number; before?: string }): Promise<WorkflowRunRecord[]>;
+  /** Notes that an open run is run now, and waits no more. Null when it has ended. */
+  begin(tenantId: string, runId: string): Promise<WorkflowRunRecord | null>;
+  /** Notes that a step will be tried again. */
+  noteTry(tenantId: string, runId: string, trying: Trying): Promise<void>;
+  /** Notes what an open run waits for. */
+  await(tenantId: string, runId: string, awaiting: Awaiting): Promise<void>;
+  /** Ends a run that is open; false when it has ended before. */
+  finish(tenantId: string, runId: string, end: WorkflowRunEnd): Promise<boolean>;
+  remove(tenantId: string, runId: string): Promise<void>;
+  /** Open runs that wait for nobody, whosever, untouched since `before`; the longest untouched first. */
+  unfinished(query: { before: Date; limit: number }): Promise<WorkflowRunRecord[]>;
+  /** Puts an open run at the end of `unfinished`. */
+  touch(tenantId: string, runId: string): Promise<void>;
+  /** Keeps a step's result; false when there is one already, of this step or at this place. */
+  addStep(step: WorkflowStepRecord): Promise<boolean>;
+  /** The results of a run, in the order in which they came. */
+  steps(tenantId: string, runId: string): Promise<WorkflowStepRecord[]>;
+};
+
+export function makeWorkflowRunStore(db: Db): WorkflowRunStore {
+  const runs = db.collection<WorkflowRunRecord>(workflowRunCollection.name);
+  const steps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);
+  const open = (tenantId: string, runId: string): Filter<WorkflowRunRecord> =>
+    ofTenant(tenantId, { _id: runId, isOpen: true as const });
+  return {
+    insert: async (run) => void (await runs.insertOne(run)),
+    get: (tenantId, runId) => runs.findOne(ofTenant(tenantId, { _id: runId })),
+    list: (tenantId, workflowId, { limit, before }) =>
+      runs
+        .find(ofTenant(tenantId, { workflowId, ...(before === undefined ? {} : { _id: { $lt: before } }) }))
+        .sort({ _id: -1 })
+        .limit(limit)
+        .toArray(),
+    begin(tenantId, runId) {
+      const now = new Date();
+      const update = {
+        $min: { startedAt: now },
+        $set: { updatedAt: now, isWatched: true as const },
+        $unset: { awaiting: "" as const },
+      };
+      return runs.findOneAndUpdate(open(tenantId, runId), update, { returnDocument: "after" });
+    },
+    noteTry: async (tenantId, runId, trying) =>
+      void (await runs.updateOne(open(tenantId, runId), { $set: { trying, updatedAt: new Date() } })),
+    await: async (tenantId, runId, awaiting) =>
+      void (await runs.updateOne(open(tenantId, runId), {
+        $set: { awaiting, updatedAt: new Date() },
+        $unset: { trying: "" as const, isWatched: "" as const },
+      })),
+    async finish(tenantId, runId, end) {
+      const { modifiedCount } = await runs.updateOne(open(tenantId, runId), {
+        $set: { end, updatedAt: end.finishedAt },
+        $unset: { isOpen: "", isWatched: "", awaiting: "", trying: "" },
+      });
+      return modifiedCount > 0;
+    },
+    remove: async (tenantId, runId) => void (await runs.deleteOne(ofTenant(tenantId, { _id: runId }))),
+    unfinished: ({ before, limit }) =>
+      runs
+        .find({ isWatched: true, updatedAt: { $lt: before } })
+        .sort({ updatedAt: 1 })
+        .limit(limit)
+        .toArray(),
+    touch: async (tenantId, runId) =>
+      void (await runs.updateOne(open(tenantId, runId), { $set: { updatedAt: new Date() } })),
+    async addStep(step) {
+      try {
+        await steps.insertOne(step);
+        return true;
+      } catch (error) {
+        if (isDuplicateKey(error)) return false;
+        throw error;
+      }
+    },
+    steps: (tenantId, runId) => steps.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
+  };
+}

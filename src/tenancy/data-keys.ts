@@ -1,0 +1,66 @@
+import { randomBytes } from "node:crypto";
+import { AppError } from "../errors.ts";
+import { bytesOf, type DataKeyDocument, type ProviderKeyStore } from "../store/provider-key-store.ts";
+import { KEY_BYTES } from "./envelope.ts";
+import type { MasterKeys } from "./master-keys.ts";
+
+/** The key of each tenant under which its secrets are sealed. */
+export type DataKeys = {
+  /** Null when there is none, or it cannot be read. */
+  find(tenantId: string): Promise<Buffer | null>;
+  /** Makes one where there is none. @throws AppError `unavailable` where no master key is set; `provider_key_unreadable`. */
+  ensure(tenantId: string): Promise<Buffer>;
+  /** Wraps those of all tenants with the current master key; how many were, and how many could not be read. */
+  rewrapAll(): Promise<{ rewrapped: number; unreadable: number }>;
+};
+
+export type DataKeysDeps = {
+  store: Pick<ProviderKeyStore, "findDataKey" | "ensureDataKey" | "listDataKeysNotBy" | "rewrapDataKey">;
+  /** Null: secrets can be neither stored nor read. */
+  masterKeys: MasterKeys | null;
+};
+
+const REWRAP_PAGE = 100;
+
+/** Tenants' data keys: made at the first use, stored wrapped. */
+export function makeDataKeys({ store, masterKeys }: DataKeysDeps): DataKeys {
+  const unwrap = ({ tenantId, masterKeyId, wrapped }: DataKeyDocument) =>
+    masterKeys?.unwrap(tenantId, { masterKeyId, wrapped: bytesOf(wrapped) }) ?? null;
+  return {
+    async find(tenantId) {
+      const stored = await store.findDataKey(tenantId);
+      return stored && unwrap(stored);
+    },
+    async ensure(tenantId) {
+      if (masterKeys === null) {
+        throw new AppError("unavailable", "Keys cannot be stored: the operator has not set MASTER_KEY.");
+      }
+      const there = await store.findDataKey(tenantId);
+      const stored = there ?? (await store.ensureDataKey(tenantId, masterKeys.wrap(tenantId, randomBytes(KEY_BYTES))));
+      const dataKey = unwrap(stored);
+      if (dataKey !== null) return dataKey;
+      throw new AppError(
+        "provider_key_unreadable",
+        "Your data key cannot be read with the master key of this service.",
+      );
+    },
+    async rewrapAll() {
+      const counts = { rewrapped: 0, unreadable: 0 };
+      if (masterKeys === null) return counts;
+      let afterId: string | undefined;
+      for (;;) {
+        const page = await store.listDataKeysNotBy(masterKeys.currentId, {
+          limit: REWRAP_PAGE,
+          ...(afterId === undefined ? {} : { afterId }),
+        });
+        for (const stored of page) {
+          const dataKey = unwrap(stored);
+          if (dataKey === null) counts.unreadable += 1;
+          else if (await store.rewrapDataKey(stored, masterKeys.wrap(stored.tenantId, dataKey))) counts.rewrapped += 1;
+        }
+        afterId = page.at(-1)?._id;
+        if (afterId === undefined) return counts;
+      }
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import { randomBytes } from "node:crypto";
+import { AppError } from "../errors.ts";
+import { makeFreshCache } from "../fresh-cache.ts";
+import { bytesOf } from "../store/provider-key-store.ts";
+import type { WebhookSecretDocument, WebhookSecretStore } from "../store/webhook-secret-store.ts";
+import type { DataKeys } from "../tenancy/data-keys.ts";
+import { open, seal } from "../tenancy/envelope.ts";
+
+/** Bytes of a secret; the specification asks for 24 to 64. */
+const SECRET_BYTES = 32;
+/** How long webhooks carry the signature of the secret before, too: time enough for receivers to take the new one. */
+const OVERLAP_MS = 86_400_000;
+
+/** The secrets that a tenant's webhooks are signed with, the current one first, as `whsec_…`. */
+export type WebhookSecrets = { current: string; createdAt: Date; previous?: { secret: string; until: Date } };
+
+export type WebhookSecretKeeper = {
+  /** Makes the tenant's first one where there is none. @throws AppError `unavailable`, `provider_key_unreadable`. */
+  find(tenantId: string): Promise<WebhookSecrets>;
+  /** Puts a new one in the place of the current one. @throws AppError as `find`; `wrong_state` when others do it, too. */
+  rotate(tenantId: string): Promise<WebhookSecrets>;
+};
+
+/** Random secrets, one a tenant, stored sealed like providers' keys; kept in memory for a few seconds. */
+export function makeWebhookSecrets(deps: { store: WebhookSecretStore; dataKeys: DataKeys }): WebhookSecretKeeper {
+  const { store, dataKeys } = deps;
+  const unseal = (dataKey: Buffer, tenantId: string, sealed: WebhookSecretDocument["sealed"]) => {
+    const plain = open(dataKey, bytesOf(sealed), contextOf(tenantId));
+    if (plain) return `whsec_${plain.toString("base64")}`;
+    throw new AppError("provider_key_unreadable", "The secret of your webhooks cannot be read; make a new one.");
+  };
+  const toSecrets = (dataKey: Buffer, { tenantId, sealed, createdAt, previous }: WebhookSecretDocument) => {
+    const current = unseal(dataKey, tenantId, sealed);
+    if (previous === undefined || previous.until.getTime() <= Date.now()) return { current, createdAt };
+    const { until } = previous;
+    return { current, createdAt, previous: { secret: unseal(dataKey, tenantId, previous.sealed), until } };
+  };
+  const make = (dataKey: Buffer, tenantId: string) => seal(dataKey, randomBytes(SECRET_BYTES), contextOf(tenantId));
+  const cache = makeFreshCache<WebhookSecrets>(async (tenantId) => {
+    const dataKey = await dataKeys.ensure(tenantId);
+    const stored = (await store.find(tenantId)) ?? (await store.ensure(tenantId, make(dataKey, tenantId)));
+    return toSecrets(dataKey, stored);
+  });
+  return {
+    find: async (tenantId) => cache.find(tenantId),
+    async rotate(tenantId) {
+      const dataKey = await dataKeys.ensure(tenantId);
+      const stored = (await store.find(tenantId)) ?? (await store.ensure(tenantId, make(dataKey, tenantId)));
+      const until = new Date(Date.now() + OVERLAP_MS);
+      const replaced = await store.replace(stored, { sealed: make(dataKey, tenantId), until });
+      cache.forget(tenantId);
+      if (replaced) return toSecrets(dataKey, replaced);
+      throw new AppError("wrong_state", "The secret is being replaced by others at the same time.");
+    },
+  };
+}
+
+const contextOf = (tenantId: string) => `webhook-secret:${tenantId}`;

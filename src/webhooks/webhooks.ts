@@ -1,0 +1,136 @@
+import { Webhook } from "standardwebhooks";
+import { AppError } from "../errors.ts";
+import type { GuardedRequest } from "../net/guarded-request.ts";
+import { makeWebhookSecrets, type WebhookSecretKeeper, type WebhookSecrets } from "./secrets.ts";
+
+/** Longest wait for an answer and its body, in ms. */
+const TIMEOUT_MS = 30_000;
+/** Bytes of an answer's body that are read. */
+const MAX_BODY_BYTES = 64 << 10;
+/** Headers of an answer that are told, and characters of each. */
+const MAX_HEADERS = 50;
+const MAX_HEADER_LENGTH = 1_000;
+/** Longest wait that a receiver can ask for, in ms. */
+const MAX_RETRY_AFTER_MS = 600_000;
+
+/** A message to somebody's own server. Its id is the same at every try, so that who gets it twice can tell. */
+export type Delivery = { id: string; url: string; method: string; body?: unknown; signal: AbortSignal };
+/** What was answered. `body` is a JSON value where the answer is JSON, else text. */
+export type Delivered = { status: number; headers: Record<string, string>; body: unknown };
+
+export type Webhooks = {
+  /**
+   * Sends one message, once, signed by the Standard Webhooks specification (https://www.standardwebhooks.com); GET has no body.
+   * @throws AppError `source_refused`, `webhook_failed` (the answer is no 2xx), `source_unreachable`, each with whether
+   * another try can help; the signal's reason.
+   */
+  deliver(tenantId: string, delivery: Delivery): Promise<Delivered>;
+  secrets: WebhookSecretKeeper;
+};
+
+export type WebhooksDeps = Parameters<typeof makeWebhookSecrets>[0] & { outside: GuardedRequest };
+
+export function makeWebhooks(deps: WebhooksDeps): Webhooks {
+  const secrets = makeWebhookSecrets(deps);
+  return {
+    secrets,
+    async deliver(tenantId, { id, url, method, body, signal }) {
+      const text = method === "GET" || body === undefined ? "" : JSON.stringify(body);
+      const headers = {
+        accept: "application/json, text/*;q=0.9, */*;q=0.1",
+        ...(text === "" ? {} : { "content-type": "application/json" }),
+        ...toSignedHeaders(await secrets.find(tenantId), id, text),
+        "idempotency-key": id,
+        "user-agent": "Switchyard-Webhooks/1",
+      };
+      const inTime = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+      try {
+        const request = { method, headers, signal: inTime, ...(text === "" ? {} : { body: text }) };
+        const response = await deps.outside.fetch(url, request);
+        const delivered = await toDelivered(response);
+        if (response.ok) return delivered;
+        throw toFailure(response, delivered);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!inTime.aborted) throw asRetryable(error);
+        throw new AppError("source_unreachable", `There was no answer within ${TIMEOUT_MS} ms.`, { retryable: true });
+      }
+    },
+  };
+}
+
+/** One signature for each secret, the current one's first, so that receivers can change theirs while messages come in. */
+function toSignedHeaders({ current, previous }: WebhookSecrets, id: string, text: string): Record<string, string> {
+  const now = new Date();
+  const signatures = [current, ...(previous === undefined ? [] : [previous.secret])].map((secret) =>
+    new Webhook(secret).sign(id, now, text),
+  );
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": String(Math.floor(now.getTime() / 1_000)),
+    "webhook-signature": signatures.join(" "),
+  };
+}
+
+async function toDelivered(response: Response): Promise<Delivered> {
+  const entries = [...response.headers].slice(0, MAX_HEADERS);
+  const headers = Object.fromEntries(entries.map(([name, value]) => [name, value.slice(0, MAX_HEADER_LENGTH)]));
+  const text = await readStart(response);
+  return { status: response.status, headers, body: toBody(text, response.headers.get("content-type") ?? "") };
+}
+
+/** The first part of a body, as text; leaving the loop ends the connection. */
+async function readStart(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let left = MAX_BODY_BYTES;
+  try {
+    for await (const part of response.body ?? []) {
+      text += decoder.decode(part.subarray(0, left), { stream: true });
+      left -= part.length;
+      if (left <= 0) break;
+    }
+  } catch (error) {
+    const message = "The connection was cut before the answer was whole.";
+    throw new AppError("source_unreachable", message, { retryable: true, cause: error });
+  }
+  return text.toWellFormed();
+}
+
+/** A body that says it is JSON and is none, or was cut, stays text. */
+function toBody(text: string, type: string): unknown {
+  if (!/^application\/([\w.+-]+\+)?json\b/i.test(type)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function toFailure({ status, headers }: Response, { body }: Delivered): AppError {
+  const isPassing = status === 408 || status === 429 || status >= 500;
+  const where = headers.get("location");
+  const message =
+    where === null
+      ? `The receiver answered ${status}.`
+      : `The receiver answered ${status}: redirects are not followed.`;
+  const retryAfterMs = toRetryAfterMs(headers.get("retry-after"));
+  return new AppError("webhook_failed", message, {
+    details: { status, body: typeof body === "string" ? body.slice(0, 500) : body },
+    retryable: isPassing,
+    ...(isPassing && retryAfterMs !== undefined ? { retryAfterMs } : {}),
+  });
+}
+
+/** `Retry-After` (RFC 9110, 10.2.3) in ms: seconds, or a date. */
+function toRetryAfterMs(header: string | null): number | undefined {
+  if (header === null) return undefined;
+  const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+}
+
+/** A receiver that cannot be reached now may be later, other than an address that is not allowed. */
+function asRetryable(error: unknown): unknown {
+  if (!(error instanceof AppError) || error.code !== "source_unreachable" || error.retryable) return error;
+  return new AppError(error.code, error.message, { details: error.details, retryable: true, cause: error });
+}

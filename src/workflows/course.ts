@@ -1,0 +1,44 @@
+import type { WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
+import { toCel } from "./cel-values.ts";
+import { makeScope, type Scope } from "./expressions.ts";
+import type { PlannedStep } from "./plan.ts";
+
+/** How far a run has come: the results that are recorded, and what expressions see of them. */
+export type Course = {
+  /** The recorded result of a step; undefined when it has none yet. */
+  resultOf(planned: PlannedStep): WorkflowStepRecord | undefined;
+  /** Takes up a result that was recorded now. */
+  add(result: WorkflowStepRecord): void;
+  /** Results so far. */
+  count(): number;
+  scope(): Scope;
+  /** The JSON output of the last step that is no condition; undefined before the first. */
+  output(): string | undefined;
+};
+
+export function openCourse(run: WorkflowRunRecord, recorded: readonly WorkflowStepRecord[]): Course {
+  const { _id: runId, workflowId, version, createdAt, caller } = run;
+  const about = { runId, workflowId, version, createdAt: createdAt.toISOString(), startedBy: caller.subject };
+  const input: unknown = run.input === undefined ? null : JSON.parse(run.input);
+  const base = makeScope({ input, run: about });
+  const byPath = new Map<string, WorkflowStepRecord>();
+  const steps: Record<string, unknown> = {};
+  let previous: unknown = null;
+  let last: string | undefined;
+  const add = (result: WorkflowStepRecord) => {
+    byPath.set(result.path, result);
+    const output = result.output === undefined ? null : toCel(JSON.parse(result.output));
+    steps[result.id] = { output, status: result.status };
+    if (result.type === "condition") return; // it has an outcome of its own for expressions, and hands nothing on
+    previous = output;
+    last = result.output;
+  };
+  for (const result of recorded) add(result);
+  return {
+    resultOf: ({ path }) => byPath.get(path),
+    add,
+    count: () => byPath.size,
+    scope: () => ({ ...base, steps, previous }),
+    output: () => last,
+  };
+}

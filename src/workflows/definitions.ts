@@ -1,0 +1,99 @@
+import { AppError, notFound } from "../errors.ts";
+import { newId } from "../ids.ts";
+import type { WorkflowRecord } from "../store/workflow-store.ts";
+import { type Caller, hasRole } from "../tenancy/roles.ts";
+import { checkDefinition } from "./check-definition.ts";
+import type { WorkflowsDeps } from "./deps.ts";
+import type { WorkflowBody, WorkflowReplacement, WorkflowView } from "./schemas.ts";
+
+/** Changes of one workflow at once that a replacement without a version gives way to, and tries again. */
+const REPLACE_TRIES = 5;
+
+export type WorkflowDefinitions = {
+  /** @throws AppError `invalid_request`, `unknown_model`, `source_refused`; `param` names the field of the step. */
+  create(caller: Caller, body: WorkflowBody): Promise<WorkflowView>;
+  list(
+    tenantId: string,
+    page: { limit: number; cursor?: string },
+  ): Promise<{ data: WorkflowView[]; nextCursor: string | null }>;
+  /** @throws AppError `not_found`. */
+  get(tenantId: string, workflowId: string): Promise<WorkflowView>;
+  /** The next version. @throws AppError `not_found`, `insufficient_role`, `wrong_state` (another version), as `create`. */
+  replace(caller: Caller, workflowId: string, body: WorkflowReplacement): Promise<WorkflowView>;
+  /** Its runs go on, and stay. @throws AppError `not_found`, `insufficient_role`. */
+  remove(caller: Caller, workflowId: string): Promise<void>;
+};
+
+/** Workflows as they are defined. Members manage their own; admins those of others too. */
+export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinitions {
+  const { workflows } = deps.store;
+  const find = async (tenantId: string, workflowId: string) => {
+    const workflow = await workflows.get(tenantId, workflowId);
+    if (!workflow) throw notFound("workflow");
+    return workflow;
+  };
+  const checkRights = async (caller: Caller, workflowId: string) => {
+    const { createdBy } = await find(caller.tenantId, workflowId);
+    if (createdBy === caller.subject || hasRole(caller.role, "admin")) return;
+    throw new AppError("insufficient_role", "Only an admin changes the workflows of others.");
+  };
+  return {
+    async create(caller, body) {
+      checkDefinition(deps, body);
+      const now = new Date();
+      const workflow = {
+        _id: newId("workflow"),
+        tenantId: caller.tenantId,
+        name: body.name.toWellFormed(),
+        definition: toText(body),
+        version: 1,
+        createdBy: caller.subject,
+        createdAt: now,
+        updatedAt: now,
+      };
+      await workflows.insert(workflow);
+      return toWorkflowView(workflow);
+    },
+    async list(tenantId, { limit, cursor }) {
+      const found = await workflows.list(tenantId, { limit: limit + 1, ...(cursor ? { before: cursor } : {}) });
+      const page = found.slice(0, limit);
+      return { data: page.map(toWorkflowView), nextCursor: found.length > limit ? (page.at(-1)?._id ?? null) : null };
+    },
+    get: async (tenantId, workflowId) => toWorkflowView(await find(tenantId, workflowId)),
+    async replace(caller, workflowId, { version: expected, ...body }) {
+      await checkRights(caller, workflowId);
+      checkDefinition(deps, body);
+      const next = { name: body.name.toWellFormed(), definition: toText(body) };
+      for (let tries = 0; tries < REPLACE_TRIES; tries += 1) {
+        const { version } = await find(caller.tenantId, workflowId);
+        if (expected !== undefined && expected !== version) {
+          throw new AppError("wrong_state", `The workflow is at version ${version}.`, { details: { version } });
+        }
+        const replaced = await workflows.replace(caller.tenantId, workflowId, { version, ...next });
+        if (replaced) return toWorkflowView(replaced);
+      }
+      throw new AppError("wrong_state", "The workflow is changed by others at the same time.");
+    },
+    async remove(caller, workflowId) {
+      await checkRights(caller, workflowId);
+      if (!(await workflows.remove(caller.tenantId, workflowId))) throw notFound("workflow");
+    },
+  };
+}
+
+const toText = (body: WorkflowBody) => JSON.stringify(body).toWellFormed();
+
+/** The definition that was kept: checked when it was written. */
+export const toDefinition = ({ definition }: { definition: string }): WorkflowBody => JSON.parse(definition);
+
+function toWorkflowView(workflow: WorkflowRecord): WorkflowView {
+  const { _id: workflowId, version, createdBy, createdAt, updatedAt } = workflow;
+  return {
+    workflowId,
+    ...toDefinition(workflow),
+    version,
+    createdBy,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}

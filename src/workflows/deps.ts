@@ -1,0 +1,31 @@
+import type { Gateway } from "../gateway/gateway.ts";
+import type { Jobs } from "../jobs/jobs.ts";
+import type { Logger } from "../logger.ts";
+import type { GuardedRequest } from "../net/guarded-request.ts";
+import type { Rag } from "../rag/rag.ts";
+import type { Store } from "../store/store.ts";
+import type { Webhooks } from "../webhooks/webhooks.ts";
+
+/** What workflows work with. */
+export type WorkflowsDeps = {
+  store: Pick<Store, "workflows" | "workflowRuns" | "approvals">;
+  jobs: Pick<Jobs, "submit" | "find" | "cancel" | "resume" | "held">;
+  gateway: Pick<Gateway, "complete" | "findModel">;
+  rag: Pick<Rag, "query">;
+  webhooks: Pick<Webhooks, "deliver">;
+  /** Whether an address may be called at all. */
+  outside: Pick<GuardedRequest, "check">;
+  logger: Logger;
+};
+
+/** What the worker's shell gives a run. */
+export type WorkContext = {
+  tenantId: string;
+  runId: string;
+  /** Whether a failure of this try is the run's. */
+  isLastAttempt: boolean;
+  signal: AbortSignal;
+  logger: Logger;
+  /** Tells followers of the job what happened. Throws the signal's reason when the job is not ours to run any more. */
+  step(data: Record<string, unknown>): Promise<void>;
+};

@@ -1,0 +1,108 @@
+import type { JobRecord } from "../jobs/job-record.ts";
+import type { ApprovalRecord } from "../store/approval-store.ts";
+import type { WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
+import type { ApprovalView, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
+import { openRunState } from "./states.ts";
+
+/** A run as it is read back, with its steps in the order in which they ended; one that is under way or waits comes last. */
+export function toRunView(
+  run: WorkflowRunRecord,
+  steps: readonly WorkflowStepRecord[],
+  job: JobRecord | null,
+): WorkflowRunView {
+  const error = run.end?.error ?? (run.end ? undefined : job?.error);
+  return {
+    ...toRunSummary(run, job),
+    ...(run.input === undefined ? {} : { input: JSON.parse(run.input) }),
+    ...(run.end?.output === undefined ? {} : { output: JSON.parse(run.end.output) }),
+    ...(error === undefined ? {} : { error }),
+    steps: [...steps.map(toStepView), ...toOpenStep(run, steps)],
+    tokensUsed: steps.reduce((sum, { spent }) => sum + (spent?.tokens ?? 0), 0),
+    costUsd: Number(steps.reduce((sum, { spent }) => sum + (spent?.costUsd ?? 0), 0).toFixed(9)),
+  };
+}
+
+export function toRunSummary(run: WorkflowRunRecord, job: JobRecord | null): WorkflowRunSummary {
+  const { _id: runId, workflowId, name: workflowName, version, jobId, createdAt, startedAt, end, awaiting } = run;
+  const state = end?.status ?? openRunState(job?.status);
+  const waits = awaiting !== undefined && state === "running";
+  return {
+    runId,
+    workflowId,
+    workflowName,
+    version,
+    jobId,
+    status: waits ? "awaiting_approval" : state,
+    ...(waits
+      ? {
+          awaiting: {
+            approvalId: awaiting.approvalId,
+            assigneeRole: awaiting.assigneeRole,
+            expiresAt: awaiting.expiresAt.toISOString(),
+          },
+        }
+      : {}),
+    createdAt: createdAt.toISOString(),
+    ...(startedAt === undefined ? {} : { startedAt: startedAt.toISOString() }),
+    ...(end === undefined ? {} : { finishedAt: end.finishedAt.toISOString() }),
+  };
+}
+
+type StepView = WorkflowRunView["steps"][number];
+
+function toStepView({
+  id,
+  type,
+  path,
+  status,
+  startedAt,
+  finishedAt,
+  attempts,
+  ...step
+}: WorkflowStepRecord): StepView {
+  const { output, error, spent } = step;
+  return {
+    id,
+    type,
+    path,
+    status,
+    startedAt: startedAt.toISOString(),
+    finishedAt: finishedAt.toISOString(),
+    attempts,
+    ...(output === undefined ? {} : { output: JSON.parse(output) }),
+    ...(error === undefined ? {} : { error }),
+    ...(spent === undefined ? {} : { tokensUsed: spent.tokens, costUsd: spent.costUsd }),
+  };
+}
+
+/** The step that an open run is at, where it says so: one that waits for a person, or for its next try. */
+function toOpenStep({ end, awaiting, trying }: WorkflowRunRecord, ended: readonly WorkflowStepRecord[]): StepView[] {
+  if (end) return [];
+  if (awaiting && !ended.some(({ path }) => path === awaiting.path)) {
+    const { stepId: id, path, since } = awaiting;
+    const startedAt = since.toISOString();
+    return [{ id, type: "human_approval", path, status: "awaiting_approval", startedAt, attempts: 1 }];
+  }
+  if (!trying || ended.some(({ path }) => path === trying.path)) return [];
+  return [{ ...trying, status: "retrying", startedAt: trying.startedAt.toISOString() }];
+}
+
+export function toApprovalView(approval: ApprovalRecord): ApprovalView {
+  const { _id: approvalId, workflowId, workflowName, runId, stepId, assigneeRole, message, status, comment } = approval;
+  const { createdAt, expiresAt, decidedBy, decidedAt } = approval;
+  return {
+    approvalId,
+    workflowId,
+    workflowName,
+    runId,
+    stepId,
+    assigneeRole,
+    ...(message === undefined ? {} : { message }),
+    status,
+    createdAt: createdAt.toISOString(),
+    expiresAt: expiresAt.toISOString(),
+    ...(decidedBy === undefined ? {} : { decidedBy }),
+    ...(decidedAt === undefined ? {} : { decidedAt: decidedAt.toISOString() }),
+    ...(comment === undefined ? {} : { comment }),
+  };
+}

@@ -1,0 +1,147 @@
+import { z } from "zod";
+import { idSchema } from "../ids.ts";
+import { errorViewSchema } from "../jobs/job-record.ts";
+import { approvalStates, runStates } from "./states.ts";
+import { stepsSchema, stepTypes } from "./step-schemas.ts";
+
+/** Longest input of a run, in characters of JSON. */
+const MAX_INPUT = 256_000;
+
+/** The body of `POST /workflows` and `PUT /workflows/:id`. */
+export const workflowBodySchema = z.object({
+  name: z.string().trim().min(1).max(200),
+  description: z.string().trim().max(2_000).optional(),
+  steps: stepsSchema,
+  inputSchema: z
+    .record(z.string(), z.unknown())
+    .refine((value) => JSON.stringify(value).length <= 32_000, "is longer than 32000 characters as JSON")
+    .optional()
+    .describe("JSON Schema that the input of a run must fit"),
+});
+export type WorkflowBody = z.output<typeof workflowBodySchema>;
+
+/** PUT may name the version that it replaces; it is refused when another one is there. */
+export const workflowReplacementSchema = workflowBodySchema.extend({
+  version: z.number().int().min(1).optional().describe("Refused with 409 when the workflow is at another version"),
+});
+export type WorkflowReplacement = z.output<typeof workflowReplacementSchema>;
+
+/** A workflow, as it is read back. */
+export const workflowViewSchema = z.object({
+  workflowId: idSchema("workflow"),
+  name: z.string(),
+  description: z.string().optional(),
+  steps: z.array(z.looseObject({ type: z.enum(stepTypes) })),
+  inputSchema: z.record(z.string(), z.unknown()).optional(),
+  version: z.number().int(),
+  createdBy: z.string(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+});
+export type WorkflowView = z.input<typeof workflowViewSchema>;
+
+/** The body of `POST /workflows/:id/execute`. */
+export const executeBodySchema = z.object({
+  input: z
+    .unknown()
+    .refine(
+      (value) => value === undefined || JSON.stringify(value).length <= MAX_INPUT,
+      `is longer than ${MAX_INPUT} characters as JSON`,
+    )
+    .optional()
+    .describe("Any JSON; expressions read it as `input`"),
+});
+export type ExecuteInput = z.output<typeof executeBodySchema>;
+
+const approverSchema = z.enum(["owner", "admin"]);
+
+const stepRunSchema = z.object({
+  id: z.string(),
+  type: z.enum(stepTypes),
+  path: z.string().describe("Where the step stands in the definition, as `2/then/0`"),
+  status: z.enum(["completed", "failed", "retrying", "awaiting_approval"]),
+  startedAt: z.iso.datetime(),
+  finishedAt: z.iso.datetime().optional(),
+  attempts: z.number().int(),
+  output: z.unknown().optional(),
+  error: errorViewSchema.optional(),
+  tokensUsed: z.number().int().optional(),
+  costUsd: z.number().optional(),
+});
+
+const runHead = {
+  runId: idSchema("workflowRun"),
+  workflowId: idSchema("workflow"),
+  workflowName: z.string(),
+  version: z.number().int(),
+  jobId: idSchema("job"),
+  status: z.enum(runStates),
+  awaiting: z
+    .object({ approvalId: idSchema("approval"), assigneeRole: approverSchema, expiresAt: z.iso.datetime() })
+    .optional(),
+  createdAt: z.iso.datetime(),
+  startedAt: z.iso.datetime().optional(),
+  finishedAt: z.iso.datetime().optional(),
+};
+
+/** A run in a list. */
+export const workflowRunSummarySchema = z.object(runHead);
+export type WorkflowRunSummary = z.output<typeof workflowRunSummarySchema>;
+
+/** A run with its steps. */
+export const workflowRunViewSchema = z.object({
+  ...runHead,
+  input: z.unknown().optional(),
+  output: z.unknown().optional(),
+  error: errorViewSchema.optional(),
+  steps: z.array(stepRunSchema),
+  tokensUsed: z.number().int(),
+  costUsd: z.number(),
+});
+export type WorkflowRunView = z.output<typeof workflowRunViewSchema>;
+
+/** What a run gives that has ended without an error. */
+export const workflowResultSchema = z.object({
+  runId: idSchema("workflowRun"),
+  workflowId: idSchema("workflow"),
+  status: z.enum(["completed", "rejected", "expired"]),
+  output: z.unknown().optional(),
+});
+export type WorkflowResult = z.output<typeof workflowResultSchema>;
+
+/** A decision that a run waits for, or has waited for. */
+export const approvalViewSchema = z.object({
+  approvalId: idSchema("approval"),
+  workflowId: idSchema("workflow"),
+  workflowName: z.string(),
+  runId: idSchema("workflowRun"),
+  stepId: z.string(),
+  assigneeRole: approverSchema,
+  message: z.string().optional(),
+  status: z.enum(approvalStates),
+  createdAt: z.iso.datetime(),
+  expiresAt: z.iso.datetime(),
+  decidedBy: z.string().optional(),
+  decidedAt: z.iso.datetime().optional(),
+  comment: z.string().optional(),
+});
+export type ApprovalView = z.output<typeof approvalViewSchema>;
+
+/** An approval with the run that waits for it, as far as it has come. */
+export const approvalDetailSchema = approvalViewSchema.extend({
+  run: workflowRunViewSchema,
+  mayDecide: z.boolean().describe("Whether the caller's role is enough"),
+});
+export type ApprovalDetail = z.output<typeof approvalDetailSchema>;
+
+/** The body of a decision. A `decided_by` in it is ignored: who decides is told by the key. */
+export const decisionBodySchema = z.object({
+  decision: z.enum(["approved", "rejected"]),
+  comment: z.string().max(4_000).optional(),
+});
+export type DecisionInput = z.output<typeof decisionBodySchema>;
+
+export const decisionResultSchema = approvalViewSchema.extend({
+  runStatus: z.enum(runStates),
+});
+export type DecisionResult = z.output<typeof decisionResultSchema>;

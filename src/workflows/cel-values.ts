@@ -1,9 +1,12 @@
-/** A JSON value as CEL has it: whole numbers are ints, so that `input.count + 1` adds. */
+/**
+ * A JSON value as CEL has it: whole numbers are ints, so that `input.count + 1` adds; objects are maps, since the language tells
+ * what a value is by its constructor, and a key of an object may be called that.
+ */
 export function toCel(value: unknown): unknown {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (Array.isArray(value)) return value.map(toCel);
   if (typeof value === "object" && value !== null) {
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, toCel(one)]));
+    return new Map(Object.entries(value).map(([key, one]) => [key, toCel(one)]));
   }
   return value ?? null;
 }

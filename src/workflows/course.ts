@@ -22,13 +22,19 @@ export function openCourse(run: WorkflowRunRecord, recorded: readonly WorkflowSt
   const input: unknown = run.input === undefined ? null : JSON.parse(run.input);
   const base = makeScope({ input, run: about });
   const byPath = new Map<string, WorkflowStepRecord>();
-  const steps: Record<string, unknown> = {};
+  const steps = new Map<string, unknown>();
   let previous: unknown = null;
   let last: string | undefined;
   const add = (result: WorkflowStepRecord) => {
     byPath.set(result.path, result);
     const output = result.output === undefined ? null : toCel(JSON.parse(result.output));
-    steps[result.id] = { output, status: result.status };
+    steps.set(
+      result.id,
+      new Map<string, unknown>([
+        ["output", output],
+        ["status", result.status],
+      ]),
+    );
     if (result.type === "condition") return; // it has an outcome of its own for expressions, and hands nothing on
     previous = output;
     last = result.output;

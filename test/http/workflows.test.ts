@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { chatModel, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-desk.ts";
+import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-desk.ts";
 
 describe("workflows", function () {
   this.timeout(30_000);
@@ -12,14 +12,6 @@ describe("workflows", function () {
   after(() => desk?.close());
 
   const completion = (fields: object = {}) => ({ type: "ai_completion", model: chatModel, prompt: "Hello", ...fields });
-  const condition = (expression: string, yes: object[], no?: object[]) => ({
-    type: "condition",
-    expression,
-    // biome-ignore lint/suspicious/noThenProperty: so it is called in the interface
-    then: yes,
-    ...(no ? { else: no } : {}),
-  });
-
   it("run all kinds of steps to the end, each with the outputs of those before", async () => {
     const { site, model, member, admin } = desk;
     model.play(({ input }) => ({

@@ -95,5 +95,14 @@ export async function openWorkflowDesk(options: TestOptions = {}): Promise<Workf
   return desk;
 }
 
+/** A condition step. */
+export const condition = (expression: string, yes: object[], no?: object[]) => ({
+  type: "condition",
+  expression,
+  // biome-ignore lint/suspicious/noThenProperty: so it is called in the interface
+  then: yes,
+  ...(no ? { else: no } : {}),
+});
+
 /** The steps of a run, as the API shows them. */
 export const stepsOf = (run: ApiResponse) => run.at("steps") as StepRun[]; // the client has checked its schema

@@ -1,0 +1,161 @@
+import { expect } from "chai";
+import { queues } from "../../src/jobs/queues.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-desk.ts";
+
+describe("approvals", function () {
+  this.timeout(60_000);
+  let desk: WorkflowDesk;
+  before(async () => {
+    desk = await openWorkflowDesk();
+    desk.model.play(() => ({ text: "A draft." }));
+  });
+  after(() => desk?.close());
+
+  const draft = { type: "ai_completion", id: "draft", model: chatModel, prompt: "Draft." };
+  const ask = (fields: object = {}) => ({ type: "human_approval", id: "sign", assigneeRole: "admin", ...fields });
+  /** A run that waits for a decision. */
+  const waiting = async (steps: object[], input?: unknown) => {
+    const workflowId = await desk.create(steps);
+    const runId = await desk.start(workflowId, input);
+    const run = await desk.reach(workflowId, runId, "awaiting_approval");
+    return { workflowId, runId, jobId: run.string("jobId"), approvalId: run.string("awaiting.approvalId"), run };
+  };
+  const decidePath = (approvalId: string) => `/workflows/approvals/${approvalId}/decide`;
+
+  it("hold no worker and no job in Redis while they wait, and show what there is to decide on", async () => {
+    const { test, member } = desk;
+    const message = "Send {{ steps.draft.output }} to {{ input.to }}?";
+    const { workflowId, runId, jobId, approvalId } = await waiting([draft, ask({ message })], {
+      to: "Ana",
+    });
+    await pollUntil(async () => {
+      const live = await test.platform.queues.findLive(queues.workflowSteps.name, [jobId]);
+      return live.size === 0;
+    });
+    const record = await test.platform.store.jobs.findById(jobId);
+    expect(record?.status).to.equal("awaiting");
+    expect(record?.lease).to.equal(undefined);
+    expect(record?.checkAt, "nothing looks after it, however long it waits").to.equal(undefined);
+
+    const listed = await member.get("/workflows/approvals");
+    const found = (listed.at("data") as { approvalId: string }[]).find((one) => one.approvalId === approvalId);
+    expect(found).to.deep.include({
+      workflowId,
+      runId,
+      workflowName: "Desk",
+      stepId: "sign",
+      assigneeRole: "admin",
+      status: "pending",
+      message: "Send A draft. to Ana?",
+    });
+    const detail = await desk.admin.get(`/workflows/approvals/${approvalId}`);
+    expect(detail.at("mayDecide")).to.equal(true);
+    expect(detail.at("run.steps[0].output")).to.equal("A draft.");
+    expect(detail.at("run.costUsd")).to.be.greaterThan(0);
+    expect((await member.get(`/workflows/approvals/${approvalId}`)).at("mayDecide")).to.equal(false);
+    const days = Date.parse(detail.string("expiresAt")) - Date.parse(detail.string("createdAt"));
+    expect(days).to.equal(7 * 86_400_000);
+  });
+
+  it("are decided by who has the role, who is told by the key and never by the body", async () => {
+    const { member, admin, owner } = desk;
+    const decide = { decision: "approved", comment: "Fine.", decided_by: "somebody else", decidedBy: "me" };
+    const forOwner = await waiting([ask({ assigneeRole: "owner" })]);
+    for (const client of [member, admin]) {
+      const refused = await client.post(decidePath(forOwner.approvalId), decide);
+      expect([refused.status, refused.at("error.code")]).to.deep.equal([403, "insufficient_role"]);
+    }
+    const byOwner = await owner.post(decidePath(forOwner.approvalId), decide);
+    expect(byOwner.status, byOwner.text).to.equal(200);
+    expect(byOwner.body).to.include({ status: "approved", decidedBy: "owner@test", comment: "Fine." });
+
+    const forAdmin = await waiting([ask(), { ...draft, prompt: "By {{ steps.sign.output.decidedBy }}" }]);
+    expect((await member.post(decidePath(forAdmin.approvalId), decide)).status).to.equal(403);
+    const byAdmin = await admin.post(decidePath(forAdmin.approvalId), decide);
+    expect(byAdmin.at("decidedBy")).to.equal("admin@test");
+    const run = await desk.reach(forAdmin.workflowId, forAdmin.runId, "completed");
+    expect(run.at("steps[0].output")).to.deep.include({
+      decision: "approved",
+      comment: "Fine.",
+      decidedBy: "admin@test",
+    });
+    expect(desk.model.calls.at(-1)?.input).to.equal("By admin@test");
+    const ownerToo = await waiting([ask()]);
+    expect((await owner.post(decidePath(ownerToo.approvalId), { decision: "approved" })).status).to.equal(200);
+    for (const body of [{}, { decision: "maybe" }, { decision: "approved", comment: "x".repeat(4_001) }]) {
+      expect((await admin.post(decidePath(forAdmin.approvalId), body)).status).to.equal(400);
+    }
+  });
+
+  it("stop the run at once when they are rejected", async () => {
+    const before = desk.model.calls.length;
+    const { workflowId, runId, jobId, approvalId } = await waiting([ask(), draft]);
+    const rejected = await desk.admin.post(decidePath(approvalId), { decision: "rejected", comment: "Too early." });
+    expect(rejected.at("runStatus")).to.equal("rejected");
+    const run = await desk.member.get(`/workflows/${workflowId}/runs/${runId}`);
+    expect(run.at("status")).to.equal("rejected");
+    expect(stepsOf(run).map(({ output }) => output)).to.deep.equal([
+      {
+        decision: "rejected",
+        comment: "Too early.",
+        decidedBy: "admin@test",
+        decidedAt: rejected.at("decidedAt"),
+      },
+    ]);
+    const job = await desk.member.get(`/jobs/${jobId}`);
+    expect([job.at("status"), job.at("result.status")]).to.deep.equal(["completed", "rejected"]);
+    expect(desk.model.calls.length).to.equal(before);
+    const again = await desk.admin.post(decidePath(approvalId), { decision: "approved" });
+    expect(again.status).to.equal(409);
+    expect(again.at("error.details.status")).to.equal("rejected");
+    expect(again.at("error.details.decidedBy")).to.equal("admin@test");
+    expect(again.at("error.details.comment")).to.equal("Too early.");
+  });
+
+  it("are won by exactly one of two decisions that race, 200 times", async () => {
+    const workflowId = await desk.create([ask(), condition("true", [])]);
+    let approved = 0;
+    const decideBoth = async () => {
+      const runId = await desk.start(workflowId);
+      const run = await desk.reach(workflowId, runId, "awaiting_approval");
+      const path = decidePath(run.string("awaiting.approvalId"));
+      const [yes, no] = await Promise.all([
+        desk.admin.post(path, { decision: "approved" }),
+        desk.owner.post(path, { decision: "rejected" }),
+      ]);
+      expect([yes.status, no.status].sort()).to.deep.equal([200, 409]);
+      const won = yes.status === 200 ? "approved" : "rejected";
+      if (won === "approved") approved += 1;
+      const lost = yes.status === 200 ? no : yes;
+      expect(lost.at("error.details.status")).to.equal(won);
+      const ended = await desk.reach(workflowId, runId, "completed", "rejected");
+      expect(ended.at("status")).to.equal(won === "approved" ? "completed" : "rejected");
+      expect(ended.at("steps[0].output.decision")).to.equal(won);
+      expect(ended.at("steps[0].output.decidedBy")).to.equal(won === "approved" ? "admin@test" : "owner@test");
+    };
+    for (let round = 0; round < 10; round += 1) await Promise.all(Array.from({ length: 20 }, decideBoth));
+    expect(approved, "both sides win now and then").to.be.within(1, 199);
+  });
+
+  it("expire when nobody decides in time, and are never approved by themselves", async () => {
+    const { workflowId, runId, approvalId, jobId } = await waiting([ask({ timeoutMs: 1_000 }), draft]);
+    const run = await desk.reach(workflowId, runId, "expired");
+    expect(run.at("steps[0].output.decision")).to.equal("expired");
+    expect((await desk.member.get(`/workflows/approvals/${approvalId}`)).at("status")).to.equal("expired");
+    expect((await desk.member.get(`/jobs/${jobId}`)).at("result.status")).to.equal("expired");
+    const late = await desk.admin.post(decidePath(approvalId), { decision: "approved" });
+    expect([late.status, late.at("error.details.status")]).to.deep.equal([409, "expired"]);
+  });
+
+  it("are told once more to a run that was not told, as when the process died in between", async () => {
+    const { workflowId, runId, approvalId } = await waiting([ask(), draft]);
+    const { platform } = desk.test;
+    const tenantId = await tenantOf(desk.test);
+    const longAgo = new Date(Date.now() - 60_000);
+    await platform.store.approvals.decide(tenantId, approvalId, { status: "approved", decidedBy: "x" }, longAgo);
+    const run = await desk.reach(workflowId, runId, "completed");
+    expect(run.at("steps[0].output.decidedBy")).to.equal("x");
+  });
+});

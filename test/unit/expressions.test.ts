@@ -1,0 +1,192 @@
+import { expect } from "chai";
+import { toCel } from "../../src/workflows/cel-values.ts";
+import { ExpressionProblem, makeScope, parseExpression, type Scope } from "../../src/workflows/expressions.ts";
+import { parseTemplate } from "../../src/workflows/templates.ts";
+
+const scopeOf = (input: unknown, steps: object = {}, previous: unknown = null): Scope => ({
+  ...makeScope({ input, run: { runId: "wfr_1", version: 3 } }),
+  steps: toCel(steps),
+  previous: toCel(previous),
+});
+const input = {
+  name: "Ana",
+  age: 41,
+  score: 0.75,
+  tags: ["a", "b"],
+  order: { total: 12.5, lines: [{ sku: "x", count: 2 }] },
+  "odd key": 1,
+  none: null,
+  when: "2026-11-20T08:00:00Z",
+};
+const scope = scopeOf(input, { first: { output: { rows: [1, 2, 3] }, status: "completed" } }, "before");
+
+describe("expressions", () => {
+  const good: [text: string, value: unknown][] = [
+    ["input.name", "Ana"],
+    ["input['odd key']", 1],
+    ["input.age > 40 && input.score < 1.0", true],
+    ["input.age + 1", 42],
+    ["input.age * input.score", 30.75],
+    ["input.order.total / 2", 6.25],
+    ["7 / 2", 3],
+    ["input.tags.exists(t, t == 'b')", true],
+    ["input.tags.map(t, t + '!')", ["a!", "b!"]],
+    ["input.order.lines.filter(l, l.count > 1).size()", 1],
+    ["has(input.order.total) && !has(input.order.discount)", true],
+    ["input.none == null", true],
+    ["input.?missing.orValue('none')", "none"],
+    ["steps.first.output.rows[2]", 3],
+    ["steps['first'].status", "completed"],
+    ["previous + '!'", "before!"],
+    ["run.version == 3", true],
+    ["input.name.matches('^A.a$')", true],
+    ["input.name in ['Ana', 'Ben']", true],
+    ["timestamp(input.when).getFullYear()", 2026],
+    ["duration('90s') > duration('1m')", true],
+    ["{'a': [1, 2.5], 'b': {'c': true}}", { a: [1, 2.5], b: { c: true } }],
+    ["size('häßlich')", 7],
+    ["input.score >= 0.5 ? 'pass' : 'fail'", "pass"],
+    ["'a' + \"b\"", "ab"],
+    ["9007199254740993", "9007199254740993"],
+    ["bytes('abc')", "YWJj"],
+  ];
+  for (const [text, value] of good) {
+    it(`${text} is ${JSON.stringify(value)}`, () => {
+      expect(parseExpression(text).evaluate(scope)).to.deep.equal(value);
+    });
+  }
+
+  const refused: [text: string, position: number][] = [
+    ["", 0],
+    ["input.", 6],
+    ["1 +", 3],
+    ["input.name)", 10],
+    ["unknown.thing", 0],
+    ["'open", 0],
+    ["1 + 'a'", 0],
+    ["noSuchFunction(input)", 0],
+    ["input.name = 'x'", 11],
+    ["input.a; input.b", 7],
+    ["() => 1", 1],
+    ["process.exit(1)", 0],
+    ["import('fs')", 0],
+    ["`back`", 0],
+  ];
+  for (const [text, position] of refused) {
+    it(`${JSON.stringify(text)} is refused when it is written, with its place`, () => {
+      const problem = problemOf(() => parseExpression(text));
+      expect(problem.message).to.match(/\S/);
+      expect(Math.abs(problem.position - position), `${problem.message} at ${problem.position}`).to.be.at.most(2);
+    });
+  }
+
+  const failing: [text: string, message: RegExp][] = [
+    ["input.missing", /missing/],
+    ["input.order.total.deep", /./],
+    ["input.tags[7]", /./],
+    ["input.name + input.age", /./],
+    ["1 / 0", /zero/i],
+    ["int('x')", /./],
+    ["input.constructor", /./],
+    ["input.__proto__", /./],
+    ["input['__proto__'].polluted", /./],
+    ["input.toString()", /./],
+    ["input.name.constructor", /./],
+    ["input.tags.length", /./],
+  ];
+  for (const [text, message] of failing) {
+    it(`${text} has no value, and says why`, () => {
+      expect(problemOf(() => parseExpression(text).evaluate(scope)).message).to.match(message);
+    });
+  }
+
+  describe("that are hostile", () => {
+    const long = { list: Array.from({ length: 2_000 }, (_, n) => n), text: `${"a".repeat(5_000)}!` };
+    const times = (count: number, make: (inner: string) => string, inner: string) => {
+      let text = inner;
+      for (let n = 0; n < count; n += 1) text = make(text);
+      return text;
+    };
+    const cases: Record<string, string> = {
+      "nested parentheses": times(5_000, (inner) => `(${inner})`, "1"),
+      "a long chain": `1${" + 1".repeat(20_000)}`,
+      "nested lists": times(2_000, (inner) => `[${inner}]`, "1"),
+      "a huge list": `[${"1,".repeat(50_000)}1]`,
+      "a huge map": `{${Array.from({ length: 10_000 }, (_, n) => `'${n}':1`).join(",")}}`,
+      "nested ternaries": times(1_000, (inner) => `true ? ${inner} : 1`, "1"),
+      "nested loops": "input.list.map(a, input.list.map(b, input.list.map(c, a + b + c))).size()",
+      "a loop over loops": "input.list.all(a, input.list.all(b, input.list.all(c, a + b + c >= 0)))",
+      "a regular expression that backtracks": "input.text.matches('^(a+)+$')",
+      "a regular expression with many ways": "input.text.matches('(a|a)*(a|a)*(a|a)*b')",
+      "a text that doubles": `input.text${times(30, (inner) => `(${inner})`, "")}`,
+    };
+    for (const [name, text] of Object.entries(cases)) {
+      it(`${name} are refused or stopped within their time`, () => {
+        const beganAt = performance.now();
+        problemOf(() => parseExpression(text).evaluate(scopeOf(long)));
+        // 50 ms is the limit of the evaluation; the rest is for parsing, and for a busy machine.
+        expect(performance.now() - beganAt).to.be.lessThan(500);
+      });
+    }
+    it("a result that is too long is refused", () => {
+      const text = `input.list.map(a, input.text)`;
+      expect(problemOf(() => parseExpression(text).evaluate(scopeOf(long))).message).to.match(/characters|longer/);
+    });
+    it("keys of objects' own making stay data, and change no prototype", () => {
+      const given: unknown = JSON.parse('{"__proto__": {"polluted": true}, "constructor": 7}');
+      const value = parseExpression("input.constructor").evaluate(scopeOf(given));
+      expect(value).to.equal(7);
+      expect(parseExpression("{'__proto__': {'polluted': true}}").evaluate(scope)).to.be.an("object");
+      expect(({} as { polluted?: unknown }).polluted).to.equal(undefined);
+    });
+    it("the next expression is evaluated as if nothing had been", () => {
+      expect(parseExpression("input.age").evaluate(scope)).to.equal(41);
+    });
+  });
+});
+
+describe("templates", () => {
+  const cases: [template: string, text: string, value?: unknown][] = [
+    ["plain", "plain"],
+    ["{{ input.name }}", "Ana"],
+    ["Hi {{ input.name }}, you are {{input.age + 1}}.", "Hi Ana, you are 42."],
+    ["{{ input.tags }}", '["a","b"]', ["a", "b"]],
+    ["{{ input.none }}", "", null],
+    [" {{ input.age }}", " 41", " 41"],
+    ["{{ input.age }}", "41", 41],
+    ["{{ {'a': {'b': 1}} }}", '{"a":{"b":1}}', { a: { b: 1 } }],
+    ["{{ 'a }} b' }}", "a }} b"],
+    ["{ not one } and }} neither", "{ not one } and }} neither"],
+    ["{{ input.name }}{{ input.age }}", "Ana41", "Ana41"],
+  ];
+  for (const [template, text, value = text] of cases) {
+    it(`${template} gives ${JSON.stringify(value)}`, () => {
+      const parsed = parseTemplate(template);
+      expect(parsed.fillText(scope)).to.equal(text);
+      expect(parsed.fillValue(scope)).to.deep.equal(value);
+    });
+  }
+  it("tell the steps that they name, and where in the whole text a problem is", () => {
+    expect(
+      parseTemplate("{{ steps.a.output }} {{ steps['b'].output + steps.?c.output.orValue('') }}").stepIds,
+    ).to.deep.equal(["a", "b", "c"]);
+    expect(problemOf(() => parseTemplate("Hello {{ 1 + }}")).position).to.be.within(9, 14);
+    expect(problemOf(() => parseTemplate("Hello {{ input.x")).position).to.equal(6);
+  });
+  it("with many openings are read in linear time", () => {
+    const beganAt = performance.now();
+    problemOf(() => parseTemplate("{{".repeat(100_000)));
+    problemOf(() => parseTemplate(`${"{{ 1 }}".repeat(2_000)}{{ '`));
+    expect(performance.now() - beganAt).to.be.lessThan(2_000);
+  });
+});
+
+function problemOf(work: () => unknown): ExpressionProblem {
+  try {
+    const value = work();
+    throw new Error(`it gave ${JSON.stringify(value)?.slice(0, 200)}`);
+  } catch (error) {
+    if (error instanceof ExpressionProblem) return error;
+    throw error;
+  }
+}

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { Redis } from "ioredis";
@@ -83,13 +83,14 @@ function toText(value: unknown): string {
   return Array.isArray(value) ? value.map(toText).join("\n") : Buffer.isBuffer(value) ? value.toString("latin1") : "";
 }
 
-/** Every byte of the embedded store, its log of writes included. */
+/** Every byte of the embedded store, its log of writes included: that is gone while the store moves to another host. */
 async function filePlaces(dataDir: string): Promise<Place[]> {
+  const there = (await readdir(dataDir)).filter((name) => name === "store.sqlite" || name === "store.sqlite-wal");
   const read = async (name: string) => ({
     where: name,
     text: (await readFile(join(dataDir, name))).toString("latin1"),
   });
-  return Promise.all(["store.sqlite", "store.sqlite-wal"].map(read));
+  return Promise.all(there.map(read));
 }
 
 /** Every document of a MongoDB server's database, as its bytes. */

@@ -78,7 +78,7 @@ export async function openWorkflowDesk(options: TestOptions = {}): Promise<Workf
       pollUntil(
         async () => {
           const run = await member.get(`/workflows/${workflowId}/runs/${runId}`);
-          return states.includes(run.string("status")) ? run : undefined;
+          return run.status === 200 && states.includes(run.string("status")) ? run : undefined;
         },
         { timeoutMs: 15_000, what: `a run that is ${states.join(" or ")}` },
       ),

@@ -1,5 +1,6 @@
 import type { ErrorView } from "../errors.ts";
 import type { JobStore } from "../store/job-store.ts";
+import { isDuplicateKey } from "../store/tenant-store.ts";
 import type { Announcements } from "./announce.ts";
 import { KEEP_ENDED_MS } from "./claim.ts";
 import type { QueueDefinition } from "./define-queue.ts";
@@ -15,7 +16,7 @@ export type HeldJob = {
 };
 
 export type HeldJobs = {
-  /** Accepts a job that waits. Nothing is put on a queue for it. */
+  /** Accepts a job that waits; one that is there already is left as it is. Nothing is put on a queue for it. */
   hold(job: HeldJob): Promise<JobRecord>;
   /** Which of these jobs still wait. */
   stillWaiting(jobIds: readonly string[]): Promise<Set<string>>;
@@ -45,8 +46,14 @@ export function makeHeldJobs(store: JobStore, announcements: Announcements): Hel
         updatedAt: now,
         lastEventId: 0,
       };
-      await store.insert(record);
-      return record;
+      try {
+        await store.insert(record);
+        return record;
+      } catch (error) {
+        const known = isDuplicateKey(error) ? await store.find(tenantId, jobId) : null;
+        if (known === null) throw error;
+        return known;
+      }
     },
     stillWaiting: (jobIds) => store.findAwaiting(jobIds),
     async end(jobId, end) {

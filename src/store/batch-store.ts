@@ -82,7 +82,8 @@ const MAX_TRIES = 20;
 
 export type BatchStore = {
   /** Records a line; the one of that id that is there stays. */
-  insertLine(line: BatchLineDocument): Promise<void>;
+  /** False when it is there already. */
+  insertLine(line: BatchLineDocument): Promise<boolean>;
   line(tenantId: string, jobId: string): Promise<BatchLineDocument | null>;
   /** Moves a line on from one state; false when it is in another. */
   moveLine(
@@ -123,8 +124,10 @@ export function makeBatchStore(db: Db): BatchStore {
     async insertLine(line) {
       try {
         await lines.insertOne(line);
+        return true;
       } catch (error) {
         if (!isDuplicateKey(error)) throw error;
+        return false;
       }
     },
     line: (tenantId, jobId) => lines.findOne(ofTenant(tenantId, { _id: jobId })),

@@ -24,7 +24,7 @@ export type Ineligible = "streamed" | "no-batch-interface";
 /** Chats that are answered by a provider's batch, at half the price. */
 export type Batches = {
   /**
-   * Accepts a chat for the next batch, as a job that waits under `jobId`, or tells why it cannot be batched.
+   * Accepts a chat for the next batch, once however often it is asked for the same `jobId`, as a job that waits under `jobId`, or tells why it cannot be batched.
    * @throws AppError as planning a chat does, and `budget_exhausted`.
    */
   accept(
@@ -81,7 +81,8 @@ export function makeBatches(deps: BatchDeps): Batches {
         expireAt: new Date(now + KEEP_LINE_MS),
       };
       // A line is sent only while its job waits, so it may be taken no sooner than that is there.
-      await store.insertLine(line);
+      const isNew = await store.insertLine(line);
+      if (!isNew && reserved) await gateway.budgets.settleLater(caller.tenantId, reserved, 0); // the line has its own
       const job = await jobs.held.hold({ queue: batchQueue, tenantId: caller.tenantId, jobId, subject: {} });
       await store.moveLine(jobId, ["accepted"], { state: "waiting" });
       await collector.add(line);

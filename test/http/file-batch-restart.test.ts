@@ -1,0 +1,70 @@
+import { expect } from "chai";
+import { Postponed } from "../../src/jobs/postpone.ts";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+
+/** There are no workers: the test itself is the one that dies, and the one that goes on. */
+describe("a file of requests whose worker dies while it takes the lines up", () => {
+  let fake: FakeProvider;
+  let test: TestPlatform;
+  let client: ApiClient;
+  let tenantId: string;
+  before(async () => {
+    fake = await startFakeProvider();
+    const env = { OPENAI_API_KEY: "sk-platform-0123456789abcdef", OPENAI_BASE_URL: fake.url };
+    test = await startPlatform({ workers: false, env });
+    client = makeClient({ url: test.url, key: test.keys.member });
+    tenantId = await tenantOf(test);
+  });
+  after(async () => {
+    await test.close();
+    await fake.close();
+  });
+
+  const batches = () => test.platform.gateway.fileBatches;
+  const create = async (endpoint: "/v1/chat/completions" | "/v1/embeddings", body: object) => {
+    const line = { custom_id: "one", method: "POST", url: endpoint, body };
+    const file = await batches().addFile(tenantId, {
+      filename: "lines.jsonl",
+      bytes: Buffer.from(JSON.stringify(line)),
+    });
+    const input = { inputFileId: file._id, endpoint, completionWindow: "24h" };
+    return batches().create({ tenantId, keyId: "key_test" }, input);
+  };
+  const run = (batchId: string, signal = new AbortController().signal) => batches().run(tenantId, batchId, signal);
+
+  it("embeds the line again, and charges both", async () => {
+    fake.next({ firstByteMs: 20_000, usage: "counted" });
+    const model = "text-embedding-3-small";
+    const { _id } = await create("/v1/embeddings", { model, input: "What does a lease protect?" });
+    const dying = new AbortController();
+    const died = run(_id, dying.signal).catch((error: unknown) => error);
+    await pollUntil(() => fake.requests.length === 1, { what: "the provider's request" });
+    dying.abort();
+    expect(await died).to.be.an("error");
+    await run(_id);
+    expect(await batches().batch(tenantId, _id)).to.include({ status: "completed", completed: 1, failed: 0 });
+    await test.platform.gateway.flush();
+    const { inputTokens } = fake.served();
+    expect((await client.get("/usage")).at("total")).to.include({ requests: 2, inputTokens });
+  });
+
+  it("keeps the line of a chat that was taken up, and its place in the budget", async () => {
+    const { gateway, store } = test.platform;
+    await gateway.setBudget(tenantId, 10);
+    const messages = [{ role: "user", content: "What does a lease protect?" }];
+    const batch = await create("/v1/chat/completions", { model: "gpt-5.4-nano", messages });
+    const isPutOff = async () => (await run(batch._id).catch((error: unknown) => error)) instanceof Postponed;
+    expect(await isPutOff()).to.equal(true);
+    const left = (await gateway.budget(tenantId))?.leftUsd;
+    expect(left).to.be.below(10);
+    // It died before it could note that the lines are taken up.
+    const taken = await batches().batch(tenantId, batch._id);
+    await store.files.changeBatch(taken, ["in_progress"], { $set: { status: "validating" } });
+    expect(await isPutOff()).to.equal(true);
+    expect((await gateway.budget(tenantId))?.leftUsd).to.equal(left);
+  });
+});

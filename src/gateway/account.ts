@@ -4,7 +4,8 @@ import type { CompletionDocument } from "../store/completion-store.ts";
 import type { Budgets, Reservation } from "./budget.ts";
 import { toNanoUsd, toUsd } from "./catalogue.ts";
 import type { Ledger } from "./ledger.ts";
-import type { FinishReason, Usage } from "./providers/provider.ts";
+import { addUsage, makeLostTries } from "./lost-tries.ts";
+import type { FinishReason, Served, Usage } from "./providers/provider.ts";
 import type { Routing } from "./route-model.ts";
 
 /** Who makes a call: the tenant and key that it is counted to, and the surface that it came from. */
@@ -22,10 +23,13 @@ export type CallLimit = { check(): void; spend(spent: { usage: Usage; costUsd: n
 
 export type Timings = { total: number; provider: number; firstToken?: number };
 
-/** How a call ended. `usage` is the provider's own; without it `estimate` counts what is known to have gone over the wire. */
+/**
+ * How a call ended. `usage` is the provider's own; without it `estimate` counts what is known to have gone over the wire.
+ * Without both, it has cost nothing but the tries that were lost.
+ */
 type CallEnd = {
-  usage: Usage | undefined;
-  estimate: () => Usage;
+  usage?: Usage | undefined;
+  estimate?: () => Usage;
   finishReason?: FinishReason;
   content?: CompletionDocument["content"];
   /** Set when it did not complete. */
@@ -34,6 +38,7 @@ type CallEnd = {
   isCached?: boolean;
 };
 
+/** What the call used and cost, lost tries included. */
 type Settlement = { usage: Usage; costUsd: number; timingsMs: Timings };
 
 /** One model call under way. It is settled exactly once, however it ends. */
@@ -43,8 +48,8 @@ export type Call = {
   onTry(): void;
   /** Tells that the first part of a streamed answer is there. */
   onFirstToken(): void;
-  /** Whether the provider was asked at all. */
-  wasTried(): boolean;
+  /** Tells that a try has failed and is charged all the same. */
+  onCharged(served: Served): void;
   settle(end: CallEnd): Settlement;
 };
 
@@ -52,6 +57,8 @@ export type CallAbout = {
   kind: CompletionDocument["kind"];
   routing: Routing;
   isStreamed: boolean;
+  /** The estimate of the prompt. */
+  inputTokens: () => number;
 };
 
 /** An answer without a limit is reserved for as if it had so many tokens. */
@@ -65,7 +72,7 @@ const ASSUMED_OUTPUT_TOKENS = 1_024;
 export function openCall(
   deps: { ledger: Ledger; budgets: Budgets },
   caller: GatewayCaller,
-  about: CallAbout & { inputTokens: () => number; maxTokens: number | undefined },
+  about: CallAbout & { maxTokens: number | undefined },
 ): Call | Promise<Call> {
   const { routing, inputTokens, maxTokens } = about;
   const estimate = () => {
@@ -88,6 +95,7 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
   let firstTryAt = startedAt;
   let firstTokenMs: number | undefined;
   let settlement: Settlement | undefined;
+  const lost = makeLostTries(routing.model, about.inputTokens);
   const sinceStart = () => round(performance.now() - startedAt);
   return {
     logId,
@@ -98,12 +106,15 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
     onFirstToken: () => {
       firstTokenMs ??= sinceStart();
     },
-    wasTried: () => attempts > 0,
+    onCharged: lost.add,
     settle: (end) => {
       if (settlement !== undefined) return settlement;
-      const usage = end.usage ?? end.estimate();
       const isCached = end.isCached === true;
-      const costNanoUsd = isCached ? 0 : toNanoUsd(routing.model, usage);
+      const own = end.usage ?? end.estimate?.() ?? { inputTokens: 0, outputTokens: 0 };
+      const ownNanoUsd = isCached ? 0 : toNanoUsd(routing.model, own);
+      const failed = lost.sum();
+      const usage = failed ? addUsage(own, failed.usage) : own;
+      const costNanoUsd = ownNanoUsd + (failed?.nanoUsd ?? 0);
       reservation?.settle(costNanoUsd);
       caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
       const durationMs = sinceStart();
@@ -122,7 +133,7 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
         ...(end.error === undefined ? {} : { error: toErrorView(end.error) }),
         inputTokens: usage.inputTokens,
         outputTokens: usage.outputTokens,
-        usageSource: end.usage === undefined ? "estimate" : "provider",
+        usageSource: end.usage === undefined || failed ? "estimate" : "provider",
         costNanoUsd,
         isCached,
         attempts,

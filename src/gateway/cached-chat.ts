@@ -105,17 +105,16 @@ function toKey(tenantId: string, { routing }: Plan, request: ChatRequest): strin
 
 /** The record of a call that was answered without one of its own: it costs nothing. */
 function openCopy(deps: GatewayDeps, caller: GatewayCaller, { routing }: Plan, isStreamed: boolean) {
-  const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed });
+  const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed, inputTokens: () => 0 });
   return {
     end: ({ usage, finishReason }: Pick<KeptAnswer, "usage" | "finishReason">) => ({
       logId: call.logId,
       cached: true,
       routing: toRoutingView(routing),
-      ...call.settle({ usage, estimate: () => usage, finishReason, isCached: true }),
+      ...call.settle({ usage, finishReason, isCached: true }),
     }),
     fail: (error: unknown) => {
-      const estimate = () => ({ inputTokens: 0, outputTokens: 0 });
-      call.settle({ usage: undefined, estimate, error, isCached: true });
+      call.settle({ error, isCached: true });
     },
   };
 }

@@ -73,13 +73,17 @@ async function completeAt(
     maxTokens: wireRequest.maxTokens,
   });
   const { signal } = caller;
-  const onAttempt = () => {
-    onTry();
-    call.onTry();
+  const tried = {
+    signal,
+    onTry: () => {
+      onTry();
+      call.onTry();
+    },
+    onCharged: call.onCharged,
   };
   try {
     const result = await withRetries(
-      () => tryTarget(target, { signal, onTry: onAttempt }, (context) => provider.complete(wireRequest, context)),
+      () => tryTarget(target, tried, (context) => provider.complete(wireRequest, context)),
       { signal, maxTries },
     );
     const { text, toolCalls, finishReason } = result;
@@ -104,12 +108,7 @@ async function completeAt(
       timingsMs,
     };
   } catch (error) {
-    // A caller that leaves does not stop the provider from charging for the prompt.
-    const estimate = () =>
-      signal.aborted && call.wasTried()
-        ? estimateUsage(wireRequest.messages, "", [])
-        : { inputTokens: 0, outputTokens: 0 };
-    call.settle({ usage: undefined, estimate, error });
+    call.settle({ error });
     throw error;
   }
 }

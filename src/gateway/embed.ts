@@ -38,17 +38,18 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
       maxTokens: undefined,
     });
     const { signal } = caller;
-    const onAttempt = () => {
-      onTry();
-      call.onTry();
+    const tried = {
+      signal,
+      onTry: () => {
+        onTry();
+        call.onTry();
+      },
+      onCharged: call.onCharged,
     };
     const estimate = () => ({ inputTokens: inputTokens(), outputTokens: 0 });
     try {
       const embedTexts = toEmbedder(target, request);
-      const result = await withRetries(() => tryTarget(target, { signal, onTry: onAttempt }, embedTexts), {
-        signal,
-        maxTries,
-      });
+      const result = await withRetries(() => tryTarget(target, tried, embedTexts), { signal, maxTries });
       const usage = result.usage === undefined ? undefined : { inputTokens: result.usage.inputTokens, outputTokens: 0 };
       const settlement = call.settle({ usage, estimate });
       return {
@@ -59,9 +60,7 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
         logId: call.logId,
       };
     } catch (error) {
-      const isCharged = signal.aborted && call.wasTried();
-      const nothing = () => ({ inputTokens: 0, outputTokens: 0 });
-      call.settle({ usage: undefined, estimate: isCharged ? estimate : nothing, error });
+      call.settle({ error });
       throw error;
     }
   });

@@ -4,7 +4,7 @@ import { type Answer, type AnswerDelta, makeAnswer } from "./answer.ts";
 import type { Passage } from "./breaker.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import { type ChatOutcome, keptContent, toCompletionRequest, toRoutingView } from "./complete.ts";
-import { estimateMessageTokens, estimateUsage } from "./count-tokens.ts";
+import { estimateMessageTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type Share, withSubstitutes } from "./fallback.ts";
 import { planChat } from "./plan.ts";
@@ -152,12 +152,17 @@ async function openStream(
     inputTokens: () => estimateMessageTokens(request.messages),
     maxTokens: request.maxTokens,
   });
-  const onTry = () => {
-    share.onTry();
-    call.onTry();
+  const tried = {
+    signal,
+    onTry: () => {
+      share.onTry();
+      call.onTry();
+    },
+    onCharged: call.onCharged,
+    isStream: true,
   };
   const attempt = () =>
-    tryTarget(target, { signal, onTry, isStream: true }, async (context, passage): Promise<OpenStream> => {
+    tryTarget(target, tried, async (context, passage): Promise<OpenStream> => {
       const iterator = target.provider.stream(request, context)[Symbol.asyncIterator]();
       const rest = async () => {
         const result = await iterator.next();
@@ -173,10 +178,7 @@ async function openStream(
     call.onFirstToken();
     return stream;
   } catch (error) {
-    // A caller that leaves does not stop the provider from charging for the prompt.
-    const isCharged = call.wasTried() && signal.aborted;
-    const estimate = () => (isCharged ? estimateUsage(request.messages, "", []) : { inputTokens: 0, outputTokens: 0 });
-    call.settle({ usage: undefined, estimate, error });
+    call.settle({ error });
     throw error;
   }
 }

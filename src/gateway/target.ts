@@ -3,7 +3,7 @@ import type { ProviderKey } from "../tenancy/provider-keys.ts";
 import type { Breaker, Passage } from "./breaker.ts";
 import type { GatewayDeps } from "./deps.ts";
 import type { CataloguedModel } from "./models-data.ts";
-import type { CallContext, Provider, ProviderId } from "./providers/provider.ts";
+import type { CallContext, Provider, ProviderId, Served } from "./providers/provider.ts";
 
 /** The keys that a tenant's calls may use right now; a provider that is not among them cannot be called. */
 export type UsableKeys = ReadonlyMap<ProviderId, ProviderKey>;
@@ -64,19 +64,20 @@ export function notConfigured(model: CataloguedModel): AppError {
 }
 
 /**
- * One try at a target, through its breaker. `attempt` is given the passage when its call goes on after it returns, as a
+ * One try at a target, through its breaker; `onCharged` is told when it fails and costs all the same. `attempt` is given the passage when its call goes on after it returns, as a
  * stream's does: then it leaves itself.
  */
 export async function tryTarget<T>(
   target: Target,
-  input: { signal: AbortSignal; onTry: () => void; isStream?: boolean },
+  input: { signal: AbortSignal; onTry: () => void; onCharged: (served: Served) => void; isStream?: boolean },
   attempt: (context: CallContext, passage: Passage) => Promise<T>,
 ): Promise<T> {
   const passage = target.breaker.enter();
   input.onTry();
   const { apiKey } = target.key;
+  const { signal, onCharged } = input;
   try {
-    const result = await attempt(apiKey === "" ? { signal: input.signal } : { signal: input.signal, apiKey }, passage);
+    const result = await attempt(apiKey === "" ? { signal, onCharged } : { signal, onCharged, apiKey }, passage);
     if (input.isStream === true) passage.begin();
     else passage.leave();
     return result;

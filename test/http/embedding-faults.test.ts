@@ -56,11 +56,11 @@ describe("faults of a provider of embeddings", () => {
     expect((await embed()).at("data[1].embedding")).to.deep.equal([6, 1, 0.5, -1]);
   });
 
-  it("gives up with the reason, and charges nothing", async () => {
+  it("gives up with the reason, and charges what was asked in vain", async () => {
     const failed = await embed({ status: 503 }, { status: 503 }, { status: 503 });
     expect([failed.status, failed.at("error.details.status")]).to.deep.equal([502, 503]);
     await embed();
-    const silent = await embed({ firstByteMs: 2_000 });
+    const silent = await embed({ firstByteMs: 2_000, usage: "counted" });
     expect([silent.status, silent.at("error.code")]).to.deep.equal([504, "provider_timeout"]);
     await embed();
     const refused = await embed({ status: 400, errorMessage: "too many inputs" });

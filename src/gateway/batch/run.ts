@@ -1,6 +1,8 @@
 import { AppError } from "../../errors.ts";
 import { Postponed } from "../../jobs/postpone.ts";
 import type { BatchDocument, BatchLineDocument } from "../../store/batch-store.ts";
+import { estimateMessageTokens } from "../count-tokens.ts";
+import { makeLostTries } from "../lost-tries.ts";
 import type { BatchLineResult, CallContext, Provider, ProviderBatches } from "../providers/provider.ts";
 import { fromAbort } from "../providers/transport-errors.ts";
 import { withRetries } from "../retry.ts";
@@ -141,11 +143,12 @@ async function runHere(
     const model = gateway.catalogue.find(line.model);
     if (model === undefined) return settleLine(deps, line, { customId: line._id, error: modelIsGone(line) });
     const target = toTarget(gateway, new Map([["edge", edgeKey]]), model);
+    const lost = makeLostTries(model, () => estimateMessageTokens(line.request.messages));
+    const tried = { signal, onTry: () => undefined, onCharged: lost.add };
     let result: BatchLineResult;
     try {
       const answer = await withRetries(
-        () =>
-          tryTarget(target, { signal, onTry: () => undefined }, (context) => provider.complete(line.request, context)),
+        () => tryTarget(target, tried, (context) => provider.complete(line.request, context)),
         { signal, maxTries: TRIES_A_LINE },
       );
       result = { customId: line._id, result: answer };
@@ -154,7 +157,7 @@ async function runHere(
       if (!(error instanceof AppError)) throw error;
       result = { customId: line._id, error };
     }
-    await settleLine(deps, line, result);
+    await settleLine(deps, line, result, lost.sum());
   });
 }
 

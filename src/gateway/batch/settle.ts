@@ -4,9 +4,13 @@ import type { CompletionDocument } from "../../store/completion-store.ts";
 import { toNanoUsd, toUsd } from "../catalogue.ts";
 import { toChatResponse } from "../chat-response.ts";
 import { estimateUsage } from "../count-tokens.ts";
+import { addUsage, type LostTries } from "../lost-tries.ts";
 import type { BatchLineResult, CompletionResult, Usage } from "../providers/provider.ts";
 import { BATCH_PRICE, type BatchDeps } from "./deps.ts";
 import type { RunDeps } from "./run.ts";
+
+type Lost = ReturnType<LostTries["sum"]>;
+const nothing: Usage = { inputTokens: 0, outputTokens: 0 };
 
 /** A line that batches let expire goes into another one so often. */
 const MAX_EXPIRIES = 1;
@@ -17,7 +21,12 @@ const PAGE = 10_000;
  * Gives a line its end: the ledger's record first, then the job's, then the line's own, each of which can be written again
  * without a second effect. A line that expired goes back to wait, once.
  */
-export async function settleLine(deps: RunDeps, line: BatchLineDocument, outcome: BatchLineResult): Promise<void> {
+export async function settleLine(
+  deps: RunDeps,
+  line: BatchLineDocument,
+  outcome: BatchLineResult,
+  lost?: Lost,
+): Promise<void> {
   if ("isExpired" in outcome) {
     if (line.expiries < MAX_EXPIRIES) return waitAgain(deps, line);
     const error = new AppError("provider_failed", "The provider's batches let the request expire twice.", {
@@ -26,11 +35,12 @@ export async function settleLine(deps: RunDeps, line: BatchLineDocument, outcome
     return settleLine(deps, line, { customId: line._id, error });
   }
   const { store, jobs, gateway } = deps;
-  const answered = "result" in outcome ? toAnswer(deps, line, outcome.result) : undefined;
+  const result = "result" in outcome ? outcome.result : undefined;
   const error = "error" in outcome ? toErrorView(outcome.error) : undefined;
-  const record = toRecord(line, answered, error);
+  const spent = toSpent(deps, line, result, lost);
+  const record = toRecord(line, { result, error, spent });
   await gateway.ledger.write(line.logId, [record]);
-  if (answered) await jobs.held.end(line._id, { result: answered.body });
+  if (result) await jobs.held.end(line._id, { result: toBody(line, result, spent) });
   else if (error) await jobs.held.end(line._id, { error });
   const isFirst = await store.moveLine(line._id, ["batched"], { state: "done" });
   if (isFirst && line.reserved) {
@@ -60,15 +70,30 @@ export async function dropEnded(deps: BatchDeps, batchId: string): Promise<void>
   }
 }
 
-type Answer = { usage: Usage; costNanoUsd: number; result: CompletionResult; body: unknown; isCounted: boolean };
+type Spent = { usage: Usage; costNanoUsd: number; isCounted: boolean };
 
-/** What a line's answer comes to, at half the price, in the shape of a chat that was answered at once. */
-function toAnswer({ gateway }: RunDeps, line: BatchLineDocument, result: CompletionResult): Answer {
-  const { text, toolCalls, finishReason, reasoning } = result;
-  const usage = result.usage ?? estimateUsage(line.request.messages, text, toolCalls);
+/** What a line's answer, and the tries before it that were lost, come to at half the price. */
+function toSpent(
+  { gateway }: RunDeps,
+  line: BatchLineDocument,
+  result: CompletionResult | undefined,
+  lost?: Lost,
+): Spent {
+  const counted = result?.usage;
+  const usage = counted ?? (result ? estimateUsage(line.request.messages, result.text, result.toolCalls) : nothing);
   const model = gateway.catalogue.find(line.model);
-  const costNanoUsd = model === undefined ? 0 : Math.round(toNanoUsd(model, usage) * BATCH_PRICE);
-  const body = toChatResponse({
+  const nanoUsd = (model === undefined ? 0 : toNanoUsd(model, usage)) + (lost?.nanoUsd ?? 0);
+  return {
+    usage: lost ? addUsage(usage, lost.usage) : usage,
+    costNanoUsd: Math.round(nanoUsd * BATCH_PRICE),
+    isCounted: counted !== undefined && lost === undefined,
+  };
+}
+
+/** An answer in the shape of a chat that was answered at once. */
+function toBody(line: BatchLineDocument, result: CompletionResult, { usage, costNanoUsd }: Spent) {
+  const { text, toolCalls, finishReason, reasoning } = result;
+  return toChatResponse({
     logId: line.logId,
     text,
     ...(reasoning === undefined ? {} : { reasoning }),
@@ -82,13 +107,11 @@ function toAnswer({ gateway }: RunDeps, line: BatchLineDocument, result: Complet
     routing: { requested: line.requestedModel, model: line.model, provider: line.provider, reason: line.reason },
     timingsMs: { total: 0, provider: 0 },
   });
-  return { usage, costNanoUsd, result, body, isCounted: result.usage !== undefined };
 }
 
 function toRecord(
   line: BatchLineDocument,
-  answer: Answer | undefined,
-  error: ErrorView | undefined,
+  { result, error, spent }: { result: CompletionResult | undefined; error: ErrorView | undefined; spent: Spent },
 ): CompletionDocument {
   return {
     _id: line.logId,
@@ -101,13 +124,13 @@ function toRecord(
     provider: line.provider,
     isStreamed: false,
     isBatched: true,
-    outcome: answer === undefined ? "failed" : "completed",
-    ...(answer === undefined ? {} : { finishReason: answer.result.finishReason }),
+    outcome: result === undefined ? "failed" : "completed",
+    ...(result === undefined ? {} : { finishReason: result.finishReason }),
     ...(error === undefined ? {} : { error }),
-    inputTokens: answer?.usage.inputTokens ?? 0,
-    outputTokens: answer?.usage.outputTokens ?? 0,
-    usageSource: answer?.isCounted === true ? "provider" : "estimate",
-    costNanoUsd: answer?.costNanoUsd ?? 0,
+    inputTokens: spent.usage.inputTokens,
+    outputTokens: spent.usage.outputTokens,
+    usageSource: spent.isCounted ? "provider" : "estimate",
+    costNanoUsd: spent.costNanoUsd,
     isCached: false,
     attempts: 1,
     durationMs: Date.now() - line.createdAt.getTime(),

@@ -1,7 +1,7 @@
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
 import { AppError } from "../../errors.ts";
-import type { StreamPart } from "./provider.ts";
+import type { CallContext, StreamPart, Usage } from "./provider.ts";
 import type { TransportStream } from "./transport.ts";
 import { malformed } from "./wire-errors.ts";
 
@@ -16,6 +16,8 @@ export type EventReader = {
   isWhole(): boolean;
   /** Whether the closing event was read. */
   isDone(): boolean;
+  /** The provider's count of the prompt, where it tells that at the start. */
+  promptUsage(): Usage | undefined;
   /** The last parts of an answer that is whole, and whose closing event did not come. */
   end(): StreamPart[];
 };
@@ -26,18 +28,60 @@ export type EventReader = {
  * @throws AppError `provider_failed` for malformed events, reported errors, and a stream that ends before its finish.
  */
 export async function* readEventStream(
-  open: () => Promise<Pick<TransportStream, "chunks" | "finish">>,
+  open: (onGivenUp: () => void) => Promise<Pick<TransportStream, "chunks" | "finish">>,
   reader: EventReader,
+  context: Pick<CallContext, "onCharged"> = {},
 ): AsyncGenerator<StreamPart[]> {
-  const stream = await open();
+  let isGivenUp = false;
+  let hasYielded = false;
+  const events = makeEvents(reader);
+  try {
+    const stream = await open(() => {
+      isGivenUp = true;
+    });
+    for await (const chunk of stream.chunks) {
+      const parts = events.feed(chunk);
+      if (reader.isDone()) stream.finish();
+      if (parts.length > 0) {
+        hasYielded = true;
+        yield parts;
+      }
+      // What came before a fault has been served, so it is told first.
+      const failure = events.failure();
+      if (failure !== undefined) throw failure;
+      if (reader.isDone()) return;
+    }
+  } catch (error) {
+    // Once the answer itself is whole, only its usage or the closing event can be lost.
+    if (events.failure() !== undefined || !reader.isWhole() || isCallersOwn(error)) throw error;
+  } finally {
+    // Once there are parts, their reader knows what was served; before, it is the prompt.
+    if (!hasYielded && !reader.isWhole() && (isGivenUp || events.hasBegun())) {
+      const promptUsage = reader.promptUsage();
+      context.onCharged?.(promptUsage === undefined ? {} : { promptUsage });
+    }
+  }
+  if (!reader.isWhole()) {
+    throw new AppError("provider_failed", "The provider's stream ended in the middle of the answer.", {
+      details: { code: "stream_cut" },
+      retryable: true,
+    });
+  }
+  yield reader.end();
+}
+
+/** Takes the bytes of a stream in, and gives what its events tell until one of them is a fault. */
+function makeEvents(reader: EventReader) {
   const decoder = new StringDecoder("utf8");
   let parts: StreamPart[] = [];
+  let hasBegun = false;
   let failure: unknown;
   const parser = createParser({
     onEvent: (event) => {
       if (failure !== undefined || reader.isDone()) return;
       try {
         reader.read(event.data, parts);
+        hasBegun = true;
       } catch (error) {
         failure = error;
       }
@@ -47,27 +91,15 @@ export async function* readEventStream(
     },
     maxBufferSize: MAX_EVENT_CHARACTERS,
   });
-  try {
-    for await (const chunk of stream.chunks) {
+  return {
+    feed: (chunk: Buffer): StreamPart[] => {
       parts = [];
       parser.feed(decoder.write(chunk));
-      if (reader.isDone()) stream.finish();
-      if (parts.length > 0) yield parts;
-      // What came before a fault has been served, so it is told first.
-      if (failure !== undefined) throw failure;
-      if (reader.isDone()) return;
-    }
-  } catch (error) {
-    // Once the answer itself is whole, only its usage or the closing event can be lost.
-    if (failure !== undefined || !reader.isWhole() || isCallersOwn(error)) throw error;
-  }
-  if (!reader.isWhole()) {
-    throw new AppError("provider_failed", "The provider's stream ended in the middle of the answer.", {
-      details: { code: "stream_cut" },
-      retryable: true,
-    });
-  }
-  yield reader.end();
+      return parts;
+    },
+    hasBegun: () => hasBegun,
+    failure: () => failure,
+  };
 }
 
 /** The JSON object of an event's data. @throws AppError `provider_failed` for anything else. */

@@ -65,8 +65,25 @@ export type StreamPart =
 export type EmbeddingRequest = { model: string; input: string[]; dimensions?: number };
 export type EmbeddingResult = { embeddings: Float32Array[]; usage?: { inputTokens: number }; model: string };
 
+/** What can be seen of the work that a provider did for a call that failed; what is missing is not known. */
+export type Served = { usage?: Usage; promptUsage?: Usage; text?: string };
+
+/** What a result that was read from a broken answer tells of the work. */
+export function toServed({ text, reasoning = "", toolCalls, usage }: CompletionResult): Served {
+  if (usage !== undefined) return { usage };
+  return { text: [reasoning, text, ...toolCalls.flatMap((call) => [call.name, call.arguments])].join("") };
+}
+
 /** What a call carries besides its request: the key that it is made with. Aborting `signal` aborts the upstream request. */
-export type CallContext = { signal: AbortSignal; apiKey?: string };
+export type CallContext = {
+  signal: AbortSignal;
+  apiKey?: string;
+  /**
+   * Told, at most once, of a call that fails although the provider has worked on it: it was given up while it waited, or its
+   * answer broke off. It is charged for the prompt and for what it sent. Not told once a stream has yielded a part.
+   */
+  onCharged?(served: Served): void;
+};
 
 /** One chat of a batch; `customId` comes back with its answer. */
 export type BatchLine = { customId: string; request: CompletionRequest };

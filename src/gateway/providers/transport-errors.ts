@@ -6,6 +6,9 @@ const timeoutPhases: Record<string, string> = {
   UND_ERR_HEADERS_TIMEOUT: "first_byte",
 };
 
+/** Whether a request was sent and the headers of its answer did not come in time. */
+export const isHeadersTimeout = (error: Error) => "code" in error && error.code === "UND_ERR_HEADERS_TIMEOUT";
+
 /**
  * The error of a request whose connection failed. `hasAnswered` tells that headers had arrived, so that the provider
  * may have done the work; the message never holds addresses or headers.

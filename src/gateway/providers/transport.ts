@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { AppError } from "../../errors.ts";
-import { fromAbort, fromConnectionError } from "./transport-errors.ts";
+import { fromAbort, fromConnectionError, isHeadersTimeout } from "./transport-errors.ts";
 
 /** Above this, a JSON answer is refused: no model writes so much, and it must fit into memory many times over. */
 const MAX_ANSWER_BYTES = 64 << 20;
@@ -22,6 +22,11 @@ export type TransportCall = {
   signal: AbortSignal;
   /** The first byte comes when all the work is done. */
   isWhole?: boolean;
+  /**
+   * Told of a call that fails while the server has work with it, or has answered well so far: `begun` is what `send` had
+   * read by then. `isGivenUp`: it was us who ended it, because the caller left or a time limit passed.
+   */
+  onBroken?: ((begun: string, isGivenUp: boolean) => void) | undefined;
 };
 export type TransportAnswer = { status: number; headers: IncomingHttpHeaders; body: string };
 export type TransportStream = {
@@ -83,12 +88,14 @@ export function makeTransport(baseUrl: string, timeouts: TransportTimeouts): Tra
             parts.length === 1 && parts[0] ? parts[0].toString("utf8") : Buffer.concat(parts).toString("utf8");
           resolve({ status: exchange.status, headers: exchange.headers, body });
         };
+        exchange.onBroken = (isGivenUp) => call.onBroken?.(Buffer.concat(parts).toString("utf8"), isGivenUp);
         exchange.onError = reject;
         dispatch(call, exchange);
       }),
     open: (call) =>
       new Promise((resolve, reject) => {
         const exchange = makeExchange(firstByteOf(call), timeouts.idleMs);
+        exchange.onBroken = (isGivenUp) => call.onBroken?.("", isGivenUp);
         exchange.onError = reject;
         exchange.onHeaders = () => {
           const { chunks, finish } = readChunks(exchange);
@@ -109,11 +116,23 @@ type Exchange = {
   onChunk: (chunk: Buffer) => void;
   onEnd: () => void;
   onError: (error: unknown) => void;
+  /** Before `onError`, when the server has work with the request or has answered well so far. */
+  onBroken: (isGivenUp: boolean) => void;
   onSettled: () => void;
   pause(): void;
   resume(): void;
   /** Aborts the request, telling `error` to the reader. */
   fail(error: Error): void;
+};
+
+const nothing = () => undefined;
+const deaf = {
+  onHeaders: nothing,
+  onChunk: nothing,
+  onEnd: nothing,
+  onError: nothing,
+  onBroken: nothing,
+  onSettled: nothing,
 };
 
 function makeExchange(firstByteMs: number, idleMs: number): Exchange {
@@ -135,11 +154,7 @@ function makeExchange(firstByteMs: number, idleMs: number): Exchange {
   const exchange: Exchange = {
     status: 0,
     headers: {},
-    onHeaders: () => undefined,
-    onChunk: () => undefined,
-    onEnd: () => undefined,
-    onError: () => undefined,
-    onSettled: () => undefined,
+    ...deaf,
     pause: () => {
       clearTimeout(watch); // it is our reader that is slow now, not the provider
       controller?.pause();
@@ -152,6 +167,8 @@ function makeExchange(firstByteMs: number, idleMs: number): Exchange {
       if (isSettled) return;
       settle();
       controller?.abort(error);
+      const isAtWork = controller !== undefined && (exchange.status === 0 || isGood(exchange.status));
+      if (isAtWork) exchange.onBroken(true);
       exchange.onError(error);
     },
     handler: {
@@ -181,12 +198,16 @@ function makeExchange(firstByteMs: number, idleMs: number): Exchange {
       onResponseError: (_controller, error) => {
         if (isSettled) return;
         settle();
+        const isSilence = isHeadersTimeout(error);
+        if (isSilence || isGood(exchange.status)) exchange.onBroken(isSilence);
         exchange.onError(fromConnectionError(error, exchange.status > 0));
       },
     },
   };
   return exchange;
 }
+
+const isGood = (status: number) => status >= 200 && status <= 299;
 
 /** The chunks of a response in order of arrival; what arrived while the reader was busy comes as one chunk. */
 function readChunks(exchange: Exchange): Pick<TransportStream, "chunks" | "finish"> {

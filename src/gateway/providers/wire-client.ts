@@ -1,4 +1,5 @@
-import type { CallContext } from "./provider.ts";
+import { parseBegun } from "./begun-json.ts";
+import type { CallContext, Served } from "./provider.ts";
 import {
   makeTransport,
   type TransportAnswer,
@@ -11,12 +12,22 @@ import { fromWireError } from "./wire-errors.ts";
 /** An error body is read up to this, in characters. */
 const MAX_ERROR_CHARACTERS = 64 << 10;
 
+/** How the answers of an endpoint are read. */
+export type AnswerReader<T> = {
+  /** @throws AppError `provider_failed` for a body that is not such an answer. */
+  read(body: string): T;
+  /** What is told and said by a body that broke off or does not fit; undefined when it is no such answer at all. */
+  measure(begun: unknown): Served | undefined;
+  /** A model writes it, and not a byte comes before it is done. */
+  isSlow?: boolean;
+};
+
 /** POSTs JSON to one provider's API. What is not 2xx is thrown as an AppError that never holds the key. */
 export type WireClient = {
-  /** The whole answer. `isSlow`: a model writes it, and not a byte comes before it is done. */
-  send(path: string, body: string, context: CallContext, isSlow?: boolean): Promise<string>;
-  /** An answer that is streamed, when its headers are there. */
-  open(path: string, body: string, context: CallContext): Promise<TransportStream>;
+  /** The whole answer. */
+  send<T>(path: string, body: string, context: CallContext, reader: AnswerReader<T>): Promise<T>;
+  /** An answer that is streamed, when its headers are there. `onGivenUp` as the transport's `onBroken`. */
+  open(path: string, body: string, context: CallContext, onGivenUp: () => void): Promise<TransportStream>;
   close(): Promise<void>;
 };
 
@@ -41,14 +52,26 @@ export function makeWireClient(options: {
     return fromWireError(status, headers, apiKey ? body.replaceAll(apiKey, "[key]") : body);
   };
   return {
-    send: async (path, body, context, isSlow = false) => {
-      const call = toCall(path, body, context);
-      const answer = await transport.send(isSlow ? { ...call, isWhole: true } : call);
+    send: async (path, body, context, reader) => {
+      const charge = (begun: string, isGivenUp: boolean) => {
+        const served = reader.measure(parseBegun(begun));
+        if (served !== undefined || isGivenUp) context.onCharged?.(served ?? {});
+      };
+      const call = { ...toCall(path, body, context), isWhole: reader.isSlow === true, onBroken: charge };
+      const answer = await transport.send(call);
       if (answer.status < 200 || answer.status > 299) throw toError(answer, context);
-      return answer.body;
+      try {
+        return reader.read(answer.body);
+      } catch (error) {
+        charge(answer.body, false);
+        throw error;
+      }
     },
-    open: async (path, body, context) => {
-      const answer = await transport.open(toCall(path, body, context));
+    open: async (path, body, context, onGivenUp) => {
+      const onBroken = (_begun: string, isGivenUp: boolean) => {
+        if (isGivenUp) onGivenUp();
+      };
+      const answer = await transport.open({ ...toCall(path, body, context), onBroken });
       if (answer.status >= 200 && answer.status < 300) return answer;
       throw toError({ ...answer, body: await readError(answer.chunks) }, context);
     },

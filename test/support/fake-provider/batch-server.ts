@@ -20,6 +20,8 @@ export type FakeBatches = {
   batches: Batch[];
   /** How often each line was handed in. */
   submitted: Map<string, number>;
+  /** The tokens of all lines that were answered; what was refused or has expired costs nothing. */
+  served(): { inputTokens: number; outputTokens: number };
   /** How long a batch takes from now on, in ms. */
   setDuration(ms: number): void;
   /** Called when a batch was taken, before the answer is sent; false breaks the connection off instead. */
@@ -113,6 +115,11 @@ export async function startFakeBatches(): Promise<FakeBatches> {
     origin,
     batches,
     submitted,
+    served: () => {
+      const isAnswered = (line: Line) => !isExpired(line, submitted) && !line.question.includes("FAIL");
+      const answered = new Set(batches.flatMap(({ lines }) => lines.filter(isAnswered).map((one) => one.customId)));
+      return { inputTokens: answered.size * batchUsage.input, outputTokens: answered.size * batchUsage.output };
+    },
     setDuration: (ms) => {
       durationMs = ms;
     },

@@ -22,7 +22,10 @@ export type Behaviour = {
   pieceMs?: number;
   /** Embeddings as arrays although base64 was asked for, as servers that do not know base64 do. */
   onlyFloats?: boolean;
-  /** Goes wrong: before the head, in a stream after `afterPieces` pieces, in a JSON answer at its half. */
+  /**
+   * Goes wrong: before the head, in a stream and in a chat's JSON after `afterPieces` pieces of the text, in embeddings at
+   * their half.
+   */
   fault?: Fault;
 };
 

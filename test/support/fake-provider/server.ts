@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { messagesFormat } from "./anthropic-format.ts";
-import { type Behaviour, type FakeUsage, usageOf } from "./behaviour.ts";
+import { type Behaviour, type FakeUsage, piecesOf, usageOf } from "./behaviour.ts";
 import { chatFormat, embeddingsFormat, toEmbeddingUsage } from "./openai-format.ts";
 import { countUsage, textOf, type WireFormat, type WireRequest } from "./wire-format.ts";
 
@@ -12,8 +12,13 @@ type RecordedRequest = {
   body: WireRequest;
   /** Resolves when the answer was sent whole (`completed`), or the other side or a fault broke it off (`broken`). */
   ended: Promise<"completed" | "broken">;
-  /** What the provider would charge for it, to the token: of a broken stream the prompt and what was sent by then. */
+  /**
+   * What the provider would charge for it, to the token: of an answer that breaks off the prompt and what was sent by then,
+   * and of one that is given up before it begins the prompt. It charges nothing for what it refuses.
+   */
   served: FakeUsage;
+  /** Whether a part of a JSON answer that is to break off is on its way. */
+  hasBegun: boolean;
 };
 
 type Served = { requests: number; inputTokens: number; outputTokens: number };
@@ -56,7 +61,7 @@ export async function startFakeProvider(): Promise<FakeProvider> {
       response.once("close", () => resolve(response.writableFinished ? "completed" : "broken")),
     );
     const served: FakeUsage = { prompt_tokens: 0, completion_tokens: 0 };
-    const recorded = { path: request.url ?? "", headers: request.headers, body, ended, served };
+    const recorded = { path: request.url ?? "", headers: request.headers, body, ended, served, hasBegun: false };
     requests.push(recorded);
     await answer(recorded, response, behaviour);
   });
@@ -111,7 +116,11 @@ async function answer(request: RecordedRequest, response: ServerResponse, behavi
     response.destroy();
     return;
   }
-  if (behaviour.firstByteMs !== undefined) await delay(behaviour.firstByteMs, undefined, { ref: false });
+  const isAnswered = behaviour.status === undefined && behaviour.rawBody === undefined;
+  if (isAnswered && formats[path]?.refuse(body, headers) === undefined)
+    served.prompt_tokens = usageOfAnswer(path, body, behaviour).prompt_tokens;
+  if (behaviour.firstByteMs !== undefined) await silence(response, behaviour.firstByteMs);
+  if (response.destroyed) return;
   const send = (status: number, text: string) => {
     response.writeHead(status, { "content-type": "application/json", ...behaviour.headers });
     response.end(text);
@@ -122,23 +131,37 @@ async function answer(request: RecordedRequest, response: ServerResponse, behavi
   const refused = behaviour.status === undefined ? format.refuse(body, headers) : behaviour;
   if (refused !== undefined) return send(refused.status ?? 400, JSON.stringify(format.toError(refused)));
   if (body.stream !== true) {
-    Object.assign(served, usageOfAnswer(path, body, behaviour));
     const text = JSON.stringify(format.toAnswer(body, behaviour));
-    if (behaviour.fault === undefined) return send(200, text);
-    return sendBrokenJson(response, text, behaviour);
+    if (behaviour.fault !== undefined) return sendBrokenJson(request, response, text, behaviour);
+    Object.assign(served, usageOfAnswer(path, body, behaviour));
+    return send(200, text);
   }
   await sendEvents(request, response, format, behaviour);
 }
 
-/** Half of a JSON answer, and then what the fault says; the provider has done, and charges, the whole work. */
-function sendBrokenJson(response: ServerResponse, text: string, { fault, headers }: Behaviour): void {
-  const half = text.slice(0, text.length / 2);
-  const isWholeBody = fault?.type === "malformed";
-  const length = Buffer.byteLength(isWholeBody ? half : text);
+/** Says nothing for so long, or until the other side leaves. */
+async function silence(response: ServerResponse, ms: number): Promise<void> {
+  const leaving = new AbortController();
+  response.once("close", () => leaving.abort());
+  await delay(ms, undefined, { ref: false, signal: leaving.signal }).catch(() => undefined);
+}
+
+/** The beginning of a JSON answer, and then what the fault says. */
+function sendBrokenJson(request: RecordedRequest, response: ServerResponse, text: string, behaviour: Behaviour): void {
+  const { fault, headers } = behaviour;
+  const pieces = piecesOf(behaviour);
+  const said = pieces.slice(0, fault !== undefined && "afterPieces" in fault ? fault.afterPieces : 0).join("");
+  const textAt = text.indexOf(JSON.stringify(pieces.join("")).slice(1, -1));
+  const begun = text.slice(0, textAt < 0 ? text.length / 2 : textAt + JSON.stringify(said).length - 2);
+  const isWholeBody = fault?.type === "malformed" || fault?.type === "short";
+  const length = Buffer.byteLength(isWholeBody ? begun : text);
   response.writeHead(200, { "content-type": "application/json", "content-length": length, ...headers });
-  if (isWholeBody) response.end(half);
-  else if (fault?.type === "stall") response.write(half);
-  else response.write(half, () => response.destroy());
+  response.write(begun, () => {
+    if (textAt >= 0) request.served.completion_tokens = countUsage(request.body, said).completion_tokens;
+    request.hasBegun = true;
+    if (isWholeBody) response.end();
+    else if (fault?.type !== "stall") response.destroy();
+  });
 }
 
 /** What a whole answer costs, also when it does not tell. */
@@ -158,7 +181,7 @@ async function sendEvents(
   response.writeHead(200, { "content-type": "text/event-stream", ...behaviour.headers });
   const whole = usageOfAnswer(path, body, behaviour);
   const faultAfter = fault !== undefined && "afterPieces" in fault ? fault.afterPieces : undefined;
-  served.prompt_tokens = whole.prompt_tokens;
+  Object.assign(served, whole, { completion_tokens: 0 });
   let sent = "";
   let pieces = 0;
   for (const { kind, event, data, text } of format.toEvents(body, behaviour)) {

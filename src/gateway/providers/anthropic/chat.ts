@@ -1,6 +1,6 @@
-import type { CompletionResult, FinishReason, Usage } from "../provider.ts";
+import { type CompletionResult, type FinishReason, type Served, toServed, type Usage } from "../provider.ts";
 import { malformed, parseJson } from "../wire-errors.ts";
-import { type WireUsage, wireMessage } from "./wire-schemas.ts";
+import { type WireMessage, type WireUsage, wireMessage } from "./wire-schemas.ts";
 
 /**
  * Reads the answer of `POST /v1/messages`.
@@ -9,7 +9,16 @@ import { type WireUsage, wireMessage } from "./wire-schemas.ts";
 export function fromMessage(message: unknown, requestedModel: string): CompletionResult {
   const parsed = wireMessage.safeParse(message);
   if (!parsed.success) throw malformed("an answer that is not a message", parsed.error);
-  const { content, stop_reason: stopReason, usage, model } = parsed.data;
+  return toResult(parsed.data, requestedModel);
+}
+
+/** What a message tells and says that broke off or does not fit; undefined when it is none at all. */
+export function measureMessage(begun: unknown): Served | undefined {
+  const parsed = wireMessage.safeParse(begun);
+  return parsed.success ? toServed(toResult(parsed.data, "")) : undefined;
+}
+
+function toResult({ content, stop_reason: stopReason, usage, model }: WireMessage, requestedModel: string) {
   const result: CompletionResult = {
     text: "",
     toolCalls: [],

@@ -3,7 +3,7 @@ import { readEventStream } from "../event-stream.ts";
 import type { Provider } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { makeAnthropicBatches } from "./batches.ts";
-import { fromMessageText } from "./chat.ts";
+import { fromMessageText, measureMessage } from "./chat.ts";
 import { toMessagesParams } from "./request.ts";
 import { makeMessageReader } from "./stream.ts";
 
@@ -23,14 +23,17 @@ export function makeAnthropicProvider({
   const client = makeWireClient({ baseUrl: anthropic.baseUrl, timeouts, toHeaders });
   return {
     id: "anthropic",
-    complete: async (request, context) => {
+    complete: (request, context) => {
       const body = JSON.stringify(toMessagesParams(request));
-      return fromMessageText(await client.send(MESSAGES, body, context, true), request.model);
+      const read = (text: string) => fromMessageText(text, request.model);
+      return client.send(MESSAGES, body, context, { read, measure: measureMessage, isSlow: true });
     },
     stream: (request, context) =>
       readEventStream(
-        () => client.open(MESSAGES, JSON.stringify({ ...toMessagesParams(request), stream: true }), context),
+        (onGivenUp) =>
+          client.open(MESSAGES, JSON.stringify({ ...toMessagesParams(request), stream: true }), context, onGivenUp),
         makeMessageReader(),
+        context,
       ),
     batches: makeAnthropicBatches(anthropic.baseUrl, toHeaders),
     close: () => client.close(),

@@ -18,9 +18,10 @@ export function makeMessageReader(): EventReader {
   const end = (): StreamPart[] => [{ type: "end", finishReason: toFinishReason(stopReason) }];
   /** The prompt's usage is told with the first content: alone it would make a stream that has not begun look begun. */
   const tellPrompt = (parts: StreamPart[]) => {
-    if (isPromptTold || typeof usage.input_tokens !== "number") return;
+    const told = toPromptUsage(usage);
+    if (isPromptTold || told === undefined) return;
     isPromptTold = true;
-    parts.push({ type: "prompt-usage", usage: toUsage({ ...usage, output_tokens: 0 }) });
+    parts.push({ type: "prompt-usage", usage: told });
   };
   const readBlockStart = (event: WireEvent, parts: StreamPart[]) => {
     const block = event.content_block;
@@ -29,13 +30,7 @@ export function makeMessageReader(): EventReader {
     if (block?.type !== "tool_use") return;
     const call = { index: callCount++, hasArguments: false, input: block.input };
     calls.set(event.index ?? call.index, call);
-    parts.push({
-      type: "tool-call-delta",
-      index: call.index,
-      ...(typeof block.id === "string" ? { id: block.id } : {}),
-      ...(typeof block.name === "string" ? { name: block.name } : {}),
-      argumentsDelta: "",
-    });
+    parts.push(toCallStart(call.index, block));
   };
   const readBlockDelta = ({ index, delta }: WireEvent, parts: StreamPart[]) => {
     if (delta?.type === "text_delta" && delta.text) parts.push({ type: "text-delta", text: delta.text });
@@ -79,8 +74,24 @@ export function makeMessageReader(): EventReader {
     },
     isWhole: () => stopReason !== undefined,
     isDone: () => isDone,
+    promptUsage: () => toPromptUsage(usage),
     end,
   };
+}
+
+function toCallStart(index: number, { id, name }: NonNullable<WireEvent["content_block"]>): StreamPart {
+  return {
+    type: "tool-call-delta",
+    index,
+    ...(typeof id === "string" ? { id } : {}),
+    ...(typeof name === "string" ? { name } : {}),
+    argumentsDelta: "",
+  };
+}
+
+/** What the start of a message tells of its prompt. */
+function toPromptUsage(usage: WireUsage) {
+  return typeof usage.input_tokens === "number" ? toUsage({ ...usage, output_tokens: 0 }) : undefined;
 }
 
 /** The end of a stream may repeat the prompt's numbers or leave them null; null says nothing. */

@@ -31,6 +31,8 @@ export const wireMessage = z.object({
   usage: usage.nullish(),
 });
 
+export type WireMessage = z.infer<typeof wireMessage>;
+
 /** The usage of a message; a stream tells the prompt's at its start, and all of it, again or in part, at its end. */
 export type WireUsage = {
   input_tokens?: number | null | undefined;

@@ -1,6 +1,15 @@
-import type { CompletionRequest, CompletionResult, FinishReason, Message, ToolCall, Usage } from "../provider.ts";
+import {
+  type CompletionRequest,
+  type CompletionResult,
+  type FinishReason,
+  type Message,
+  type Served,
+  type ToolCall,
+  toServed,
+  type Usage,
+} from "../provider.ts";
 import { malformed, parseJson } from "../wire-errors.ts";
-import { type WireUsage, wireCompletion } from "./schemas.ts";
+import { type WireCompletion, type WireUsage, wireCompletion } from "./schemas.ts";
 
 /** Where servers of this wire format differ. */
 export type WireDialect = {
@@ -50,23 +59,32 @@ function toWireToolChoice(choice: NonNullable<CompletionRequest["toolChoice"]>):
  */
 export function fromWireChat(body: string, requestedModel: string): CompletionResult {
   const parsed = wireCompletion.safeParse(parseJson(body));
-  const choice = parsed.success ? parsed.data.choices[0] : undefined;
-  if (!parsed.success || choice === undefined) throw malformed("an answer that is not a chat completion", parsed.error);
-  const { message } = choice;
+  if (!parsed.success) throw malformed("an answer that is not a chat completion", parsed.error);
+  return toResult(parsed.data, requestedModel);
+}
+
+/** What a completion tells and says that broke off or does not fit; undefined when it is none at all. */
+export function measureWireChat(begun: unknown): Served | undefined {
+  const parsed = wireCompletion.safeParse(begun);
+  return parsed.success ? toServed(toResult(parsed.data, "")) : undefined;
+}
+
+function toResult({ choices, usage: told, model }: WireCompletion, requestedModel: string): CompletionResult {
+  const [{ message, finish_reason: finishReason }] = choices;
   const toolCalls: ToolCall[] = (message.tool_calls ?? []).map((call, n) => ({
     id: call.id ?? `call_${n}`,
     name: call.function.name,
     arguments: call.function.arguments,
   }));
   const reasoning = message.reasoning_content ?? message.reasoning;
-  const usage = fromWireUsage(parsed.data.usage);
+  const usage = fromWireUsage(told);
   return {
     text: message.content ?? message.refusal ?? "",
     ...(reasoning ? { reasoning } : {}),
     toolCalls,
-    finishReason: toFinishReason(choice.finish_reason ?? undefined, toolCalls.length > 0),
+    finishReason: toFinishReason(finishReason ?? undefined, toolCalls.length > 0),
     ...(usage === undefined ? {} : { usage }),
-    model: parsed.data.model ?? requestedModel,
+    model: model ?? requestedModel,
   };
 }
 

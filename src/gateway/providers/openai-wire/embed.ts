@@ -1,6 +1,6 @@
-import type { EmbeddingRequest, EmbeddingResult } from "../provider.ts";
+import type { EmbeddingRequest, EmbeddingResult, Served } from "../provider.ts";
 import { malformed, parseJson } from "../wire-errors.ts";
-import { wireEmbeddings } from "./schemas.ts";
+import { begunEmbeddings, wireEmbeddings } from "./schemas.ts";
 
 /** The body of `POST /embeddings`. Base64 is asked for: it is half the bytes and need not be parsed number by number. */
 export function toWireEmbeddings(request: EmbeddingRequest): string {
@@ -34,6 +34,14 @@ export function fromWireEmbeddings(body: string, request: EmbeddingRequest): Emb
     ...(usage ? { usage: { inputTokens: usage.prompt_tokens } } : {}),
     model: model ?? request.model,
   };
+}
+
+/** What a list of embeddings tells that broke off or does not fit; undefined when it is none at all. */
+export function measureWireEmbeddings(begun: unknown): Served | undefined {
+  const parsed = begunEmbeddings.safeParse(begun);
+  if (!parsed.success) return undefined;
+  const { usage } = parsed.data;
+  return usage ? { usage: { inputTokens: usage.prompt_tokens, outputTokens: 0 } } : {};
 }
 
 /** A vector from base64 of little-endian float32, or from an array of numbers. */

@@ -2,8 +2,8 @@ import { readEventStream } from "../event-stream.ts";
 import type { Provider, ProviderId } from "../provider.ts";
 import type { TransportTimeouts } from "../transport.ts";
 import { makeWireClient } from "../wire-client.ts";
-import { fromWireChat, toWireChat, type WireDialect } from "./chat.ts";
-import { fromWireEmbeddings, toWireEmbeddings } from "./embed.ts";
+import { fromWireChat, measureWireChat, toWireChat, type WireDialect } from "./chat.ts";
+import { fromWireEmbeddings, measureWireEmbeddings, toWireEmbeddings } from "./embed.ts";
 import { makeChunkReader } from "./stream.ts";
 
 export type WireProviderOptions = {
@@ -24,17 +24,24 @@ export function makeWireProvider(options: WireProviderOptions): Required<Omit<Pr
   const client = makeWireClient({ baseUrl, apiKey, timeouts, toHeaders });
   return {
     id: options.id,
-    complete: async (request, context) => {
-      const body = toWireChat(request, dialect, false);
-      return fromWireChat(await client.send("/chat/completions", body, context, true), request.model);
+    complete: (request, context) => {
+      const reader = {
+        read: (body: string) => fromWireChat(body, request.model),
+        measure: measureWireChat,
+        isSlow: true,
+      };
+      return client.send("/chat/completions", toWireChat(request, dialect, false), context, reader);
     },
     stream: (request, context) =>
       readEventStream(
-        () => client.open("/chat/completions", toWireChat(request, dialect, true), context),
+        (onGivenUp) => client.open("/chat/completions", toWireChat(request, dialect, true), context, onGivenUp),
         makeChunkReader(),
+        context,
       ),
-    embed: async (request, context) =>
-      fromWireEmbeddings(await client.send("/embeddings", toWireEmbeddings(request), context), request),
+    embed: (request, context) => {
+      const reader = { read: (body: string) => fromWireEmbeddings(body, request), measure: measureWireEmbeddings };
+      return client.send("/embeddings", toWireEmbeddings(request), context, reader);
+    },
     close: () => client.close(),
   };
 }

@@ -15,32 +15,38 @@ const toolCall = z.object({
   function: z.object({ name: z.string(), arguments: z.string() }),
 });
 
+const choice = z.object({
+  message: z.object({
+    content: z.string().nullish(),
+    refusal: z.string().nullish(),
+    /** Name in vLLM, DeepSeek and others. */
+    reasoning_content: z.string().nullish(),
+    /** Name in Ollama and OpenRouter. */
+    reasoning: z.string().nullish(),
+    tool_calls: z.array(toolCall).nullish(),
+  }),
+  finish_reason: z.string().nullish(),
+});
+
 export const wireCompletion = z.object({
-  choices: z
-    .array(
-      z.object({
-        message: z.object({
-          content: z.string().nullish(),
-          refusal: z.string().nullish(),
-          /** Name in vLLM, DeepSeek and others. */
-          reasoning_content: z.string().nullish(),
-          /** Name in Ollama and OpenRouter. */
-          reasoning: z.string().nullish(),
-          tool_calls: z.array(toolCall).nullish(),
-        }),
-        finish_reason: z.string().nullish(),
-      }),
-    )
-    .min(1),
+  choices: z.tuple([choice]).rest(choice),
   model: z.string().nullish(),
   usage: usage.nullish(),
 });
+
+export type WireCompletion = z.infer<typeof wireCompletion>;
 
 /** The frame of an embeddings answer; the numbers themselves are checked while they are copied. */
 export const wireEmbeddings = z.object({
   data: z.array(z.object({ index: z.number().int().optional(), embedding: z.unknown() })),
   model: z.string().nullish(),
   usage: z.object({ prompt_tokens: z.number() }).nullish(),
+});
+
+/** What is there of one that broke off. */
+export const begunEmbeddings = z.object({
+  data: z.array(z.object({})).min(1),
+  usage: z.object({ prompt_tokens: z.number() }).nullish().catch(undefined),
 });
 
 /** The usage of a completion; `cached_tokens` are a part of the prompt's. */

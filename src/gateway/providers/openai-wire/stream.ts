@@ -29,6 +29,7 @@ export function makeChunkReader(): EventReader {
     },
     isWhole: () => finish !== undefined,
     isDone: () => isDone,
+    promptUsage: () => undefined,
     end,
   };
 }

@@ -1,0 +1,45 @@
+/** So much of a text is read, in characters: what an answer tells of itself stands at its beginning. */
+const MAX_CHARACTERS = 1 << 20;
+
+/**
+ * The value of a JSON text, or of the beginning of one that broke off: what had come is kept, also half a string, and what
+ * had not is missing. undefined for what is no JSON.
+ */
+export function parseBegun(text: string): unknown {
+  const whole = tryParse(text);
+  if (whole !== undefined) return whole;
+  const begun = text.slice(0, MAX_CHARACTERS);
+  const { inString, closers, lastWhole } = scan(begun);
+  const said = inString ? tryParse(`${begun.replace(/\\(?:u[\da-f]{0,3})?$/i, "")}"${closers}`) : undefined;
+  return said ?? (lastWhole && tryParse(begun.slice(0, lastWhole.end) + lastWhole.closers));
+}
+
+/** Where a text that breaks off stands: in a string, in which brackets, and where its last value ended. */
+function scan(text: string) {
+  let inString = false;
+  let closers = "";
+  let lastWhole: { end: number; closers: string } | undefined;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at];
+    if (inString) {
+      if (character === "\\") at++;
+      else if (character === '"') inString = false;
+    } else if (character === '"') inString = true;
+    else if (character === "{" || character === "[") {
+      closers = (character === "{" ? "}" : "]") + closers;
+      lastWhole = { end: at + 1, closers };
+    } else if (character === "}" || character === "]") {
+      closers = closers.slice(1);
+      lastWhole = { end: at + 1, closers };
+    } else if (character === ",") lastWhole = { end: at, closers };
+  }
+  return { inString, closers, lastWhole };
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // it is looked at because it may be broken
+  }
+}

@@ -14,6 +14,13 @@ const assets: readonly Asset[] = [
     params: z.object({ runId: idSchema("run") }),
     ...html,
   },
+  {
+    path: "/approvals",
+    file: "approvals.html",
+    summary: "A page that shows which decisions runs wait for, with each run so far, to decide there",
+    ...html,
+  },
+  { path: "/pages/approvals.js", file: "approvals.js", summary: "Its script", ...script },
   { path: "/pages/run.js", file: "run.js", summary: "Its script", ...script },
   {
     path: "/pages/session.js",

@@ -1,6 +1,6 @@
 import type { JobRecord } from "../jobs/job-record.ts";
 import type { ApprovalRecord } from "../store/approval-store.ts";
-import type { WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
+import type { Awaiting, WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
 import type { ApprovalView, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
 import { openRunState } from "./states.ts";
 
@@ -16,16 +16,16 @@ export function toRunView(
     ...(run.input === undefined ? {} : { input: JSON.parse(run.input) }),
     ...(run.end?.output === undefined ? {} : { output: JSON.parse(run.end.output) }),
     ...(error === undefined ? {} : { error }),
-    steps: [...steps.map(toStepView), ...toOpenStep(run, steps)],
+    steps: [...steps.map(toStepView), ...toOpenStep(run, steps, job)],
     tokensUsed: steps.reduce((sum, { spent }) => sum + (spent?.tokens ?? 0), 0),
     costUsd: Number(steps.reduce((sum, { spent }) => sum + (spent?.costUsd ?? 0), 0).toFixed(9)),
   };
 }
 
 export function toRunSummary(run: WorkflowRunRecord, job: JobRecord | null): WorkflowRunSummary {
-  const { _id: runId, workflowId, name: workflowName, version, jobId, createdAt, startedAt, end, awaiting } = run;
-  const state = end?.status ?? openRunState(job?.status);
-  const waits = awaiting !== undefined && state === "running";
+  const { _id: runId, workflowId, name: workflowName, version, jobId, createdAt, startedAt, end } = run;
+  const state = end?.status ?? openRunState(job?.status, startedAt !== undefined);
+  const waits = isWaiting(run, job);
   return {
     runId,
     workflowId,
@@ -36,9 +36,9 @@ export function toRunSummary(run: WorkflowRunRecord, job: JobRecord | null): Wor
     ...(waits
       ? {
           awaiting: {
-            approvalId: awaiting.approvalId,
-            assigneeRole: awaiting.assigneeRole,
-            expiresAt: awaiting.expiresAt.toISOString(),
+            approvalId: run.awaiting.approvalId,
+            assigneeRole: run.awaiting.assigneeRole,
+            expiresAt: run.awaiting.expiresAt.toISOString(),
           },
         }
       : {}),
@@ -46,6 +46,11 @@ export function toRunSummary(run: WorkflowRunRecord, job: JobRecord | null): Wor
     ...(startedAt === undefined ? {} : { startedAt: startedAt.toISOString() }),
     ...(end === undefined ? {} : { finishedAt: end.finishedAt.toISOString() }),
   };
+}
+
+/** Whether an open run waits for a decision now: once that is there, its job goes on, and is the first to know. */
+function isWaiting(run: WorkflowRunRecord, job: JobRecord | null): run is WorkflowRunRecord & { awaiting: Awaiting } {
+  return run.end === undefined && run.awaiting !== undefined && job?.status === "awaiting";
 }
 
 type StepView = WorkflowRunView["steps"][number];
@@ -76,13 +81,14 @@ function toStepView({
 }
 
 /** The step that an open run is at, where it says so: one that waits for a person, or for its next try. */
-function toOpenStep({ end, awaiting, trying }: WorkflowRunRecord, ended: readonly WorkflowStepRecord[]): StepView[] {
-  if (end) return [];
-  if (awaiting && !ended.some(({ path }) => path === awaiting.path)) {
-    const { stepId: id, path, since } = awaiting;
+function toOpenStep(run: WorkflowRunRecord, ended: readonly WorkflowStepRecord[], job: JobRecord | null): StepView[] {
+  if (run.end) return [];
+  if (isWaiting(run, job)) {
+    const { stepId: id, path, since } = run.awaiting;
     const startedAt = since.toISOString();
     return [{ id, type: "human_approval", path, status: "awaiting_approval", startedAt, attempts: 1 }];
   }
+  const { trying } = run;
   if (!trying || ended.some(({ path }) => path === trying.path)) return [];
   return [{ ...trying, status: "retrying", startedAt: trying.startedAt.toISOString() }];
 }

@@ -19,10 +19,10 @@ export const approvalStates = ["pending", "approved", "rejected", "expired", "ca
 export type ApprovalState = (typeof approvalStates)[number];
 
 /** The state of a run without an end: that of its job, as long as that is no end either. */
-export function openRunState(job: JobState | undefined): RunState {
+export function openRunState(job: JobState | undefined, hasStarted: boolean): RunState {
   switch (job) {
     case "queued":
-      return "queued";
+      return hasStarted ? "running" : "queued"; // it has its next turn soon
     case "running":
     case "awaiting": // between two steps, or for a retry
     case "completed": // the run's own end is about to be written

@@ -75,6 +75,7 @@ describe("approvals", function () {
     expect((await member.post(decidePath(forAdmin.approvalId), decide)).status).to.equal(403);
     const byAdmin = await admin.post(decidePath(forAdmin.approvalId), decide);
     expect(byAdmin.at("decidedBy")).to.equal("admin@test");
+    expect(byAdmin.at("runStatus")).to.be.oneOf(["running", "completed"]);
     const run = await desk.reach(forAdmin.workflowId, forAdmin.runId, "completed");
     expect(run.at("steps[0].output")).to.deep.include({
       decision: "approved",

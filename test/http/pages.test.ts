@@ -3,7 +3,10 @@ import { makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 /** Pages, each with the files that it loads. */
-const pages = [{ path: "/runs/run_01J00000000000000000000000", files: ["/pages/run.js", "/pages/page.css"] }];
+const pages = [
+  { path: "/runs/run_01J00000000000000000000000", files: ["/pages/run.js", "/pages/page.css"] },
+  { path: "/approvals", files: ["/pages/approvals.js", "/pages/page.css"] },
+];
 
 describe("the pages", () => {
   let test: TestPlatform;

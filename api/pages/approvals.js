@@ -1,0 +1,160 @@
+import { element, textBlock, timeElement, withSession } from "/pages/session.js";
+
+const at = (id) => document.querySelector(`#${id}`);
+/** How often the page looks for approvals that are new, or were decided elsewhere, in ms. */
+const LOOK_EVERY_MS = 5_000;
+
+const fact = (name, ...value) => [element("dt", "", name), element("dd", "", ...value)];
+const kinds = { approved: "good", completed: "good", pending: "busy", awaiting_approval: "busy", retrying: "busy" };
+const badge = (text) => element("span", `badge ${kinds[text] ?? "bad"}`, text.replace("_", " "));
+const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
+function toStep({ id, type, status, output, error, attempts, finishedAt, tokensUsed }) {
+  const facts = [
+    type,
+    ...(attempts > 1 ? [`${attempts} tries`] : []),
+    ...(tokensUsed ? [`${tokensUsed.toLocaleString()} tokens`] : []),
+  ];
+  const when = finishedAt === undefined ? [] : [timeElement(finishedAt), ", "];
+  return element(
+    "li",
+    status === "failed" ? "failed" : "",
+    element("h3", "", id, " ", ...(status === "completed" ? [] : [badge(status)])),
+    element("p", "meta", ...when, facts.join(", ")),
+    error === undefined ? undefined : element("p", "problem", error.message),
+    output === undefined ? undefined : textBlock(shown(output), "The output"),
+  );
+}
+
+/** The run so far, which is what is decided on. */
+function showRun({ run }) {
+  const cost = `${run.tokensUsed.toLocaleString()} tokens, ${run.costUsd.toFixed(6)} USD`;
+  const facts = element(
+    "dl",
+    "facts",
+    ...fact("Run", element("code", "", run.runId)),
+    ...fact("Status", badge(run.status)),
+    ...fact("Workflow", `${run.workflowName}, version ${run.version}`),
+    ...fact("Begun", timeElement(run.createdAt)),
+    ...fact("Used", cost),
+  );
+  const input = run.input === undefined ? [] : [element("h4", "", "Input"), textBlock(shown(run.input), "The input")];
+  return [facts, ...input, element("h4", "", "Steps so far"), element("ol", "timeline", ...run.steps.map(toStep))];
+}
+
+function decisionForm(session, approval, onDecided) {
+  const comment = element("textarea", "");
+  const label = element("label", "", "Comment, if you like");
+  comment.id = label.htmlFor = `comment-${approval.approvalId}`;
+  comment.maxLength = 4_000;
+  comment.rows = 2;
+  const note = element("p", "problem");
+  note.setAttribute("role", "alert");
+  const button = (text, decision) => {
+    const made = element("button", decision, text);
+    made.type = "button";
+    made.addEventListener("click", async () => {
+      for (const each of buttons) each.disabled = true;
+      note.textContent = "";
+      try {
+        const body = { decision, ...(comment.value.trim() === "" ? {} : { comment: comment.value.trim() }) };
+        onDecided(await session.post(`/workflows/approvals/${approval.approvalId}/decide`, body));
+      } catch (error) {
+        note.textContent = error.message;
+        for (const each of buttons) each.disabled = error.code === "wrong_state";
+      }
+    });
+    return made;
+  };
+  const buttons = [button("Approve", "approved"), button("Reject", "rejected")];
+  return element("form", "decision", label, comment, element("div", "actions", ...buttons), note);
+}
+
+/** One approval; opened, it fetches the run that waits for it. */
+function toCard(session, approval) {
+  const { approvalId, workflowName, stepId, status, assigneeRole, message, createdAt, expiresAt } = approval;
+  const { decidedBy, decidedAt, comment } = approval;
+  const forWhom = assigneeRole === "owner" ? "an owner" : "an admin or owner";
+  const decided = decidedBy ? [...fact("Decided", timeElement(decidedAt), ` by ${decidedBy}`)] : [];
+  const facts = element(
+    "dl",
+    "facts",
+    ...fact("For", forWhom),
+    ...fact("Asked", timeElement(createdAt)),
+    ...(status === "pending" ? fact("Until", timeElement(expiresAt)) : []),
+    ...decided,
+    ...(comment ? fact("Comment", comment) : []),
+  );
+  const run = element("details", "", element("summary", "", "The run so far, and the decision"));
+  const title = element("h2", "", workflowName, ": ", stepId, " ", badge(status));
+  const card = element("article", "card", title, message ? textBlock(message, "The message") : undefined, facts, run);
+  card.dataset.id = approvalId;
+  const onDecided = ({ runStatus, ...now }) => {
+    const next = toCard(session, now);
+    next.append(element("p", "meta", `The run is now: ${runStatus.replace("_", " ")}.`));
+    card.replaceWith(next);
+    next.tabIndex = -1;
+    next.focus();
+  };
+  run.addEventListener(
+    "toggle",
+    async () => {
+      const place = element("div", "", element("p", "busy-note", "loading …"));
+      run.append(place);
+      try {
+        const detail = await session.get(`/workflows/approvals/${approvalId}`);
+        const form = detail.mayDecide ? decisionForm(session, detail, onDecided) : undefined;
+        const why = detail.status === "pending" ? `Your key may not decide this: it is for ${forWhom}.` : "";
+        place.replaceChildren(...showRun(detail), form ?? element("p", "hint", why));
+      } catch (error) {
+        place.replaceChildren(element("p", "problem", error.message));
+      }
+    },
+    { once: true },
+  );
+  return card;
+}
+
+withSession(async (session) => {
+  let cursor;
+  const fetchPage = (after) => {
+    const query = new URLSearchParams({ status: at("status").value, limit: "50", ...(after ? { cursor: after } : {}) });
+    return session.get(`/workflows/approvals?${query}`);
+  };
+  const tell = () => {
+    const isEmpty = at("list").childElementCount === 0;
+    at("state").textContent = !isEmpty
+      ? ""
+      : at("status").value === "pending"
+        ? "Nothing waits for a decision."
+        : "None.";
+    at("more").hidden = !cursor;
+  };
+  const load = async () => {
+    const { data, nextCursor } = await fetchPage();
+    at("list").replaceChildren(...data.map((one) => toCard(session, one)));
+    cursor = nextCursor;
+    tell();
+  };
+  /** Adds what is new on top; what is open on the page stays as it is, so that nobody decides on what has just moved. */
+  const look = async () => {
+    if (document.hidden || at("status").value !== "pending") return;
+    const { data } = await fetchPage();
+    const known = new Set([...at("list").children].map(({ dataset }) => dataset.id));
+    at("list").prepend(...data.filter(({ approvalId }) => !known.has(approvalId)).map((one) => toCard(session, one)));
+    tell();
+  };
+  at("status").addEventListener("change", load);
+  at("more").addEventListener("click", async () => {
+    const { data, nextCursor } = await fetchPage(cursor);
+    at("list").append(...data.map((one) => toCard(session, one)));
+    cursor = nextCursor;
+    tell();
+  });
+  await load();
+  setInterval(() => {
+    look().catch((error) => {
+      at("state").textContent = `Not up to date: ${error.message}`;
+    });
+  }, LOOK_EVERY_MS);
+});

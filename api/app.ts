@@ -3,6 +3,7 @@ import type { Platform } from "../src/platform.ts";
 import { allRoutes } from "./all-routes.ts";
 import { serveBoard } from "./board.ts";
 import type { RequestState } from "./context.ts";
+import { serveMetrics } from "./metrics.ts";
 import { answerErrors } from "./middleware/errors.ts";
 import { requestScope } from "./middleware/request-id.ts";
 import { securityHeaders } from "./middleware/security-headers.ts";
@@ -16,10 +17,11 @@ export function createApp(platform: Platform, options: { routes?: readonly AnyRo
   const routes = options.routes ?? allRoutes;
   const app = new Koa<RequestState>();
   app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // answers are ours already
-  app.use(requestScope(logger));
+  app.use(requestScope(platform));
   app.use(securityHeaders());
   app.use(answerErrors(logger));
   app.use(serveBoard(platform));
+  app.use(serveMetrics(platform));
   mountRoutes(app, platform, [...routes, ...documentationRoutes(routes)]);
   return app;
 }

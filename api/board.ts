@@ -1,8 +1,8 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { Middleware } from "koa";
 import { AppError, notFound } from "../src/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import type { RequestState } from "./context.ts";
+import { admitOperator } from "./middleware/operator.ts";
 
 /** Where operators find Bull Board. */
 export const boardPath = "/admin/queues";
@@ -28,19 +28,8 @@ export function serveBoard(platform: Platform): Middleware<RequestState> {
   return async function serveBoardRequest(ctx, next) {
     if (ctx.path !== boardPath && !ctx.path.startsWith(`${boardPath}/`)) return next();
     if (adminToken === undefined) throw notFound("page");
-    if (!isOperator(ctx.get("authorization"), adminToken)) {
-      ctx.status = 401;
-      ctx.set("www-authenticate", 'Basic realm="switchyard operators", charset="UTF-8"');
-      ctx.body = {
-        error: {
-          type: "authentication_error",
-          code: "missing_api_key",
-          message: "Operators only.",
-          requestId: ctx.state.requestId,
-        },
-      };
-      return;
-    }
+    ctx.state.route = boardPath;
+    if (!admitOperator(ctx, adminToken)) return;
     refuseForeignOrigin(ctx.method, ctx.get("sec-fetch-site"));
     board ??= loadBoard(platform);
     const serve = await board;
@@ -62,21 +51,6 @@ async function loadBoard(platform: Platform): Promise<Middleware> {
     options: { uiConfig: { boardTitle: "Switchyard" } },
   });
   return serverAdapter.registerPlugin();
-}
-
-/** Whether an `Authorization` header holds the operator's token, as Basic password or as bearer. */
-function isOperator(header: string, adminToken: string): boolean {
-  const [scheme = "", value = ""] = header.split(/ +/, 2);
-  if (scheme.toLowerCase() === "bearer") return isSame(value, adminToken);
-  if (scheme.toLowerCase() !== "basic") return false;
-  const text = Buffer.from(value, "base64").toString("utf8");
-  return isSame(text.slice(text.indexOf(":") + 1), adminToken);
-}
-
-/** Compares in a time that tells neither the length nor where the two differ. */
-function isSame(a: string, b: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }
 
 /** A browser sends the operator's password along by itself, so another site must not be able to make it act. */

@@ -6,6 +6,8 @@ export type RequestState = {
   requestId: string;
   /** Aborts when the client goes away before its answer is complete; from the socket's `close`. */
   signal: AbortSignal;
+  /** The pattern of the route that serves it; none when no route does. */
+  route?: string;
   caller?: Caller;
   /** Code of the error that was answered, for the log line. */
   errorCode?: string;

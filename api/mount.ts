@@ -50,6 +50,7 @@ function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (c
   const { tenancy } = platform;
   const isSecret = route.hasSecretReply === true;
   return async function serve(ctx) {
+    ctx.state.route = route.path;
     const isPublic = route.auth === "public";
     if (route.envelope) refuseForeignHost(ctx, platform.config.http.allowedHosts);
     const caller = route.auth === "public" ? nobody : await authenticate(ctx, tenancy, route.auth);

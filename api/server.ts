@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ConfigError, loadConfig } from "../src/config.ts";
 import type { QueueDefinition } from "../src/jobs/define-queue.ts";
+import { serveOperations } from "../src/metrics/serve-operations.ts";
 import { openPlatform, type Platform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
 import { allRoutes } from "./all-routes.ts";
@@ -51,13 +52,16 @@ export async function openApi(options: { routes?: readonly AnyRoute[]; queues?: 
   const platform = await openPlatform(config, { name: "api", ...(options.queues ? { queues: options.queues } : {}) });
   const { bootstrapApiKey } = config.identity;
   if (bootstrapApiKey) await platform.tenancy.ensureBootstrapKey(bootstrapApiKey);
+  platform.metrics.watchProcess();
+  const operations = await serveOperations(platform, { isWholeFleet: true });
   const api = await serveApi(platform, options.routes);
   platform.logger.info({ url: api.url }, "listening");
   const close = async () => {
     await api.close();
+    await operations.close();
     await platform.close();
   };
-  return { platform, ready: { url: api.url }, close };
+  return { platform, ready: { url: api.url, metricsUrl: operations.url }, close };
 }
 
 if (import.meta.main) await runProcess(openApi);

@@ -28,7 +28,21 @@ export const settings = {
   MONGODB_DB: setting(z.string().default("switchyard"), "Database name"),
   REDIS_URL: setting(z.string().optional(), "Redis, with `noeviction`", "private redis-server"),
   REDIS_PREFIX: setting(z.string().default("switchyard"), "Prefix of every key in Redis"),
-  ADMIN_TOKEN: setting(z.string().min(12).optional(), "The operator's credential for Bull Board", "Bull Board is off"),
+  ADMIN_TOKEN: setting(
+    z.string().min(12).optional(),
+    "The operator's credential for Bull Board and `/metrics`",
+    "both are off",
+  ),
+  METRICS_PORT: setting(
+    count(0, 65_535).optional(),
+    "Port of `/metrics`, `/healthz` and `/readyz` of this process alone, on a worker too, open to whoever reaches it",
+    "none",
+  ),
+  READY_QUEUE_LAG_MS: setting(
+    count(1_000, 86_400_000).optional(),
+    "A job that waits for longer makes `/readyz` answer 503, in ms",
+    "never",
+  ),
   MASTER_KEY: setting(
     z
       .string()
@@ -126,6 +140,8 @@ function toConfig(v: Values) {
     logLevel: v.LOG_LEVEL,
     shutdownGraceMs: v.SHUTDOWN_GRACE_MS,
     http: { port: v.PORT, host: v.HOST, adminToken: v.ADMIN_TOKEN, allowedHosts: [v.HOST, ...v.ALLOWED_HOSTS] },
+    metrics: { host: v.HOST, port: v.METRICS_PORT },
+    health: { maxQueueLagMs: v.READY_QUEUE_LAG_MS },
     tools: { waitMs: v.TOOL_WAIT_MS },
     mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },
     redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },

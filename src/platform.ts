@@ -8,6 +8,7 @@ import { type Jobs, makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient, type QueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues } from "./jobs/queues.ts";
 import { type Logger, makeLogger } from "./logger.ts";
+import { type Metrics, makeMetrics } from "./metrics/metrics.ts";
 import { makeGuardedRequest } from "./net/guarded-request.ts";
 import { makeRag, type Rag } from "./rag/rag.ts";
 import { openRedis, type RedisConnections } from "./redis.ts";
@@ -26,6 +27,7 @@ import { makeWorkflows, type Workflows } from "./workflows/workflows.ts";
 export type Platform = {
   config: Config;
   logger: Logger;
+  metrics: Metrics;
   store: Store;
   redis: RedisConnections;
   queues: QueueClient;
@@ -60,6 +62,7 @@ export type PlatformOptions = {
 export function openPlatform(config: Config, options: PlatformOptions): Promise<Platform> {
   return withReleasers(async (releasers) => {
     const logger = options.logger ?? makeLogger({ level: config.logLevel, name: options.name });
+    const metrics = makeMetrics();
     const urls = await findServices(config, logger, releasers);
     const store = await openStore({ ...config.mongo, url: urls.mongo, logger });
     releasers.add(() => store.close());
@@ -68,7 +71,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     const definitions = [...Object.values(productQueues), ...(options.queues ?? [])];
     const queues = openQueueClient({ redis, definitions, logger });
     releasers.add(() => queues.close());
-    const jobs = makeJobs({ store, redis, queues, logger, config: config.jobs });
+    const jobs = makeJobs({ store, redis, queues, logger, metrics: metrics.jobs, config: config.jobs });
     releasers.add(() => jobs.close());
     const masterKeys = await openMasterKeys({
       setting: config.identity.masterKey,
@@ -79,7 +82,9 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     const dataKeys = makeDataKeys({ store: store.providerKeys, masterKeys });
     const providerKeys = makeProviderKeys({ store: store.providerKeys, dataKeys, platform: config.gateway, logger });
     const fallbacks = makeFallbacks(store.tenants);
-    const gateway = makeGateway({ config: config.gateway, redis, jobs, store, keys: providerKeys, fallbacks, logger });
+    const base = { store, redis, jobs, logger };
+    const { calls } = metrics;
+    const gateway = makeGateway({ ...base, config: config.gateway, keys: providerKeys, fallbacks, metrics: calls });
     releasers.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, logger });
     releasers.add(() => rag.close());
@@ -95,6 +100,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     return {
       config,
       logger,
+      metrics,
       store,
       redis,
       queues,

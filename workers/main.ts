@@ -1,4 +1,5 @@
 import { loadConfig } from "../src/config.ts";
+import { serveOperations } from "../src/metrics/serve-operations.ts";
 import { openPlatform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
 import { type HandlerEntry, handlers } from "./handlers.ts";
@@ -8,6 +9,8 @@ import { startWorkers } from "./start-workers.ts";
 export async function openWorker(extra: readonly HandlerEntry[] = []) {
   const config = loadConfig();
   const platform = await openPlatform(config, { name: "worker", queues: extra.map((entry) => entry.queue) });
+  platform.metrics.watchProcess();
+  const operations = await serveOperations(platform, { isWholeFleet: false });
   const { queues, concurrencyFactor } = config.workers;
   const workers = await startWorkers(platform, {
     handlers: [...handlers, ...extra],
@@ -18,9 +21,10 @@ export async function openWorker(extra: readonly HandlerEntry[] = []) {
   platform.logger.info({ queues: queues ?? "all" }, "taking jobs");
   const close = async () => {
     await workers.close();
+    await operations.close();
     await platform.close();
   };
-  return { platform, ready: {}, close };
+  return { platform, ready: { metricsUrl: operations.url }, close };
 }
 
 if (import.meta.main) await runProcess(() => openWorker());

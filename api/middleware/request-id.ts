@@ -1,6 +1,7 @@
 import type { Middleware } from "koa";
 import { newId } from "../../src/ids.ts";
 import type { Logger } from "../../src/logger.ts";
+import type { HttpMetrics } from "../../src/metrics/http-metrics.ts";
 import type { RequestState } from "../context.ts";
 
 /** The date of the HTTP contract; additive changes keep it. */
@@ -8,11 +9,13 @@ export const apiVersion = "2026-11-01";
 
 const saneRequestId = /^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$/;
 
+type ScopeDeps = { logger: Logger; metrics: { http: HttpMetrics } };
+
 /**
  * Opens the scope of a request: its id (the client's, when that is a sane one), the signal that aborts when the client
- * leaves, and one log line when it is over. Works without a framework signal: only the socket's `close` is trusted.
+ * leaves, and one log line and its metrics when it is over. Works without a framework signal: only the socket's `close` is trusted.
  */
-export function requestScope(logger: Logger): Middleware<RequestState> {
+export function requestScope({ logger, metrics }: ScopeDeps): Middleware<RequestState> {
   // The line's fields are all ours and hold no secrets; searching each for them would cost more than the line itself.
   const requests = logger.child({}, { redact: { paths: [] } });
   return function openRequestScope(ctx, next) {
@@ -23,18 +26,22 @@ export function requestScope(logger: Logger): Middleware<RequestState> {
     const { state, res } = ctx;
     state.requestId = requestId;
     state.signal = controller.signal;
+    metrics.http.entered();
     res.setHeader("x-request-id", requestId);
     res.setHeader("x-api-version", apiVersion);
     res.once("close", () => {
       const isComplete = res.writableFinished;
       if (!isComplete) controller.abort();
+      const status = isComplete ? res.statusCode : 499;
+      const ms = performance.now() - startedAt;
+      metrics.http.left({ method: ctx.req.method ?? "", route: state.route ?? "none", status, seconds: ms / 1_000 });
       requests.info(
         {
           requestId,
           method: ctx.req.method,
           path: ctx.path,
-          status: isComplete ? res.statusCode : 499,
-          ms: Math.round((performance.now() - startedAt) * 10) / 10,
+          status,
+          ms: Math.round(ms * 10) / 10,
           ...(state.caller ? { tenantId: state.caller.tenantId, keyId: state.caller.keyId } : {}),
           ...(state.errorCode ? { code: state.errorCode } : {}),
         },

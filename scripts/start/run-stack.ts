@@ -46,20 +46,22 @@ export function runStack(config: Config, options: { say(text: string): void; env
       BOOTSTRAP_API_KEY: apiKey,
       ADMIN_TOKEN: adminToken,
     };
-    const run = (name: string, script: string) =>
+    const run = (name: string, script: string, place: number) =>
       supervise({
         script: productFile(script),
-        env,
+        env: { ...env, ...metricsPort(config, place) },
         graceMs: shutdownGraceMs,
         // PORT=0 took a free port, which stays the one that clients know.
         envAgain: ({ url }) => (typeof url === "string" ? { PORT: new URL(url).port } : {}),
         onRestart: (code, signal) => options.say(`${name} ended (${signal ?? `code ${code}`}); starting it again …`),
       });
     options.say(`starting the API and ${config.workers.count} workers …`);
-    const api = await run("the API", "../../api/server.ts");
+    const api = await run("the API", "../../api/server.ts", 0);
     releasers.add(() => api.close());
     const workers = await Promise.all(
-      Array.from({ length: config.workers.count }, (_, index) => run(`worker ${index + 1}`, "../../workers/main.ts")),
+      Array.from({ length: config.workers.count }, (_, index) =>
+        run(`worker ${index + 1}`, "../../workers/main.ts", index + 1),
+      ),
     );
     releasers.add(async () => void (await Promise.all(workers.map((worker) => worker.close()))));
     const url = String(api.ready.url);
@@ -72,6 +74,11 @@ export function runStack(config: Config, options: { say(text: string): void; env
       close: releasers.close,
     };
   });
+}
+
+/** On one machine each process has its own port of metrics: the API that of the setting, the workers those after it. */
+function metricsPort({ metrics: { port } }: Config, place: number): Record<string, string> {
+  return port === undefined || port === 0 ? {} : { METRICS_PORT: String(port + place) };
 }
 
 /** A secret of letters and digits that is made once and kept in a file for its owner only. */

@@ -104,10 +104,16 @@ function isProvidersFault(error: unknown): boolean {
   );
 }
 
-/** One breaker a provider and key, made when first needed. `keyId` tells keys apart without being one. */
-export function makeBreakers(): (provider: string, keyId: string) => Breaker {
+export type Breakers = {
+  /** The breaker of a provider and key, made when first needed. `keyId` tells keys apart without being one. */
+  of(provider: string, keyId: string): Breaker;
+  /** How many are open, by provider. */
+  countOpen(): Map<string, number>;
+};
+
+export function makeBreakers(): Breakers {
   const breakers = new Map<string, Breaker>();
-  return (provider, keyId) => {
+  const find = (provider: string, keyId: string) => {
     const id = `${provider} ${keyId}`;
     let breaker = breakers.get(id);
     if (breaker === undefined) {
@@ -116,6 +122,17 @@ export function makeBreakers(): (provider: string, keyId: string) => Breaker {
       breakers.set(id, breaker);
     }
     return breaker;
+  };
+  return {
+    of: find,
+    countOpen: () => {
+      const counts = new Map<string, number>();
+      for (const [id, breaker] of breakers) {
+        const provider = id.slice(0, id.indexOf(" "));
+        counts.set(provider, (counts.get(provider) ?? 0) + (breaker.isOpen() ? 1 : 0));
+      }
+      return counts;
+    },
   };
 }
 

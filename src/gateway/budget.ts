@@ -38,6 +38,8 @@ export type Budgets = {
 type BudgetDeps = {
   store: { budgets: BudgetStore; tenants: TenantStore; usage: UsageStore };
   logger: Logger;
+  /** Is told of each call that there is no room for. */
+  onRefusal(): void;
 };
 
 /** A settlement that the store does not take is tried so often; then the amount stays set aside until the month ends. */
@@ -51,10 +53,10 @@ const MAX_TURNS = 4;
  * together never reserve more than there is. A call can cost more than its estimate; it was let in then, and the next one
  * is not. What a process that dies has reserved counts as spent: its calls may have been served.
  */
-export function makeBudgets({ store, logger }: BudgetDeps): Budgets {
+export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
   const limits = makeFreshCache(async (tenantId) => (await store.tenants.find(tenantId))?.monthlyBudgetNanoUsd);
   const settling = new Set<Promise<void>>();
-  const months = makeMonths(store);
+  const months = makeMonths(store, onRefusal);
 
   const give = async (tenantId: string, month: string, nanoUsd: number) => {
     for (let tries = 1; ; tries += 1) {
@@ -112,7 +114,7 @@ export function makeBudgets({ store, logger }: BudgetDeps): Budgets {
 }
 
 /** The months' records: begun at their first call, and moved when the limit is. */
-function makeMonths(store: BudgetDeps["store"]) {
+function makeMonths(store: BudgetDeps["store"], onRefusal: () => void) {
   const spentIn = async (tenantId: string, month: string) => {
     const rows = await store.usage.sum(tenantId, { from: `${month}-01`, to: `${month}-31`, groupBy: "model" });
     return rows.reduce((sum, row) => sum + row.costNanoUsd, 0);
@@ -134,6 +136,7 @@ function makeMonths(store: BudgetDeps["store"]) {
     const month = new Date().toISOString().slice(0, 7);
     await current(tenantId, month, limitNanoUsd);
     if (!(await store.budgets.take(tenantId, month, nanoUsd))) {
+      onRefusal();
       throw new AppError("budget_exhausted", `The budget of ${toUsd(limitNanoUsd)} USD for ${month} is used up.`, {
         details: { month, limitUsd: toUsd(limitNanoUsd) },
       });

@@ -2,6 +2,7 @@ import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
+import type { CallMetrics } from "../metrics/call-metrics.ts";
 import type { RedisConnections } from "../redis.ts";
 import type { CompletionDocument } from "../store/completion-store.ts";
 import type { Store } from "../store/store.ts";
@@ -22,7 +23,7 @@ import { makeCompressedChat } from "./compress/compressed-chat.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
 import { type FileBatches, makeFileBatches } from "./file-batches/file-batches.ts";
-import { makeLedger } from "./ledger.ts";
+import { makeLedger, measureLedger } from "./ledger.ts";
 import { checkFallbacks } from "./plan.ts";
 import { makeAnthropicProvider } from "./providers/anthropic/provider.ts";
 import { makeEdgeProvider } from "./providers/edge/edge.ts";
@@ -73,12 +74,16 @@ type GatewayInput = {
   redis: Pick<RedisConnections, "producer" | "prefix">;
   jobs: Jobs;
   logger: Logger;
+  metrics: CallMetrics;
 };
 
 export function makeGateway(input: GatewayInput): Gateway {
-  const { config, store, keys, fallbacks, redis, logger } = input;
-  const budgets = makeBudgets({ store, logger });
-  const ledger = makeLedger({ completions: store.completions, usage: store.usage, logger });
+  const { config, store, keys, fallbacks, redis, logger, metrics } = input;
+  const budgets = makeBudgets({ store, logger, onRefusal: metrics.budgetRefused });
+  const written = makeLedger({ completions: store.completions, usage: store.usage, logger });
+  const ledger = measureLedger(written, metrics);
+  const breakers = makeBreakers();
+  metrics.watchBreakers(breakers.countOpen);
   const providers = new Map<ProviderId, Provider>(
     [makeOpenAiProvider(config), makeAnthropicProvider(config), makeEdgeProvider(config)].map((one) => [one.id, one]),
   );
@@ -88,7 +93,7 @@ export function makeGateway(input: GatewayInput): Gateway {
     providers,
     keys,
     fallbacks,
-    breakerOf: makeBreakers(),
+    breakerOf: breakers.of,
     ledger,
     budgets,
     storeContent: config.storeContent,

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { newId } from "../ids.ts";
 import type { Logger } from "../logger.ts";
+import type { CallMetrics } from "../metrics/call-metrics.ts";
 import type { CompletionDocument, CompletionStore } from "../store/completion-store.ts";
 import type { UsageIncrement, UsageStore } from "../store/usage-store.ts";
 
@@ -88,6 +89,21 @@ export function makeLedger(deps: { completions: CompletionStore; usage: UsageSto
     close: async () => {
       isClosing = true;
       await start();
+    },
+  };
+}
+
+/** Counts what a ledger is told. A group that is written again after a crash is counted again; the ledger has it once. */
+export function measureLedger(ledger: Ledger, metrics: Pick<CallMetrics, "settled">): Ledger {
+  return {
+    ...ledger,
+    record: (document) => {
+      metrics.settled(document);
+      ledger.record(document);
+    },
+    write: async (groupId, documents) => {
+      await ledger.write(groupId, documents);
+      for (const document of documents) metrics.settled(document);
     },
   };
 }

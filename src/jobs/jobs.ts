@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
 import type { Logger } from "../logger.ts";
+import type { JobMetrics } from "../metrics/job-metrics.ts";
 import type { RedisConnections } from "../redis.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { type Announcements, makeAnnouncements } from "./announce.ts";
@@ -12,7 +13,9 @@ import { followJob, waitForJob } from "./follow.ts";
 import { type HeldJobs, makeHeldJobs } from "./held-jobs.ts";
 import type { JobEvent, JobRecord } from "./job-record.ts";
 import type { JobState } from "./job-state.ts";
+import { measureClaims } from "./measure-claims.ts";
 import type { QueueClient } from "./queue-client.ts";
+import { measureQueues, type QueueLag } from "./queue-lag.ts";
 import { type Reconciled, reconcileJobs, requeueJob } from "./reconcile.ts";
 import { makeRefusals } from "./refuse.ts";
 import { type Submission, submitJob } from "./submit.ts";
@@ -39,6 +42,8 @@ export type Jobs = {
   /** Jobs that no worker runs. */
   held: HeldJobs;
   reconcile(): Promise<Reconciled>;
+  /** How every queue is: depth, age, workers. */
+  measure(): Promise<QueueLag[]>;
   /** What the shell of the workers works with. */
   claims: Claims;
   announcements: Announcements;
@@ -50,17 +55,22 @@ export function makeJobs(deps: {
   redis: RedisConnections;
   queues: QueueClient;
   logger: Logger;
+  metrics: JobMetrics;
   config: Config["jobs"];
 }): Jobs {
-  const { redis, queues, logger } = deps;
+  const { redis, queues, logger, metrics } = deps;
   const store = deps.store.jobs;
   const onError = (error: unknown) => logger.warn({ err: error }, "a side path of jobs failed");
   const announcements = makeAnnouncements(redis, onError);
   const refusals = makeRefusals(store, onError);
   const countBefore = makeBacklog(store, onError);
-  const claims = makeClaims(store, deps.config.leaseMs);
+  const claims = measureClaims(makeClaims(store, deps.config.leaseMs), metrics);
   return {
-    submit: (queue, submission) => submitJob({ store, queues, refusals, countBefore }, queue, submission),
+    async submit(queue, submission) {
+      const record = await submitJob({ store, queues, refusals, countBefore }, queue, submission);
+      metrics.submitted(queue.name);
+      return record;
+    },
     async get(tenantId, jobId) {
       const record = await store.find(tenantId, jobId);
       if (!record) throw notFound("job");
@@ -93,6 +103,7 @@ export function makeJobs(deps: {
     },
     held: makeHeldJobs(store, announcements),
     reconcile: () => reconcileJobs({ store, queues }),
+    measure: () => measureQueues({ store, queues }),
     claims,
     announcements,
     close: () => refusals.close(),

@@ -12,6 +12,7 @@ export const jobCollection = defineCollection<JobRecord>({
     { key: { tenantId: 1, status: 1, queue: 1, _id: -1 }, name: "tenant_status" },
     { key: { checkAt: 1 }, name: "check", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
+    { key: { queue: 1, _id: 1 }, name: "queued", partialFilterExpression: { status: "queued" } },
   ],
 });
 
@@ -51,6 +52,8 @@ export type JobStore = {
   postponeCheck(jobIds: readonly string[], checkAt: Date): Promise<void>;
   /** Jobs of a tenant that wait on a queue; counts no further than `limit`. */
   countQueued(tenantId: string, queue: string, limit: number): Promise<number>;
+  /** Since when the oldest job of a queue waits that could run now; null when none does. */
+  findOldestQueued(queue: string, now: Date): Promise<Date | null>;
   /** Jobs of a tenant on a queue that have not ended. */
   countOpen(tenantId: string, queue: string): Promise<number>;
 };
@@ -126,6 +129,13 @@ export function makeJobStore(db: Db): JobStore {
       void (await jobs.updateMany({ _id: { $in: [...jobIds] }, checkAt: { $exists: true } }, { $set: { checkAt } })),
     countQueued: (tenantId, queue, limit) =>
       jobs.countDocuments(ofTenant(tenantId, { status: "queued" as const, queue }), { limit }),
+    async findOldestQueued(queue, now) {
+      const oldest = await jobs.findOne(
+        { queue, status: "queued", notBefore: { $not: { $gt: now } } },
+        { sort: { _id: 1 }, projection: { createdAt: 1, notBefore: 1 } },
+      );
+      return oldest && (oldest.notBefore ?? oldest.createdAt);
+    },
     countOpen: (tenantId, queue) =>
       jobs.countDocuments(ofTenant(tenantId, { status: { $nin: [...finalStates] }, queue })),
   };

@@ -25,11 +25,19 @@ export async function createSearchIndexes<T extends Document>(
   }
   const deadline = Date.now() + READY_TIMEOUT_MS;
   for (;;) {
-    const ready = (await list(collection)).filter(({ queryable }) => queryable === true).map(({ name }) => name);
-    if (declared.every(({ name }) => ready.includes(name))) return;
+    if (await areQueryable(collection, declared)) return;
     if (Date.now() > deadline) throw new Error("the search indexes did not become ready in time");
     await wait(READY_POLL_MS);
   }
+}
+
+/** Whether all declared search indexes are there and can be queried now. */
+export async function areQueryable<T extends Document>(
+  collection: Collection<T>,
+  declared: readonly SearchIndexDeclaration[],
+): Promise<boolean> {
+  const ready = (await list(collection)).filter(({ queryable }) => queryable === true).map(({ name }) => name);
+  return declared.every(({ name }) => ready.includes(name));
 }
 
 async function list<T extends Document>(collection: Collection<T>): Promise<ListedIndex[]> {

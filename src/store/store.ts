@@ -25,7 +25,7 @@ import {
 import { makeSourceStore, type SourceStore, sourceCollection } from "./source-store.ts";
 import { makeTenantStore, type TenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeUsageStore, type UsageStore, usageCollection } from "./usage-store.ts";
-import { ensureSearchIndexes } from "./vector-search.ts";
+import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
 import { makeWebhookSecretStore, type WebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
 import { makeWidgetKeyStore, type WidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
 import {
@@ -73,6 +73,8 @@ export type Store = {
   files: FileStore;
   /** Answers within the store's time-out, or throws `unavailable`. */
   ping(): Promise<void>;
+  /** Resolves when the search indexes, where the server has any, can be queried. Throws `unavailable` when not. */
+  checkSearch(): Promise<void>;
   /** Removes the whole database; for tests that bring their own. */
   drop(): Promise<void>;
   close(): Promise<void>;
@@ -149,6 +151,9 @@ export async function openStore(options: {
       batches: makeBatchStore(db),
       files: makeFileStore(db),
       ping,
+      checkSearch: async () => {
+        if (capabilities.vectorSearch) await checkSearchIndexes(db);
+      },
       drop: async () => void (await db.dropDatabase()),
       close,
     };

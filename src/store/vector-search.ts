@@ -1,7 +1,8 @@
 import type { Collection, Db } from "mongodb";
+import { unavailable } from "../errors.ts";
 import type { Logger } from "../logger.ts";
 import { type ChunkDocument, chunkCollection } from "./chunk-store.ts";
-import { createSearchIndexes } from "./search-indexes.ts";
+import { areQueryable, createSearchIndexes } from "./search-indexes.ts";
 import type { StoreCapabilities } from "./store.ts";
 
 /** What a server answers that has no search indexes: unknown command or stage, not supported, search not enabled. */
@@ -22,6 +23,15 @@ export async function ensureSearchIndexes(db: Db, { logger }: { logger: Logger }
   await chunks.createIndex({ tenantId: 1, content: "text", title: "text" }, { name: "text" });
   logger.warn("this MongoDB has no search indexes: queries scan the tenant's vectors, and find words by $text");
   return { vectorSearch: false, textSearch: false, searchLag: "none" };
+}
+
+/**
+ * Makes sure that the search indexes of the chunks answer, where the server has such indexes.
+ * @throws AppError `unavailable` when one is missing or being built.
+ */
+export async function checkSearchIndexes(db: Db): Promise<void> {
+  const chunks = db.collection<ChunkDocument>(chunkCollection.name);
+  if (!(await areQueryable(chunks, chunkCollection.searchIndexes ?? []))) throw unavailable("A search index");
 }
 
 async function hasSearchIndexes(chunks: Collection<ChunkDocument>): Promise<boolean> {

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Collection, Db, Document, FindCursor } from "mongodb";
+import { jobCollection } from "../../src/store/job-store.ts";
 import { withFreshServer } from "./support.ts";
 
 type Thing = Document & { _id: number };
@@ -66,6 +67,25 @@ describe("embedded store: use of indexes", () => {
       const times = found.map(({ at }) => Number(at));
       expect(times).to.deep.equal([...times].sort((a, b) => b - a));
       expect(found.length).to.equal(returned).and.to.be.greaterThan(5);
+    }));
+
+  it("finds the oldest job that waits on a queue without reading others", () =>
+    withFreshServer(async (db) => {
+      const jobs = db.collection<Document & { _id: string }>(jobCollection.name);
+      await jobs.createIndexes([...jobCollection.indexes]);
+      const statuses = ["completed", "completed", "running", "queued"];
+      await jobs.insertMany(
+        Array.from({ length: 400 }, (_, n) => ({
+          _id: `job_${1_000 + n}`,
+          queue: n % 2 === 0 ? "even" : "odd",
+          status: statuses[n % 4] ?? "",
+          tenantId: `t${n % 5}`,
+        })),
+      );
+      const waiting = { queue: "odd", status: "queued", notBefore: { $not: { $gt: new Date() } } };
+      const { stages, examined } = await planOf(jobs.find(waiting).sort({ _id: 1 }).limit(1));
+      expect(stages).to.deep.equal(["LIMIT", "FETCH", "IXSCAN"]);
+      expect(examined).to.equal(1);
     }));
 
   it("reads only as many documents of a sorted index as the limit asks for", () =>

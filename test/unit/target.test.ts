@@ -41,7 +41,7 @@ function makeDeps(
     providers: new Map([["openai", provider]]),
     keys: { find, byId: async () => undefined },
     fallbacks: { find: () => [] },
-    breakerOf: makeBreakers(),
+    breakerOf: makeBreakers().of,
     ledger: {
       record: () => undefined,
       write: async () => undefined,

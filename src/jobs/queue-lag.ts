@@ -1,0 +1,39 @@
+import type { JobStore } from "../store/job-store.ts";
+import type { QueueClient } from "./queue-client.ts";
+
+/** How a queue is. `waiting` counts what could run now, in BullMQ; the age is that of the oldest such record, in ms. */
+export type QueueLag = {
+  queue: string;
+  waiting: number;
+  active: number;
+  delayed: number;
+  failed: number;
+  workers: number;
+  oldestWaitingMs: number;
+};
+
+export type LagDeps = { store: Pick<JobStore, "findOldestQueued">; queues: Pick<QueueClient, "instances"> };
+
+/** Looks at every queue: its depth in Redis, its age in the store, which knows also what Redis has lost. */
+export async function measureQueues({ store, queues }: LagDeps): Promise<QueueLag[]> {
+  const now = new Date();
+  return Promise.all(
+    queues.instances().map(async (queue) => {
+      const [counts, workers, oldest] = await Promise.all([
+        queue.getJobCounts("waiting", "prioritized", "active", "delayed", "failed"),
+        queue.getWorkersCount(),
+        store.findOldestQueued(queue.name, now),
+      ]);
+      const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
+      return {
+        queue: queue.name,
+        waiting: waiting + prioritized,
+        active,
+        delayed,
+        failed,
+        workers,
+        oldestWaitingMs: oldest === null ? 0 : Math.max(0, now.getTime() - oldest.getTime()),
+      };
+    }),
+  );
+}

@@ -1,0 +1,33 @@
+import { Gauge, Histogram, type Registry } from "prom-client";
+
+/** An answer that was given: the pattern of its route, as `/jobs/:id`, never the path with its ids. */
+export type Answered = { method: string; route: string; status: number; seconds: number };
+
+export type HttpMetrics = {
+  entered(): void;
+  left(answer: Answered): void;
+};
+
+const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+export function makeHttpMetrics(registry: Registry): HttpMetrics {
+  const duration = new Histogram({
+    name: "switchyard_http_request_duration_seconds",
+    help: "Time from a request's head to the end of its answer, streams included; 499 is a client that left",
+    labelNames: ["method", "route", "status"],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+    registers: [registry],
+  });
+  const inFlight = new Gauge({
+    name: "switchyard_http_requests_in_flight",
+    help: "Requests that are being served",
+    registers: [registry],
+  });
+  return {
+    entered: () => inFlight.inc(),
+    left: ({ method, route, status, seconds }) => {
+      inFlight.dec();
+      duration.observe({ method: methods.has(method) ? method : "other", route, status }, seconds);
+    },
+  };
+}

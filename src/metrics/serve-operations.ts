@@ -1,0 +1,88 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { AppError } from "../errors.ts";
+import { checkOwnHealth } from "../health.ts";
+import type { Platform } from "../platform.ts";
+import { renderMetrics } from "./render.ts";
+
+/** Longest time for a request to arrive, in ms. */
+const REQUEST_TIMEOUT_MS = 10_000;
+
+export type Operations = {
+  /** Where it listens; undefined when `METRICS_PORT` is not set and it does not. */
+  url: string | undefined;
+  close(): Promise<void>;
+};
+
+type Answer = { status: number; contentType: string; text: string };
+
+/**
+ * Serves `/metrics`, `/healthz` and `/readyz` of this one process on `METRICS_PORT`: for scrapers and probes inside the
+ * operator's network, without a credential. A worker has no other port. Does nothing when the port is not set.
+ * @throws AppError `unavailable` when the address cannot be listened on.
+ */
+export async function serveOperations(platform: Platform, scope: { isWholeFleet: boolean }): Promise<Operations> {
+  const { host, port } = platform.config.metrics;
+  if (port === undefined) return { url: undefined, close: async () => undefined };
+  const server = createServer((request, response) => {
+    respond(platform, scope, request, response).catch((error: unknown) => {
+      platform.logger.error({ err: error }, "metrics could not be told");
+      write(response, { status: 500, contentType: "text/plain", text: "internal error\n" });
+    });
+  });
+  server.requestTimeout = REQUEST_TIMEOUT_MS;
+  server.headersTimeout = REQUEST_TIMEOUT_MS;
+  server.listen(port, host);
+  await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
+    throw new AppError("unavailable", `METRICS_PORT: ${host} port ${port} cannot be listened on (${error.code}).`);
+  });
+  const address = server.address() as AddressInfo; // a TCP server that listens has one
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`,
+    close: () => closeServer(server),
+  };
+}
+
+async function closeServer(server: Server): Promise<void> {
+  const closed = once(server, "close");
+  server.close();
+  server.closeAllConnections();
+  await closed;
+}
+
+async function respond(
+  platform: Platform,
+  scope: { isWholeFleet: boolean },
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const isReading = request.method === "GET" || request.method === "HEAD";
+  const path = isReading ? request.url?.split("?", 1)[0] : undefined;
+  write(response, await answer(platform, scope, path));
+}
+
+async function answer(platform: Platform, scope: { isWholeFleet: boolean }, path: string | undefined): Promise<Answer> {
+  if (path === "/metrics") return { status: 200, ...(await renderMetrics(platform, scope)) };
+  if (path === "/healthz") return json(200, { status: "ok" });
+  if (path === "/readyz") {
+    const health = await checkOwnHealth(platform);
+    return json(health.status === "ready" ? 200 : 503, health);
+  }
+  return { status: 404, contentType: "text/plain", text: "GET /metrics, /healthz or /readyz\n" };
+}
+
+function json(status: number, body: unknown): Answer {
+  return { status, contentType: "application/json; charset=utf-8", text: JSON.stringify(body) };
+}
+
+function write(response: ServerResponse, { status, contentType, text }: Answer): void {
+  if (response.headersSent) return;
+  response.writeHead(status, {
+    "content-type": contentType,
+    "content-length": Buffer.byteLength(text),
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
+  response.end(text);
+}

@@ -93,7 +93,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     releasers.add(() => outside.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, outside });
     const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, outside, logger });
-    const agents = makeAgents({ store, jobs, gateway, rag, composite, outside });
+    const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, outside });
     const tenancy = makeTenancy({ config, store, redis, logger });
     releasers.add(() => tenancy.close());
     const organizations = makeOrganizations({ store, tenancy, logger });

@@ -16,6 +16,7 @@ const benches: Record<string, Bench> = {
   memory: async () => (await import("./memory.ts")).memoryBench(),
   retrieval: async () => (await import("./retrieval.ts")).retrievalBench(),
   agents: async () => (await import("./agents.ts")).agentsBench(),
+  workflows: async () => (await import("./workflows.ts")).workflowsBench(),
   guards: async () => (await import("./guards.ts")).guardsBench(),
 };
 

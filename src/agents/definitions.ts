@@ -128,6 +128,9 @@ async function findProblem(
   if (type === "agent" && !(await deps.store.agents.get(tenantId, config.agentId))) {
     return { at: "agentId", message: "There is no such agent." };
   }
+  if (type === "workflow" && !(await deps.store.workflows.get(tenantId, config.workflowId))) {
+    return { at: "workflowId", message: "There is no such workflow." };
+  }
   if (type === "mcp") {
     try {
       deps.outside.check(config.url);

@@ -239,6 +239,30 @@ describe("tools of agents", function () {
     ).to.have.lengthOf(0);
   });
 
+  it("run a workflow to its end, or up to where a person decides", async () => {
+    const completion = { type: "ai_completion", model, prompt: "Twice {{ input.word }}" };
+    const create = async (steps: object[]) =>
+      (await member.post("/workflows", { name: "Doubler", description: "Says it twice.", steps })).string("workflowId");
+    const tool = (workflowId: string) => ({ type: "workflow", config: { workflowId } });
+    const script: AgentScript = ({ tools, turn, input }) => {
+      if (tools.length === 0) return { text: `${input}!`, usage: { prompt_tokens: 30, completion_tokens: 10 } };
+      return turn === 1
+        ? { calls: [{ name: "workflow", arguments: { input: { word: "yes" } } }] }
+        : { text: "Done.", usage: { prompt_tokens: 1, completion_tokens: 1 } };
+    };
+    const ended = await run([tool(await create([completion]))], script);
+    expect(JSON.parse(ended.steps[0]?.observation ?? "")).to.include({ status: "completed", output: "Twice yes!" });
+    expect(upstream.calls[0]?.tools[0]?.function.description).to.equal('Runs the workflow "Doubler". Says it twice.');
+    expect(ended.answer.at("tokensUsed"), "what the workflow used counts").to.be.at.least(40);
+    const asking = await create([{ type: "human_approval", assigneeRole: "owner" }, completion]);
+    const waits = await run([tool(asking)], script);
+    expect(JSON.parse(waits.steps[0]?.observation ?? "").status).to.equal("awaiting_approval");
+    expect((await member.get("/workflows/approvals")).at("data[0].workflowId")).to.equal(asking);
+    const failing = await run([tool(await create([{ ...completion, prompt: "{{ input.none }}" }]))], script);
+    expect(failing.steps[0]?.isError).to.equal(true);
+    expect(failing.steps[0]?.observation).to.contain("No such key: none");
+  });
+
   describe("of an MCP server", () => {
     const shelf = (fields: object = {}) => ({ type: "mcp", name: "shelf", config: { url: mcp.url, ...fields } });
 

@@ -80,6 +80,11 @@ describe("agents", () => {
       param: "tools[0].config.agentId",
     },
     {
+      why: "a workflow that is not there",
+      body: { tools: [{ type: "workflow", config: { workflowId: "wf_01J00000000000000000000000" } }] },
+      param: "tools[0].config.workflowId",
+    },
+    {
       why: "an MCP server within the network",
       body: { tools: [{ type: "mcp", config: { url: "http://127.0.0.1:9/mcp" } }] },
       param: "tools[0].config.url",

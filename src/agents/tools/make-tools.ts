@@ -6,6 +6,7 @@ import { nameOfTool } from "../schemas.ts";
 import { makeCalculatorTool } from "./calculator.ts";
 import { makeCallAgentTool } from "./call-agent.ts";
 import { makeCallCompositeTool } from "./call-composite.ts";
+import { makeCallWorkflowTool } from "./call-workflow.ts";
 import { makeCurrentTimeTool } from "./current-time.ts";
 import { makeHttpRequestTool } from "./http-request.ts";
 import { connectMcpTools } from "./mcp-server.ts";
@@ -56,6 +57,8 @@ async function makeTool(
         await makeCallAgentTool({ store: deps.store, parent: run, spending, endsAt, execute }, named, spec.config),
       ];
     }
+    case "workflow":
+      return [await makeCallWorkflowTool(deps, named, { tenantId: run.tenantId, ...spec.config })];
     case "composite":
       return [makeCallCompositeTool(deps, named, spec.config)];
     case "mcp": {

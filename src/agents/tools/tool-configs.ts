@@ -50,6 +50,7 @@ const httpRequestConfig = z.strictObject({
   headers: headers.optional().describe("Sent with each request; `{{context.x}}` stands for `x` of the run's context"),
 });
 const agentConfig = z.strictObject({ agentId: idSchema("agent") });
+const workflowConfig = z.strictObject({ workflowId: idSchema("workflow") });
 const compositeConfig = z.strictObject({ pattern: z.enum(patternIds), profile: z.enum(profileIds) });
 const mcpConfig = z.strictObject({
   url: httpUrl,
@@ -65,6 +66,7 @@ export const toolSpecSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("current_time"), ...described, config: nothing.default({}) }),
   z.object({ type: z.literal("http_request"), ...described, config: httpRequestConfig }),
   z.object({ type: z.literal("agent"), ...described, config: agentConfig }),
+  z.object({ type: z.literal("workflow"), ...described, config: workflowConfig }),
   z.object({ type: z.literal("composite"), ...described, config: compositeConfig }),
   z.object({ type: z.literal("mcp"), ...described, config: mcpConfig }),
 ]);
@@ -72,5 +74,6 @@ export type ToolSpec = z.output<typeof toolSpecSchema>;
 export type RagQueryConfig = z.output<typeof ragQueryConfig>;
 export type HttpRequestConfig = z.output<typeof httpRequestConfig>;
 export type AgentToolConfig = z.output<typeof agentConfig>;
+export type WorkflowToolConfig = z.output<typeof workflowConfig>;
 export type CompositeToolConfig = z.output<typeof compositeConfig>;
 export type McpToolConfig = z.output<typeof mcpConfig>;

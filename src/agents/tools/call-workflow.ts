@@ -1,0 +1,75 @@
+import { z } from "zod";
+import { AppError } from "../../errors.ts";
+import { derivedId } from "../../ids.ts";
+import { isFinal } from "../../jobs/job-state.ts";
+import type { Jobs } from "../../jobs/jobs.ts";
+import type { Workflows } from "../../workflows/workflows.ts";
+import { type AgentTool, defineTool } from "./tool.ts";
+import type { WorkflowToolConfig } from "./tool-configs.ts";
+
+const TIMEOUT_MS = 300_000;
+/** How often it is looked whether the run waits for a person, in ms. */
+const LOOK_EVERY_MS = 1_000;
+/** Most of an input's schema that the model is told, in characters. */
+const MAX_SCHEMA = 4_000;
+
+export type CallWorkflowDeps = {
+  jobs: Pick<Jobs, "find" | "wait" | "cancel">;
+  workflows: Pick<Workflows, "start" | "runOf" | "get">;
+};
+
+/**
+ * Starts a run of a workflow, as a job of its own, and waits for its end. A run that waits for a person may do so for days: then
+ * the model is told so, and the run goes on by itself. A call that is made again waits for the same run.
+ */
+export async function makeCallWorkflowTool(
+  { jobs, workflows }: CallWorkflowDeps,
+  named: Pick<AgentTool, "name"> & { description?: string | undefined },
+  { tenantId, workflowId }: WorkflowToolConfig & { tenantId: string },
+): Promise<AgentTool> {
+  return defineTool({
+    name: named.name,
+    description: named.description ?? (await describe(workflows, tenantId, workflowId)),
+    input: z.object({ input: z.unknown().describe("What the run is given, as JSON") }),
+    timeoutMs: TIMEOUT_MS,
+    async run({ input }, { caller, idempotencyKey, acceptedAt, signal, spend }) {
+      const jobId = derivedId("job", { at: acceptedAt, from: idempotencyKey });
+      const job =
+        (await jobs.find(tenantId, jobId)) ?? (await workflows.start(caller, workflowId, { input }, true, jobId)).job;
+      const runId = job.subject.runId ?? "";
+      const find = () => workflows.runOf(tenantId, workflowId, runId);
+      try {
+        for (;;) {
+          const { status, error } = await jobs.wait(tenantId, jobId, { timeoutMs: LOOK_EVERY_MS, signal });
+          const run = await find();
+          if (!isFinal(status) && run.status !== "awaiting_approval") continue;
+          spend({ tokens: run.tokensUsed, costUsd: run.costUsd });
+          if (status === "failed" || status === "cancelled") {
+            throw new AppError("provider_failed", error?.message ?? "The run was cancelled.");
+          }
+          const { output, awaiting } = run;
+          return JSON.stringify({ runId, status: run.status, output, awaiting });
+        }
+      } catch (error) {
+        const mayGoOn = signal.reason instanceof AppError && signal.reason.retryable;
+        if (signal.aborted && !mayGoOn) await jobs.cancel(tenantId, jobId).catch(() => undefined); // it may have ended just now
+        throw error;
+      }
+    },
+  });
+}
+
+async function describe(
+  workflows: CallWorkflowDeps["workflows"],
+  tenantId: string,
+  workflowId: string,
+): Promise<string> {
+  try {
+    const { name, description = "", inputSchema } = await workflows.get(tenantId, workflowId);
+    const schema = inputSchema === undefined ? "" : ` The schema of its input: ${JSON.stringify(inputSchema)}`;
+    return `Runs the workflow "${name}". ${description}${schema.slice(0, MAX_SCHEMA)}`.trim();
+  } catch (error) {
+    if (error instanceof AppError && error.code === "not_found") return "Runs a workflow that is gone.";
+    throw error;
+  }
+}

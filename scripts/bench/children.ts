@@ -17,10 +17,11 @@ const ANSWER_TIMEOUT_MS = 60_000;
 /** Starts a process of the bench (a path beside this file) and waits until it says `{ type: "ready" }`. */
 export async function startChild(
   script: string,
-  options: { env?: Record<string, string>; args?: string[]; core?: number } = {},
+  options: { env?: Record<string, string>; args?: string[]; flags?: readonly string[]; core?: number } = {},
 ): Promise<Child> {
   const path = fileURLToPath(new URL(script, import.meta.url));
   const child = fork(path, options.args ?? [], {
+    execArgv: [...process.execArgv, ...(options.flags ?? [])],
     env: { ...process.env, LOG_LEVEL: "info", ...options.env },
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { withReleasers } from "../../src/releasers.ts";
+import { apiFlags } from "../start/api-flags.ts";
 import { type Child, startChild } from "./children.ts";
 
 /** A key of the bench's own tenant, made at start by the API. */
@@ -43,7 +44,7 @@ export function openStack(options: { workers?: number; env?: Record<string, stri
       ...options.env,
     };
     const pinned = options.apiCore === undefined ? {} : { core: options.apiCore };
-    const api = await startChild("./children/api.ts", { env, ...pinned });
+    const api = await startChild("./children/api.ts", { env, flags: apiFlags, ...pinned });
     releasers.add(() => api.stop());
     const workers: Child[] = [];
     for (let index = 0; index < (options.workers ?? 0); index += 1) {

@@ -22,6 +22,8 @@ export type Supervised = {
 /** Runs a process of the product and starts it again when it dies, until closed. */
 export async function supervise(options: {
   script: string;
+  /** What Node is told. */
+  flags?: readonly string[];
   env: Record<string, string>;
   graceMs: number;
   /** What changes in the environment of later starts, by what the first one said when it was ready. */
@@ -57,12 +59,14 @@ export async function supervise(options: {
   };
 }
 
-function run({ script, env }: { script: string; env: Record<string, string> }): ChildProcess {
-  return fork(script, { env, stdio: "inherit" });
+type Program = { script: string; flags?: readonly string[]; env: Record<string, string> };
+
+function run({ script, flags = [], env }: Program): ChildProcess {
+  return fork(script, { env, execArgv: [...process.execArgv, ...flags], stdio: "inherit" });
 }
 
 /** Starts a process and waits until it is ready; one that is not in time is ended. */
-async function startOnce(options: { script: string; env: Record<string, string>; graceMs: number }) {
+async function startOnce(options: Program & { graceMs: number }) {
   const child = run(options);
   const signal = AbortSignal.timeout(START_TIMEOUT_MS);
   const died = once(child, "exit", { signal }).then(([code]) => {

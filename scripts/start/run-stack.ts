@@ -5,6 +5,7 @@ import type { Config } from "../../src/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { withReleasers } from "../../src/releasers.ts";
+import { apiFlags } from "./api-flags.ts";
 import { productFile, supervise } from "./children.ts";
 
 export type LocalStack = {
@@ -46,9 +47,10 @@ export function runStack(config: Config, options: { say(text: string): void; env
       BOOTSTRAP_API_KEY: apiKey,
       ADMIN_TOKEN: adminToken,
     };
-    const run = (name: string, script: string, place: number) =>
+    const run = (name: string, script: string, place: number, flags: readonly string[] = []) =>
       supervise({
         script: productFile(script),
+        flags,
         env: { ...env, ...metricsPort(config, place) },
         graceMs: shutdownGraceMs,
         // PORT=0 took a free port, which stays the one that clients know.
@@ -56,7 +58,7 @@ export function runStack(config: Config, options: { say(text: string): void; env
         onRestart: (code, signal) => options.say(`${name} ended (${signal ?? `code ${code}`}); starting it again …`),
       });
     options.say(`starting the API and ${config.workers.count} workers …`);
-    const api = await run("the API", "../../api/server.ts", 0);
+    const api = await run("the API", "../../api/server.ts", 0, apiFlags);
     releasers.add(() => api.close());
     const workers = await Promise.all(
       Array.from({ length: config.workers.count }, (_, index) =>

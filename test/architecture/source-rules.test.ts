@@ -4,6 +4,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { z } from "zod";
 import { withSettings } from "../../scripts/readme-settings.ts";
+import { apiFlags } from "../../scripts/start/api-flags.ts";
 import { queues } from "../../src/jobs/queues.ts";
 import { root, sourceFiles } from "./source-files.ts";
 
@@ -19,6 +20,11 @@ describe("the rules of the source", () => {
       ...sourceFiles("test").filter(({ text }) => lines(text) > MAX_TEST_LINES),
     ].map(({ path, text }) => `${path}: ${lines(text)}; find the second idea in it`);
     expect(long).to.deep.equal([]);
+  });
+
+  it("runs an API by npm as `npm start` does", async () => {
+    const { scripts } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+    expect(scripts.api).to.equal(["node", ...apiFlags, "api/server.ts"].join(" "));
   });
 
   it("reads the environment in src/config.ts alone", () => {

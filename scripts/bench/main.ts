@@ -17,6 +17,7 @@ const benches: Record<string, Bench> = {
   retrieval: async () => (await import("./retrieval.ts")).retrievalBench(),
   agents: async () => (await import("./agents.ts")).agentsBench(),
   workflows: async () => (await import("./workflows.ts")).workflowsBench(),
+  soak: async () => (await import("./soak.ts")).soakBench(),
   guards: async () => (await import("./guards.ts")).guardsBench(),
 };
 

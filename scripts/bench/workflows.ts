@@ -1,3 +1,4 @@
+import { workflowStepsQueue } from "../../src/jobs/queues.ts";
 import { startChild } from "./children.ts";
 import { format, type Measured } from "./goals.ts";
 import { median, percentile, runConcurrently } from "./measure.ts";
@@ -109,7 +110,7 @@ async function start({ url, headers }: Stack, workflowId: string): Promise<void>
 async function runMany(stack: Stack, workflowId: string, count: number): Promise<number> {
   const started = performance.now();
   await runConcurrently(count, 16, () => start(stack, workflowId));
-  await until(async () => (await stack.api.ask({ type: "open-jobs" })).open === 0);
+  await until(async () => (await stack.api.ask({ type: "open-jobs", queue: workflowStepsQueue.name })).open === 0);
   return performance.now() - started;
 }
 
@@ -137,7 +138,7 @@ async function untilWaiting({ mongoUrl, env }: Stack, count: number): Promise<vo
   const { connectStore } = await import("../../src/store/connect.ts");
   const store = await connectStore({ url: mongoUrl, db: env.MONGODB_DB ?? "switchyard", timeoutMs: 5_000 });
   try {
-    const waits = { queue: "workflow-steps", status: "awaiting" };
+    const waits = { queue: workflowStepsQueue.name, status: "awaiting" };
     await until(async () => (await store.db.collection("jobs").countDocuments(waits)) >= count);
   } finally {
     await store.close();

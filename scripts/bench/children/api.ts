@@ -7,6 +7,7 @@ import { openApi } from "../../../api/server.ts";
 import { jobViewSchema } from "../../../src/jobs/job-record.ts";
 import { runProcess } from "../../../src/run-process.ts";
 import { noopQueue } from "./noop.ts";
+import { answerUsage } from "./usage.ts";
 
 /** Submits the no-op job as the product's own routes submit theirs. */
 const noopRoute = route({
@@ -42,26 +43,29 @@ const floorRoute = route({
   handler: () => ({ status: 200, body: { results: [] } }),
 });
 
-/** The product's API, with the bench's two routes added; answers over IPC how many jobs are still open, and how late its event loop was since the last question (p99 in ms). */
+/** The product's API, with the bench's two routes added; answers over IPC how many jobs of a queue are still open, and how late its event loop was since the last question (p99 in ms). */
 async function openBenchApi() {
   const routes: AnyRoute[] = [...allRoutes, noopRoute, floorRoute];
   const api = await openApi({ routes, queues: [noopQueue] });
   const loopDelay = monitorEventLoopDelay({ resolution: 10 });
   loopDelay.enable();
-  process.on("message", async (message: { type: string }) => {
+  process.on("message", async (message: { type: string; queue?: string }) => {
     if (message.type === "loop-delay") {
       process.send?.({ type: "answer", p99Ms: loopDelay.percentile(99) / 1e6 });
       loopDelay.reset();
     }
     if (message.type !== "open-jobs") return;
-    process.send?.({ type: "answer", open: await countOpenJobs(api.platform) });
+    process.send?.({ type: "answer", open: await countOpenJobs(api.platform, message.queue) });
   });
   return api;
 }
 
-async function countOpenJobs({ store, tenancy }: Awaited<ReturnType<typeof openApi>>["platform"]): Promise<number> {
+type BenchPlatform = Awaited<ReturnType<typeof openApi>>["platform"];
+
+async function countOpenJobs({ store, tenancy }: BenchPlatform, queue: string = noopQueue.name): Promise<number> {
   const tenantId = await tenancy.ensureTenant("default");
-  return store.jobs.countOpen(tenantId, noopQueue.name);
+  return store.jobs.countOpen(tenantId, queue);
 }
 
+answerUsage();
 await runProcess(openBenchApi);

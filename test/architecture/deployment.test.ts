@@ -1,0 +1,157 @@
+import { access, constants, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { parse, parseAllDocuments } from "yaml";
+import { allRoutes } from "../../api/all-routes.ts";
+import { settings } from "../../src/config.ts";
+import { valueAt } from "../support/http-client.ts";
+import { root } from "./source-files.ts";
+
+const read = (path: string) => readFile(join(root, path), "utf8");
+const readYaml = async (path: string): Promise<unknown> => parse(await read(path), { merge: true });
+const exists = (path: string) => access(join(root, path));
+const settingNames = Object.keys(settings);
+const defaultOf = (name: keyof typeof settings) => settings[name].schema.parse(undefined);
+
+/** Every mapping of a tree, however deep. */
+function* mappings(value: unknown): Generator<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null) return;
+  if (!Array.isArray(value)) yield value as Record<string, unknown>; // neither null nor a list: a mapping
+  for (const inner of Object.values(value)) yield* mappings(inner);
+}
+
+describe("the image", () => {
+  it("has the Node that package.json pins, and runs files that are there on ports that it opens", async () => {
+    const dockerfile = await read("Dockerfile");
+    const pinned = valueAt(JSON.parse(await read("package.json")), "dependencies.node");
+    expect(/^ARG NODE_VERSION=(.+)$/m.exec(dockerfile)?.[1]).to.equal(pinned);
+    for (const [, image = ""] of dockerfile.matchAll(/^FROM (\S+)/gm))
+      expect(image).to.match(/^node:\$\{NODE_VERSION\}-/);
+    const ignored = (await read(".dockerignore")).split("\n");
+    for (const [, path = ""] of dockerfile.matchAll(/^COPY (?!--from)(\S+) \.\/\S*$/gm)) {
+      await exists(path);
+      expect(ignored, `${path} does not reach the builder`).to.include(`!${path}`);
+    }
+    const [, command = ""] = /^CMD (.*)$/m.exec(dockerfile) ?? [];
+    expect(JSON.parse(command)).to.deep.equal(["node", "api/server.ts"]);
+    expect(dockerfile).to.match(/^USER node$/m);
+    const env = Object.fromEntries([...dockerfile.matchAll(/(?:^ENV| {4})\s*(\w+)=(\S+)/gm)].map((m) => [m[1], m[2]]));
+    expect([...settingNames, "NODE_ENV"]).to.include.members(Object.keys(env));
+    expect(/^EXPOSE (.*)$/m.exec(dockerfile)?.[1]).to.equal(`${env.PORT} ${env.METRICS_PORT}`);
+    expect(env.PORT).to.equal(String(defaultOf("PORT")));
+  });
+});
+
+describe("docker-compose.yml", () => {
+  it("runs API and workers of the image with settings that exist, and lets them end in peace", async () => {
+    const compose = await readYaml("docker-compose.yml");
+    const commands = { api: "api/server.ts", worker: "workers/main.ts" };
+    for (const [name, file] of Object.entries(commands)) {
+      await exists(file);
+      expect(valueAt(compose, `services.${name}.command`)).to.deep.equal(["node", file]);
+      const env = Object.keys(valueAt(compose, `services.${name}.environment`) ?? {});
+      expect(settingNames, name).to.include.members(env);
+      expect(env, name).to.include.members(["MONGODB_URL", "REDIS_URL", "MASTER_KEY"]);
+      const grace = String(valueAt(compose, `services.${name}.stop_grace_period`));
+      expect(Number.parseInt(grace, 10) * 1_000).to.be.above(Number(defaultOf("SHUTDOWN_GRACE_MS")));
+    }
+    expect(valueAt(compose, "services.redis.command")).to.include.members(["noeviction", "--appendonly"]);
+  });
+
+  it("mounts files that exist, and asks for nothing that the example of its settings does not name", async () => {
+    const text = await read("docker-compose.yml");
+    for (const [, path = ""] of text.matchAll(/- \.\/(\S+?):/g)) await exists(path);
+    const named = [...(await read("deploy/compose.env.example")).matchAll(/^(\w+)=/gm)].map((match) => match[1]);
+    const required = [...text.matchAll(/\$\{(\w+):\?/g)].map((match) => match[1]);
+    expect(required).to.have.length.above(3);
+    expect(named).to.include.members(required);
+  });
+});
+
+describe("the Kubernetes manifests", () => {
+  let documents: unknown[];
+  before(async () => {
+    const files = valueAt(await readYaml("deploy/kubernetes/kustomization.yaml"), "resources") as string[];
+    const there = (await readdir(join(root, "deploy/kubernetes"))).filter((file) => !/kustom|values/.test(file));
+    expect(files).to.have.members(there);
+    const texts = await Promise.all(files.map((file) => read(`deploy/kubernetes/${file}`)));
+    documents = texts.flatMap((text) => parseAllDocuments(text)).map((each): unknown => each.toJS());
+  });
+
+  const ofKind = (kind: string) => documents.filter((each) => valueAt(each, "kind") === kind);
+  const nameOf = (document: unknown) => String(valueAt(document, "metadata.name"));
+  const container = (document: unknown) => valueAt(document, "spec.template.spec.containers[0]");
+
+  it("run the files of the image, unprivileged, with settings that exist", async () => {
+    expect(ofKind("Deployment").map(nameOf)).to.have.members(["switchyard-api", "switchyard-worker"]);
+    for (const deployment of ofKind("Deployment")) {
+      const [node, file] = valueAt(container(deployment), "command") as string[];
+      expect(node).to.equal("node");
+      await exists(String(file));
+      expect(valueAt(container(deployment), "securityContext.readOnlyRootFilesystem")).to.equal(true);
+      expect(valueAt(deployment, "spec.template.spec.securityContext.runAsNonRoot")).to.equal(true);
+    }
+    const config = ofKind("ConfigMap")[0];
+    expect(settingNames).to.include.members(Object.keys(valueAt(config, "data") ?? {}));
+  });
+
+  it("probe paths that answer without a key, on ports that the container has", () => {
+    const ports = { http: [] as string[], metrics: ["/metrics", "/healthz", "/readyz"] };
+    ports.http = allRoutes.filter((route) => route.auth === "public").map((route) => route.path);
+    for (const deployment of ofKind("Deployment")) {
+      const opened = valueAt(container(deployment), "ports") as { name: string; containerPort: number }[];
+      for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
+        const where = `${nameOf(deployment)} ${probe}`;
+        const port = String(valueAt(container(deployment), `${probe}.httpGet.port`));
+        expect(port, where).to.be.oneOf(opened.map(({ name }) => name));
+        const paths = port === "http" ? ports.http : ports.metrics;
+        expect(paths, where).to.include(valueAt(container(deployment), `${probe}.httpGet.path`));
+      }
+    }
+  });
+
+  it("give running work longer to end than the process takes for itself", () => {
+    const grace = Number(valueAt(ofKind("ConfigMap")[0], "data.SHUTDOWN_GRACE_MS"));
+    for (const deployment of ofKind("Deployment")) {
+      const preStop = valueAt(container(deployment), "lifecycle.preStop.exec.command[1]") ?? 0;
+      const total = Number(valueAt(deployment, "spec.template.spec.terminationGracePeriodSeconds"));
+      expect(total * 1_000, nameOf(deployment)).to.be.above(Number(preStop) * 1_000 + grace);
+    }
+  });
+
+  it("select the pods that they mean, and scale what is there", () => {
+    for (const deployment of ofKind("Deployment")) {
+      const labels = valueAt(deployment, "spec.template.metadata.labels");
+      expect(valueAt(deployment, "spec.selector.matchLabels")).to.deep.equal(labels);
+      const budget = ofKind("PodDisruptionBudget").find((each) => nameOf(each) === nameOf(deployment));
+      expect(valueAt(budget, "spec.selector.matchLabels"), nameOf(deployment)).to.deep.equal(labels);
+    }
+    const targets = ofKind("HorizontalPodAutoscaler").map((each) => valueAt(each, "spec.scaleTargetRef.name"));
+    expect(targets).to.have.members(ofKind("Deployment").map(nameOf));
+  });
+
+  it("scale workers by a metric that the adapter is told to make", async () => {
+    const scalers = ofKind("HorizontalPodAutoscaler").flatMap((each) => [...mappings(each)]);
+    const wanted = scalers.flatMap(({ external }) => valueAt(external, "metric.name") ?? []);
+    const rules = valueAt(await readYaml("deploy/kubernetes/prometheus-adapter-values.yaml"), "rules.external");
+    expect(wanted).to.deep.equal([valueAt(rules, "[0].name.as")]);
+  });
+});
+
+describe("the workflow of CI", () => {
+  it("runs commands that are there, on the pinned Node", async () => {
+    const workflow = await readYaml(".github/workflows/ci.yml");
+    const { scripts, dependencies } = JSON.parse(await read("package.json")) as Record<string, Record<string, string>>;
+    const steps = [...mappings(workflow)];
+    const commands = steps.flatMap(({ run }) => (typeof run === "string" ? [run] : []));
+    expect(commands).to.include.members([".ci/run", "npm test"]);
+    await access(join(root, ".ci/run"), constants.X_OK);
+    for (const [, script = ""] of commands.join("\n").matchAll(/npm (?:run )?(\w+)/g)) {
+      expect(Object.keys(scripts ?? {})).to.include(script);
+    }
+    const versions = steps.flatMap((step) => step["node-version"] ?? []);
+    expect(new Set(versions)).to.deep.equal(new Set([dependencies?.node]));
+    const env = steps.flatMap((step) => Object.keys(step.env ?? {}));
+    expect(settingNames).to.include.members(env);
+  });
+});

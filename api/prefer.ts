@@ -45,15 +45,38 @@ export function readPreference(header: string | undefined): Preference {
   return { waitMs: DEFAULT_WAIT_MS, applied: undefined };
 }
 
+/** What a body that makes a job may ask for besides. */
+export const withCallback = {
+  callback: z
+    .object({ url: z.string().min(1).max(8_192) })
+    .optional()
+    .describe("Told of the job's end by a signed webhook: `job.completed`, `job.failed` or `job.cancelled`"),
+};
+
+type Reserving = Pick<HandlerInput, "platform" | "caller" | "reservation">;
+
 /**
  * The id for the job of a call, or the job itself when an earlier try of the same call was cut between accepting and
- * answering. So a call that is repeated with its `Idempotency-Key` makes one job, whenever its process died.
+ * answering. So a call that is repeated with its `Idempotency-Key` makes one job, whenever its process died. An address that
+ * is to be told of the job's end is noted before the job is accepted.
+ * @throws AppError `source_refused` for such an address.
  */
-export async function reserveJob({
+export async function reserveJob(
+  input: Reserving,
+  callback?: { url: string },
+): Promise<{ job: JobRecord } | { jobId: string }> {
+  const reserved = await findReserved(input);
+  if (callback && "jobId" in reserved) {
+    await input.platform.callbacks.expect(input.caller.tenantId, reserved.jobId, callback.url);
+  }
+  return reserved;
+}
+
+async function findReserved({
   platform,
   caller,
   reservation,
-}: Pick<HandlerInput, "platform" | "caller" | "reservation">): Promise<{ job: JobRecord } | { jobId: string }> {
+}: Reserving): Promise<{ job: JobRecord } | { jobId: string }> {
   if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
   const job = await platform.jobs.find(caller.tenantId, reservation.jobId);
   if (job === null) return { jobId: reservation.jobId };

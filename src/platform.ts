@@ -20,6 +20,7 @@ import { openMasterKeys } from "./tenancy/master-keys.ts";
 import { makeOrganizations, type Organizations } from "./tenancy/organizations.ts";
 import { makeProviderKeys, type ProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeTenancy, type Tenancy } from "./tenancy/tenancy.ts";
+import { type Callbacks, makeCallbacks } from "./webhooks/callbacks.ts";
 import { makeWebhooks, type Webhooks } from "./webhooks/webhooks.ts";
 import { makeWorkflows, type Workflows } from "./workflows/workflows.ts";
 
@@ -40,6 +41,7 @@ export type Platform = {
   agents: Agents;
   workflows: Workflows;
   webhooks: Webhooks;
+  callbacks: Callbacks;
   tenancy: Tenancy;
   organizations: Organizations;
   /** Closes everything, queues before the store. Calling it again waits for the same end. */
@@ -92,6 +94,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     const outside = makeGuardedRequest({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     releasers.add(() => outside.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, outside });
+    const callbacks = makeCallbacks({ store: store.callbacks, jobs, webhooks, outside, logger });
     const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, outside, logger });
     const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, outside });
     const tenancy = makeTenancy({ config, store, redis, logger });
@@ -113,6 +116,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
       agents,
       workflows,
       webhooks,
+      callbacks,
       tenancy,
       organizations,
       close: releasers.close,

@@ -10,7 +10,7 @@ import {
 } from "../../src/agents/schemas.ts";
 import { idSchema } from "../../src/ids.ts";
 import { listOf, listQuery, toPage } from "../list-query.ts";
-import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
+import { acceptedSchema, readPreference, replyWithJob, reserveJob, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
 import { modelCallErrors } from "./chat.ts";
 
@@ -108,18 +108,18 @@ const runAgent = route({
     "The agent thinks, uses its tools and observes until it answers, or a limit stops it (`status: stopped`, with the reason " +
     "and the best answer so far). Each iteration can be followed at `/jobs/:id/events`, and stays readable as an audit trail.",
   params,
-  body: runBodySchema,
+  body: runBodySchema.extend(withCallback),
   isAsync: true,
   responses: {
     200: { description: "The agent's answer", body: runResultSchema },
     202: { description: "The agent is running", body: acceptedSchema },
   },
-  errors: modelCallErrors,
+  errors: [...modelCallErrors, "source_refused"],
   example: { input: "When is pump P-100 bled?", sessionId: "desk-7" },
   async handler(input) {
     const { params: path, body, caller, platform } = input;
     const isInteractive = readPreference(input.header("prefer")).waitMs > 0;
-    const reserved = await reserveJob(input);
+    const reserved = await reserveJob(input, body.callback);
     const job =
       "job" in reserved
         ? reserved.job

@@ -7,7 +7,7 @@ import {
   profileListSchema,
 } from "../../src/composite/schemas.ts";
 import { idSchema } from "../../src/ids.ts";
-import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
+import { acceptedSchema, readPreference, replyWithJob, reserveJob, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
 import { modelCallErrors } from "./chat.ts";
 
@@ -21,7 +21,7 @@ const executePattern = route({
   summary: "Run a multi-model pattern under an industry profile",
   description:
     "An input that holds what a regulated profile must not let through is refused with 422, which names kinds and positions; nothing of it is kept. `models` replaces the profile's choice: the members in order, the first one also judges.",
-  body: compositeBodySchema,
+  body: compositeBodySchema.extend(withCallback),
   isAsync: true,
   // Before the idempotency record too: it holds a hash of the body, from which a short secret could be guessed.
   screen: ({ body, platform }) => platform.composite.guard(body),
@@ -29,7 +29,7 @@ const executePattern = route({
     200: { description: "The pattern's answer", body: compositeResultSchema },
     202: { description: "The pattern is running", body: acceptedSchema },
   },
-  errors: ["compliance_blocked", ...modelCallErrors],
+  errors: ["compliance_blocked", "source_refused", ...modelCallErrors],
   example: {
     pattern: "consensus",
     profile: "coding",
@@ -38,7 +38,7 @@ const executePattern = route({
   async handler(input) {
     const { body, caller, platform } = input;
     const isInteractive = readPreference(input.header("prefer")).waitMs > 0;
-    const reserved = await reserveJob(input);
+    const reserved = await reserveJob(input, body.callback);
     const job =
       "job" in reserved
         ? reserved.job

@@ -12,11 +12,23 @@ import {
 } from "../../src/rag/schemas.ts";
 import { listQuery } from "../list-query.ts";
 import { uploadedFileSchema } from "../middleware/multipart.ts";
-import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
+import { acceptedSchema, readPreference, replyWithJob, reserveJob, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 const tags = ["Knowledge retrieval"];
 const params = z.object({ id: idSchema("document") });
+
+const [byUrl, byContent] = ingestBodySchema.options;
+const fileBodySchema = fileFieldsSchema.extend({
+  file: uploadedFileSchema,
+  callback: z
+    .string()
+    .min(1)
+    .max(8_192)
+    .transform((url) => ({ url }))
+    .optional()
+    .describe("Where to tell of the job's end: in a form, the URL itself"),
+});
 
 const ingest = route({
   method: "post",
@@ -27,9 +39,9 @@ const ingest = route({
   description:
     "PDF, DOCX, HTML, Markdown or plain text, told by content first, then by type, then by name. The same URL keeps its " +
     "document: queries see the former version until the new one is complete.",
-  body: ingestBodySchema,
+  body: z.union([byUrl.extend(withCallback), byContent.extend(withCallback)]),
   bodyLimit: "content",
-  multipart: fileFieldsSchema.extend({ file: uploadedFileSchema }),
+  multipart: fileBodySchema,
   isAsync: true,
   responses: {
     201: { description: "The document is indexed", body: ingestResultSchema },
@@ -40,7 +52,7 @@ const ingest = route({
   async handler(input) {
     const { body, caller, platform } = input;
     const isInteractive = readPreference(input.header("prefer")).waitMs > 0;
-    const reserved = await reserveJob(input);
+    const reserved = await reserveJob(input, body.callback);
     if ("job" in reserved) return replyWithJob(input, reserved.job);
     const source = "file" in body ? toFileInput(body) : body;
     const { job } = await platform.rag.accept(caller, source, isInteractive, reserved.jobId);
@@ -48,7 +60,7 @@ const ingest = route({
   },
 });
 
-type FileBody = z.output<typeof fileFieldsSchema> & { file: z.output<typeof uploadedFileSchema> };
+type FileBody = z.output<typeof fileBodySchema>;
 
 function toFileInput({ file, title, metadata }: FileBody) {
   const { bytes, filename, mediaType } = file;

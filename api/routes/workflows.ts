@@ -10,7 +10,7 @@ import {
   workflowViewSchema,
 } from "../../src/workflows/schemas.ts";
 import { listOf, listQuery, toPage } from "../list-query.ts";
-import { acceptedSchema, readPreference, replyWithJob, reserveJob, toAcceptedReply } from "../prefer.ts";
+import { acceptedSchema, readPreference, replyWithJob, reserveJob, toAcceptedReply, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 const tags = ["Workflows"];
@@ -126,7 +126,7 @@ const executeWorkflow = route({
     "Answers at once with 202, since a run may wait for people; `Prefer: wait=N` waits up to N seconds for its end. The run's " +
     "steps can be followed at `/jobs/:id/events`.",
   params,
-  body: executeBodySchema,
+  body: executeBodySchema.extend(withCallback),
   isBodyOptional: true,
   bodyLimit: "content",
   isAsync: true,
@@ -147,7 +147,7 @@ const executeWorkflow = route({
     const { params: path, body, caller, platform } = input;
     const { applied, waitMs } = readPreference(input.header("prefer"));
     const waits = applied !== undefined && waitMs > 0;
-    const reserved = await reserveJob(input);
+    const reserved = await reserveJob(input, body.callback);
     const job =
       "job" in reserved
         ? reserved.job

@@ -5,6 +5,7 @@ import { type ApprovalStore, approvalCollection, makeApprovalStore } from "./app
 import { type AuditStore, auditCollection, makeAuditStore } from "./audit-store.ts";
 import { type BatchStore, batchCollection, batchLineCollection, makeBatchStore } from "./batch-store.ts";
 import { type BudgetStore, budgetCollection, makeBudgetStore } from "./budget-store.ts";
+import { type CallbackStore, callbackCollection, makeCallbackStore } from "./callback-store.ts";
 import { type ChunkStore, chunkCollection, makeChunkStore } from "./chunk-store.ts";
 import { type CompletionStore, completionsCollection, makeCompletionStore } from "./completion-store.ts";
 import { connectStore } from "./connect.ts";
@@ -57,6 +58,7 @@ export type Store = {
   workflowRuns: WorkflowRunStore;
   approvals: ApprovalStore;
   webhookSecrets: WebhookSecretStore;
+  callbacks: CallbackStore;
   executions: ExecutionStore;
   chunks: ChunkStore;
   sources: SourceStore;
@@ -90,6 +92,7 @@ const declarations = [
   fileBatchCollection,
   fileCollection,
   budgetCollection,
+  callbackCollection,
   chunkCollection,
   completionsCollection,
   documentCollection,
@@ -136,6 +139,7 @@ export async function openStore(options: {
       workflowRuns: makeWorkflowRunStore(db),
       approvals: makeApprovalStore(db),
       webhookSecrets: makeWebhookSecretStore(db),
+      callbacks: makeCallbackStore(db),
       executions: makeExecutionStore(db),
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),

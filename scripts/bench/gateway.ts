@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { Agent, request } from "undici";
 import { type Child, pin, startChild } from "./children.ts";
 import { format, type Measured } from "./goals.ts";
-import { median, runConcurrently } from "./measure.ts";
+import { median, percentile, runConcurrently, runOpenLoop } from "./measure.ts";
 import { cpuMsOf } from "./process-usage.ts";
 import { openStack } from "./stack.ts";
 
@@ -17,6 +17,8 @@ const jsonCalls = { 1: 400, 32: 2_000, 256: 2_000 };
 const streamCalls = { 1: 30, 32: 120, 256: 256 };
 /** Words of one stream; the upstream sends them without a pause. */
 const wordsAStream = 512;
+/** The load of the calls whose added latency is measured: far below what any arm can take. */
+const steady = { perSecond: 200, seconds: 4 };
 const START_TIMEOUT_MS = 20_000;
 
 const prompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
@@ -25,10 +27,11 @@ type Arm = (typeof arms)[number];
 type Target = { url: string; headers: Record<string, string>; pid: number | undefined };
 type Sample = { perSecond: number; cpuMs: number; firstMs: number };
 type Results = Record<Arm, Sample[]>;
+type Latency = { p50: number; p99: number };
 
 /**
- * The gateway beside the upstream itself, a bare Koa proxy and a well-known gateway from npm: JSON and streams, with 1, 32 and
- * 256 at once. All arms take turns; generator and upstream have one core, the gateway under test the other.
+ * The gateway beside the upstream itself, a bare Koa proxy and a well-known gateway from npm: the latency that each adds to
+ * calls at a steady rate, then JSON and streams with 1, 32 and 256 at once. All arms take turns; generator and upstream have one core, the gateway under test the other.
  */
 export async function gatewayBench(): Promise<Measured[]> {
   pin(process.pid, 0);
@@ -61,7 +64,7 @@ export async function gatewayBench(): Promise<Measured[]> {
       await measure(arm, { isStream: false, atOnce: 32, calls: 1_500 });
       await measure(arm, { isStream: true, atOnce: 32, calls: 60 });
     }
-    const lines: Measured[] = [];
+    const lines = addedLines(await measureLatency(targets, dispatcher));
     for (const isStream of [false, true]) {
       for (const atOnce of levels) {
         const calls = (isStream ? streamCalls : jsonCalls)[atOnce];
@@ -80,6 +83,43 @@ export async function gatewayBench(): Promise<Measured[]> {
     await proxy.stop();
     await upstream.stop();
   }
+}
+
+/** The latency of JSON calls that come at 200 a second, whether or not earlier ones have ended; in ms. */
+async function measureLatency(targets: Record<Arm, Target>, dispatcher: Agent): Promise<Record<Arm, Latency[]>> {
+  const results: Record<Arm, Latency[]> = { direct: [], proxy: [], product: [], peer: [] };
+  for (let round = 0; round < rounds; round += 1) {
+    for (const arm of arms) {
+      const call = async () => {
+        const startedAt = performance.now();
+        await callOnce(targets[arm], false, dispatcher);
+        return performance.now() - startedAt;
+      };
+      const latencies = await runOpenLoop({ ...steady, seed: round + 1, call });
+      results[arm].push({ p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) });
+    }
+  }
+  return results;
+}
+
+/** What the gateway adds to the upstream's own latency, as a share of what the peer adds. */
+function addedLines(results: Record<Arm, Latency[]>): Measured[] {
+  const us = (ms: number) => `${format(ms * 1_000)} µs`;
+  const line = (which: keyof Latency, must: number, aimInProxies: number): Measured => {
+    const added = (arm: Arm) =>
+      median(results[arm].map((round, n) => round[which] - (results.direct[n]?.[which] ?? Number.NaN)));
+    return {
+      what: `chat JSON, added ${which} at ${steady.perSecond} requests/s, against Portkey`,
+      anchor: `Portkey ${us(added("peer"))} (bare proxy ${us(added("proxy"))})`,
+      product: us(added("product")),
+      value: added("product") / added("peer"),
+      must,
+      aim: (aimInProxies * added("proxy")) / added("peer"),
+      isMoreBetter: false,
+      unit: "×",
+    };
+  };
+  return [line("p50", 0.6, 1.5), line("p99", 0.7, 2)];
 }
 
 async function sample(

@@ -22,9 +22,13 @@ describe("the rules of the source", () => {
     expect(long).to.deep.equal([]);
   });
 
-  it("runs an API by npm as `npm start` does", async () => {
-    const { scripts } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
-    expect(scripts.api).to.equal(["node", ...apiFlags, "api/server.ts"].join(" "));
+  it("runs an API with the same flags wherever it is started", async () => {
+    const places = ["package.json", "Dockerfile", "docker-compose.yml", "deploy/kubernetes/api.yaml"];
+    for (const place of places) {
+      const text = await readFile(join(root, place), "utf8");
+      const start = /node\b[^\n]*(?= ?"?api\/server\.ts)/.exec(text)?.[0] ?? "";
+      expect(start.match(/--[\w-]+=\d+/g), place).to.deep.equal(apiFlags);
+    }
   });
 
   it("reads the environment in src/config.ts alone", () => {

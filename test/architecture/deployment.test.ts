@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parse, parseAllDocuments } from "yaml";
 import { allRoutes } from "../../api/all-routes.ts";
+import { apiFlags } from "../../scripts/start/api-flags.ts";
 import { settings } from "../../src/config.ts";
 import { valueAt } from "../support/http-client.ts";
 import { root } from "./source-files.ts";
@@ -33,7 +34,7 @@ describe("the image", () => {
       expect(ignored, `${path} does not reach the builder`).to.include(`!${path}`);
     }
     const [, command = ""] = /^CMD (.*)$/m.exec(dockerfile) ?? [];
-    expect(JSON.parse(command)).to.deep.equal(["node", "api/server.ts"]);
+    expect(JSON.parse(command)).to.deep.equal(["node", ...apiFlags, "api/server.ts"]);
     expect(dockerfile).to.match(/^USER node$/m);
     const env = Object.fromEntries([...dockerfile.matchAll(/(?:^ENV| {4})\s*(\w+)=(\S+)/gm)].map((m) => [m[1], m[2]]));
     expect([...settingNames, "NODE_ENV"]).to.include.members(Object.keys(env));
@@ -45,10 +46,10 @@ describe("the image", () => {
 describe("docker-compose.yml", () => {
   it("runs API and workers of the image with settings that exist, and lets them end in peace", async () => {
     const compose = await readYaml("docker-compose.yml");
-    const commands = { api: "api/server.ts", worker: "workers/main.ts" };
-    for (const [name, file] of Object.entries(commands)) {
-      await exists(file);
-      expect(valueAt(compose, `services.${name}.command`)).to.deep.equal(["node", file]);
+    const commands = { api: [...apiFlags, "api/server.ts"], worker: ["workers/main.ts"] };
+    for (const [name, command] of Object.entries(commands)) {
+      await exists(String(command.at(-1)));
+      expect(valueAt(compose, `services.${name}.command`)).to.deep.equal(["node", ...command]);
       const env = Object.keys(valueAt(compose, `services.${name}.environment`) ?? {});
       expect(settingNames, name).to.include.members(env);
       expect(env, name).to.include.members(["MONGODB_URL", "REDIS_URL", "MASTER_KEY"]);
@@ -85,9 +86,9 @@ describe("the Kubernetes manifests", () => {
   it("run the files of the image, unprivileged, with settings that exist", async () => {
     expect(ofKind("Deployment").map(nameOf)).to.have.members(["switchyard-api", "switchyard-worker"]);
     for (const deployment of ofKind("Deployment")) {
-      const [node, file] = valueAt(container(deployment), "command") as string[];
-      expect(node).to.equal("node");
-      await exists(String(file));
+      const command = valueAt(container(deployment), "command") as string[];
+      expect(command[0]).to.equal("node");
+      await exists(String(command.at(-1)));
       expect(valueAt(container(deployment), "securityContext.readOnlyRootFilesystem")).to.equal(true);
       expect(valueAt(deployment, "spec.template.spec.securityContext.runAsNonRoot")).to.equal(true);
     }

@@ -9,6 +9,7 @@ import { withRetries } from "../retry.ts";
 import { edgeKey, toTarget, tryTarget } from "../target.ts";
 import type { Collector } from "./collect.ts";
 import type { BatchDeps } from "./deps.ts";
+import { inGroups } from "./in-groups.ts";
 import { dropEnded, settleLine } from "./settle.ts";
 
 /** The first pause between two looks at a batch, in ms; it grows by half each time. */
@@ -17,8 +18,6 @@ const FIRST_POLL_MS = 2_000;
 const ALL_LINES = 100_000;
 /** A provider takes a day at most; one that still fails after so long is given up, in ms. */
 const PATIENCE_MS = 26 * 3_600_000;
-/** Lines that our own worker runs at once, and results that are written at once. */
-const LINES_AT_ONCE = 8;
 /** Tries at one line that our own worker runs. */
 const TRIES_A_LINE = 3;
 
@@ -164,21 +163,6 @@ async function runHere(
 async function failAll(deps: RunDeps, batch: BatchDocument, error: AppError): Promise<void> {
   const lines = await takeLines(deps, batch);
   await inGroups(lines, (line) => settleLine(deps, line, { customId: line._id, error }));
-}
-
-/** Works on items as they come, some at once. The first failure ends it, when those under way have ended. */
-async function inGroups<T>(items: Iterable<T> | AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
-  const running = new Set<Promise<void>>();
-  try {
-    for await (const item of items) {
-      const one = work(item).finally(() => running.delete(one));
-      running.add(one);
-      if (running.size >= LINES_AT_ONCE) await Promise.race(running);
-    }
-  } finally {
-    await Promise.allSettled(running);
-  }
-  await Promise.all(running);
 }
 
 async function toContext(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<CallContext | undefined> {

@@ -1,0 +1,28 @@
+/** Lines that our own worker runs at once, and results that are written at once. */
+const LINES_AT_ONCE = 8;
+
+/**
+ * Works on items as they come, some at once. The first failure of one ends it, when those under way have ended.
+ * @throws what the first work that failed threw, or what `items` throws.
+ */
+export async function inGroups<T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const running = new Set<Promise<void>>();
+  const failures: unknown[] = [];
+  try {
+    for await (const item of items) {
+      if (failures.length > 0) break;
+      // Caught where it begins: the next item may be long in coming, and nobody else looks at the work until then.
+      const one = work(item)
+        .catch((error: unknown) => void failures.push(error))
+        .finally(() => running.delete(one));
+      running.add(one);
+      if (running.size >= LINES_AT_ONCE) await Promise.race(running);
+    }
+  } finally {
+    await Promise.all(running);
+  }
+  if (failures.length > 0) throw failures[0];
+}

@@ -1,0 +1,44 @@
+import { expect } from "chai";
+import { inGroups } from "../../src/gateway/batch/in-groups.ts";
+import { pollUntil } from "../support/poll-until.ts";
+
+describe("work on the results of a batch", () => {
+  const unhandled: unknown[] = [];
+  const listen = (reason: unknown) => unhandled.push(reason);
+  before(() => process.on("unhandledRejection", listen));
+  after(() => process.off("unhandledRejection", listen));
+
+  it("that fails while the next result is long in coming ends with its failure, and not the process", async () => {
+    const { promise: slow, resolve: arrive } = Promise.withResolvers<void>();
+    const seen: number[] = [];
+    let isAsked = false;
+    async function* results() {
+      yield 1;
+      isAsked = true;
+      await slow;
+      yield 2;
+      yield 3;
+    }
+    const working = inGroups(results(), async (item) => {
+      seen.push(item);
+      if (item === 1) throw new Error("the store is away");
+    }).catch((error: unknown) => error);
+    await pollUntil(() => isAsked, { what: "the question for the next result" });
+    await new Promise((resolve) => setImmediate(resolve));
+    arrive();
+    expect(await working).to.have.property("message", "the store is away");
+    expect(seen).to.deep.equal([1]);
+    expect(unhandled).to.deep.equal([]);
+  });
+
+  it("that fails at the last result ends with its failure, when the others have ended", async () => {
+    let ended = 0;
+    const working = inGroups([1, 2, 3], async (item) => {
+      if (item === 3) throw new Error("the last one");
+      await new Promise((resolve) => setImmediate(resolve));
+      ended += 1;
+    });
+    expect(await working.catch((error: unknown) => error)).to.have.property("message", "the last one");
+    expect(ended).to.equal(2);
+  });
+});

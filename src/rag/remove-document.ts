@@ -28,8 +28,8 @@ export async function removeDocument(deps: RemoveDeps, tenantId: string, documen
 }
 
 /**
- * Finishes deletions, and ends documents whose job ended without them: cancelled in the queue, or lost with a worker. Looks
- * at those that nothing happened to for `olderThanMs`; answers how many there were.
+ * Finishes deletions, removes documents of calls that were refused, and ends those whose job ended without them: cancelled
+ * in the queue, or lost with a worker. Looks at those that nothing happened to for `olderThanMs`; answers how many there were.
  */
 export async function sweepDocuments(deps: RemoveDeps, olderThanMs = SWEEP_AFTER_MS): Promise<number> {
   const before = new Date(Date.now() - olderThanMs);
@@ -42,6 +42,11 @@ async function finish(deps: RemoveDeps, document: DocumentRecord): Promise<void>
   const { tenantId, _id: documentId, lastVersion } = document;
   if (document.status === "deleting") return clean(deps, document);
   const job = await jobOf(deps, document);
+  if (job && wasNeverTold(document, job)) {
+    const removed = await deps.store.documents.beginDelete(tenantId, documentId);
+    if (removed) await clean(deps, removed);
+    return;
+  }
   if (job && (!isFinal(job.status) || job.status === "completed")) {
     return deps.store.documents.touch(tenantId, documentId); // at work still, or it has just ended well
   }
@@ -51,6 +56,15 @@ async function finish(deps: RemoveDeps, document: DocumentRecord): Promise<void>
       : (job?.error ?? LOST);
   const wasAbandoned = await deps.store.documents.abandon(document, error);
   if (wasAbandoned) await deps.store.chunks.remove(tenantId, { documentId, before: lastVersion + 1 });
+}
+
+/**
+ * Whether nobody was ever told of a document: its job was refused while the store was away, or the call was cut before its
+ * job was there and its repeat made another document under the job's id. That of a URL stays: the next try takes it up.
+ */
+function wasNeverTold({ _id, source, lastVersion }: DocumentRecord, job: JobRecord): boolean {
+  const wasRefused = job.status === "failed" && job.attempts === 0;
+  return source.kind !== "url" && lastVersion === 0 && (wasRefused || job.subject.documentId !== _id);
 }
 
 /** Drops what belongs to a document in deletion, and then its record, unless its job may still be at work. */

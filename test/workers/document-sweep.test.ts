@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { newId } from "../../src/ids.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -42,6 +43,26 @@ describe("sweep of documents", () => {
       return (await stateOf(documentId)) === "failed";
     });
     expect((await client.get(`/rag/documents/${documentId}`)).at("error.code")).to.equal("cancelled");
+  });
+
+  it("removes a document whose call was refused, or whose call was cut and repeated", async () => {
+    const { store, rag } = test.platform;
+    const refused = await submit("told to nobody");
+    const record = await store.jobs.find(tenantId, refused.jobId);
+    if (!record) throw new Error("there is no job");
+    const error = { type: "server_error", code: "unavailable", message: "away" } as const;
+    await store.jobs.refuse({ ...record, status: "failed", error });
+    const repeat = await submit("the repeat of a call that was cut");
+    const told = await store.documents.get(tenantId, repeat.documentId);
+    if (!told) throw new Error("there is no document");
+    const cut = { ...told, _id: newId("document") };
+    await store.documents.insert(cut);
+    await rag.sweep(-1_000);
+    expect((await client.get(`/rag/documents/${refused.documentId}`)).status).to.equal(404);
+    expect(await store.sources.read(tenantId, refused.documentId)).to.equal(null);
+    expect((await client.get(`/rag/documents/${cut._id}`)).status).to.equal(404);
+    expect(await stateOf(repeat.documentId)).to.equal("queued");
+    expect((await client.get(`/jobs/${repeat.jobId}`)).at("status")).to.equal("queued");
   });
 
   it("leaves alone what still waits, and what was indexed", async () => {

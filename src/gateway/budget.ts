@@ -88,7 +88,10 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
       const limit = limits.find(tenantId);
       if (limit === undefined) return undefined;
       const amount = toAmount();
-      if (amount === 0) return undefined;
+      if (amount === 0) {
+        if (typeof limit !== "number") limit.catch(() => undefined); // a failed read is nobody's: nothing is taken
+        return undefined;
+      }
       if (typeof limit === "number") return take(tenantId, limit, amount);
       return limit.then((read) => (read === undefined ? undefined : take(tenantId, read, amount)));
     },

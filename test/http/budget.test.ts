@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { unavailable } from "../../src/errors.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -93,6 +94,30 @@ describe("a tenant's budget", () => {
     expect(served).to.be.within(1, 8);
     expect(upstream.requests).to.have.lengthOf(served);
     expect(micro((await budget())?.leftUsd)).to.equal(micro(0.01 - served * costUsd));
+  });
+
+  it("does not concern a call that costs nothing, whose budget cannot be read", async () => {
+    const { store, gateway, tenancy } = test.platform;
+    const unread = await tenancy.ensureTenant("whose budget nobody has asked for");
+    const { find } = store.tenants;
+    let reads = 0;
+    const unhandled: unknown[] = [];
+    const listen = (reason: unknown) => unhandled.push(reason);
+    process.on("unhandledRejection", listen);
+    store.tenants.find = async () => {
+      reads += 1;
+      throw unavailable("The store");
+    };
+    try {
+      const caller = { tenantId: unread, keyId: "key", surface: "api", signal: new AbortController().signal };
+      const { embeddings } = await gateway.embed(caller, { input: ["free of charge"] });
+      await new Promise((resolve) => setImmediate(resolve));
+      expect([embeddings.length, reads]).to.deep.equal([1, 1]);
+      expect(unhandled, "errors that would have ended the process").to.deep.equal([]);
+    } finally {
+      process.off("unhandledRejection", listen);
+      store.tenants.find = find;
+    }
   });
 
   it("is lifted again", async () => {

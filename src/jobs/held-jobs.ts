@@ -1,4 +1,5 @@
-import type { ErrorView } from "../errors.ts";
+import { type ErrorView, unavailable } from "../errors.ts";
+import { isStoreUnavailable } from "../store/connect.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { isDuplicateKey } from "../store/tenant-store.ts";
 import type { Announcements } from "./announce.ts";
@@ -6,6 +7,7 @@ import { KEEP_ENDED_MS } from "./claim.ts";
 import type { QueueDefinition } from "./define-queue.ts";
 import type { JobRecord } from "./job-record.ts";
 import { statesBefore } from "./job-state.ts";
+import type { Refusals } from "./refuse.ts";
 
 /** A job that no worker runs: it waits for something that others bring about, and is ended by them. */
 export type HeldJob = {
@@ -13,10 +15,12 @@ export type HeldJob = {
   tenantId: string;
   jobId: string;
   subject: Record<string, string>;
+  /** Who asks tries again under the same id until the job is there. Else one that the store takes unseen is refused. */
+  isRetried: boolean;
 };
 
 export type HeldJobs = {
-  /** Accepts a job that waits; one that is there already is left as it is. Nothing is put on a queue for it. */
+  /** Accepts a job that waits, unless it is there. Nothing is put on a queue for it. */
   hold(job: HeldJob): Promise<JobRecord>;
   /** Which of these jobs still wait. */
   stillWaiting(jobIds: readonly string[]): Promise<Set<string>>;
@@ -25,9 +29,12 @@ export type HeldJobs = {
 };
 
 /** Jobs whose record waits without a BullMQ job of their own, so that any number of them can wait for days. */
-export function makeHeldJobs(store: JobStore, announcements: Announcements): HeldJobs {
+export function makeHeldJobs(
+  store: JobStore,
+  { announcements, refusals }: { announcements: Announcements; refusals: Refusals },
+): HeldJobs {
   return {
-    async hold({ queue, tenantId, jobId, subject }) {
+    async hold({ queue, tenantId, jobId, subject, isRetried }) {
       const now = new Date();
       const record: JobRecord = {
         _id: jobId,
@@ -50,9 +57,10 @@ export function makeHeldJobs(store: JobStore, announcements: Announcements): Hel
         await store.insert(record);
         return record;
       } catch (error) {
-        const known = isDuplicateKey(error) ? await store.find(tenantId, jobId) : null;
-        if (known === null) throw error;
-        return known;
+        const there = isDuplicateKey(error) ? await store.find(tenantId, jobId) : null;
+        if (there) return there;
+        if (isStoreUnavailable(error) && !isRetried) refusals.refuseLater(record, unavailable("The store"));
+        throw error;
       }
     },
     stillWaiting: (jobIds) => store.findAwaiting(jobIds),

@@ -101,7 +101,7 @@ export function makeJobs(deps: {
       }
       return true;
     },
-    held: makeHeldJobs(store, announcements),
+    held: makeHeldJobs(store, { announcements, refusals }),
     reconcile: () => reconcileJobs({ store, queues }),
     measure: () => measureQueues({ store, queues }),
     claims,

@@ -13,8 +13,11 @@ const GIVE_UP_AFTER_MS = 300_000;
 const MAX_WAITING = 10_000;
 
 export type Refusals = {
-  /** Closes the record of a job that its caller was told is not accepted; resolves at the first try, whatever came of it. */
-  refuse(record: JobRecord, error: unknown): Promise<void>;
+  /**
+   * Closes the record of a job that could not be put on its queue. False: the queue has taken it unseen, and a worker has it,
+   * or had it, so that it is accepted. Resolves at the first try, whatever came of it.
+   */
+  refuse(record: JobRecord, error: unknown): Promise<boolean>;
   /** The same without waiting, for a store that did not answer just now. */
   refuseLater(record: JobRecord, error: unknown): void;
   /** Gives up what still waits. */
@@ -30,17 +33,11 @@ export function makeRefusals(store: Pick<JobStore, "refuse">, onError: (error: u
   const { signal } = controller;
   const waiting = new Set<Promise<void>>();
 
-  const write = async (record: JobRecord, error: unknown) => {
+  const write = (record: JobRecord, error: unknown) => {
     const now = new Date();
     const expireAt = new Date(now.getTime() + KEEP_ENDED_MS);
-    await store.refuse({
-      ...record,
-      status: "failed",
-      error: toErrorView(error),
-      updatedAt: now,
-      finishedAt: now,
-      expireAt,
-    });
+    const end = { status: "failed", error: toErrorView(error), updatedAt: now, finishedAt: now, expireAt } as const;
+    return store.refuse({ ...record, ...end }, record.status);
   };
   const goOn = async (record: JobRecord, error: unknown) => {
     const deadline = performance.now() + GIVE_UP_AFTER_MS;
@@ -48,7 +45,8 @@ export function makeRefusals(store: Pick<JobStore, "refuse">, onError: (error: u
       await delay(waitMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined); // aborted: it ends
       if (signal.aborted) return;
       try {
-        return await write(record, error);
+        await write(record, error);
+        return;
       } catch (cause) {
         if (performance.now() > deadline) return onError(cause);
       }
@@ -63,9 +61,10 @@ export function makeRefusals(store: Pick<JobStore, "refuse">, onError: (error: u
     refuseLater,
     async refuse(record, error) {
       try {
-        await write(record, error);
+        return await write(record, error);
       } catch {
         refuseLater(record, error); // the caller has an error to tell already
+        return true;
       }
     },
     async close() {

@@ -30,8 +30,8 @@ export type SubmitDeps = {
 
 /**
  * Accepts a job: the record first, then the BullMQ job under the same id. Once this resolves, the job survives the loss of
- * Redis. When Redis or the store does not take it, the record is closed as failed, so that what was refused is not run, unless a
- * worker has it already (Redis took it, but its answer was lost); then its result is thrown away by who heard the error.
+ * Redis. When Redis or the store does not take it, the record is closed as failed, so that what was refused is not run. When a
+ * worker has it by then, Redis took it and only its answer was lost: then it is accepted.
  * @throws AppError `unavailable` when Redis or the store does not take it; ZodError when the payload is not of its schema.
  */
 export async function submitJob<Q extends QueueDefinition>(
@@ -70,8 +70,7 @@ export async function submitJob<Q extends QueueDefinition>(
   try {
     await deps.queues.add(queue.name, { jobId, payload, priority: record.priority });
   } catch (error) {
-    await deps.refusals.refuse(record, error);
-    throw error;
+    if (await deps.refusals.refuse(record, error)) throw error;
   }
   return record;
 }

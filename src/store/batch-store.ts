@@ -81,8 +81,7 @@ export const batchCollection = defineCollection<BatchDocument>({
 const MAX_TRIES = 20;
 
 export type BatchStore = {
-  /** Records a line; the one of that id that is there stays. */
-  /** False when it is there already. */
+  /** Records a line. False: there is one of that id, which stays, unless it was cancelled. */
   insertLine(line: BatchLineDocument): Promise<boolean>;
   line(tenantId: string, jobId: string): Promise<BatchLineDocument | null>;
   /** Moves a line on from one state; false when it is in another. */
@@ -127,7 +126,9 @@ export function makeBatchStore(db: Db): BatchStore {
         return true;
       } catch (error) {
         if (!isDuplicateKey(error)) throw error;
-        return false;
+        const { _id, ...fields } = line;
+        const { modifiedCount } = await lines.replaceOne({ _id, state: "cancelled" }, fields);
+        return modifiedCount === 1;
       }
     },
     line: (tenantId, jobId) => lines.findOne(ofTenant(tenantId, { _id: jobId })),

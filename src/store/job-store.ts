@@ -37,8 +37,11 @@ export type JobStore = {
   change(guard: JobGuard, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
   /** As `change`: numbers a step as the next event and keeps it, with the ones before it up to a bound. */
   addStep(guard: JobGuard, data: Record<string, unknown>): Promise<JobRecord | null>;
-  /** Puts the record of a refused job, which is final, in the place of the one that waits, if there is one; never of another. */
-  refuse(record: JobRecord): Promise<void>;
+  /**
+   * Puts the record of a refused job, which is final, in the place of the one that is as it was submitted, in the state
+   * `from`, or of none; false when there is another: then it was accepted after all.
+   */
+  refuse(record: JobRecord, from: JobState): Promise<boolean>;
   /** Takes a job whose time has come: one that waits, or one whose lease has ended. */
   take(jobId: string, now: Date, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
   /** The record whoever's it is; for workers and reconcile, that were given the id by the queue. */
@@ -85,11 +88,14 @@ export function makeJobStore(db: Db): JobStore {
       const update = [{ $set: { steps: { $slice: [steps, -KEPT_STEPS] }, lastEventId: next, updatedAt: "$$NOW" } }];
       return jobs.findOneAndUpdate(guarded(guard), update, { returnDocument: "after" });
     },
-    async refuse({ _id, checkAt: _checkAt, ...refused }) {
+    async refuse({ _id, checkAt: _checkAt, ...refused }, from) {
       try {
-        await jobs.replaceOne({ _id, status: "queued" }, refused, { upsert: true });
+        await jobs.replaceOne({ _id, status: from }, refused, { upsert: true });
+        return true;
       } catch (error) {
-        if (!isDuplicateKey(error)) throw error; // a worker has it, or had it: then it was accepted after all
+        if (!isDuplicateKey(error)) throw error;
+        const there = await jobs.findOne({ _id }, { projection: { status: 1, attempts: 1 } });
+        return there?.status === "failed" && there.attempts === 0; // else a worker has it, or had it
       }
     },
     take: (jobId, now, update) =>

@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import { unavailable } from "../../src/errors.ts";
+import { newId } from "../../src/ids.ts";
 import { batchUsage, type FakeBatches, startFakeBatches } from "../support/fake-provider/batch-server.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -156,6 +158,54 @@ describe("chats that may wait for a batch", () => {
     const second = await ask(models.openai, "only once", { headers });
     expect(second.string("jobId")).to.equal(first.string("jobId"));
     expect((await endOf(first)).at("status")).to.equal("completed");
+  });
+
+  describe("whose call meets a part that is away", () => {
+    const textOf = async (jobId: string) => {
+      const job = await pollUntil(
+        async () => {
+          const view = await client.get(`/jobs/${jobId}`);
+          return view.at("status") === "completed" ? view : null;
+        },
+        { what: "the job's completion" },
+      );
+      return job.at("result.text");
+    };
+
+    it("are accepted, and answered once, when only the queue is away", async () => {
+      const { queues } = test.platform;
+      const { add } = queues;
+      queues.add = async () => {
+        throw unavailable("The queue");
+      };
+      try {
+        // The full batch is closed and handed to the queue on the way of the call.
+        const all = await Promise.all(Array.from({ length: 20 }, (_, n) => ask(models.openai, `away ${n}`)));
+        expect(all.map(({ status }) => status)).to.deep.equal(all.map(() => 202));
+        queues.add = add;
+        const texts = await Promise.all(all.map((one) => textOf(one.string("jobId"))));
+        expect(texts).to.deep.equal(all.map((_, n) => `Re: away ${n}`));
+        expect(all.map((one) => upstream.submitted.get(one.string("jobId")))).to.deep.equal(all.map(() => 1));
+      } finally {
+        queues.add = add;
+      }
+    });
+
+    it("are answered when the call is repeated after its line was dropped for want of its job", async () => {
+      const tenantId = await tenantOf(test);
+      const { gateway, store } = test.platform;
+      const first = await ask(models.openai, "cut and repeated");
+      const line = await store.batches.line(tenantId, first.string("jobId"));
+      if (!line) throw new Error("there is no line");
+      const jobId = newId("job");
+      await store.batches.insertLine({ ...line, _id: jobId, logId: newId("log"), state: "cancelled" });
+      const signal = new AbortController().signal;
+      const caller = { tenantId, keyId: line.keyId, surface: "api", signal };
+      await gateway.batches.accept(caller, { model: models.openai, messages: line.request.messages }, jobId);
+      expect(await textOf(jobId)).to.equal("Re: cut and repeated");
+      expect(upstream.submitted.get(jobId)).to.equal(1);
+      expect(await textOf(first.string("jobId"))).to.equal("Re: cut and repeated");
+    });
   });
 
   it("is kept within the budget, by what it cost", async () => {

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { expect } from "chai";
-import { AppError } from "../../src/errors.ts";
+import { AppError, unavailable } from "../../src/errors.ts";
 import { newId } from "../../src/ids.ts";
 import type { JobRecord } from "../../src/jobs/job-record.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -39,6 +39,27 @@ describe("jobs through a queue and a worker", () => {
     expect(ended.progress).to.deep.equal({ stage: "completed", done: 2, total: 2 });
     expect(runs).to.equal(1);
     expect(ended.lease, "the lease").to.equal(undefined);
+  });
+
+  it("accepts a job that Redis took although its answer was lost, when a worker has it", async () => {
+    const { queues, jobs: all } = test.platform;
+    const { add } = queues;
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    queues.add = async (...args) => {
+      await add(...args);
+      await begun;
+      throw unavailable("The queue");
+    };
+    try {
+      const job = await submit(async () => {
+        begin();
+        return "once";
+      });
+      expect(await end(job)).to.include({ status: "completed", attempts: 1, result: "once" });
+      expect((await all.list(tenantId, { limit: 1 })).data[0]?._id).to.equal(job._id);
+    } finally {
+      queues.add = add;
+    }
   });
 
   it("tries a retryable error again, up to the queue's attempts, and then fails with it", async () => {

@@ -24,13 +24,15 @@ export type Ineligible = "streamed" | "no-batch-interface";
 /** Chats that are answered by a provider's batch, at half the price. */
 export type Batches = {
   /**
-   * Accepts a chat for the next batch, once however often it is asked for the same `jobId`, as a job that waits under `jobId`, or tells why it cannot be batched.
+   * Accepts a chat for the next batch, once however often it is asked for the same `jobId`, as a job that waits under it, or
+   * tells why it cannot be batched. `isRetried`: who asks does so again under this id until it is accepted.
    * @throws AppError as planning a chat does, and `budget_exhausted`.
    */
   accept(
     caller: GatewayCaller,
     request: ChatRequest,
     jobId: string,
+    isRetried?: boolean,
   ): Promise<{ job: JobRecord } | { ineligible: Ineligible }>;
   /** The work of a batch's job: as far as it gets now. @throws Postponed while the provider works on it. */
   run(batchId: string, signal: AbortSignal): Promise<void>;
@@ -40,10 +42,10 @@ export type Batches = {
 };
 
 export function makeBatches(deps: BatchDeps): Batches {
-  const { gateway, store, jobs } = deps;
+  const { gateway, store, jobs, logger } = deps;
   const collector = makeCollector(deps);
   return {
-    async accept(caller, given, jobId) {
+    async accept(caller, given, jobId, isRetried = false) {
       const request = given.options?.compress === true ? compressChat(given).request : given;
       const plan = await planChat(gateway, caller.tenantId, request);
       const { model, requested, reason } = plan.routing;
@@ -83,9 +85,15 @@ export function makeBatches(deps: BatchDeps): Batches {
       // A line is sent only while its job waits, so it may be taken no sooner than that is there.
       const isNew = await store.insertLine(line);
       if (!isNew && reserved) await gateway.budgets.settleLater(caller.tenantId, reserved, 0); // the line has its own
-      const job = await jobs.held.hold({ queue: batchQueue, tenantId: caller.tenantId, jobId, subject: {} });
-      await store.moveLine(jobId, ["accepted"], { state: "waiting" });
-      await collector.add(line);
+      const { tenantId } = caller;
+      const job = await jobs.held.hold({ queue: batchQueue, tenantId, jobId, subject: {}, isRetried });
+      try {
+        await store.moveLine(jobId, ["accepted"], { state: "waiting" });
+        await collector.add(line);
+      } catch (error) {
+        // From here on it is accepted, whatever is away.
+        logger.warn({ err: error, jobId }, "a chat that waits for a batch is left to the sweep");
+      }
       return { job };
     },
     run: (batchId, signal) => runBatch({ ...deps, collector }, batchId, signal),

@@ -8,6 +8,8 @@ import type { BatchDeps } from "./deps.ts";
 export const serviceTenantId = `ten_${"0".repeat(26)}`;
 /** A batch that another process should have closed, or handed to the queue, is taken up after so long, in ms. */
 const GRACE_MS = 3_000;
+/** A line whose job is not there by then is dropped, in ms: a call that was cut in between is repeated sooner. */
+const ORPHAN_AFTER_MS = 600_000;
 /** A batch is kept so long, in ms. */
 const KEEP_BATCH_MS = 8 * 86_400_000;
 /** What one sweep looks at. */
@@ -87,8 +89,14 @@ export function makeCollector({ store, jobs, config, logger }: BatchDeps): Colle
         else await hand(batch);
       }
       const left = await store.waitingSince(new Date(Date.now() - config.collectMs - GRACE_MS), SWEPT);
-      for (const { _id } of left) await store.moveLine(_id, ["accepted"], { state: "waiting" });
-      for (const line of new Map(left.map((one) => [one.group, one])).values()) await add(line);
+      const accepted = left.filter(({ state }) => state === "accepted");
+      const held = await jobs.held.stillWaiting(accepted.map(({ _id }) => _id));
+      const orphaned = Date.now() - ORPHAN_AFTER_MS;
+      const isReady = ({ _id, state, createdAt }: BatchLineDocument) =>
+        state === "waiting" || held.has(_id) || createdAt.getTime() < orphaned;
+      const ready = left.filter(isReady);
+      for (const { _id } of ready) await store.moveLine(_id, ["accepted"], { state: "waiting" });
+      for (const line of new Map(ready.map((one) => [one.group, one])).values()) await add(line);
     },
     close() {
       for (const timer of timers) clearTimeout(timer);

@@ -81,7 +81,7 @@ async function takeUpLine(
   const { jobs, batches } = deps;
   const { tenantId, keyId, endpoint } = batch;
   const caller: GatewayCaller = { tenantId, keyId, surface: SURFACE, signal };
-  const held = { queue: batchQueue, tenantId, jobId, subject: { batchId: batch._id } };
+  const held = { queue: batchQueue, tenantId, jobId, subject: { batchId: batch._id }, isRetried: true };
   try {
     if (endpoint === "/v1/embeddings") {
       const read = readBody("/v1/embeddings", body);
@@ -98,7 +98,7 @@ async function takeUpLine(
     }
     const read = readBody("/v1/chat/completions", body);
     if ("problem" in read) throw invalid(read.problem);
-    const accepted = await batches.accept(caller, fromOpenAi({ ...read.body, stream: false }), jobId);
+    const accepted = await batches.accept(caller, fromOpenAi({ ...read.body, stream: false }), jobId, true);
     if ("ineligible" in accepted) throw invalid(`model: it has no batches (${accepted.ineligible})`);
   } catch (error) {
     if (!(error instanceof AppError) || signal.aborted || error.code === "unavailable") throw error;

@@ -4,6 +4,7 @@ import { jobKinds } from "../src/jobs/define-queue.ts";
 import { toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
 import type { JobRecord } from "../src/jobs/job-record.ts";
 import { isFinal, jobStates } from "../src/jobs/job-state.ts";
+import { toAppError } from "./middleware/errors.ts";
 import type { HandlerInput, JsonReply } from "./route.ts";
 
 /** How long a call that is backed by a job waits for its end, when the client names no time. */
@@ -88,8 +89,9 @@ type Waiting = Pick<HandlerInput, "platform" | "caller" | "signal" | "header" | 
 
 /**
  * Answers a call that is backed by `job`: with `toReply` of the finished record when it completes in time, with its error
- * when it fails in time, else with 202 and where to look. A cancelled job is a 409. A client that leaves while we wait ends
- * the waiting, never the job; its repeat with the same `Idempotency-Key` is told where to look.
+ * when it fails in time, else with 202 and where to look, also when a part that waiting takes is away. A cancelled job is a
+ * 409. A client that leaves while we wait ends the waiting, never the job; its repeat with the same `Idempotency-Key` is
+ * told where to look.
  * @throws AppError the job's own error; `wrong_state` when it was cancelled.
  */
 export async function replyWithJob(
@@ -101,8 +103,7 @@ export async function replyWithJob(
   const headers: Record<string, string> = applied === undefined ? {} : { "preference-applied": applied };
   const accepted = toAcceptedReply(job, headers);
   if (waitMs === 0) return accepted;
-  await input.checkpoint(accepted);
-  const record = await waitForJob(input, job, waitMs);
+  const record = await waitForJob(input, job, { waitMs, accepted });
   if (!isFinal(record.status)) return toAcceptedReply(record, headers);
   if (record.status === "completed") {
     const reply = toReply(record);
@@ -111,11 +112,18 @@ export async function replyWithJob(
   throw toJobError(record);
 }
 
-async function waitForJob(input: Waiting, job: JobRecord, timeoutMs: number): Promise<JobRecord> {
+async function waitForJob(
+  input: Waiting,
+  job: JobRecord,
+  { waitMs: timeoutMs, accepted }: { waitMs: number; accepted: JsonReply },
+): Promise<JobRecord> {
+  const { platform, caller, signal } = input;
   try {
-    return await input.platform.jobs.wait(input.caller.tenantId, job._id, { timeoutMs, signal: input.signal });
+    await input.checkpoint(accepted);
+    return await platform.jobs.wait(caller.tenantId, job._id, { timeoutMs, signal });
   } catch (error) {
-    if (input.signal.aborted) return job; // nobody listens any more, but a repeat of the call will
+    if (signal.aborted) return job; // nobody listens any more, but a repeat of the call will
+    if (toAppError(error).code === "unavailable") return job; // we cannot wait just now, but it is accepted
     throw error;
   }
 }

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
+import { unavailable } from "../../src/errors.ts";
 import { newId } from "../../src/ids.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
@@ -48,6 +50,30 @@ describe("Idempotency-Key", () => {
     const elsewhere = await member.post("/rag/query", document("b"), { headers: { "idempotency-key": "reused" } });
     expect(elsewhere.status).to.be.oneOf([400, 409]);
   });
+
+  for (const part of ["the store", "the queue's announcements"] as const) {
+    it(`a call whose waiting fails, since ${part} cannot be read, has been accepted, and its repeat is the same job`, async () => {
+      const { store, jobs } = platform.platform;
+      const { find } = store.jobs;
+      const { onChange } = jobs.announcements;
+      const away = async () => {
+        throw unavailable("It");
+      };
+      if (part === "the store") store.jobs.find = away;
+      else jobs.announcements.onChange = away;
+      const key = `waits for ${part}`;
+      try {
+        const first = await ingest(member, key, document(key), { prefer: "wait=10" });
+        expect(first.status).to.equal(202);
+        const repeat = await ingest(member, key, document(key), { prefer: "wait=10" });
+        expect(repeat.text).to.equal(first.text);
+      } finally {
+        store.jobs.find = find;
+        jobs.announcements.onChange = onChange;
+      }
+      await pollUntil(async () => (await countDocuments(`t ${key}`)) === 1, { what: "the document" });
+    });
+  }
 
   it("tenants do not meet each other's keys", async () => {
     const mine = await ingest(member, "shared", document("c"));

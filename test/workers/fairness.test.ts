@@ -1,0 +1,118 @@
+import { expect } from "chai";
+import { handlers } from "../../workers/handlers.ts";
+import { startWorkers } from "../../workers/start-workers.ts";
+import { startAgentUpstream } from "../support/agent-upstream.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+type JobView = { jobId: string; status: string; startedAt?: string; result?: { documentId?: string } };
+
+const later = { headers: { prefer: "respond-async" } };
+const bulk = 20;
+
+/** Ways to hand in a job of each queue that tenants submit to; each answers 202. */
+const works: Record<string, (client: ApiClient, agentId: string) => Promise<string>> = {
+  ingestion: async (client) =>
+    (await client.post("/rag/ingest", { content: `Valve ${Math.random()}.` }, later)).string("jobId"),
+  "agent-runs": async (client, agentId) =>
+    (await client.post(`/agents/${agentId}/run`, { input: "Go." }, later)).string("jobId"),
+  "composite-runs": async (client) => {
+    const body = { pattern: "chain-of-thought", profile: "support", input: "Why?", models: ["gpt-5.4-mini"] };
+    return (await client.post("/composite/execute", body, later)).string("jobId");
+  },
+};
+
+/** All is handed in while no worker runs, so that the order in which one takes it is the queue's alone. */
+describe("a tenant's bulk load", function () {
+  this.timeout(40_000);
+  let upstream: Awaited<ReturnType<typeof startAgentUpstream>>;
+  let test: TestPlatform;
+  let loader: ApiClient;
+  let other: ApiClient;
+  const agents = new Map<ApiClient, string>();
+  before(async () => {
+    upstream = await startAgentUpstream();
+    const env = { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: upstream.url };
+    test = await startPlatform({ workers: false, env });
+    loader = makeClient({ url: test.url, key: test.keys.owner });
+    other = makeClient({ url: test.url, key: test.keys.stranger });
+    for (const client of [loader, other]) {
+      const agent = { name: "Clerk", model: "gpt-5.4-mini", systemPrompt: "You answer." };
+      agents.set(client, (await client.post("/agents", agent)).string("agentId"));
+    }
+  });
+  after(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  const submit = (queue: string, client: ApiClient) => {
+    const work = works[queue];
+    if (!work) throw new Error(`there is no work for ${queue}`);
+    return work(client, agents.get(client) ?? "");
+  };
+  const submitMany = async (queue: string, client: ApiClient, count: number) => {
+    const ids: string[] = [];
+    for (let n = 0; n < count; n += 1) ids.push(await submit(queue, client)); // in order, so that each is behind the last
+    return ids;
+  };
+  const jobsOf = async (client: ApiClient) => ((await client.get("/jobs?limit=200")).body as { data: JobView[] }).data; // the client has checked its shape
+  /** Runs everything, one job of a queue at a time; the jobs in the order in which they were begun. */
+  const runAll = async () => {
+    const workers = await startWorkers(test.platform, {
+      handlers: handlers.map((entry) => ({ ...entry, queue: { ...entry.queue, concurrency: 1 } })),
+      concurrencyFactor: 1,
+      shutdownGraceMs: 1_000,
+    });
+    try {
+      const ended = await pollUntil(
+        async () => {
+          const jobs = (await Promise.all([loader, other].map(jobsOf))).flat();
+          return jobs.every(({ status }) => status === "completed") ? jobs : null;
+        },
+        { timeoutMs: 30_000, everyMs: 100, what: "the end of all jobs" },
+      );
+      return ended.sort((a, b) => (a.startedAt ?? "").localeCompare(b.startedAt ?? ""));
+    } finally {
+      await workers.close();
+    }
+  };
+
+  for (const queue of Object.keys(works)) {
+    it(`does not keep another tenant's job waiting on ${queue}`, async () => {
+      const load = await submitMany(queue, loader, bulk);
+      const single = await submit(queue, other);
+      const order = (await runAll()).map(({ jobId }) => jobId).filter((id) => id === single || load.includes(id));
+      expect(order).to.have.length(bulk + 1);
+      expect(order.indexOf(single), "its place, by the time of submission the last").to.be.at.most(2);
+    });
+  }
+
+  it("takes turns with another tenant's, and neither waits for the end of the other", async () => {
+    const first = await submitMany("ingestion", loader, bulk);
+    const second = await submitMany("ingestion", other, bulk);
+    const ours = new Set([...first, ...second]);
+    const order = (await runAll()).map(({ jobId }) => jobId).filter((id) => ours.has(id));
+    for (const ids of [first, second]) {
+      const share = order.slice(0, bulk).filter((id) => ids.includes(id)).length;
+      expect(share, "of the first half").to.be.within(bulk / 2 - 4, bulk / 2 + 4);
+    }
+  });
+
+  it("comes after what its own tenant waits for", async () => {
+    const load = await submitMany("ingestion", loader, bulk);
+    const waiting = loader.post(
+      "/rag/ingest",
+      { content: "Somebody waits for this.", title: "Awaited" },
+      { headers: { prefer: "wait=30" } },
+    );
+    const isWaiting = ({ jobId, status }: JobView) => status === "queued" && !load.includes(jobId);
+    await pollUntil(async () => (await jobsOf(loader)).some(isWaiting), { what: "the job that is waited for" });
+    const all = await runAll();
+    const documentId = (await waiting).string("documentId");
+    const order = all.filter(({ jobId, result }) => load.includes(jobId) || result?.documentId === documentId);
+    expect(order).to.have.length(bulk + 1);
+    expect(order.findIndex(({ jobId }) => !load.includes(jobId))).to.be.within(0, 2);
+  });
+});

@@ -18,6 +18,7 @@ const benches: Record<string, Bench> = {
   agents: async () => (await import("./agents.ts")).agentsBench(),
   workflows: async () => (await import("./workflows.ts")).workflowsBench(),
   soak: async () => (await import("./soak.ts")).soakBench(),
+  fairness: async () => (await import("./fairness.ts")).fairnessBench(),
   guards: async () => (await import("./guards.ts")).guardsBench(),
 };
 

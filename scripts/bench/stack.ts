@@ -26,7 +26,9 @@ export type Stack = {
  * all that costs time left on (authentication, limits, ledger, logs at their usual level). The API and the workers are the
  * product's own, with the bench's no-op job added.
  */
-export function openStack(options: { workers?: number; env?: Record<string, string>; apiCore?: number } = {}) {
+export function openStack(
+  options: { workers?: number; env?: Record<string, string>; apiCore?: number; apiArgs?: string[] } = {},
+) {
   return withReleasers<Stack>(async (releasers) => {
     const dataDir = await mkdtemp(join(tmpdir(), "switchyard-bench-"));
     releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
@@ -44,7 +46,7 @@ export function openStack(options: { workers?: number; env?: Record<string, stri
       ...options.env,
     };
     const pinned = options.apiCore === undefined ? {} : { core: options.apiCore };
-    const api = await startChild("./children/api.ts", { env, flags: apiFlags, ...pinned });
+    const api = await startChild("./children/api.ts", { env, flags: apiFlags, args: options.apiArgs ?? [], ...pinned });
     releasers.add(() => api.stop());
     const workers: Child[] = [];
     for (let index = 0; index < (options.workers ?? 0); index += 1) {

@@ -43,10 +43,11 @@ const floorRoute = route({
   handler: () => ({ status: 200, body: { results: [] } }),
 });
 
-/** The product's API, with the bench's two routes added; answers over IPC how many jobs of a queue are still open, and how late its event loop was since the last question (p99 in ms). */
+/** The product's API, with the bench's two routes added; answers over IPC how many jobs of a queue are still open, and how late its event loop was since the last question (p99 in ms). With the argument `first-come` jobs are taken in the order in which they came. */
 async function openBenchApi() {
   const routes: AnyRoute[] = [...allRoutes, noopRoute, floorRoute];
   const api = await openApi({ routes, queues: [noopQueue] });
+  if (process.argv.includes("first-come")) takeJobsAsTheyCome(api.platform);
   const loopDelay = monitorEventLoopDelay({ resolution: 10 });
   loopDelay.enable();
   process.on("message", async (message: { type: string; queue?: string }) => {
@@ -61,6 +62,12 @@ async function openBenchApi() {
 }
 
 type BenchPlatform = Awaited<ReturnType<typeof openApi>>["platform"];
+
+/** Gives every job the same priority, so that a queue is what it would be without fairness between tenants. */
+function takeJobsAsTheyCome({ queues }: BenchPlatform): void {
+  const { add } = queues;
+  queues.add = (queue, job) => add(queue, { ...job, priority: 1 });
+}
 
 async function countOpenJobs({ store, tenancy }: BenchPlatform, queue: string = noopQueue.name): Promise<number> {
   const tenantId = await tenancy.ensureTenant("default");

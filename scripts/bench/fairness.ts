@@ -1,0 +1,137 @@
+import { loadConfig } from "../../src/config.ts";
+import { openPlatform } from "../../src/platform.ts";
+import { startChild } from "./children.ts";
+import { format, type Measured } from "./goals.ts";
+import { median, runConcurrently } from "./measure.ts";
+import { openStack, type Stack } from "./stack.ts";
+
+const workers = 2;
+const bulkDocuments = 2_000;
+const bulkRuns = 400;
+/** Bulk jobs that are there before the other tenant comes. */
+const headStart = 500;
+const samples = 15;
+const documentCharacters = 4_000;
+
+type Client = { url: string; headers: Record<string, string>; agentId: string };
+type Times = { ingest: number[]; run: number[] };
+
+/**
+ * What another tenant's single ingest and agent run take, both waited for, while one tenant loads in bulk: against an idle
+ * platform, and against the same with jobs taken in the order in which they came.
+ */
+export async function fairnessBench(): Promise<Measured[]> {
+  const fair = await measure("fair");
+  const inOrder = await measure("first-come");
+  return (["ingest", "run"] as const).map((what) => {
+    const [idle, loaded, unfair] = [median(fair.idle[what]), median(fair.loaded[what]), median(inOrder.loaded[what])];
+    return {
+      what: `another tenant's ${what === "ingest" ? "ingest" : "agent run"} during a bulk load of ${bulkDocuments} documents and ${bulkRuns} runs`,
+      anchor: `idle ${format(idle)} ms; in order of arrival ${format(unfair)} ms, ${format(unfair / idle)}×`,
+      product: `${format(loaded)} ms`,
+      value: loaded / idle,
+      must: 3,
+      aim: 2,
+      isMoreBetter: false,
+      unit: "×",
+    };
+  });
+}
+
+async function measure(order: "fair" | "first-come"): Promise<{ idle: Times; loaded: Times }> {
+  const upstream = await startChild("./children/agent-upstream.ts");
+  const env = { EDGE_BASE_URL: `${upstream.ready.url}/v1`, EDGE_MODEL: "bench" };
+  const stack = await openStack({ workers, env, apiArgs: [order] });
+  try {
+    const [loader, other] = [await openTenant(stack, "loader"), await openTenant(stack, "other")];
+    await sample(other, { atMost: 3, goesOn: async () => true }); // code is loaded and compiled
+    const idle = await sample(other, { atMost: samples, goesOn: async () => true });
+    let accepted = 0;
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const loading = load(loader, () => {
+      accepted += 1;
+      if (accepted === headStart) begin();
+    });
+    await Promise.race([begun, loading]); // the loading throws when it cannot load
+    const loaded = await sample(other, { atMost: samples, goesOn: () => hasBacklog(loader) });
+    await loading;
+    return { idle, loaded };
+  } finally {
+    await stack.close();
+    await upstream.stop();
+  }
+}
+
+async function openTenant({ env, url }: Stack, name: string): Promise<Client> {
+  const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "bench" });
+  try {
+    const tenantId = await platform.tenancy.ensureTenant(name);
+    const { key } = await platform.tenancy.createKey({ tenantId, role: "owner", subject: "bench" });
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const agent = { name: "Bench", model: "meta-llm", systemPrompt: "You add.", tools: [{ type: "calculator" }] };
+    const { agentId } = await post({ url, headers }, "/agents", agent, {});
+    return { url, headers, agentId: String(agentId) };
+  } finally {
+    await platform.close();
+  }
+}
+
+async function post(
+  { url, headers }: Pick<Client, "url" | "headers">,
+  path: string,
+  body: object,
+  more: Record<string, string>,
+): Promise<Record<string, unknown>> {
+  const answer = await fetch(`${url}${path}`, {
+    method: "POST",
+    headers: { ...headers, ...more },
+    body: JSON.stringify(body),
+  });
+  const text = await answer.text();
+  if (answer.status >= 300) throw new Error(`POST ${path} answered ${answer.status}: ${text}`);
+  return JSON.parse(text);
+}
+
+let made = 0;
+const nextDocument = () => {
+  made += 1;
+  return { title: `Paper ${made}`, content: `Paper ${made} on valve ${made * 7}. `.repeat(documentCharacters / 25) };
+};
+const ingest = (client: Client, prefer: string) => post(client, "/rag/ingest", nextDocument(), { prefer });
+const run = (client: Client, prefer: string) =>
+  post(client, `/agents/${client.agentId}/run`, { input: "Add up to five." }, { prefer });
+
+async function timed(call: () => Promise<Record<string, unknown>>): Promise<number> {
+  const started = performance.now();
+  const answer = await call();
+  if ("statusUrl" in answer) throw new Error("a job did not end within its two minutes");
+  return performance.now() - started;
+}
+
+/** Ingests and runs, one after the other, each until it has ended. */
+async function sample(client: Client, options: { atMost: number; goesOn(): Promise<boolean> }): Promise<Times> {
+  const times: Times = { ingest: [], run: [] };
+  while (times.run.length < options.atMost && (await options.goesOn())) {
+    times.ingest.push(await timed(() => ingest(client, "wait=120")));
+    times.run.push(await timed(() => run(client, "wait=120")));
+  }
+  return times;
+}
+
+/** Hands everything in, without waiting for any of it. */
+async function load(client: Client, onAccepted: () => void): Promise<void> {
+  const every = Math.round((bulkDocuments + bulkRuns) / bulkRuns);
+  await runConcurrently(bulkDocuments + bulkRuns, 16, async (index) => {
+    await (index % every === 0 ? run : ingest)(client, "respond-async");
+    onAccepted();
+  });
+}
+
+async function hasBacklog({ url, headers }: Client): Promise<boolean> {
+  for (const kind of ["ingestion", "agent"]) {
+    const answer = await fetch(`${url}/jobs?kind=${kind}&status=queued&limit=1`, { headers });
+    const { data } = (await answer.json()) as { data: unknown[] };
+    if (data.length === 0) return false;
+  }
+  return true;
+}

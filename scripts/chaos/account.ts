@@ -1,0 +1,34 @@
+import { checkAudits } from "./check-audits.ts";
+import { checkJobs } from "./check-jobs.ts";
+import { checkMoney } from "./check-money.ts";
+import { type Check, type Evidence, total } from "./evidence.ts";
+
+/** Takes the account of a run, one line a promise. */
+export async function takeAccount(evidence: Evidence): Promise<Check[]> {
+  const { checks, jobOf } = await checkJobs(evidence);
+  return [
+    ...checks,
+    ...(await checkAudits(evidence, jobOf)),
+    ...(await checkMoney(evidence, jobOf)),
+    {
+      promise: "no tenant sees another's data",
+      found: `${evidence.load.reads} reads that looked for it, ${total(evidence.outside.answered)} prompts`,
+      breaches: [...evidence.load.breaches, ...evidence.outside.mixed.map((who) => `a prompt held the data of ${who}`)],
+    },
+    {
+      promise: "no answer of 5xx but 502, 503 and 504",
+      found: toStatusText(evidence.statuses),
+      breaches: [...evidence.strangeAnswers],
+    },
+    {
+      promise: "no process ends by itself",
+      found: `${evidence.endedByThemselves.length} did`,
+      breaches: [...evidence.endedByThemselves],
+    },
+  ];
+}
+
+function toStatusText(statuses: ReadonlyMap<number, number>): string {
+  const sorted = [...statuses].sort(([a], [b]) => a - b);
+  return sorted.map(([status, count]) => `${count} × ${status === 0 ? "cut" : status}`).join(", ");
+}

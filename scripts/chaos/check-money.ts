@@ -1,0 +1,71 @@
+import { type CompletionDocument, completionsCollection } from "../../src/store/completion-store.ts";
+import { type UsageDocument, usageCollection } from "../../src/store/usage-store.ts";
+import type { JobOf } from "./check-jobs.ts";
+import { about, type Check, type Evidence, total } from "./evidence.ts";
+import { models } from "./work.ts";
+
+/** The promises about money: what a provider did is charged once at most, and what a batch did exactly once. */
+export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Check[]> {
+  const { db, tenants, load, outside, handedIn } = evidence;
+  const records = await db.collection<CompletionDocument>(completionsCollection.name).find().toArray();
+  const usage = await db.collection<UsageDocument>(usageCollection.name).find().toArray();
+  const byLog = new Map(records.map((record) => [record._id, record]));
+  const online = [models.agent, models.composite, models.chat];
+  const twice: string[] = [];
+  let [charged, answered] = [0, 0];
+  for (const { number, tenantId } of tenants) {
+    for (const model of online) {
+      const calls = outside.answered.get(`${number} ${model}`) ?? 0;
+      const paid = records.filter(
+        (one) => one.tenantId === tenantId && one.model === model && one.usageSource === "provider",
+      ).length;
+      if (paid > calls) twice.push(`tenant ${number} paid ${paid} answers of ${model}, and had ${calls}`);
+      charged += paid;
+      answered += calls;
+    }
+  }
+  for (const { _id, model, requests, costNanoUsd, tenantId } of usage) {
+    const counted = records.filter((one) => one.tenantId === tenantId && one.model === model);
+    const cost = counted.reduce((sum, one) => sum + one.costNanoUsd, 0);
+    if (requests > counted.length) twice.push(`the counters of ${_id} have ${requests} calls for ${counted.length}`);
+    if (costNanoUsd > cost) twice.push(`the counters of ${_id} have ${costNanoUsd} nano-USD for ${cost}`);
+  }
+  const wrongChats = load.chats.filter(({ ticket, text }) => !text.includes(ticket)).map(({ ticket }) => ticket);
+  const unpaid = load.chats.filter(({ logId }) => !byLog.has(logId)).length;
+  return [
+    {
+      promise: "nothing is charged twice",
+      found: `${answered} answers of models, ${charged} charged; ${unpaid} of ${load.chats.length} chats lost their charge with a killed API`,
+      breaches: [...twice, ...wrongChats.map((ticket) => `chat ${ticket} had the answer of another`)],
+    },
+    checkBatches(evidence, records, jobOf, handedIn),
+  ];
+}
+
+/** A line of a batch is handed in once, and charged once, at the same price as every other. */
+function checkBatches(
+  { load, tenants }: Evidence,
+  records: readonly CompletionDocument[],
+  jobOf: JobOf,
+  handedIn: ReadonlyMap<string, number>,
+): Check {
+  const breaches: string[] = [];
+  const lines = load.accepted.filter(({ work }) => work === "batch");
+  for (const line of lines) {
+    const times = handedIn.get(jobOf(line)?._id ?? "") ?? 0;
+    if (times !== 1) breaches.push(`${about(line)} was handed in ${times} times`);
+  }
+  const batched = records.filter(({ isBatched }) => isBatched);
+  const prices = new Set(batched.filter(({ outcome }) => outcome === "completed").map((one) => one.costNanoUsd));
+  if (prices.size > 1) breaches.push(`lines cost ${[...prices].join(" and ")} nano-USD`);
+  for (const tenant of tenants) {
+    const own = lines.filter((line) => line.tenant === tenant && jobOf(line)?.status === "completed").length;
+    const paid = batched.filter((one) => one.tenantId === tenant.tenantId && one.outcome === "completed").length;
+    if (paid !== own) breaches.push(`tenant ${tenant.number} paid ${paid} lines of batches, and had ${own}`);
+  }
+  return {
+    promise: "each line of a batch is handed in and charged once",
+    found: `${lines.length} lines, handed in ${total(handedIn)} times, charged ${batched.length} times`,
+    breaches,
+  };
+}

@@ -1,0 +1,164 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { createWriteStream } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { productFile } from "../start/children.ts";
+import type { Freezer } from "./freezer.ts";
+
+/** Longest wait for a process to be ready, and for one that was told to end, in ms. */
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 30_000;
+/** Wait after a start that failed, as while the store is away, in ms. */
+const START_AGAIN_MS = 250;
+
+type Role = "api" | "worker";
+const scripts: Record<Role, string> = { api: "../../api/server.ts", worker: "../../workers/main.ts" };
+
+/** A place for one process, which is started again in it whenever it was ended. */
+type Slot = {
+  name: string;
+  role: Role;
+  child?: ChildProcess;
+  url?: string;
+  /** Whether a fault is at work on it. */
+  isTaken: boolean;
+};
+
+export type Fleet = {
+  /** Where an API listens, one after the other, as a load balancer would choose; undefined while there is none. */
+  nextUrl(): string | undefined;
+  /** Ends a process of a role at once (`SIGKILL`) or politely (`SIGTERM`), and starts another after a while. False: none was free. */
+  end(role: Role, how: { which: number; signal: "SIGKILL" | "SIGTERM"; awayMs: number }): Promise<boolean>;
+  /** Stops a process of a role in the middle of whatever it does, and lets it go on after a while. False: none was free. */
+  freeze(role: Role, how: { which: number; forMs: number }): Promise<boolean>;
+  /** Processes that ended, or failed to end, by themselves, with what is known of it. */
+  unexpected: string[];
+  close(): Promise<void>;
+};
+
+/**
+ * Starts the product's API and workers as processes of their own. Each that is ended, by whomever, is started again until the
+ * fleet is closed. Their logs go to files in `logDir`.
+ */
+export async function startFleet(options: {
+  env: Record<string, string>;
+  apis: number;
+  workers: number;
+  logDir: string;
+  freezer: Freezer;
+}): Promise<Fleet> {
+  const { freezer } = options;
+  const unexpected: string[] = [];
+  let isClosing = false;
+  const run = async (slot: Slot): Promise<void> => {
+    while (!isClosing) {
+      const child = spawnInto(slot, options);
+      if (await becomesReady(slot, child)) return;
+      await endNow(child);
+      await delay(START_AGAIN_MS);
+    }
+  };
+  const watch = (slot: Slot) => {
+    const { child } = slot;
+    child?.once("exit", (code, signal) => {
+      delete slot.url;
+      if (slot.isTaken || isClosing || slot.child !== child) return;
+      unexpected.push(`${slot.name} ended by itself (${signal ?? `code ${code}`})`);
+      void run(slot).then(() => watch(slot));
+    });
+  };
+  const slots: Slot[] = [
+    ...Array.from({ length: options.apis }, (_, n): Slot => ({ name: `api-${n + 1}`, role: "api", isTaken: false })),
+    ...Array.from(
+      { length: options.workers },
+      (_, n): Slot => ({ name: `worker-${n + 1}`, role: "worker", isTaken: false }),
+    ),
+  ];
+  await Promise.all(slots.map(run));
+  for (const slot of slots) watch(slot);
+
+  const taking = async (role: Role, which: number, work: (slot: Slot, child: ChildProcess) => Promise<void>) => {
+    const free = slots.filter((slot) => slot.role === role && !slot.isTaken && slot.child?.exitCode === null);
+    const slot = free[Math.floor(which * free.length)];
+    if (!slot?.child) return false;
+    slot.isTaken = true;
+    try {
+      await work(slot, slot.child);
+    } finally {
+      slot.isTaken = false;
+    }
+    return true;
+  };
+  let turn = 0;
+  return {
+    unexpected,
+    nextUrl() {
+      const urls = slots.flatMap(({ url }) => url ?? []);
+      turn += 1;
+      return urls[turn % Math.max(1, urls.length)];
+    },
+    end: (role, { which, signal, awayMs }) =>
+      taking(role, which, async (slot, child) => {
+        delete slot.url; // a balancer sends nothing more to who was told to end
+        const isGone = signal === "SIGKILL" ? endNow(child) : endPolitely(slot, child, unexpected);
+        await isGone;
+        await delay(awayMs);
+        await run(slot);
+        watch(slot);
+      }),
+    freeze: (role, { which, forMs }) =>
+      taking(role, which, async (_slot, child) => {
+        if (child.pid !== undefined) await freezer.freeze(child.pid, forMs);
+      }),
+    async close() {
+      isClosing = true;
+      await Promise.all(
+        slots.map(async (slot) => {
+          if (slot.child) await endPolitely(slot, slot.child, unexpected);
+        }),
+      );
+    },
+  };
+}
+
+function spawnInto(slot: Slot, { env, logDir }: { env: Record<string, string>; logDir: string }): ChildProcess {
+  const child = fork(productFile(scripts[slot.role]), {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
+  const log = createWriteStream(join(logDir, `${slot.name}.log`), { flags: "a" });
+  for (const output of [child.stdout, child.stderr]) output?.pipe(log, { end: false });
+  child.once("close", () => log.end());
+  slot.child = child;
+  return child;
+}
+
+/** Whether a process says that it is ready, before it ends or the time is over. */
+async function becomesReady(slot: Slot, child: ChildProcess): Promise<boolean> {
+  const signal = AbortSignal.timeout(START_TIMEOUT_MS);
+  const ready = once(child, "message", { signal }).then(([message]) => message as { url?: string }); // of runProcess
+  const ended = once(child, "exit", { signal }).then(() => undefined);
+  const told = await Promise.race([ready, ended]).catch(() => undefined); // not within its time
+  for (const late of [ready, ended]) late.catch(() => undefined);
+  if (told?.url !== undefined) slot.url = told.url;
+  return told !== undefined;
+}
+
+async function endNow(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, "exit");
+  child.kill("SIGKILL");
+  await gone;
+}
+
+/** Asks a process to end; one that does not in its time, or not with code 0, is told of. */
+async function endPolitely(slot: Slot, child: ChildProcess, unexpected: string[]): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, "exit");
+  child.kill("SIGTERM");
+  const kill = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+  const [code, signal] = await gone;
+  clearTimeout(kill);
+  if (code !== 0) unexpected.push(`${slot.name}, told to end, ended with ${signal ?? `code ${code}`}`);
+}

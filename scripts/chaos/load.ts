@@ -1,0 +1,158 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { seededRandom } from "../bench/measure.ts";
+import type { Answer } from "./client.ts";
+import { makeTickets, type Ticket, tenantsIn } from "./tickets.ts";
+import { chatCall, type JobWorkName, jobWorks, type Tenant } from "./work.ts";
+
+/** Calls that a tenant makes at once, and jobs of it that may be open, so that the load waits for a platform that is slow. */
+const LANES = 3;
+const MAX_OPEN = 30;
+/** Rest of a lane between two calls, from and to, in ms. */
+const REST_MS = [20, 150] as const;
+/** How often a tenant looks after its open jobs, in ms, and at how many of them. */
+const LOOK_EVERY_MS = 500;
+const LOOK_AT = 10;
+/** Kinds of a lane's steps that are no jobs, by their shares. */
+const CHAT_SHARE = 3;
+const READ_SHARE = 3;
+
+/** A job that a client was told is accepted. `id` is the job's, or that of what it made. */
+export type Accepted = {
+  work: JobWorkName;
+  ticket: string;
+  tenant: Tenant;
+  id: string;
+  /** What a client was told of its end: that must never change. */
+  end?: { status: string; finishedAt: string };
+};
+
+export type Load = {
+  accepted: Accepted[];
+  /** Answers of chats. */
+  chats: { ticket: string; tenant: Tenant; text: string; logId: string }[];
+  /** Calls that looked for another tenant's data. */
+  reads: number;
+  /** What a tenant saw of another's, and answers that no client should get. */
+  breaches: string[];
+};
+
+/**
+ * Loads the platform with the mixed work of all tenants until `until` aborts. Resolves when every call that was begun has
+ * its answer, and every job that was accepted has ended, or `giveUp` aborts.
+ */
+export async function runLoad(options: {
+  tenants: readonly Tenant[];
+  seed: number;
+  until: AbortSignal;
+  giveUp: AbortSignal;
+  load: Load;
+}): Promise<void> {
+  const { tenants, until, giveUp, load } = options;
+  await Promise.all(
+    tenants.map(async (tenant) => {
+      const nextTicket = makeTickets(tenant.number);
+      const random = seededRandom(options.seed * 1_000 + tenant.number);
+      const open = new Set<Accepted>();
+      const deps: LaneDeps = { tenant, tenants, nextTicket, random, open, load };
+      const lanes = Promise.all(Array.from({ length: LANES }, () => runLane(deps, until)));
+      let haveLanesEnded = false;
+      const ended = lanes.then(() => {
+        haveLanesEnded = true;
+      });
+      await Promise.all([ended, follow(deps, () => giveUp.aborted || (haveLanesEnded && open.size === 0))]);
+    }),
+  );
+}
+
+type LaneDeps = {
+  tenant: Tenant;
+  tenants: readonly Tenant[];
+  nextTicket: () => Ticket;
+  random: () => number;
+  open: Set<Accepted>;
+  load: Load;
+};
+
+async function runLane(deps: LaneDeps, until: AbortSignal): Promise<void> {
+  const { random, open } = deps;
+  while (!until.aborted) {
+    if (open.size < MAX_OPEN) await takeStep(deps);
+    const [from, to] = REST_MS;
+    await delay(from + random() * (to - from));
+  }
+}
+
+async function takeStep(deps: LaneDeps): Promise<void> {
+  const names = Object.keys(jobWorks) as JobWorkName[]; // its own keys
+  const steps = [
+    ...names.map((name) => ({ share: jobWorks[name].share, run: () => submit(deps, name) })),
+    { share: CHAT_SHARE, run: () => chat(deps) },
+    { share: READ_SHARE, run: () => read(deps) },
+  ];
+  let at = deps.random() * steps.reduce((sum, { share }) => sum + share, 0);
+  for (const { share, run } of steps) {
+    at -= share;
+    if (at < 0) return run();
+  }
+}
+
+const fieldOf = ({ body }: Answer, name: string): string | undefined => {
+  const value = typeof body === "object" && body !== null ? Reflect.get(body, name) : undefined;
+  return typeof value === "string" ? value : undefined;
+};
+const tell = ({ status, body }: Answer) => `${status} ${JSON.stringify(body ?? null).slice(0, 300)}`;
+
+async function submit({ tenant, nextTicket, random, open, load }: LaneDeps, work: JobWorkName): Promise<void> {
+  const ticket = nextTicket();
+  const { path, ...call } = jobWorks[work].submit(ticket, tenant, random);
+  const answer = await tenant.client.settle(path, { key: ticket.text, ...call });
+  const jobId = fieldOf(answer, "jobId");
+  const id = jobId ?? fieldOf(answer, "documentId");
+  if (answer.status >= 300 || id === undefined) {
+    load.breaches.push(`${work} ${ticket.text} was not accepted: ${tell(answer)}`);
+    return;
+  }
+  const accepted: Accepted = { work, ticket: ticket.text, tenant, id };
+  load.accepted.push(accepted);
+  if (jobId !== undefined) open.add(accepted);
+}
+
+async function chat({ tenant, nextTicket, load }: LaneDeps): Promise<void> {
+  const ticket = nextTicket();
+  const { path, body } = chatCall(ticket);
+  const answer = await tenant.client.settle(path, { key: ticket.text, body });
+  const [text, logId] = [fieldOf(answer, "text"), fieldOf(answer, "logId")];
+  if (text === undefined || logId === undefined) load.breaches.push(`chat ${ticket.text}: ${tell(answer)}`);
+  else load.chats.push({ ticket: ticket.text, tenant, text, logId });
+}
+
+/** Asks for what another tenant has: by words that stand in its documents alone, and by the id of its job. */
+async function read({ tenant, tenants, random, load }: LaneDeps): Promise<void> {
+  load.reads += 1;
+  const others = tenants.filter((one) => one !== tenant);
+  const other = others[Math.floor(random() * others.length)];
+  const query = `customer ${other?.number ?? tenant.number} asked about valve t${other?.number ?? tenant.number}w1`;
+  const found = await tenant.client.call("POST", "/rag/query", { body: { query, topK: 10 } });
+  const seen = tenantsIn(JSON.stringify(found.body ?? ""));
+  seen.delete(String(tenant.number));
+  if (seen.size > 0 && found.status === 200) load.breaches.push(`tenant ${tenant.number} found: ${tell(found)}`);
+  const foreign = load.accepted.findLast((one) => one.tenant === other && one.id.startsWith("job_"));
+  if (!foreign) return;
+  const job = await tenant.client.call("GET", `/jobs/${foreign.id}`);
+  const isHidden = job.status === 404 || job.status === 0 || job.status >= 500;
+  if (!isHidden) load.breaches.push(`tenant ${tenant.number} was shown a job of another: ${tell(job)}`);
+}
+
+/** Looks after the open jobs of a tenant, the oldest first, as a client that polls does. */
+async function follow({ tenant, open }: LaneDeps, hasEnded: () => boolean): Promise<void> {
+  while (!hasEnded()) {
+    for (const accepted of [...open].slice(0, LOOK_AT)) {
+      const answer = await tenant.client.call("GET", `/jobs/${accepted.id}`);
+      const finishedAt = fieldOf(answer, "finishedAt");
+      open.delete(accepted); // to its end, when it has not ended
+      if (finishedAt === undefined) open.add(accepted);
+      else accepted.end = { status: fieldOf(answer, "status") ?? "", finishedAt };
+    }
+    await delay(LOOK_EVERY_MS);
+  }
+}

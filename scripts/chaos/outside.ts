@@ -1,0 +1,131 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { seededRandom } from "../bench/measure.ts";
+import { tenantsIn, ticketIn } from "./tickets.ts";
+
+/** The world outside of the platform: a model provider, and a shop where agents place orders. */
+export type Outside = {
+  origin: string;
+  /** As `127.0.0.1:4711`, for what an agent may call. */
+  host: string;
+  /** By ticket: how often each idempotency key was delivered. */
+  orders: Map<string, Map<string, number>>;
+  /** Chat calls answered in full, by `tenant model`. */
+  answered: Map<string, number>;
+  /** Chat calls that were failed on purpose. */
+  failed: number;
+  /** Prompts that held the tickets of several tenants. */
+  mixed: string[];
+  close(): Promise<void>;
+};
+
+/** What each answer of the provider says that it used. */
+export const usagePerAnswer = { prompt_tokens: 100, completion_tokens: 20 };
+/** Shares of calls that the provider answers with 503, or breaks off. */
+const BUSY_SHARE = 0.03;
+const CUT_SHARE = 0.02;
+/** How long the model thinks, and the shop, from and to, in ms. */
+const THINK_MS = [20, 150] as const;
+const SHOP_MS = [5, 60] as const;
+
+type WireMessage = { role: string; content: string | null };
+type WireBody = { model: string; messages: WireMessage[]; tools?: unknown[] };
+
+export async function startOutside(seed: number): Promise<Outside> {
+  const random = seededRandom(seed);
+  const between = ([from, to]: readonly [number, number]) => from + random() * (to - from);
+  const world = {
+    orders: new Map<string, Map<string, number>>(),
+    answered: new Map<string, number>(),
+    failed: 0,
+    mixed: [] as string[],
+  };
+  let origin = "";
+  const chat = async (request: IncomingMessage, response: ServerResponse) => {
+    const body = JSON.parse(await readText(request)) as WireBody; // the gateway's, which its own tests hold to the format
+    const tenants = tenantsIn(body.messages.map(({ content }) => content ?? "").join("\n"));
+    if (tenants.size > 1) world.mixed.push([...tenants].join(" and "));
+    await delay(between(THINK_MS));
+    const luck = random();
+    if (luck < BUSY_SHARE + CUT_SHARE) {
+      world.failed += 1;
+      if (luck < CUT_SHARE) return void response.destroy();
+      return reply(response, 503, { error: { message: "busy", type: "server_error", code: "busy" } });
+    }
+    const key = `${[...tenants][0] ?? "none"} ${body.model}`;
+    world.answered.set(key, (world.answered.get(key) ?? 0) + 1);
+    reply(response, 200, toCompletion(body, origin));
+  };
+  const order = async (request: IncomingMessage, response: ServerResponse) => {
+    const ticket = ticketIn(request.url ?? "") ?? "none";
+    const key = String(request.headers["idempotency-key"] ?? "none");
+    const deliveries = world.orders.get(ticket) ?? new Map<string, number>();
+    world.orders.set(ticket, deliveries);
+    deliveries.set(key, (deliveries.get(key) ?? 0) + 1);
+    await delay(between(SHOP_MS));
+    reply(response, 200, { ordered: ticket });
+  };
+  const server = createServer((request, response) => {
+    const serve = request.url === "/v1/chat/completions" ? chat : order;
+    serve(request, response).catch(() => response.destroy()); // the caller was killed in the middle of its request
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the world outside has no port");
+  const host = `127.0.0.1:${address.port}`;
+  origin = `http://${host}`;
+  return Object.assign(world, {
+    origin,
+    host,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  });
+}
+
+/** With tools the model orders, looks into the documents, and answers; without, it answers at once. */
+function toCompletion({ model, messages, tools }: WireBody, origin: string): object {
+  const asked = messages.findLastIndex(({ role }) => role === "user");
+  const ticket = ticketIn(messages[asked]?.content ?? "") ?? "none";
+  const turn = messages.slice(asked).filter(({ role }) => role === "assistant").length;
+  const call =
+    tools === undefined
+      ? undefined
+      : [
+          { name: "http_request", arguments: { url: `${origin}/orders/${ticket}`, method: "POST" } },
+          { name: "rag_query", arguments: { query: `What is known of ${ticket}?` } },
+        ][turn];
+  const content = call ? `I use ${call.name}.` : `Settled ${ticket}.`;
+  const toolCalls = call && [
+    {
+      id: `call_${turn}`,
+      type: "function",
+      function: { name: call.name, arguments: JSON.stringify(call.arguments) },
+    },
+  ];
+  const message = { role: "assistant", content, ...(toolCalls ? { tool_calls: toolCalls } : {}) };
+  const { prompt_tokens, completion_tokens } = usagePerAnswer;
+  return {
+    id: "chatcmpl-chaos",
+    object: "chat.completion",
+    created: 0,
+    model,
+    choices: [{ index: 0, message, finish_reason: call ? "tool_calls" : "stop" }],
+    usage: { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens },
+  };
+}
+
+function reply(response: ServerResponse, status: number, body: object): void {
+  if (response.destroyed) return;
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+async function readText(request: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part);
+  return Buffer.concat(parts).toString("utf8");
+}

@@ -1,0 +1,245 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { loadConfig } from "../../src/config.ts";
+import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
+import { makeLogger } from "../../src/logger.ts";
+import { openPlatform } from "../../src/platform.ts";
+import { type Releasers, withReleasers } from "../../src/releasers.ts";
+import { connectStore } from "../../src/store/connect.ts";
+import { startFakeBatches } from "../../test/support/fake-provider/batch-server.ts";
+import { takeAccount } from "./account.ts";
+import { type Meetings, makeTenantClient } from "./client.ts";
+import type { Check } from "./evidence.ts";
+import { type Fleet, startFleet } from "./fleet.ts";
+import { type Freezer, makeFreezer } from "./freezer.ts";
+import { type Load, runLoad } from "./load.ts";
+import { type Outside, startOutside } from "./outside.ts";
+import { type Fault, type FaultKind, planFaults } from "./schedule.ts";
+import { makeServiceFaults, type ServiceFaults } from "./services.ts";
+import { agentBody, type Tenant } from "./work.ts";
+
+/** Longest wait, after the last fault, for the calls that were begun and the jobs that were accepted, in ms. */
+const SETTLE_MS = 120_000;
+
+export type ChaosOptions = {
+  seed: number;
+  /** How long there is load, and faults with it, in ms. */
+  durationMs: number;
+  /** Mean time between two faults, in ms. */
+  everyMs: number;
+  tenants: number;
+  apis: number;
+  workers: number;
+  /** An empty folder: the platform's data, and the logs of its processes. */
+  folder: string;
+  say(text: string): void;
+};
+
+export type ChaosOutcome = {
+  /** How many faults of each kind were survived. */
+  faults: Partial<Record<FaultKind, number>>;
+  checks: Check[];
+  accepted: number;
+  /** From the last fault until everything had ended, in ms. */
+  settledAfterMs: number;
+};
+
+/**
+ * Runs the platform as processes of their own, loads it with the mixed work of several tenants, and kills, freezes and
+ * restarts its parts on a seeded schedule; then waits until all accepted work has ended, and takes the account.
+ */
+export function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
+  return withReleasers(async (releasers) => {
+    try {
+      return await underFire(options, releasers);
+    } finally {
+      await releasers.close();
+    }
+  });
+}
+
+async function underFire(options: ChaosOptions, releasers: Releasers): Promise<ChaosOutcome> {
+  const { seed, durationMs, everyMs, say } = options;
+  const outside = await startOutside(seed);
+  releasers.add(() => outside.close());
+  const batches = await startFakeBatches();
+  releasers.add(() => batches.close());
+  batches.setDuration(500);
+  const { services, env } = await openServices(options, releasers, { outside, batchUrl: batches.origin });
+  say(`starting ${options.apis} APIs and ${options.workers} workers …`);
+  const giveUp = new AbortController();
+  const meetings: Meetings = { statuses: new Map(), strange: [] };
+  const logDir = join(options.folder, "logs");
+  await mkdir(logDir, { recursive: true });
+  const freezer = openFreezer(releasers);
+  const fleet = await startFleet({ env, apis: options.apis, workers: options.workers, logDir, freezer });
+  releasers.add(() => fleet.close());
+  const tenants = await openTenants({ ...options, env, fleet, outside, meetings, giveUp: giveUp.signal });
+  const load: Load = { accepted: [], chats: [], reads: 0, breaches: [] };
+  say(`load and faults for ${Math.round(durationMs / 1_000)} s, seed ${seed} …`);
+  const until = AbortSignal.timeout(durationMs);
+  const loading = runLoad({ tenants, seed, until, giveUp: giveUp.signal, load });
+  const faults = await inflict(planFaults({ seed, durationMs, everyMs }), {
+    fleet,
+    services: makeServiceFaults(services, freezer),
+    say,
+  });
+  const calmSince = performance.now();
+  say("no more faults: waiting for what was accepted …");
+  const timer = setTimeout(() => giveUp.abort(), SETTLE_MS);
+  await loading;
+  clearTimeout(timer);
+  const settledAfterMs = performance.now() - calmSince;
+  await tidy(env);
+  await fleet.close();
+  const store = await connectStore({ url: env.MONGODB_URL ?? "", db: "switchyard", timeoutMs: 10_000 });
+  releasers.add(() => store.close());
+  const checks = await takeAccount({
+    db: store.db,
+    tenants,
+    load,
+    outside,
+    handedIn: batches.submitted,
+    strangeAnswers: meetings.strange,
+    statuses: meetings.statuses,
+    endedByThemselves: fleet.unexpected,
+  });
+  return { faults, checks, accepted: load.accepted.length, settledAfterMs };
+}
+
+/** A freezer that thaws all when this program is stopped; the processes then end with it. */
+function openFreezer(releasers: Releasers): Freezer {
+  const freezer = makeFreezer();
+  const stop = () => {
+    freezer.thaw();
+    process.exit(130);
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, stop);
+    releasers.add(() => void process.off(signal, stop));
+  }
+  return freezer;
+}
+
+async function openServices(
+  { folder }: ChaosOptions,
+  releasers: Releasers,
+  world: { outside: Outside; batchUrl: string },
+): Promise<{ services: Services; env: Record<string, string> }> {
+  const dataDir = join(folder, "data");
+  const logger = makeLogger({ level: "silent", name: "chaos" });
+  const services = await ensureServices({ dataDir, mongo: true, redis: true, logger });
+  releasers.add(() => services.close());
+  const env = {
+    DATA_DIR: dataDir,
+    MONGODB_URL: services.mongoUrl ?? "",
+    MONGODB_DB: "switchyard",
+    REDIS_URL: services.redisUrl ?? "",
+    PORT: "0",
+    OPENAI_API_KEY: "sk-chaos",
+    OPENAI_BASE_URL: `${world.outside.origin}/v1`,
+    ANTHROPIC_API_KEY: "sk-ant-chaos",
+    ANTHROPIC_BASE_URL: world.batchUrl,
+    FETCH_ALLOW_ORIGINS: world.outside.origin,
+    BATCH_MAX_LINES: "50",
+    BATCH_COLLECT_MS: "500",
+    BATCH_POLL_MS: "300",
+    JOB_LEASE_MS: "2000",
+    RECONCILE_EVERY_MS: "500",
+    STORE_TIMEOUT_MS: "2000",
+    SHUTDOWN_GRACE_MS: "2000",
+    RATE_LIMIT_RPM: "1000000",
+    LOG_LEVEL: "info",
+  };
+  return { services, env };
+}
+
+async function openTenants(
+  options: Pick<ChaosOptions, "tenants"> & {
+    env: Record<string, string>;
+    fleet: Fleet;
+    outside: Outside;
+    meetings: Meetings;
+    giveUp: AbortSignal;
+  },
+): Promise<Tenant[]> {
+  const { env, fleet, outside, meetings, giveUp } = options;
+  const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "chaos" });
+  try {
+    return await Promise.all(
+      Array.from({ length: options.tenants }, async (_, index) => {
+        const tenantId = await platform.tenancy.ensureTenant(`tenant-${index + 1}`);
+        const { key: apiKey } = await platform.tenancy.createKey({ tenantId, role: "owner", subject: "chaos" });
+        const client = makeTenantClient({ apiKey, nextUrl: fleet.nextUrl, meetings, giveUp });
+        const made = await client.settle("/agents", { key: "clerk", body: agentBody(outside.host) });
+        const { agentId } = made.body as { agentId: string }; // of a 201
+        return { number: index + 1, tenantId, agentId, client };
+      }),
+    );
+  } finally {
+    await platform.close();
+  }
+}
+
+/** Does at once what the workers' sweeps do to things that nothing has happened to for a while. */
+async function tidy(env: Record<string, string>): Promise<void> {
+  const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "chaos" });
+  try {
+    await platform.rag.sweep(0);
+    await platform.agents.sweep(0);
+    await platform.composite.sweep(0);
+  } finally {
+    await platform.close();
+  }
+}
+
+/** Inflicts the faults at their times, and resolves when the last one is over; how many there were of each kind. */
+async function inflict(
+  plan: readonly Fault[],
+  deps: { fleet: Fleet; services: ServiceFaults; say(text: string): void },
+): Promise<Partial<Record<FaultKind, number>>> {
+  const survived: Partial<Record<FaultKind, number>> = {};
+  const startedAt = performance.now();
+  await Promise.all(
+    plan.map(async (fault) => {
+      await delay(fault.atMs - (performance.now() - startedAt));
+      deps.say(
+        `  ${(fault.atMs / 1_000).toFixed(1).padStart(6)} s  ${fault.kind}${fault.forMs > 0 ? ` for ${fault.forMs} ms` : ""}`,
+      );
+      if (await inflictOne(fault, deps)) survived[fault.kind] = (survived[fault.kind] ?? 0) + 1;
+    }),
+  );
+  return survived;
+}
+
+/** False: what it is for was not there just then. */
+function inflictOne(
+  { kind, which, forMs }: Fault,
+  { fleet, services }: { fleet: Fleet; services: ServiceFaults },
+): Promise<boolean> {
+  switch (kind) {
+    case "kill-worker":
+      return fleet.end("worker", { which, signal: "SIGKILL", awayMs: forMs });
+    case "stop-worker":
+      return fleet.end("worker", { which, signal: "SIGTERM", awayMs: forMs });
+    case "kill-api":
+      return fleet.end("api", { which, signal: "SIGKILL", awayMs: forMs });
+    case "freeze-worker":
+      return fleet.freeze("worker", { which, forMs });
+    case "freeze-api":
+      return fleet.freeze("api", { which, forMs });
+    case "kill-redis":
+      return services.kill("redis");
+    case "freeze-redis":
+      return services.freeze("redis", forMs);
+    case "lose-redis":
+      return services.loseRedis();
+    case "kill-store":
+      return services.kill("store");
+    case "freeze-store":
+      return services.freeze("store", forMs);
+    default:
+      return kind satisfies never;
+  }
+}

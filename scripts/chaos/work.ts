@@ -1,0 +1,89 @@
+import type { TenantClient } from "./client.ts";
+import type { Ticket } from "./tickets.ts";
+
+export type Tenant = { number: number; tenantId: string; agentId: string; client: TenantClient };
+
+/** The models of the run, each of one kind of work alone, so that the ledger tells what was paid for which. */
+export const models = {
+  agent: "gpt-5.4-mini",
+  composite: "gpt-5.4",
+  chat: "gpt-5.4-nano",
+  batch: "claude-haiku-5-5",
+} as const;
+
+type Submission = { path: string; body: unknown; headers?: Record<string, string> };
+
+/** A kind of work that is a job: how it is handed in, and what its result must hold. */
+type JobWork = {
+  /** How often it comes among the others. */
+  share: number;
+  submit(ticket: Ticket, tenant: Tenant, random: () => number): Submission;
+  /** Whether the result of a completed job is that of its ticket. */
+  isRight(result: unknown, ticket: string): boolean;
+};
+
+const later = { prefer: "respond-async" };
+const waits = { prefer: "wait=5" };
+const holds = (result: unknown, field: string, text: string) =>
+  String(typeof result === "object" && result !== null ? Reflect.get(result, field) : "").includes(text);
+
+/** Every kind of job of the load. Another kind is one more entry. */
+export const jobWorks = {
+  ingestion: {
+    share: 4,
+    submit: ({ text, tenant }, _tenant, random) => ({
+      path: "/rag/ingest",
+      headers: random() < 0.5 ? later : waits,
+      body: {
+        title: text,
+        content: `# ${text}\n\n${`The file of ${text}: customer ${tenant} asked about valve ${text}. `.repeat(5 + Math.floor(random() * 60))}`,
+      },
+    }),
+    isRight: (result) => holds(result, "status", "indexed"),
+  },
+  agent: {
+    share: 3,
+    submit: ({ text }, { agentId }) => ({
+      path: `/agents/${agentId}/run`,
+      headers: later,
+      body: { input: `Order ${text}.` },
+    }),
+    isRight: (result, ticket) => holds(result, "output", ticket),
+  },
+  batch: {
+    share: 3,
+    submit: ({ text }) => ({
+      path: "/ai/chat",
+      body: { model: models.batch, prefer_async: true, messages: [{ role: "user", content: `What of ${text}?` }] },
+    }),
+    isRight: (result, ticket) => holds(result, "text", ticket),
+  },
+  composite: {
+    share: 1,
+    submit: ({ text }) => ({
+      path: "/composite/execute",
+      headers: later,
+      body: {
+        pattern: "chain-of-thought",
+        profile: "support",
+        input: `What of ${text}?`,
+        models: [models.composite],
+      },
+    }),
+    isRight: (result, ticket) => holds(result, "output", ticket),
+  },
+} as const satisfies Record<string, JobWork>;
+export type JobWorkName = keyof typeof jobWorks;
+
+export const chatCall = ({ text }: Ticket) => ({
+  path: "/ai/chat",
+  body: { model: models.chat, messages: [{ role: "user", content: `What of ${text}?` }] },
+});
+
+/** The agent of a tenant: it orders at the shop and looks into the tenant's documents. */
+export const agentBody = (host: string) => ({
+  name: "Clerk",
+  model: models.agent,
+  systemPrompt: "You order what you are told to.",
+  tools: [{ type: "http_request", config: { allowedHosts: [host], methods: ["POST"] } }, { type: "rag_query" }],
+});

@@ -1,0 +1,44 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { faultKinds } from "../../scripts/chaos/schedule.ts";
+
+const script = fileURLToPath(new URL("../../scripts/chaos.ts", import.meta.url));
+/** With all kinds of faults, each at least once. */
+const args = ["--minutes", "0.3", "--every", "1.5", "--seed", "7", "--json"];
+
+type Outcome = {
+  faults: Record<string, number>;
+  accepted: number;
+  checks: { promise: string; found: string; breaches: string[] }[];
+};
+
+describe("npm run chaos", function () {
+  this.timeout(180_000);
+
+  it("keeps every promise while all parts are killed, frozen and restarted under load", async function () {
+    if (process.env.MONGODB_URL || process.env.REDIS_URL) return this.skip(); // those are not ours to kill
+    const { code, stdout, stderr } = await run();
+    expect(stdout, stderr).to.match(/^\{.*\}\n$/);
+    const outcome = JSON.parse(stdout) as Outcome; // what --json prints
+    const broken = outcome.checks.filter(({ breaches }) => breaches.length > 0);
+    expect(broken, stderr).to.deep.equal([]);
+    expect(outcome.faults).to.have.all.keys(...faultKinds);
+    expect(outcome.accepted).to.be.above(30);
+    expect(outcome.checks.map(({ promise }) => promise)).to.include.members([
+      "every accepted job ends, once",
+      "audit chains verify",
+      "nothing is charged twice",
+      "no tenant sees another's data",
+    ]);
+    expect(code).to.equal(0);
+  });
+});
+
+function run() {
+  return new Promise<{ code: number | string; stdout: string; stderr: string }>((resolve) => {
+    execFile(process.execPath, [script, ...args], { timeout: 170_000 }, (error, stdout, stderr) =>
+      resolve({ code: error?.code ?? 0, stdout, stderr }),
+    );
+  });
+}

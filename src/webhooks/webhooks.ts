@@ -73,7 +73,8 @@ function toSignedHeaders({ current, previous }: WebhookSecrets, id: string, text
 }
 
 async function toDelivered(response: Response): Promise<Delivered> {
-  const entries = [...response.headers].slice(0, MAX_HEADERS);
+  // A cookie is a secret of the receiver's, and nobody here sends it back.
+  const entries = [...response.headers].filter(([name]) => name !== "set-cookie").slice(0, MAX_HEADERS);
   const headers = Object.fromEntries(entries.map(([name, value]) => [name, value.slice(0, MAX_HEADER_LENGTH)]));
   const text = await readStart(response);
   return { status: response.status, headers, body: toBody(text, response.headers.get("content-type") ?? "") };

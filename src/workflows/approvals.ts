@@ -9,8 +9,9 @@ import { toApprovalView, toRunView } from "./run-view.ts";
 import type { ApprovalDetail, ApprovalView, DecisionInput, DecisionResult } from "./schemas.ts";
 import type { ApprovalState } from "./states.ts";
 
-/** Approvals that one sweep looks at, of each kind. */
+/** Approvals that one sweep looks at together, of each kind, and how often: many may run out at the same time. */
 const SWEPT = 100;
+const MAX_ROUNDS = 20;
 /** After this time a run that was not told of its decision is told again, in ms. */
 const TELL_AGAIN_AFTER_MS = 5_000;
 
@@ -64,9 +65,13 @@ export function makeApprovals(deps: WorkflowsDeps): Approvals & { sweepApprovals
     },
     async sweepApprovals() {
       const now = new Date();
-      for (const { tenantId, _id } of await approvals.overdue(now, SWEPT)) {
-        const expired = await approvals.decide(tenantId, _id, { status: "expired" }, now);
-        if (expired) await settle(deps, expired);
+      for (let round = 0; round < MAX_ROUNDS; round += 1) {
+        const overdue = await approvals.overdue(now, SWEPT);
+        for (const { tenantId, _id } of overdue) {
+          const expired = await approvals.decide(tenantId, _id, { status: "expired" }, now);
+          if (expired) await settle(deps, expired);
+        }
+        if (overdue.length < SWEPT) break;
       }
       const before = new Date(now.getTime() - TELL_AGAIN_AFTER_MS);
       for (const approval of await approvals.unsettled(before, SWEPT)) await settle(deps, approval);

@@ -8,6 +8,9 @@ import { inField, stepIdsIn, textsOf } from "./step-texts.ts";
 
 export type CheckDeps = { gateway: Pick<Gateway, "findModel">; outside: Pick<GuardedRequest, "check"> };
 
+/** Longest definition, in characters of JSON. */
+const MAX_DEFINITION = 1_000_000;
+
 const invalid = (param: string, message: string) => new AppError("invalid_request", message, { param });
 
 /**
@@ -15,7 +18,13 @@ const invalid = (param: string, message: string) => new AppError("invalid_reques
  * models that there are, addresses that may be called, an input schema that is one.
  * @throws AppError `invalid_request`, `unknown_model`, `source_refused`; `param` names the field.
  */
-export function checkDefinition(deps: CheckDeps, { steps, inputSchema }: WorkflowBody): void {
+export function checkDefinition(deps: CheckDeps, body: WorkflowBody): void {
+  const { steps, inputSchema } = body;
+  const { length } = JSON.stringify(body);
+  if (length > MAX_DEFINITION) {
+    const message = `The definition has ${length} characters as JSON; ${MAX_DEFINITION} is the most.`;
+    throw invalid("steps", message); // each run keeps a copy
+  }
   const known = new Set<string>();
   for (const planned of eachStep(planSteps(steps))) {
     const { id, field, step } = planned;

@@ -61,7 +61,7 @@ export async function openApi(options: { routes?: readonly AnyRoute[]; queues?: 
     await operations.close();
     await platform.close();
   };
-  return { platform, ready: { url: api.url, metricsUrl: operations.url }, close };
+  return { platform, ready: { url: api.url, metricsUrl: operations.url }, graceMs: config.shutdownGraceMs, close };
 }
 
 if (import.meta.main) await runProcess(openApi);

@@ -2,11 +2,22 @@ import { ConfigError } from "./config.ts";
 import { AppError } from "./errors.ts";
 
 /** A host that runs as a process: what its parent is told when it is ready, and how it ends. */
-export type Running = { ready: Record<string, unknown>; close(): Promise<void> };
+export type Running = {
+  ready: Record<string, unknown>;
+  /** Time that running work has to end when it is closed, in ms. */
+  graceMs: number;
+  close(): Promise<void>;
+};
+
+/** Time that closing has beyond the grace, in ms: what it waits for may be away, and then it is not waited for. */
+const CLOSE_SLACK_MS = 4_000;
+/** The exit code of a process that could not close in time. What it held is taken up when its leases have ended. */
+const CUT_SHORT = 3;
 
 /**
  * Runs a host until SIGTERM, SIGINT, or the end of the parent that forked it, then closes it once. A parent is told
- * `{ type: "ready", … }` over IPC. A start that fails says why in a line and ends with code 1 (2 for wrong settings).
+ * `{ type: "ready", … }` over IPC. A start that fails says why in a line and ends with code 1 (2 for wrong settings). One
+ * that cannot close in time, as a worker whose Redis is away, ends all the same, with code 3.
  */
 export async function runProcess(open: () => Promise<Running>): Promise<void> {
   let running: Running;
@@ -21,6 +32,10 @@ export async function runProcess(open: () => Promise<Running>): Promise<void> {
   const stop = async () => {
     if (isClosing) return;
     isClosing = true;
+    setTimeout(() => {
+      process.stderr.write("could not close in time: what is left is taken up by others\n");
+      process.exit(CUT_SHORT);
+    }, running.graceMs + CLOSE_SLACK_MS).unref();
     await running.close();
     if (process.connected) process.disconnect();
   };

@@ -24,7 +24,7 @@ export async function openWorker(extra: readonly HandlerEntry[] = []) {
     await operations.close();
     await platform.close();
   };
-  return { platform, ready: { metricsUrl: operations.url }, close };
+  return { platform, ready: { metricsUrl: operations.url }, graceMs: config.shutdownGraceMs, close };
 }
 
 if (import.meta.main) await runProcess(() => openWorker());

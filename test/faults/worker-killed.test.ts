@@ -3,6 +3,7 @@ import { type DocumentServer, startDocumentServer } from "../support/document-se
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
+import { redisPid } from "../support/service-pids.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const later = { headers: { prefer: "respond-async" } };
@@ -34,8 +35,8 @@ describe("a worker process that ends while it runs a job", function () {
     site.close();
   });
 
-  const startWorker = async () => {
-    const worker = await startProcess("workers/main.ts", test.env);
+  const startWorker = async (env: Record<string, string> = {}) => {
+    const worker = await startProcess("workers/main.ts", { ...test.env, ...env });
     processes.push(worker);
     return worker;
   };
@@ -99,8 +100,28 @@ describe("a worker process that ends while it runs a job", function () {
     expect(await successor.stop()).to.equal(0);
   });
 
-  it("by SIGTERM, within its grace: the job is finished, no other is begun", async () => {
+  it("by SIGTERM, while Redis hangs: it ends all the same, and another takes the job", async function () {
+    if (process.env.REDIS_URL) return this.skip(); // that one is not ours to stop
     const stopped = await startWorker();
+    const { jobId, letGo } = await startHeldJob("/redis-hangs");
+    const redis = await redisPid(test);
+    process.kill(redis, "SIGSTOP");
+    try {
+      const from = performance.now();
+      expect(await stopped.stop(), "exit code").to.equal(3);
+      expect(performance.now() - from).to.be.below(graceMs + 10_000);
+    } finally {
+      process.kill(redis, "SIGCONT");
+    }
+    letGo();
+    const successor = await startWorker();
+    await completed(jobId);
+    await expectOneDocument("/redis-hangs");
+    expect(await successor.stop()).to.equal(0);
+  });
+
+  it("by SIGTERM, within its grace: the job is finished, no other is begun", async () => {
+    const stopped = await startWorker({ SHUTDOWN_GRACE_MS: "20000" });
     const { jobId, letGo } = await startHeldJob("/finished");
     const ending = stopped.stop();
     const next = await client.post("/rag/ingest", { content: "After the end.", title: "after" }, later);

@@ -67,6 +67,20 @@ export default {
       to: { path: "node_modules/(langchain|@langchain)/" },
     },
     {
+      name: "metrics-in-their-place",
+      comment: "Add a function to src/metrics, and count by it.",
+      severity: "error",
+      from: { path: "^(src|api|workers)/", pathNot: "^src/metrics/" },
+      to: { path: "node_modules/prom-client/" },
+    },
+    {
+      name: "traces-in-their-place",
+      comment: "Use src/tracing.ts.",
+      severity: "error",
+      from: { path: "^(src|api|workers)/", pathNot: "^src/(start-)?tracing\\.ts$" },
+      to: { path: "node_modules/@opentelemetry/" },
+    },
+    {
       name: "areas-keep-their-inner-folders",
       comment: "Import a top-level file of the other area.",
       severity: "error",

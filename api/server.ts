@@ -6,6 +6,7 @@ import type { QueueDefinition } from "../src/jobs/define-queue.ts";
 import { serveOperations } from "../src/metrics/serve-operations.ts";
 import { openPlatform, type Platform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
+import { startTracing } from "../src/start-tracing.ts";
 import { allRoutes } from "./all-routes.ts";
 import { createApp } from "./app.ts";
 import { configureServer } from "./configure-server.ts";
@@ -52,6 +53,7 @@ export async function openApi(options: { routes?: readonly AnyRoute[]; queues?: 
   const platform = await openPlatform(config, { name: "api", ...(options.queues ? { queues: options.queues } : {}) });
   const { bootstrapApiKey } = config.identity;
   if (bootstrapApiKey) await platform.tenancy.ensureBootstrapKey(bootstrapApiKey);
+  const tracing = await startTracing({ config: config.tracing, process: "api", logger: platform.logger });
   platform.metrics.watchProcess();
   const operations = await serveOperations(platform, { isWholeFleet: true });
   const api = await serveApi(platform, options.routes);
@@ -60,6 +62,7 @@ export async function openApi(options: { routes?: readonly AnyRoute[]; queues?: 
     await api.close();
     await operations.close();
     await platform.close();
+    await tracing.close();
   };
   return { platform, ready: { url: api.url, metricsUrl: operations.url }, graceMs: config.shutdownGraceMs, close };
 }

@@ -9,6 +9,11 @@ const list = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter((part) => part.length > 0),
 );
+/** As OpenTelemetry writes headers: the values may be percent-encoded. */
+const headers = z
+  .string()
+  .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, "must be name=value, several by commas")
+  .transform((text) => Object.fromEntries(new URLSearchParams(text.replaceAll("+", "%2B").replaceAll(",", "&"))));
 const count = (from: number, to: number) => z.coerce.number().int().min(from).max(to);
 const url = z.url({ protocol: /^https?$/ });
 
@@ -102,6 +107,18 @@ export const settings = {
   STORE_TIMEOUT_MS: setting(count(100, 60_000).default(5_000), "Longest wait for MongoDB, in ms"),
   SHUTDOWN_GRACE_MS: setting(count(0, 600_000).default(30_000), "Time that running work has to end at SIGTERM, in ms"),
   STORE_COMPLETION_CONTENT: setting(flag.default(false), "Keep the texts of chats in their log records"),
+  OTEL_EXPORTER_OTLP_ENDPOINT: setting(
+    url.optional(),
+    "Where traces go, by OTLP over HTTP, as `http://collector:4318`",
+    "tracing is off",
+  ),
+  OTEL_EXPORTER_OTLP_HEADERS: setting(headers.optional(), "Headers that the collector asks for, as `name=value,…`"),
+  OTEL_SERVICE_NAME: setting(
+    z.string().optional(),
+    "Name of the service in traces",
+    "`switchyard-api`, `switchyard-worker`",
+  ),
+  OTEL_TRACES_SAMPLER_ARG: setting(z.coerce.number().min(0).max(1).default(1), "Share of the traces that are kept"),
   LOG_LEVEL: setting(
     z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
     "Least level that is logged",
@@ -141,6 +158,12 @@ function toConfig(v: Values) {
     shutdownGraceMs: v.SHUTDOWN_GRACE_MS,
     http: { port: v.PORT, host: v.HOST, adminToken: v.ADMIN_TOKEN, allowedHosts: [v.HOST, ...v.ALLOWED_HOSTS] },
     metrics: { host: v.HOST, port: v.METRICS_PORT },
+    tracing: {
+      endpoint: v.OTEL_EXPORTER_OTLP_ENDPOINT,
+      headers: v.OTEL_EXPORTER_OTLP_HEADERS ?? {},
+      serviceName: v.OTEL_SERVICE_NAME,
+      share: v.OTEL_TRACES_SAMPLER_ARG,
+    },
     health: { maxQueueLagMs: v.READY_QUEUE_LAG_MS },
     tools: { waitMs: v.TOOL_WAIT_MS },
     mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },

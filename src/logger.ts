@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from "pino";
+import { currentTraceId } from "./tracing.ts";
 
 export type { Logger };
 
@@ -16,6 +17,12 @@ const secretFields = [
 ];
 const redactPaths = secretFields.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
 
+/** The trace that a line belongs to, where there is one. */
+function traceFields(): { traceId?: string } {
+  const traceId = currentTraceId();
+  return traceId === undefined ? {} : { traceId };
+}
+
 /** The root logger of a process: JSON lines on stdout (or `destination`), secrets redacted, times in ISO 8601. */
 export function makeLogger(options: { level: string; name: string; destination?: DestinationStream }): Logger {
   const settings = {
@@ -23,6 +30,7 @@ export function makeLogger(options: { level: string; name: string; destination?:
     level: options.level,
     redact: { paths: redactPaths, censor: "[redacted]" },
     timestamp: pino.stdTimeFunctions.isoTime,
+    mixin: traceFields,
   };
   return options.destination ? pino(settings, options.destination) : pino(settings);
 }

@@ -2,6 +2,7 @@ import { loadConfig } from "../src/config.ts";
 import { serveOperations } from "../src/metrics/serve-operations.ts";
 import { openPlatform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
+import { startTracing } from "../src/start-tracing.ts";
 import { type HandlerEntry, handlers } from "./handlers.ts";
 import { startWorkers } from "./start-workers.ts";
 
@@ -9,6 +10,7 @@ import { startWorkers } from "./start-workers.ts";
 export async function openWorker(extra: readonly HandlerEntry[] = []) {
   const config = loadConfig();
   const platform = await openPlatform(config, { name: "worker", queues: extra.map((entry) => entry.queue) });
+  const tracing = await startTracing({ config: config.tracing, process: "worker", logger: platform.logger });
   platform.metrics.watchProcess();
   const operations = await serveOperations(platform, { isWholeFleet: false });
   const { queues, concurrencyFactor } = config.workers;
@@ -23,6 +25,7 @@ export async function openWorker(extra: readonly HandlerEntry[] = []) {
     await workers.close();
     await operations.close();
     await platform.close();
+    await tracing.close();
   };
   return { platform, ready: { metricsUrl: operations.url }, graceMs: config.shutdownGraceMs, close };
 }

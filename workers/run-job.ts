@@ -9,6 +9,7 @@ import type { Logger } from "../src/logger.ts";
 import type { Platform } from "../src/platform.ts";
 import { isStoreUnavailable } from "../src/store/connect.ts";
 import { holdLease, type RunningJobs } from "./hold-lease.ts";
+import { traceJob } from "./trace-job.ts";
 import { judge } from "./verdict.ts";
 
 /** What a handler is given. Its signal aborts when the job is cancelled, runs too long, is lost, or the worker stops. */
@@ -65,7 +66,7 @@ export function makeProcessor<Q extends QueueDefinition>(deps: ShellDeps, queue:
       record,
       lease,
       queue,
-      work: (context) => handler(deps.platform, { ...context, payload }),
+      work: (context) => traceJob(record, () => handler(deps.platform, { ...context, payload })),
     });
   };
   return async (job: Job, token: string | undefined, _signal?: AbortSignal): Promise<unknown> => {

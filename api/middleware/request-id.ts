@@ -2,6 +2,7 @@ import type { Middleware } from "koa";
 import { newId } from "../../src/ids.ts";
 import type { Logger } from "../../src/logger.ts";
 import type { HttpMetrics } from "../../src/metrics/http-metrics.ts";
+import { beginSpan, type Traced } from "../../src/tracing.ts";
 import type { RequestState } from "../context.ts";
 
 /** The date of the HTTP contract; additive changes keep it. */
@@ -27,6 +28,13 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
     state.requestId = requestId;
     state.signal = controller.signal;
     metrics.http.entered();
+    const method = ctx.req.method ?? "";
+    const traced = beginSpan({
+      name: method,
+      kind: "SERVER",
+      parent: { traceparent: ctx.req.headers.traceparent },
+      attributes: { "http.request.method": method },
+    });
     res.setHeader("x-request-id", requestId);
     res.setHeader("x-api-version", apiVersion);
     res.once("close", () => {
@@ -34,20 +42,37 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
       if (!isComplete) controller.abort();
       const status = isComplete ? res.statusCode : 499;
       const ms = performance.now() - startedAt;
-      metrics.http.left({ method: ctx.req.method ?? "", route: state.route ?? "none", status, seconds: ms / 1_000 });
-      requests.info(
-        {
-          requestId,
-          method: ctx.req.method,
-          path: ctx.path,
-          status,
-          ms: Math.round(ms * 10) / 10,
-          ...(state.caller ? { tenantId: state.caller.tenantId, keyId: state.caller.keyId } : {}),
-          ...(state.errorCode ? { code: state.errorCode } : {}),
-        },
-        "request",
+      metrics.http.left({ method, route: state.route ?? "none", status, seconds: ms / 1_000 });
+      traced.run(() =>
+        requests.info(
+          {
+            requestId,
+            method,
+            path: ctx.path,
+            status,
+            ms: Math.round(ms * 10) / 10,
+            ...(state.caller ? { tenantId: state.caller.tenantId, keyId: state.caller.keyId } : {}),
+            ...(state.errorCode ? { code: state.errorCode } : {}),
+          },
+          "request",
+        ),
       );
+      endSpan(traced, state, method, status);
     });
-    return next();
+    return traced.run(next);
   };
+}
+
+/** Ends a request's span under the name of its route; only 5xx make it a failure. */
+function endSpan(traced: Traced, state: RequestState, method: string, status: number): void {
+  traced.end({
+    ...(state.route === undefined ? {} : { name: `${method} ${state.route}` }),
+    attributes: {
+      "http.response.status_code": status,
+      "switchyard.request_id": state.requestId,
+      ...(state.route === undefined ? {} : { "http.route": state.route }),
+      ...(state.caller ? { "switchyard.tenant_id": state.caller.tenantId } : {}),
+    },
+    failure: status >= 500 ? (state.errorCode ?? String(status)) : undefined,
+  });
 }

@@ -1,5 +1,6 @@
 import { AppError } from "../errors.ts";
 import type { ProviderKey } from "../tenancy/provider-keys.ts";
+import { beginSpan, failureOf, type Traced } from "../tracing.ts";
 import type { Breaker, Passage } from "./breaker.ts";
 import type { GatewayDeps } from "./deps.ts";
 import type { CataloguedModel } from "./models-data.ts";
@@ -64,20 +65,23 @@ export function notConfigured(model: CataloguedModel): AppError {
 }
 
 /**
- * One try at a target, through its breaker; `onCharged` is told when it fails and costs all the same. `attempt` is given the passage when its call goes on after it returns, as a
- * stream's does: then it leaves itself.
+ * One try at a target, through its breaker and in a span of its own; `onCharged` is told when it fails and costs all the same.
+ * `attempt` is given the passage when its call goes on after it returns, as a stream's does: then it leaves itself.
  */
 export async function tryTarget<T>(
   target: Target,
   input: { signal: AbortSignal; onTry: () => void; onCharged: (served: Served) => void; isStream?: boolean },
   attempt: (context: CallContext, passage: Passage) => Promise<T>,
 ): Promise<T> {
-  const passage = target.breaker.enter();
+  const entered = target.breaker.enter();
+  const traced = beginCallSpan(target, input.isStream === true);
+  const passage = tracePassage(entered, traced);
   input.onTry();
   const { apiKey } = target.key;
   const { signal, onCharged } = input;
   try {
-    const result = await attempt(apiKey === "" ? { signal, onCharged } : { signal, onCharged, apiKey }, passage);
+    const context = apiKey === "" ? { signal, onCharged } : { signal, onCharged, apiKey };
+    const result = await traced.run(() => attempt(context, passage));
     if (input.isStream === true) passage.begin();
     else passage.leave();
     return result;
@@ -85,6 +89,31 @@ export async function tryTarget<T>(
     passage.leave(error);
     throw toCallersError(error, target);
   }
+}
+
+function beginCallSpan({ model }: Target, isStream: boolean): Traced {
+  const operation = model.type === "embedding" ? "embeddings" : "chat";
+  return beginSpan({
+    name: `${operation} ${model.id}`,
+    kind: "CLIENT",
+    attributes: {
+      "gen_ai.operation.name": operation,
+      "gen_ai.provider.name": model.provider,
+      "gen_ai.request.model": model.id,
+      "switchyard.is_stream": isStream,
+    },
+  });
+}
+
+/** A passage whose end is the span's. */
+function tracePassage({ begin, leave }: Passage, traced: Traced): Passage {
+  return {
+    begin,
+    leave: (error) => {
+      leave(error);
+      traced.end(error === undefined ? {} : { failure: failureOf(error) });
+    },
+  };
 }
 
 /** Says whose key a provider refused: the caller can replace the tenant's; the platform's is our own failure. */

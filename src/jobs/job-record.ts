@@ -28,6 +28,8 @@ export type JobRecord = {
   attempts: number;
   /** Tries that ended with an error. */
   failures: number;
+  /** The trace that submitted it, as W3C `traceparent`; its tries are parts of that. */
+  trace?: string;
   createdAt: Date;
   updatedAt: Date;
   startedAt?: Date;

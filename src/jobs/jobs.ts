@@ -4,6 +4,7 @@ import type { Logger } from "../logger.ts";
 import type { JobMetrics } from "../metrics/job-metrics.ts";
 import type { RedisConnections } from "../redis.ts";
 import type { JobStore } from "../store/job-store.ts";
+import { inSpan } from "../tracing.ts";
 import { type Announcements, makeAnnouncements } from "./announce.ts";
 import { makeBacklog } from "./backlog.ts";
 import { cancelJob } from "./cancel.ts";
@@ -67,7 +68,10 @@ export function makeJobs(deps: {
   const claims = measureClaims(makeClaims(store, deps.config.leaseMs), metrics);
   return {
     async submit(queue, submission) {
-      const record = await submitJob({ store, queues, refusals, countBefore }, queue, submission);
+      const attributes = { "messaging.system": "bullmq", "messaging.destination.name": queue.name };
+      const record = await inSpan({ name: `${queue.name} publish`, kind: "PRODUCER", attributes }, () =>
+        submitJob({ store, queues, refusals, countBefore }, queue, submission),
+      );
       metrics.submitted(queue.name);
       return record;
     },

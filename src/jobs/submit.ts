@@ -2,6 +2,7 @@ import { unavailable } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
 import type { JobStore } from "../store/job-store.ts";
+import { currentTrace } from "../tracing.ts";
 import type { PayloadOf, QueueDefinition } from "./define-queue.ts";
 import { fairPriority } from "./fair-priority.ts";
 import type { JobRecord } from "./job-record.ts";
@@ -43,6 +44,7 @@ export async function submitJob<Q extends QueueDefinition>(
   const jobId = submission.jobId ?? newId("job");
   const payload = queue.payload.parse(submission.payload(jobId)) as Record<string, unknown>; // a strict object of ids
   const now = new Date();
+  const trace = currentTrace();
   const record: JobRecord = {
     _id: jobId,
     tenantId,
@@ -60,6 +62,7 @@ export async function submitJob<Q extends QueueDefinition>(
     updatedAt: now,
     checkAt: new Date(now.getTime() + CHECK_QUEUED_AFTER_MS),
     lastEventId: 0,
+    ...(trace === undefined ? {} : { trace }),
   };
   try {
     await deps.store.insert(record);

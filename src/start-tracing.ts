@@ -1,0 +1,64 @@
+import { context, propagation, trace } from "@opentelemetry/api";
+import type { Config } from "./config.ts";
+import type { Logger } from "./logger.ts";
+
+/** Longest time that the collector has for a batch of spans, also for the last one at the end, in ms. */
+const EXPORT_TIMEOUT_MS = 3_000;
+
+/** At most one line about a collector that does not take spans in this time, in ms. */
+const LOG_EVERY_MS = 60_000;
+
+export type Tracing = { close(): Promise<void> };
+
+/**
+ * Starts OpenTelemetry for this process, when `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector: spans go there by OTLP over HTTP,
+ * in batches, and are dropped when it does not take them. Otherwise nothing of the SDK is even loaded.
+ * A client's `traceparent` is continued, but cannot raise the share of traces that are kept.
+ */
+export async function startTracing(options: {
+  config: Config["tracing"];
+  process: "api" | "worker";
+  logger: Logger;
+}): Promise<Tracing> {
+  const { config, process, logger } = options;
+  if (config.endpoint === undefined) return { close: async () => undefined };
+  const [sdk, { OTLPTraceExporter }, { AsyncLocalStorageContextManager }, core, resources] = await Promise.all([
+    import("@opentelemetry/sdk-trace"),
+    import("@opentelemetry/exporter-trace-otlp-http"),
+    import("@opentelemetry/context-async-hooks"),
+    import("@opentelemetry/core"),
+    import("@opentelemetry/resources"),
+  ]);
+  const exporter = new OTLPTraceExporter({
+    url: `${config.endpoint.replace(/\/+$/, "")}/v1/traces`,
+    headers: config.headers,
+    timeoutMillis: EXPORT_TIMEOUT_MS,
+  });
+  const share = new sdk.TraceIdRatioBasedSampler(config.share);
+  const provider = new sdk.TracerProvider({
+    resource: resources.resourceFromAttributes({ "service.name": config.serviceName ?? `switchyard-${process}` }),
+    sampler: new sdk.ParentBasedSampler({ root: share, remoteParentSampled: share }),
+    spanProcessors: [new sdk.BatchSpanProcessor({ exporter, exportTimeoutMillis: EXPORT_TIMEOUT_MS })],
+  });
+  const onError = makeErrorLog(logger);
+  core.setGlobalErrorHandler(onError);
+  trace.setGlobalTracerProvider(provider);
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
+  return {
+    async close() {
+      await provider.shutdown().catch(onError); // spans may be lost, work may not
+      for (const api of [trace, context, propagation]) api.disable();
+    },
+  };
+}
+
+/** A collector that is away is so for many batches; one line in a while says as much. */
+function makeErrorLog(logger: Logger): (error: unknown) => void {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    if (performance.now() - lastAt < LOG_EVERY_MS) return;
+    lastAt = performance.now();
+    logger.warn({ err: { message: error instanceof Error ? error.message : "not sent" } }, "traces are lost");
+  };
+}

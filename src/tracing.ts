@@ -1,0 +1,85 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from "@opentelemetry/api";
+import { AppError } from "./errors.ts";
+
+// OpenTelemetry's API is one facade a process, and does nothing until a root starts the SDK (src/start-tracing.ts). So what
+// is traced needs no dependency handed down, and costs next to nothing while tracing is off.
+
+/** A span under way. Its end counts once. */
+export type Traced = {
+  /** Runs `work` in the span: what it begins, logs and submits is a part of it. */
+  run<T>(work: () => T): T;
+  /** `failure` is the code of what went wrong. */
+  end(end?: { name?: string; attributes?: Attributes; failure?: string | undefined }): void;
+};
+
+export type SpanStart = {
+  name: string;
+  kind: keyof typeof SpanKind;
+  attributes: Attributes;
+  /** What it continues, as W3C `traceparent` in a carrier; without one, what runs now. */
+  parent?: { traceparent?: string | string[] | undefined };
+};
+
+const untraced: Traced = { run: (work) => work(), end: () => undefined };
+
+/** Outcomes that are nobody's fault: whoever asked has gone or has changed its mind. */
+const notErrors = new Set(["client_closed", "cancelled"]);
+
+/** Begins a span. Attributes hold ids and names, never contents or keys. */
+export function beginSpan({ name, kind, attributes, parent }: SpanStart): Traced {
+  const within = parent === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, parent);
+  const span = trace.getTracer("switchyard").startSpan(name, { kind: SpanKind[kind], attributes }, within);
+  if (!trace.isSpanContextValid(span.spanContext())) return untraced;
+  const inside: Context = trace.setSpan(within, span);
+  return {
+    run: (work) => context.with(inside, work),
+    end: (end = {}) => {
+      if (end.name !== undefined) span.updateName(end.name);
+      if (end.attributes !== undefined) span.setAttributes(end.attributes);
+      if (end.failure !== undefined) {
+        span.setAttribute("error.type", end.failure);
+        if (!notErrors.has(end.failure)) span.setStatus({ code: SpanStatusCode.ERROR });
+      }
+      span.end();
+    },
+  };
+}
+
+/** Runs `work` in a span of its own. */
+export async function inSpan<T>(start: SpanStart, work: () => Promise<T>): Promise<T> {
+  const traced = beginSpan(start);
+  try {
+    const result = await traced.run(work);
+    traced.end();
+    return result;
+  } catch (error) {
+    traced.end({ failure: failureOf(error) });
+    throw error;
+  }
+}
+
+/** What a span is told of an error: its code, never its message, which may quote a caller's text. */
+export function failureOf(error: unknown): string {
+  return error instanceof AppError ? error.code : "unexpected";
+}
+
+/** What runs now, for who continues it elsewhere: a W3C `traceparent`; undefined when nothing is traced. */
+export function currentTrace(): string | undefined {
+  const carrier: { traceparent?: string } = {};
+  propagation.inject(context.active(), carrier);
+  return carrier.traceparent;
+}
+
+/** The id of the trace that runs now, for log lines. */
+export function currentTraceId(): string | undefined {
+  return trace.getSpanContext(context.active())?.traceId;
+}

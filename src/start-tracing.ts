@@ -3,7 +3,7 @@ import type { Config } from "./config.ts";
 import type { Logger } from "./logger.ts";
 
 /** Longest time that the collector has for a batch of spans, also for the last one at the end, in ms. */
-const EXPORT_TIMEOUT_MS = 3_000;
+const EXPORT_TIMEOUT_MS = 2_000;
 
 /** At most one line about a collector that does not take spans in this time, in ms. */
 const LOG_EVERY_MS = 60_000;

@@ -1,5 +1,5 @@
 import type { Middleware } from "koa";
-import { notFound } from "../src/errors.ts";
+import { AppError, notFound } from "../src/errors.ts";
 import { renderMetrics } from "../src/metrics/render.ts";
 import type { Platform } from "../src/platform.ts";
 import type { RequestState } from "./context.ts";
@@ -18,6 +18,10 @@ export function serveMetrics(platform: Platform): Middleware<RequestState> {
     ctx.state.route = metricsPath;
     if (adminToken === undefined) throw notFound("page");
     if (!admitOperator(ctx, adminToken)) return;
+    if (ctx.method !== "GET" && ctx.method !== "HEAD") {
+      ctx.set("allow", "GET, HEAD");
+      throw new AppError("method_not_allowed", `${metricsPath} does not take ${ctx.method}.`);
+    }
     const { contentType, text } = await renderMetrics(platform, { isWholeFleet: true });
     ctx.set("content-type", contentType);
     ctx.body = text;

@@ -26,7 +26,9 @@ describe("metrics", () => {
     expect((await ask({})).status).to.equal(401);
     expect((await ask({ authorization: `Bearer ${keys.owner}` })).status).to.equal(401);
     const basic = Buffer.from(`prometheus:${TOKEN}`).toString("base64");
-    expect((await ask({ authorization: `Basic ${basic}` })).status).to.equal(200);
+    const headers = { authorization: `Basic ${basic}` };
+    expect((await ask(headers)).status).to.equal(200);
+    expect((await fetch(`${platform.url}/metrics`, { method: "POST", headers })).status).to.equal(405);
   });
 
   it("count requests by the pattern of their route", async () => {

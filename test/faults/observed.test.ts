@@ -1,0 +1,60 @@
+import { expect } from "chai";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { scrape } from "../support/prometheus.ts";
+import { hostPid, redisPid } from "../support/service-pids.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const TOKEN = "the-operators-own-token";
+/** A part has 2 s to answer; the rest is for a busy machine. */
+const toldWithinMs = 4_000;
+
+describe("a part that hangs", function () {
+  this.timeout(40_000);
+  let test: TestPlatform;
+  let client: ApiClient;
+
+  before(async function () {
+    if (process.env.MONGODB_URL || process.env.REDIS_URL) return this.skip(); // those are not ours to freeze
+    test = await startPlatform({ env: { ADMIN_TOKEN: TOKEN } });
+    client = makeClient({ url: test.url });
+  });
+  after(() => test?.close());
+
+  /** What `/readyz` and `/metrics` tell while a process is frozen; both have to tell it in time. */
+  const observe = async (pid: number) => {
+    process.kill(pid, "SIGSTOP");
+    try {
+      const from = performance.now();
+      const [ready, metrics] = await Promise.all([client.get("/readyz"), scrape(`${test.url}/metrics`, TOKEN)]);
+      expect(performance.now() - from).to.be.lessThan(toldWithinMs);
+      expect([ready.status, ready.at("status")]).to.deep.equal([503, "not_ready"]);
+      return { ready, metrics };
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+  };
+  const untilReady = () => pollUntil(async () => (await client.get("/readyz")).status === 200, { timeoutMs: 15_000 });
+
+  it("is told by /readyz and /metrics in time, when it is Redis", async () => {
+    await untilReady();
+    const { ready, metrics } = await observe(await redisPid(test));
+    expect([ready.at("parts.redis.status"), ready.at("parts.store.status")]).to.deep.equal(["down", "up"]);
+    expect(metrics.sum("switchyard_part_up", { part: "redis" })).to.equal(0);
+    expect(metrics.sum("switchyard_part_up", { part: "store" })).to.equal(1);
+    const depths = metrics.samples.filter(({ name }) => name === "switchyard_queue_jobs");
+    expect(depths, "the depth of queues that nobody could look at").to.deep.equal([]);
+    expect(metrics.sum("switchyard_http_request_duration_seconds_count")).to.be.above(0);
+    await untilReady();
+  });
+
+  it("is told by /readyz and /metrics in time, when it is the store", async () => {
+    await untilReady();
+    const { ready, metrics } = await observe(await hostPid(test.platform.config.dataDir));
+    expect([ready.at("parts.redis.status"), ready.at("parts.store.status")]).to.deep.equal(["up", "down"]);
+    expect(ready.at("parts.vectorIndex.status")).to.equal("down");
+    expect(metrics.sum("switchyard_part_up", { part: "store" })).to.equal(0);
+    expect(metrics.sum("switchyard_part_up", { part: "redis" })).to.equal(1);
+    await untilReady();
+  });
+});

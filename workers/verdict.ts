@@ -1,4 +1,5 @@
 import { AppError, type ErrorView, toErrorView } from "../src/errors.ts";
+import { isStoreUnavailable } from "../src/store/connect.ts";
 
 /** Why a try was stopped from outside. */
 export type StopReason = "cancelled" | "fenced" | "shutdown" | "timeout";
@@ -38,6 +39,8 @@ export function judge(failure: Failure): Verdict {
     case "timeout":
       return retryOrFail(failure, new AppError("timeout", "The job ran longer than it may.", { retryable: true }));
     case undefined:
+      // A store that is away says nothing of the job: it counts as no failure, however long that takes.
+      if (isStoreUnavailable(failure.error)) return { outcome: "release" };
       return retryOrFail(failure, failure.error);
     default:
       return failure.stopped satisfies never;

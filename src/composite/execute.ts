@@ -1,5 +1,6 @@
 import { AppError, type ErrorView, notFound, toErrorView } from "../errors.ts";
 import type { JobProgress } from "../jobs/job-record.ts";
+import { isStoreUnavailable } from "../store/connect.ts";
 import type { ExecutionRecord, ExecutionStep } from "../store/execution-store.ts";
 import type { CompositeDeps } from "./deps.ts";
 import type { PatternOutcome } from "./patterns/pattern.ts";
@@ -37,7 +38,8 @@ export async function execute(deps: CompositeDeps, context: ExecuteContext): Pro
     return result;
   } catch (error) {
     const isCancelled = signal.aborted && signal.reason instanceof AppError && signal.reason.code === "cancelled";
-    const isOver = isCancelled || (!signal.aborted && (context.isLastAttempt || !isRetryable(error)));
+    const mayGoOn = isStoreUnavailable(error) || (isRetryable(error) && !context.isLastAttempt);
+    const isOver = isCancelled || (!signal.aborted && !mayGoOn);
     if (isOver) {
       const view = toErrorView(isCancelled ? signal.reason : error);
       await executions.finish(tenantId, executionId, { error: view, erase });

@@ -1,5 +1,6 @@
 import { AppError, toErrorView } from "../errors.ts";
 import type { JobProgress } from "../jobs/job-record.ts";
+import { isStoreUnavailable } from "../store/connect.ts";
 import type { DocumentRecord } from "../store/document-store.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, embedChunks, type VersionContext } from "./embed-chunks.ts";
@@ -47,10 +48,14 @@ export async function indexDocument(deps: RagDeps, context: IndexContext): Promi
   }
 }
 
-/** Whether the job ends with this error. Where its end is decided elsewhere (a lost lease, a shutdown), the sweep tells it. */
+/**
+ * Whether the job ends with this error. Where its end is decided elsewhere (a lost lease, a shutdown), the sweep tells it; with
+ * a store that is away it does not end.
+ */
 function isFinal(error: unknown, { signal, isLastAttempt }: IndexContext): boolean {
   const reason: unknown = signal.aborted ? signal.reason : error;
   if (signal.aborted) return reason instanceof AppError && reason.code === "cancelled";
+  if (isStoreUnavailable(reason)) return false;
   return isLastAttempt || !(reason instanceof AppError && reason.retryable);
 }
 

@@ -1,4 +1,4 @@
-import { type Db, MongoClient, MongoError } from "mongodb";
+import { type Db, MongoBulkWriteError, MongoClient, MongoError } from "mongodb";
 import { unavailable } from "../errors.ts";
 import { endWritesOnClose } from "./driver-writes.ts";
 
@@ -63,5 +63,7 @@ const unavailableErrors = new Set([
 /** Whether `error` came of a store that is away, as against one that refused what it was asked. */
 export function isStoreUnavailable(error: unknown): boolean {
   if (!(error instanceof MongoError)) return false;
+  // A bulk write wraps what came of the connection and keeps neither its name nor its labels; a server's refusal has a code.
+  if (error instanceof MongoBulkWriteError && error.code === undefined && error.err === undefined) return true;
   return unavailableErrors.has(error.name) || error.hasErrorLabel("RetryableWriteError");
 }

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { MongoBulkWriteError, MongoNetworkError } from "mongodb";
 import { AppError } from "../../src/errors.ts";
 import { type Failure, judge } from "../../workers/verdict.ts";
 
@@ -32,6 +33,17 @@ describe("the verdict on a failed try", () => {
   it("fails at the last attempt, and at once when a retry cannot help", () => {
     expect(judge({ ...base, failures: 3 }).outcome).to.equal("fail");
     expect(judge({ ...base, error: new AppError("source_unreadable", "no") }).outcome).to.equal("fail");
+  });
+
+  it("counts a store that is away for no failure of the job, also at its last attempt", () => {
+    for (const error of [
+      new MongoNetworkError("connect ECONNREFUSED"),
+      new MongoBulkWriteError(new MongoNetworkError("connect ECONNREFUSED") as never, {} as never), // as the driver wraps it
+    ]) {
+      expect(judge({ ...base, error, failures: 3 }).outcome).to.equal("release");
+    }
+    const duplicate = new MongoBulkWriteError({ message: "E11000", code: 11_000, writeErrors: [] }, {} as never);
+    expect(judge({ ...base, error: duplicate, failures: 3 }).outcome).to.equal("fail");
   });
 
   it("takes an error of unknown kind for a passing one", () => {

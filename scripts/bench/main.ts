@@ -19,6 +19,7 @@ const benches: Record<string, Bench> = {
   workflows: async () => (await import("./workflows.ts")).workflowsBench(),
   soak: async () => (await import("./soak.ts")).soakBench(),
   fairness: async () => (await import("./fairness.ts")).fairnessBench(),
+  scaling: async () => (await import("./scaling.ts")).scalingBench(),
   guards: async () => (await import("./guards.ts")).guardsBench(),
 };
 

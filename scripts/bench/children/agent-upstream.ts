@@ -2,16 +2,16 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The upstream of the agents bench: thinks for 200 ms, asks for the calculator four times a run, and then answers. */
+/** The upstream of the agents bench: thinks for 200 ms, asks for the calculator four times a run, and then answers; without tools it answers at once. */
 const thinkMs = 200;
 const toolCalls = 4;
 const usage = { prompt_tokens: 200, completion_tokens: 30, total_tokens: 230 };
 
-type Body = { messages: { role: string }[] };
+type Body = { messages: { role: string }[]; tools?: unknown[] };
 
-function answer({ messages }: Body): object {
+function answer({ messages, tools }: Body): object {
   const asked = messages.filter(({ role }) => role === "assistant").length;
-  if (asked >= toolCalls) return { role: "assistant", content: "It is 5." };
+  if (tools === undefined || asked >= toolCalls) return { role: "assistant", content: "It is 5." };
   const call = { name: "calculator", arguments: JSON.stringify({ expression: `${asked} + 1` }) };
   const tool_calls = [{ id: `call_${asked}`, type: "function", function: call }];
   return { role: "assistant", content: "I add one.", tool_calls };

@@ -1,5 +1,6 @@
 import type { LookupFunction } from "node:net";
 import { fetch as undiciFetch } from "undici";
+import { inSpan, type SpanStart } from "../tracing.ts";
 import { asFetchError, assertFetchable, makeAgents } from "./guarded-fetch.ts";
 
 /** Requests of any kind to the outside, under the same rules as `GuardedFetch`. */
@@ -28,7 +29,8 @@ export function makeGuardedRequest(options: {
       const { isAllowed } = assertFetchable(String(url), options.allowOrigins);
       try {
         const guardedInit = { ...init, redirect: "manual" as const, dispatcher: isAllowed ? open : guarded };
-        return await outsideFetch(url, guardedInit as unknown as RequestInit); // `dispatcher` is undici's own
+        // `dispatcher` is undici's own
+        return await inSpan(toSpan(url, init), () => outsideFetch(url, guardedInit as unknown as RequestInit));
       } catch (error) {
         init.signal?.throwIfAborted();
         throw asFetchError(error, options.timeoutMs);
@@ -38,4 +40,10 @@ export function makeGuardedRequest(options: {
       await Promise.all([guarded.destroy(), open.destroy()]);
     },
   };
+}
+
+/** The request until its answer's head; its path and query stay out, they may hold secrets. */
+function toSpan(url: string | URL, { method = "GET" }: RequestInit): SpanStart {
+  const attributes = { "http.request.method": method, "server.address": new URL(url).hostname };
+  return { name: method, kind: "CLIENT", attributes };
 }

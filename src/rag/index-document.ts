@@ -2,6 +2,7 @@ import { AppError, toErrorView } from "../errors.ts";
 import type { JobProgress } from "../jobs/job-record.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
 import type { DocumentRecord } from "../store/document-store.ts";
+import { inSpan, type SpanStart } from "../tracing.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, embedChunks, type VersionContext } from "./embed-chunks.ts";
 import { fetchSource } from "./fetch-source.ts";
@@ -63,9 +64,9 @@ async function buildVersion(deps: RagDeps, context: IndexContext, document: Docu
   const { tenantId, documentId, signal } = context;
   const version = document.lastVersion;
   if (document.source.url !== undefined) await context.progress({ stage: "fetching", done: 0, total: 1 });
-  const source = await fetchSource(deps, document, signal);
+  const source = await inSpan(stage("fetch source"), () => fetchSource(deps, document, signal));
   if (source.bytes.length > TELL_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
-  const read = await deps.parser.read(source, signal);
+  const read = await inSpan(stage("parse source"), () => deps.parser.read(source, signal));
   const title = document.isTitleGiven ? document.title : (read.title ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
   const count = await writeChunks(deps, context, read, {
@@ -84,6 +85,11 @@ async function buildVersion(deps: RagDeps, context: IndexContext, document: Docu
   if (!published) return superseded(deps, document);
   if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
   return { documentId, chunks: count, status: "indexed" };
+}
+
+/** A part of the work that a trace shows; the calls that embed have spans of their own. */
+function stage(name: string): SpanStart {
+  return { name, kind: "INTERNAL", attributes: {} };
 }
 
 /** Shows a version's chunks to searches, and makes sure that they are all there: a sweep may have taken the job for lost. */

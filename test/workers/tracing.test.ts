@@ -46,12 +46,21 @@ describe("traces", () => {
   };
   const runAgent = async (url: string, input: string, headers: Record<string, string> = {}) => {
     const caller = makeClient({ url, key: platform.keys.owner });
-    const agent = await caller.post("/agents", { name: "Desk", model, systemPrompt: "You keep the desk." });
+    const agent = await caller.post("/agents", {
+      name: "Desk",
+      model,
+      systemPrompt: "You keep the desk.",
+      tools: [{ type: "calculator", config: {} }],
+    });
     return caller.post(`/agents/${agent.string("agentId")}/run`, { input }, { headers });
   };
 
   it("go from a client's request through API, queue and worker to the provider's call", async () => {
-    upstream.play(() => ({ text: "Under the lighthouse." }));
+    upstream.play(({ turn }) =>
+      turn === 1
+        ? { calls: [{ name: "calculator", arguments: { expression: "2 + 2" } }] }
+        : { text: "Under the lighthouse." },
+    );
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/`,
       OTEL_EXPORTER_OTLP_HEADERS: "x-collector-key=abc%20def",
@@ -69,22 +78,23 @@ describe("traces", () => {
     const request = find("POST /agents/:id/run");
     const publish = find("agent-runs publish");
     const process = find("agent-runs process");
-    const call = find(`chat ${model}`);
-    expect([request, publish, process, call].map(({ kind }) => kind)).to.deep.equal([
+    const tool = find("execute_tool calculator");
+    const [call, next] = ours.filter((span) => span.name === `chat ${model}`);
+    expect([call, next, tool].map((span) => span?.parentSpanId)).to.deep.equal(Array(3).fill(process.spanId));
+    expect([request, publish, process, call].map((span) => span?.kind)).to.deep.equal([
       server,
       producer,
       consumer,
       client,
     ]);
-    expect([request, publish, process, call].map(({ parentSpanId }) => parentSpanId)).to.deep.equal([
+    expect([request, publish, process].map(({ parentSpanId }) => parentSpanId)).to.deep.equal([
       clientSpan,
       request.spanId,
       publish.spanId,
-      process.spanId,
     ]);
     expect([request.service, process.service]).to.deep.equal(["switchyard-api", "switchyard-worker"]);
     expect(request.attributes).to.include({ "http.route": "/agents/:id/run", "http.response.status_code": 200 });
-    expect(call.attributes).to.include({ "gen_ai.provider.name": "openai", "gen_ai.request.model": model });
+    expect(call?.attributes).to.include({ "gen_ai.provider.name": "openai", "gen_ai.request.model": model });
     expect(String(process.attributes["messaging.message.id"])).to.match(/^job_/);
     const line = log.split("\n").find((text) => text.includes("/run") && text.includes('"status":200'));
     expect(JSON.parse(line ?? "{}")).to.include({ traceId });

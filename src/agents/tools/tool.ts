@@ -7,6 +7,7 @@ import type { Logger } from "../../logger.ts";
 import type { AuditSpent } from "../../store/audit-store.ts";
 import { isStoreUnavailable } from "../../store/connect.ts";
 import type { Caller } from "../../tenancy/roles.ts";
+import { inSpan } from "../../tracing.ts";
 import { RunStopped } from "../run-state.ts";
 
 /** Longest observation, in characters: what is longer is cut, and said to be. */
@@ -94,7 +95,11 @@ export async function callTool(
   const own = new AbortController();
   const signal = AbortSignal.any([context.signal, own.signal]);
   try {
-    return toObservation(await withinTime(tool, signal, () => tool.run(input, { ...context, signal })));
+    const attributes = { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool.name };
+    const output = await inSpan({ name: `execute_tool ${tool.name}`, kind: "INTERNAL", attributes }, () =>
+      withinTime(tool, signal, () => tool.run(input, { ...context, signal })),
+    );
+    return toObservation(output);
   } catch (error) {
     context.signal.throwIfAborted();
     if (error instanceof RunStopped || isStoreUnavailable(error)) throw error;

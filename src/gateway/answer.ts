@@ -1,4 +1,5 @@
 import { estimateTokens, estimateUsage } from "./count-tokens.ts";
+import { makeGrownText } from "./grown-text.ts";
 import type { FinishReason, Message, StreamPart, ToolCall, Usage } from "./providers/provider.ts";
 
 /** A part of an answer, as opposed to what is told about it. */
@@ -18,8 +19,8 @@ export type Answer = {
 };
 
 export function makeAnswer(): Answer {
-  let text = "";
-  let reasoning = "";
+  const text = makeGrownText();
+  const reasoning = makeGrownText();
   let hasBegun = false;
   let usage: Usage | undefined;
   let promptUsage: Usage | undefined;
@@ -47,8 +48,8 @@ export function makeAnswer(): Answer {
         else if (part.type === "end") finishReason = part.finishReason;
         else {
           hasBegun = true;
-          if (part.type === "text-delta") text += part.text;
-          else if (part.type === "reasoning-delta") reasoning += part.text;
+          if (part.type === "text-delta") text.add(part.text);
+          else if (part.type === "reasoning-delta") reasoning.add(part.text);
           else takeCall(part);
           deltas.push(part);
         }
@@ -58,11 +59,11 @@ export function makeAnswer(): Answer {
     hasBegun: () => hasBegun,
     usage: () => usage,
     measure: (messages) => {
-      const measured = estimateUsage(messages, text, calls);
-      const outputTokens = measured.outputTokens + estimateTokens(reasoning);
+      const measured = estimateUsage(messages, text.text(), calls);
+      const outputTokens = measured.outputTokens + estimateTokens(reasoning.text());
       return { ...(promptUsage ?? measured), outputTokens };
     },
     finishReason: () => finishReason,
-    content: () => ({ text, toolCalls: calls.filter((call) => call !== undefined) }),
+    content: () => ({ text: text.text(), toolCalls: calls.filter((call) => call !== undefined) }),
   };
 }

@@ -6,6 +6,7 @@ import type { ChatRequest } from "./chat-request.ts";
 import { type ChatOutcome, complete, toCompletionRequest, toRoutingView } from "./complete.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { makeFlights } from "./flights.ts";
+import { makeGrownText } from "./grown-text.ts";
 import { type Plan, planChat } from "./plan.ts";
 import { type StreamEnd, type StreamEvent, streamChat } from "./stream.ts";
 
@@ -126,17 +127,17 @@ function toKept({ text, reasoning, toolCalls, finishReason, model, provider, usa
 
 /** Gathers what a stream says; the whole answer at its end. */
 function makeTranscript() {
-  let text = "";
-  let reasoning = "";
+  const text = makeGrownText();
+  const reasoning = makeGrownText();
   return {
     take(batch: readonly StreamEvent[]): KeptAnswer | undefined {
       for (const event of batch) {
-        if (event.type === "text-delta") text += event.text;
-        else if (event.type === "reasoning-delta") reasoning += event.text;
+        if (event.type === "text-delta") text.add(event.text);
+        else if (event.type === "reasoning-delta") reasoning.add(event.text);
         else if (event.type === "end") {
           const { toolCalls, finishReason, model, provider, usage } = event;
-          const kept = { text, toolCalls, finishReason, model, provider, usage };
-          return reasoning === "" ? kept : { ...kept, reasoning };
+          const kept = { text: text.text(), toolCalls, finishReason, model, provider, usage };
+          return reasoning.text() === "" ? kept : { ...kept, reasoning: reasoning.text() };
         }
       }
       return undefined;

@@ -42,7 +42,7 @@ async function finish(deps: RemoveDeps, document: DocumentRecord): Promise<void>
   const { tenantId, _id: documentId, lastVersion } = document;
   if (document.status === "deleting") return clean(deps, document);
   const job = await jobOf(deps, document);
-  if (job && wasNeverTold(document, job)) {
+  if (wasNeverTold(document, job)) {
     const removed = await deps.store.documents.beginDelete(tenantId, documentId);
     if (removed) await clean(deps, removed);
     return;
@@ -60,11 +60,11 @@ async function finish(deps: RemoveDeps, document: DocumentRecord): Promise<void>
 
 /**
  * Whether nobody was ever told of a document: its job was refused while the store was away, or the call was cut before its
- * job was there and its repeat made another document under the job's id. That of a URL stays: the next try takes it up.
+ * job was there, and its repeat may have made another document under the job's id. That of a URL stays: the next try takes it up.
  */
-function wasNeverTold({ _id, source, lastVersion }: DocumentRecord, job: JobRecord): boolean {
-  const wasRefused = job.status === "failed" && job.attempts === 0;
-  return source.kind !== "url" && lastVersion === 0 && (wasRefused || job.subject.documentId !== _id);
+function wasNeverTold({ _id, source, lastVersion }: DocumentRecord, job: JobRecord | null): boolean {
+  const wasAccepted = job !== null && (job.status !== "failed" || job.attempts > 0) && job.subject.documentId === _id;
+  return source.kind !== "url" && lastVersion === 0 && !wasAccepted;
 }
 
 /** Drops what belongs to a document in deletion, and then its record, unless its job may still be at work. */

@@ -57,10 +57,14 @@ describe("sweep of documents", () => {
     if (!told) throw new Error("there is no document");
     const cut = { ...told, _id: newId("document") };
     await store.documents.insert(cut);
+    const neverSubmitted = { ...told, _id: newId("document"), jobId: newId("job") };
+    await store.documents.insert(neverSubmitted);
     await rag.sweep(-1_000);
     expect((await client.get(`/rag/documents/${refused.documentId}`)).status).to.equal(404);
     expect(await store.sources.read(tenantId, refused.documentId)).to.equal(null);
-    expect((await client.get(`/rag/documents/${cut._id}`)).status).to.equal(404);
+    for (const { _id } of [cut, neverSubmitted]) {
+      expect((await client.get(`/rag/documents/${_id}`)).status).to.equal(404);
+    }
     expect(await stateOf(repeat.documentId)).to.equal("queued");
     expect((await client.get(`/jobs/${repeat.jobId}`)).at("status")).to.equal("queued");
   });

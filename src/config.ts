@@ -80,6 +80,10 @@ export const settings = {
   ),
   BATCH_MAX_LINES: setting(count(1, 10_000).default(500), "Chats of one batch; a full one is submitted at once"),
   BATCH_COLLECT_MS: setting(count(10, 3_600_000).default(10_000), "How long a batch collects chats at most, in ms"),
+  BATCH_SETTLE_MS: setting(
+    count(10, 3_600_000).default(60_000),
+    "How long a batch whose worker was lost while it handed it in is looked for at the provider, before it is handed in again, in ms",
+  ),
   BATCH_POLL_MS: setting(count(10, 3_600_000).default(60_000), "Longest pause between two looks at a batch, in ms"),
   TOOL_WAIT_MS: setting(count(0, 600_000).default(45_000), "How long a tool call waits for its job at most, in ms"),
   FETCH_ALLOW_ORIGINS: setting(list.default([]), "Origins that may be fetched although they are not public, by commas"),
@@ -184,7 +188,7 @@ function toConfig(v: Values) {
       openai: { apiKey: v.OPENAI_API_KEY, baseUrl: v.OPENAI_BASE_URL },
       anthropic: { apiKey: v.ANTHROPIC_API_KEY, baseUrl: v.ANTHROPIC_BASE_URL },
       maxTries: v.PROVIDER_MAX_TRIES,
-      batch: { maxLines: v.BATCH_MAX_LINES, collectMs: v.BATCH_COLLECT_MS, pollMs: v.BATCH_POLL_MS },
+      batch: { maxLines: v.BATCH_MAX_LINES, collectMs: v.BATCH_COLLECT_MS, pollMs: v.BATCH_POLL_MS, settleMs: v.BATCH_SETTLE_MS },
       timeouts: {
         connectMs: v.PROVIDER_CONNECT_TIMEOUT_MS,
         firstByteMs: v.PROVIDER_FIRST_BYTE_TIMEOUT_MS,

@@ -105,7 +105,7 @@ async function submit(
   batches: ProviderBatches,
   context: CallContext,
 ): Promise<string | undefined> {
-  const { store } = deps;
+  const { store, config } = deps;
   const lines = await takeLines(deps, batch);
   if (lines.length === 0) return undefined;
   const since = batch.submittedAt;
@@ -113,6 +113,9 @@ async function submit(
   if (since !== undefined) {
     const isKnown = (ids: string[]) => store.known(batch.group, ids);
     id = await batches.find({ batchId: batch._id, size: batch.size, since, isKnown }, context);
+    // Who had it may be frozen, and its call still on its way: handed in too early, the batch would be there twice.
+    const settlesInMs = since.getTime() + config.settleMs - Date.now();
+    if (id === undefined && settlesInMs > 0) throw new Postponed(Math.min(settlesInMs, config.pollMs));
   } else {
     // One of a group at a time: until its id is on the record, a batch is known by being none of the others.
     const marked = await store.markSubmitting(batch, lines.length);

@@ -188,7 +188,12 @@ function toConfig(v: Values) {
       openai: { apiKey: v.OPENAI_API_KEY, baseUrl: v.OPENAI_BASE_URL },
       anthropic: { apiKey: v.ANTHROPIC_API_KEY, baseUrl: v.ANTHROPIC_BASE_URL },
       maxTries: v.PROVIDER_MAX_TRIES,
-      batch: { maxLines: v.BATCH_MAX_LINES, collectMs: v.BATCH_COLLECT_MS, pollMs: v.BATCH_POLL_MS, settleMs: v.BATCH_SETTLE_MS },
+      batch: {
+        maxLines: v.BATCH_MAX_LINES,
+        collectMs: v.BATCH_COLLECT_MS,
+        pollMs: v.BATCH_POLL_MS,
+        settleMs: v.BATCH_SETTLE_MS,
+      },
       timeouts: {
         connectMs: v.PROVIDER_CONNECT_TIMEOUT_MS,
         firstByteMs: v.PROVIDER_FIRST_BYTE_TIMEOUT_MS,

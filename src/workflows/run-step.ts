@@ -1,5 +1,6 @@
 import { AppError } from "../errors.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
+import { inSpan } from "../tracing.ts";
 import type { WorkContext, WorkflowsDeps } from "./deps.ts";
 import { parseExpression, type Scope } from "./expressions.ts";
 import type { PlannedStep } from "./plan.ts";
@@ -30,7 +31,13 @@ type Work<S> = {
  * @throws AppError `invalid_request` for an expression without a value; what the gateway, retrieval and webhooks throw; each
  * tells whether another try can help. The signal's reason.
  */
-export function runStep(work: Work<WorkingStep>): Promise<StepResult> | StepResult {
+export function runStep(work: Work<WorkingStep>): Promise<StepResult> {
+  const { step, planned, run } = work;
+  const attributes = { "switchyard.run.id": run._id, "switchyard.step.path": planned.path };
+  return inSpan({ name: `step ${step.type}`, kind: "INTERNAL", attributes }, async () => doStep(work));
+}
+
+function doStep(work: Work<WorkingStep>): Promise<StepResult> | StepResult {
   const { step } = work;
   switch (step.type) {
     case "ai_completion":

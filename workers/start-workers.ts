@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { Worker } from "bullmq";
 import type { Platform } from "../src/platform.ts";
+import { adaptConcurrency } from "./adapt-concurrency.ts";
 import type { HandlerEntry } from "./handlers.ts";
 import type { RunningJobs } from "./hold-lease.ts";
 import { keepReconciled } from "./maintenance.ts";
@@ -37,12 +38,17 @@ export async function startWorkers(platform: Platform, options: WorkersOptions):
   const workerId = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
   const deps: ShellDeps = { platform, workerId, running, leaseMs };
   const workers = entries.map((entry) => startWorker(deps, entry, options.concurrencyFactor));
+  const adapted = entries.flatMap((entry, at) => {
+    const worker = workers[at];
+    return worker && entry.queue.isComputing ? [adaptConcurrency(worker)] : [];
+  });
   const stopCancels = await platform.jobs.announcements.onCancel((jobId) => running.get(jobId)?.("cancelled"));
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   const reconciling = keepReconciled(platform);
   return {
     async close() {
       stopCancels();
+      for (const one of adapted) one.stop();
       await reconciling.stop();
       const grace = setTimeout(() => {
         for (const stop of running.values()) stop("shutdown");

@@ -14,6 +14,8 @@ export type QueueDefinition<Name extends string = string, Payload extends z.ZodT
   payload: Payload;
   /** Jobs that one worker process runs at once, before `WORKER_CONCURRENCY`. */
   concurrency: number;
+  /** Whether its jobs compute: then fewer run at once while the processor is busy. */
+  isComputing?: boolean;
   /** Tries that may fail, the first one included; only retryable errors are tried again. */
   attempts: number;
   /** Wait before the second try, in ms; doubles at each further one, with jitter. */

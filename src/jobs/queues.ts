@@ -18,6 +18,7 @@ export const ingestionQueue = defineQueue({
     documentId: idSchema("document"),
   }),
   concurrency: 4,
+  isComputing: true,
   attempts: 3,
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000,

@@ -17,15 +17,3 @@ export type WorkflowsDeps = {
   outside: Pick<GuardedRequest, "check">;
   logger: Logger;
 };
-
-/** What the worker's shell gives a run. */
-export type WorkContext = {
-  tenantId: string;
-  runId: string;
-  /** Whether a failure of this try is the run's. */
-  isLastAttempt: boolean;
-  signal: AbortSignal;
-  logger: Logger;
-  /** Tells followers of the job what happened. Throws the signal's reason when the job is not ours to run any more. */
-  step(data: Record<string, unknown>): Promise<void>;
-};

@@ -1,11 +1,12 @@
 import { AppError, type ErrorView, notFound, toErrorView } from "../errors.ts";
 import { Postponed, Suspended } from "../jobs/postpone.ts";
+import type { WorkContext } from "../jobs/work-context.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
 import type { WorkflowRunEnd, WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
 import { askApproval, toDecisionOutput } from "./ask-approval.ts";
 import { type Course, openCourse } from "./course.ts";
 import { toDefinition } from "./definitions.ts";
-import type { WorkContext, WorkflowsDeps } from "./deps.ts";
+import type { WorkflowsDeps } from "./deps.ts";
 import { type PlannedStep, planSteps } from "./plan.ts";
 import { runStep, type StepResult } from "./run-step.ts";
 import type { WorkflowResult } from "./schemas.ts";

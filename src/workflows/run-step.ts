@@ -1,7 +1,8 @@
 import { AppError } from "../errors.ts";
+import type { WorkContext } from "../jobs/work-context.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { inSpan } from "../tracing.ts";
-import type { WorkContext, WorkflowsDeps } from "./deps.ts";
+import type { WorkflowsDeps } from "./deps.ts";
 import { parseExpression, type Scope } from "./expressions.ts";
 import type { PlannedStep } from "./plan.ts";
 import type { AiCompletionStep, ConditionStep, RagQueryStep, Step, WebhookStep } from "./step-schemas.ts";

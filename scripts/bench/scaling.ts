@@ -7,16 +7,18 @@ import { openStack, type Stack } from "./stack.ts";
 
 /** Few jobs of a queue at once in a worker, so that what a job waits for is the model and never the processor. */
 const concurrencyFactor = "0.25";
-const agentRuns = 64;
-const compositeRuns = 128;
-const warmUp = 8;
+const agentRuns = 48;
+const compositeRuns = 96;
+const warmUp = 4;
+/** A model that takes its time, in ms, as large ones do. */
+const thinkMs = 600;
 const deadlineMs = 120_000;
 
 /** Throughput of 1, 2 and 4 workers on jobs whose time is the model's, and how latency grows with what is stored. */
 export async function scalingBench(): Promise<Measured[]> {
   const [one, two, four] = [await perSecond(1), await perSecond(2), await perSecond(4)];
   const line = (workers: number, rate: number, must: number, aim: number): Measured => ({
-    what: `jobs/s of ${workers} workers, ${agentRuns} agent runs and ${compositeRuns} composite runs that wait on a model`,
+    what: `jobs/s of ${workers} workers, ${agentRuns} agent runs and ${compositeRuns} composite runs that wait on a model of ${thinkMs} ms`,
     anchor: `1 worker ${format(one)}/s`,
     product: `${format(rate)}/s`,
     value: rate / one,
@@ -29,7 +31,7 @@ export async function scalingBench(): Promise<Measured[]> {
 }
 
 async function perSecond(workers: number): Promise<number> {
-  const upstream = await startChild("./children/agent-upstream.ts");
+  const upstream = await startChild("./children/agent-upstream.ts", { args: [String(thinkMs)] });
   const env = {
     EDGE_BASE_URL: `${upstream.ready.url}/v1`,
     EDGE_MODEL: "bench",
@@ -40,17 +42,16 @@ async function perSecond(workers: number): Promise<number> {
     const agent = { name: "Bench", model: "meta-llm", systemPrompt: "You add.", tools: [{ type: "calculator" }] };
     const agentId = (await post(stack, "/agents", agent)).agentId ?? "";
     await runAll(stack, agentId, { agents: warmUp * workers, composites: warmUp * workers });
-    const started = performance.now();
-    await runAll(stack, agentId, { agents: agentRuns, composites: compositeRuns });
-    return ((agentRuns + compositeRuns) / (performance.now() - started)) * 1_000;
+    const tookMs = await runAll(stack, agentId, { agents: agentRuns, composites: compositeRuns });
+    return ((agentRuns + compositeRuns) / tookMs) * 1_000;
   } finally {
     await stack.close();
     await upstream.stop();
   }
 }
 
-/** Hands in the runs and waits until all have completed. */
-async function runAll(stack: Stack, agentId: string, count: { agents: number; composites: number }): Promise<void> {
+/** Hands in the runs and waits until all have completed; the time from the first's begin to the last's end, in ms. */
+async function runAll(stack: Stack, agentId: string, count: { agents: number; composites: number }): Promise<number> {
   const run = { input: "Add up to five." };
   const execution = { pattern: "chain-of-thought", profile: "support", input: "Why?", models: ["meta-llm"] };
   const jobIds: string[] = [];
@@ -62,14 +63,19 @@ async function runAll(stack: Stack, agentId: string, count: { agents: number; co
     jobIds.push(accepted.jobId ?? "");
   });
   const deadline = performance.now() + deadlineMs;
+  let [from, to] = [Number.POSITIVE_INFINITY, 0];
   for (const jobId of jobIds) {
     for (;;) {
-      const { status } = await call(stack, "GET", `/jobs/${jobId}`);
-      if (status === "completed") break;
+      const { status, startedAt = "", finishedAt = "" } = await call(stack, "GET", `/jobs/${jobId}`);
+      if (status === "completed") {
+        [from, to] = [Math.min(from, Date.parse(startedAt)), Math.max(to, Date.parse(finishedAt))];
+        break;
+      }
       if (status === "failed" || performance.now() > deadline) throw new Error(`a job did not complete: ${status}`);
       await delay(50);
     }
   }
+  return to - from;
 }
 
 const post = (stack: Stack, path: string, body: object) => call(stack, "POST", path, body);

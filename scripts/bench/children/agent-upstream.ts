@@ -2,8 +2,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The upstream of the agents bench: thinks for 200 ms, asks for the calculator four times a run, and then answers; without tools it answers at once. */
-const thinkMs = 200;
+/** The upstream of the agents bench: thinks for 200 ms, or for its argument, asks for the calculator four times a run, and then answers; without tools it answers at once. */
+const thinkMs = Number(process.argv[2] ?? 200);
 const toolCalls = 4;
 const usage = { prompt_tokens: 200, completion_tokens: 30, total_tokens: 230 };
 

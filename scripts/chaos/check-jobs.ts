@@ -84,13 +84,13 @@ async function checkDocuments({ db, tenants, load }: Evidence, jobOf: JobOf): Pr
   const breaches: string[] = [];
   for (const tenant of tenants) {
     const titles = documents.filter(({ tenantId }) => tenantId === tenant.tenantId).map(({ title }) => title);
-    const wanted = load.accepted
-      .filter((one) => one.tenant === tenant && one.work === "ingestion" && jobOf(one)?.status === "completed")
-      .map(({ ticket }) => ticket);
+    const accepted = load.accepted.filter((one) => one.tenant === tenant && one.work === "ingestion");
     const there = new Map([...Map.groupBy(titles, (title) => title)].map(([title, all]) => [title, all.length]));
-    for (const ticket of wanted) {
-      if (there.get(ticket) !== 1) breaches.push(`document ${ticket} is there ${there.get(ticket) ?? 0} times`);
-      there.delete(ticket);
+    for (const one of accepted) {
+      const times = there.get(one.ticket) ?? 0;
+      const isRight = times === 1 || (times === 0 && jobOf(one)?.status !== "completed");
+      if (!isRight) breaches.push(`document ${one.ticket} is there ${times} times`);
+      there.delete(one.ticket);
     }
     for (const title of there.keys()) breaches.push(`document ${title} is there, and was never accepted`);
   }

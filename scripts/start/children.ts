@@ -42,10 +42,12 @@ export async function supervise(options: {
       await untilGone(current, signal);
       if (signal.aborted) return;
       if (performance.now() - since > STEADY_AFTER_MS) waitMs = RESTART_FROM_MS;
-      options.onRestart(current.exitCode, current.signalCode);
+      // Told after the wait: a signal to the whole group of processes ends this one a little before we hear of it.
       await delay(waitMs, undefined, { signal }).catch(() => undefined); // aborted: nothing is started any more
       waitMs = Math.min(waitMs * 2, RESTART_TO_MS);
-      if (!signal.aborted) current = run(again);
+      if (signal.aborted) return;
+      options.onRestart(current.exitCode, current.signalCode);
+      current = run(again);
     }
   };
   const keeping = keep();

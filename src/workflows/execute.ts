@@ -27,7 +27,14 @@ class RunEnded extends Error {
   }
 }
 
-type Walk = { deps: WorkflowsDeps; run: WorkflowRunRecord; context: WorkContext; course: Course; beganAt: number };
+type Walk = {
+  deps: WorkflowsDeps;
+  run: WorkflowRunRecord;
+  context: WorkContext;
+  course: Course;
+  beganAt: number;
+  knownSteps: number;
+};
 
 /**
  * Goes on with a run from its first step without a result, and records each result once, by the step's path: of two workers that
@@ -56,7 +63,8 @@ async function walkToEnd(deps: WorkflowsDeps, run: WorkflowRunRecord, context: W
     return other?.end ?? end;
   };
   try {
-    await walk({ deps, run, context, course, beganAt: performance.now() }, planSteps(toDefinition(run).steps));
+    const turn = { beganAt: performance.now(), knownSteps: course.count() };
+    await walk({ deps, run, context, course, ...turn }, planSteps(toDefinition(run).steps));
     return await finish({ status: "completed" });
   } catch (error) {
     if (error instanceof RunEnded) return finish(error.end);
@@ -92,9 +100,9 @@ const toEnd = (error: ErrorView | undefined) => ({ status: "failed" as const, ..
 
 /** Does a step that has no result yet, and records it. */
 async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepRecord> {
-  const { deps, run, context, course, beganAt } = on;
+  const { deps, run, context, course, beganAt, knownSteps } = on;
   context.signal.throwIfAborted();
-  if (performance.now() - beganAt > TURN_MS) throw new Postponed(0);
+  if (course.count() > knownSteps && performance.now() - beganAt > TURN_MS) throw new Postponed(0);
   const { path, id, step } = planned;
   const tried = run.trying?.path === path ? run.trying : undefined;
   const startedAt = tried?.startedAt ?? new Date();

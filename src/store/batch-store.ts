@@ -112,6 +112,8 @@ export type BatchStore = {
   overdue(before: Date, limit: number): Promise<BatchDocument[]>;
   /** Lines without a batch since before this time, the oldest first. */
   waitingSince(before: Date, limit: number): Promise<BatchLineDocument[]>;
+  /** Lines that a worker which had lost its lease put into a batch that has ended since `since`. */
+  strays(since: Date, limit: number): Promise<BatchLineDocument[]>;
   /** Which of these ids of the provider's are batches of ours already. */
   known(group: string, providerBatchIds: readonly string[]): Promise<Set<string>>;
 };
@@ -194,6 +196,20 @@ export function makeBatchStore(db: Db): BatchStore {
         .sort({ createdAt: 1 })
         .limit(limit)
         .toArray(),
+    async strays(since, limit) {
+      const ended = await batches
+        .find({ state: "ended", closeAt: { $gte: since } }, { projection: { _id: 1 } })
+        .sort({ closeAt: -1 })
+        .limit(limit)
+        .toArray();
+      const ids = ended.map(({ _id }) => _id);
+      return ids.length === 0
+        ? []
+        : lines
+            .find({ batchId: { $in: ids }, state: "batched" })
+            .limit(limit)
+            .toArray();
+    },
     async known(group, providerBatchIds) {
       const found = await batches
         .find({ group, providerBatchId: { $in: [...providerBatchIds] } }, { projection: { providerBatchId: 1 } })

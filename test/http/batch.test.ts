@@ -191,6 +191,19 @@ describe("chats that may wait for a batch", () => {
       }
     });
 
+    it("are answered by another batch when a late worker put them into one that has ended", async () => {
+      const tenantId = await tenantOf(test);
+      const { store } = test.platform;
+      const first = await endOf(await ask(models.openai, "of the batch that has ended"));
+      const ended = (await store.batches.line(tenantId, first.string("jobId")))?.batchId ?? "";
+      await pollUntil(async () => (await store.batches.batch(ended))?.state === "ended", { what: "the batch's end" });
+      const late = await ask(models.openai, "put in late");
+      const jobId = late.string("jobId");
+      await store.batches.moveLine(jobId, ["waiting"], { state: "batched", batchId: ended });
+      expect(await textOf(jobId)).to.equal("Re: put in late");
+      expect(upstream.submitted.get(jobId)).to.equal(1);
+    });
+
     it("are answered when the call is repeated after its line was dropped for want of its job", async () => {
       const tenantId = await tenantOf(test);
       const { gateway, store } = test.platform;

@@ -10,6 +10,8 @@ export const serviceTenantId = `ten_${"0".repeat(26)}`;
 const GRACE_MS = 3_000;
 /** A line whose job is not there by then is dropped, in ms: a call that was cut in between is repeated sooner. */
 const ORPHAN_AFTER_MS = 600_000;
+/** A worker that comes back too late does so within this time, in ms. */
+const STRAYS_OF_MS = 3_600_000;
 /** A batch is kept so long, in ms. */
 const KEEP_BATCH_MS = 8 * 86_400_000;
 /** What one sweep looks at. */
@@ -30,21 +32,7 @@ export type Collector = {
 export function makeCollector({ store, jobs, config, logger }: BatchDeps): Collector {
   const timers = new Set<NodeJS.Timeout>();
 
-  const hand = async (batch: BatchDocument) => {
-    const { _id: batchId, jobId } = batch;
-    if (await jobs.find(serviceTenantId, jobId)) return;
-    try {
-      await jobs.submit(batchQueue, {
-        tenantId: serviceTenantId,
-        jobId,
-        payload: () => ({ v: 1 as const, jobId, tenantId: serviceTenantId, batchId }),
-        subject: {},
-        isInteractive: false,
-      });
-    } catch (error) {
-      if (!isDuplicateKey(error)) throw error; // another process was first
-    }
-  };
+  const hand = (batch: BatchDocument) => handToQueue({ store, jobs }, batch);
   const closeBatch = async (batchId: string) => {
     const closed = await store.changeBatch(batchId, ["collecting"], { $set: { state: "closed" } });
     if (closed) await hand(closed);
@@ -88,6 +76,10 @@ export function makeCollector({ store, jobs, config, logger }: BatchDeps): Colle
         if (batch.state === "collecting") await closeBatch(batch._id);
         else await hand(batch);
       }
+      for (const stray of await store.strays(new Date(Date.now() - STRAYS_OF_MS), SWEPT)) {
+        const change = { state: "waiting" as const, batchId: "" };
+        if (await store.moveLine(stray._id, ["batched"], change)) await add(stray);
+      }
       const left = await store.waitingSince(new Date(Date.now() - config.collectMs - GRACE_MS), SWEPT);
       const accepted = left.filter(({ state }) => state === "accepted");
       const held = await jobs.held.stillWaiting(accepted.map(({ _id }) => _id));
@@ -102,4 +94,25 @@ export function makeCollector({ store, jobs, config, logger }: BatchDeps): Colle
       for (const timer of timers) clearTimeout(timer);
     },
   };
+}
+
+/** Submits the job of a batch, unless that is there. */
+async function handToQueue({ store, jobs }: Pick<BatchDeps, "store" | "jobs">, batch: BatchDocument): Promise<void> {
+  const { _id: batchId, jobId, submittedAt } = batch;
+  const job = await jobs.find(serviceTenantId, jobId);
+  // A batch whose job was refused is given up before it was handed in: its lines wait on, for the next one.
+  const isGivenUp = job?.status === "failed" && submittedAt === undefined;
+  if (isGivenUp) await store.changeBatch(batchId, ["closed"], { $set: { state: "ended" } });
+  if (job) return;
+  try {
+    await jobs.submit(batchQueue, {
+      tenantId: serviceTenantId,
+      jobId,
+      payload: () => ({ v: 1 as const, jobId, tenantId: serviceTenantId, batchId }),
+      subject: {},
+      isInteractive: false,
+    });
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error; // another process was first
+  }
 }

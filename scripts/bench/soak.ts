@@ -12,8 +12,8 @@ import { openStack, type Stack } from "./stack.ts";
 
 /** How long the load goes on, in seconds, and how often it is looked at. */
 const seconds = Number(process.env.SOAK_SECONDS ?? 600);
-const sampleEverySeconds = 5;
-/** Share of the time at whose end caches, pools and retained jobs are filled. */
+const sampleEverySeconds = 5; // each look collects garbage
+/** Share of the time at whose end caches and pools are filled, and each queue has as many ended jobs as it keeps. */
 const warmUp = 0.4;
 /** Documents that are kept: the oldest goes when a new one comes. */
 const keptDocuments = 50;
@@ -27,7 +27,7 @@ type Sample = Record<"api heap" | "api RSS" | "worker heap" | "worker RSS" | "ha
 export async function soakBench(): Promise<Measured[]> {
   const upstream = await startChild("./children/upstream.ts");
   const env = { EDGE_BASE_URL: `${upstream.ready.url}/v1`, EDGE_MODEL: "bench" };
-  const stack = await openStack({ workers: 2, env });
+  const stack = await openStack({ workers: 2, env, flags: ["--expose-gc"] });
   const redis = new Redis(stack.redisUrl, { maxRetriesPerRequest: 1 });
   try {
     const failures: string[] = [];
@@ -93,10 +93,10 @@ async function putUnderLoad(stack: Stack, failures: string[]): Promise<number> {
     [20, () => chat(false)],
     [4, () => chat(true)],
     [10, () => post("/rag/query", { query: `pump ${n % 100}` })],
-    [2, ingest],
+    [5, ingest],
     [20, () => post("/bench/noop", {}, later)],
-    [4, () => post(`/agents/${agentId}/run`, { input: `Question ${n}` }, later)],
-    [4, () => post(`/workflows/${workflowId}/execute`, { input: `pump ${n % 100}` })],
+    [5, () => post(`/agents/${agentId}/run`, { input: `Question ${n}` }, later)],
+    [5, () => post(`/workflows/${workflowId}/execute`, { input: `pump ${n % 100}` })],
   ];
   const timed = (work: () => Promise<unknown>) => async () => {
     const started = performance.now();
@@ -132,7 +132,7 @@ function toLines(samples: Sample[], { calls, failures }: { calls: number; failur
   const steady = samples.slice(Math.floor(samples.length * warmUp));
   const third = Math.max(1, Math.floor(steady.length / 3));
   const line = (name: keyof Sample, must: number): Measured => {
-    // Near the least of each third: what is left when garbage is collected and calls have ended.
+    // Near the least of each third: what is left when calls have ended.
     const early = percentile(
       steady.slice(0, third).map((sample) => sample[name]),
       0.1,

@@ -27,7 +27,14 @@ export type Stack = {
  * product's own, with the bench's no-op job added.
  */
 export function openStack(
-  options: { workers?: number; env?: Record<string, string>; apiCore?: number; apiArgs?: string[] } = {},
+  options: {
+    workers?: number;
+    env?: Record<string, string>;
+    apiCore?: number;
+    /** What Node is told, in every process. */
+    flags?: readonly string[];
+    apiArgs?: string[];
+  } = {},
 ) {
   return withReleasers<Stack>(async (releasers) => {
     const dataDir = await mkdtemp(join(tmpdir(), "switchyard-bench-"));
@@ -46,11 +53,16 @@ export function openStack(
       ...options.env,
     };
     const pinned = options.apiCore === undefined ? {} : { core: options.apiCore };
-    const api = await startChild("./children/api.ts", { env, flags: apiFlags, args: options.apiArgs ?? [], ...pinned });
+    const api = await startChild("./children/api.ts", {
+      env,
+      flags: [...apiFlags, ...(options.flags ?? [])],
+      args: options.apiArgs ?? [],
+      ...pinned,
+    });
     releasers.add(() => api.stop());
     const workers: Child[] = [];
     for (let index = 0; index < (options.workers ?? 0); index += 1) {
-      const worker = await startChild("./children/worker.ts", { env });
+      const worker = await startChild("./children/worker.ts", { env, flags: options.flags ?? [] });
       releasers.add(() => worker.stop());
       workers.push(worker);
     }

@@ -1,6 +1,7 @@
 import { context, propagation, trace } from "@opentelemetry/api";
 import type { Config } from "./config.ts";
 import type { Logger } from "./logger.ts";
+import { switchTracing } from "./tracing.ts";
 
 /** Longest time that the collector has for a batch of spans, also for the last one at the end, in ms. */
 const EXPORT_TIMEOUT_MS = 2_000;
@@ -45,8 +46,10 @@ export async function startTracing(options: {
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
+  switchTracing(true);
   return {
     async close() {
+      switchTracing(false);
       await provider.shutdown().catch(onError); // spans may be lost, work may not
       for (const api of [trace, context, propagation]) api.disable();
     },

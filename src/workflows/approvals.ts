@@ -5,7 +5,8 @@ import { type Caller, hasRole } from "../tenancy/roles.ts";
 import { toDecisionOutput } from "./ask-approval.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { toResult } from "./execute.ts";
-import { toApprovalView, toRunView } from "./run-view.ts";
+import { readRun } from "./read-run.ts";
+import { toApprovalView } from "./run-view.ts";
 import type { ApprovalDetail, ApprovalView, DecisionInput, DecisionResult } from "./schemas.ts";
 import type { ApprovalState } from "./states.ts";
 
@@ -37,8 +38,7 @@ export function makeApprovals(deps: WorkflowsDeps): Approvals & { sweepApprovals
   const runOf = async ({ tenantId, runId }: ApprovalRecord) => {
     const run = await workflowRuns.get(tenantId, runId);
     if (!run) throw notFound("run");
-    const [job, steps] = await Promise.all([deps.jobs.find(tenantId, run.jobId), workflowRuns.steps(tenantId, runId)]);
-    return toRunView(run, steps, job);
+    return readRun(deps, run);
   };
   return {
     async approvals(tenantId, { status, limit, cursor }) {

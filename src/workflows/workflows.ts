@@ -10,7 +10,8 @@ import { type Approvals, makeApprovals, withdraw } from "./approvals.ts";
 import { makeWorkflowDefinitions, type WorkflowDefinitions } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { executeRun } from "./execute.ts";
-import { toRunSummary, toRunView } from "./run-view.ts";
+import { readRun } from "./read-run.ts";
+import { toRunSummary } from "./run-view.ts";
 import type { ExecuteInput, WorkflowResult, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
 
 /** Runs that one sweep looks at. */
@@ -59,11 +60,6 @@ export function makeWorkflows(deps: WorkflowsDeps): Workflows {
     if (run?.workflowId !== workflowId) throw notFound("run");
     return run;
   };
-  const toView = async (run: WorkflowRunRecord) => {
-    const { tenantId, _id, jobId } = run;
-    const [job, steps] = await Promise.all([deps.jobs.find(tenantId, jobId), workflowRuns.steps(tenantId, _id)]);
-    return toRunView(run, steps, job);
-  };
   const followCancel = async ({ tenantId, subject, status, kind }: JobRecord) => {
     const { runId } = subject;
     if (kind !== "workflow" || status !== "cancelled" || runId === undefined) return;
@@ -76,7 +72,7 @@ export function makeWorkflows(deps: WorkflowsDeps): Workflows {
     start: (caller, workflowId, body, isInteractive, jobId = newId("job")) =>
       acceptRun(deps, { caller, workflowId, body, isInteractive, jobId }),
     execute: (context) => executeRun(deps, context),
-    runOf: async (tenantId, workflowId, runId) => toView(await find(tenantId, workflowId, runId)),
+    runOf: async (tenantId, workflowId, runId) => readRun(deps, await find(tenantId, workflowId, runId)),
     async runs(tenantId, workflowId, { limit, cursor }) {
       const page = { limit: limit + 1, ...(cursor === undefined ? {} : { before: cursor }) };
       const found = await workflowRuns.list(tenantId, workflowId, page);
@@ -93,7 +89,7 @@ export function makeWorkflows(deps: WorkflowsDeps): Workflows {
       const { end, jobId } = await find(tenantId, workflowId, runId);
       if (end) throw new AppError("wrong_state", "The run has ended already.", { details: { status: end.status } });
       await followCancel(await deps.jobs.cancel(tenantId, jobId));
-      return toView(await find(tenantId, workflowId, runId));
+      return readRun(deps, await find(tenantId, workflowId, runId));
     },
     followCancel,
     async sweep(olderThanMs = 30_000) {

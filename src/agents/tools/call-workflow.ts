@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { derivedId } from "../../ids.ts";
-import { isFinal } from "../../jobs/job-state.ts";
 import type { Jobs } from "../../jobs/jobs.ts";
 import type { Workflows } from "../../workflows/workflows.ts";
 import { type AgentTool, defineTool } from "./tool.ts";
 import type { WorkflowToolConfig } from "./tool-configs.ts";
+import { waitForJob } from "./wait-for-job.ts";
 
 const TIMEOUT_MS = 300_000;
 /** How often it is looked whether the run waits for a person, in ms. */
@@ -38,23 +38,14 @@ export async function makeCallWorkflowTool(
         (await jobs.find(tenantId, jobId)) ?? (await workflows.start(caller, workflowId, { input }, true, jobId)).job;
       const runId = job.subject.runId ?? "";
       const find = () => workflows.runOf(tenantId, workflowId, runId);
-      try {
-        for (;;) {
-          const { status, error } = await jobs.wait(tenantId, jobId, { timeoutMs: LOOK_EVERY_MS, signal });
-          const run = await find();
-          if (!isFinal(status) && run.status !== "awaiting_approval") continue;
-          spend({ tokens: run.tokensUsed, costUsd: run.costUsd });
-          if (status === "failed" || status === "cancelled") {
-            throw new AppError("provider_failed", error?.message ?? "The run was cancelled.");
-          }
-          const { output, awaiting } = run;
-          return JSON.stringify({ runId, status: run.status, output, awaiting });
-        }
-      } catch (error) {
-        const mayGoOn = signal.reason instanceof AppError && signal.reason.retryable;
-        if (signal.aborted && !mayGoOn) await jobs.cancel(tenantId, jobId).catch(() => undefined); // it may have ended just now
-        throw error;
+      const isEnough = async () => (await find()).status === "awaiting_approval";
+      const { status, error } = await waitForJob(jobs, { tenantId, jobId, signal, everyMs: LOOK_EVERY_MS, isEnough });
+      const { tokensUsed: tokens, costUsd, ...run } = await find();
+      spend({ tokens, costUsd });
+      if (status === "failed" || status === "cancelled") {
+        throw new AppError("provider_failed", error?.message ?? "The run was cancelled.");
       }
+      return JSON.stringify({ runId, status: run.status, output: run.output, awaiting: run.awaiting });
     },
   });
 }

@@ -7,18 +7,24 @@ import type { Jobs } from "../../jobs/jobs.ts";
 const WAIT_MS = 60_000;
 
 /**
- * A job that a tool call has made, once it has ended. Whoever stops waiting for good cancels it; a worker that shuts down
+ * A job that a tool call has made, once it has ended, or `isEnough`, asked every `everyMs` (60,000), says so. Whoever stops waiting for good cancels it; a worker that shuts down
  * leaves it to the one that goes on with the run.
  * @throws the signal's reason.
  */
 export async function waitForJob(
   jobs: Pick<Jobs, "wait" | "cancel">,
-  { tenantId, jobId, signal }: { tenantId: string; jobId: string; signal: AbortSignal },
+  {
+    tenantId,
+    jobId,
+    signal,
+    everyMs = WAIT_MS,
+    isEnough = async () => false,
+  }: { tenantId: string; jobId: string; signal: AbortSignal; everyMs?: number; isEnough?: () => Promise<boolean> },
 ): Promise<JobRecord> {
   try {
     for (;;) {
-      const job = await jobs.wait(tenantId, jobId, { timeoutMs: WAIT_MS, signal });
-      if (isFinal(job.status)) return job;
+      const job = await jobs.wait(tenantId, jobId, { timeoutMs: everyMs, signal });
+      if (isFinal(job.status) || (await isEnough())) return job;
     }
   } catch (error) {
     const mayGoOn = signal.reason instanceof AppError && signal.reason.retryable;

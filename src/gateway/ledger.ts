@@ -6,7 +6,7 @@ import type { CompletionDocument, CompletionStore } from "../store/completion-st
 import type { UsageIncrement, UsageStore } from "../store/usage-store.ts";
 
 /** Records wait at most so long for others to be written with, in ms; with the write they are settled within 50. */
-const GATHER_MS = 20;
+const GATHER_MS = 40;
 /** Most records of one write. */
 const MAX_BATCH = 500;
 /** Records kept while the store is away; beyond it the oldest are given up, and said so in the log. */
@@ -93,13 +93,16 @@ export function makeLedger(deps: { completions: CompletionStore; usage: UsageSto
   };
 }
 
-/** Counts what a ledger is told. A group that is written again after a crash is counted again; the ledger has it once. */
+/**
+ * Counts what a ledger is told, after the turn in which it is told: no answer waits for its metrics. A group that is written
+ * again after a crash is counted again; the ledger has it once.
+ */
 export function measureLedger(ledger: Ledger, metrics: Pick<CallMetrics, "settled">): Ledger {
   return {
     ...ledger,
     record: (document) => {
-      metrics.settled(document);
       ledger.record(document);
+      setImmediate(metrics.settled, document);
     },
     write: async (groupId, documents) => {
       await ledger.write(groupId, documents);

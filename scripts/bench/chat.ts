@@ -6,6 +6,8 @@ import { openStack } from "./stack.ts";
 
 const prompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
 const rounds = 5;
+/** Calls of each arm before anything is measured: until then V8 still compiles what runs often, in all of them. */
+const warmUpCalls = 8_000;
 type Arm = "direct" | "proxy" | "product";
 type Target = { url: string; headers: Record<string, string>; core: number };
 
@@ -26,7 +28,7 @@ export async function chatBench(): Promise<Measured[]> {
   };
   try {
     const call = (arm: Arm, stream: boolean) => callOnce(targets[arm], { stream, dispatcher });
-    for (const arm of arms) await runConcurrently(2_000, 32, () => call(arm, false));
+    for (const arm of arms) await runConcurrently(warmUpCalls, 32, () => call(arm, false));
     const json = await alternate((arm, seed) => openLoop(seed, () => call(arm, false)));
     const first = await alternate((arm, seed) => openLoop(seed, () => call(arm, true), 20));
     const rate = await alternate(async (arm) => {

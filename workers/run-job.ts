@@ -1,5 +1,6 @@
 import { DelayedError, type Job, UnrecoverableError } from "bullmq";
 import { AppError, toErrorView } from "../src/errors.ts";
+import { jittered } from "../src/jitter.ts";
 import type { Lease } from "../src/jobs/claim.ts";
 import type { PayloadOf, QueueDefinition } from "../src/jobs/define-queue.ts";
 import type { JobProgress, JobRecord } from "../src/jobs/job-record.ts";
@@ -38,7 +39,7 @@ export type Handler<Q extends QueueDefinition> = (
 const MAX_LOST_TRIES = 10;
 /** How long after its holder's lease a job is looked at again, in ms. */
 const AFTER_LEASE_MS = 200;
-/** How long after the store did not answer a job is looked at again, in ms; half of it up to half more, at random. */
+/** How long after the store did not answer a job is looked at again, in ms; up to half of it less, at random. */
 const STORE_AWAY_MS = 1_000;
 
 export type ShellDeps = { platform: Platform; workerId: string; running: RunningJobs; leaseMs: number };
@@ -75,7 +76,7 @@ export function makeProcessor<Q extends QueueDefinition>(deps: ShellDeps, queue:
     } catch (error) {
       if (!isStoreUnavailable(error)) throw error;
       deps.platform.logger.warn({ err: error, jobId: job.id }, "the store is away; the job is looked at again");
-      await job.moveToDelayed(Date.now() + STORE_AWAY_MS * (0.5 + Math.random()), token);
+      await job.moveToDelayed(Date.now() + jittered(STORE_AWAY_MS), token);
       throw new DelayedError();
     }
   };

@@ -1,4 +1,5 @@
 import { AppError, type ErrorView, toErrorView } from "../src/errors.ts";
+import { jittered } from "../src/jitter.ts";
 import { isStoreUnavailable } from "../src/store/connect.ts";
 
 /** Why a try was stopped from outside. */
@@ -14,8 +15,6 @@ export type Verdict =
 
 /** Longest wait between two tries, in ms. */
 const MAX_BACKOFF_MS = 60_000;
-/** Share of a wait that is random, so that jobs that failed together do not come back together. */
-const JITTER = 0.5;
 
 export type Failure = {
   error: unknown;
@@ -53,5 +52,5 @@ function retryOrFail({ failures, attempts, backoffMs, random }: Failure, error: 
   if (!isRetryable || failures >= attempts) return { outcome: "fail", error: view };
   const asked = error instanceof AppError ? (error.retryAfterMs ?? 0) : 0;
   const backoff = Math.min(backoffMs * 2 ** (failures - 1), MAX_BACKOFF_MS);
-  return { outcome: "retry", afterMs: Math.max(asked, backoff * (1 - JITTER * random())), error: view };
+  return { outcome: "retry", afterMs: Math.max(asked, jittered(backoff, { random })), error: view };
 }

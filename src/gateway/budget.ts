@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../errors.ts";
 import { makeFreshCache } from "../fresh-cache.ts";
+import { jittered } from "../jitter.ts";
 import type { Logger } from "../logger.ts";
 import type { BudgetStore } from "../store/budget-store.ts";
 import type { TenantStore } from "../store/tenant-store.ts";
@@ -67,7 +68,7 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
           logger.error({ err: error, tenantId, nanoUsd }, "a reservation could not be settled and counts as spent");
           return;
         }
-        await delay(SETTLE_RETRY_MS * 2 ** tries * (0.5 + Math.random() / 2));
+        await delay(jittered(SETTLE_RETRY_MS * 2 ** tries));
       }
     }
   };

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { newId } from "../ids.ts";
+import { jittered } from "../jitter.ts";
 import type { Logger } from "../logger.ts";
 import type { CallMetrics } from "../metrics/call-metrics.ts";
 import type { CompletionDocument, CompletionStore } from "../store/completion-store.ts";
@@ -51,7 +52,7 @@ export function makeLedger(deps: { completions: CompletionStore; usage: UsageSto
           );
           return;
         }
-        await delay(Math.min(FIRST_RETRY_MS * 2 ** (tries - 1), MAX_RETRY_MS) * (0.5 + Math.random() / 2));
+        await delay(jittered(Math.min(FIRST_RETRY_MS * 2 ** (tries - 1), MAX_RETRY_MS)));
       }
     }
   };

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../errors.ts";
+import { jittered } from "../jitter.ts";
 import { isBreakerOpen } from "./breaker.ts";
 import { fromAbort } from "./providers/transport-errors.ts";
 
@@ -24,7 +25,7 @@ function phaseOf(error: AppError): unknown {
 /** The wait before the try after `tries`, in ms. */
 export function retryDelayMs(error: AppError, tries: number, random: () => number = Math.random): number {
   const backoff = BASE_DELAY_MS * 2 ** (tries - 1);
-  return Math.max(error.retryAfterMs ?? 0, backoff / 2 + (random() * backoff) / 2);
+  return Math.max(error.retryAfterMs ?? 0, jittered(backoff, { random }));
 }
 
 /**

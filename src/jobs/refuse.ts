@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { toErrorView } from "../errors.ts";
+import { jittered } from "../jitter.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { KEEP_ENDED_MS } from "./claim.ts";
 import type { JobRecord } from "./job-record.ts";
@@ -42,7 +43,7 @@ export function makeRefusals(store: Pick<JobStore, "refuse">, onError: (error: u
   const goOn = async (record: JobRecord, error: unknown) => {
     const deadline = performance.now() + GIVE_UP_AFTER_MS;
     for (let waitMs = RETRY_FROM_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, RETRY_TO_MS)) {
-      await delay(waitMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined); // aborted: it ends
+      await delay(jittered(waitMs), undefined, { signal }).catch(() => undefined); // aborted: it ends
       if (signal.aborted) return;
       try {
         await write(record, error);

@@ -1,4 +1,5 @@
 import { AppError, type ErrorView, toErrorView } from "../errors.ts";
+import { jittered } from "../jitter.ts";
 import type { Step } from "./step-schemas.ts";
 
 /** Tries of a step that names no number, the first one included; receivers of webhooks are away more often than models. */
@@ -6,8 +7,6 @@ const DEFAULT_ATTEMPTS = 3;
 const WEBHOOK_ATTEMPTS = 5;
 const DEFAULT_BACKOFF_MS = 1_000;
 const MAX_WAIT_MS = 600_000;
-/** Share of a wait that is random, so that runs that failed together do not come back together. */
-const JITTER = 0.5;
 
 /**
  * What becomes of a step that has failed: another try in `afterMs` (doubling with each, or what was asked for, if that is longer),
@@ -25,5 +24,5 @@ export function judgeStep(failure: {
   if (!canHelp || attempts >= most) return { error: toErrorView(error) };
   const backoffMs = Math.min((step.retry?.backoffMs ?? DEFAULT_BACKOFF_MS) * 2 ** (attempts - 1), MAX_WAIT_MS);
   const askedMs = error instanceof AppError ? (error.retryAfterMs ?? 0) : 0;
-  return { afterMs: Math.max(backoffMs * (1 - JITTER * random()), Math.min(askedMs, MAX_WAIT_MS)) };
+  return { afterMs: Math.max(jittered(backoffMs, { random }), Math.min(askedMs, MAX_WAIT_MS)) };
 }

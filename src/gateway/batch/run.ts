@@ -1,4 +1,5 @@
 import { AppError } from "../../errors.ts";
+import { jittered } from "../../jitter.ts";
 import { Postponed } from "../../jobs/postpone.ts";
 import type { BatchDocument, BatchLineDocument } from "../../store/batch-store.ts";
 import { estimateMessageTokens } from "../count-tokens.ts";
@@ -60,7 +61,7 @@ async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal)
 async function putOff({ store, config }: RunDeps, batch: BatchDocument): Promise<Postponed> {
   const polled = await store.changeBatch(batch._id, ["closed", "submitted"], { $inc: { polls: 1 } });
   const waitMs = Math.min(FIRST_POLL_MS * 1.5 ** (polled?.polls ?? 1), config.pollMs);
-  return new Postponed(waitMs * (0.75 + Math.random() / 4));
+  return new Postponed(jittered(waitMs, { share: 0.25 }));
 }
 
 /** The lines of a batch that is not handed in yet, less those that were cancelled; what it has no room for goes on waiting. */
@@ -119,7 +120,7 @@ async function submit(
   } else {
     // One of a group at a time: until its id is on the record, a batch is known by being none of the others.
     const marked = await store.markSubmitting(batch, lines.length);
-    if (!marked) throw new Postponed(FIRST_POLL_MS * (0.5 + Math.random() / 2));
+    if (!marked) throw new Postponed(jittered(FIRST_POLL_MS));
   }
   id ??= await batches.submit(
     batch._id,

@@ -33,7 +33,7 @@ const createAgent = route({
   body: agentBodySchema,
   example,
   responses: { 201: { description: "The agent", body: agentViewSchema } },
-  errors: ["unknown_model"],
+  errors: ["unknown_model", "source_refused"],
   async handler({ body, caller, platform }) {
     return { status: 201, body: await platform.agents.create(caller, body) };
   },
@@ -76,7 +76,7 @@ const replaceAgent = route({
   body: agentReplacementSchema,
   example,
   responses: { 200: { description: "The agent", body: agentViewSchema } },
-  errors: ["unknown_model", "insufficient_role", "wrong_state"],
+  errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
   async handler({ params: { id }, body, caller, platform }) {
     return { status: 200, body: await platform.agents.replace(caller, id, body) };
   },

@@ -1,6 +1,7 @@
 import { AppError, notFound } from "../errors.ts";
 import { makeFreshCache } from "../fresh-cache.ts";
 import { newId } from "../ids.ts";
+import { checkAddress } from "../net/check-address.ts";
 import type { AgentDefinition, AgentRecord } from "../store/agent-store.ts";
 import { type Caller, hasRole } from "../tenancy/roles.ts";
 import type { AgentsDeps } from "./deps.ts";
@@ -113,33 +114,23 @@ async function checkDefinition(
     });
   }
   for (const [index, tool] of tools.entries()) {
-    const problem = await findProblem(deps, tenantId, tool);
-    if (problem)
-      throw new AppError("invalid_request", problem.message, { param: `tools[${index}].config.${problem.at}` });
+    await checkTool(deps, tenantId, tool, `tools[${index}].config`);
   }
 }
 
-/** What is wrong with a tool besides its form. */
-async function findProblem(
-  deps: Pick<AgentsDeps, "store" | "outside">,
+/** Checks what a tool names. @throws AppError `invalid_request` for a field below `at`. */
+async function checkTool(
+  { store, outside }: Pick<AgentsDeps, "store" | "outside">,
   tenantId: string,
   { type, config }: ToolSpec,
-): Promise<{ at: string; message: string } | undefined> {
-  if (type === "agent" && !(await deps.store.agents.get(tenantId, config.agentId))) {
-    return { at: "agentId", message: "There is no such agent." };
-  }
-  if (type === "workflow" && !(await deps.store.workflows.get(tenantId, config.workflowId))) {
-    return { at: "workflowId", message: "There is no such workflow." };
-  }
-  if (type === "mcp") {
-    try {
-      deps.outside.check(config.url);
-    } catch (error) {
-      if (error instanceof AppError) return { at: "url", message: error.message };
-      throw error;
-    }
-  }
-  return undefined;
+  at: string,
+): Promise<void> {
+  const missing = (what: string, field: string) =>
+    new AppError("invalid_request", `There is no such ${what}.`, { param: `${at}.${field}` });
+  if (type === "agent" && !(await store.agents.get(tenantId, config.agentId))) throw missing("agent", "agentId");
+  if (type === "workflow" && !(await store.workflows.get(tenantId, config.workflowId)))
+    throw missing("workflow", "workflowId");
+  if (type === "mcp") checkAddress(outside, config.url, `${at}.url`);
 }
 
 function toAgentView({ _id, definition, version, createdBy, createdAt, updatedAt }: AgentRecord): AgentView {

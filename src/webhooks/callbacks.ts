@@ -1,9 +1,11 @@
 import { AppError } from "../errors.ts";
+import { jittered } from "../jitter.ts";
 import { toAcceptedView } from "../jobs/job-outcome.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { isFinal } from "../jobs/job-state.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
+import { checkAddress } from "../net/check-address.ts";
 import type { GuardedRequest } from "../net/guarded-request.ts";
 import type { CallbackRecord, CallbackStore } from "../store/callback-store.ts";
 import type { Webhooks } from "./webhooks.ts";
@@ -21,7 +23,6 @@ const LEASE_MS = 60_000;
 /** Tries of a message, and the wait after the first; it triples with each, less up to half at random: an hour and a half in all. */
 const MAX_TRIES = 8;
 const BACKOFF_MS = 5_000;
-const JITTER = 0.5;
 
 export type Callbacks = {
   /**
@@ -46,7 +47,7 @@ export function makeCallbacks(deps: CallbacksDeps): Callbacks {
   const { store, outside } = deps;
   return {
     async expect(tenantId, jobId, url) {
-      checkAddress(outside, url);
+      checkAddress(outside, url, "callback.url");
       const now = new Date();
       await store.ensure({
         _id: jobId,
@@ -65,15 +66,6 @@ export function makeCallbacks(deps: CallbacksDeps): Callbacks {
       return due.length;
     },
   };
-}
-
-function checkAddress(outside: Pick<GuardedRequest, "check">, url: string): void {
-  try {
-    outside.check(url);
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    throw new AppError(error.code, error.message, { param: "callback.url", details: error.details });
-  }
 }
 
 async function lookAt(deps: CallbacksDeps, callback: CallbackRecord): Promise<void> {
@@ -108,7 +100,7 @@ async function tell(
   } catch (error) {
     const canHelp = !(error instanceof AppError) || error.retryable;
     if (canHelp && taken.tries < MAX_TRIES) {
-      const backoffMs = BACKOFF_MS * 3 ** (taken.tries - 1) * (1 - JITTER * Math.random());
+      const backoffMs = jittered(BACKOFF_MS * 3 ** (taken.tries - 1));
       const askedMs = error instanceof AppError ? (error.retryAfterMs ?? 0) : 0;
       const nextAt = new Date(Date.now() + Math.max(backoffMs, askedMs));
       await store.putOff({ ...callback, ...taken }, { nextAt, tries: taken.tries });

@@ -1,6 +1,7 @@
 import { Webhook } from "standardwebhooks";
 import { AppError } from "../errors.ts";
 import type { GuardedRequest } from "../net/guarded-request.ts";
+import { readStart } from "../net/read-start.ts";
 import { makeWebhookSecrets, type WebhookSecretKeeper, type WebhookSecrets } from "./secrets.ts";
 
 /** Longest wait for an answer and its body, in ms. */
@@ -76,26 +77,19 @@ async function toDelivered(response: Response): Promise<Delivered> {
   // A cookie is a secret of the receiver's, and nobody here sends it back.
   const entries = [...response.headers].filter(([name]) => name !== "set-cookie").slice(0, MAX_HEADERS);
   const headers = Object.fromEntries(entries.map(([name, value]) => [name, value.slice(0, MAX_HEADER_LENGTH)]));
-  const text = await readStart(response);
+  const text = await readBody(response);
   return { status: response.status, headers, body: toBody(text, response.headers.get("content-type") ?? "") };
 }
 
-/** The first part of a body, as text; leaving the loop ends the connection. */
-async function readStart(response: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let left = MAX_BODY_BYTES;
+/** The first part of a body; what a receiver says beyond it is of no use to a workflow. */
+async function readBody(response: Response): Promise<string> {
   try {
-    for await (const part of response.body ?? []) {
-      text += decoder.decode(part.subarray(0, left), { stream: true });
-      left -= part.length;
-      if (left <= 0) break;
-    }
+    const { text } = await readStart(response, MAX_BODY_BYTES);
+    return text.toWellFormed();
   } catch (error) {
     const message = "The connection was cut before the answer was whole.";
     throw new AppError("source_unreachable", message, { retryable: true, cause: error });
   }
-  return text.toWellFormed();
 }
 
 /** A body that says it is JSON and is none, or was cut, stays text. */

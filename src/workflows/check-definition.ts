@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import { checkAddress } from "../net/check-address.ts";
 import type { GuardedRequest } from "../net/guarded-request.ts";
 import { eachStep, type PlannedStep, planSteps } from "./plan.ts";
 import type { WorkflowBody } from "./schemas.ts";
@@ -32,7 +33,7 @@ export function checkDefinition(deps: CheckDeps, body: WorkflowBody): void {
       throw invalid(`${field}.id`, `There is a step ${id} before this one: give each an id of its own.`);
     checkTexts(planned, known);
     if (step.type === "ai_completion") checkModel(deps, step.model, `${field}.model`);
-    if (step.type === "webhook" && !step.url.includes("{{")) checkAddress(deps, step.url, `${field}.url`);
+    if (step.type === "webhook" && !step.url.includes("{{")) checkAddress(deps.outside, step.url, `${field}.url`);
     known.add(id);
   }
   if (inputSchema !== undefined) toInputSchema(inputSchema);
@@ -51,15 +52,6 @@ function checkModel({ gateway }: CheckDeps, model: string, param: string): void 
   const type = model === "auto" ? "chat" : gateway.findModel(model)?.type;
   if (type !== undefined && type !== "embedding") return;
   throw new AppError("unknown_model", `There is no chat model ${model}; GET /ai/models lists them.`, { param });
-}
-
-function checkAddress({ outside }: CheckDeps, url: string, param: string): void {
-  try {
-    outside.check(url);
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    throw new AppError(error.code, error.message, { param, details: error.details });
-  }
 }
 
 /** A zod schema of a JSON Schema. @throws AppError `invalid_request` when it is none, or has what cannot be checked. */

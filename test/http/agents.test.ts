@@ -88,6 +88,7 @@ describe("agents", () => {
       why: "an MCP server within the network",
       body: { tools: [{ type: "mcp", config: { url: "http://127.0.0.1:9/mcp" } }] },
       param: "tools[0].config.url",
+      code: "source_refused",
     },
     {
       why: "two tools of one name",

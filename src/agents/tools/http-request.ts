@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import type { GuardedRequest } from "../../net/guarded-request.ts";
+import { readStart } from "../../net/read-start.ts";
 import { fillHeaders } from "./fill-context.ts";
 import { type AgentTool, defineTool } from "./tool.ts";
 import { type HttpRequestConfig, httpMethods } from "./tool-configs.ts";
@@ -81,18 +82,6 @@ async function toText(response: Response): Promise<string> {
     await response.body?.cancel();
     return [...head, "", "[a body that is no text]"].join("\n");
   }
-  const { text, isCut } = await readStart(response);
+  const { text, isCut } = await readStart(response, MAX_BODY_BYTES);
   return [...head, "", text, ...(isCut ? [`[only the first ${MAX_BODY_BYTES} bytes were read]`] : [])].join("\n");
-}
-
-async function readStart(response: Response): Promise<{ text: string; isCut: boolean }> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let size = 0;
-  for await (const part of response.body ?? []) {
-    size += part.length;
-    text += decoder.decode(part.subarray(0, part.length - Math.max(0, size - MAX_BODY_BYTES)), { stream: true });
-    if (size > MAX_BODY_BYTES) return { text, isCut: true }; // leaving the loop cancels the body
-  }
-  return { text: text + decoder.decode(), isCut: false };
 }

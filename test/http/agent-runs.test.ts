@@ -1,35 +1,22 @@
 import { expect } from "chai";
-import { type AgentUpstream, startAgentUpstream } from "../support/agent-upstream.ts";
-import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { type AgentDesk, openAgentDesk } from "../support/agent-desk.ts";
+import type { AgentUpstream } from "../support/agent-upstream.ts";
+import type { ApiClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
-import { startToolServer, type ToolServer } from "../support/tool-server.ts";
-
-const model = "gpt-5.4-mini";
+import type { ToolServer } from "../support/tool-server.ts";
 
 describe("runs of agents", function () {
   this.timeout(30_000);
-  let test: TestPlatform;
+  let desk: AgentDesk;
   let upstream: AgentUpstream;
   let site: ToolServer;
   let member: ApiClient;
+  let model: string;
   before(async () => {
-    [upstream, site] = [await startAgentUpstream(), await startToolServer()];
-    test = await startPlatform({
-      env: {
-        OPENAI_API_KEY: "sk-test",
-        OPENAI_BASE_URL: upstream.url,
-        PROVIDER_MAX_TRIES: "1",
-        FETCH_ALLOW_ORIGINS: site.origin,
-      },
-    });
-    member = makeClient({ url: test.url, key: test.keys.member });
+    desk = await openAgentDesk();
+    ({ upstream, site, member, model } = desk);
   });
-  after(async () => {
-    await test.close();
-    await upstream.close();
-    await site.close();
-  });
+  after(() => desk.close());
 
   const makeAgent = async (fields: object = {}) =>
     (await member.post("/agents", { name: "Desk", model, systemPrompt: "You keep the desk.", ...fields })).string(

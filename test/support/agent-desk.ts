@@ -1,0 +1,32 @@
+import { type AgentUpstream, startAgentUpstream } from "./agent-upstream.ts";
+import { type ApiClient, makeClient } from "./http-client.ts";
+import { startPlatform } from "./start-platform.ts";
+import { startToolServer, type ToolServer } from "./tool-server.ts";
+
+/** A platform whose agents think with a scripted model, `model`, and may call the sites of a tool server. */
+export type AgentDesk = {
+  upstream: AgentUpstream;
+  site: ToolServer;
+  member: ApiClient;
+  model: string;
+  close(): Promise<void>;
+};
+
+export async function openAgentDesk(): Promise<AgentDesk> {
+  const [upstream, site] = await Promise.all([startAgentUpstream(), startToolServer()]);
+  const test = await startPlatform({
+    env: {
+      OPENAI_API_KEY: "sk-test",
+      OPENAI_BASE_URL: upstream.url,
+      PROVIDER_MAX_TRIES: "1",
+      FETCH_ALLOW_ORIGINS: site.origin,
+    },
+  });
+  const member = makeClient({ url: test.url, key: test.keys.member });
+  const close = async () => {
+    await test.close();
+    await upstream.close();
+    await site.close();
+  };
+  return { upstream, site, member, model: "gpt-5.4-mini", close };
+}

@@ -23,6 +23,10 @@ function traceFields(): { traceId?: string } {
   return traceId === undefined ? {} : { traceId };
 }
 
+/** Lines are gathered up to so many bytes, and so many ms. What is gathered is written before the process exits, unless it is killed. */
+const GATHERED_BYTES = 8 << 10;
+const GATHER_MS = 50;
+
 /** The root logger of a process: JSON lines on stdout (or `destination`), secrets redacted, times in ISO 8601. */
 export function makeLogger(options: { level: string; name: string; destination?: DestinationStream }): Logger {
   const settings = {
@@ -32,5 +36,6 @@ export function makeLogger(options: { level: string; name: string; destination?:
     timestamp: pino.stdTimeFunctions.isoTime,
     mixin: traceFields,
   };
-  return options.destination ? pino(settings, options.destination) : pino(settings);
+  const stdout = { dest: 1, sync: false, minLength: GATHERED_BYTES, periodicFlush: GATHER_MS };
+  return pino(settings, options.destination ?? pino.destination(stdout));
 }

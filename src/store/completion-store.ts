@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { runWrite } from "./write-command.ts";
 
 /** The log record of one model call, whoever started it and however it ended. Never changed after it was written. */
 export type CompletionDocument = {
@@ -54,7 +55,12 @@ export function makeCompletionStore(db: Db): CompletionStore {
   return {
     insertMany: async (documents) => {
       if (documents.length === 0) return;
+      if (documents.every(({ content }) => content === undefined)) {
+        await runWrite(db, { insert: completionsCollection.name, documents: [...documents], ordered: false });
+        return;
+      }
       try {
+        // With texts they can be more than one command holds.
         await collection.insertMany([...documents], { ordered: false });
       } catch (error) {
         if (!isOnlyDuplicates(error)) throw error;

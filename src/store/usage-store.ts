@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { isDuplicateKey } from "./tenant-store.ts";
+import { runWrite } from "./write-command.ts";
 
 /** What is counted. Cost is in billionths of a US dollar: integers, so that any number of sums stays exact. */
 type UsageCounters = {
@@ -48,24 +48,19 @@ export function makeUsageStore(db: Db): UsageStore {
   const addOne = async (batchId: string, increment: UsageIncrement, triesLeft = 3): Promise<void> => {
     const { tenantId, day, model, surface, ...counters } = increment;
     const _id = JSON.stringify([tenantId, day, model, surface]);
-    try {
-      await collection.updateOne(
-        { _id, tenantId, batches: { $ne: batchId } },
-        {
-          $inc: counters,
-          $push: { batches: { $each: [batchId], $slice: -REMEMBERED_BATCHES } },
-          $setOnInsert: { day, model, surface },
-        },
-        { upsert: true },
-      );
-    } catch (error) {
-      if (!isDuplicateKey(error)) throw error;
-      // The document is there and did not match: this batch is in it already, or another process made it just now.
-      const isAdded = (await collection.findOne({ _id, tenantId, batches: batchId })) !== null;
-      if (isAdded) return;
-      if (triesLeft <= 1) throw error;
-      await addOne(batchId, increment, triesLeft - 1);
-    }
+    const update = {
+      $inc: counters,
+      $push: { batches: { $each: [batchId], $slice: -REMEMBERED_BATCHES } },
+      $setOnInsert: { day, model, surface },
+    };
+    const updates = [{ q: { _id, tenantId, batches: { $ne: batchId } }, u: update, upsert: true }];
+    const { duplicates } = await runWrite(db, { update: usageCollection.name, updates });
+    if (duplicates === 0) return;
+    // The document is there and did not match: this batch is in it already, or another process made it just now.
+    const isAdded = (await collection.findOne({ _id, tenantId, batches: batchId })) !== null;
+    if (isAdded) return;
+    if (triesLeft <= 1) throw new Error("a usage document is made and removed again and again");
+    await addOne(batchId, increment, triesLeft - 1);
   };
   return {
     add: async (batchId, increments) => {

@@ -27,6 +27,13 @@ export function hasBody(request: IncomingMessage): boolean {
  * @throws AppError `unsupported_media_type`, `request_too_large` (without reading the rest) or `malformed_json`.
  */
 export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<unknown> {
+  if (ctx.req.headers["content-type"] !== "application/json") requireJsonType(ctx);
+  const bytes = await readBytes(ctx, limitBytes);
+  if (!isUtf8(bytes)) throw new AppError("malformed_json", "The body is not valid UTF-8.");
+  return parseJson(bytes.toString("utf8"));
+}
+
+function requireJsonType(ctx: ApiContext): void {
   if (!jsonType.test(mediaType(ctx))) {
     throw new AppError("unsupported_media_type", "The body must be JSON, with content-type application/json.");
   }
@@ -34,9 +41,6 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
   if (charset !== undefined && !/^utf-?8$/i.test(charset)) {
     throw new AppError("unsupported_media_type", "JSON must be encoded as UTF-8.");
   }
-  const bytes = await readBytes(ctx, limitBytes);
-  if (!isUtf8(bytes)) throw new AppError("malformed_json", "The body is not valid UTF-8.");
-  return parseJson(bytes.toString("utf8"));
 }
 
 async function readBytes(ctx: ApiContext, limitBytes: number): Promise<Buffer> {

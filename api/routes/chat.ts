@@ -1,4 +1,4 @@
-import { z } from "zod";
+import type { z } from "zod";
 import { AppError, type ErrorCode } from "../../src/errors.ts";
 import type { GatewayCaller } from "../../src/gateway/account.ts";
 import type { Ineligible } from "../../src/gateway/batch/batches.ts";
@@ -11,7 +11,7 @@ import { acceptedSchema, reserveJob, toAcceptedReply } from "../prefer.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, route, type SseMessage } from "../route.ts";
 
 const DEFAULT_SURFACE = "api";
-const surfaceSchema = z.string().regex(/^[\w.:/-]{1,64}$/);
+const surfacePattern = /^[\w.:/-]{1,64}$/;
 
 /** What any call of a model can fail with. */
 export const modelCallErrors = [
@@ -70,13 +70,13 @@ export function toGatewayCaller(
   { caller, header, signal }: HandlerInput,
   defaultSurface: string = DEFAULT_SURFACE,
 ): GatewayCaller {
-  const surface = surfaceSchema.safeParse(header("x-svc-surface") ?? defaultSurface);
-  if (!surface.success) {
+  const surface = header("x-svc-surface") ?? defaultSurface;
+  if (!surfacePattern.test(surface)) {
     throw new AppError("invalid_request", "x-svc-surface takes up to 64 letters, digits and _ . : / -", {
       param: "x-svc-surface",
     });
   }
-  return { tenantId: caller.tenantId, keyId: caller.keyId, surface: surface.data, signal };
+  return { tenantId: caller.tenantId, keyId: caller.keyId, surface, signal };
 }
 
 /**

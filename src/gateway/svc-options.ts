@@ -11,7 +11,8 @@ const MAX_TTL_SECONDS = 86_400;
  */
 export function parseSvcOptions(header: string | undefined): ChatOptions {
   const options: ChatOptions = {};
-  for (const pair of (header ?? "").split(/[;,]/)) {
+  if (header === undefined) return options;
+  for (const pair of header.split(/[;,]/)) {
     if (pair.trim() === "") continue;
     const [key = "", value = ""] = pair.split("=", 2).map((part) => part.trim().toLowerCase());
     if (key === "compress") options.compress = readFlag(key, value);

@@ -26,7 +26,7 @@ export const defaultTenantName = "default";
 
 export type Tenancy = {
   /** Who calls by this key; null when it is not known, expired or revoked. Never older than 5 s. */
-  authenticate(key: string): Promise<Caller | null>;
+  authenticate(key: string): Caller | null | Promise<Caller | null>;
   /** Makes a key. It is told here once and never again. */
   createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyDocument }>;
   /** The usable and expired keys of a tenant, newest first. */
@@ -84,7 +84,7 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
     },
     widgetKeys,
     widgetLimits,
-    authenticate: async (key) => {
+    authenticate: (key) => {
       if (isApiKey(key)) return callers.find(key);
       return isWidgetKey(key) ? widgetKeys.authenticate(key) : null;
     },

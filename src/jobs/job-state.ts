@@ -26,4 +26,4 @@ export function statesBefore(to: JobState): JobState[] {
   return jobStates.filter((from) => (jobTransitions[from] as readonly JobState[]).includes(to));
 }
 
-export const finalStates = jobStates.filter(isFinal);
+export const openStates = jobStates.filter((state) => !isFinal(state));

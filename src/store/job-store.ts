@@ -1,7 +1,7 @@
 import type { Db, Filter, UpdateFilter } from "mongodb";
 import type { JobKind } from "../jobs/define-queue.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
-import { finalStates, type JobState } from "../jobs/job-state.ts";
+import { type JobState, openStates } from "../jobs/job-state.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import { isDuplicateKey } from "./tenant-store.ts";
 
@@ -143,6 +143,7 @@ export function makeJobStore(db: Db): JobStore {
       return oldest && (oldest.notBefore ?? oldest.createdAt);
     },
     countOpen: (tenantId, queue) =>
-      jobs.countDocuments(ofTenant(tenantId, { status: { $nin: [...finalStates] }, queue })),
+      // not `$nin`, which would look at all that ever ended
+      jobs.countDocuments(ofTenant(tenantId, { status: { $in: [...openStates] }, queue })),
   };
 }

@@ -1,5 +1,6 @@
 import { type ChildProcess, execFileSync, fork } from "node:child_process";
 import { once } from "node:events";
+import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 
 export type Child = {
@@ -64,7 +65,8 @@ function receiveFrom(child: ChildProcess, script: string, type: string): Promise
   });
 }
 
-/** Keeps all threads of a process on one core, so that the generator does not take time from what it measures. */
-export function pin(pid: number | undefined, core: number): void {
-  if (pid !== undefined) execFileSync("taskset", ["-a", "-p", "-c", String(core), String(pid)], { stdio: "ignore" });
+/** Keeps all threads of a process on one core, so that the generator does not take time from what it measures; or lets them go. */
+export function pin(pid: number | undefined, core: number | "any"): void {
+  const list = core === "any" ? `0-${cpus().length - 1}` : String(core);
+  if (pid !== undefined) execFileSync("taskset", ["-a", "-p", "-c", list, String(pid)], { stdio: "ignore" });
 }

@@ -79,6 +79,7 @@ export async function gatewayBench(): Promise<Measured[]> {
     }
     return lines;
   } finally {
+    pin(process.pid, "any"); // what other benches start would inherit it
     await dispatcher.close();
     await peer.stop();
     await stack.close();

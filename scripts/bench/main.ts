@@ -1,5 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
-import { availableParallelism } from "node:os";
+import { cpus } from "node:os";
 import { Command } from "commander";
 import { type Measured, meetsMust, toTable } from "./goals.ts";
 
@@ -39,7 +39,7 @@ async function writeReadme(lines: readonly Measured[], isAll: boolean): Promise<
   if (head === undefined || there === undefined || tail === undefined) {
     throw new Error(`README.md lacks ${begin} or ${end}`);
   }
-  const cores = `Measured by \`npm run bench\` on ${availableParallelism()} cores, Node ${process.versions.node}; each ratio within one run.`;
+  const cores = `Measured by \`npm run bench\` on ${cpus().length} cores, Node ${process.versions.node}; each ratio within one run.`;
   const table = toTable(lines);
   const rows = new Map([...(isAll ? [] : rowsOf(there)), ...rowsOf(table)]);
   const [title, ...known] = rows.values();

@@ -269,7 +269,7 @@ describe("retry", () => {
 
   it("heeds Retry-After and spreads the tries", () => {
     expect(retryDelayMs(failed({ retryAfterMs: 1_500 }), 1, () => 0)).to.equal(1_500);
-    expect([retryDelayMs(failed(), 1, () => 0), retryDelayMs(failed(), 2, () => 1)]).to.deep.equal([100, 400]);
+    expect([retryDelayMs(failed(), 1, () => 1), retryDelayMs(failed(), 2, () => 0)]).to.deep.equal([100, 400]);
     expect(
       isWorthRetry(new AppError("provider_timeout", "x", { retryable: true, details: { phase: "connect" } })),
     ).to.equal(true);

@@ -1,7 +1,6 @@
 import { AppError, notFound } from "../errors.ts";
 import { makeFreshCache } from "../fresh-cache.ts";
 import { newId } from "../ids.ts";
-import { checkAddress } from "../net/check-address.ts";
 import type { AgentDefinition, AgentRecord } from "../store/agent-store.ts";
 import { type Caller, hasRole } from "../tenancy/roles.ts";
 import type { AgentsDeps } from "./deps.ts";
@@ -130,7 +129,7 @@ async function checkTool(
   if (type === "agent" && !(await store.agents.get(tenantId, config.agentId))) throw missing("agent", "agentId");
   if (type === "workflow" && !(await store.workflows.get(tenantId, config.workflowId)))
     throw missing("workflow", "workflowId");
-  if (type === "mcp") checkAddress(outside, config.url, `${at}.url`);
+  if (type === "mcp") outside.check(config.url, `${at}.url`);
 }
 
 function toAgentView({ _id, definition, version, createdBy, createdAt, updatedAt }: AgentRecord): AgentView {

@@ -64,15 +64,19 @@ export function makeAgents({
   };
 }
 
-/** A URL refused by its text, told before anything is stored or sent. @throws AppError `source_refused` */
-export function assertFetchable(url: string, allowOrigins: readonly string[]): { url: URL; isAllowed: boolean } {
+/** A URL refused by its text, told before anything is stored or sent. @throws AppError `source_refused`, which names `param` */
+export function assertFetchable(
+  url: string,
+  allowOrigins: readonly string[],
+  param?: string,
+): { url: URL; isAllowed: boolean } {
   const decision = checkUrl(url, allowOrigins);
-  if ("refused" in decision) throw refused(decision.refused);
+  if ("refused" in decision) throw refused(decision.refused, param);
   return decision;
 }
 
-function refused(reason: string): AppError {
-  return new AppError("source_refused", `This URL is not fetched. ${reason}`, { param: "url" });
+function refused(reason: string, param = "url"): AppError {
+  return new AppError("source_refused", `This URL is not fetched. ${reason}`, { param });
 }
 
 /** A lookup that hands out a name's addresses only if all of them are public; what it hands out is what is connected to. */

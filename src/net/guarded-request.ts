@@ -5,8 +5,8 @@ import { asFetchError, assertFetchable, makeAgents } from "./guarded-fetch.ts";
 
 /** Requests of any kind to the outside, under the same rules as `GuardedFetch`. */
 export type GuardedRequest = {
-  /** @throws AppError `source_refused` for a URL that its text alone rules out. */
-  check(url: string): URL;
+  /** @throws AppError `source_refused` for a URL that its text alone rules out; it names the field `param`, else `url`. */
+  check(url: string, param?: string): URL;
   /**
    * As the Fetch API's, but to public addresses only, and without following redirects: those are the caller's to judge.
    * @throws AppError `source_refused`, `source_unreachable`; the signal's reason.
@@ -24,7 +24,7 @@ export function makeGuardedRequest(options: {
   const { guarded, open } = makeAgents(options);
   const outsideFetch = undiciFetch as unknown as typeof fetch; // the same API; its types are of another version than Node's
   return {
-    check: (url) => assertFetchable(url, options.allowOrigins).url,
+    check: (url, param) => assertFetchable(url, options.allowOrigins, param).url,
     async fetch(url, init = {}) {
       const { isAllowed } = assertFetchable(String(url), options.allowOrigins);
       try {

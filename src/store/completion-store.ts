@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { runWrite } from "./write-command.ts";
+import { DUPLICATE_KEY, runWrite } from "./write-command.ts";
 
 /** The log record of one model call, whoever started it and however it ended. Never changed after it was written. */
 export type CompletionDocument = {
@@ -47,8 +47,6 @@ export type CompletionStore = {
   insertMany(documents: readonly CompletionDocument[]): Promise<void>;
   get(tenantId: string, logId: string): Promise<CompletionDocument | null>;
 };
-
-const DUPLICATE_KEY = 11000;
 
 export function makeCompletionStore(db: Db): CompletionStore {
   const collection = db.collection<CompletionDocument>(completionsCollection.name);

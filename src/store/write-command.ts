@@ -1,6 +1,7 @@
 import { type Db, type Document, MongoServerError } from "mongodb";
 
-const DUPLICATE_KEY = 11000;
+/** MongoDB's code of a unique value that is there already. */
+export const DUPLICATE_KEY = 11000;
 
 /**
  * Runs an `insert` or `update` command as it is, for writes that come many times a second: the driver's helpers cost twice as

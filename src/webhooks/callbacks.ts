@@ -5,7 +5,6 @@ import type { JobRecord } from "../jobs/job-record.ts";
 import { isFinal } from "../jobs/job-state.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
-import { checkAddress } from "../net/check-address.ts";
 import type { GuardedRequest } from "../net/guarded-request.ts";
 import type { CallbackRecord, CallbackStore } from "../store/callback-store.ts";
 import type { Webhooks } from "./webhooks.ts";
@@ -47,7 +46,7 @@ export function makeCallbacks(deps: CallbacksDeps): Callbacks {
   const { store, outside } = deps;
   return {
     async expect(tenantId, jobId, url) {
-      checkAddress(outside, url, "callback.url");
+      outside.check(url, "callback.url");
       const now = new Date();
       await store.ensure({
         _id: jobId,

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { AppError } from "../errors.ts";
 import type { Gateway } from "../gateway/gateway.ts";
-import { checkAddress } from "../net/check-address.ts";
 import type { GuardedRequest } from "../net/guarded-request.ts";
 import { eachStep, type PlannedStep, planSteps } from "./plan.ts";
 import type { WorkflowBody } from "./schemas.ts";
@@ -33,7 +32,7 @@ export function checkDefinition(deps: CheckDeps, body: WorkflowBody): void {
       throw invalid(`${field}.id`, `There is a step ${id} before this one: give each an id of its own.`);
     checkTexts(planned, known);
     if (step.type === "ai_completion") checkModel(deps, step.model, `${field}.model`);
-    if (step.type === "webhook" && !step.url.includes("{{")) checkAddress(deps.outside, step.url, `${field}.url`);
+    if (step.type === "webhook" && !step.url.includes("{{")) deps.outside.check(step.url, `${field}.url`);
     known.add(id);
   }
   if (inputSchema !== undefined) toInputSchema(inputSchema);

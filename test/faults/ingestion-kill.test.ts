@@ -1,10 +1,14 @@
 import { expect } from "chai";
 import { makePdf } from "../support/documents.ts";
+import type { Behaviour } from "../support/fake-provider/behaviour.ts";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startProcess } from "../support/processes.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const pages = 200;
+/** An embedding that does not come: the worker is killed while it waits for it. */
+const held: Behaviour = { firstByteMs: 100_000 };
 /** A page of prose that no other page has. */
 const pageText = (page: number) =>
   Array.from(
@@ -14,16 +18,25 @@ const pageText = (page: number) =>
 
 describe("kill -9 of a worker in the middle of a 200-page ingestion", function () {
   this.timeout(120_000);
+  let fake: FakeProvider;
   let test: TestPlatform;
   let tenantId: string;
   let pdf: Buffer;
 
   before(async () => {
     pdf = await makePdf(Array.from({ length: pages }, (_, page) => pageText(page)));
-    test = await startPlatform({ workers: false, env: { JOB_LEASE_MS: "1500", RECONCILE_EVERY_MS: "300" } });
+    fake = await startFakeProvider();
+    const embedding = { EDGE_BASE_URL: fake.url, EDGE_EMBEDDING_MODEL: "embed-test" };
+    test = await startPlatform({
+      workers: false,
+      env: { ...embedding, JOB_LEASE_MS: "1500", RECONCILE_EVERY_MS: "300" },
+    });
     tenantId = await test.platform.tenancy.ensureTenant("first");
   });
-  after(() => test.close());
+  after(async () => {
+    await test.close();
+    await fake.close();
+  });
 
   const submit = async (name: string) => {
     const form = new FormData();
@@ -52,21 +65,28 @@ describe("kill -9 of a worker in the middle of a 200-page ingestion", function (
   };
   const allChunks = (documentId: string) =>
     test.platform.store.chunks.count(tenantId, { documentId, version: { $gt: 0 } as unknown as number });
-  const moments: Record<string, (ids: { jobId: string; documentId: string }) => Promise<boolean>> = {
-    "when it begins": async ({ jobId }) => (await jobOf(jobId)).status === "running",
-    "when some chunks are written": async ({ documentId }) => (await allChunks(documentId)) > 0,
+  type Moment = { answered: Behaviour[]; isThere(ids: { jobId: string; documentId: string }): Promise<boolean> };
+  const moments: Record<string, Moment> = {
+    "when it begins": { answered: [], isThere: async ({ jobId }) => (await jobOf(jobId)).status === "running" },
+    "when some chunks are written": {
+      answered: [{}],
+      isThere: async ({ documentId }) => (await allChunks(documentId)) > 0,
+    },
   };
 
-  for (const [title, isThere] of Object.entries(moments)) {
+  for (const [title, { answered, isThere }] of Object.entries(moments)) {
     it(`${title}, ends indexed with exactly the chunks of an undisturbed run`, async () => {
+      fake.next(...answered);
+      fake.setDefault(held);
       const victim = await startProcess("workers/main.ts", test.env);
       const killed = await submit("killed.pdf");
       try {
-        await pollUntil(() => isThere(killed), { timeoutMs: 60_000, everyMs: 2, what: "the moment to kill" });
+        await pollUntil(() => isThere(killed), { timeoutMs: 60_000, what: "the moment to kill" });
       } finally {
         await victim.kill();
       }
       expect((await jobOf(killed.jobId)).status, "after the kill").to.equal("running");
+      fake.reset();
       const successor = await startProcess("workers/main.ts", test.env);
       try {
         const ended = await untilEnded(killed.jobId);

@@ -24,11 +24,12 @@ export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Chec
       answered += calls;
     }
   }
-  for (const { _id, model, requests, costNanoUsd, tenantId } of usage) {
-    const counted = records.filter((one) => one.tenantId === tenantId && one.model === model);
-    const cost = counted.reduce((sum, one) => sum + one.costNanoUsd, 0);
-    if (requests > counted.length) twice.push(`the counters of ${_id} have ${requests} calls for ${counted.length}`);
-    if (costNanoUsd > cost) twice.push(`the counters of ${_id} have ${costNanoUsd} nano-USD for ${cost}`);
+  const recorded = sumByModel(records.map((one) => ({ ...one, requests: 1 })));
+  for (const [served, { requests, costNanoUsd }] of sumByModel(usage)) {
+    const kept = recorded.get(served);
+    if (requests > (kept?.requests ?? 0)) twice.push(`${served} counts ${requests} calls for ${kept?.requests}`);
+    if (costNanoUsd > (kept?.costNanoUsd ?? 0))
+      twice.push(`${served} counts ${costNanoUsd} nano-USD for ${kept?.costNanoUsd}`);
   }
   const wrongChats = load.chats.filter(({ ticket, text }) => !text.includes(ticket)).map(({ ticket }) => ticket);
   const unpaid = load.chats.filter(({ logId }) => !byLog.has(logId)).length;
@@ -40,6 +41,19 @@ export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Chec
     },
     checkBatches(evidence, records, jobOf, handedIn),
   ];
+}
+
+type Counted = { tenantId: string; model: string; requests: number; costNanoUsd: number };
+
+/** Calls and cost of each tenant and model. */
+function sumByModel(rows: readonly Counted[]): Map<string, Pick<Counted, "requests" | "costNanoUsd">> {
+  const sums = new Map<string, Pick<Counted, "requests" | "costNanoUsd">>();
+  for (const { tenantId, model, requests, costNanoUsd } of rows) {
+    const key = `${tenantId} ${model}`;
+    const sum = sums.get(key) ?? { requests: 0, costNanoUsd: 0 };
+    sums.set(key, { requests: sum.requests + requests, costNanoUsd: sum.costNanoUsd + costNanoUsd });
+  }
+  return sums;
 }
 
 /** A line of a batch is handed in once, and charged once, at the same price as every other. */

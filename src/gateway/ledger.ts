@@ -1,5 +1,5 @@
+import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { newId } from "../ids.ts";
 import { jittered } from "../jitter.ts";
 import type { Logger } from "../logger.ts";
 import type { CallMetrics } from "../metrics/call-metrics.ts";
@@ -21,8 +21,8 @@ const TRIES_AT_CLOSE = 3;
 /** Writes what model calls cost, in groups and behind the calls: nobody on the hot path waits for the store. */
 export type Ledger = {
   record(document: CompletionDocument): void;
-  /** Writes records at once, each exactly once however often the group `groupId` is written. */
-  write(groupId: string, documents: readonly CompletionDocument[]): Promise<void>;
+  /** Writes a record at once, exactly once however often it is written: what was written first holds. */
+  write(document: CompletionDocument): Promise<void>;
   /** The record of a call that is not written yet. */
   pending(logId: string): CompletionDocument | undefined;
   /** Resolves when all that was recorded before is written, or given up after a few tries. */
@@ -32,16 +32,18 @@ export type Ledger = {
 
 export function makeLedger(deps: { completions: CompletionStore; usage: UsageStore; logger: Logger }): Ledger {
   const waiting = new Map<string, CompletionDocument>();
+  const writer = `w${randomBytes(6).toString("hex")}`;
+  let batches = 0;
   let writing: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosing = false;
 
   const write = async (batch: readonly CompletionDocument[]) => {
-    const batchId = newId("log");
+    const number = ++batches;
     for (let tries = 1; ; tries++) {
       try {
         await deps.completions.insertMany(batch);
-        await deps.usage.add(batchId, toIncrements(batch));
+        await deps.usage.add({ writer, number }, toIncrements(batch));
         return;
       } catch (error) {
         deps.logger.warn({ err: error, records: batch.length, tries }, "The ledger could not be written");
@@ -81,9 +83,9 @@ export function makeLedger(deps: { completions: CompletionStore; usage: UsageSto
       waiting.set(document._id, document);
       if (writing === undefined) timer ??= setTimeout(start, GATHER_MS);
     },
-    write: async (groupId, documents) => {
-      await deps.completions.insertMany(documents);
-      await deps.usage.add(groupId, toIncrements(documents));
+    write: async (document) => {
+      const kept = await deps.completions.keep(document);
+      for (const increment of toIncrements([kept])) await deps.usage.addRecord(kept._id, increment);
     },
     pending: (logId) => waiting.get(logId),
     flush: start,
@@ -95,7 +97,7 @@ export function makeLedger(deps: { completions: CompletionStore; usage: UsageSto
 }
 
 /**
- * Counts what a ledger is told, after the turn in which it is told: no answer waits for its metrics. A group that is written
+ * Counts what a ledger is told, after the turn in which it is told: no answer waits for its metrics. A record that is written
  * again after a crash is counted again; the ledger has it once.
  */
 export function measureLedger(ledger: Ledger, metrics: Pick<CallMetrics, "settled">): Ledger {
@@ -105,9 +107,9 @@ export function measureLedger(ledger: Ledger, metrics: Pick<CallMetrics, "settle
       ledger.record(document);
       setImmediate(metrics.settled, document);
     },
-    write: async (groupId, documents) => {
-      await ledger.write(groupId, documents);
-      for (const document of documents) metrics.settled(document);
+    write: async (document) => {
+      await ledger.write(document);
+      metrics.settled(document);
     },
   };
 }

@@ -45,11 +45,14 @@ export const completionsCollection = defineCollection<CompletionDocument>({
 export type CompletionStore = {
   /** Writes records; those that are there already (a repeated write) are left as they are. */
   insertMany(documents: readonly CompletionDocument[]): Promise<void>;
+  /** Writes a record unless it is there already, and answers the one that is kept. */
+  keep(document: CompletionDocument): Promise<CompletionDocument>;
   get(tenantId: string, logId: string): Promise<CompletionDocument | null>;
 };
 
 export function makeCompletionStore(db: Db): CompletionStore {
   const collection = db.collection<CompletionDocument>(completionsCollection.name);
+  const get = (tenantId: string, logId: string) => collection.findOne(ofTenant(tenantId, { _id: logId }));
   return {
     insertMany: async (documents) => {
       if (documents.length === 0) return;
@@ -64,7 +67,13 @@ export function makeCompletionStore(db: Db): CompletionStore {
         if (!isOnlyDuplicates(error)) throw error;
       }
     },
-    get: (tenantId, logId) => collection.findOne(ofTenant(tenantId, { _id: logId })),
+    keep: async (document) => {
+      const insert = { insert: completionsCollection.name, documents: [document] };
+      const { duplicates } = await runWrite(db, insert);
+      if (duplicates === 0) return document;
+      return (await get(document.tenantId, document._id)) ?? document;
+    },
+    get,
   };
 }
 

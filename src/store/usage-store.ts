@@ -1,4 +1,4 @@
-import type { Db } from "mongodb";
+import type { Db, Document, Filter } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
 import { runWrite } from "./write-command.ts";
 
@@ -11,17 +11,24 @@ type UsageCounters = {
   costNanoUsd: number;
 };
 
-/** The counters of one tenant, day (UTC, `YYYY-MM-DD`), model and surface. */
+/**
+ * The counters of one tenant, day (UTC, `YYYY-MM-DD`), model and surface; what single records add has documents of its own.
+ * Each remembers what was added to it, so that a repeated write adds nothing twice.
+ */
 export type UsageDocument = UsageCounters & {
   _id: string;
   tenantId: string;
   day: string;
   model: string;
   surface: string;
-  /** The last batches that were added, so that a repeated write adds nothing twice. */
-  batches: string[];
+  /** The last batch of each writer, by the writer's id: one a process that had calls of these on this day. */
+  last?: Record<string, number>;
+  /** The single records that were added. */
+  records?: string[];
 };
 
+/** A batch of one writer, which goes on to the next number when this one is added. */
+export type UsageBatch = { writer: string; number: number };
 export type UsageIncrement = UsageCounters & { tenantId: string; day: string; model: string; surface: string };
 export const usageGroupings = ["model", "surface", "day"] as const;
 export type UsageGrouping = (typeof usageGroupings)[number];
@@ -32,40 +39,43 @@ export const usageCollection = defineCollection<UsageDocument>({
   indexes: [{ key: { tenantId: 1, day: 1 }, name: "tenant_day" }],
 });
 
-/** More batches than can be in flight at once from all processes; a repeat comes within seconds of its first try. */
-const REMEMBERED_BATCHES = 64;
+/**
+ * So many characters of a record's ULID count time: records of the same half minute share documents. The last character, which
+ * is random, spreads a burst over 32 of them.
+ */
+const SPAN_CHARACTERS = 7;
 const MAX_ROWS = 1_000;
 
 export type UsageStore = {
-  /** Adds the increments of a batch, each exactly once however often the same batch is written. */
-  add(batchId: string, increments: readonly UsageIncrement[]): Promise<void>;
+  /** Adds the increments of a batch, each exactly once however often the batch is written before its writer's next one. */
+  add(batch: UsageBatch, increments: readonly UsageIncrement[]): Promise<void>;
+  /** Adds the increment of one log record, exactly once however often and however late it is written. */
+  addRecord(logId: string, increment: UsageIncrement): Promise<void>;
   /** Sums between two days, both included; the largest cost first, days in order. */
   sum(tenantId: string, query: { from: string; to: string; groupBy: UsageGrouping }): Promise<UsageRow[]>;
 };
 
 export function makeUsageStore(db: Db): UsageStore {
   const collection = db.collection<UsageDocument>(usageCollection.name);
-  const addOne = async (batchId: string, increment: UsageIncrement, triesLeft = 3): Promise<void> => {
+  const addOnce = async (increment: UsageIncrement, memory: Memory, triesLeft = 3): Promise<void> => {
     const { tenantId, day, model, surface, ...counters } = increment;
-    const _id = JSON.stringify([tenantId, day, model, surface]);
-    const update = {
-      $inc: counters,
-      $push: { batches: { $each: [batchId], $slice: -REMEMBERED_BATCHES } },
-      $setOnInsert: { day, model, surface },
-    };
-    const updates = [{ q: { _id, tenantId, batches: { $ne: batchId } }, u: update, upsert: true }];
+    const _id = JSON.stringify([tenantId, day, model, surface, ...memory.place]);
+    const update = { ...memory.note, $inc: counters, $setOnInsert: { day, model, surface } };
+    const updates = [{ q: { _id, tenantId, ...memory.isNew }, u: update, upsert: true }];
     const { duplicates } = await runWrite(db, { update: usageCollection.name, updates });
     if (duplicates === 0) return;
-    // The document is there and did not match: this batch is in it already, or another process made it just now.
-    const isAdded = (await collection.findOne({ _id, tenantId, batches: batchId })) !== null;
+    // The document is there and did not match: this was added before, or another process made the document just now.
+    const isAdded = (await collection.findOne({ _id, tenantId, ...memory.isOld })) !== null;
     if (isAdded) return;
     if (triesLeft <= 1) throw new Error("a usage document is made and removed again and again");
-    await addOne(batchId, increment, triesLeft - 1);
+    await addOnce(increment, memory, triesLeft - 1);
   };
   return {
-    add: async (batchId, increments) => {
-      await Promise.all(increments.map((increment) => addOne(batchId, increment)));
+    add: async (batch, increments) => {
+      const memory = ofBatch(batch);
+      await Promise.all(increments.map((increment) => addOnce(increment, memory)));
     },
+    addRecord: (logId, increment) => addOnce(increment, ofRecord(logId)),
     sum: async (tenantId, { from, to, groupBy }) => {
       const rows = await collection
         .aggregate<UsageCounters & { _id: string }>([
@@ -86,5 +96,30 @@ export function makeUsageStore(db: Db): UsageStore {
         .toArray();
       return rows.map(({ _id, ...counters }) => ({ group: _id, ...counters }));
     },
+  };
+}
+
+/** How a document tells whether something was added to it: where that is noted, and what is true before and after. */
+type Memory = { place: string[]; isNew: Filter<UsageDocument>; isOld: Filter<UsageDocument>; note: Document };
+
+/** A writer adds one batch after another, so that only its last one can come again. */
+function ofBatch({ writer, number }: UsageBatch): Memory {
+  const field = `last.${writer}`;
+  return {
+    place: [],
+    isNew: { [field]: { $ne: number } },
+    isOld: { [field]: number },
+    note: { $set: { [field]: number } },
+  };
+}
+
+/** A record can come again after any time and any number of others, so all are noted, in documents that stay small. */
+function ofRecord(logId: string): Memory {
+  const ulid = logId.slice(logId.indexOf("_") + 1);
+  return {
+    place: [`${ulid.slice(0, SPAN_CHARACTERS)}${ulid.at(-1)}`],
+    isNew: { records: { $ne: logId } },
+    isOld: { records: logId },
+    note: { $push: { records: logId } },
   };
 }

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { newId } from "../../src/ids.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
@@ -14,12 +15,12 @@ describe("the ledger's store", () => {
   });
   after(() => test.close());
 
-  it("adds a batch once, however often it is written, also from many processes at once", async () => {
+  it("adds a batch once, however often it is written, also from many writers at once", async () => {
     const { usage } = test.platform.store;
-    await usage.add("batch-1", [increment]);
-    await Promise.all([1, 2, 3].map(() => usage.add("batch-1", [increment])));
-    await Promise.all(["batch-2", "batch-3"].map((batch) => usage.add(batch, [{ ...increment, model: "n" }])));
-    await usage.add("batch-4", [{ ...increment, day: "2026-11-21" }]);
+    await usage.add({ writer: "wa", number: 1 }, [increment]);
+    await Promise.all([1, 2, 3].map(() => usage.add({ writer: "wa", number: 1 }, [increment])));
+    await Promise.all(["wa", "wb"].map((writer) => usage.add({ writer, number: 2 }, [{ ...increment, model: "n" }])));
+    await usage.add({ writer: "wa", number: 3 }, [{ ...increment, day: "2026-11-21" }]);
     const query = { from: "2026-11-20", to: "2026-11-21" };
     const byModel = await usage.sum(tenantId, { ...query, groupBy: "model" });
     expect(byModel).to.have.deep.members([
@@ -35,6 +36,27 @@ describe("the ledger's store", () => {
       { group: "api", ...counters },
     ]);
     expect(await usage.sum("ten_other", { ...query, groupBy: "model" })).to.deep.equal([]);
+  });
+
+  it("adds a batch once, also when its answer was lost and other writers have added hundreds meanwhile", async () => {
+    const { usage } = test.platform.store;
+    const one = { ...increment, tenantId: "ten_repeated" };
+    await usage.add({ writer: "wslow", number: 1 }, [one]);
+    for (let number = 1; number <= 200; number++) await usage.add({ writer: "wbusy", number }, [one]);
+    await usage.add({ writer: "wslow", number: 1 }, [one]);
+    const query = { from: one.day, to: one.day, groupBy: "model" as const };
+    expect((await usage.sum("ten_repeated", query))[0]?.requests).to.equal(201 * one.requests);
+  });
+
+  it("adds a single record once, after any number of others", async () => {
+    const { usage } = test.platform.store;
+    const one = { ...increment, tenantId: "ten_lines" };
+    const logs = Array.from({ length: 300 }, () => newId("log"));
+    await Promise.all(logs.map((log) => usage.addRecord(log, one)));
+    await Promise.all([...logs, ...logs].map((log) => usage.addRecord(log, one)));
+    await usage.add({ writer: "wa", number: 1 }, [one]);
+    const query = { from: one.day, to: one.day, groupBy: "model" as const };
+    expect((await usage.sum("ten_lines", query))[0]?.requests).to.equal(301 * one.requests);
   });
 
   it("keeps a record as it was first written, and shows it to its tenant only", async () => {
@@ -67,5 +89,8 @@ describe("the ledger's store", () => {
     expect(await completions.get(tenantId, "log_ledger_1")).to.deep.equal(document);
     expect(await completions.get(tenantId, "log_ledger_2")).to.include({ inputTokens: 3 });
     expect(await completions.get("ten_other", "log_ledger_1")).to.equal(null);
+    expect(await completions.keep({ ...document, createdAt: new Date() })).to.deep.equal(document);
+    const next = { ...document, _id: "log_ledger_3" };
+    expect(await completions.keep(next)).to.equal(next);
   });
 });

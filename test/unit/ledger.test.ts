@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { makeLedger, toIncrements } from "../../src/gateway/ledger.ts";
 import { makeLogger } from "../../src/logger.ts";
 import type { CompletionDocument, CompletionStore } from "../../src/store/completion-store.ts";
-import type { UsageIncrement, UsageStore } from "../../src/store/usage-store.ts";
+import type { UsageBatch, UsageIncrement, UsageStore } from "../../src/store/usage-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const logger = makeLogger({ level: "silent", name: "test" });
@@ -32,7 +32,8 @@ const record = (changes: Partial<CompletionDocument> = {}): CompletionDocument =
 /** A store that fails when it is told to, as one does that is away; the real one is used by the tests over HTTP. */
 function makeFailingStore() {
   const written: string[][] = [];
-  const added: { batchId: string; increments: readonly UsageIncrement[] }[] = [];
+  const added: { batch: UsageBatch; increments: readonly UsageIncrement[] }[] = [];
+  const tried: UsageBatch[] = [];
   const failures = { completions: 0, usage: 0 };
   const fail = (part: keyof typeof failures) => {
     if (failures[part]-- > 0) throw new Error("the store is away");
@@ -42,16 +43,19 @@ function makeFailingStore() {
       fail("completions");
       written.push(documents.map(({ _id }) => _id));
     },
+    keep: async (document) => document,
     get: async () => null,
   };
   const usage: UsageStore = {
-    add: async (batchId, increments) => {
+    add: async (batch, increments) => {
+      tried.push(batch);
       fail("usage");
-      added.push({ batchId, increments });
+      added.push({ batch, increments });
     },
+    addRecord: async () => undefined,
     sum: async () => [],
   };
-  return { completions, usage, written, added, failures };
+  return { completions, usage, written, tried, added, failures };
 }
 
 describe("ledger", () => {
@@ -93,7 +97,7 @@ describe("ledger", () => {
     });
   });
 
-  it("repeats a write that failed under the same batch id, and loses nothing", async () => {
+  it("repeats a write that failed under the same number, goes on to the next, and loses nothing", async () => {
     const store = makeFailingStore();
     const ledger = makeLedger({ ...store, logger });
     store.failures.completions = 1;
@@ -104,7 +108,10 @@ describe("ledger", () => {
     expect(store.written).to.deep.equal([[first._id], [first._id]]);
     expect(store.added).to.have.length(1);
     expect(store.added[0]?.increments[0]?.requests).to.equal(1);
+    ledger.record(record());
     await ledger.close();
+    expect(store.tried.map(({ number }) => number)).to.deep.equal([1, 1, 2]);
+    expect(new Set(store.tried.map(({ writer }) => writer)).size).to.equal(1);
   });
 
   it("takes calls while a write is under way", async () => {

@@ -39,7 +39,7 @@ export async function settleLine(
   const error = "error" in outcome ? toErrorView(outcome.error) : undefined;
   const spent = toSpent(deps, line, result, lost);
   const record = toRecord(line, { result, error, spent });
-  await gateway.ledger.write(line.logId, [record]);
+  await gateway.ledger.write(record);
   if (result) await jobs.held.end(line._id, { result: toBody(line, result, spent) });
   else if (error) await jobs.held.end(line._id, { error });
   const isFirst = await store.moveLine(line._id, ["batched"], { state: "done" });

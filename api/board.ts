@@ -33,7 +33,7 @@ export function serveBoard(platform: Platform): Middleware<RequestState> {
     refuseForeignOrigin(ctx.method, ctx.get("sec-fetch-site"));
     board ??= loadBoard(platform);
     const serve = await board;
-    ctx.set("content-security-policy", boardPolicy);
+    ctx.set({ ...ctx.state.headers, "content-security-policy": boardPolicy }); // the board's answers are Koa's
     await serve(ctx, next);
   };
 }

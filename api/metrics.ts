@@ -4,6 +4,7 @@ import { renderMetrics } from "../src/metrics/render.ts";
 import type { Platform } from "../src/platform.ts";
 import type { RequestState } from "./context.ts";
 import { admitOperator } from "./middleware/operator.ts";
+import { sendReply } from "./send-reply.ts";
 
 const metricsPath = "/metrics";
 
@@ -23,7 +24,6 @@ export function serveMetrics(platform: Platform): Middleware<RequestState> {
       throw new AppError("method_not_allowed", `${metricsPath} does not take ${ctx.method}.`);
     }
     const { contentType, text } = await renderMetrics(platform, { isWholeFleet: true });
-    ctx.set("content-type", contentType);
-    ctx.body = text;
+    sendReply(ctx, { status: 200, headers: { "content-type": contentType }, body: text });
   };
 }

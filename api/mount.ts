@@ -15,6 +15,7 @@ import { admit } from "./middleware/rate-limit.ts";
 import { knownFields, parseInput } from "./middleware/validate.ts";
 import { admitWidget, answerPreflight } from "./middleware/widget-access.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, type Reply, takesIdempotencyKey } from "./route.ts";
+import { sendReply } from "./send-reply.ts";
 import { writeEventStream } from "./sse.ts";
 
 /** Memory for large bodies in one process, in bytes; it always holds two of the largest. */
@@ -167,14 +168,10 @@ function toHeaderText(name: string): string {
 }
 
 async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Promise<void> {
-  if (reply.headers) ctx.set(reply.headers);
-  if (!("events" in reply)) {
-    ctx.body = reply.body ?? null;
-    ctx.status = reply.status; // last: Koa makes the status of an empty body 204
-    return;
-  }
+  if (!("events" in reply)) return sendReply(ctx, reply);
   ctx.respond = false;
   const { requestId, signal } = ctx.state;
+  const headers = { ...ctx.state.headers, ...reply.headers };
   const toEvent = reply.toErrorEvent ?? ((error) => ({ data: { error, done: true } }));
   const onError = (thrown: unknown) => {
     const error = toAppError(thrown);
@@ -182,7 +179,7 @@ async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Pr
     return toEvent(toErrorBody(error, requestId).error);
   };
   try {
-    await writeEventStream(ctx.res, reply, { signal, onError, isHeadOnly: ctx.method === "HEAD" });
+    await writeEventStream(ctx.res, reply, { headers, signal, onError, isHeadOnly: ctx.method === "HEAD" });
   } catch (error) {
     ctx.respond = true; // nothing was sent yet: an ordinary error answer
     throw error;
@@ -199,10 +196,11 @@ function answerUnrouted(router: Router<RequestState>, widgetPaths: ReadonlySet<s
       answerPreflight(ctx);
       return;
     }
-    ctx.set("allow", [...allowed, "OPTIONS"].join(", "));
+    const allow = [...allowed, "OPTIONS"].join(", ");
     if (ctx.method !== "OPTIONS") {
+      ctx.set("allow", allow);
       throw new AppError("method_not_allowed", `${ctx.path} does not take ${ctx.method}.`, { details: { allowed } });
     }
-    ctx.status = 204;
+    sendReply(ctx, { status: 204, headers: { allow } });
   };
 }

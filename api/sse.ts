@@ -16,24 +16,29 @@ export function formatSseMessage({ id, event, data }: SseMessage): string {
 }
 
 /**
- * Writes a stream reply to `response`, whose other headers are set already, and ends it. One write a batch; waits while the
+ * Writes a stream reply to `response`, with `headers` besides its own, and ends it. One write a batch; waits while the
  * client does not take more; sends a comment as heartbeat when nothing comes. An error before the head was sent is thrown;
  * one after it becomes a last event, made by `onError`. Returns early when the client is gone, and ends the iterator always.
  */
 export async function writeEventStream(
   response: ServerResponse,
   reply: StreamReply,
-  options: { signal: AbortSignal; onError: (error: unknown) => SseMessage; isHeadOnly: boolean },
+  options: {
+    headers: Record<string, string>;
+    signal: AbortSignal;
+    onError: (error: unknown) => SseMessage;
+    isHeadOnly: boolean;
+  },
 ): Promise<void> {
   const iterator = reply.events[Symbol.asyncIterator]();
-  const { signal } = options;
+  const { headers, signal } = options;
   let heartbeat: NodeJS.Timeout | undefined;
   try {
-    if (reply.isEager || options.isHeadOnly) sendHead(response);
+    if (reply.isEager || options.isHeadOnly) sendHead(response, headers);
     if (options.isHeadOnly) return;
     let next = await iterator.next();
     const hasSaid = !next.done && next.value.length > 0;
-    if (!response.headersSent) sendHead(response, { isHeld: hasSaid });
+    if (!response.headersSent) sendHead(response, headers, { isHeld: hasSaid });
     heartbeat = setInterval(() => !signal.aborted && response.write(": heartbeat\n\n"), HEARTBEAT_MS).unref();
     while (!next.done && !signal.aborted) {
       if (next.value.length > 0 && !response.write(next.value.map(formatSseMessage).join(""))) {
@@ -53,8 +58,9 @@ export async function writeEventStream(
 }
 
 /** Sends the head of a stream; one that is held goes out with the first event, in one packet. */
-function sendHead(response: ServerResponse, { isHeld } = { isHeld: false }): void {
+function sendHead(response: ServerResponse, headers: Record<string, string>, { isHeld } = { isHeld: false }): void {
   response.writeHead(200, {
+    ...headers,
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-store",
     "x-accel-buffering": "no",

@@ -10,6 +10,7 @@ import {
 import type { Logger } from "../../src/logger.ts";
 import { isStoreUnavailable } from "../../src/store/connect.ts";
 import type { ApiContext, RequestState } from "../context.ts";
+import { sendReply } from "../send-reply.ts";
 
 /** The only table from an error's type to its HTTP status. */
 const statusOfType: Record<ErrorType, number> = {
@@ -113,11 +114,12 @@ function writeError(ctx: ApiContext, error: AppError): void {
     return;
   }
   const status = toStatus(error);
-  ctx.status = status === 499 ? 500 : status; // 499 is for the log; no client is there to read it
+  const headers: Record<string, string> = {};
   const retryAfterMs = error.retryAfterMs ?? defaultRetryAfterMs[status];
   if (retryAfterMs !== undefined && retryAfterStatuses.has(status)) {
-    ctx.set("retry-after", String(Math.max(1, Math.ceil(retryAfterMs / 1_000))));
+    headers["retry-after"] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
   }
-  if (status === 401) ctx.set("www-authenticate", 'Bearer realm="switchyard"');
-  ctx.body = toErrorBody(error, ctx.state.requestId);
+  if (status === 401) headers["www-authenticate"] = 'Bearer realm="switchyard"';
+  // 499 is for the log; no client is there to read it.
+  sendReply(ctx, { status: status === 499 ? 500 : status, headers, body: toErrorBody(error, ctx.state.requestId) });
 }

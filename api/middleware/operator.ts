@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { ApiContext } from "../context.ts";
+import { sendReply } from "../send-reply.ts";
 
 /**
  * Lets the operator pass, who shows the `ADMIN_TOKEN` as the password of HTTP Basic or as bearer; anybody else, a tenant's
@@ -7,16 +8,12 @@ import type { ApiContext } from "../context.ts";
  */
 export function admitOperator(ctx: ApiContext, adminToken: string): boolean {
   if (isOperator(ctx.get("authorization"), adminToken)) return true;
-  ctx.status = 401;
-  ctx.set("www-authenticate", 'Basic realm="switchyard operators", charset="UTF-8"');
-  ctx.body = {
-    error: {
-      type: "authentication_error",
-      code: "missing_api_key",
-      message: "Operators only.",
-      requestId: ctx.state.requestId,
-    },
-  };
+  const { requestId } = ctx.state;
+  sendReply(ctx, {
+    status: 401,
+    headers: { "www-authenticate": 'Basic realm="switchyard operators", charset="UTF-8"' },
+    body: { error: { type: "authentication_error", code: "missing_api_key", message: "Operators only.", requestId } },
+  });
   return false;
 }
 

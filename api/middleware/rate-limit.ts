@@ -10,8 +10,9 @@ import type { ApiContext } from "../context.ts";
 export async function admit(ctx: ApiContext, limits: RateLimits, tenantId: string): Promise<void> {
   const taken = limits.take(tenantId);
   const rate = taken instanceof Promise ? await taken : taken;
-  ctx.set("ratelimit-policy", limits.policy);
-  ctx.set("ratelimit", `"requests";r=${rate.remaining};t=${rate.resetSeconds}`);
+  const { headers } = ctx.state;
+  headers["ratelimit-policy"] = limits.policy;
+  headers.ratelimit = `"requests";r=${rate.remaining};t=${rate.resetSeconds}`;
   ctx.res.once("close", enter(limits, tenantId, rate));
 }
 

@@ -27,6 +27,7 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
     const { state, res } = ctx;
     state.requestId = requestId;
     state.signal = controller.signal;
+    state.headers = { "x-request-id": requestId, "x-api-version": apiVersion };
     metrics.http.entered();
     const method = ctx.req.method ?? "";
     const traced = beginSpan({
@@ -35,8 +36,6 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
       parent: { traceparent: ctx.req.headers.traceparent },
       attributes: { "http.request.method": method },
     });
-    res.setHeader("x-request-id", requestId);
-    res.setHeader("x-api-version", apiVersion);
     res.once("close", () => {
       const isComplete = res.writableFinished;
       if (!isComplete) controller.abort();

@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import helmet from "helmet";
 import type { Middleware } from "koa";
+import type { RequestState } from "../context.ts";
 
 /** Headers of every answer: nothing of the API is to be framed, sniffed, run or, unless a route says so, kept by a browser. */
-export function securityHeaders(): Middleware {
-  const headers = [["cache-control", "no-store"] as const, ...helmetHeaders()];
-  return function setSecurityHeaders({ res }, next) {
-    for (const [name, value] of headers) res.setHeader(name, value);
+export function securityHeaders(): Middleware<RequestState> {
+  const headers = { "cache-control": "no-store", ...Object.fromEntries(helmetHeaders()) };
+  return function addSecurityHeaders({ state }, next) {
+    state.headers = { ...headers, ...state.headers };
     return next();
   };
 }
@@ -15,8 +16,8 @@ export function securityHeaders(): Middleware {
 function helmetHeaders(): Map<string, string> {
   const headers = new Map<string, string>();
   const response = {
-    setHeader: (name: string, value: string) => headers.set(name, value),
-    removeHeader: (name: string) => headers.delete(name),
+    setHeader: (name: string, value: string) => headers.set(name.toLowerCase(), value),
+    removeHeader: (name: string) => headers.delete(name.toLowerCase()),
   };
   const setHeaders = helmet({
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },

@@ -1,6 +1,7 @@
 import { AppError } from "../../src/errors.ts";
 import type { Caller } from "../../src/tenancy/roles.ts";
 import type { ApiContext } from "../context.ts";
+import { sendReply } from "../send-reply.ts";
 
 /** What a page may read of an answer besides its body. */
 const EXPOSED = "x-request-id, retry-after, ratelimit, ratelimit-policy";
@@ -33,10 +34,12 @@ export function admitWidget(ctx: ApiContext, caller: Caller, isForWidgets: boole
  * ask; whether it may call is decided by its key.
  */
 export function answerPreflight(ctx: ApiContext): void {
-  ctx.set("access-control-allow-origin", ctx.get("origin"));
-  ctx.set("access-control-allow-methods", "POST");
-  ctx.set("access-control-allow-headers", ALLOWED_HEADERS);
-  ctx.set("access-control-max-age", String(PREFLIGHT_MAX_AGE_S));
-  ctx.vary("origin");
-  ctx.status = 204;
+  const headers = {
+    "access-control-allow-origin": ctx.get("origin"),
+    "access-control-allow-methods": "POST",
+    "access-control-allow-headers": ALLOWED_HEADERS,
+    "access-control-max-age": String(PREFLIGHT_MAX_AGE_S),
+    vary: "origin",
+  };
+  sendReply(ctx, { status: 204, headers });
 }

@@ -191,14 +191,40 @@ describe("errors and bad input", () => {
     }
   });
 
-  it("every answer has the headers that keep a browser from misusing it", async () => {
-    for (const path of ["/healthz", "/nothing", "/jobs", "/docs"]) {
-      const { headers } = await makeClient({ url: platform.url }).get(path);
-      expect(headers.get("x-powered-by"), path).to.equal(null);
-      expect(headers.get("x-content-type-options"), path).to.equal("nosniff");
-      expect(headers.get("content-security-policy"), path).to.contain("default-src 'none'");
-      expect(headers.get("x-api-version"), path).to.match(/^\d{4}-\d\d-\d\d$/);
-      expect(headers.get("access-control-allow-origin"), path).to.equal(null);
+  it("every answer has its id and the headers that keep a browser from misusing it, whoever sends it", async () => {
+    const operator = { authorization: "Bearer operator-token-of-the-tests" };
+    const stream = { messages: [{ role: "user", content: "Hello" }], stream: true };
+    const calls: [method: string, path: string, status: number, init?: RequestInit][] = [
+      ["GET", "/healthz", 200],
+      ["HEAD", "/healthz", 200],
+      ["GET", "/nothing", 404],
+      ["GET", "/jobs", 401],
+      ["GET", "/docs", 200],
+      ["OPTIONS", "/jobs", 204],
+      ["OPTIONS", "/ai/chat", 204, { headers: { origin: "https://example.com" } }],
+      ["PATCH", "/jobs", 405],
+      ["POST", "/ai/chat", 400, { body: "{}" }],
+      ["POST", "/ai/chat", 200, { body: JSON.stringify(stream) }],
+      ["GET", "/metrics", 401, { headers: {} }],
+      ["GET", "/metrics", 200, { headers: operator }],
+      ["GET", "/admin/queues", 401, { headers: {} }],
+      ["GET", "/admin/queues", 200, { headers: operator }],
+    ];
+    for (const [method, path, status, init] of calls) {
+      const isOwners = init?.body !== undefined;
+      const json = { authorization: `Bearer ${platform.keys.owner}`, "content-type": "application/json" };
+      const answer = await fetch(platform.url + path, { method, ...(isOwners ? { headers: json } : {}), ...init });
+      await answer.text();
+      const { headers } = answer;
+      const what = `${method} ${path}`;
+      expect(answer.status, what).to.equal(status);
+      expect(headers.get("x-powered-by"), what).to.equal(null);
+      expect(headers.get("x-content-type-options"), what).to.equal("nosniff");
+      expect(headers.get("x-request-id"), what).to.match(/^req_/);
+      expect(headers.get("x-api-version"), what).to.match(/^\d{4}-\d\d-\d\d$/);
+      expect(headers.get("content-security-policy"), what).to.match(/default-src '(none|self)'/);
+      const isPreflight = method === "OPTIONS" && path === "/ai/chat";
+      expect(headers.get("access-control-allow-origin"), what).to.equal(isPreflight ? "https://example.com" : null);
     }
   });
 });

@@ -30,7 +30,12 @@ describe("server-sent events", () => {
     writeEventStream(
       response,
       { status: 200, ...reply },
-      { signal, isHeadOnly: false, onError: () => ({ data: { error: { code: "internal" }, done: true } }) },
+      {
+        headers: {},
+        signal,
+        isHeadOnly: false,
+        onError: () => ({ data: { error: { code: "internal" }, done: true } }),
+      },
     );
 
   it("a message survives the reader, whatever line breaks its text has", () => {

@@ -102,13 +102,14 @@ export function makeUsageStore(db: Db): UsageStore {
 /** How a document tells whether something was added to it: where that is noted, and what is true before and after. */
 type Memory = { place: string[]; isNew: Filter<UsageDocument>; isOld: Filter<UsageDocument>; note: Document };
 
-/** A writer adds one batch after another, so that only its last one can come again. */
+/** A writer adds one batch after another, so that what is not after its last one has come before. */
 function ofBatch({ writer, number }: UsageBatch): Memory {
   const field = `last.${writer}`;
+  const isAdded = { $gte: number };
   return {
     place: [],
-    isNew: { [field]: { $ne: number } },
-    isOld: { [field]: number },
+    isNew: { [field]: { $not: isAdded } },
+    isOld: { [field]: isAdded },
     note: { $set: { [field]: number } },
   };
 }

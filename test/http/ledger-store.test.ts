@@ -44,6 +44,7 @@ describe("the ledger's store", () => {
     await usage.add({ writer: "wslow", number: 1 }, [one]);
     for (let number = 1; number <= 200; number++) await usage.add({ writer: "wbusy", number }, [one]);
     await usage.add({ writer: "wslow", number: 1 }, [one]);
+    await usage.add({ writer: "wbusy", number: 199 }, [one]); // one that arrives after its successor
     const query = { from: one.day, to: one.day, groupBy: "model" as const };
     expect((await usage.sum("ten_repeated", query))[0]?.requests).to.equal(201 * one.requests);
   });

@@ -26,7 +26,7 @@ describe("the rules of the source", () => {
     const places = ["package.json", "Dockerfile", "docker-compose.yml", "deploy/kubernetes/api.yaml"];
     for (const place of places) {
       const text = await readFile(join(root, place), "utf8");
-      const start = /node\b[^\n]*(?= ?"?api\/server\.ts)/.exec(text)?.[0] ?? "";
+      const [start = ""] = /(?:--[\w-]+(?:=\d+)?["',\\\s]*(?:- )?)+api\/server\.ts/.exec(text) ?? [];
       expect(start.match(/--[\w-]+(?:=\d+)?/g), place).to.deep.equal(apiFlags);
     }
   });

@@ -1,0 +1,41 @@
+import { setPriority } from "node:os";
+import { Worker } from "node:worker_threads";
+import { AppError } from "../errors.ts";
+import type { ChildError, ChildMessage, ChildRequest } from "./child-messages.ts";
+
+/** Other processes of the machine come first: what runs here may be somebody's attempt to use up the processor. */
+const NICENESS = 5;
+
+/** Whether this process was forked by a pool of children. */
+export const isChild = () => process.send !== undefined && process.argv[2] === "--serve-requests";
+
+/**
+ * The inside of a child process: answers the requests of its pool, one at a time. What `handle` throws reaches the caller
+ * of the pool: an AppError as it is, anything else as `internal`.
+ */
+export function serveRequests<Request, Part>(
+  handle: (request: Request, send: (part: Part) => void) => Promise<void> | void,
+): void {
+  const reply = (message: ChildMessage<Part>) => void process.send?.(message);
+  setPriority(NICENESS);
+  const workerData = { rssMb: Number(process.argv[3]), parentPid: process.ppid };
+  new Worker(new URL("./watchdog.ts", import.meta.url), { workerData }).unref();
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined); // the pool decides when a child ends
+  process.on("disconnect", () => process.exit(0));
+  process.on("message", async ({ id, request }: ChildRequest<Request>) => {
+    try {
+      await handle(request, (part) => reply({ id, kind: "part", part }));
+      reply({ id, kind: "end" });
+    } catch (error) {
+      reply({ id, kind: "error", error: toChildError(error) });
+    }
+  });
+}
+
+function toChildError(error: unknown): ChildError {
+  const known =
+    error instanceof AppError ? error : new AppError("internal", "A child process failed.", { cause: error });
+  const { code, message, param, details, retryable } = known;
+  const cause = known.cause instanceof Error ? (known.cause.stack ?? known.cause.message) : String(known.cause ?? "");
+  return { code, message, options: { details, retryable, cause, ...(param === undefined ? {} : { param }) } };
+}

@@ -1,0 +1,32 @@
+import { AppError } from "../../src/errors.ts";
+import { isChild, serveRequests } from "../../src/isolation/serve-requests.ts";
+
+/** What the child of the pool's tests is asked to do. */
+export type Order = {
+  act: "count" | "spin" | "fill-heap" | "fill-buffers" | "refuse" | "crash" | "environment";
+  to?: number;
+};
+
+const kept: unknown[] = [];
+
+const acts: Record<Order["act"], (send: (part: unknown) => void, to: number) => void> = {
+  count: (send, to) => {
+    for (let n = 1; n <= to; n += 1) send(n);
+  },
+  spin: () => {
+    for (;;) Math.random();
+  },
+  "fill-heap": () => {
+    for (;;) kept.push(new Array(1_000).fill(Math.random()));
+  },
+  "fill-buffers": () => {
+    for (;;) kept.push(Buffer.alloc(1 << 20, 1));
+  },
+  refuse: () => {
+    throw new AppError("source_unreadable", "It cannot be read.", { param: "file", details: { page: 2 } });
+  },
+  crash: () => process.exit(7),
+  environment: (send) => send(Object.keys(process.env)),
+};
+
+if (isChild()) serveRequests<Order, unknown>(({ act, to = 0 }, send) => acts[act](send, to));

@@ -1,0 +1,88 @@
+import { expect } from "chai";
+import { type AppError, toErrorView } from "../../src/errors.ts";
+import { type ChildLost, type ChildPool, makeChildPool } from "../../src/isolation/child-pool.ts";
+import type { Order } from "../support/child-fixture.ts";
+
+const entry = new URL("../support/child-fixture.ts", import.meta.url);
+
+describe("a pool of child processes", () => {
+  let pool: ChildPool<Order, unknown>;
+  const open = (changed: { timeoutMs?: number; size?: number; perOwner?: number } = {}) => {
+    pool = makeChildPool({
+      entry,
+      size: 2,
+      perOwner: 1,
+      timeoutMs: 10_000,
+      memory: { heapMb: 64, rssMb: 200 },
+      ...changed,
+    });
+    return pool;
+  };
+  afterEach(() => pool.close());
+
+  const run = async (order: Order, { owner = "acme", signal = new AbortController().signal } = {}) => {
+    const parts: unknown[] = [];
+    for await (const part of pool.run(order, { owner, signal })) parts.push(part);
+    return parts;
+  };
+  const lossOf = (order: Order) =>
+    run(order).then(
+      () => "none",
+      (error: ChildLost) => error.reason,
+    );
+
+  it("yields what a child sends, in order, and uses the child again", async () => {
+    open();
+    expect(await run({ act: "count", to: 3 })).to.deep.equal([1, 2, 3]);
+    expect(await run({ act: "count", to: 2 })).to.deep.equal([1, 2]);
+  });
+
+  it("hands on a child's errors, and the child serves again", async () => {
+    open();
+    const error = await run({ act: "refuse" }).catch((thrown: AppError) => thrown);
+    expect(toErrorView(error)).to.deep.equal({
+      type: "invalid_request_error",
+      code: "source_unreadable",
+      message: "It cannot be read.",
+      param: "file",
+      details: { page: 2 },
+    });
+    expect(await run({ act: "count", to: 1 })).to.deep.equal([1]);
+  });
+
+  it("kills a child that is busy for too long", async () => {
+    open({ timeoutMs: 300 });
+    expect(await lossOf({ act: "spin" })).to.equal("time");
+    open();
+    expect(await run({ act: "count", to: 1 })).to.deep.equal([1]);
+  });
+
+  it("ends a child that takes too much memory, in V8's heap or beside it", async () => {
+    open();
+    expect(await lossOf({ act: "fill-heap" })).to.equal("memory");
+    expect(await lossOf({ act: "fill-buffers" })).to.equal("memory");
+    expect(await run({ act: "count", to: 1 })).to.deep.equal([1]);
+  });
+
+  it("reports a child that ends by itself as a crash", async () => {
+    open();
+    expect(await lossOf({ act: "crash" })).to.equal("crash");
+  });
+
+  it("keeps the environment, and so the service's secrets, from its children", async () => {
+    open();
+    const [names] = await run({ act: "environment" });
+    expect(names).to.not.include("PATH");
+    expect(names).to.not.include("HOME");
+  });
+
+  it("gives one owner its share of the children, and others theirs beside it", async () => {
+    open();
+    const stop = new AbortController();
+    const busy = [1, 2].map(() => run({ act: "spin" }, { owner: "evil", signal: stop.signal }).catch(() => "stopped"));
+    expect(await run({ act: "count", to: 1 }, { owner: "acme" })).to.deep.equal([1]);
+    stop.abort(new Error("enough"));
+    expect(await Promise.all(busy)).to.deep.equal(["stopped", "stopped"]);
+    expect(await run({ act: "count", to: 1 }, { owner: "evil" })).to.deep.equal([1]);
+  });
+});

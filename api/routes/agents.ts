@@ -2,6 +2,7 @@ import { z } from "zod";
 import {
   agentBodySchema,
   agentReplacementSchema,
+  agentSummarySchema,
   agentViewSchema,
   runBodySchema,
   runResultSchema,
@@ -9,7 +10,7 @@ import {
   runViewSchema,
 } from "../../src/agents/schemas.ts";
 import { idSchema } from "../../src/ids.ts";
-import { listOf, listQuery, toPage } from "../list-query.ts";
+import { listOf, listQuery } from "../list-query.ts";
 import { acceptedSchema, readPreference, replyWithJob, reserveJob, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
 import { modelCallErrors } from "./chat.ts";
@@ -45,10 +46,11 @@ const listAgents = route({
   auth: "member",
   tags,
   summary: "Agents of the tenant, newest first",
+  description: "Each without its prompt and the set-up of its tools, which `/agents/:id` shows.",
   query: listQuery.extend({ cursor: idSchema("agent").optional() }),
-  responses: { 200: { description: "A page of agents", body: listOf(agentViewSchema) } },
+  responses: { 200: { description: "A page of agents", body: listOf(agentSummarySchema) } },
   async handler({ query, caller, platform }) {
-    return { status: 200, body: await platform.agents.list(caller.tenantId, toPage(query)) };
+    return { status: 200, body: await platform.agents.list(caller.tenantId, query) };
   },
 });
 
@@ -134,12 +136,11 @@ const listRuns = route({
   auth: "member",
   tags,
   summary: "Runs of an agent, newest first",
-  description: "Runs that the agent made for other agents are among them.",
+  description: "Runs that the agent made for other agents are among them. What was asked and answered is in each run.",
   params,
   query: listQuery.extend({ cursor: idSchema("run").optional(), sessionId: z.string().max(200).optional() }),
   responses: { 200: { description: "A page of runs", body: listOf(runSummarySchema) } },
-  async handler({ params: { id }, query: { sessionId, ...page }, caller, platform }) {
-    const query = { ...toPage(page), ...(sessionId === undefined ? {} : { sessionId }) };
+  async handler({ params: { id }, query, caller, platform }) {
     return { status: 200, body: await platform.agents.runs(caller.tenantId, id, query) };
   },
 });

@@ -7,7 +7,7 @@ import {
   decisionResultSchema,
 } from "../../src/workflows/schemas.ts";
 import { approvalStates } from "../../src/workflows/states.ts";
-import { listOf, listQuery, toPage } from "../list-query.ts";
+import { listOf, listQuery } from "../list-query.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 const tags = ["Workflows"];
@@ -26,7 +26,7 @@ const listApprovals = route({
   }),
   responses: { 200: { description: "A page of approvals", body: listOf(approvalViewSchema) } },
   async handler({ query: { status, ...page }, caller, platform }) {
-    return { status: 200, body: await platform.workflows.approvals(caller.tenantId, { status, ...toPage(page) }) };
+    return { status: 200, body: await platform.workflows.approvals(caller.tenantId, { status, ...page }) };
   },
 });
 

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { idSchema } from "../../src/ids.ts";
 import { jobKinds } from "../../src/jobs/define-queue.ts";
-import { jobViewSchema, toJobView } from "../../src/jobs/job-record.ts";
+import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-record.ts";
 import { jobStates } from "../../src/jobs/job-state.ts";
 import type { JobEvent } from "../../src/jobs/jobs.ts";
-import { listOf, listQuery, toPage } from "../list-query.ts";
+import { mapPage } from "../../src/store/page.ts";
+import { listOf, listQuery } from "../list-query.ts";
 import { type AnyRoute, route, type SseMessage } from "../route.ts";
 
 const params = z.object({ id: idSchema("job") });
@@ -29,17 +30,15 @@ const listJobs = route({
   auth: "member",
   tags,
   summary: "Jobs of the tenant, newest first",
+  description: "Each without its result, which `/jobs/:id` shows.",
   query: listQuery.extend({
     cursor: idSchema("job").optional(),
     kind: z.enum(jobKinds).optional(),
     status: z.enum(jobStates).optional(),
   }),
-  responses: { 200: { description: "A page of jobs", body: listOf(jobViewSchema) } },
+  responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
   async handler({ query, caller, platform }) {
-    const { kind, status } = query;
-    const filter = { ...(kind ? { kind } : {}), ...(status ? { status } : {}) };
-    const { data, nextCursor } = await platform.jobs.list(caller.tenantId, { ...filter, ...toPage(query) });
-    return { status: 200, body: { data: data.map(toJobView), nextCursor } };
+    return { status: 200, body: mapPage(await platform.jobs.list(caller.tenantId, query), toJobSummary) };
   },
 });
 

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { idSchema } from "../../src/ids.ts";
+import { mapPage } from "../../src/store/page.ts";
 import { apiKeyViewSchema, toApiKeyView } from "../../src/tenancy/api-keys.ts";
 import { roles } from "../../src/tenancy/roles.ts";
-import { listOf, listQuery, toPage } from "../list-query.ts";
+import { listOf, listQuery } from "../list-query.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 const tags = ["Keys"];
@@ -51,8 +52,10 @@ const listKeys = route({
   query: listQuery.extend({ cursor: idSchema("apiKey").optional() }),
   responses: { 200: { description: "A page of keys, by their previews", body: listOf(apiKeyViewSchema) } },
   async handler({ query, caller, platform }) {
-    const { data, nextCursor } = await platform.tenancy.listKeys(caller.tenantId, toPage(query));
-    return { status: 200, body: { data: data.map(toApiKeyView), nextCursor } };
+    return {
+      status: 200,
+      body: mapPage(await platform.tenancy.listKeys(caller.tenantId, query), toApiKeyView),
+    };
   },
 });
 

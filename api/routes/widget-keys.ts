@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { AppError } from "../../src/errors.ts";
 import { idSchema } from "../../src/ids.ts";
+import { mapPage } from "../../src/store/page.ts";
 import { isWidgetKey } from "../../src/tenancy/widget-keys.ts";
-import { listOf, listQuery, toPage } from "../list-query.ts";
+import { listOf, listQuery } from "../list-query.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 const tags = ["Widget keys"];
@@ -65,14 +66,14 @@ const listKeys = route({
     },
   },
   async handler({ query, caller, platform }) {
-    const { data, nextCursor } = await platform.tenancy.widgetKeys.list(caller.tenantId, toPage(query));
-    const views = data.map(({ preview, agentId: scopedTo, allowedOrigins, createdAt }) => ({
+    const page = await platform.tenancy.widgetKeys.list(caller.tenantId, query);
+    const views = mapPage(page, ({ preview, agentId: scopedTo, allowedOrigins, createdAt }) => ({
       keyPreview: preview,
       ...(scopedTo === undefined ? {} : { agent_id: scopedTo }),
       ...(allowedOrigins === undefined ? {} : { allowedOrigins }),
       createdAt: createdAt.toISOString(),
     }));
-    return { status: 200, body: { data: views, nextCursor } };
+    return { status: 200, body: views };
   },
 });
 

@@ -7,9 +7,10 @@ import {
   workflowResultSchema,
   workflowRunSummarySchema,
   workflowRunViewSchema,
+  workflowSummarySchema,
   workflowViewSchema,
 } from "../../src/workflows/schemas.ts";
-import { listOf, listQuery, toPage } from "../list-query.ts";
+import { listOf, listQuery } from "../list-query.ts";
 import { acceptedSchema, readPreference, replyWithJob, reserveJob, toAcceptedReply, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
 
@@ -60,10 +61,11 @@ const listWorkflows = route({
   auth: "member",
   tags,
   summary: "Workflows of the tenant, newest first",
+  description: "Each without its steps, which `/workflows/:id` shows.",
   query: listQuery.extend({ cursor: idSchema("workflow").optional() }),
-  responses: { 200: { description: "A page of workflows", body: listOf(workflowViewSchema) } },
+  responses: { 200: { description: "A page of workflows", body: listOf(workflowSummarySchema) } },
   async handler({ query, caller, platform }) {
-    return { status: 200, body: await platform.workflows.list(caller.tenantId, toPage(query)) };
+    return { status: 200, body: await platform.workflows.list(caller.tenantId, query) };
   },
 });
 
@@ -164,7 +166,7 @@ const listRuns = route({
   query: listQuery.extend({ cursor: idSchema("workflowRun").optional() }),
   responses: { 200: { description: "A page of runs", body: listOf(workflowRunSummarySchema) } },
   async handler({ params: { id }, query, caller, platform }) {
-    return { status: 200, body: await platform.workflows.runs(caller.tenantId, id, toPage(query)) };
+    return { status: 200, body: await platform.workflows.runs(caller.tenantId, id, query) };
   },
 });
 

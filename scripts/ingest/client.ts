@@ -12,6 +12,8 @@ export type JobView = {
   error?: { code: string; message: string };
 };
 
+export type DocumentView = { documentId: string; chunks: number; jobId: string };
+
 /** An answer as far as loading needs it. `status` 0: none came, and `message` says why. */
 export type Answer = { status: number; body: unknown; message: string; retryAfterMs: number | undefined };
 
@@ -21,6 +23,8 @@ export type IngestClient = {
   /** The newest ingestion jobs of the tenant. */
   jobs(limit: number): Promise<Answer>;
   job(jobId: string): Promise<Answer>;
+  /** The newest documents of the tenant that are indexed. */
+  documents(limit: number): Promise<Answer>;
   removeDocument(documentId: string): Promise<Answer>;
 };
 
@@ -58,6 +62,7 @@ export function makeIngestClient(url: string, apiKey: string): IngestClient {
       return call("POST", "/rag/ingest", { body, headers });
     },
     jobs: (limit) => call("GET", `/jobs?kind=ingestion&limit=${limit}`),
+    documents: (limit) => call("GET", `/rag/documents?limit=${limit}`),
     job: (jobId) => call("GET", `/jobs/${jobId}`),
     removeDocument: (documentId) => call("DELETE", `/rag/documents/${documentId}`),
   };

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Answer, at, type IngestClient, type JobView } from "./client.ts";
+import { type Answer, at, type DocumentView, type IngestClient, type JobView } from "./client.ts";
 
 /** Between two looks, in ms; longer while nothing changes. */
 const FIRST_LOOK_MS = 150;
 const MAX_LOOK_MS = 2_000;
-/** Newest jobs of one look, and jobs that are asked for one by one because they are older. */
+/** Newest jobs of one look, and jobs that are asked for one by one because the lists do not have them. */
 const PAGE = 200;
 const SINGLES = 20;
 
@@ -16,7 +16,10 @@ export type JobWatch = {
   stop(): void;
 };
 
-/** Watches many jobs with few calls: one list for all, and a few single ones for those that it does not hold any more. */
+/**
+ * Watches many jobs with few calls: a list of jobs, one of the documents that they made, and a few single calls for those
+ * that the lists do not hold.
+ */
 export function watchJobs(client: IngestClient, onRefused: (answer: Answer) => void): JobWatch {
   const pending = new Map<string, (job: JobView | undefined) => void>();
   const stopping = new AbortController();
@@ -30,18 +33,32 @@ export function watchJobs(client: IngestClient, onRefused: (answer: Answer) => v
     return true;
   };
   const look = async (): Promise<boolean> => {
+    const asked = [...pending.keys()]; // one that comes while we look is for the next look
     const answer = await client.jobs(PAGE);
     const listed = at(answer.body, "data");
     if (!Array.isArray(listed)) {
       onRefused(answer);
       return false;
     }
-    const jobs = listed as JobView[]; // the shape that the interface promises
-    const hasEnded = jobs.map(settle).includes(true);
-    const seen = new Set(jobs.map(({ jobId }) => jobId));
-    const older = [...pending.keys()].filter((jobId) => !seen.has(jobId)).slice(0, SINGLES);
-    const singles = await Promise.all(older.map((jobId) => lookAtOne(jobId)));
+    const jobs = (listed as JobView[]).filter(({ jobId }) => pending.has(jobId)); // the shape that the interface promises
+    const made = await findDocuments(jobs);
+    const known = jobs.flatMap((job) => {
+      if (job.status !== "completed") return [job];
+      const document = made.get(job.jobId);
+      return document === undefined ? [] : [{ ...job, result: document }];
+    });
+    const hasEnded = known.map(settle).includes(true);
+    const seen = new Set(known.map(({ jobId }) => jobId));
+    const others = asked.filter((jobId) => pending.has(jobId) && !seen.has(jobId)).slice(0, SINGLES);
+    const singles = await Promise.all(others.map((jobId) => lookAtOne(jobId)));
     return hasEnded || singles.includes(true);
+  };
+  /** The documents that these jobs made, as far as they are among the newest. */
+  const findDocuments = async (jobs: readonly JobView[]): Promise<Map<string, DocumentView>> => {
+    if (!jobs.some(({ status }) => status === "completed")) return new Map();
+    const { body } = await client.documents(PAGE);
+    const documents = Array.isArray(body) ? (body as DocumentView[]) : []; // as above
+    return new Map(documents.map((document) => [document.jobId, document]));
   };
   const lookAtOne = async (jobId: string): Promise<boolean> => {
     const answer = await client.job(jobId);

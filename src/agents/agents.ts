@@ -2,7 +2,8 @@ import { AppError, notFound, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { isFinal } from "../jobs/job-state.ts";
-import type { AgentRunRecord } from "../store/agent-run-store.ts";
+import type { OpenAgentRun } from "../store/agent-run-store.ts";
+import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { acceptRun } from "./accept-run.ts";
 import { hashRun } from "./audit.ts";
@@ -16,7 +17,7 @@ import type { RunInput, RunResult, RunSummary, RunView } from "./schemas.ts";
 /** Runs that one sweep looks at. */
 const SWEPT = 100;
 
-export type RunQuery = { limit: number; cursor?: string; sessionId?: string };
+export type RunQuery = PageQuery & { sessionId?: string | undefined };
 
 /** Agents and their runs, bound to what they work with. */
 export type Agents = Definitions & {
@@ -36,7 +37,7 @@ export type Agents = Definitions & {
   /** A run with its audit trail; `agentId` when it must be of that agent. @throws AppError `not_found`. */
   runOf(tenantId: string, runId: string, agentId?: string): Promise<RunView>;
   /** An agent's runs, newest first, also of one that is deleted. */
-  runs(tenantId: string, agentId: string, query: RunQuery): Promise<{ data: RunSummary[]; nextCursor: string | null }>;
+  runs(tenantId: string, agentId: string, query: RunQuery): Promise<Page<RunSummary>>;
   /** Closes runs, untouched for `olderThanMs` (30,000), whose job ended without them; answers how many it looked at. */
   sweep(olderThanMs?: number): Promise<number>;
 };
@@ -55,18 +56,17 @@ export function makeAgents(deps: AgentsDeps): Agents {
       const [job, entries] = await Promise.all([deps.jobs.find(tenantId, run.jobId), audit.list(tenantId, runId)]);
       return toRunView(run, entries, job);
     },
-    async runs(tenantId, agentId, { limit, cursor, sessionId }) {
-      const found = await agentRuns.list(tenantId, agentId, {
-        limit: limit + 1,
-        ...(cursor === undefined ? {} : { before: cursor }),
-        ...(sessionId === undefined ? {} : { sessionId }),
-      });
-      if (found.length === 0 && cursor === undefined && !(await agents.get(tenantId, agentId))) throw notFound("agent");
-      const page = found.slice(0, limit);
-      const data = await Promise.all(
-        page.map(async (run) => toRunSummary(run, run.end ? null : await deps.jobs.find(tenantId, run.jobId))),
+    async runs(tenantId, agentId, query) {
+      const page = await agentRuns.list(tenantId, agentId, query);
+      if (page.data.length === 0 && query.cursor === undefined && !(await agents.get(tenantId, agentId))) {
+        throw notFound("agent");
+      }
+      const open = page.data.filter(({ end }) => end === undefined);
+      const jobStates = await deps.jobs.statesOf(
+        tenantId,
+        open.map(({ jobId }) => jobId),
       );
-      return { data, nextCursor: found.length > limit ? (page.at(-1)?._id ?? null) : null };
+      return mapPage(page, (run) => toRunSummary(run, jobStates.get(run.jobId)));
     },
     async sweep(olderThanMs = 30_000) {
       const open = await agentRuns.unfinished({ before: new Date(Date.now() - olderThanMs), limit: SWEPT });
@@ -77,12 +77,14 @@ export function makeAgents(deps: AgentsDeps): Agents {
 }
 
 /** A run whose job was cancelled while it waited, was given up, or was never accepted. */
-async function closeIfOver({ store: { agentRuns, audit }, jobs }: AgentsDeps, run: AgentRunRecord): Promise<void> {
-  const { tenantId, _id, jobId } = run;
+async function closeIfOver({ store: { agentRuns, audit }, jobs }: AgentsDeps, open: OpenAgentRun): Promise<void> {
+  const { tenantId, _id, jobId } = open;
   const job = await jobs.find(tenantId, jobId);
   if (!job) await agentRuns.remove(tenantId, _id);
   else if (!isFinal(job.status)) await agentRuns.touch(tenantId, _id);
   else {
+    const run = await agentRuns.get(tenantId, _id);
+    if (!run) return;
     const entries = await audit.list(tenantId, _id);
     const contents = entries.map(({ content }) => content);
     const spent = contents.flatMap((content) => ("spent" in content ? [content.spent] : []));

@@ -1,10 +1,12 @@
+import { shortDescription } from "../definition-limits.ts";
 import { AppError, notFound } from "../errors.ts";
 import { makeFreshCache } from "../fresh-cache.ts";
 import { newId } from "../ids.ts";
-import type { AgentDefinition, AgentRecord } from "../store/agent-store.ts";
+import type { AgentDefinition, AgentRecord, AgentSummaryRecord } from "../store/agent-store.ts";
+import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import { type Caller, hasRole } from "../tenancy/roles.ts";
 import type { AgentsDeps } from "./deps.ts";
-import type { AgentBody, AgentReplacement, AgentView } from "./schemas.ts";
+import type { AgentBody, AgentReplacement, AgentSummary, AgentView } from "./schemas.ts";
 import type { ToolSpec } from "./tools/tool-configs.ts";
 
 /** Changes of one agent at once that a replacement without a version gives way to, and tries again. */
@@ -15,10 +17,8 @@ const SHOWN_NAMESAKES = 10;
 export type Definitions = {
   /** @throws AppError `unknown_model`, `invalid_request` for a tool that leads nowhere. */
   create(caller: Caller, body: AgentBody): Promise<AgentView>;
-  list(
-    tenantId: string,
-    page: { limit: number; cursor?: string },
-  ): Promise<{ data: AgentView[]; nextCursor: string | null }>;
+  /** The newest first. */
+  list(tenantId: string, page: PageQuery): Promise<Page<AgentSummary>>;
   /** @throws AppError `not_found`. */
   get(tenantId: string, agentId: string): Promise<AgentView>;
   /** The id of the one agent of this name. @throws AppError `not_found`; `invalid_request` when several have it. */
@@ -65,19 +65,15 @@ export function makeDefinitions(deps: Pick<AgentsDeps, "store" | "gateway" | "ou
       await agents.insert(agent);
       return toAgentView(agent);
     },
-    async list(tenantId, { limit, cursor }) {
-      const found = await agents.list(tenantId, { limit: limit + 1, ...(cursor ? { before: cursor } : {}) });
-      const page = found.slice(0, limit);
-      return { data: page.map(toAgentView), nextCursor: found.length > limit ? (page.at(-1)?._id ?? null) : null };
-    },
+    list: async (tenantId, page) => mapPage(await agents.list(tenantId, page), toAgentSummary),
     get: async (tenantId, agentId) => toAgentView(await find(tenantId, agentId)),
     async idOf(tenantId, name) {
-      const [only, ...others] = await agents.named(tenantId, name, SHOWN_NAMESAKES);
-      if (!only) throw notFound("agent");
-      if (others.length === 0) return only._id;
+      const [only, ...others] = await agents.idsNamed(tenantId, name, SHOWN_NAMESAKES);
+      if (only === undefined) throw notFound("agent");
+      if (others.length === 0) return only;
       throw new AppError("invalid_request", "Several agents have this name: give the agentId of one.", {
         param: "name",
-        details: { agentIds: [only, ...others].map(({ _id }) => _id) },
+        details: { agentIds: [only, ...others] },
       });
     },
     async replace(caller, agentId, { version: expected, ...definition }) {
@@ -130,6 +126,21 @@ async function checkTool(
   if (type === "workflow" && !(await store.workflows.get(tenantId, config.workflowId)))
     throw missing("workflow", "workflowId");
   if (type === "mcp") outside.check(config.url, `${at}.url`);
+}
+
+function toAgentSummary({ _id, definition, createdAt, updatedAt, ...record }: AgentSummaryRecord): AgentSummary {
+  const { name, description, model, tools } = definition;
+  return {
+    agentId: _id,
+    name,
+    ...(description === undefined ? {} : { description: shortDescription(description) }),
+    model,
+    toolTypes: [...new Set(tools.map(({ type }) => type))],
+    status: "active",
+    ...record,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
 }
 
 function toAgentView({ _id, definition, version, createdBy, createdAt, updatedAt }: AgentRecord): AgentView {

@@ -9,7 +9,7 @@ import type { Workflows } from "../workflows/workflows.ts";
 /** What agents work with. */
 export type AgentsDeps = {
   store: Pick<Store, "agents" | "agentRuns" | "audit" | "workflows">;
-  jobs: Pick<Jobs, "submit" | "find" | "wait" | "cancel">;
+  jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "wait" | "cancel">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel" | "budget">;
   rag: Pick<Rag, "query">;
   composite: Pick<Composite, "accept">;

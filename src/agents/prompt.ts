@@ -1,4 +1,4 @@
-import type { AgentRunRecord } from "../store/agent-run-store.ts";
+import type { AgentRunRecord, AgentTurn } from "../store/agent-run-store.ts";
 
 /** Earlier turns that a session lends, and how much of them, in characters. */
 export const MAX_TURNS = 10;
@@ -14,7 +14,7 @@ export type Turn = { role: "user" | "assistant"; content: string };
 /** What a run says to its model before the model has said anything. */
 export function toPrompt(
   { definition, input, context }: AgentRunRecord,
-  earlier: readonly AgentRunRecord[],
+  earlier: readonly AgentTurn[],
 ): { systemPrompt: string; messages: Turn[] } {
   const rules = definition.tools.length === 0 ? "" : `\n\n${toolRules}`;
   const messages = [...toHistory(earlier), { role: "user" as const, content: input }];
@@ -24,11 +24,11 @@ export function toPrompt(
 }
 
 /** The latest turns of a session, as many as fit, in the order in which they were. */
-function toHistory(newestFirst: readonly AgentRunRecord[]): Turn[] {
+function toHistory(newestFirst: readonly AgentTurn[]): Turn[] {
   let left = MAX_HISTORY;
   const turns: Turn[][] = [];
   for (const { input, end } of newestFirst.slice(0, MAX_TURNS)) {
-    const output = end?.output ?? "";
+    const { output } = end;
     left -= input.length + output.length;
     if (left < 0) break;
     turns.unshift([

@@ -1,5 +1,6 @@
 import type { JobRecord } from "../jobs/job-record.ts";
-import type { AgentRunRecord } from "../store/agent-run-store.ts";
+import type { JobState } from "../jobs/job-state.ts";
+import type { AgentRunRecord, AgentRunSummaryRecord } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent, AuditEntry } from "../store/audit-store.ts";
 import { verifyTrail } from "./audit.ts";
 import { openRunState } from "./run-state.ts";
@@ -15,10 +16,11 @@ export function toRunView(run: AgentRunRecord, entries: readonly AuditEntry[], j
   return {
     ...toHead(
       run,
-      job,
+      job?.status,
       entries.map(({ content }) => content),
     ),
     agentName: run.definition.name,
+    input: run.input,
     ...(run.context === undefined ? {} : { context: JSON.parse(run.context) }),
     steps,
     finalOutput: run.end?.output ?? "",
@@ -27,12 +29,13 @@ export function toRunView(run: AgentRunRecord, entries: readonly AuditEntry[], j
   };
 }
 
-export function toRunSummary(run: AgentRunRecord, job: JobRecord | null): RunSummary {
-  return { ...toHead(run, job, []), steps: run.end?.steps ?? 0, output: run.end?.output ?? "" };
+/** A run in a list; `job` is the state of the job of one that is open. */
+export function toRunSummary(run: AgentRunSummaryRecord, job: JobState | undefined): RunSummary {
+  return { ...toHead(run, job, []), steps: run.end?.steps ?? 0 };
 }
 
-function toHead(run: AgentRunRecord, job: JobRecord | null, contents: readonly AuditContent[]) {
-  const { _id: runId, agentId, agentVersion, jobId, parentRunId, sessionId, input, createdAt, startedAt, end } = run;
+function toHead(run: AgentRunSummaryRecord, job: JobState | undefined, contents: readonly AuditContent[]) {
+  const { _id: runId, agentId, agentVersion, jobId, parentRunId, sessionId, createdAt, startedAt, end } = run;
   const spent = contents.flatMap((content) => ("spent" in content ? [content.spent] : []));
   return {
     runId,
@@ -41,9 +44,8 @@ function toHead(run: AgentRunRecord, job: JobRecord | null, contents: readonly A
     jobId,
     ...(parentRunId === undefined ? {} : { parentRunId }),
     ...(sessionId === undefined ? {} : { sessionId }),
-    status: end?.status ?? openRunState(job?.status),
+    status: end?.status ?? openRunState(job),
     ...(end?.reason === undefined ? {} : { stopReason: end.reason }),
-    input,
     createdAt: createdAt.toISOString(),
     ...(startedAt === undefined ? {} : { startedAt: startedAt.toISOString() }),
     ...(end === undefined ? {} : { finishedAt: end.finishedAt.toISOString() }),

@@ -48,6 +48,25 @@ export const agentViewSchema = z.object({
 });
 export type AgentView = z.input<typeof agentViewSchema>;
 
+/** An agent in a list. */
+export const agentSummarySchema = agentViewSchema
+  .pick({
+    agentId: true,
+    name: true,
+    description: true,
+    model: true,
+    status: true,
+    version: true,
+    createdBy: true,
+    createdAt: true,
+    updatedAt: true,
+  })
+  .extend({
+    description: z.string().optional().describe("Cut after 300 characters"),
+    toolTypes: z.array(z.string()).describe("Each type of its tools once"),
+  });
+export type AgentSummary = z.output<typeof agentSummarySchema>;
+
 /** The name that a model calls a tool by. */
 export const nameOfTool = ({ name, type }: ToolSpec) => name ?? type;
 
@@ -151,7 +170,6 @@ const runHead = {
   sessionId: z.string().optional(),
   status: z.enum(runStates),
   stopReason: z.enum(stopReasons).optional(),
-  input: z.string(),
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().optional(),
   finishedAt: z.iso.datetime().optional(),
@@ -159,13 +177,14 @@ const runHead = {
 };
 
 /** A run in a list. */
-export const runSummarySchema = z.object({ ...runHead, steps: z.number().int(), output: z.string() });
+export const runSummarySchema = z.object({ ...runHead, steps: z.number().int() });
 export type RunSummary = z.output<typeof runSummarySchema>;
 
 /** A run with its audit trail. */
 export const runViewSchema = z.object({
   ...runHead,
   agentName: z.string(),
+  input: z.string(),
   context: z.record(z.string(), z.unknown()).optional(),
   steps: z.array(stepSchema),
   finalOutput: z.string(),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type ErrorView, errorCodes, errorTypes } from "../errors.ts";
 import { idSchema } from "../ids.ts";
+import type { JobSummaryRecord } from "../store/job-store.ts";
 import { type JobKind, jobKinds } from "./define-queue.ts";
 import { type JobState, jobStates } from "./job-state.ts";
 
@@ -74,8 +75,17 @@ export const jobViewSchema = z.object({
 });
 export type JobView = z.output<typeof jobViewSchema>;
 
+/** A job in a list. */
+export const jobSummarySchema = jobViewSchema.omit({ result: true });
+export type JobSummary = z.output<typeof jobSummarySchema>;
+
 /** What a client may see of a job: no payload, no lease, no tenant. */
 export function toJobView(record: JobRecord): JobView {
+  return { ...toJobSummary(record), ...(record.result === undefined ? {} : { result: record.result }) };
+}
+
+/** A job in a list: what came of it is read job by job. */
+export function toJobSummary(record: JobSummaryRecord): JobSummary {
   return {
     jobId: record._id,
     kind: record.kind,
@@ -85,7 +95,6 @@ export function toJobView(record: JobRecord): JobView {
     ...(record.startedAt ? { startedAt: record.startedAt.toISOString() } : {}),
     ...(record.finishedAt ? { finishedAt: record.finishedAt.toISOString() } : {}),
     attempts: record.attempts,
-    ...(record.result === undefined ? {} : { result: record.result }),
     ...(record.error === undefined ? {} : { error: record.error }),
   };
 }

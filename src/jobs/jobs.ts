@@ -3,7 +3,8 @@ import { notFound } from "../errors.ts";
 import type { Logger } from "../logger.ts";
 import type { JobMetrics } from "../metrics/job-metrics.ts";
 import type { RedisConnections } from "../redis.ts";
-import type { JobStore } from "../store/job-store.ts";
+import type { JobStore, JobSummaryRecord } from "../store/job-store.ts";
+import type { Page, PageQuery } from "../store/page.ts";
 import { inSpan } from "../tracing.ts";
 import { type Announcements, makeAnnouncements } from "./announce.ts";
 import { makeBacklog } from "./backlog.ts";
@@ -23,7 +24,7 @@ import { type Submission, submitJob } from "./submit.ts";
 
 export type { JobEvent } from "./job-record.ts";
 
-export type JobQuery = { kind?: JobKind; status?: JobState; limit: number; cursor?: string };
+export type JobQuery = PageQuery & { kind?: JobKind | undefined; status?: JobState | undefined };
 
 /** The functions of this area, bound to store, Redis and queues. */
 export type Jobs = {
@@ -33,8 +34,10 @@ export type Jobs = {
   get(tenantId: string, jobId: string): Promise<JobRecord>;
   /** As `get`, with null for a job that is not there. */
   find(tenantId: string, jobId: string): Promise<JobRecord | null>;
-  /** The tenant's jobs, newest first. The cursor is the id of the last one of a page. */
-  list(tenantId: string, query: JobQuery): Promise<{ data: JobRecord[]; nextCursor: string | null }>;
+  /** The tenant's jobs, newest first. */
+  list(tenantId: string, query: JobQuery): Promise<Page<JobSummaryRecord>>;
+  /** In which state each of these jobs of a tenant is; those that are not there are left out. */
+  statesOf(tenantId: string, jobIds: readonly string[]): Promise<Map<string, JobState>>;
   wait(tenantId: string, jobId: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<JobRecord>;
   cancel(tenantId: string, jobId: string): Promise<JobRecord>;
   events(tenantId: string, jobId: string, options: { afterId?: number; signal: AbortSignal }): AsyncIterable<JobEvent>;
@@ -81,16 +84,8 @@ export function makeJobs(deps: {
       return record;
     },
     find: (tenantId, jobId) => store.find(tenantId, jobId),
-    async list(tenantId, { kind, status, limit, cursor }) {
-      const data = await store.list(tenantId, {
-        ...(kind ? { kind } : {}),
-        ...(status ? { status } : {}),
-        ...(cursor ? { before: cursor } : {}),
-        limit: limit + 1,
-      });
-      const page = data.slice(0, limit);
-      return { data: page, nextCursor: data.length > limit ? (page.at(-1)?._id ?? null) : null };
-    },
+    list: (tenantId, query) => store.list(tenantId, query),
+    statesOf: (tenantId, jobIds) => store.statesOf(tenantId, jobIds),
     wait: (tenantId, jobId, options) => waitForJob({ store, announcements }, tenantId, jobId, options),
     cancel: (tenantId, jobId) => cancelJob({ store, queues, announcements, onError }, tenantId, jobId),
     events: (tenantId, jobId, options) => followJob({ store, announcements }, tenantId, jobId, options),

@@ -4,7 +4,8 @@ import type { CallLimit } from "../gateway/account.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
-import type { DocumentRecord } from "../store/document-store.ts";
+import type { ShownDocument } from "../store/document-store.ts";
+import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { acceptDocument, type IngestInput } from "./accept-document.ts";
 import type { RagDeps } from "./deps.ts";
@@ -14,7 +15,7 @@ import { makeQuery } from "./query.ts";
 import { removeDocument, sweepDocuments } from "./remove-document.ts";
 import type { DocumentView, IngestResult, QueryInput, QueryResult } from "./schemas.ts";
 
-export type DocumentQuery = { status?: DocumentView["status"] | undefined; limit: number; cursor?: string | undefined };
+export type DocumentQuery = PageQuery & { status?: DocumentView["status"] | undefined };
 
 /** Who asks; `limit` is that of a run which asks among other things. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId"> & { limit?: CallLimit };
@@ -34,7 +35,7 @@ export type Rag = {
   /** The work of an ingestion job. */
   index(context: IndexContext): Promise<IngestResult>;
   query(caller: QueryCaller, input: QueryInput, signal: AbortSignal): Promise<QueryResult[]>;
-  list(caller: Caller, query: DocumentQuery): Promise<{ data: DocumentView[]; nextCursor: string | null }>;
+  list(caller: Caller, query: DocumentQuery): Promise<Page<DocumentView>>;
   /** @throws AppError `not_found` */
   get(caller: Caller, documentId: string): Promise<DocumentView>;
   /** Removes a document with all its chunks and its source, also while its job runs. @throws AppError `not_found` */
@@ -62,12 +63,8 @@ export function makeRag(
     index: (context) => indexDocument(deps, context),
     query: ({ tenantId, keyId, limit }, query, signal) =>
       runQuery({ tenantId, keyId, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) }, query),
-    async list({ tenantId }, { status = "indexed", limit, cursor }) {
-      const page = { status, limit: limit + 1, ...(cursor === undefined ? {} : { beforeId: cursor }) };
-      const found = await store.documents.list(tenantId, page);
-      const data = found.slice(0, limit).map(toView);
-      return { data, nextCursor: found.length > limit ? (data.at(-1)?.documentId ?? null) : null };
-    },
+    list: async ({ tenantId }, { status = "indexed", ...page }) =>
+      mapPage(await store.documents.list(tenantId, { status, ...page }), toView),
     async get({ tenantId }, documentId) {
       const document = await store.documents.get(tenantId, documentId);
       if (!document) throw notFound("document");
@@ -81,7 +78,7 @@ export function makeRag(
   };
 }
 
-function toView(record: DocumentRecord): DocumentView {
+function toView(record: ShownDocument): DocumentView {
   const { kind, url, name, type } = record.source;
   return {
     documentId: record._id,

@@ -3,6 +3,7 @@ import type { RunEnd, RunLimits } from "../agents/run-state.ts";
 import type { Role } from "../tenancy/roles.ts";
 import type { AgentDefinition } from "./agent-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { findPage, type Page, type PageQuery } from "./page.ts";
 import { isDuplicateKey } from "./tenant-store.ts";
 
 /** A run of an agent. What happened in it is in its audit entries; whether it waits or runs is on its job. */
@@ -35,6 +36,34 @@ export type AgentRunRecord = {
   startedAt?: Date;
 };
 
+/** What a list shows of a run. */
+export type AgentRunSummaryRecord = Pick<
+  AgentRunRecord,
+  "_id" | "agentId" | "agentVersion" | "jobId" | "parentRunId" | "sessionId" | "createdAt" | "startedAt"
+> & { end?: Pick<RunEnd, "status" | "reason" | "steps" | "tokensUsed" | "costUsd" | "finishedAt"> };
+
+const summaryFields = {
+  agentId: 1,
+  agentVersion: 1,
+  jobId: 1,
+  parentRunId: 1,
+  sessionId: 1,
+  createdAt: 1,
+  startedAt: 1,
+  "end.status": 1,
+  "end.reason": 1,
+  "end.steps": 1,
+  "end.tokensUsed": 1,
+  "end.costUsd": 1,
+  "end.finishedAt": 1,
+} as const;
+
+/** What was said in a run: a turn of its session. */
+export type AgentTurn = Pick<AgentRunRecord, "_id" | "input"> & { end: Pick<RunEnd, "output"> };
+
+/** What a sweep needs of a run, to see whether it is over. */
+export type OpenAgentRun = Pick<AgentRunRecord, "_id" | "tenantId" | "jobId">;
+
 export const agentRunCollection = defineCollection<AgentRunRecord>({
   name: "agentRuns",
   indexes: [
@@ -54,24 +83,23 @@ export type AgentRunStore = {
   get(tenantId: string, runId: string): Promise<AgentRunRecord | null>;
   /** A run of whatever tenant; for the operator's own commands. */
   getForOperator(runId: string): Promise<AgentRunRecord | null>;
-  /** An agent's runs, the newest first, from before the id `before`. */
   list(
     tenantId: string,
     agentId: string,
-    query: { limit: number; before?: string; sessionId?: string },
-  ): Promise<AgentRunRecord[]>;
+    query: PageQuery & { sessionId?: string | undefined },
+  ): Promise<Page<AgentRunSummaryRecord>>;
   /** Runs of a session that were accepted before the run `before` and had answered by `endedBy`, newest first. */
   turns(
     tenantId: string,
     session: { agentId: string; sessionId: string; before: string; endedBy: Date; limit: number },
-  ): Promise<AgentRunRecord[]>;
+  ): Promise<AgentTurn[]>;
   /** Notes that an open run is run now; its start is that of the first time. Null when it has ended. */
   begin(tenantId: string, runId: string): Promise<AgentRunRecord | null>;
   /** Ends a run that is open. */
   finish(tenantId: string, runId: string, end: RunEnd): Promise<void>;
   remove(tenantId: string, runId: string): Promise<void>;
   /** Open runs, whosever, that were not touched since `before`; the longest untouched first. */
-  unfinished(query: { before: Date; limit: number }): Promise<AgentRunRecord[]>;
+  unfinished(query: { before: Date; limit: number }): Promise<OpenAgentRun[]>;
   /** Puts an open run at the end of `unfinished`. */
   touch(tenantId: string, runId: string): Promise<void>;
 };
@@ -80,7 +108,6 @@ export function makeAgentRunStore(db: Db): AgentRunStore {
   const runs = db.collection<AgentRunRecord>(agentRunCollection.name);
   const open = (tenantId: string, runId: string): Filter<AgentRunRecord> =>
     ofTenant(tenantId, { _id: runId, isOpen: true as const });
-  const before = (id: string | undefined) => (id === undefined ? {} : { _id: { $lt: id } });
   return {
     async ensure(run) {
       try {
@@ -94,23 +121,25 @@ export function makeAgentRunStore(db: Db): AgentRunStore {
     },
     get: (tenantId, runId) => runs.findOne(ofTenant(tenantId, { _id: runId })),
     getForOperator: (runId) => runs.findOne({ _id: runId }),
-    list: (tenantId, agentId, { limit, before: id, sessionId }) =>
-      runs
-        .find(ofTenant(tenantId, { agentId, ...(sessionId === undefined ? {} : { sessionId }), ...before(id) }))
-        .sort({ _id: -1 })
-        .limit(limit)
-        .toArray(),
-    turns: (tenantId, { agentId, sessionId, before: id, endedBy, limit }) =>
+    list: (tenantId, agentId, { sessionId, ...page }) =>
+      findPage(runs, {
+        tenantId,
+        page,
+        filter: { agentId, ...(sessionId === undefined ? {} : { sessionId }) },
+        fields: summaryFields,
+      }),
+    turns: (tenantId, { agentId, sessionId, before, endedBy, limit }) =>
       runs
         .find(
           ofTenant(tenantId, {
             agentId,
             sessionId,
-            ...before(id),
+            _id: { $lt: before },
             "end.status": { $in: ["completed" as const, "stopped" as const] },
             "end.finishedAt": { $lte: endedBy },
           }),
         )
+        .project<AgentTurn>({ input: 1, "end.output": 1 })
         .sort({ _id: -1 })
         .limit(limit)
         .toArray(),
@@ -128,6 +157,7 @@ export function makeAgentRunStore(db: Db): AgentRunStore {
     unfinished: ({ before: at, limit }) =>
       runs
         .find({ isOpen: true, updatedAt: { $lt: at } })
+        .project<OpenAgentRun>({ tenantId: 1, jobId: 1 })
         .sort({ updatedAt: 1 })
         .limit(limit)
         .toArray(),

@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import type { AgentBody } from "../agents/schemas.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { findPage, type Page, type PageQuery } from "./page.ts";
 
 /** What an agent is told to be, in one version. */
 export type AgentDefinition = AgentBody;
@@ -18,6 +19,22 @@ export type AgentRecord = {
   updatedAt: Date;
 };
 
+/** What a list shows of an agent. */
+export type AgentSummaryRecord = Omit<AgentRecord, "tenantId" | "definition"> & {
+  definition: Pick<AgentDefinition, "name" | "description" | "model"> & { tools: { type: string }[] };
+};
+
+const summaryFields = {
+  "definition.name": 1,
+  "definition.description": 1,
+  "definition.model": 1,
+  "definition.tools.type": 1,
+  version: 1,
+  createdBy: 1,
+  createdAt: 1,
+  updatedAt: 1,
+} as const;
+
 export const agentCollection = defineCollection<AgentRecord>({
   name: "agents",
   indexes: [
@@ -29,10 +46,11 @@ export const agentCollection = defineCollection<AgentRecord>({
 export type AgentStore = {
   insert(agent: AgentRecord): Promise<void>;
   get(tenantId: string, agentId: string): Promise<AgentRecord | null>;
-  /** The newest first. `before` is the id that the last page ended with. */
-  list(tenantId: string, page: { limit: number; before?: string }): Promise<AgentRecord[]>;
-  /** Those of a name, which several may have; the newest first. */
-  named(tenantId: string, name: string, limit: number): Promise<AgentRecord[]>;
+  list(tenantId: string, page: PageQuery): Promise<Page<AgentSummaryRecord>>;
+  /** Ids of those with a name, which several may have; the newest first. */
+  idsNamed(tenantId: string, name: string, limit: number): Promise<string[]>;
+  /** How many agents a tenant has; counts no further than `limit`. */
+  count(tenantId: string, limit: number): Promise<number>;
   /** Puts the next version in the place of `version`; null when the agent is not there at that version any more. */
   replace(
     tenantId: string,
@@ -48,18 +66,16 @@ export function makeAgentStore(db: Db): AgentStore {
   return {
     insert: async (agent) => void (await agents.insertOne(agent)),
     get: (tenantId, agentId) => agents.findOne(ofTenant(tenantId, { _id: agentId })),
-    list: (tenantId, { limit, before }) =>
-      agents
-        .find(ofTenant(tenantId, before === undefined ? {} : { _id: { $lt: before } }))
+    list: (tenantId, page) => findPage(agents, { tenantId, page, fields: summaryFields }),
+    async idsNamed(tenantId, name, limit) {
+      const found = await agents
+        .find(ofTenant(tenantId, { "definition.name": name }), { projection: { _id: 1 } })
         .sort({ _id: -1 })
         .limit(limit)
-        .toArray(),
-    named: (tenantId, name, limit) =>
-      agents
-        .find(ofTenant(tenantId, { "definition.name": name }))
-        .sort({ _id: -1 })
-        .limit(limit)
-        .toArray(),
+        .toArray();
+      return found.map(({ _id }) => _id);
+    },
+    count: (tenantId, limit) => agents.countDocuments(ofTenant(tenantId), { limit }),
     replace: (tenantId, agentId, { version, definition }) =>
       agents.findOneAndUpdate(
         ofTenant(tenantId, { _id: agentId, version }),

@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import type { ApprovalState } from "../workflows/states.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { findPage, type Page, type PageQuery } from "./page.ts";
 import { isDuplicateKey } from "./tenant-store.ts";
 
 /** A decision that a run waits for. Its state decides; what wakes the run up only follows it. */
@@ -40,8 +41,8 @@ export type ApprovalStore = {
   /** Adds an approval, unless one of its id is there; answers the one that is there then. */
   ensure(approval: ApprovalRecord): Promise<ApprovalRecord>;
   get(tenantId: string, approvalId: string): Promise<ApprovalRecord | null>;
-  /** Approvals in a state, the newest first, from before the id `before`. */
-  list(tenantId: string, query: { status: ApprovalState; limit: number; before?: string }): Promise<ApprovalRecord[]>;
+  /** Approvals in a state. */
+  list(tenantId: string, query: PageQuery & { status: ApprovalState }): Promise<Page<ApprovalRecord>>;
   /** Decides one that is pending, and not over unless it is to expire; null when it is not: then nothing has changed. */
   decide(tenantId: string, approvalId: string, decision: Decision, now: Date): Promise<ApprovalRecord | null>;
   /** Notes that the run was told. */
@@ -67,12 +68,7 @@ export function makeApprovalStore(db: Db): ApprovalStore {
       }
     },
     get: (tenantId, approvalId) => approvals.findOne(ofTenant(tenantId, { _id: approvalId })),
-    list: (tenantId, { status, limit, before }) =>
-      approvals
-        .find(ofTenant(tenantId, { status, ...(before === undefined ? {} : { _id: { $lt: before } }) }))
-        .sort({ _id: -1 })
-        .limit(limit)
-        .toArray(),
+    list: (tenantId, { status, ...page }) => findPage(approvals, { tenantId, page, filter: { status } }),
     decide: (tenantId, approvalId, { status, ...by }, now) =>
       approvals.findOneAndUpdate(
         ofTenant(tenantId, {

@@ -3,6 +3,7 @@ import type { ErrorView } from "../errors.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "../rag/document-state.ts";
 import type { Metadata } from "../rag/schemas.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { findPage, type Page, type PageQuery } from "./page.ts";
 
 /** Where a document comes from. `bytes` is the size of what was given; a URL has none before it is fetched. */
 export type DocumentSource = {
@@ -53,6 +54,24 @@ export const documentCollection = defineCollection<DocumentRecord>({
   ],
 });
 
+/** What callers see of a document. */
+export type ShownDocument = Pick<
+  DocumentRecord,
+  "_id" | "title" | "chunks" | "createdAt" | "updatedAt" | "status" | "source" | "metadata" | "jobId" | "error"
+>;
+
+const shownFields = {
+  title: 1,
+  chunks: 1,
+  createdAt: 1,
+  updatedAt: 1,
+  status: 1,
+  source: 1,
+  metadata: 1,
+  jobId: 1,
+  error: 1,
+} as const;
+
 /** What a query needs of the documents that it found. */
 export type DocumentFace = Pick<DocumentRecord, "_id" | "title" | "version">;
 
@@ -62,8 +81,8 @@ export type DocumentStore = {
   get(tenantId: string, documentId: string): Promise<DocumentRecord | null>;
   findByUrl(tenantId: string, urlHash: string): Promise<DocumentRecord | null>;
   faces(tenantId: string, documentIds: readonly string[]): Promise<DocumentFace[]>;
-  /** Newest first, from before the id `beforeId`. */
-  list(tenantId: string, query: { status: DocumentState; limit: number; beforeId?: string }): Promise<DocumentRecord[]>;
+  /** Documents in a state. */
+  list(tenantId: string, query: PageQuery & { status: DocumentState }): Promise<Page<ShownDocument>>;
   /** Ids of documents that have a tag of each group, at most `limit`. */
   idsByTags(tenantId: string, groups: readonly string[][], limit: number): Promise<string[]>;
   /** Gives the document to another job, as a re-ingest does. What queries see of it stays. Null when it is gone. */
@@ -120,12 +139,8 @@ export function makeDocumentStore(db: Db): DocumentStore {
         .project<DocumentFace>({ title: 1, version: 1 })
         .batchSize(documentIds.length + 1)
         .toArray(),
-    list: (tenantId, { status, limit, beforeId }) =>
-      documents
-        .find({ ...ofTenant(tenantId, { status }), ...(beforeId === undefined ? {} : { _id: { $lt: beforeId } }) })
-        .sort({ _id: -1 })
-        .limit(limit)
-        .toArray(),
+    list: (tenantId, { status, ...page }) =>
+      findPage(documents, { tenantId, page, filter: { status }, fields: shownFields }),
     idsByTags: async (tenantId, groups, limit) => {
       const filter = { ...ofTenant(tenantId), $and: groups.map((tags) => ({ tags: { $in: tags } })) };
       const found = await documents.find(filter).project<{ _id: string }>({ _id: 1 }).limit(limit).toArray();

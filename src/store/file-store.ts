@@ -1,6 +1,7 @@
 import type { Db, UpdateFilter } from "mongodb";
 import { type FileBatchState, finalFileBatchStates } from "../gateway/file-batches/file-batch-state.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { findPage, type Page, type PageQuery } from "./page.ts";
 
 /** A file of JSON lines: the requests of a batch, or its answers. Its bytes are in the source store, under its id. */
 export type FileDocument = TenantDocument & {
@@ -45,17 +46,18 @@ export const fileBatchCollection = defineCollection<FileBatchDocument>({
   indexes: [{ name: "tenant_newest", key: { tenantId: 1, _id: -1 } }],
 });
 
-type Page = { limit: number; before?: string };
-
 export type FileStore = {
   /** Records a file; the one that is there stays. */
   ensure(file: FileDocument): Promise<void>;
   find(tenantId: string, fileId: string): Promise<FileDocument | null>;
-  list(tenantId: string, page: Page & { purpose?: FileDocument["purpose"] }): Promise<FileDocument[]>;
+  list(
+    tenantId: string,
+    query: PageQuery & { purpose?: FileDocument["purpose"] | undefined },
+  ): Promise<Page<FileDocument>>;
   remove(tenantId: string, fileId: string): Promise<boolean>;
   insertBatch(batch: FileBatchDocument): Promise<void>;
   findBatch(tenantId: string, batchId: string): Promise<FileBatchDocument | null>;
-  listBatches(tenantId: string, page: Page): Promise<FileBatchDocument[]>;
+  listBatches(tenantId: string, page: PageQuery): Promise<Page<FileBatchDocument>>;
   /** Changes a batch that is in one of these states; null when it is not. */
   changeBatch(
     batch: Pick<FileBatchDocument, "_id" | "tenantId">,
@@ -69,29 +71,19 @@ export type FileStore = {
 export function makeFileStore(db: Db): FileStore {
   const files = db.collection<FileDocument>(fileCollection.name);
   const batches = db.collection<FileBatchDocument>(fileBatchCollection.name);
-  const paged = ({ before }: Page) => (before === undefined ? {} : { _id: { $lt: before } });
   return {
     async ensure({ _id, tenantId, ...fields }) {
       await files.updateOne(ofTenant(tenantId, { _id }), { $setOnInsert: fields }, { upsert: true });
     },
     find: (tenantId, fileId) => files.findOne(ofTenant(tenantId, { _id: fileId })),
-    list: (tenantId, { limit, purpose, ...page }) =>
-      files
-        .find(ofTenant(tenantId, { ...paged({ limit, ...page }), ...(purpose === undefined ? {} : { purpose }) }))
-        .sort({ _id: -1 })
-        .limit(limit)
-        .toArray(),
+    list: (tenantId, { purpose, ...page }) =>
+      findPage(files, { tenantId, page, filter: purpose === undefined ? {} : { purpose } }),
     async remove(tenantId, fileId) {
       return (await files.deleteOne(ofTenant(tenantId, { _id: fileId }))).deletedCount === 1;
     },
     insertBatch: async (batch) => void (await batches.insertOne(batch)),
     findBatch: (tenantId, batchId) => batches.findOne(ofTenant(tenantId, { _id: batchId })),
-    listBatches: (tenantId, page) =>
-      batches
-        .find(ofTenant(tenantId, paged(page)))
-        .sort({ _id: -1 })
-        .limit(page.limit)
-        .toArray(),
+    listBatches: (tenantId, page) => findPage(batches, { tenantId, page }),
     changeBatch: ({ _id, tenantId }, from, update) =>
       batches.findOneAndUpdate(ofTenant(tenantId, { _id, status: { $in: [...from] } }), update, {
         returnDocument: "after",

@@ -3,6 +3,7 @@ import type { JobKind } from "../jobs/define-queue.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { type JobState, openStates } from "../jobs/job-state.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { findPage, type Page, type PageQuery } from "./page.ts";
 import { isDuplicateKey } from "./tenant-store.ts";
 
 export const jobCollection = defineCollection<JobRecord>({
@@ -16,6 +17,23 @@ export const jobCollection = defineCollection<JobRecord>({
   ],
 });
 
+/** What a list shows of a job: neither its result nor its steps. */
+export type JobSummaryRecord = Pick<
+  JobRecord,
+  "_id" | "kind" | "status" | "progress" | "attempts" | "createdAt" | "startedAt" | "finishedAt" | "error"
+>;
+
+const summaryFields = {
+  kind: 1,
+  status: 1,
+  progress: 1,
+  attempts: 1,
+  createdAt: 1,
+  startedAt: 1,
+  finishedAt: 1,
+  error: 1,
+} as const;
+
 /** Steps of a job that are kept for those who follow it. */
 const KEPT_STEPS = 200;
 
@@ -28,11 +46,10 @@ const IDS_A_QUERY = 1_000;
 export type JobStore = {
   insert(record: JobRecord): Promise<void>;
   find(tenantId: string, jobId: string): Promise<JobRecord | null>;
-  /** The newest first. `before` is the id that the last page ended with. */
   list(
     tenantId: string,
-    query: { kind?: JobKind; status?: JobState; before?: string; limit: number },
-  ): Promise<JobRecord[]>;
+    query: PageQuery & { kind?: JobKind | undefined; status?: JobState | undefined },
+  ): Promise<Page<JobSummaryRecord>>;
   /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
   change(guard: JobGuard, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
   /** As `change`: numbers a step as the next event and keeps it, with the ones before it up to a bound. */
@@ -72,13 +89,9 @@ export function makeJobStore(db: Db): JobStore {
     insert: async (record) => void (await jobs.insertOne(record)),
     find: (tenantId, jobId) => jobs.findOne(ofTenant(tenantId, { _id: jobId })),
     findById: (jobId) => jobs.findOne({ _id: jobId }),
-    list(tenantId, { kind, status, before, limit }) {
-      const filter: Filter<JobRecord> = {
-        ...(kind ? { kind } : {}),
-        ...(status ? { status } : {}),
-        ...(before ? { _id: { $lt: before } } : {}),
-      };
-      return jobs.find(ofTenant(tenantId, filter)).sort({ _id: -1 }).limit(limit).toArray();
+    list(tenantId, { kind, status, ...page }) {
+      const filter = { ...(kind ? { kind } : {}), ...(status ? { status } : {}) };
+      return findPage(jobs, { tenantId, page, filter, fields: summaryFields });
     },
     change: (guard, update) => jobs.findOneAndUpdate(guarded(guard), update, { returnDocument: "after" }),
     addStep(guard, data) {

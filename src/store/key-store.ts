@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import type { Role } from "../tenancy/roles.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { findPage, type Page, type PageQuery } from "./page.ts";
 
 /** An API key as it is stored: never the key, only its hash and a preview to tell it by. */
 export type ApiKeyDocument = TenantDocument & {
@@ -17,6 +18,14 @@ export type ApiKeyDocument = TenantDocument & {
   revokedAt?: Date;
 };
 
+/** What owners see of a key: not its hash. */
+export type ShownApiKey = Pick<
+  ApiKeyDocument,
+  "_id" | "preview" | "role" | "subject" | "name" | "createdAt" | "expiresAt"
+>;
+
+const shownFields = { preview: 1, role: 1, subject: 1, name: 1, createdAt: 1, expiresAt: 1 } as const;
+
 export const apiKeyCollection = defineCollection<ApiKeyDocument>({
   name: "apiKeys",
   indexes: [
@@ -30,8 +39,8 @@ export type ApiKeyStore = {
   insert(key: ApiKeyDocument): Promise<void>;
   /** By hash, over all tenants: this is how a caller's tenant is found. */
   findByHash(hash: string): Promise<ApiKeyDocument | null>;
-  /** The keys that are not revoked, newest first, from before the id `beforeId`. */
-  list(tenantId: string, page: { limit: number; beforeId?: string }): Promise<ApiKeyDocument[]>;
+  /** The keys that are not revoked. */
+  list(tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>>;
   /** Marks a key as revoked; null when there is none, or it was already. */
   revoke(tenantId: string, keyId: string, at: Date): Promise<ApiKeyDocument | null>;
   /** How many keys of a role can still be used after `at`, not counting `exceptId`. */
@@ -45,15 +54,8 @@ export function makeApiKeyStore(db: Db): ApiKeyStore {
       await keys.insertOne(key);
     },
     findByHash: (hash) => keys.findOne({ hash }),
-    list: (tenantId, { limit, beforeId }) =>
-      keys
-        .find({
-          ...ofTenant(tenantId, { revokedAt: { $exists: false } }),
-          ...(beforeId === undefined ? {} : { _id: { $lt: beforeId } }),
-        })
-        .sort({ _id: -1 })
-        .limit(limit)
-        .toArray(),
+    list: (tenantId, page) =>
+      findPage(keys, { tenantId, page, filter: { revokedAt: { $exists: false } }, fields: shownFields }),
     revoke: (tenantId, keyId, at) =>
       keys.findOneAndUpdate(
         ofTenant(tenantId, { _id: keyId, revokedAt: { $exists: false } }),

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { findPage, type Page, type PageQuery } from "./page.ts";
 
 /** A publishable key as it is stored: never the key, only its hash and a preview to tell it by. */
 export type WidgetKeyDocument = TenantDocument & {
@@ -16,6 +17,11 @@ export type WidgetKeyDocument = TenantDocument & {
   createdAt: Date;
 };
 
+/** What admins see of a key: not its hash. */
+export type ShownWidgetKey = Pick<WidgetKeyDocument, "_id" | "preview" | "agentId" | "allowedOrigins" | "createdAt">;
+
+const shownFields = { preview: 1, agentId: 1, allowedOrigins: 1, createdAt: 1 } as const;
+
 export const widgetKeyCollection = defineCollection<WidgetKeyDocument>({
   name: "widgetKeys",
   indexes: [
@@ -31,8 +37,7 @@ export type WidgetKeyStore = {
   insert(key: WidgetKeyDocument): Promise<void>;
   /** By hash, over all tenants: this is how a caller's tenant is found. */
   findByHash(hash: string): Promise<WidgetKeyDocument | null>;
-  /** The newest first, from before the id `beforeId`. */
-  list(tenantId: string, page: { limit: number; beforeId?: string }): Promise<WidgetKeyDocument[]>;
+  list(tenantId: string, page: PageQuery): Promise<Page<ShownWidgetKey>>;
   /** Removes the keys that are meant; their ids. */
   remove(tenantId: string, choice: WidgetKeyChoice): Promise<string[]>;
 };
@@ -45,12 +50,7 @@ export function makeWidgetKeyStore(db: Db): WidgetKeyStore {
   return {
     insert: async (key) => void (await keys.insertOne(key)),
     findByHash: (hash) => keys.findOne({ hash }),
-    list: (tenantId, { limit, beforeId }) =>
-      keys
-        .find(ofTenant(tenantId, beforeId === undefined ? {} : { _id: { $lt: beforeId } }))
-        .sort({ _id: -1 })
-        .limit(limit)
-        .toArray(),
+    list: (tenantId, page) => findPage(keys, { tenantId, page, fields: shownFields }),
     async remove(tenantId, choice) {
       const filter = "isUnscoped" in choice ? { agentId: { $exists: false } } : choice;
       const found = await keys

@@ -4,6 +4,7 @@ import type { Caller } from "../tenancy/roles.ts";
 import type { EndState } from "../workflows/states.ts";
 import type { StepType } from "../workflows/step-schemas.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import { findPage, type Page, type PageQuery } from "./page.ts";
 import { isDuplicateKey } from "./tenant-store.ts";
 
 /** How a run ended. `output` is JSON. */
@@ -49,6 +50,27 @@ export type WorkflowRunRecord = {
   updatedAt: Date;
 };
 
+/** What a list shows of a run. */
+export type WorkflowRunSummaryRecord = Pick<
+  WorkflowRunRecord,
+  "_id" | "workflowId" | "name" | "version" | "jobId" | "awaiting" | "createdAt" | "startedAt"
+> & { end?: Pick<WorkflowRunEnd, "status" | "finishedAt"> };
+
+const summaryFields = {
+  workflowId: 1,
+  name: 1,
+  version: 1,
+  jobId: 1,
+  awaiting: 1,
+  createdAt: 1,
+  startedAt: 1,
+  "end.status": 1,
+  "end.finishedAt": 1,
+} as const;
+
+/** What a sweep needs of a run, to close it. */
+export type OpenWorkflowRun = Pick<WorkflowRunRecord, "_id" | "tenantId" | "jobId" | "awaiting">;
+
 export const workflowRunCollection = defineCollection<WorkflowRunRecord>({
   name: "workflowRuns",
   indexes: [
@@ -86,8 +108,7 @@ export const workflowStepCollection = defineCollection<WorkflowStepRecord>({
 export type WorkflowRunStore = {
   insert(run: WorkflowRunRecord): Promise<void>;
   get(tenantId: string, runId: string): Promise<WorkflowRunRecord | null>;
-  /** A workflow's runs, the newest first, from before the id `before`. */
-  list(tenantId: string, workflowId: string, page: { limit: number; before?: string }): Promise<WorkflowRunRecord[]>;
+  list(tenantId: string, workflowId: string, page: PageQuery): Promise<Page<WorkflowRunSummaryRecord>>;
   /** Notes that an open run is run now, and waits no more. Null when it has ended. */
   begin(tenantId: string, runId: string): Promise<WorkflowRunRecord | null>;
   /** Notes that a step will be tried again. */
@@ -98,7 +119,7 @@ export type WorkflowRunStore = {
   finish(tenantId: string, runId: string, end: WorkflowRunEnd): Promise<boolean>;
   remove(tenantId: string, runId: string): Promise<void>;
   /** Open runs that wait for nobody, whosever, untouched since `before`; the longest untouched first. */
-  unfinished(query: { before: Date; limit: number }): Promise<WorkflowRunRecord[]>;
+  unfinished(query: { before: Date; limit: number }): Promise<OpenWorkflowRun[]>;
   /** Puts an open run at the end of `unfinished`. */
   touch(tenantId: string, runId: string): Promise<void>;
   /** Keeps a step's result; false when there is one already, of this step or at this place. */
@@ -115,12 +136,8 @@ export function makeWorkflowRunStore(db: Db): WorkflowRunStore {
   return {
     insert: async (run) => void (await runs.insertOne(run)),
     get: (tenantId, runId) => runs.findOne(ofTenant(tenantId, { _id: runId })),
-    list: (tenantId, workflowId, { limit, before }) =>
-      runs
-        .find(ofTenant(tenantId, { workflowId, ...(before === undefined ? {} : { _id: { $lt: before } }) }))
-        .sort({ _id: -1 })
-        .limit(limit)
-        .toArray(),
+    list: (tenantId, workflowId, page) =>
+      findPage(runs, { tenantId, page, filter: { workflowId }, fields: summaryFields }),
     begin(tenantId, runId) {
       const now = new Date();
       const update = {
@@ -148,6 +165,7 @@ export function makeWorkflowRunStore(db: Db): WorkflowRunStore {
     unfinished: ({ before, limit }) =>
       runs
         .find({ isWatched: true, updatedAt: { $lt: before } })
+        .project<OpenWorkflowRun>({ tenantId: 1, jobId: 1, awaiting: 1 })
         .sort({ updatedAt: 1 })
         .limit(limit)
         .toArray(),

@@ -1,7 +1,7 @@
 import { createHash, randomInt, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { idSchema, newId } from "../ids.ts";
-import type { ApiKeyDocument } from "../store/key-store.ts";
+import type { ApiKeyDocument, ShownApiKey } from "../store/key-store.ts";
 import { type Caller, type Role, roles } from "./roles.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -83,7 +83,7 @@ export const apiKeyViewSchema = z.object({
 export type ApiKeyView = z.output<typeof apiKeyViewSchema>;
 
 /** What an owner may see of a key: never its hash. */
-export function toApiKeyView(key: ApiKeyDocument): ApiKeyView {
+export function toApiKeyView(key: ShownApiKey): ApiKeyView {
   return {
     keyId: key._id,
     keyPreview: key.preview,

@@ -3,7 +3,8 @@ import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { Logger } from "../logger.ts";
 import type { RedisConnections } from "../redis.ts";
-import type { ApiKeyDocument } from "../store/key-store.ts";
+import type { ApiKeyDocument, ShownApiKey } from "../store/key-store.ts";
+import type { Page, PageQuery } from "../store/page.ts";
 import type { Store } from "../store/store.ts";
 import { isDuplicateKey } from "../store/tenant-store.ts";
 import {
@@ -30,10 +31,7 @@ export type Tenancy = {
   /** Makes a key. It is told here once and never again. */
   createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyDocument }>;
   /** The usable and expired keys of a tenant, newest first. */
-  listKeys(
-    tenantId: string,
-    page: { limit: number; cursor?: string },
-  ): Promise<{ data: ApiKeyDocument[]; nextCursor: string | null }>;
+  listKeys(tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>>;
   /** @throws AppError `not_found`, or `wrong_state` for the last usable owner's key. */
   revokeKey(tenantId: string, keyId: string): Promise<void>;
   /** The id of the tenant of this name, which is made when there is none. */
@@ -94,14 +92,7 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
       await store.apiKeys.insert(record);
       return { key, record };
     },
-    async listKeys(tenantId, { limit, cursor }) {
-      const found = await store.apiKeys.list(tenantId, {
-        limit: limit + 1,
-        ...(cursor === undefined ? {} : { beforeId: cursor }),
-      });
-      const data = found.slice(0, limit);
-      return { data, nextCursor: found.length > limit ? (data.at(-1)?._id ?? null) : null };
-    },
+    listKeys: (tenantId, page) => store.apiKeys.list(tenantId, page),
     async revokeKey(tenantId, keyId) {
       const otherOwners = await store.apiKeys.countUsable(tenantId, { role: "owner", exceptId: keyId, at: new Date() });
       if (otherOwners === 0) {

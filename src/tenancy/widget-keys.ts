@@ -1,6 +1,7 @@
 import { notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
-import type { WidgetKeyChoice, WidgetKeyDocument, WidgetKeyStore } from "../store/widget-key-store.ts";
+import type { Page, PageQuery } from "../store/page.ts";
+import type { ShownWidgetKey, WidgetKeyChoice, WidgetKeyDocument, WidgetKeyStore } from "../store/widget-key-store.ts";
 import { hashApiKey, makeSecret } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
 import type { Caller, WidgetScope } from "./roles.ts";
@@ -15,10 +16,8 @@ export type WidgetKeys = {
   authenticate(key: string): Caller | null | Promise<Caller | null>;
   /** Makes a key. It is told here once and never again. */
   create(given: NewWidgetKey): Promise<{ key: string; record: WidgetKeyDocument }>;
-  list(
-    tenantId: string,
-    page: { limit: number; cursor?: string },
-  ): Promise<{ data: WidgetKeyDocument[]; nextCursor: string | null }>;
+  /** The newest first. */
+  list(tenantId: string, page: PageQuery): Promise<Page<ShownWidgetKey>>;
   /** @throws AppError `not_found` when there is none. */
   revoke(tenantId: string, choice: WidgetKeyChoice | { key: string }): Promise<void>;
 };
@@ -47,14 +46,7 @@ export function makeWidgetKeys(store: WidgetKeyStore): WidgetKeys {
       await store.insert(record);
       return { key, record };
     },
-    async list(tenantId, { limit, cursor }) {
-      const found = await store.list(tenantId, {
-        limit: limit + 1,
-        ...(cursor === undefined ? {} : { beforeId: cursor }),
-      });
-      const data = found.slice(0, limit);
-      return { data, nextCursor: found.length > limit ? (data.at(-1)?._id ?? null) : null };
-    },
+    list: (tenantId, page) => store.list(tenantId, page),
     async revoke(tenantId, choice) {
       const removed = await store.remove(tenantId, "key" in choice ? { hash: hashApiKey(choice.key) } : choice);
       if (removed.length === 0) throw notFound("widget key");

@@ -1,6 +1,7 @@
 import { AppError, notFound } from "../errors.ts";
 import { isFinal } from "../jobs/job-state.ts";
 import type { ApprovalRecord, Decision } from "../store/approval-store.ts";
+import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import { type Caller, hasRole } from "../tenancy/roles.ts";
 import { toDecisionOutput } from "./ask-approval.ts";
 import type { WorkflowsDeps } from "./deps.ts";
@@ -16,11 +17,11 @@ const MAX_ROUNDS = 20;
 /** After this time a run that was not told of its decision is told again, in ms. */
 const TELL_AGAIN_AFTER_MS = 5_000;
 
-export type ApprovalQuery = { status: ApprovalState; limit: number; cursor?: string };
+export type ApprovalQuery = PageQuery & { status: ApprovalState };
 
 export type Approvals = {
   /** Approvals in one state, the newest first. */
-  approvals(tenantId: string, query: ApprovalQuery): Promise<{ data: ApprovalView[]; nextCursor: string | null }>;
+  approvals(tenantId: string, query: ApprovalQuery): Promise<Page<ApprovalView>>;
   /** @throws AppError `not_found`. */
   approval(caller: Caller, approvalId: string): Promise<ApprovalDetail>;
   /** @throws AppError `not_found`, `insufficient_role`; `wrong_state` when it was decided, or its time is over. */
@@ -41,12 +42,7 @@ export function makeApprovals(deps: WorkflowsDeps): Approvals & { sweepApprovals
     return readRun(deps, run);
   };
   return {
-    async approvals(tenantId, { status, limit, cursor }) {
-      const query = { status, limit: limit + 1, ...(cursor === undefined ? {} : { before: cursor }) };
-      const found = await approvals.list(tenantId, query);
-      const page = found.slice(0, limit);
-      return { data: page.map(toApprovalView), nextCursor: found.length > limit ? (page.at(-1)?._id ?? null) : null };
-    },
+    approvals: async (tenantId, query) => mapPage(await approvals.list(tenantId, query), toApprovalView),
     async approval(caller, approvalId) {
       const approval = await find(caller.tenantId, approvalId);
       const mayDecide = approval.status === "pending" && hasRole(caller.role, approval.assigneeRole);

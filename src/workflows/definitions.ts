@@ -1,10 +1,13 @@
+import { shortDescription } from "../definition-limits.ts";
 import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
-import type { WorkflowRecord } from "../store/workflow-store.ts";
+import { mapPage, type Page, type PageQuery } from "../store/page.ts";
+import type { WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
 import { type Caller, hasRole } from "../tenancy/roles.ts";
 import { checkDefinition } from "./check-definition.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import type { WorkflowBody, WorkflowReplacement, WorkflowView } from "./schemas.ts";
+import { eachStep, planSteps } from "./plan.ts";
+import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView } from "./schemas.ts";
 
 /** Changes of one workflow at once that a replacement without a version gives way to, and tries again. */
 const REPLACE_TRIES = 5;
@@ -12,10 +15,8 @@ const REPLACE_TRIES = 5;
 export type WorkflowDefinitions = {
   /** @throws AppError `invalid_request`, `unknown_model`, `source_refused`; `param` names the field of the step. */
   create(caller: Caller, body: WorkflowBody): Promise<WorkflowView>;
-  list(
-    tenantId: string,
-    page: { limit: number; cursor?: string },
-  ): Promise<{ data: WorkflowView[]; nextCursor: string | null }>;
+  /** The newest first. */
+  list(tenantId: string, page: PageQuery): Promise<Page<WorkflowSummary>>;
   /** @throws AppError `not_found`. */
   get(tenantId: string, workflowId: string): Promise<WorkflowView>;
   /** The next version. @throws AppError `not_found`, `insufficient_role`, `wrong_state` (another version), as `create`. */
@@ -44,8 +45,7 @@ export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinition
       const workflow = {
         _id: newId("workflow"),
         tenantId: caller.tenantId,
-        name: body.name.toWellFormed(),
-        definition: toText(body),
+        ...toFields(body),
         version: 1,
         createdBy: caller.subject,
         createdAt: now,
@@ -54,22 +54,18 @@ export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinition
       await workflows.insert(workflow);
       return toWorkflowView(workflow);
     },
-    async list(tenantId, { limit, cursor }) {
-      const found = await workflows.list(tenantId, { limit: limit + 1, ...(cursor ? { before: cursor } : {}) });
-      const page = found.slice(0, limit);
-      return { data: page.map(toWorkflowView), nextCursor: found.length > limit ? (page.at(-1)?._id ?? null) : null };
-    },
+    list: async (tenantId, page) => mapPage(await workflows.list(tenantId, page), toWorkflowSummary),
     get: async (tenantId, workflowId) => toWorkflowView(await find(tenantId, workflowId)),
     async replace(caller, workflowId, { version: expected, ...body }) {
       await checkRights(caller, workflowId);
       checkDefinition(deps, body);
-      const next = { name: body.name.toWellFormed(), definition: toText(body) };
+      const change = toFields(body);
       for (let tries = 0; tries < REPLACE_TRIES; tries += 1) {
         const { version } = await find(caller.tenantId, workflowId);
         if (expected !== undefined && expected !== version) {
           throw new AppError("wrong_state", `The workflow is at version ${version}.`, { details: { version } });
         }
-        const replaced = await workflows.replace(caller.tenantId, workflowId, { version, ...next });
+        const replaced = await workflows.replace(caller.tenantId, workflowId, { version, change });
         if (replaced) return toWorkflowView(replaced);
       }
       throw new AppError("wrong_state", "The workflow is changed by others at the same time.");
@@ -81,10 +77,33 @@ export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinition
   };
 }
 
-const toText = (body: WorkflowBody) => JSON.stringify(body).toWellFormed();
+/** What the store keeps of a definition: the whole as text, and what lists show of it. */
+function toFields(body: WorkflowBody) {
+  const { name, description, steps } = body;
+  return {
+    name: name.toWellFormed(),
+    definition: JSON.stringify(body).toWellFormed(),
+    ...(description === undefined ? {} : { description: description.toWellFormed() }),
+    stepCount: eachStep(planSteps(steps)).reduce((count) => count + 1, 0),
+  };
+}
 
 /** The definition that was kept: checked when it was written. */
 export const toDefinition = ({ definition }: { definition: string }): WorkflowBody => JSON.parse(definition);
+
+function toWorkflowSummary(workflow: WorkflowSummaryRecord): WorkflowSummary {
+  const { _id: workflowId, name, description, stepCount, version, createdBy, createdAt, updatedAt } = workflow;
+  return {
+    workflowId,
+    name,
+    ...(description === undefined ? {} : { description: shortDescription(description) }),
+    ...(stepCount === undefined ? {} : { stepCount }),
+    version,
+    createdBy,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}
 
 function toWorkflowView(workflow: WorkflowRecord): WorkflowView {
   const { _id: workflowId, version, createdBy, createdAt, updatedAt } = workflow;

@@ -9,7 +9,7 @@ import type { Webhooks } from "../webhooks/webhooks.ts";
 /** What workflows work with. */
 export type WorkflowsDeps = {
   store: Pick<Store, "workflows" | "workflowRuns" | "approvals">;
-  jobs: Pick<Jobs, "submit" | "find" | "cancel" | "resume" | "held">;
+  jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "resume" | "held">;
   gateway: Pick<Gateway, "complete" | "findModel">;
   rag: Pick<Rag, "query">;
   webhooks: Pick<Webhooks, "deliver">;

@@ -1,6 +1,12 @@
 import type { JobRecord } from "../jobs/job-record.ts";
+import type { JobState } from "../jobs/job-state.ts";
 import type { ApprovalRecord } from "../store/approval-store.ts";
-import type { Awaiting, WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
+import type {
+  Awaiting,
+  WorkflowRunRecord,
+  WorkflowRunSummaryRecord,
+  WorkflowStepRecord,
+} from "../store/workflow-run-store.ts";
 import type { ApprovalView, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
 import { openRunState } from "./states.ts";
 
@@ -12,7 +18,7 @@ export function toRunView(
 ): WorkflowRunView {
   const error = run.end?.error ?? (run.end ? undefined : job?.error);
   return {
-    ...toRunSummary(run, job),
+    ...toRunSummary(run, job?.status),
     ...(run.input === undefined ? {} : { input: JSON.parse(run.input) }),
     ...(run.end?.output === undefined ? {} : { output: JSON.parse(run.end.output) }),
     ...(error === undefined ? {} : { error }),
@@ -22,9 +28,10 @@ export function toRunView(
   };
 }
 
-export function toRunSummary(run: WorkflowRunRecord, job: JobRecord | null): WorkflowRunSummary {
+/** A run in a list; `job` is the state of the job of one that is open. */
+export function toRunSummary(run: WorkflowRunSummaryRecord, job: JobState | undefined): WorkflowRunSummary {
   const { _id: runId, workflowId, name: workflowName, version, jobId, createdAt, startedAt, end } = run;
-  const state = end?.status ?? openRunState(job?.status, startedAt !== undefined);
+  const state = end?.status ?? openRunState(job, startedAt !== undefined);
   const waits = isWaiting(run, job);
   return {
     runId,
@@ -49,8 +56,11 @@ export function toRunSummary(run: WorkflowRunRecord, job: JobRecord | null): Wor
 }
 
 /** Whether an open run waits for a decision now: once that is there, its job goes on, and is the first to know. */
-function isWaiting(run: WorkflowRunRecord, job: JobRecord | null): run is WorkflowRunRecord & { awaiting: Awaiting } {
-  return run.end === undefined && run.awaiting !== undefined && job?.status === "awaiting";
+function isWaiting<R extends WorkflowRunSummaryRecord>(
+  run: R,
+  job: JobState | undefined,
+): run is R & { awaiting: Awaiting } {
+  return run.end === undefined && run.awaiting !== undefined && job === "awaiting";
 }
 
 type StepView = WorkflowRunView["steps"][number];
@@ -83,7 +93,7 @@ function toStepView({
 /** The step that an open run is at, where it says so: one that waits for a person, or for its next try. */
 function toOpenStep(run: WorkflowRunRecord, ended: readonly WorkflowStepRecord[], job: JobRecord | null): StepView[] {
   if (run.end) return [];
-  if (isWaiting(run, job)) {
+  if (isWaiting(run, job?.status)) {
     const { stepId: id, path, since } = run.awaiting;
     const startedAt = since.toISOString();
     return [{ id, type: "human_approval", path, status: "awaiting_approval", startedAt, attempts: 1 }];

@@ -40,6 +40,17 @@ export const workflowViewSchema = z.object({
 });
 export type WorkflowView = z.input<typeof workflowViewSchema>;
 
+/** A workflow in a list. */
+export const workflowSummarySchema = workflowViewSchema.omit({ steps: true, inputSchema: true }).extend({
+  description: z.string().optional().describe("Cut after 300 characters"),
+  stepCount: z
+    .number()
+    .int()
+    .optional()
+    .describe("Steps, nested ones included; absent for a workflow of an earlier release until it is replaced"),
+});
+export type WorkflowSummary = z.output<typeof workflowSummarySchema>;
+
 /** The body of `POST /workflows/:id/execute`. */
 export const executeBodySchema = z.object({
   input: z

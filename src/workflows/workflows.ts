@@ -3,7 +3,8 @@ import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { isFinal } from "../jobs/job-state.ts";
 import type { WorkContext } from "../jobs/work-context.ts";
-import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
+import { mapPage, type Page, type PageQuery } from "../store/page.ts";
+import type { OpenWorkflowRun } from "../store/workflow-run-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { acceptRun } from "./accept-run.ts";
 import { type Approvals, makeApprovals, withdraw } from "./approvals.ts";
@@ -36,11 +37,7 @@ export type Workflows = WorkflowDefinitions &
     /** @throws AppError `not_found`. */
     runOf(tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView>;
     /** A workflow's runs, newest first, also of one that is deleted. */
-    runs(
-      tenantId: string,
-      workflowId: string,
-      page: { limit: number; cursor?: string },
-    ): Promise<{ data: WorkflowRunSummary[]; nextCursor: string | null }>;
+    runs(tenantId: string, workflowId: string, query: PageQuery): Promise<Page<WorkflowRunSummary>>;
     /** Stops a run: one that waits at once, one that works at its next safe point. @throws AppError `not_found`, `wrong_state`. */
     cancel(tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView>;
     /** Closes the run of a job that was cancelled while it waited; others are left as they are. */
@@ -73,17 +70,17 @@ export function makeWorkflows(deps: WorkflowsDeps): Workflows {
       acceptRun(deps, { caller, workflowId, body, isInteractive, jobId }),
     execute: (context) => executeRun(deps, context),
     runOf: async (tenantId, workflowId, runId) => readRun(deps, await find(tenantId, workflowId, runId)),
-    async runs(tenantId, workflowId, { limit, cursor }) {
-      const page = { limit: limit + 1, ...(cursor === undefined ? {} : { before: cursor }) };
-      const found = await workflowRuns.list(tenantId, workflowId, page);
-      if (found.length === 0 && cursor === undefined && !(await workflows.get(tenantId, workflowId))) {
+    async runs(tenantId, workflowId, query) {
+      const page = await workflowRuns.list(tenantId, workflowId, query);
+      if (page.data.length === 0 && query.cursor === undefined && !(await workflows.get(tenantId, workflowId))) {
         throw notFound("workflow");
       }
-      const shown = found.slice(0, limit);
-      const data = await Promise.all(
-        shown.map(async (run) => toRunSummary(run, run.end ? null : await deps.jobs.find(tenantId, run.jobId))),
+      const open = page.data.filter(({ end }) => end === undefined);
+      const jobStates = await deps.jobs.statesOf(
+        tenantId,
+        open.map(({ jobId }) => jobId),
       );
-      return { data, nextCursor: found.length > limit ? (shown.at(-1)?._id ?? null) : null };
+      return mapPage(page, (run) => toRunSummary(run, jobStates.get(run.jobId)));
     },
     async cancel(tenantId, workflowId, runId) {
       const { end, jobId } = await find(tenantId, workflowId, runId);
@@ -102,7 +99,7 @@ export function makeWorkflows(deps: WorkflowsDeps): Workflows {
 }
 
 /** A run whose job was cancelled while it waited, was given up, or was never accepted. */
-async function closeIfOver(deps: WorkflowsDeps, run: WorkflowRunRecord): Promise<void> {
+async function closeIfOver(deps: WorkflowsDeps, run: OpenWorkflowRun): Promise<void> {
   const { tenantId, _id, jobId } = run;
   const job = await deps.jobs.find(tenantId, jobId);
   if (!job) await deps.store.workflowRuns.remove(tenantId, _id);
@@ -112,7 +109,7 @@ async function closeIfOver(deps: WorkflowsDeps, run: WorkflowRunRecord): Promise
 
 async function close(
   deps: WorkflowsDeps,
-  { tenantId, _id, awaiting }: WorkflowRunRecord,
+  { tenantId, _id, awaiting }: OpenWorkflowRun,
   status: "failed" | "cancelled",
   job?: JobRecord,
 ): Promise<void> {

@@ -96,11 +96,8 @@ const listBatches = route({
     },
   },
   async handler({ query: { after, limit }, caller, platform }) {
-    const found = await platform.store.files.listBatches(caller.tenantId, {
-      limit: limit + 1,
-      ...(after === undefined ? {} : { before: after }),
-    });
-    const data = found.slice(0, limit).map(toView);
+    const page = await platform.store.files.listBatches(caller.tenantId, { limit, cursor: after });
+    const data = page.data.map(toView);
     return {
       status: 200,
       body: {
@@ -108,7 +105,7 @@ const listBatches = route({
         data,
         first_id: data[0]?.id ?? null,
         last_id: data.at(-1)?.id ?? null,
-        has_more: found.length > limit,
+        has_more: page.nextCursor !== null,
       },
     };
   },

@@ -59,15 +59,8 @@ const listFiles = route({
     },
   },
   async handler({ query: { after, limit, purpose }, caller, platform }) {
-    const found = await platform.store.files.list(caller.tenantId, {
-      limit: limit + 1,
-      ...(after === undefined ? {} : { before: after }),
-      ...(purpose === undefined ? {} : { purpose }),
-    });
-    return {
-      status: 200,
-      body: { object: "list", data: found.slice(0, limit).map(toView), has_more: found.length > limit },
-    };
+    const { data, nextCursor } = await platform.store.files.list(caller.tenantId, { limit, cursor: after, purpose });
+    return { status: 200, body: { object: "list", data: data.map(toView), has_more: nextCursor !== null } };
   },
 });
 

@@ -1,0 +1,168 @@
+import { expect } from "chai";
+import { newId } from "../../src/ids.ts";
+import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+import { condition } from "../support/workflow-desk.ts";
+
+const later = { headers: { prefer: "respond-async" } };
+/** Bytes of a large definition, as JSON. */
+const largest = 256 * 1_024;
+const description = `${"A".repeat(299)}😀${"B".repeat(1_699)}`;
+
+const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
+
+/** A workflow whose definition has this many bytes. */
+function workflowOf(bytes: number) {
+  const step = { type: "ai_completion", model: "meta-llm", prompt: "p".repeat(190_000) };
+  const steps = (prompt: string) => [condition("true", [step], []), { ...step, prompt }];
+  const body = (prompt: string) => ({ name: "Large", description, steps: steps(prompt) });
+  return body("p".repeat(bytes - bytesOf(body(""))));
+}
+
+/** An agent whose definition has this many bytes. */
+function agentOf(bytes: number) {
+  const tools = ["first", "second"].map((name) => ({ type: "rag_query", name, config: {} }));
+  const fields = { name: "Large", description, model: "meta-llm", tools, maxIterations: 3 };
+  const calculator = { type: "calculator", config: {} };
+  const body = (systemPrompt: string) => ({ ...fields, tools: [...tools, calculator], systemPrompt });
+  const left = bytes - bytesOf(body(""));
+  return body(`${"機".repeat(Math.floor(left / 3))}${"p".repeat(left % 3)}`);
+}
+
+async function postMany(client: ApiClient, path: string, { body, count }: { body: object; count: number }) {
+  const made: ApiResponse[] = [];
+  for (let left = count; left > 0; left -= 4) {
+    const some = Array.from({ length: Math.min(4, left) }, () => client.post(path, body, later));
+    for (const answer of await Promise.all(some)) {
+      expect(answer.status, answer.text.slice(0, 200)).to.be.within(200, 202);
+      made.push(answer);
+    }
+  }
+  return made;
+}
+
+type Item = Record<string, unknown>;
+
+/** Every page of a list, by its cursors. */
+async function walk(client: ApiClient, path: string): Promise<{ items: Item[]; pages: ApiResponse[] }> {
+  const pages: ApiResponse[] = [];
+  for (let cursor: unknown = ""; cursor !== null; cursor = pages.at(-1)?.at("nextCursor")) {
+    pages.push(await client.get(`${path}${path.includes("?") ? "&" : "?"}${cursor && `cursor=${cursor}`}`));
+  }
+  return { pages, items: pages.flatMap((page) => page.at("data") as Item[]) }; // the client has checked its schema
+}
+
+describe("lists", function () {
+  this.timeout(120_000);
+  let test: TestPlatform;
+  let member: ApiClient;
+  let stranger: ApiClient;
+  before(async () => {
+    test = await startPlatform({ workers: false });
+    [member, stranger] = [test.keys.member, test.keys.stranger].map((key) => makeClient({ url: test.url, key })) as [
+      ApiClient,
+      ApiClient,
+    ]; // one a key
+  });
+  after(() => test.close());
+
+  it("of workflows are short however large these are, and page by page give each once", async () => {
+    const made = await postMany(member, "/workflows", { body: workflowOf(largest), count: 200 });
+    const first = await member.get("/workflows?limit=200");
+    expect(first.at("data")).to.have.length(200);
+    expect(first.text.length).to.be.below(200_000);
+    const { items } = await walk(member, "/workflows?limit=37");
+    expect(items.map(({ workflowId }) => workflowId)).to.have.members(made.map(({ at }) => at("workflowId")));
+    expect(items[0]).to.have.all.keys(
+      ...["workflowId", "name", "description", "stepCount", "version", "createdBy", "createdAt", "updatedAt"],
+    );
+    expect(items[0]).to.include({ name: "Large", description: `${"A".repeat(299)}…`, stepCount: 3, version: 1 });
+    expect(first.at("data")).to.deep.equal(items);
+    expect((await stranger.get("/workflows")).at("data")).to.deep.equal([]);
+  });
+
+  it("of a workflow's runs are short, although each run keeps its definition and its input", async () => {
+    const workflowId = (await member.post("/workflows", workflowOf(largest))).string("workflowId");
+    const body = { input: "i".repeat(200_000) };
+    const made = await postMany(member, `/workflows/${workflowId}/execute`, { body, count: 25 });
+    const { items, pages } = await walk(member, `/workflows/${workflowId}/runs?limit=10`);
+    expect(items.map(({ runId }) => runId)).to.have.members(made.map(({ at }) => at("runId")));
+    for (const { text } of pages) expect(text.length).to.be.below(5_000);
+    expect(new Set(items.map(({ status }) => status))).to.deep.equal(new Set(["queued"]));
+  });
+
+  it("of agents, and of their runs, are short too", async () => {
+    const made = await postMany(member, "/agents", { body: agentOf(largest), count: 60 });
+    const first = await member.get("/agents?limit=60");
+    expect(first.text.length).to.be.below(60_000);
+    const { items } = await walk(member, "/agents?limit=25");
+    expect(items.map(({ agentId }) => agentId)).to.have.members(made.map(({ at }) => at("agentId")));
+    const { agentId, createdBy, createdAt, updatedAt, ...shown } = items[0] ?? {};
+    expect(shown).to.deep.equal({
+      name: "Large",
+      description: `${"A".repeat(299)}…`,
+      model: "meta-llm",
+      toolTypes: ["rag_query", "calculator"],
+      status: "active",
+      version: 1,
+    });
+    const body = { input: "i".repeat(200_000), sessionId: "desk" };
+    const runs = await postMany(member, `/agents/${agentId}/run`, { body, count: 25 });
+    const listed = await walk(member, `/agents/${agentId}/runs?limit=10&sessionId=desk`);
+    expect(listed.items.map(({ runId }) => runId)).to.have.members(runs.map(({ at }) => at("runId")));
+    for (const { text } of listed.pages) expect(text.length).to.be.below(6_000);
+    const jobs = await walk(member, "/jobs?kind=agent&limit=20");
+    expect(jobs.items.map(({ jobId }) => jobId)).to.have.members(runs.map(({ at }) => at("jobId")));
+  });
+
+  it("of documents end a page at about 2 MB, wherever the limit is", async () => {
+    const fields = Array.from({ length: 32 }, (_, n) => [`${n}`.padStart(64, "k"), "機".repeat(256)]);
+    const body = { content: "Pump P-100.", metadata: Object.fromEntries(fields) };
+    const made = await postMany(member, "/rag/ingest", { body, count: 120 });
+    const ids: unknown[] = [];
+    let [path, pages]: [string | undefined, number] = ["/rag/documents?status=queued&limit=200", 0];
+    for (; path !== undefined; pages += 1) {
+      const page: ApiResponse = await member.get(path);
+      expect(Buffer.byteLength(page.text)).to.be.below(2_500_000);
+      ids.push(...(page.body as Item[]).map(({ documentId }) => documentId)); // the client has checked its schema
+      path = /<(.+)>; rel="next"/.exec(page.headers.get("link") ?? "")?.[1];
+    }
+    expect(pages).to.equal(2);
+    expect(ids).to.have.members(made.map(({ at }) => at("documentId")));
+  });
+
+  it("of approvals end a page at about 2 MB", async () => {
+    const tenantId = await tenantOf(test);
+    const made = Array.from({ length: 100 }, () => newId("approval"));
+    for (const _id of made) {
+      await test.platform.store.approvals.ensure({
+        ...{ _id, tenantId, workflowId: newId("workflow"), workflowName: "Large", runId: newId("workflowRun") },
+        ...{ stepId: "step_1", path: "0", assigneeRole: "admin", status: "pending", message: "機".repeat(20_000) },
+        ...{ createdAt: new Date(), expiresAt: new Date(Date.now() + 3_600_000) },
+      });
+    }
+    const { items, pages } = await walk(member, "/workflows/approvals?limit=200");
+    expect(items.map(({ approvalId }) => approvalId)).to.deep.equal(made.reverse());
+    expect(pages).to.have.length(3);
+    for (const { text } of pages) expect(Buffer.byteLength(text)).to.be.below(2_500_000);
+  });
+
+  it("show workflows of an earlier release, which say less of themselves", async () => {
+    const { workflows } = test.platform.store;
+    const steps = [{ type: "rag_query", query: "Pumps" }];
+    const workflowId = newId("workflow");
+    const now = new Date();
+    await workflows.insert({
+      ...{ _id: workflowId, tenantId: await tenantOf(test), name: "Old", createdBy: "member@test", version: 1 },
+      ...{ definition: JSON.stringify({ name: "Old", description: "Kept.", steps }), createdAt: now, updatedAt: now },
+    });
+    const old = (await member.get("/workflows?limit=1")).at("data[0]");
+    expect(old).to.include({ workflowId, name: "Old" }).and.not.to.have.any.keys("stepCount", "description");
+    for (const description of ["New.", undefined]) {
+      await member.request("PUT", `/workflows/${workflowId}`, { body: { name: "Old", steps, description } });
+      const listed = await member.get("/workflows?limit=1");
+      expect([listed.at("data[0].stepCount"), listed.at("data[0].description")]).to.deep.equal([1, description]);
+    }
+  });
+});

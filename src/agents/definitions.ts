@@ -1,4 +1,4 @@
-import { shortDescription } from "../definition-limits.ts";
+import { checkDefinitionSize, shortDescription } from "../definition-limits.ts";
 import { AppError, notFound } from "../errors.ts";
 import { makeFreshCache } from "../fresh-cache.ts";
 import { newId } from "../ids.ts";
@@ -100,8 +100,11 @@ export function makeDefinitions(deps: Pick<AgentsDeps, "store" | "gateway" | "ou
 async function checkDefinition(
   deps: Pick<AgentsDeps, "store" | "gateway" | "outside">,
   tenantId: string,
-  { model, tools }: AgentDefinition,
+  definition: AgentDefinition,
 ): Promise<void> {
+  const { model, systemPrompt, tools } = definition;
+  const isMostlyPrompt = systemPrompt.length > JSON.stringify(tools).length;
+  checkDefinitionSize(definition, isMostlyPrompt ? "systemPrompt" : "tools");
   const type = model === "auto" ? "chat" : deps.gateway.findModel(model)?.type;
   if (type === undefined || type === "embedding") {
     throw new AppError("unknown_model", `There is no chat model ${model}; GET /ai/models lists them.`, {

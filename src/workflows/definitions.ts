@@ -1,4 +1,4 @@
-import { shortDescription } from "../definition-limits.ts";
+import { checkDefinitionSize, shortDescription } from "../definition-limits.ts";
 import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
@@ -38,9 +38,13 @@ export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinition
     if (createdBy === caller.subject || hasRole(caller.role, "admin")) return;
     throw new AppError("insufficient_role", "Only an admin changes the workflows of others.");
   };
+  const check = (body: WorkflowBody) => {
+    checkDefinitionSize(body, "steps"); // first: the other checks take the longer, the larger it is
+    checkDefinition(deps, body);
+  };
   return {
     async create(caller, body) {
-      checkDefinition(deps, body);
+      check(body);
       const now = new Date();
       const workflow = {
         _id: newId("workflow"),
@@ -58,7 +62,7 @@ export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinition
     get: async (tenantId, workflowId) => toWorkflowView(await find(tenantId, workflowId)),
     async replace(caller, workflowId, { version: expected, ...body }) {
       await checkRights(caller, workflowId);
-      checkDefinition(deps, body);
+      check(body);
       const change = toFields(body);
       for (let tries = 0; tries < REPLACE_TRIES; tries += 1) {
         const { version } = await find(caller.tenantId, workflowId);

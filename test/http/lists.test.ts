@@ -6,7 +6,7 @@ import { tenantOf } from "../support/tenant-of.ts";
 import { condition } from "../support/workflow-desk.ts";
 
 const later = { headers: { prefer: "respond-async" } };
-/** Bytes of a large definition, as JSON. */
+/** Most bytes of a definition, as JSON. */
 const largest = 256 * 1_024;
 const description = `${"A".repeat(299)}😀${"B".repeat(1_699)}`;
 
@@ -164,5 +164,31 @@ describe("lists", function () {
       const listed = await member.get("/workflows?limit=1");
       expect([listed.at("data[0].stepCount"), listed.at("data[0].description")]).to.deep.equal([1, description]);
     }
+  });
+
+  it("are of definitions that have 256 KiB at most", async () => {
+    for (const [path, bodyOf, param] of [
+      ["/workflows", workflowOf, "steps"],
+      ["/agents", agentOf, "systemPrompt"],
+    ] as const) {
+      const taken = await member.post(path, bodyOf(largest));
+      const id = taken.at("workflowId") ?? taken.at("agentId");
+      expect(taken.status, path).to.equal(201);
+      const refused = [
+        await member.post(path, bodyOf(largest + 1)),
+        await member.request("PUT", `${path}/${id}`, { body: bodyOf(largest + 1) }),
+      ];
+      for (const { status, at, string } of refused) {
+        expect([status, at("error.param")], path).to.deep.equal([400, param]);
+        expect(string("error.message")).to.include("262144 is the most");
+      }
+    }
+    const headers = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`x-${n}`, "v".repeat(4_000)]));
+    const tools = ["a", "b", "c"].map((name) => ({
+      ...{ type: "http_request", name },
+      config: { allowedHosts: ["acme.io"], headers },
+    }));
+    const refused = await member.post("/agents", { name: "Tools", model: "meta-llm", systemPrompt: "x", tools });
+    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "tools"]);
   });
 });

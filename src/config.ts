@@ -90,6 +90,8 @@ export const settings = {
   RATE_LIMIT_RPM: setting(count(1, 10_000_000).default(600), "Requests a minute of one tenant"),
   RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
   WIDGET_RATE_LIMIT_RPM: setting(count(1, 1_000_000).default(60), "Requests a minute of one widget key at one address"),
+  MAX_AGENTS: setting(count(1, 1_000_000).default(1_000), "Agents that one tenant may keep"),
+  MAX_WORKFLOWS: setting(count(1, 1_000_000).default(1_000), "Workflows that one tenant may keep"),
   MAX_JSON_BYTES: setting(count(1_024, 1 << 30).default(4 << 20), "Largest JSON body, in bytes"),
   MAX_CONTENT_BYTES: setting(count(1_024, 1 << 30).default(20 << 20), "Largest JSON body of `/rag/ingest`, in bytes"),
   MAX_SOURCE_BYTES: setting(count(1_024, 1 << 30).default(50 << 20), "Largest file, uploaded or fetched, in bytes"),
@@ -176,6 +178,7 @@ function toConfig(v: Values) {
       bootstrapApiKey: v.BOOTSTRAP_API_KEY,
       masterKey: v.MASTER_KEY,
     },
+    quotas: { agents: v.MAX_AGENTS, workflows: v.MAX_WORKFLOWS },
     workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },
     jobs: { leaseMs: v.JOB_LEASE_MS, reconcileEveryMs: v.RECONCILE_EVERY_MS },
     gateway: {

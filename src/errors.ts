@@ -35,6 +35,7 @@ export const errorCodes = {
   rate_limited: "rate_limit_error",
   too_many_concurrent: "rate_limit_error",
   budget_exhausted: "rate_limit_error",
+  quota_exceeded: "rate_limit_error",
   compliance_blocked: "compliance_error",
   provider_failed: "upstream_error",
   webhook_failed: "upstream_error",

@@ -19,6 +19,7 @@ import { type Fallbacks, makeFallbacks } from "./tenancy/fallbacks.ts";
 import { openMasterKeys } from "./tenancy/master-keys.ts";
 import { makeOrganizations, type Organizations } from "./tenancy/organizations.ts";
 import { makeProviderKeys, type ProviderKeys } from "./tenancy/provider-keys.ts";
+import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
 import { makeTenancy, type Tenancy } from "./tenancy/tenancy.ts";
 import { type Callbacks, makeCallbacks } from "./webhooks/callbacks.ts";
 import { makeWebhooks, type Webhooks } from "./webhooks/webhooks.ts";
@@ -43,6 +44,7 @@ export type Platform = {
   webhooks: Webhooks;
   callbacks: Callbacks;
   tenancy: Tenancy;
+  quotas: Quotas;
   organizations: Organizations;
   /** Closes everything, queues before the store. Calling it again waits for the same end. */
   close(): Promise<void>;
@@ -95,8 +97,9 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     releasers.add(() => outside.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, outside });
     const callbacks = makeCallbacks({ store: store.callbacks, jobs, webhooks, outside, logger });
-    const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, outside, logger });
-    const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, outside });
+    const quotas = makeQuotas({ store, limits: config.quotas });
+    const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, outside, quotas, logger });
+    const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, outside, quotas });
     const tenancy = makeTenancy({ config, store, redis, logger });
     releasers.add(() => tenancy.close());
     const organizations = makeOrganizations({ store, tenancy, logger });
@@ -118,6 +121,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
       webhooks,
       callbacks,
       tenancy,
+      quotas,
       organizations,
       close: releasers.close,
     };

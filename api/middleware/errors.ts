@@ -28,6 +28,7 @@ const statusOfType: Record<ErrorType, number> = {
 /** Codes whose status is not that of their type. */
 const statusOfCode: Partial<Record<ErrorCode, number>> = {
   budget_exhausted: 402,
+  quota_exceeded: 413,
   method_not_allowed: 405,
   request_too_large: 413,
   unsupported_media_type: 415,

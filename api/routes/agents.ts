@@ -34,7 +34,7 @@ const createAgent = route({
   body: agentBodySchema,
   example,
   responses: { 201: { description: "The agent", body: agentViewSchema } },
-  errors: ["unknown_model", "source_refused"],
+  errors: ["unknown_model", "source_refused", "quota_exceeded"],
   async handler({ body, caller, platform }) {
     return { status: 201, body: await platform.agents.create(caller, body) };
   },

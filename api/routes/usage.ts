@@ -4,6 +4,7 @@ import { toUsd } from "../../src/gateway/catalogue.ts";
 import { idSchema } from "../../src/ids.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
 import { type UsageRow, usageGroupings } from "../../src/store/usage-store.ts";
+import { quotaNames } from "../../src/tenancy/quotas.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -31,7 +32,7 @@ const getUsage = route({
   path: "/usage",
   auth: "member",
   tags: ["Gateway"],
-  summary: "What the tenant's model calls came to",
+  summary: "What the tenant's model calls came to, and what it keeps",
   description:
     "Sums by model, surface or day, over days in UTC, both included. A call is counted within 50 ms of its end.",
   query: z.object({
@@ -52,6 +53,9 @@ const getUsage = route({
           .object({ month: z.string(), limitUsd: z.number(), leftUsd: z.number() })
           .nullable()
           .describe("What is left this month, in UTC; null where no budget is set"),
+        quotas: z
+          .record(z.enum(quotaNames), z.object({ used: count, limit: count }))
+          .describe("How many of each the tenant keeps, counted up to the limit"),
         nextCursor: z.null(),
       }),
     },
@@ -64,7 +68,11 @@ const getUsage = route({
     if (days < 1) throw new AppError("invalid_request", "from must not be after to.", { param: "from" });
     if (days > MAX_DAYS)
       throw new AppError("invalid_request", `At most ${MAX_DAYS} days can be summed.`, { param: "from" });
-    const rows = await platform.gateway.usage(caller.tenantId, { from, to, groupBy: query.groupBy });
+    const [rows, budget, quotas] = await Promise.all([
+      platform.gateway.usage(caller.tenantId, { from, to, groupBy: query.groupBy }),
+      platform.gateway.budget(caller.tenantId),
+      platform.quotas.usage(caller.tenantId),
+    ]);
     return {
       status: 200,
       body: {
@@ -75,7 +83,8 @@ const getUsage = route({
         total: toCounters(
           rows.reduce(addRows, { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 }),
         ),
-        budget: await platform.gateway.budget(caller.tenantId),
+        budget,
+        quotas,
         nextCursor: null,
       },
     };

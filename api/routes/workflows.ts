@@ -49,7 +49,7 @@ const createWorkflow = route({
   body: workflowBodySchema,
   example,
   responses: { 201: { description: "The workflow", body: workflowViewSchema } },
-  errors: ["unknown_model", "source_refused"],
+  errors: ["unknown_model", "source_refused", "quota_exceeded"],
   async handler({ body, caller, platform }) {
     return { status: 201, body: await platform.workflows.create(caller, body) };
   },

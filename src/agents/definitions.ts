@@ -15,7 +15,7 @@ const REPLACE_TRIES = 5;
 const SHOWN_NAMESAKES = 10;
 
 export type Definitions = {
-  /** @throws AppError `unknown_model`, `invalid_request` for a tool that leads nowhere. */
+  /** @throws AppError `unknown_model`, `invalid_request` for a tool that leads nowhere, `quota_exceeded`. */
   create(caller: Caller, body: AgentBody): Promise<AgentView>;
   /** The newest first. */
   list(tenantId: string, page: PageQuery): Promise<Page<AgentSummary>>;
@@ -32,7 +32,7 @@ export type Definitions = {
 };
 
 /** Agents as they are defined. Members manage their own; admins those of others too. */
-export function makeDefinitions(deps: Pick<AgentsDeps, "store" | "gateway" | "outside">): Definitions {
+export function makeDefinitions(deps: Pick<AgentsDeps, "store" | "gateway" | "outside" | "quotas">): Definitions {
   const { agents } = deps.store;
   const recent = makeFreshCache(async (key) => {
     const [tenantId = "", agentId = ""] = key.split("\n");
@@ -51,6 +51,7 @@ export function makeDefinitions(deps: Pick<AgentsDeps, "store" | "gateway" | "ou
   return {
     async create(caller, definition) {
       await checkDefinition(deps, caller.tenantId, definition);
+      await deps.quotas.check(caller.tenantId, "agents");
       const now = new Date();
       const { tenantId, subject: createdBy } = caller;
       const agent = {

@@ -4,6 +4,7 @@ import type { Jobs } from "../jobs/jobs.ts";
 import type { GuardedRequest } from "../net/guarded-request.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
+import type { Quotas } from "../tenancy/quotas.ts";
 import type { Workflows } from "../workflows/workflows.ts";
 
 /** What agents work with. */
@@ -16,4 +17,5 @@ export type AgentsDeps = {
   workflows: Pick<Workflows, "start" | "runOf" | "get">;
   /** How tools reach the outside. */
   outside: GuardedRequest;
+  quotas: Pick<Quotas, "check">;
 };

@@ -13,7 +13,7 @@ import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView }
 const REPLACE_TRIES = 5;
 
 export type WorkflowDefinitions = {
-  /** @throws AppError `invalid_request`, `unknown_model`, `source_refused`; `param` names the field of the step. */
+  /** @throws AppError `invalid_request`, `unknown_model`, `source_refused`, with the step's field; `quota_exceeded`. */
   create(caller: Caller, body: WorkflowBody): Promise<WorkflowView>;
   /** The newest first. */
   list(tenantId: string, page: PageQuery): Promise<Page<WorkflowSummary>>;
@@ -45,6 +45,7 @@ export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinition
   return {
     async create(caller, body) {
       check(body);
+      await deps.quotas.check(caller.tenantId, "workflows");
       const now = new Date();
       const workflow = {
         _id: newId("workflow"),

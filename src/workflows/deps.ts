@@ -4,6 +4,7 @@ import type { Logger } from "../logger.ts";
 import type { GuardedRequest } from "../net/guarded-request.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
+import type { Quotas } from "../tenancy/quotas.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 
 /** What workflows work with. */
@@ -15,5 +16,6 @@ export type WorkflowsDeps = {
   webhooks: Pick<Webhooks, "deliver">;
   /** Whether an address may be called at all. */
   outside: Pick<GuardedRequest, "check">;
+  quotas: Pick<Quotas, "check">;
   logger: Logger;
 };

@@ -9,6 +9,12 @@ export type Page<T> = { data: T[]; nextCursor: string | null };
 /** Most bytes of BSON on a page. A record that is larger by itself is a page of its own. */
 const MAX_PAGE_BYTES = 2 << 20;
 
+/**
+ * Records that the store reads in one go: a page of the usual 50, and the one that says whether there are more. A longer page
+ * takes turns with other calls, since the store reads a record whole, however little of it the list shows.
+ */
+const BATCH = 51;
+
 type PageRequest<T> = {
   tenantId: string;
   page: PageQuery;
@@ -31,7 +37,8 @@ export async function findPage<S extends { _id: string }, T extends TenantDocume
     .find(ofTenant(tenantId, { ...filter, ...after }) as Filter<T>) // the driver cannot tell that a `T` has these fields
     .project<S>(fields)
     .sort({ _id: -1 })
-    .limit(limit + 1);
+    .limit(limit + 1)
+    .batchSize(BATCH);
   const data: S[] = [];
   let bytes = 0;
   for await (const record of found) {

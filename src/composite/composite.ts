@@ -2,7 +2,7 @@ import { notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { isFinal } from "../jobs/job-state.ts";
-import type { ExecutionRecord } from "../store/execution-store.ts";
+import type { ExecutionRecord, OpenExecution } from "../store/execution-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { acceptExecution } from "./accept.ts";
 import type { CompositeDeps } from "./deps.ts";
@@ -65,7 +65,7 @@ export function makeComposite(deps: CompositeDeps): Composite {
 }
 
 /** A run whose job was cancelled while it waited, was given up, or was never accepted. */
-async function closeIfOver({ store: { executions }, jobs }: CompositeDeps, execution: ExecutionRecord): Promise<void> {
+async function closeIfOver({ store: { executions }, jobs }: CompositeDeps, execution: OpenExecution): Promise<void> {
   const { tenantId, _id, jobId, profile } = execution;
   const job = await jobs.find(tenantId, jobId);
   if (!job) await executions.remove(tenantId, _id);

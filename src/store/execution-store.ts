@@ -46,6 +46,9 @@ export type ExecutionRecord = {
   expireAt: Date;
 };
 
+/** What a sweep needs of a run, to close it. */
+export type OpenExecution = Pick<ExecutionRecord, "_id" | "tenantId" | "jobId" | "profile">;
+
 export const executionCollection = defineCollection<ExecutionRecord>({
   name: "compositeRuns",
   indexes: [
@@ -66,7 +69,7 @@ export type ExecutionStore = {
   finish(tenantId: string, executionId: string, end: ExecutionEnd): Promise<void>;
   remove(tenantId: string, executionId: string): Promise<void>;
   /** Over all tenants: open runs that nothing has happened to since `before`, the oldest first. */
-  unfinished(query: { before: Date; limit: number }): Promise<ExecutionRecord[]>;
+  unfinished(query: { before: Date; limit: number }): Promise<OpenExecution[]>;
   /** Marks an open run as looked at. */
   touch(tenantId: string, executionId: string): Promise<void>;
 };
@@ -99,6 +102,7 @@ export function makeExecutionStore(db: Db): ExecutionStore {
     unfinished: ({ before, limit }) =>
       executions
         .find({ isOpen: true, updatedAt: { $lt: before } })
+        .project<OpenExecution>({ tenantId: 1, jobId: 1, profile: 1 })
         .sort({ updatedAt: 1 })
         .limit(limit)
         .toArray(),

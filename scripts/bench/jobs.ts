@@ -15,7 +15,7 @@ const LOOK_EVERY_MS = 25;
  */
 export async function jobsBench(): Promise<Measured[]> {
   const stack = await openStack({ workers: 1 });
-  const raw = await startChild("./children/raw-bullmq.ts", { args: [stack.redisUrl] });
+  const raw = await startChild("./children/raw-bullmq.ts", { env: { REDIS_URL: stack.redisUrl } });
   const dispatcher = new Agent({ connections: 128 });
   const post = (url: string, headers: Record<string, string>) => submitOnce(url, headers, dispatcher);
   const submit = () => post(`${stack.url}/bench/noop`, { ...stack.headers, prefer: "respond-async" });

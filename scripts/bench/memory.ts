@@ -10,7 +10,10 @@ const settleMs = 8_000;
 export async function memoryBench(): Promise<Measured[]> {
   const stack = await openStack({ workers: 1 });
   const anchor = (role: string) =>
-    startChild("./children/idle-anchor.ts", { args: [stack.redisUrl, stack.mongoUrl, role] });
+    startChild("./children/idle-anchor.ts", {
+      args: [role],
+      env: { REDIS_URL: stack.redisUrl, MONGODB_URL: stack.mongoUrl },
+    });
   const [apiAnchor, workerAnchor] = await Promise.all([anchor("api"), anchor("worker")]);
   try {
     await delay(settleMs); // what is measured is the state after start-up's garbage is gone

@@ -26,7 +26,10 @@ export async function workflowsBench(): Promise<Measured[]> {
 /** Steps a second, and a run's time for each further step; raw BullMQ and the product by turns. */
 async function measureRate(workers: number): Promise<Measured[]> {
   const stack = await openStack({ workers });
-  const raw = await startChild("./children/raw-chain.ts", { args: [stack.redisUrl, String(workers)] });
+  const raw = await startChild("./children/raw-chain.ts", {
+    args: [String(workers)],
+    env: { REDIS_URL: stack.redisUrl },
+  });
   try {
     const workflowId = await create(stack, conditions(stepsOfRun));
     await runMany(stack, workflowId, 50);

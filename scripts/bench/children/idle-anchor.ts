@@ -7,7 +7,8 @@ import { Agent } from "undici";
  * The anchors of the memory bench: a process that has open what every host needs (six queues, the driver, undici), and, for
  * `worker`, has the splitters and the tokenizer loaded too.
  */
-const [redisUrl = "", mongoUrl = "", role] = process.argv.slice(2);
+const { REDIS_URL: redisUrl = "", MONGODB_URL: mongoUrl = "" } = process.env;
+const role = process.argv[2];
 const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
 const queues = Array.from({ length: 6 }, (_, index) => new Queue(`anchor-${index}`, { connection, prefix: "bench" }));
 await Promise.all(queues.map((queue) => queue.waitUntilReady()));

@@ -7,7 +7,7 @@ import Koa from "koa";
  * The anchors of the job bench, on the product's own Redis: BullMQ with one producer and one worker and nothing else, and a
  * Koa that adds a job and answers 202.
  */
-const redisUrl = process.argv[2] ?? "";
+const redisUrl = process.env.REDIS_URL ?? "";
 const connect = () => new Redis(redisUrl, { maxRetriesPerRequest: null });
 const queue = new Queue("raw", { connection: connect(), prefix: "bench" });
 const events = new QueueEvents("raw", { connection: connect(), prefix: "bench" });

@@ -6,7 +6,8 @@ import { Redis } from "ioredis";
  * nothing else. `chain` answers steps a second and the waits from one step's end to the next one's start, `single` the time from
  * adding a job to its end, one at a time; all in ms.
  */
-const [redisUrl = "", workerCount = "1"] = process.argv.slice(2);
+const { REDIS_URL: redisUrl = "" } = process.env;
+const [workerCount = "1"] = process.argv.slice(2);
 const connect = () => new Redis(redisUrl, { maxRetriesPerRequest: null });
 type Step = { left: number; endedAt?: number };
 const queue = new Queue<Step>("raw-chain", { connection: connect(), prefix: "bench" });

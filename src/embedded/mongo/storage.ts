@@ -1,4 +1,4 @@
-import { chmodSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 
 /** The open SQLite file, and the transaction that the commands of one turn of the event loop share. */
@@ -43,12 +43,21 @@ const schema = `
  * https://www.sqlite.org/wal.html
  */
 export function openStorage(dataFile: string): Storage {
+  makePrivate(dataFile);
   const sqlite = new DatabaseSync(dataFile);
   sqlite.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -${pageCacheKiB};
     PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;`);
   sqlite.exec(schema);
-  chmodSync(dataFile, 0o600); // its log takes the same mode
   return makeStorage(sqlite);
+}
+
+/** Makes the file for its owner only before SQLite opens it, which gives its log the same mode. */
+function makePrivate(dataFile: string): void {
+  // One that is there is not opened: closing it would release the locks that this process may hold on it.
+  if (!existsSync(dataFile)) closeSync(openSync(dataFile, "a", 0o600));
+  for (const path of ["", "-wal", "-shm", "-journal"].map((suffix) => `${dataFile}${suffix}`)) {
+    if (existsSync(path)) chmodSync(path, 0o600);
+  }
 }
 
 function makeStorage(sqlite: DatabaseSync): Storage {

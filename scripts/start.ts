@@ -3,6 +3,7 @@ import { runStack } from "./start/run-stack.ts";
 
 /** `npm start`: everything on one machine, until Ctrl-C. Exit code 0 after a clean stop, 1 when a part does not start, 2 for wrong settings. */
 async function start(): Promise<void> {
+  process.umask(0o077); // what it and its processes write is for this user alone
   const config = loadConfig();
   const isEmbedded = config.mongo.url === undefined || config.redis.url === undefined;
   const stack = await runStack(config, { say: (text) => console.log(text) });

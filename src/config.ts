@@ -28,7 +28,10 @@ export const settings = {
     list.default([]),
     "Names by which `/mcp` is called besides `HOST` and loopback, as `ai.example.com`, by commas; `*`: any",
   ),
-  DATA_DIR: setting(z.string().default(".data"), "Folder of the embedded services"),
+  DATA_DIR: setting(
+    z.string().default(".data"),
+    "Folder of the embedded services; it must belong to the user who starts them",
+  ),
   MONGODB_URL: setting(z.string().optional(), "MongoDB or Atlas", "embedded server"),
   MONGODB_DB: setting(z.string().default("switchyard"), "Database name"),
   REDIS_URL: setting(z.string().optional(), "Redis, with `noeviction`", "private redis-server"),

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../../src/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
+import { keepSecret, openDataFolder } from "../../src/private-files.ts";
 import { withReleasers } from "../../src/releasers.ts";
 import { apiFlags } from "./api-flags.ts";
 import { productFile, supervise } from "./children.ts";
@@ -25,10 +25,11 @@ export type LocalStack = {
 export function runStack(config: Config, options: { say(text: string): void; env?: Record<string, string> }) {
   return withReleasers<LocalStack>(async (releasers) => {
     const { dataDir, shutdownGraceMs } = config;
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await openDataFolder(dataDir);
     const logger = makeLogger({ level: "error", name: "start" });
-    const apiKey = config.identity.bootstrapApiKey ?? (await keepSecret(join(dataDir, "bootstrap.key"), "sk_", 32));
-    const adminToken = config.http.adminToken ?? (await keepSecret(join(dataDir, "admin.token"), "", 24));
+    const keep = (name: string, make: () => string) => keepSecret(join(dataDir, name), make);
+    const apiKey = config.identity.bootstrapApiKey ?? (await keep("bootstrap.key", () => `sk_${randomLetters(32)}`));
+    const adminToken = config.http.adminToken ?? (await keep("admin.token", () => randomLetters(24)));
     options.say("starting the embedded services …");
     const services = await ensureServices({
       dataDir,
@@ -81,18 +82,6 @@ export function runStack(config: Config, options: { say(text: string): void; env
 /** On one machine each process has its own port of metrics: the API that of the setting, the workers those after it. */
 function metricsPort({ metrics: { port } }: Config, place: number): Record<string, string> {
   return port === undefined || port === 0 ? {} : { METRICS_PORT: String(port + place) };
-}
-
-/** A secret of letters and digits that is made once and kept in a file for its owner only. */
-async function keepSecret(path: string, prefix: string, length: number): Promise<string> {
-  const secret = `${prefix}${randomLetters(length)}`;
-  try {
-    await writeFile(path, `${secret}\n`, { flag: "wx", mode: 0o600 });
-    return secret;
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    return (await readFile(path, "utf8")).trim();
-  }
 }
 
 function randomLetters(length: number): string {

@@ -1,14 +1,17 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { on, once } from "node:events";
 import { connect } from "node:net";
-import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { AppError, unavailable } from "../errors.ts";
 import type { Logger } from "../logger.ts";
+import { openDataFolder, refuseForeignEntry } from "../private-files.ts";
 import type { HostMessage, HostOptions } from "./host.ts";
-import { redisState } from "./redis-server.ts";
-import { socketFolder } from "./socket-folder.ts";
+import { proveServer } from "./mongo/prove-server.ts";
+import { scramMechanism, scramUser } from "./mongo/scram.ts";
+import { foreignServer, type RedisPlace, redisState, redisUrl } from "./redis-server.ts";
+import { openServiceSecrets, type ServiceSecrets } from "./service-secrets.ts";
+import { openSocketFolder } from "./socket-folder.ts";
 
 /** How often a process looks whether the services are still there, to host them itself when they are not, in ms. */
 const WATCH_EVERY_MS = 500;
@@ -21,6 +24,7 @@ const LAST_WORD_MS = 50;
 /** Longest wait for a host to close its files, in ms. */
 const STOP_TIMEOUT_MS = 15_000;
 
+/** The URLs hold passwords: they are for clients, never for a log or for the arguments of a process. */
 export type Services = {
   mongoUrl?: string;
   redisUrl?: string;
@@ -31,7 +35,9 @@ export type Services = {
  * Starts the embedded services of a data folder in a process of their own, or joins those that run. Every process that
  * needs them may call it; whoever comes first hosts them. While open it watches: when the host dies, another process that
  * still needs the services becomes the host, and clients find them at the same sockets.
- * @throws AppError `unavailable` when they do not start (the message says why), or do not answer within 30 s.
+ * What listens there already must prove that it knows the secret of the data folder, as every client must.
+ * @throws AppError `unavailable` when they do not start (the message says why), do not answer within 30 s, or folder or
+ * services are not those of this user.
  */
 export async function ensureServices(options: {
   dataDir: string;
@@ -42,14 +48,16 @@ export async function ensureServices(options: {
   hostLogLevel?: string;
 }): Promise<Services> {
   const { dataDir, mongo, redis, logger, hostLogLevel = logger.level } = options;
-  const sockets = await socketFolder(dataDir);
-  const paths = { mongo: join(sockets, "mongo.sock"), redis: join(sockets, "redis.sock") };
+  await openDataFolder(dataDir);
+  const secrets = await openServiceSecrets(dataDir);
+  const sockets = await openSocketFolder(dataDir);
+  const redisPlace = { socketPath: sockets.redis, secrets };
   const isServing = async () =>
-    (!mongo || (await isListening(paths.mongo))) && (!redis || (await redisState(paths.redis)) === "serving");
+    (!mongo || (await isOwnStore(sockets.mongo, secrets))) && (!redis || (await isOwnRedis(redisPlace)));
   let host: ChildProcess | undefined;
   const hostIfGone = async () => {
     // A host looks after its Redis itself, so where the store listens there is one.
-    if (mongo ? await isListening(paths.mongo) : (await redisState(paths.redis)) !== "gone") return;
+    if (mongo ? await isListening(sockets.mongo) : (await redisState(redisPlace)) !== "gone") return;
     if (host && host.exitCode === null && host.signalCode === null) return; // it is still starting
     host = forkHost({ dataDir, mongo, redis, logLevel: hostLogLevel });
     await untilHosting(host);
@@ -59,14 +67,35 @@ export async function ensureServices(options: {
   const controller = new AbortController();
   const watching = watch(hostIfGone, controller.signal, logger);
   return {
-    ...(mongo ? { mongoUrl: `mongodb://${encodeURIComponent(paths.mongo)}/?directConnection=true` } : {}),
-    ...(redis ? { redisUrl: paths.redis } : {}),
+    ...(mongo ? { mongoUrl: mongoUrl(sockets.mongo, secrets) } : {}),
+    ...(redis ? { redisUrl: redisUrl(redisPlace) } : {}),
     async close() {
       controller.abort();
       await watching;
       if (host) await stopHost(host);
     },
   };
+}
+
+function mongoUrl(socketPath: string, { mongo }: ServiceSecrets): string {
+  const options = `directConnection=true&authMechanism=${scramMechanism}&authSource=admin`;
+  return `mongodb://${scramUser}:${mongo}@${encodeURIComponent(socketPath)}/?${options}`;
+}
+
+/** Whether the store answers. @throws AppError `unavailable` when another one does. */
+async function isOwnStore(socketPath: string, { mongo }: ServiceSecrets): Promise<boolean> {
+  await refuseForeignEntry(socketPath);
+  const proof = await proveServer(socketPath, mongo);
+  if (proof === "foreign") throw foreignServer(socketPath);
+  return proof === "own";
+}
+
+/** The same of Redis. */
+async function isOwnRedis(place: RedisPlace): Promise<boolean> {
+  await refuseForeignEntry(place.socketPath);
+  const state = await redisState(place);
+  if (state === "foreign") throw foreignServer(place.socketPath);
+  return state === "serving";
 }
 
 async function untilServing(hostIfGone: () => Promise<void>, isServing: () => Promise<boolean>): Promise<void> {

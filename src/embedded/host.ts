@@ -1,12 +1,13 @@
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { AppError } from "../errors.ts";
 import { makeLogger } from "../logger.ts";
+import { openDataFolder } from "../private-files.ts";
 import { withReleasers } from "../releasers.ts";
 import { startMongoServer } from "./mongo/server.ts";
 import { startRedisServer } from "./redis-server.ts";
-import { socketFolder } from "./socket-folder.ts";
+import { openServiceSecrets } from "./service-secrets.ts";
+import { openSocketFolder } from "./socket-folder.ts";
 
 /** Longest time to close, in ms; whoever forked the host waits a little longer. */
 const CLOSE_TIMEOUT_MS = 14_000;
@@ -22,18 +23,26 @@ export type HostMessage = { type: "ready" } | { type: "failed"; message: string 
 export function openHost(options: HostOptions) {
   return withReleasers(async (releasers) => {
     const { dataDir } = options;
-    const sockets = await socketFolder(dataDir);
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
     const logger = makeLogger({ level: options.logLevel, name: "embedded" });
+    const { isListable } = await openDataFolder(dataDir);
+    if (isListable) logger.warn({ dataDir }, "other users can list the data folder, though not read its files");
+    const secrets = await openServiceSecrets(dataDir);
+    const sockets = await openSocketFolder(dataDir);
+    releasers.add(() => sockets.tidy());
     if (options.mongo) {
       const dataFile = join(dataDir, "store.sqlite");
-      const mongo = await startMongoServer({ dataFile, socketPath: join(sockets, "mongo.sock"), logger });
+      const mongo = await startMongoServer({
+        dataFile,
+        socketPath: sockets.mongo,
+        password: secrets.mongo,
+        logger,
+      });
       releasers.add(() => mongo.close());
     } else {
       releasers.add(lockFile(join(dataDir, "host.lock")));
     }
     if (options.redis) {
-      const redis = await startRedisServer({ dir: join(dataDir, "redis"), socketPath: join(sockets, "redis.sock") });
+      const redis = await startRedisServer({ dir: join(dataDir, "redis"), socketPath: sockets.redis, secrets });
       releasers.add(() => redis.close());
     }
     return { close: releasers.close };
@@ -54,6 +63,7 @@ function lockFile(path: string): () => void {
 
 /** The process that `ensureServices` forks: told by its argument what to host, it lives as long as the one who forked it. */
 async function runHost(): Promise<void> {
+  process.umask(0o077); // every file of the store and of Redis is for this user alone, from the moment it is made
   const options = JSON.parse(process.argv[2] ?? "{}") as HostOptions; // written by ensure.ts
   const host = await openHost(options).catch(endWithReason);
   let isClosing = false;

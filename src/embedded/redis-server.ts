@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir } from "node:fs/promises";
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { AppError, unavailable } from "../errors.ts";
+import { openPrivateFolder } from "../private-files.ts";
+import type { ServiceSecrets } from "./service-secrets.ts";
 
 /** Longest wait for a started server to serve (it reads its append-only file first), and to stop when told to, in ms. */
 const START_TIMEOUT_MS = 25_000;
@@ -19,32 +20,43 @@ const binaries = ["redis-server", fileURLToPath(new URL("../../node_modules/.bin
 
 export type RedisServer = { url: string; close(): Promise<void> };
 
-/** `busy`: a server holds the socket and does not serve yet (`LOADING`), or is too slow to tell. */
-export type RedisState = "serving" | "busy" | "gone";
+/** Where the server listens, and what it and its clients prove themselves by. */
+export type RedisPlace = { socketPath: string; secrets: ServiceSecrets };
+
+/**
+ * `busy`: a server holds the socket and does not serve yet (`LOADING`), or is too slow to tell. `foreign`: what answers there
+ * does not know the secrets.
+ */
+export type RedisState = "serving" | "busy" | "gone" | "foreign";
 
 /**
  * Starts a private redis-server on a Unix socket, with its append-only file in `dir`, and starts it again when it dies; one
  * that is there already (its host died, it did not) is adopted.
- * @throws AppError `unavailable` when it does not serve within 25 s, or the binary is missing.
+ * @throws AppError `unavailable` when it does not serve within 25 s, the binary is missing, or another server is there.
  */
-export async function startRedisServer(options: { dir: string; socketPath: string }): Promise<RedisServer> {
-  const { dir, socketPath } = options;
+export async function startRedisServer(options: RedisPlace & { dir: string }): Promise<RedisServer> {
+  const { dir, ...place } = options;
   // A slow server is not a dead one: a second over the same append-only file would ruin it.
   const spawnIfGone = async () => {
-    if ((await redisState(socketPath)) === "gone") await spawnServer(dir, socketPath);
+    if ((await redisState(place)) === "gone") await spawnServer(dir, place);
   };
   await spawnIfGone();
-  await untilServing(socketPath);
+  await untilServing(place);
   const controller = new AbortController();
   const watching = keep(spawnIfGone, controller.signal);
   return {
-    url: socketPath,
+    url: redisUrl(place),
     async close() {
       controller.abort();
       await watching;
-      await shutDown(socketPath);
+      await shutDown(place);
     },
   };
+}
+
+/** For the client: the path of the socket, with the password. */
+export function redisUrl({ socketPath, secrets }: RedisPlace): string {
+  return `${socketPath}?password=${secrets.redis}`;
 }
 
 /** Looks again and again whether the server is there, and starts it again when it has died. */
@@ -55,8 +67,9 @@ async function keep(spawnIfGone: () => Promise<void>, signal: AbortSignal): Prom
   }
 }
 
-async function spawnServer(dir: string, socketPath: string): Promise<void> {
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+async function spawnServer(dir: string, place: RedisPlace): Promise<void> {
+  const { socketPath, secrets } = place;
+  await openPrivateFolder(dir);
   const settings: Record<string, string> = {
     port: "0",
     unixsocket: socketPath,
@@ -67,23 +80,34 @@ async function spawnServer(dir: string, socketPath: string): Promise<void> {
     save: "",
     "maxmemory-policy": "noeviction",
     loglevel: "warning",
+    requirepass: secrets.redis,
+    // Of use to a replica only, which this is not: clients read it back, and so know whose server it is.
+    masterauth: secrets.redisProof,
   };
-  const server = await spawnFirst(Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]));
+  const server = await spawnFirst(toRedisConfig(settings));
   const ended = new Promise<never>((_, reject) => {
     server.once("exit", (code) => reject(unavailable(`redis-server, which ended with code ${code},`)));
   });
   server.unref();
-  await Promise.race([ended, untilServing(socketPath)]);
+  await Promise.race([ended, untilServing(place)]);
 }
 
-/** Runs the first of the binaries that is there. */
-async function spawnFirst(args: string[]): Promise<ChildProcess> {
+function toRedisConfig(settings: Record<string, string>): string {
+  const quote = (value: string) => JSON.stringify(value).replaceAll(/\\u00(..)/g, "\\x$1");
+  const lines = Object.entries(settings).map(([name, value]) => `${name} ${quote(value)}\n`);
+  return lines.join("");
+}
+
+/** Runs the first of the binaries that is there, with settings by its standard input: any user can read its arguments. */
+async function spawnFirst(config: string): Promise<ChildProcess> {
   let cause: unknown;
   for (const binary of binaries) {
     // Detached: Ctrl-C reaches a whole group of processes, and this one is needed until the workers have ended.
-    const server = spawn(binary, args, { stdio: "ignore", detached: true });
+    const server = spawn(binary, ["-"], { stdio: ["pipe", "ignore", "ignore"], detached: true });
+    server.stdin.on("error", () => undefined); // it has ended, which its code tells
     try {
       await once(server, "spawn");
+      server.stdin.end(config);
       return server;
     } catch (error) {
       cause = error;
@@ -93,42 +117,53 @@ async function spawnFirst(args: string[]): Promise<ChildProcess> {
   throw new AppError("unavailable", message, { cause });
 }
 
-async function untilServing(socketPath: string): Promise<void> {
+async function untilServing(place: RedisPlace): Promise<void> {
   const deadline = performance.now() + START_TIMEOUT_MS;
-  while ((await redisState(socketPath)) !== "serving") {
+  for (let state = await redisState(place); state !== "serving"; state = await redisState(place)) {
+    if (state === "foreign") throw foreignServer(place.socketPath);
     if (performance.now() > deadline) throw unavailable("redis-server");
     await delay(20);
   }
 }
 
-/** Whether a server holds the socket, and serves. */
-export async function redisState(socketPath: string): Promise<RedisState> {
-  const answer = await ask(socketPath, "PING");
-  if (answer === null) return "gone";
-  return answer.startsWith("+PONG") ? "serving" : "busy";
+/** The refusal to work with a server that does not know the secret of the data folder. */
+export function foreignServer(socketPath: string): AppError {
+  const advice = "find out whose it is (`lsof -U`), stop it, and start again";
+  return new AppError(
+    "unavailable",
+    `What answers at ${socketPath} does not know the secret of the data folder: ${advice}.`,
+  );
 }
 
-async function shutDown(socketPath: string): Promise<void> {
+/** Whether a server holds the socket, knows the secrets, and serves. */
+export async function redisState({ socketPath, secrets }: RedisPlace): Promise<RedisState> {
+  const answer = await ask(socketPath, [`AUTH ${secrets.redis}`, "CONFIG GET masterauth", "PING"]);
+  if (answer === null) return "gone";
+  const isServing = answer.includes("+PONG");
+  if (answer.includes(secrets.redisProof)) return isServing ? "serving" : "busy";
+  return isServing || /^-(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/m.test(answer) ? "foreign" : "busy";
+}
+
+async function shutDown(place: RedisPlace): Promise<void> {
   const deadline = performance.now() + STOP_TIMEOUT_MS;
-  await ask(socketPath, "SHUTDOWN NOSAVE");
-  while ((await redisState(socketPath)) !== "gone") {
+  await ask(place.socketPath, [`AUTH ${place.secrets.redis}`, "SHUTDOWN NOSAVE"]);
+  while ((await redisState(place)) !== "gone") {
     if (performance.now() > deadline) throw unavailable("redis-server, which does not stop,");
     await delay(20);
   }
 }
 
-/** Sends one inline command; the answer's first bytes, "" when none came within a second, null when nobody listens. */
-function ask(socketPath: string, command: string): Promise<string | null> {
+/** Sends inline commands; their answers, as far as they came within a second, null when nobody listens. */
+function ask(socketPath: string, commands: readonly string[]): Promise<string | null> {
   return new Promise((resolve) => {
     let answer: string | null = null;
     const socket = connect(socketPath, () => {
       answer = "";
-      socket.write(`${command}\r\n`);
+      socket.write([...commands, "QUIT", ""].join("\r\n")); // it closes the connection behind its answers
     });
     socket.setTimeout(ANSWER_TIMEOUT_MS, () => socket.destroy());
     socket.on("data", (bytes) => {
-      answer = String(bytes);
-      socket.destroy();
+      answer = `${answer ?? ""}${bytes}`;
     });
     socket.on("error", (error) => {
       // Anything but "nobody is there" (a full backlog, say) is a server that is busy.

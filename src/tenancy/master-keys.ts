@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
-import { link, mkdir, readFile, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { newId } from "../ids.ts";
+import { keepSecret } from "../private-files.ts";
 import { KEY_BYTES, open, seal } from "./envelope.ts";
 
 /** A data key as it is stored: sealed by the master key `masterKeyId`. */
@@ -64,37 +63,9 @@ export async function openMasterKeys(options: {
   if (setting !== undefined) return makeMasterKeys(parseMasterKeys(setting) ?? []);
   const isLocal = mongoUrl === undefined || mongoUrl.includes("%2F"); // a Unix socket, as the embedded server's
   if (!isLocal) return null;
-  const text = await readOrMakeKeyFile(dataDir);
+  const path = join(dataDir, "master.key");
+  const text = await keepSecret(path, () => randomBytes(KEY_BYTES).toString("base64"));
   const keys = parseMasterKeys(text);
-  if (keys === null) throw new Error(`${join(dataDir, keyFile)} does not hold a master key`);
+  if (keys === null) throw new Error(`${path} does not hold a master key`);
   return makeMasterKeys(keys);
-}
-
-const keyFile = "master.key";
-
-/** Several processes may start at once: one file wins whole, by a link, and all read that one. */
-async function readOrMakeKeyFile(dataDir: string): Promise<string> {
-  const path = join(dataDir, keyFile);
-  const there = await readFile(path, "utf8").catch(absent);
-  if (there !== null) return there;
-  await mkdir(dataDir, { recursive: true });
-  const draft = join(dataDir, `${keyFile}.${newId("request")}`);
-  await writeFile(draft, `${randomBytes(KEY_BYTES).toString("base64")}\n`, { mode: 0o600, flag: "wx" });
-  try {
-    await link(draft, path);
-  } catch (error) {
-    if (!hasCode(error, "EEXIST")) throw error;
-  } finally {
-    await unlink(draft);
-  }
-  return readFile(path, "utf8");
-}
-
-function absent(error: unknown): null {
-  if (hasCode(error, "ENOENT")) return null;
-  throw error;
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

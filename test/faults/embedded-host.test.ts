@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { redisState } from "../../src/embedded/redis-server.ts";
+import { openServiceSecrets } from "../../src/embedded/service-secrets.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openRedis, type RedisConnections } from "../../src/redis.ts";
 import { connectStore, type StoreConnection } from "../../src/store/connect.ts";
@@ -116,19 +117,19 @@ describe("the host of the embedded services", function () {
 
   it("takes a Redis that is slow for busy, never for gone", async () => {
     const services = await ensure();
-    const socket = services.redisUrl ?? "";
-    const redis = later(await openRedis({ url: socket, prefix: "test", logger }));
+    const place = { socketPath: join(dataDir, "run/redis.sock"), secrets: await openServiceSecrets(dataDir) };
+    const redis = later(await openRedis({ url: services.redisUrl ?? "", prefix: "test", logger }));
     const pid = await redisPid(redis);
     process.kill(pid, "SIGSTOP");
     try {
       // Each look takes a second: the host has looked too by then, and must not have started another.
-      expect([await redisState(socket), await redisState(socket), await redisState(socket)]).to.deep.equal(
+      expect([await redisState(place), await redisState(place), await redisState(place)]).to.deep.equal(
         Array.from({ length: 3 }, () => "busy"),
       );
     } finally {
       process.kill(pid, "SIGCONT");
     }
-    expect(await redisState(socket)).to.equal("serving");
+    expect(await redisState(place)).to.equal("serving");
     expect(await redisPid(redis)).to.equal(pid);
   });
 });

@@ -10,8 +10,11 @@ import { makeLogger } from "../../src/logger.ts";
 /** A place that was looked at, and all that is there, byte for byte (latin1). */
 export type Place = { where: string; text: string };
 
-/** What a provider's key or a key of the API looks like; the dots of a preview (`sk-a…wxyz`) make it none. */
-const keyShape = /(?<![A-Za-z0-9])(?:sk-[A-Za-z0-9_-]{14,}|sk_[0-9A-Za-z]{32}(?![0-9A-Za-z]))/g;
+/**
+ * What a provider's key, a key of the API or a password of the embedded services looks like; the dots of a preview
+ * (`sk-a…wxyz`) make it none.
+ */
+const keyShape = /(?<![A-Za-z0-9])(?:sk-[A-Za-z0-9_-]{14,}|sk_[0-9A-Za-z]{32}(?![0-9A-Za-z])|sw-[A-Za-z0-9_-]{43})/g;
 
 /** The secrets in a text, at most 10. */
 export function secretsIn(text: string): string[] {

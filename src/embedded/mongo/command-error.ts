@@ -7,6 +7,7 @@ export const errorCodes = {
   TypeMismatch: 14,
   Overflow: 15,
   InvalidLength: 16,
+  AuthenticationFailed: 18,
   IllegalOperation: 20,
   EmptyFieldName: 56,
   InvalidBSON: 22,

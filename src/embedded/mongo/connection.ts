@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
 import type { Logger } from "../../logger.ts";
 import type { Dispatcher } from "./dispatch.ts";
+import { encodeReply } from "./reply.ts";
+import type { Gate } from "./scram.ts";
 import { frameReply, headerBytes, messageLength, readRequest } from "./wire.ts";
 
 let lastReplyId = 0;
@@ -13,17 +15,22 @@ export function serveConnection(options: {
   socket: Socket;
   connectionId: number;
   dispatcher: Dispatcher;
+  /** Lets commands through once the client has proved itself; any client may run any without it. */
+  gate?: Gate | undefined;
   logger: Logger;
 }): void {
-  const { socket, connectionId, dispatcher, logger } = options;
+  const { socket, connectionId, dispatcher, gate, logger } = options;
   const inbox = makeInbox();
   const answer = (message: Buffer) => {
     const request = readRequest(message);
-    dispatcher.dispatch(request, connectionId, (body) => {
+    const send = (body: Buffer) => {
       if (request.isSilent || socket.destroyed) return;
       lastReplyId = (lastReplyId + 1) & 0x7fff_ffff;
       if (!socket.write(frameReply(request, body, lastReplyId))) socket.pause();
-    });
+    };
+    const atGate = gate?.(request.body);
+    if (atGate === undefined) dispatcher.dispatch(request, connectionId, send);
+    else send(encodeReply(atGate));
   };
   socket.setNoDelay(true);
   socket.on("data", (bytes) => {

@@ -7,6 +7,7 @@ import { serveConnection } from "./connection.ts";
 import { makeDispatcher } from "./dispatch.ts";
 import { openEngine } from "./engine.ts";
 import { startHousekeeping } from "./housekeeping.ts";
+import { makeGates } from "./scram.ts";
 
 export type MongoServerOptions = {
   dataFile: string;
@@ -16,11 +17,13 @@ export type MongoServerOptions = {
   host?: string;
   /** 0 takes any free port. */
   port?: number;
+  /** Clients prove that they know it, and the server proves the same to them. Without one any client is served. */
+  password?: string;
   logger: Logger;
 };
 
 export type MongoServer = {
-  /** For the driver: `mongodb://127.0.0.1:PORT`, or the same with the socket's path. */
+  /** For the driver: `mongodb://127.0.0.1:PORT`, or the same with the socket's path. It holds no password. */
   url: string;
   /** Answers what has arrived, commits, and closes connections and file. */
   close(): Promise<void>;
@@ -32,8 +35,8 @@ const maxConnections = 2_000;
 const drainMs = 2_000;
 
 /**
- * Starts the embedded MongoDB-compatible server over one data file. It is for one machine: a Unix socket or loopback, no
- * authentication. One process at a time may have the file.
+ * Starts the embedded MongoDB-compatible server over one data file. It is for one machine: a Unix socket or loopback. One
+ * process at a time may have the file.
  */
 export function startMongoServer(options: MongoServerOptions): Promise<MongoServer> {
   return withReleasers(async (releasers) => {
@@ -44,12 +47,13 @@ export function startMongoServer(options: MongoServerOptions): Promise<MongoServ
     const dispatcher = makeDispatcher(engine);
     releasers.add(() => dispatcher.flush());
     releasers.add(startHousekeeping(engine, dispatcher));
+    const makeGate = options.password === undefined ? undefined : makeGates(options.password);
     const sockets = new Set<Socket>();
     let lastConnectionId = 0;
     const server = createServer((socket) => {
       sockets.add(socket);
       socket.on("close", () => sockets.delete(socket));
-      serveConnection({ socket, connectionId: ++lastConnectionId, dispatcher, logger });
+      serveConnection({ socket, connectionId: ++lastConnectionId, dispatcher, gate: makeGate?.(), logger });
     });
     server.maxConnections = maxConnections;
     releasers.add(() => closeServer(server, sockets));

@@ -1,0 +1,119 @@
+import type { Stats } from "node:fs";
+import { link, lstat, mkdir, open, stat, unlink, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { AppError } from "./errors.ts";
+import { newId } from "./ids.ts";
+
+/** Permissions of anybody but the owner: any of them, and those to write. */
+const FOR_OTHERS = 0o077;
+const WRITE_FOR_OTHERS = 0o022;
+
+/**
+ * Makes the data folder for its owner only, or checks the one that is there. `isListable`: other users may read the names
+ * of its files; the files have permissions of their own.
+ * @throws AppError `unavailable` when it belongs to another user, or others may put files into it.
+ */
+export async function openDataFolder(path: string): Promise<{ isListable: boolean }> {
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  const entry = await lstat(path);
+  // The operator may link to another disk; another user's link could be turned elsewhere at any time.
+  if (entry.isSymbolicLink() && entry.uid !== 0) refuseForeign(path, entry);
+  const folder = await stat(path);
+  refuseForeign(path, folder);
+  if (!hasOwners()) return { isListable: false };
+  if ((folder.mode & WRITE_FOR_OTHERS) !== 0) {
+    throw refusal(
+      `${path} (${describe(folder)}) is writable by other users: run \`chmod 700\` on it, and start again.`,
+    );
+  }
+  return { isListable: (folder.mode & FOR_OTHERS) !== 0 };
+}
+
+/**
+ * Makes a folder that nobody else can look into, or checks that the one that is there is such a folder and no link.
+ * @throws AppError `unavailable` when it is not: somebody else may have made it.
+ */
+export async function openPrivateFolder(path: string): Promise<void> {
+  await mkdir(path, { mode: 0o700 }).catch(unlessCode("EEXIST"));
+  const folder = await lstat(path);
+  const isPrivate = folder.isDirectory() && isOwn(folder) && (!hasOwners() || (folder.mode & FOR_OTHERS) === 0);
+  if (!isPrivate) {
+    const wanted = "has to be a folder of this user with mode 700";
+    throw refusal(`${path} (${describe(folder)}) ${wanted}: remove it, or set another DATA_DIR, and start again.`);
+  }
+}
+
+/** @throws AppError `unavailable` when another user made what is at `path`; nothing there is fine. */
+export async function refuseForeignEntry(path: string): Promise<void> {
+  const entry = await lstat(path).catch(unlessCode("ENOENT"));
+  if (entry) refuseForeign(path, entry);
+}
+
+/**
+ * The text of a file that only its owner may read. When it is missing it is made, whole at once: of several processes that
+ * start together, all read the same.
+ * @throws AppError `unavailable` when it belongs to another user, or is empty.
+ */
+export async function keepSecret(path: string, make: () => string): Promise<string> {
+  const there = await readOwnFile(path);
+  if (there !== null) return there;
+  await openDataFolder(dirname(path));
+  const draft = `${path}.${newId("request")}`;
+  await writeFile(draft, `${make()}\n`, { mode: 0o600, flag: "wx", flush: true });
+  try {
+    await link(draft, path).catch(unlessCode("EEXIST")); // another process was faster
+  } finally {
+    await unlink(draft);
+  }
+  const made = await readOwnFile(path);
+  if (made === null) throw refusal(`${path} was removed while it was made: start again.`);
+  return made;
+}
+
+/** Null when there is none. One that others could read is closed to them. */
+async function readOwnFile(path: string): Promise<string | null> {
+  const file = await open(path, "r").catch(unlessCode("ENOENT"));
+  if (!file) return null;
+  try {
+    const found = await file.stat();
+    refuseForeign(path, found);
+    if (hasOwners() && (found.mode & FOR_OTHERS) !== 0) await file.chmod(0o600);
+    const text = (await file.readFile("utf8")).trim();
+    if (text === "") throw refusal(`${path} is empty: put its text back, or remove it to have a new one made.`);
+    return text;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Windows tells no owner and no mode. */
+function hasOwners(): boolean {
+  return process.getuid !== undefined;
+}
+
+function isOwn({ uid }: Stats): boolean {
+  return !hasOwners() || uid === process.getuid?.();
+}
+
+function refuseForeign(path: string, entry: Stats): void {
+  if (isOwn(entry)) return;
+  const advice = "start as that user, or remove it, or set another DATA_DIR";
+  throw refusal(
+    `${path} (${describe(entry)}) does not belong to user ${process.getuid?.()}, who starts this: ${advice}.`,
+  );
+}
+
+function describe(entry: Stats): string {
+  const kind = entry.isSymbolicLink() ? "a link" : entry.isDirectory() ? "a folder" : "a file";
+  return `${kind} of user ${entry.uid} with mode ${(entry.mode & 0o7777).toString(8)}`;
+}
+
+function refusal(message: string): AppError {
+  return new AppError("unavailable", message);
+}
+
+function unlessCode(code: string): (error: unknown) => undefined {
+  return (error) => {
+    if (!(error instanceof Error && "code" in error && error.code === code)) throw error;
+  };
+}

@@ -97,7 +97,7 @@ function isOwn({ uid }: Stats): boolean {
 
 function refuseForeign(path: string, entry: Stats): void {
   if (isOwn(entry)) return;
-  const advice = "start as that user, or remove it, or set another DATA_DIR";
+  const advice = "if it is yours, change its owner, else set another DATA_DIR";
   throw refusal(
     `${path} (${describe(entry)}) does not belong to user ${process.getuid?.()}, who starts this: ${advice}.`,
   );

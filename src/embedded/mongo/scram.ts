@@ -65,6 +65,7 @@ export function makeGates(password: string): () => Gate {
     let isOpen = false;
     let exchange: Exchange | undefined;
     return (body) => {
+      if (isOpen) return undefined;
       const name = Object.keys(body)[0] ?? "";
       if (name === "saslStart") {
         exchange = startExchange(keys, body);
@@ -78,7 +79,7 @@ export function makeGates(password: string): () => Gate {
         isOpen = true;
         return { conversationId: 1, done: true, payload: toPayload(`v=${signature.toString("base64")}`), ok: 1 };
       }
-      if (isOpen || openCommands.has(name)) return undefined;
+      if (openCommands.has(name)) return undefined;
       return failure("Unauthorized", `Command ${name} requires authentication`);
     };
   };

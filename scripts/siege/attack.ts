@@ -1,0 +1,95 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+/** Pause after a call that could not be made at all, in ms. */
+const REFUSED_PAUSE_MS = 50;
+
+export type Answer = { status: number; text: string };
+export type CallOptions = { json?: unknown; body?: string | FormData; headers?: Record<string, string> };
+
+/** Calls the product with one key. A call that is cut, or whose connection is refused, has the status 0. */
+export type Client = { call(method: string, path: string, options?: CallOptions): Promise<Answer> };
+
+/** What an attack works with. */
+export type Field = {
+  url: string;
+  /** An ordinary member of another tenant than the victim's. */
+  member: Client;
+  /** A visitor of the victim's own page: its widget key stands there for everyone to read. */
+  visitor: Client;
+  /** A caller without a key. */
+  stranger: Client;
+  /** Aborts when the attack is over. */
+  signal: AbortSignal;
+};
+
+/** One way to hurt others. `prepare` makes what the attack needs, before anything is measured. */
+export type Attack = {
+  name: string;
+  about: string;
+  prepare?(field: Field): Promise<void>;
+  run(field: Field): Promise<void>;
+};
+
+/** A client that adds up the bytes of its answers. */
+export function makeClient(options: {
+  url: string;
+  headers: Record<string, string>;
+  signal(): AbortSignal;
+  onAnswer(bytes: number): void;
+}): Client {
+  return {
+    async call(method, path, { json, body, headers } = {}) {
+      try {
+        const response = await fetch(`${options.url}${path}`, {
+          method,
+          headers: {
+            ...options.headers,
+            ...(json === undefined ? {} : { "content-type": "application/json" }),
+            ...headers,
+          },
+          ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+          ...(body === undefined ? {} : { body }),
+          signal: options.signal(),
+        });
+        const text = await response.text();
+        options.onAnswer(Buffer.byteLength(text));
+        return { status: response.status, text };
+      } catch {
+        return { status: 0, text: "" }; // cut by the end of the attack, or by the product
+      }
+    },
+  };
+}
+
+/** Repeats `call` in so many lanes at once until the attack is over. */
+export async function flood(
+  signal: AbortSignal,
+  lanes: number,
+  call: (turn: number) => Promise<Answer>,
+): Promise<void> {
+  let turn = 0;
+  const lane = async () => {
+    while (!signal.aborted) {
+      const { status } = await call(turn++);
+      if (status === 0 || status === 429) await delay(REFUSED_PAUSE_MS);
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+/** Submits a text as a file of some type. */
+export function ingestFile(
+  client: Client,
+  file: { bytes: string | Uint8Array<ArrayBuffer>; type: string; name: string },
+) {
+  const form = new FormData();
+  form.set("file", new Blob([file.bytes], { type: file.type }), file.name);
+  return client.call("POST", "/rag/ingest", { body: form, headers: { prefer: "respond-async" } });
+}
+
+/** The id in a JSON answer. @throws Error when the product refused to make what the attack needs. */
+export function idOf({ status, text }: Answer, field: string): string {
+  const id: unknown = status < 300 ? Reflect.get(JSON.parse(text), field) : undefined;
+  if (typeof id !== "string") throw new Error(`an attack could not be prepared: ${status} ${text.slice(0, 300)}`);
+  return id;
+}

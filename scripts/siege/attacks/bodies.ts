@@ -1,0 +1,80 @@
+import { connect } from "node:net";
+import { type Attack, type Field, flood } from "../attack.ts";
+
+const keys = (count: number, value: unknown) =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`k ${n}`, value]));
+const chat = (fields: object) => ({ messages: [{ role: "user", content: "Say hello." }], ...fields });
+
+/** The same JSON body again and again. */
+function body(name: string, about: string, attack: { path: string; make(): object; lanes?: number }): Attack {
+  return {
+    name,
+    about,
+    async run({ member, signal }) {
+      const text = JSON.stringify(attack.make());
+      const headers = { "content-type": "application/json" };
+      await flood(signal, attack.lanes ?? 4, () => member.call("POST", attack.path, { body: text, headers }));
+    },
+  };
+}
+
+/** Opens connections that announce a large body and send none of it. */
+async function announce({ url, signal }: Field, headers: string): Promise<void> {
+  const { hostname, port } = new URL(url);
+  await flood(signal, 13, async () => {
+    const socket = connect(Number(port), hostname);
+    const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    const stop = () => socket.destroy();
+    signal.addEventListener("abort", stop, { once: true });
+    socket.on("error", stop);
+    socket.resume();
+    socket.write(`POST /rag/ingest HTTP/1.1\r\nhost: ${hostname}\r\n${headers}\r\n\r\n`);
+    await closed;
+    signal.removeEventListener("abort", stop);
+    return { status: 0, text: "" };
+  });
+}
+
+export const bodyAttacks = (memberKey: string): readonly Attack[] => [
+  body("metadata-keys", "metadata of a million keys", {
+    path: "/rag/ingest",
+    make: () => ({ content: "x", metadata: keys(1_000_000, []) }),
+  }),
+  body("filter-keys", "a filter of 300,000 keys", {
+    path: "/rag/query",
+    make: () => ({ query: "x", filter: keys(300_000, {}) }),
+  }),
+  body("unknown-fields", "330,000 fields that nobody knows", { path: "/ai/chat", make: () => chat(keys(330_000, 1)) }),
+  body("tool-parameters", "a tool with 330,000 parameters", {
+    path: "/ai/chat",
+    make: () =>
+      chat({ tools: [{ type: "function", function: { name: "t", parameters: { properties: keys(330_000, 1) } } }] }),
+  }),
+  body("deep-json", "JSON that nests 100,000 times", {
+    path: "/rag/query",
+    make: () => ({ query: "x", filter: JSON.parse(`${"[".repeat(5_000)}${"]".repeat(5_000)}`) as object }),
+  }),
+  body("compression", "a chat of 3 MB that is to be compressed", {
+    path: "/ai/chat",
+    make: () =>
+      chat({ messages: Array.from({ length: 8 }, () => ({ role: "user", content: "word. ".repeat(60_000) })) }),
+  }),
+  body("many-inputs", "embeddings of 2,048 inputs", {
+    path: "/ai/embeddings",
+    make: () => ({ input: Array.from({ length: 2_048 }, (_, n) => `${"word ".repeat(300)}${n}`) }),
+  }),
+  {
+    name: "idle-uploads",
+    about: "uploads of 20 MB that are announced and never sent",
+    run: (field) =>
+      announce(
+        field,
+        `authorization: Bearer ${memberKey}\r\ncontent-type: application/json\r\ncontent-length: ${20 << 20}`,
+      ),
+  },
+  {
+    name: "slow-headers",
+    about: "requests whose headers never end",
+    run: (field) => announce(field, "x-slow: 1\r\nx-never-ending: ".padEnd(1_000, "a")),
+  },
+];

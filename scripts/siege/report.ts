@@ -1,0 +1,68 @@
+import { percentile } from "../bench/measure.ts";
+import type { Experience } from "./victim.ts";
+import type { Peaks } from "./watch-memory.ts";
+
+/** What the victim noticed of an attack, and what the attack did to the processes. */
+export type Outcome = {
+  name: string;
+  about: string;
+  experience: Experience;
+  peaks: Peaks;
+  /** Processes that ended by themselves. */
+  ended: readonly string[];
+  /** Bytes that the attacker was answered. */
+  answeredBytes: number;
+};
+
+/** What an attack may do at most: the victim's p99 against the idle one, and the memory of the processes in MB. */
+const MAX_SLOWDOWN = 3;
+const ALWAYS_ALLOWED_MS = 250;
+const MAX_MB = { api: 600, worker: 800 };
+
+/** What is broken by an attack, one sentence each; empty when it is repelled. */
+export function breachesOf({ experience, peaks, ended }: Outcome, idle: Experience): string[] {
+  const breaches: string[] = [];
+  for (const kind of ["calls", "jobs"] as const) {
+    const allowed = Math.max(ALWAYS_ALLOWED_MS, MAX_SLOWDOWN * percentile(idle[kind], 0.99));
+    const p99 = percentile(experience[kind], 0.99);
+    if (p99 > allowed) breaches.push(`p99 of the victim's ${kind}: ${ms(p99)}, allowed ${ms(allowed)}`);
+  }
+  const { errors } = experience;
+  if (errors.length > 0) breaches.push(`${errors.length} errors of the victim, the first: ${errors[0]}`);
+  for (const one of ended) breaches.push(one);
+  for (const kind of ["api", "worker"] as const) {
+    if (peaks[kind] > MAX_MB[kind]) breaches.push(`the ${kind} took ${Math.round(peaks[kind])} MB of ${MAX_MB[kind]}`);
+  }
+  return breaches;
+}
+
+const processes = ["api", "worker", "store", "redis", "child"] as const satisfies readonly (keyof Peaks)[];
+const shares = [0.5, 0.99, 1];
+
+export const heading = toRow({
+  name: "attack",
+  times: ["calls p50", "p99", "worst", "jobs p50", "p99", "worst"],
+  counts: ["errors", ...processes.map((kind) => `${kind} MB`), "answered MB"],
+  verdict: "verdict",
+});
+
+export function toLine({ name, experience, peaks, answeredBytes }: Outcome, breaches: readonly string[]): string {
+  const { calls, jobs, errors } = experience;
+  return toRow({
+    name,
+    times: [calls, jobs].flatMap((samples) => shares.map((share) => ms(percentile(samples, share)))),
+    counts: [errors.length, ...processes.map((kind) => Math.round(peaks[kind])), (answeredBytes / 1e6).toFixed(1)],
+    verdict: breaches.length === 0 ? "repelled" : "BROKEN",
+  });
+}
+
+type Row = { name: string; times: readonly string[]; counts: readonly (string | number)[]; verdict: string };
+
+function toRow({ name, times, counts, verdict }: Row): string {
+  const cells = [...times.map((text) => text.padStart(9)), ...counts.map((text) => String(text).padStart(11))];
+  return `${name.padEnd(22)} ${cells.join(" ")}  ${verdict}`;
+}
+
+function ms(value: number): string {
+  return Number.isNaN(value) ? "–" : `${Math.round(value)} ms`;
+}

@@ -1,0 +1,77 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { seededRandom } from "../bench/measure.ts";
+
+/** Longest wait for one answer of the victim's, in ms. */
+const ANSWER_TIMEOUT_MS = 60_000;
+/** Calls a second: well below a tenant's own rate limit. */
+const CALLS_A_SECOND = 7;
+
+export type Experience = {
+  /** Times of calls that are answered in the request, and of jobs that are waited for, in ms. */
+  calls: number[];
+  jobs: number[];
+  errors: string[];
+};
+
+type Ask = { share: number; isJob: boolean; method: string; path: string; body?: object };
+
+/** What an ordinary tenant does all day. */
+function asksOf(workflowId: string): readonly Ask[] {
+  const chat = { messages: [{ role: "user", content: "What does a lease protect a job from?" }] };
+  const page = "The pump is bled at its highest valve, after the filter was changed. ".repeat(20);
+  return [
+    { share: 5, isJob: false, method: "POST", path: "/ai/chat", body: chat },
+    { share: 2, isJob: false, method: "POST", path: "/rag/query", body: { query: "How is the pump bled?", topK: 3 } },
+    { share: 1, isJob: false, method: "GET", path: "/jobs?limit=20" },
+    { share: 1, isJob: true, method: "POST", path: "/rag/ingest", body: { content: page, title: "Pump" } },
+    { share: 1, isJob: true, method: "POST", path: `/workflows/${workflowId}/execute`, body: { input: { n: 1 } } },
+  ];
+}
+
+/** Lives the victim's life until the signal aborts, at a steady pace that no slow answer slows down. */
+export async function live(options: {
+  url: string;
+  apiKey: string;
+  workflowId: string;
+  seed: number;
+  signal: AbortSignal;
+}): Promise<Experience> {
+  const experience: Experience = { calls: [], jobs: [], errors: [] };
+  const random = seededRandom(options.seed);
+  const lot = asksOf(options.workflowId).flatMap((ask) => Array.from({ length: ask.share }, () => ask));
+  const underWay: Promise<void>[] = [];
+  while (!options.signal.aborted) {
+    const ask = lot[Math.floor(random() * lot.length)];
+    if (ask) underWay.push(askOnce(options, ask, experience));
+    await delay(1_000 / CALLS_A_SECOND);
+  }
+  await Promise.all(underWay);
+  return experience;
+}
+
+async function askOnce(
+  { url, apiKey }: { url: string; apiKey: string },
+  { method, path, body, isJob }: Ask,
+  experience: Experience,
+): Promise<void> {
+  const startedAt = performance.now();
+  const problem = await fetch(`${url}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${apiKey}`,
+      ...(body ? { "content-type": "application/json" } : {}),
+      ...(isJob ? { prefer: "wait=60" } : {}),
+    },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+  }).then(
+    async (response) => {
+      const text = await response.text();
+      const isLate = isJob && response.status === 202;
+      return response.ok && !isLate ? undefined : `${response.status} ${text.slice(0, 200)}`;
+    },
+    (error: unknown) => String(error),
+  );
+  (isJob ? experience.jobs : experience.calls).push(performance.now() - startedAt);
+  if (problem !== undefined) experience.errors.push(`${method} ${path}: ${problem}`);
+}

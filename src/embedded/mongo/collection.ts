@@ -61,6 +61,8 @@ export type Collection = {
   isDropped: boolean;
   byId: StatementSync;
   byRid: StatementSync;
+  /** (rid), a row `[key of its _id]`. */
+  idOf: StatementSync;
   /** (after rid, how many), rows `[rid, document]`. */
   scan: StatementSync;
   /** (before rid, how many), rows `[rid, document]`. */
@@ -92,6 +94,7 @@ export function openCollection(storage: Storage, row: CollectionRow): Collection
     isDropped: false,
     byId: rows(`SELECT rid, doc FROM ${table} WHERE id = ?`),
     byRid: rows(`SELECT doc FROM ${table} WHERE rid = ?`),
+    idOf: rows(`SELECT id FROM ${table} WHERE rid = ?`),
     scan: rows(`SELECT rid, doc FROM ${table} WHERE rid > ? ORDER BY rid LIMIT ?`),
     scanBackward: rows(`SELECT rid, doc FROM ${table} WHERE rid < ? ORDER BY rid DESC LIMIT ?`),
     countAll: rows(`SELECT count(*) FROM ${table}`),

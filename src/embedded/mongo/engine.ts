@@ -11,6 +11,7 @@ export function openEngine(options: { dataFile: string; logger: Logger }): Engin
   const storage = openStorage(options.dataFile);
   try {
     const catalog = openCatalog(storage);
+    storage.commit(); // what an older version filed in another way is filed anew by now
     return { storage, catalog, cursors: makeCursors(), logger: options.logger, startedAt: new Date() };
   } catch (error) {
     storage.close();

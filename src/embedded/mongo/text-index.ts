@@ -15,8 +15,6 @@ export type TextIndex = {
    * `partitionValue` names one tenant; undefined looks at all.
    */
   search(query: TextQuery): Map<number, number>;
-  /** Files every document of the collection: once, when the index is made. */
-  build(): void;
   drop(): void;
 };
 export type TextQuery = {
@@ -33,9 +31,17 @@ const wordPattern = /[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*/gu;
 const noPartition = "";
 
 /**
+ * How the words are filed. An index that was filed in another way is filed anew when it is opened. Unicode's version
+ * belongs to it: it says what a word is, and a row is only unfiled by the very words that it was filed by.
+ */
+const layout = `2, Unicode ${process.versions.unicode}`;
+
+/**
  * The words of a collection, in SQLite's FTS5. Each word is filed with the number of its tenant before it, so that a
  * tenant's search reads the postings of that tenant alone, however many others there are, and its BM25 counts that
  * tenant's documents alone. The prefix has no vowel, so that the Porter stemmer treats the word as it would without it.
+ * A row is unfiled with its old words, which takes it out of FTS5's totals too: no score depends on what was deleted.
+ * Makes the index if it is new, from every document of the collection.
  */
 export function makeTextIndex(options: {
   storage: Storage;
@@ -50,6 +56,7 @@ export function makeTextIndex(options: {
     const entry = entryOf(definition, document);
     if (entry !== undefined) words.add(rid, entry);
   };
+  if (tables.isNew) for (const { rid, bytes } of options.read()) insert(rid, decodeDocument(bytes));
   return {
     definition,
     insert,
@@ -76,9 +83,6 @@ export function makeTextIndex(options: {
       }
       return scores;
     },
-    build: () => {
-      for (const { rid, bytes } of options.read()) insert(rid, decodeDocument(bytes));
-    },
     drop: () => tables.drop(),
   };
 }
@@ -93,17 +97,14 @@ function makeWords(tables: Tables) {
       parts.set(key, part);
       part.rows++;
       tables.setRows(part);
-      tables.addWords(
-        rid,
-        columns.map((text) => prefixWords(text, part.id)),
-      );
+      tables.addWords(rid, prefixColumns(columns, part));
     },
-    remove: (rid: number, { key }: Entry) => {
+    remove: (rid: number, { key, columns }: Entry) => {
       const part = parts.get(key);
       if (part === undefined) return;
       part.rows--;
       tables.setRows(part);
-      tables.removeWords(rid);
+      tables.removeWords(rid, prefixColumns(columns, part));
     },
   };
 }
@@ -133,8 +134,8 @@ function partitionKey(definition: TextDefinition, document: Document): string {
   return partitionPath === undefined ? noPartition : keyOf(valuesAt(document, partitionPath)[0]);
 }
 
-function prefixWords(text: string, partId: number): string {
-  return text.replace(wordPattern, `${prefixOf(partId)}$&`);
+function prefixColumns(columns: readonly string[], part: Part): string[] {
+  return columns.map((text) => text.replace(wordPattern, `${prefixOf(part.id)}$&`));
 }
 
 function prefixOf(partId: number): string {
@@ -149,18 +150,31 @@ function openTables(storage: Storage, id: number, definition: TextDefinition) {
   const words = `f${id}`;
   const parts = `p${id}`;
   if (columns.length === 0) columns.push("c0");
-  sqlite.exec(`
-    CREATE VIRTUAL TABLE IF NOT EXISTS ${words} USING fts5(
-      ${columns.join(", ")}, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');
-    CREATE TABLE IF NOT EXISTS ${parts} (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL)`);
+  sqlite.exec("CREATE TABLE IF NOT EXISTS text_layouts (id INTEGER PRIMARY KEY, layout TEXT NOT NULL)");
+  const isNew = sqlite.prepare("SELECT layout FROM text_layouts WHERE id = ?").get(id)?.layout !== layout;
+  if (isNew) {
+    storage.beginWrite();
+    // Without `contentless_delete`: FTS5 would go on counting deleted rows, in scores and in average lengths.
+    // https://www.sqlite.org/fts5.html#the_delete_command
+    sqlite.exec(`
+      DROP TABLE IF EXISTS ${words};
+      DROP TABLE IF EXISTS ${parts};
+      CREATE VIRTUAL TABLE ${words} USING fts5(
+        ${columns.join(", ")}, content='', tokenize='porter unicode61 remove_diacritics 2');
+      CREATE TABLE ${parts} (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL)`);
+    sqlite.prepare("INSERT OR REPLACE INTO text_layouts (id, layout) VALUES (?, ?)").run(id, layout);
+  }
   const insertPart = sqlite.prepare(`INSERT INTO ${parts} (key, rows) VALUES (?, 0)`);
   const updateRows = sqlite.prepare(`UPDATE ${parts} SET rows = ? WHERE id = ?`);
   const marks = columns.map(() => "?").join(", ");
   const insertWords = sqlite.prepare(`INSERT INTO ${words} (rowid, ${columns.join(", ")}) VALUES (?, ${marks})`);
-  const deleteWords = sqlite.prepare(`DELETE FROM ${words} WHERE rowid = ?`);
+  const deleteWords = sqlite.prepare(
+    `INSERT INTO ${words} (${words}, rowid, ${columns.join(", ")}) VALUES ('delete', ?, ${marks})`,
+  );
   const scores = prepareRows(sqlite, `SELECT rowid, bm25(${words}) FROM ${words} WHERE ${words} MATCH ?`);
   const count = prepareRows(sqlite, `SELECT count(*) FROM ${words} WHERE ${words} MATCH ?`);
   return {
+    isNew,
     loadParts: (): Map<string, Part> => {
       const rows = sqlite.prepare(`SELECT id, key, rows FROM ${parts}`).all();
       return new Map(rows.map((row) => [String(row.key), { id: Number(row.id), rows: Number(row.rows) }]));
@@ -168,11 +182,11 @@ function openTables(storage: Storage, id: number, definition: TextDefinition) {
     addPart: (key: string) => Number(insertPart.run(key).lastInsertRowid),
     setRows: (part: Part) => void updateRows.run(part.rows, part.id),
     addWords: (rid: number, texts: readonly string[]) => void insertWords.run(rid, ...texts),
-    removeWords: (rid: number) => void deleteWords.run(rid),
+    removeWords: (rid: number, texts: readonly string[]) => void deleteWords.run(rid, ...texts),
     /** (row, FTS5's BM25 of one word, which is below zero and counts all tenants) */
     scores: (match: string) => scores.iterate(match) as unknown as Iterable<[number, number]>, // prepared as arrays
     count: (match: string) => Number((count.get(match) as unknown as [number])[0]), // likewise
-    drop: () => sqlite.exec(`DROP TABLE ${words}; DROP TABLE ${parts}`),
+    drop: () => sqlite.exec(`DROP TABLE ${words}; DROP TABLE ${parts}; DELETE FROM text_layouts WHERE id = ${id}`),
   };
 }
 

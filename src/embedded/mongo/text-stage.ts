@@ -1,3 +1,4 @@
+import { bestFirst } from "./best-first.ts";
 import { isDocument } from "./bson-types.ts";
 import type { Document } from "./codec.ts";
 import type { Collection } from "./collection.ts";
@@ -32,9 +33,9 @@ function* runSearch(collection: Collection, index: TextIndex, clauses: SearchCla
     for (const row of findRows(collection, { filter })) yield scored(row.document(), clauses.constantScore);
     return;
   }
-  const ranked = [...scores].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
   const isLetThrough = makeRowTest(collection, filter);
-  for (const [rid, score] of ranked) {
+  const hits = Array.from(scores, ([rid, score]) => ({ rid, score }));
+  for (const { rid, score } of bestFirst(collection, hits)) {
     const document = isLetThrough(rid);
     if (document !== undefined) yield scored(document, score + clauses.constantScore);
   }

@@ -8,7 +8,7 @@ import { scanNearest, scoreOfVector, toUnitLength } from "./vector-scan.ts";
 export type VectorQuery = { vector: Float32Array; limit: number; filter: Document; conjunction: Conjunction };
 export type VectorHit = { rid: number; score: number };
 
-/** The nearest rows of some partitions, best score first. */
+/** The nearest rows of some partitions, best score first, equal ones as they were stored. */
 export function searchPartitions(
   partitions: readonly Partition[],
   field: VectorField,

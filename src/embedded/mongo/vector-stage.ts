@@ -1,3 +1,4 @@
+import { bestFirst } from "./best-first.ts";
 import { isDocument } from "./bson-types.ts";
 import type { Document } from "./codec.ts";
 import type { Collection, SearchIndex } from "./collection.ts";
@@ -34,16 +35,13 @@ export function vectorSearch(collection: Collection | undefined, operand: unknow
   }
   checkFilter(filter ?? {}, vectors.definition.filterPaths);
   const query = { vector, limit, filter: filter ?? {}, conjunction: readConjunction(filter ?? {}) };
-  return vectors
-    .search(field, query)
-    .values()
-    .flatMap(({ rid, score }) => {
-      const found = collection.byRid.get(rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
-      if (found === undefined) return [];
-      const document = makeRow(rid, found[0]).document();
-      attachScore(document, "vectorSearchScore", score);
-      return [document];
-    });
+  return bestFirst(collection, vectors.search(field, query)).flatMap(({ rid, score }) => {
+    const found = collection.byRid.get(rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
+    if (found === undefined) return [];
+    const document = makeRow(rid, found[0]).document();
+    attachScore(document, "vectorSearchScore", score);
+    return [document];
+  });
 }
 
 function readLimit(operand: Document): number {

@@ -28,7 +28,6 @@ function createSearchIndexes(context: CommandContext, body: Document): Document 
         const known = collection.searchIndexes.find(({ name }) => name === input.name);
         if (known !== undefined) return describeExisting(known, input);
         const index = catalog.addSearchIndex(collection, input);
-        if (index.type === "search") index.text.build();
         return { id: String(index.id), name: index.name };
       });
     });
@@ -79,8 +78,7 @@ function updateSearchIndex(context: CommandContext, body: Document): Document {
   try {
     storage.atomically(() => {
       catalog.dropSearchIndex(collection, index);
-      const changed = catalog.addSearchIndex(collection, { name: index.name, type: index.type, definition });
-      if (changed.type === "search") changed.text.build();
+      catalog.addSearchIndex(collection, { name: index.name, type: index.type, definition });
     });
     return {};
   } catch (error) {

@@ -7,6 +7,7 @@ import type { QueueDefinition } from "./jobs/define-queue.ts";
 import { type Jobs, makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient, type QueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues } from "./jobs/queues.ts";
+import type { Work } from "./jobs/work.ts";
 import { type Logger, makeLogger } from "./logger.ts";
 import { type Metrics, makeMetrics } from "./metrics/metrics.ts";
 import { makeGuardedRequest } from "./net/guarded-request.ts";
@@ -41,6 +42,8 @@ export type Platform = {
   composite: Composite;
   agents: Agents;
   workflows: Workflows;
+  /** Every kind of durable work. */
+  works: readonly Work[];
   webhooks: Webhooks;
   callbacks: Callbacks;
   tenancy: Tenancy;
@@ -77,13 +80,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     releasers.add(() => queues.close());
     const jobs = makeJobs({ store, redis, queues, logger, metrics: metrics.jobs, config: config.jobs });
     releasers.add(() => jobs.close());
-    const masterKeys = await openMasterKeys({
-      setting: config.identity.masterKey,
-      dataDir: config.dataDir,
-      mongoUrl: config.mongo.url,
-    });
-    if (masterKeys === null) logger.warn("MASTER_KEY is not set: customers cannot bring keys of their own");
-    const dataKeys = makeDataKeys({ store: store.providerKeys, masterKeys });
+    const dataKeys = await openDataKeys(config, store, logger);
     const providerKeys = makeProviderKeys({ store: store.providerKeys, dataKeys, platform: config.gateway, logger });
     const fallbacks = makeFallbacks(store.tenants);
     const base = { store, redis, jobs, logger };
@@ -100,6 +97,8 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     const quotas = makeQuotas({ store, limits: config.quotas });
     const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, outside, quotas, logger });
     const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, outside, quotas });
+    const { batches, fileBatches } = gateway;
+    const works = [rag, agents, workflows, composite, batches, fileBatches].map(({ work }) => work as Work);
     const tenancy = makeTenancy({ config, store, redis, logger });
     releasers.add(() => tenancy.close());
     const organizations = makeOrganizations({ store, tenancy, logger });
@@ -118,6 +117,7 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
       composite,
       agents,
       workflows,
+      works,
       webhooks,
       callbacks,
       tenancy,
@@ -126,6 +126,12 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
       close: releasers.close,
     };
   });
+}
+
+async function openDataKeys({ identity, dataDir, mongo }: Config, { providerKeys }: Store, logger: Logger) {
+  const masterKeys = await openMasterKeys({ setting: identity.masterKey, dataDir, mongoUrl: mongo.url });
+  if (masterKeys === null) logger.warn("MASTER_KEY is not set: customers cannot bring keys of their own");
+  return makeDataKeys({ store: providerKeys, masterKeys });
 }
 
 /** The URLs of MongoDB and Redis: those of the settings, else of the embedded services. */

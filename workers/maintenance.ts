@@ -1,3 +1,4 @@
+import { sweepWorks } from "../src/jobs/work.ts";
 import type { Logger } from "../src/logger.ts";
 import type { Platform } from "../src/platform.ts";
 
@@ -12,15 +13,13 @@ type Loop = { stop(): Promise<void> };
  * must work when Redis has lost everything, its own schedule included; every worker process may do it at once.
  */
 export function keepReconciled(platform: Platform): Loop {
-  const { jobs, rag, agents, workflows, composite, gateway, callbacks, config, logger } = platform;
+  const { jobs, works, workflows, gateway, callbacks, config, logger } = platform;
   const reconcile = async () => {
     const { requeued, expired } = await jobs.reconcile();
     if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
-    await rag.sweep();
-    await agents.sweep();
-    await composite.sweep();
-    await workflows.sweep();
+    await workflows.sweepApprovals();
     await gateway.batches.sweep();
+    await sweepWorks(jobs, works);
   };
   const { reconcileEveryMs } = config.jobs;
   const loops = [

@@ -3,9 +3,10 @@ import { AppError, toErrorView } from "../src/errors.ts";
 import { jittered } from "../src/jitter.ts";
 import type { Lease } from "../src/jobs/claim.ts";
 import type { PayloadOf, QueueDefinition } from "../src/jobs/define-queue.ts";
-import type { JobProgress, JobRecord } from "../src/jobs/job-record.ts";
+import type { JobRecord } from "../src/jobs/job-record.ts";
 import { isFinal } from "../src/jobs/job-state.ts";
 import { Postponed, Suspended } from "../src/jobs/postpone.ts";
+import type { WorkContext } from "../src/jobs/work.ts";
 import type { Logger } from "../src/logger.ts";
 import type { Platform } from "../src/platform.ts";
 import { isStoreUnavailable } from "../src/store/connect.ts";
@@ -13,21 +14,8 @@ import { holdLease, type RunningJobs } from "./hold-lease.ts";
 import { traceJob } from "./trace-job.ts";
 import { judge } from "./verdict.ts";
 
-/** What a handler is given. Its signal aborts when the job is cancelled, runs too long, is lost, or the worker stops. */
-export type JobContext<P> = {
-  payload: P;
-  tenantId: string;
-  jobId: string;
-  attempt: number;
-  /** Whether a failure of this try is the job's. */
-  isLastAttempt: boolean;
-  signal: AbortSignal;
-  logger: Logger;
-  /** Tells how far the job is. Throws the signal's reason when the job is not ours to run any more. */
-  progress(progress: JobProgress): Promise<void>;
-  /** Tells those who follow the job what happened in it: a few fields, no contents. Throws as `progress` does. */
-  step(data: Record<string, unknown>): Promise<void>;
-};
+/** What a handler is given. */
+export type JobContext<P> = Omit<WorkContext, "recordId"> & { payload: P; attempt: number };
 
 /** Runs one try of a job; what it returns is the job's result. Safe to run twice. */
 export type Handler<Q extends QueueDefinition> = (

@@ -4,6 +4,7 @@ import { jobKinds } from "../../src/jobs/define-queue.ts";
 import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-record.ts";
 import { jobStates } from "../../src/jobs/job-state.ts";
 import type { JobEvent } from "../../src/jobs/jobs.ts";
+import { cancelWork } from "../../src/jobs/work.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { listOf, listQuery } from "../list-query.ts";
 import { type AnyRoute, route, type SseMessage } from "../route.ts";
@@ -53,9 +54,8 @@ const cancelJob = route({
   responses: { 200: { description: "The job as it is now", body: jobViewSchema } },
   errors: ["wrong_state"],
   async handler({ params: { id }, caller, platform }) {
-    const job = await platform.jobs.cancel(caller.tenantId, id);
-    await platform.workflows.followCancel(job);
-    return { status: 200, body: toJobView(job) };
+    const { jobs, works } = platform;
+    return { status: 200, body: toJobView(await cancelWork(jobs, works, { tenantId: caller.tenantId, jobId: id })) };
   },
 });
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { loadConfig } from "../../src/config.ts";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
+import { sweepWorks } from "../../src/jobs/work.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { type Releasers, withReleasers } from "../../src/releasers.ts";
@@ -189,10 +190,8 @@ async function openTenants(
 async function tidy(env: Record<string, string>): Promise<void> {
   const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "chaos" });
   try {
-    await platform.rag.sweep(0);
-    await platform.agents.sweep(0);
-    await platform.composite.sweep(0);
-    await platform.workflows.sweep(0);
+    await platform.workflows.sweepApprovals();
+    await sweepWorks(platform.jobs, platform.works, 0);
   } finally {
     await platform.close();
   }

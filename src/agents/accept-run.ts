@@ -1,9 +1,8 @@
 import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
-import { agentRunsQueue } from "../jobs/queues.ts";
-import type { AgentRunRecord } from "../store/agent-run-store.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
+import { submitWork, type Work } from "../jobs/work.ts";
+import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { MAX_RUN_MS, type RunInput } from "./schemas.ts";
@@ -15,7 +14,7 @@ export type RunAcceptance = { caller: Caller; agentId: string; body: RunInput; i
  * @throws AppError `not_found`, `provider_not_configured`, `provider_key_unreadable`, `budget_exhausted`, `unavailable`.
  */
 export async function acceptRun(
-  deps: AgentsDeps,
+  deps: AgentsDeps & { work: Work<OpenAgentRun> },
   { caller, agentId, body, isInteractive, jobId }: RunAcceptance,
 ): Promise<{ job: JobRecord; runId: string }> {
   const { tenantId, keyId, subject, role } = caller;
@@ -46,22 +45,8 @@ export async function acceptRun(
     createdAt: now,
     updatedAt: now,
   };
-  const runId = run._id;
   await deps.store.agentRuns.ensure(run);
-  try {
-    const job = await deps.jobs.submit(agentRunsQueue, {
-      tenantId,
-      jobId,
-      payload: () => ({ v: 1 as const, jobId, tenantId, runId }),
-      subject: { runId },
-      isInteractive,
-    });
-    return { job, runId };
-  } catch (error) {
-    // While the store is away nothing can be tidied, and the caller waits: the sweep does it.
-    if (!isStoreUnavailable(error)) await deps.store.agentRuns.remove(tenantId, runId);
-    throw error;
-  }
+  return { job: await submitWork(deps.jobs, deps.work, { record: run, isInteractive }), runId: run._id };
 }
 
 async function checkModel({ gateway }: AgentsDeps, tenantId: string, name: string): Promise<void> {

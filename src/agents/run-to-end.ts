@@ -1,17 +1,20 @@
 import { AppError, type ErrorView, toErrorView } from "../errors.ts";
+import type { WorkContext } from "../jobs/work.ts";
 import type { AgentRunRecord } from "../store/agent-run-store.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { type Iterations, makeIterations } from "./iterations.ts";
 import { makeSpending, type Spending } from "./limits.ts";
 import { MAX_TURNS, toPrompt } from "./prompt.ts";
-import type { InnerRunContext, RunContext } from "./run-context.ts";
 import { type EndState, type RunEnd, RunStopped, type StopReason, stopReasons } from "./run-state.ts";
+import type { RunResult } from "./schemas.ts";
 import { makeTools, type RunTools } from "./tools/make-tools.ts";
 import { openTrail, type Trail } from "./trail.ts";
 
 /** How a run is about to end. */
 type Closing = { status: EndState; reason?: StopReason; error?: ErrorView; output?: string };
+/** `execute` runs an agent that is called as a tool. */
+export type InnerRunContext = WorkContext & { execute(context: WorkContext): Promise<RunResult> };
 type Course = { trail: Trail; spending: Spending; inner: AbortController; startedAt: Date };
 
 /** @throws what leaves the run open, to be gone on with by another try. */
@@ -50,7 +53,7 @@ export async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: I
 }
 
 /** Ends the run's inner signal when its time is over or its job has to stop. */
-function watchTime(run: AgentRunRecord, { signal }: RunContext, { inner, startedAt }: Course): () => void {
+function watchTime(run: AgentRunRecord, { signal }: WorkContext, { inner, startedAt }: Course): () => void {
   const leftMs = Math.max(0, startedAt.getTime() + run.limits.timeoutMs - Date.now());
   const clock = setTimeout(() => inner.abort(new RunStopped("timeout")), leftMs);
   const onAbort = () => inner.abort(signal.reason);
@@ -76,7 +79,7 @@ function recordedClosing({ recorded }: Trail): Closing | undefined {
 async function loop(
   deps: AgentsDeps,
   run: AgentRunRecord,
-  { context, course, iterations }: { context: RunContext; course: Course; iterations: Iterations },
+  { context, course, iterations }: { context: WorkContext; course: Course; iterations: Iterations },
 ): Promise<Closing> {
   const { inner, startedAt, trail } = course;
   const { tenantId, agentId, sessionId, definition, _id: before } = run;
@@ -109,7 +112,7 @@ async function loop(
 }
 
 /** What an error makes of a run; undefined when the run is to be gone on with. */
-function toClosing(error: unknown, { signal, isLastAttempt }: RunContext): Closing | undefined {
+function toClosing(error: unknown, { signal, isLastAttempt }: WorkContext): Closing | undefined {
   if (signal.aborted) {
     if (signal.reason instanceof RunStopped) return { status: "stopped", reason: "parent_stopped" };
     const isCancelled = signal.reason instanceof AppError && signal.reason.code === "cancelled";

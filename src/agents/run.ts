@@ -1,7 +1,7 @@
 import { AppError, notFound } from "../errors.ts";
+import type { WorkContext } from "../jobs/work.ts";
 import type { AgentRunRecord } from "../store/agent-run-store.ts";
 import type { AgentsDeps } from "./deps.ts";
-import type { RunContext } from "./run-context.ts";
 import type { RunEnd } from "./run-state.ts";
 import { runToEnd } from "./run-to-end.ts";
 import type { RunResult } from "./schemas.ts";
@@ -11,8 +11,8 @@ import type { RunResult } from "./schemas.ts";
  * failure is for good or the job was cancelled, by the error.
  * @throws AppError `not_found`; of the model call; the signal's reason.
  */
-export async function executeRun(deps: AgentsDeps, context: RunContext): Promise<RunResult> {
-  const { tenantId, runId } = context;
+export async function executeRun(deps: AgentsDeps, context: WorkContext): Promise<RunResult> {
+  const { tenantId, recordId: runId } = context;
   const { agentRuns } = deps.store;
   const run = await agentRuns.begin(tenantId, runId);
   if (run) return toResult(await runToEnd(deps, run, { ...context, execute: (inner) => executeRun(deps, inner) }), run);

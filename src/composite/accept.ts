@@ -1,8 +1,7 @@
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
-import { compositeQueue } from "../jobs/queues.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
-import type { ExecutionRecord } from "../store/execution-store.ts";
+import { submitWork, type Work } from "../jobs/work.ts";
+import type { ExecutionRecord, OpenExecution } from "../store/execution-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { CompositeDeps } from "./deps.ts";
 import { guardInput } from "./guard-input.ts";
@@ -21,7 +20,7 @@ export type CompositeAcceptance = { caller: Caller; body: CompositeInput; isInte
  * `unavailable`.
  */
 export async function acceptExecution(
-  deps: CompositeDeps,
+  deps: CompositeDeps & { work: Work<OpenExecution> },
   { caller, body, isInteractive, jobId }: CompositeAcceptance,
 ): Promise<{ job: JobRecord; executionId: string }> {
   guardInput(body);
@@ -46,20 +45,6 @@ export async function acceptExecution(
     updatedAt: now,
     expireAt: new Date(now.getTime() + KEPT_MS),
   };
-  const executionId = record._id;
   await deps.store.executions.insert(record);
-  try {
-    const job = await deps.jobs.submit(compositeQueue, {
-      tenantId,
-      jobId,
-      payload: () => ({ v: 1 as const, jobId, tenantId, executionId }),
-      subject: { executionId },
-      isInteractive,
-    });
-    return { job, executionId };
-  } catch (error) {
-    // While the store is away nothing can be tidied, and the caller waits: the sweep does it.
-    if (!isStoreUnavailable(error)) await deps.store.executions.remove(tenantId, executionId);
-    throw error;
-  }
+  return { job: await submitWork(deps.jobs, deps.work, { record, isInteractive }), executionId: record._id };
 }

@@ -1,19 +1,17 @@
-import { notFound } from "../errors.ts";
+import { AppError, notFound, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
-import { isFinal } from "../jobs/job-state.ts";
+import { compositeQueue } from "../jobs/queues.ts";
+import type { Work } from "../jobs/work.ts";
 import type { ExecutionRecord, OpenExecution } from "../store/execution-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { acceptExecution } from "./accept.ts";
 import type { CompositeDeps } from "./deps.ts";
-import { type ExecuteContext, execute } from "./execute.ts";
+import { execute } from "./execute.ts";
 import { type GuardedInput, guardInput } from "./guard-input.ts";
 import { patternIds, patterns } from "./patterns.ts";
 import { isRegulated, profileIds, profiles } from "./profiles.ts";
-import type { CompositeInput, CompositeResult, ExecutionView } from "./schemas.ts";
-
-/** Runs that one sweep looks at. */
-const SWEPT = 100;
+import type { CompositeInput, ExecutionView } from "./schemas.ts";
 
 /** Composite intelligence, bound to what it works with. */
 export type Composite = {
@@ -32,23 +30,21 @@ export type Composite = {
     isInteractive: boolean,
     jobId?: string,
   ): Promise<{ job: JobRecord; executionId: string }>;
-  /** The work of a job. */
-  execute(context: ExecuteContext): Promise<CompositeResult>;
+  work: Work<OpenExecution>;
   patterns(): ReturnType<typeof listPatterns>;
   profiles(): ReturnType<typeof listProfiles>;
   /** A run with its steps. @throws AppError `not_found`. */
   trace(tenantId: string, executionId: string): Promise<ExecutionView>;
-  /** Closes runs, untouched for `olderThanMs` (30,000), whose job ended without them; answers how many it looked at. */
-  sweep(olderThanMs?: number): Promise<number>;
 };
 
 export function makeComposite(deps: CompositeDeps): Composite {
   const { executions } = deps.store;
+  const work = makeCompositeWork(deps);
   return {
     guard: (input) => guardInput(input),
     accept: (caller, body, isInteractive, jobId = newId("job")) =>
-      acceptExecution(deps, { caller, body, isInteractive, jobId }),
-    execute: (context) => execute(deps, context),
+      acceptExecution({ ...deps, work }, { caller, body, isInteractive, jobId }),
+    work,
     patterns: listPatterns,
     profiles: listProfiles,
     async trace(tenantId, executionId) {
@@ -56,24 +52,27 @@ export function makeComposite(deps: CompositeDeps): Composite {
       if (!execution) throw notFound("execution");
       return toView(execution, await deps.jobs.find(tenantId, execution.jobId));
     },
-    async sweep(olderThanMs = 30_000) {
-      const open = await executions.unfinished({ before: new Date(Date.now() - olderThanMs), limit: SWEPT });
-      for (const execution of open) await closeIfOver(deps, execution);
-      return open.length;
-    },
   };
 }
 
-/** A run whose job was cancelled while it waited, was given up, or was never accepted. */
-async function closeIfOver({ store: { executions }, jobs }: CompositeDeps, execution: OpenExecution): Promise<void> {
-  const { tenantId, _id, jobId, profile } = execution;
-  const job = await jobs.find(tenantId, jobId);
-  if (!job) await executions.remove(tenantId, _id);
-  else if (!isFinal(job.status)) await executions.touch(tenantId, _id);
-  else {
-    const error = job.error ?? { type: "server_error", code: "cancelled", message: "The job was cancelled." };
-    await executions.finish(tenantId, _id, { error, erase: isRegulated(profile) });
-  }
+/** Composite runs as durable work. */
+function makeCompositeWork(deps: CompositeDeps): Work<OpenExecution> {
+  const { executions } = deps.store;
+  const remove = ({ tenantId, _id }: OpenExecution) => executions.remove(tenantId, _id);
+  return {
+    queue: compositeQueue,
+    idField: "executionId",
+    run: (context) => execute(deps, context),
+    find: executions.get,
+    unfinished: executions.unfinished,
+    touch: ({ tenantId, _id }) => executions.touch(tenantId, _id),
+    reject: remove,
+    closeOrphan(execution, job) {
+      if (!job) return remove(execution);
+      const error = job.error ?? toErrorView(new AppError("cancelled", "The job was cancelled."));
+      return executions.finish(execution.tenantId, execution._id, { error, erase: isRegulated(execution.profile) });
+    },
+  };
 }
 
 function listPatterns() {

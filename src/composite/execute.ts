@@ -1,5 +1,5 @@
 import { AppError, type ErrorView, notFound, toErrorView } from "../errors.ts";
-import type { JobProgress } from "../jobs/job-record.ts";
+import type { WorkContext } from "../jobs/work.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
 import type { ExecutionRecord, ExecutionStep } from "../store/execution-store.ts";
 import type { CompositeDeps } from "./deps.ts";
@@ -9,23 +9,13 @@ import { isRegulated, profiles } from "./profiles.ts";
 import { makeRunCalls, type RunCalls } from "./run-calls.ts";
 import type { CompositeResult } from "./schemas.ts";
 
-/** What the worker's shell gives a run. */
-export type ExecuteContext = {
-  tenantId: string;
-  executionId: string;
-  isLastAttempt: boolean;
-  signal: AbortSignal;
-  progress(progress: JobProgress): Promise<void>;
-  step(data: Record<string, unknown>): Promise<void>;
-};
-
 /**
  * Runs an execution to its end. One that was cut goes on from the answers that are recorded. When it ends, also by a failure
  * for good or a cancel, what was said in it is erased where the profile is regulated; the result stays.
  * @throws AppError `not_found`; of the pattern: `provider_failed` and others, when too few models answered; the signal's reason.
  */
-export async function execute(deps: CompositeDeps, context: ExecuteContext): Promise<CompositeResult> {
-  const { tenantId, executionId, signal } = context;
+export async function execute(deps: CompositeDeps, context: WorkContext): Promise<CompositeResult> {
+  const { tenantId, recordId: executionId, signal } = context;
   const { executions } = deps.store;
   const execution = await executions.get(tenantId, executionId);
   if (!execution) throw notFound("execution");
@@ -51,9 +41,9 @@ export async function execute(deps: CompositeDeps, context: ExecuteContext): Pro
 async function runPattern(
   deps: CompositeDeps,
   execution: ExecutionRecord,
-  context: ExecuteContext,
+  context: WorkContext,
 ): Promise<CompositeResult> {
-  const { tenantId, executionId, signal } = context;
+  const { tenantId, recordId: executionId, signal } = context;
   const { run, typicalSteps } = patterns[execution.pattern];
   const profile = profiles[execution.profile];
   const calls = makeRunCalls({

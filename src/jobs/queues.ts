@@ -95,7 +95,7 @@ export const batchQueue = defineQueue({
   ...retention,
 });
 
-/** Every queue of the product. `workers/handlers.ts` must have a handler for each. */
+/** Every queue of the product. Some work (src/jobs/work.ts) must run the jobs of each. */
 export const queues = {
   ingestion: ingestionQueue,
   agentRuns: agentRunsQueue,
@@ -103,5 +103,3 @@ export const queues = {
   compositeRuns: compositeQueue,
   batchCompletions: batchQueue,
 } as const;
-export type Queues = typeof queues;
-export type QueueName = keyof Queues;

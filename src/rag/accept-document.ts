@@ -2,15 +2,13 @@ import { createHash } from "node:crypto";
 import { AppError, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
-import { ingestionQueue } from "../jobs/queues.ts";
+import { submitWork, type Work } from "../jobs/work.ts";
 import { assertFetchable } from "../net/guarded-fetch.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
 import type { DocumentRecord, DocumentSource } from "../store/document-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { RagDeps } from "./deps.ts";
 import { firstLineOf } from "./first-line.ts";
 import { tagsOf } from "./metadata-tags.ts";
-import { removeDocument } from "./remove-document.ts";
 import type { Metadata } from "./schemas.ts";
 
 /** What to ingest: an address, a text, or a file's bytes with what its sender said of them. */
@@ -33,31 +31,19 @@ export type Acceptance = {
  * @throws AppError `source_refused`, `unavailable` (then nothing new is left behind, or what the store took unseen is swept).
  */
 export async function acceptDocument(
-  deps: RagDeps,
+  deps: RagDeps & { work: Work<DocumentRecord> },
   acceptance: Acceptance,
 ): Promise<{ job: JobRecord; documentId: string }> {
   const { caller, document, isInteractive, jobId, allowOrigins } = acceptance;
-  const { tenantId } = caller;
   const { record, isNew } =
     "url" in document
       ? await recordUrl(deps, { caller, document, jobId, url: assertFetchable(document.url, allowOrigins).url })
       : await recordBytes(deps, { caller, document, jobId });
-  const documentId = record._id;
-  try {
-    const job = await deps.jobs.submit(ingestionQueue, {
-      tenantId,
-      jobId,
-      payload: () => ({ v: 1 as const, jobId, tenantId, documentId }),
-      subject: { documentId },
-      isInteractive,
-    });
-    return { job, documentId };
-  } catch (error) {
-    if (isStoreUnavailable(error)) throw error; // nothing can be tidied now, and the caller waits: the sweep does it
-    if (isNew) await removeDocument(deps, tenantId, documentId);
-    else await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
-    throw error;
-  }
+  const { tenantId, _id: documentId } = record;
+  const fail = (_: DocumentRecord, error: unknown) =>
+    deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
+  const work = isNew ? deps.work : { ...deps.work, reject: fail }; // what queries see of a known document stays
+  return { job: await submitWork(deps.jobs, work, { record, isInteractive }), documentId };
 }
 
 type Recorded = { record: DocumentRecord; isNew: boolean };

@@ -1,5 +1,5 @@
 import { AppError, toErrorView } from "../errors.ts";
-import type { JobProgress } from "../jobs/job-record.ts";
+import type { WorkContext } from "../jobs/work.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
 import type { DocumentRecord } from "../store/document-store.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
@@ -9,16 +9,6 @@ import { fetchSource } from "./fetch-source.ts";
 import { inBatches, mapOrdered } from "./pipeline.ts";
 import type { IngestResult } from "./schemas.ts";
 import type { ChunkText } from "./split.ts";
-
-/** What an ingestion job brings. Aborting `signal` ends the work; nothing of it stays. */
-export type IndexContext = {
-  tenantId: string;
-  documentId: string;
-  jobId: string;
-  isLastAttempt: boolean;
-  signal: AbortSignal;
-  progress(progress: JobProgress): Promise<void>;
-};
 
 const EMBEDS_IN_FLIGHT = 4;
 const TELL_EVERY_MS = 250; // progress is a write of its own
@@ -33,8 +23,8 @@ const SINGLE_WRITE = EMBED_BATCH;
  * dropped. So it can be cut at any point and run again, and two runs at once do no harm.
  * @throws AppError the reason why it failed; the document then has it too, unless the job will be tried again.
  */
-export async function indexDocument(deps: RagDeps, context: IndexContext): Promise<IngestResult> {
-  const { tenantId, documentId, jobId } = context;
+export async function indexDocument(deps: RagDeps, context: WorkContext): Promise<IngestResult> {
+  const { tenantId, recordId: documentId, jobId } = context;
   const document = await deps.store.documents.beginVersion(tenantId, documentId);
   if (!document) throw deleted();
   try {
@@ -53,15 +43,15 @@ export async function indexDocument(deps: RagDeps, context: IndexContext): Promi
  * Whether the job ends with this error. Where its end is decided elsewhere (a lost lease, a shutdown), the sweep tells it; with
  * a store that is away it does not end.
  */
-function isFinal(error: unknown, { signal, isLastAttempt }: IndexContext): boolean {
+function isFinal(error: unknown, { signal, isLastAttempt }: WorkContext): boolean {
   const reason: unknown = signal.aborted ? signal.reason : error;
   if (signal.aborted) return reason instanceof AppError && reason.code === "cancelled";
   if (isStoreUnavailable(reason)) return false;
   return isLastAttempt || !(reason instanceof AppError && reason.retryable);
 }
 
-async function buildVersion(deps: RagDeps, context: IndexContext, document: DocumentRecord): Promise<IngestResult> {
-  const { tenantId, documentId, signal } = context;
+async function buildVersion(deps: RagDeps, context: WorkContext, document: DocumentRecord): Promise<IngestResult> {
+  const { tenantId, recordId: documentId, signal } = context;
   const version = document.lastVersion;
   if (document.source.url !== undefined) await context.progress({ stage: "fetching", done: 0, total: 1 });
   const source = await inSpan(stage("fetch source"), () => fetchSource(deps, document, signal));
@@ -95,7 +85,7 @@ function stage(name: string): SpanStart {
 /** Shows a version's chunks to searches, and makes sure that they are all there: a sweep may have taken the job for lost. */
 async function showAll(
   deps: RagDeps,
-  { tenantId, documentId }: IndexContext,
+  { tenantId, recordId: documentId }: WorkContext,
   written: { version: number; count: number },
 ) {
   const { version, count } = written;
@@ -107,7 +97,7 @@ async function showAll(
 /** Embeds and writes what the thread gives, a few batches at a time, in order. Answers how many chunks there are. */
 async function writeChunks(
   deps: RagDeps,
-  context: IndexContext,
+  context: WorkContext,
   read: { chunks: AsyncIterable<ChunkText[]>; expected: number },
   version: VersionContext,
 ): Promise<number> {

@@ -3,17 +3,18 @@ import { notFound } from "../errors.ts";
 import type { CallLimit } from "../gateway/account.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
+import type { Work } from "../jobs/work.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
-import type { ShownDocument } from "../store/document-store.ts";
+import type { DocumentRecord, ShownDocument } from "../store/document-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { acceptDocument, type IngestInput } from "./accept-document.ts";
 import type { RagDeps } from "./deps.ts";
-import { type IndexContext, indexDocument } from "./index-document.ts";
+import { makeDocumentWork } from "./document-work.ts";
 import { makeParsePool } from "./parse-in-thread.ts";
 import { makeQuery } from "./query.ts";
-import { removeDocument, sweepDocuments } from "./remove-document.ts";
-import type { DocumentView, IngestResult, QueryInput, QueryResult } from "./schemas.ts";
+import { removeDocument } from "./remove-document.ts";
+import type { DocumentView, QueryInput, QueryResult } from "./schemas.ts";
 
 export type DocumentQuery = PageQuery & { status?: DocumentView["status"] | undefined };
 
@@ -32,19 +33,13 @@ export type Rag = {
     isInteractive: boolean,
     jobId?: string,
   ): Promise<{ job: JobRecord; documentId: string }>;
-  /** The work of an ingestion job. */
-  index(context: IndexContext): Promise<IngestResult>;
+  work: Work<DocumentRecord>;
   query(caller: QueryCaller, input: QueryInput, signal: AbortSignal): Promise<QueryResult[]>;
   list(caller: Caller, query: DocumentQuery): Promise<Page<DocumentView>>;
   /** @throws AppError `not_found` */
   get(caller: Caller, documentId: string): Promise<DocumentView>;
   /** Removes a document with all its chunks and its source, also while its job runs. @throws AppError `not_found` */
   remove(caller: Caller, documentId: string): Promise<void>;
-  /**
-   * Finishes what processes that died left undone for `olderThanMs` (30,000); answers how many documents it looked at. Run it
-   * on a schedule.
-   */
-  sweep(olderThanMs?: number): Promise<number>;
   close(): Promise<void>;
 };
 
@@ -57,10 +52,14 @@ export function makeRag(
   const parser = makeParsePool({ timeoutMs: config.parse.timeoutMs, logger });
   const deps: RagDeps = { store, jobs, gateway, logger, fetcher, parser };
   const runQuery = makeQuery(deps);
+  const work = makeDocumentWork(deps);
   return {
     accept: (caller, document, isInteractive, jobId = newId("job")) =>
-      acceptDocument(deps, { caller, document, isInteractive, jobId, allowOrigins: config.fetch.allowOrigins }),
-    index: (context) => indexDocument(deps, context),
+      acceptDocument(
+        { ...deps, work },
+        { caller, document, isInteractive, jobId, allowOrigins: config.fetch.allowOrigins },
+      ),
+    work,
     query: ({ tenantId, keyId, limit }, query, signal) =>
       runQuery({ tenantId, keyId, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) }, query),
     list: async ({ tenantId }, { status = "indexed", ...page }) =>
@@ -71,7 +70,6 @@ export function makeRag(
       return toView(document);
     },
     remove: ({ tenantId }, documentId) => removeDocument(deps, tenantId, documentId),
-    sweep: (olderThanMs) => sweepDocuments(deps, olderThanMs),
     close: async () => {
       await Promise.all([fetcher.close(), parser.close()]);
     },

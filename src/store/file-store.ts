@@ -1,5 +1,9 @@
 import type { Db, UpdateFilter } from "mongodb";
-import { type FileBatchState, finalFileBatchStates } from "../gateway/file-batches/file-batch-state.ts";
+import {
+  type FileBatchState,
+  finalFileBatchStates,
+  openFileBatchStates,
+} from "../gateway/file-batches/file-batch-state.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
 
@@ -32,6 +36,8 @@ export type FileBatchDocument = TenantDocument & {
   outputFileId: string;
   errorFileId: string;
   createdAt: Date;
+  /** When it was last changed or looked at; absent on batches of earlier versions. */
+  updatedAt?: Date;
   /** When it came into each state. */
   reachedAt: Partial<Record<FileBatchState, Date>>;
 };
@@ -43,7 +49,10 @@ export const fileCollection = defineCollection<FileDocument>({
 
 export const fileBatchCollection = defineCollection<FileBatchDocument>({
   name: "fileBatches",
-  indexes: [{ name: "tenant_newest", key: { tenantId: 1, _id: -1 } }],
+  indexes: [
+    { name: "tenant_newest", key: { tenantId: 1, _id: -1 } },
+    { name: "unfinished", key: { status: 1, updatedAt: 1 } },
+  ],
 });
 
 export type FileStore = {
@@ -64,6 +73,9 @@ export type FileStore = {
     from: readonly FileBatchState[],
     update: UpdateFilter<FileBatchDocument>,
   ): Promise<FileBatchDocument | null>;
+  removeBatch(tenantId: string, batchId: string): Promise<void>;
+  /** Open batches of all tenants that nothing happened to since `before`, the oldest first. */
+  unfinishedBatches(page: { before: Date; limit: number }): Promise<FileBatchDocument[]>;
   /** Whether a batch that has not ended reads a file. */
   isInUse(tenantId: string, fileId: string): Promise<boolean>;
 };
@@ -88,6 +100,16 @@ export function makeFileStore(db: Db): FileStore {
       batches.findOneAndUpdate(ofTenant(tenantId, { _id, status: { $in: [...from] } }), update, {
         returnDocument: "after",
       }),
+    removeBatch: async (tenantId, batchId) => void (await batches.deleteOne(ofTenant(tenantId, { _id: batchId }))),
+    unfinishedBatches: ({ before, limit }) =>
+      batches
+        .find({
+          status: { $in: [...openFileBatchStates] },
+          $or: [{ updatedAt: { $lt: before } }, { updatedAt: { $exists: false } }],
+        })
+        .sort({ updatedAt: 1 })
+        .limit(limit)
+        .toArray(),
     async isInUse(tenantId, fileId) {
       const open = { inputFileId: fileId, status: { $nin: [...finalFileBatchStates] } };
       return (await batches.countDocuments(ofTenant(tenantId, open), { limit: 1 })) > 0;

@@ -1,9 +1,8 @@
 import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
-import { workflowStepsQueue } from "../jobs/queues.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
-import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
+import { submitWork, type Work } from "../jobs/work.ts";
+import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { toInputSchema } from "./check-definition.ts";
 import { toDefinition } from "./definitions.ts";
@@ -27,7 +26,7 @@ export type RunAcceptance = {
  * @throws AppError `not_found`; `invalid_request` for an input that does not fit the workflow's schema; `unavailable`.
  */
 export async function acceptRun(
-  deps: WorkflowsDeps,
+  deps: WorkflowsDeps & { work: Work<OpenWorkflowRun> },
   { caller, workflowId, body, isInteractive, jobId }: RunAcceptance,
 ): Promise<{ job: JobRecord; runId: string }> {
   const { tenantId, keyId, subject, role } = caller;
@@ -51,22 +50,9 @@ export async function acceptRun(
     createdAt: now,
     updatedAt: now,
   };
-  const runId = run._id;
   await deps.store.workflowRuns.insert(run);
-  try {
-    const job = await deps.jobs.submit(workflowStepsQueue, {
-      tenantId,
-      jobId,
-      payload: () => ({ v: 1 as const, jobId, tenantId, runId }),
-      subject: { runId, workflowId },
-      isInteractive,
-    });
-    return { job, runId };
-  } catch (error) {
-    // While the store is away nothing can be tidied, and the caller waits: the sweep does it.
-    if (!isStoreUnavailable(error)) await deps.store.workflowRuns.remove(tenantId, runId);
-    throw error;
-  }
+  const job = await submitWork(deps.jobs, deps.work, { record: run, isInteractive, subject: { workflowId } });
+  return { job, runId: run._id };
 }
 
 function checkInput(inputSchema: Record<string, unknown>, input: unknown): void {

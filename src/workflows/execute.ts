@@ -1,6 +1,6 @@
 import { AppError, type ErrorView, notFound, toErrorView } from "../errors.ts";
 import { Postponed, Suspended } from "../jobs/postpone.ts";
-import type { WorkContext } from "../jobs/work-context.ts";
+import type { WorkContext } from "../jobs/work.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
 import type { WorkflowRunEnd, WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
 import { askApproval, toDecisionOutput } from "./ask-approval.ts";
@@ -43,7 +43,7 @@ type Walk = {
  * reason.
  */
 export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Promise<WorkflowResult> {
-  const { tenantId, runId } = context;
+  const { tenantId, recordId: runId } = context;
   const { workflowRuns } = deps.store;
   const run = await workflowRuns.begin(tenantId, runId);
   if (run) return toResult(run, await walkToEnd(deps, run, context));

@@ -1,5 +1,5 @@
 import { AppError } from "../errors.ts";
-import type { WorkContext } from "../jobs/work-context.ts";
+import type { WorkContext } from "../jobs/work.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { inSpan } from "../tracing.ts";
 import type { WorkflowsDeps } from "./deps.ts";

@@ -1,8 +1,8 @@
 import { AppError, notFound, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
-import { isFinal } from "../jobs/job-state.ts";
-import type { WorkContext } from "../jobs/work-context.ts";
+import { workflowStepsQueue } from "../jobs/queues.ts";
+import { cancelWork, type Work } from "../jobs/work.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { OpenWorkflowRun } from "../store/workflow-run-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
@@ -13,10 +13,7 @@ import type { WorkflowsDeps } from "./deps.ts";
 import { executeRun } from "./execute.ts";
 import { readRun } from "./read-run.ts";
 import { toRunSummary } from "./run-view.ts";
-import type { ExecuteInput, WorkflowResult, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
-
-/** Runs that one sweep looks at. */
-const SWEPT = 100;
+import type { ExecuteInput, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
 
 /** Workflows, their runs and approvals, bound to what they work with. */
 export type Workflows = WorkflowDefinitions &
@@ -32,43 +29,31 @@ export type Workflows = WorkflowDefinitions &
       isInteractive: boolean,
       jobId?: string,
     ): Promise<{ job: JobRecord; runId: string }>;
-    /** The work of a job. */
-    execute(context: WorkContext): Promise<WorkflowResult>;
+    work: Work<OpenWorkflowRun>;
     /** @throws AppError `not_found`. */
     runOf(tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView>;
     /** A workflow's runs, newest first, also of one that is deleted. */
     runs(tenantId: string, workflowId: string, query: PageQuery): Promise<Page<WorkflowRunSummary>>;
     /** Stops a run: one that waits at once, one that works at its next safe point. @throws AppError `not_found`, `wrong_state`. */
     cancel(tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView>;
-    /** Closes the run of a job that was cancelled while it waited; others are left as they are. */
-    followCancel(job: JobRecord): Promise<void>;
-    /**
-     * Lets approvals expire, tells runs of decisions that they were not told of, and closes runs, untouched for `olderThanMs`
-     * (30,000), whose job ended without them. Answers how many runs it looked at. Run it on a schedule.
-     */
-    sweep(olderThanMs?: number): Promise<number>;
+    /** Lets approvals expire, and resumes runs whose decision did not reach them. Run it on a schedule. */
+    sweepApprovals(): Promise<unknown>;
   };
 
 export function makeWorkflows(deps: WorkflowsDeps): Workflows {
   const { workflowRuns, workflows } = deps.store;
-  const { sweepApprovals, ...approvals } = makeApprovals(deps);
+  const work = makeWorkflowWork(deps);
   const find = async (tenantId: string, workflowId: string, runId: string) => {
     const run = await workflowRuns.get(tenantId, runId);
     if (run?.workflowId !== workflowId) throw notFound("run");
     return run;
   };
-  const followCancel = async ({ tenantId, subject, status, kind }: JobRecord) => {
-    const { runId } = subject;
-    if (kind !== "workflow" || status !== "cancelled" || runId === undefined) return;
-    const run = await workflowRuns.get(tenantId, runId);
-    if (run) await close(deps, run, "cancelled");
-  };
   return {
     ...makeWorkflowDefinitions(deps),
-    ...approvals,
+    ...makeApprovals(deps),
     start: (caller, workflowId, body, isInteractive, jobId = newId("job")) =>
-      acceptRun(deps, { caller, workflowId, body, isInteractive, jobId }),
-    execute: (context) => executeRun(deps, context),
+      acceptRun({ ...deps, work }, { caller, workflowId, body, isInteractive, jobId }),
+    work,
     runOf: async (tenantId, workflowId, runId) => readRun(deps, await find(tenantId, workflowId, runId)),
     async runs(tenantId, workflowId, query) {
       const page = await workflowRuns.list(tenantId, workflowId, query);
@@ -85,35 +70,31 @@ export function makeWorkflows(deps: WorkflowsDeps): Workflows {
     async cancel(tenantId, workflowId, runId) {
       const { end, jobId } = await find(tenantId, workflowId, runId);
       if (end) throw new AppError("wrong_state", "The run has ended already.", { details: { status: end.status } });
-      await followCancel(await deps.jobs.cancel(tenantId, jobId));
+      await cancelWork(deps.jobs, [work], { tenantId, jobId });
       return readRun(deps, await find(tenantId, workflowId, runId));
-    },
-    followCancel,
-    async sweep(olderThanMs = 30_000) {
-      await sweepApprovals();
-      const open = await workflowRuns.unfinished({ before: new Date(Date.now() - olderThanMs), limit: SWEPT });
-      for (const run of open) await closeIfOver(deps, run);
-      return open.length;
     },
   };
 }
 
-/** A run whose job was cancelled while it waited, was given up, or was never accepted. */
-async function closeIfOver(deps: WorkflowsDeps, run: OpenWorkflowRun): Promise<void> {
-  const { tenantId, _id, jobId } = run;
-  const job = await deps.jobs.find(tenantId, jobId);
-  if (!job) await deps.store.workflowRuns.remove(tenantId, _id);
-  else if (!isFinal(job.status)) await deps.store.workflowRuns.touch(tenantId, _id);
-  else await close(deps, run, job.status === "failed" ? "failed" : "cancelled", job);
-}
-
-async function close(
-  deps: WorkflowsDeps,
-  { tenantId, _id, awaiting }: OpenWorkflowRun,
-  status: "failed" | "cancelled",
-  job?: JobRecord,
-): Promise<void> {
-  const error = job?.error ?? toErrorView(new AppError("cancelled", "The run was cancelled."));
-  await deps.store.workflowRuns.finish(tenantId, _id, { status, error, finishedAt: new Date() });
-  if (awaiting) await withdraw(deps, tenantId, awaiting.approvalId);
+/** Runs of workflows as durable work. */
+function makeWorkflowWork(deps: WorkflowsDeps): Work<OpenWorkflowRun> {
+  const { workflowRuns } = deps.store;
+  const remove = ({ tenantId, _id }: OpenWorkflowRun) => workflowRuns.remove(tenantId, _id);
+  return {
+    queue: workflowStepsQueue,
+    idField: "runId",
+    run: (context) => executeRun(deps, context),
+    find: workflowRuns.get,
+    unfinished: workflowRuns.unfinished,
+    touch: ({ tenantId, _id }) => workflowRuns.touch(tenantId, _id),
+    reject: remove,
+    async closeOrphan(run, job) {
+      if (!job) return remove(run);
+      const { tenantId, _id, awaiting } = run;
+      const status = job.status === "failed" ? "failed" : "cancelled";
+      const error = job.error ?? toErrorView(new AppError("cancelled", "The run was cancelled."));
+      await workflowRuns.finish(tenantId, _id, { status, error, finishedAt: new Date() });
+      if (awaiting) await withdraw(deps, tenantId, awaiting.approvalId);
+    },
+  };
 }

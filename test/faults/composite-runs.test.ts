@@ -117,7 +117,6 @@ describe("a debate as a job", function () {
     const inputOf = async () => (await member.get(`/composite/executions/${executionId}`)).at("input");
     expect(await inputOf()).to.be.a("string");
     await member.post(`/jobs/${jobId}/cancel`);
-    await test.platform.composite.sweep(0);
     expect(await inputOf()).to.equal(undefined);
   });
 });

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { sweepWorks } from "../../src/jobs/work.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { hostPid } from "../support/service-pids.ts";
@@ -76,7 +77,7 @@ describe("when the store is away", function () {
       what: "the end of all jobs",
     });
     expect((await listed("indexed")).sort()).to.deep.equal(["Ferry", ...accepted].sort());
-    await test.platform.rag.sweep(0); // it would come by itself, after a while
+    await sweepWorks(test.platform.jobs, test.platform.works, 0); // it would come by itself, after a while
     expect([...(await listed("queued")), ...(await listed("processing"))], "left in between").to.deep.equal([]);
     expect((await client.post("/rag/query", { query: "dawn" })).at("results[0].title")).to.equal("Ferry");
   });

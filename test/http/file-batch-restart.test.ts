@@ -34,7 +34,12 @@ describe("a file of requests whose worker dies while it takes the lines up", () 
     const input = { inputFileId: file._id, endpoint, completionWindow: "24h" };
     return batches().create({ tenantId, keyId: "key_test" }, input);
   };
-  const run = (batchId: string, signal = new AbortController().signal) => batches().run(tenantId, batchId, signal);
+  const run = async (batchId: string, signal = new AbortController().signal) => {
+    const { jobId } = await batches().batch(tenantId, batchId);
+    const progress = async () => undefined;
+    const shell = { logger: test.platform.logger, progress, step: progress, isLastAttempt: false };
+    await batches().work.run({ tenantId, recordId: batchId, jobId, signal, ...shell });
+  };
 
   it("embeds the line again, and charges both", async () => {
     fake.next({ firstByteMs: 20_000, usage: "counted" });

@@ -1,7 +1,7 @@
 import type { AgentRunRecord } from "../../store/agent-run-store.ts";
 import type { AgentsDeps } from "../deps.ts";
 import type { Spending } from "../limits.ts";
-import type { InnerRunContext } from "../run-context.ts";
+import type { InnerRunContext } from "../run-to-end.ts";
 import { nameOfTool } from "../schemas.ts";
 import { makeCalculatorTool } from "./calculator.ts";
 import { makeCallAgentTool } from "./call-agent.ts";
@@ -50,8 +50,8 @@ async function makeTool(
       return [makeHttpRequestTool(deps.outside, named, spec.config)];
     case "agent": {
       const endsAt = new Date((run.startedAt ?? new Date()).getTime() + run.limits.timeoutMs);
-      const execute = (runId: string, signal: AbortSignal) =>
-        env.execute({ ...env, runId, signal, isLastAttempt: true });
+      const execute = (recordId: string, signal: AbortSignal) =>
+        env.execute({ ...env, recordId, signal, isLastAttempt: true });
       const { spending } = env;
       return [
         await makeCallAgentTool({ store: deps.store, parent: run, spending, endsAt, execute }, named, spec.config),

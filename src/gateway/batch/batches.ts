@@ -1,6 +1,7 @@
 import { newId } from "../../ids.ts";
 import type { JobRecord } from "../../jobs/job-record.ts";
 import { batchQueue } from "../../jobs/queues.ts";
+import type { Work } from "../../jobs/work.ts";
 import type { BatchLineDocument } from "../../store/batch-store.ts";
 import type { GatewayCaller } from "../account.ts";
 import { toNanoUsd } from "../catalogue.ts";
@@ -10,6 +11,7 @@ import { compressChat } from "../compress/compress.ts";
 import { estimateMessageTokens } from "../count-tokens.ts";
 import { planChat } from "../plan.ts";
 import { toTarget } from "../target.ts";
+import { makeBatchWork } from "./batch-work.ts";
 import { makeCollector } from "./collect.ts";
 import { BATCH_PRICE, type BatchDeps } from "./deps.ts";
 import { runBatch } from "./run.ts";
@@ -34,16 +36,24 @@ export type Batches = {
     jobId: string,
     isRetried?: boolean,
   ): Promise<{ job: JobRecord } | { ineligible: Ineligible }>;
-  /** The work of a batch's job: as far as it gets now. @throws Postponed while the provider works on it. */
-  run(batchId: string, signal: AbortSignal): Promise<void>;
-  /** Goes on with what a process left behind: batches whose time has come, lines without a batch. */
+  /** Batches at providers. */
+  work: Work;
+  /** Closes batches whose time has come, and sees to lines without a batch. Run it on a schedule. */
   sweep(): Promise<void>;
   close(): void;
 };
 
 export function makeBatches(deps: BatchDeps): Batches {
   const { gateway, store, jobs, logger } = deps;
-  const collector = makeCollector(deps);
+  const { submit, ...batchWork } = makeBatchWork(deps);
+  const collector = makeCollector(deps, submit);
+  const work: Work = {
+    ...batchWork,
+    async run({ recordId, signal }) {
+      await runBatch({ ...deps, collector }, recordId, signal);
+      return {};
+    },
+  };
   return {
     async accept(caller, given, jobId, isRetried = false) {
       const request = given.options?.compress === true ? compressChat(given).request : given;
@@ -96,7 +106,7 @@ export function makeBatches(deps: BatchDeps): Batches {
       }
       return { job };
     },
-    run: (batchId, signal) => runBatch({ ...deps, collector }, batchId, signal),
+    work,
     sweep: () => collector.sweep(),
     close: () => collector.close(),
   };

@@ -1,12 +1,8 @@
 import { newId } from "../../ids.ts";
-import { batchQueue } from "../../jobs/queues.ts";
 import type { BatchDocument, BatchLineDocument } from "../../store/batch-store.ts";
-import { isDuplicateKey } from "../../store/tenant-store.ts";
 import type { BatchDeps } from "./deps.ts";
 
-/** Jobs of batches belong to nobody: they are the service's own, and no tenant sees them. */
-export const serviceTenantId = `ten_${"0".repeat(26)}`;
-/** A batch that another process should have closed, or handed to the queue, is taken up after so long, in ms. */
+/** The sweep closes a batch that another process should have closed this long ago, in ms. */
 const GRACE_MS = 3_000;
 /** A line whose job is not there by then is dropped, in ms: a call that was cut in between is repeated sooner. */
 const ORPHAN_AFTER_MS = 600_000;
@@ -29,13 +25,15 @@ export type Collector = {
  * any number of processes can add at once. A batch is closed by whoever fills it, by a timer of the process that began it,
  * or by the sweep.
  */
-export function makeCollector({ store, jobs, config, logger }: BatchDeps): Collector {
+export function makeCollector(
+  { store, jobs, config, logger }: BatchDeps,
+  submitBatch: (closed: BatchDocument) => Promise<void>,
+): Collector {
   const timers = new Set<NodeJS.Timeout>();
 
-  const hand = (batch: BatchDocument) => handToQueue({ store, jobs }, batch);
   const closeBatch = async (batchId: string) => {
     const closed = await store.changeBatch(batchId, ["collecting"], { $set: { state: "closed" } });
-    if (closed) await hand(closed);
+    if (closed) await submitBatch(closed);
   };
   const closeLater = (batch: BatchDocument) => {
     const timer = setTimeout(
@@ -71,10 +69,8 @@ export function makeCollector({ store, jobs, config, logger }: BatchDeps): Colle
   return {
     add,
     async sweep() {
-      const overdue = new Date(Date.now() - GRACE_MS);
-      for (const batch of await store.overdue(overdue, SWEPT)) {
-        if (batch.state === "collecting") await closeBatch(batch._id);
-        else await hand(batch);
+      for (const { _id, state } of await store.overdue(new Date(Date.now() - GRACE_MS), SWEPT)) {
+        if (state === "collecting") await closeBatch(_id);
       }
       for (const stray of await store.strays(new Date(Date.now() - STRAYS_OF_MS), SWEPT)) {
         const change = { state: "waiting" as const, batchId: "" };
@@ -94,25 +90,4 @@ export function makeCollector({ store, jobs, config, logger }: BatchDeps): Colle
       for (const timer of timers) clearTimeout(timer);
     },
   };
-}
-
-/** Submits the job of a batch, unless that is there. */
-async function handToQueue({ store, jobs }: Pick<BatchDeps, "store" | "jobs">, batch: BatchDocument): Promise<void> {
-  const { _id: batchId, jobId, submittedAt } = batch;
-  const job = await jobs.find(serviceTenantId, jobId);
-  // A batch whose job was refused is given up before it was handed in: its lines wait on, for the next one.
-  const isGivenUp = job?.status === "failed" && submittedAt === undefined;
-  if (isGivenUp) await store.changeBatch(batchId, ["closed"], { $set: { state: "ended" } });
-  if (job) return;
-  try {
-    await jobs.submit(batchQueue, {
-      tenantId: serviceTenantId,
-      jobId,
-      payload: () => ({ v: 1 as const, jobId, tenantId: serviceTenantId, batchId }),
-      subject: {},
-      isInteractive: false,
-    });
-  } catch (error) {
-    if (!isDuplicateKey(error)) throw error; // another process was first
-  }
 }

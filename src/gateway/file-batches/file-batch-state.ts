@@ -11,5 +11,6 @@ export const fileBatchStates = [
 export type FileBatchState = (typeof fileBatchStates)[number];
 
 export const finalFileBatchStates: readonly FileBatchState[] = ["completed", "failed", "cancelled"];
+export const openFileBatchStates = fileBatchStates.filter((state) => !finalFileBatchStates.includes(state));
 /** From which a batch can be cancelled. */
 export const cancellableFileBatchStates: readonly FileBatchState[] = ["validating", "in_progress"];

@@ -1,14 +1,12 @@
 import { AppError, notFound } from "../../errors.ts";
 import { newId } from "../../ids.ts";
-import { isFinal } from "../../jobs/job-state.ts";
-import { batchQueue } from "../../jobs/queues.ts";
+import { submitWork, type Work } from "../../jobs/work.ts";
 import type { FileBatchDocument, FileDocument } from "../../store/file-store.ts";
 import type { GatewayCaller } from "../account.ts";
 import type { FileBatchDeps } from "./deps.ts";
 import { cancellableFileBatchStates } from "./file-batch-state.ts";
-import { lineJobIds } from "./line-ids.ts";
+import { cancelLines, makeFileBatchWork } from "./file-batch-work.ts";
 import type { BatchEndpoint } from "./read-lines.ts";
-import { runFileBatch } from "./run.ts";
 
 export type FileBatchInput = {
   inputFileId: string;
@@ -31,14 +29,13 @@ export type FileBatches = {
   batch(tenantId: string, batchId: string): Promise<FileBatchDocument>;
   /** Stops what has not been answered yet. @throws AppError `not_found`, `wrong_state`. */
   cancel(tenantId: string, batchId: string): Promise<FileBatchDocument>;
-  /** The work of a batch's job. @throws Postponed while lines are under way. */
-  run(tenantId: string, batchId: string, signal: AbortSignal): Promise<void>;
+  work: Work<FileBatchDocument>;
 };
 
 export function makeFileBatches(deps: FileBatchDeps): FileBatches {
-  const { jobs } = deps;
   const { files } = deps.store;
   const requestFiles = makeRequestFiles(deps.store);
+  const work = makeFileBatchWork(deps);
   const findBatch = async (tenantId: string, batchId: string) => {
     const batch = await files.findBatch(tenantId, batchId);
     if (batch === null) throw notFound("batch");
@@ -48,13 +45,12 @@ export function makeFileBatches(deps: FileBatchDeps): FileBatches {
     ...requestFiles,
     async create({ tenantId, keyId }, { metadata, ...input }) {
       await requestFiles.file(tenantId, input.inputFileId);
-      const [batchId, jobId] = [newId("fileBatch"), newId("job")];
       const createdAt = new Date();
       const batch: FileBatchDocument = {
-        _id: batchId,
+        _id: newId("fileBatch"),
         tenantId,
         keyId,
-        jobId,
+        jobId: newId("job"),
         ...input,
         ...(metadata === undefined ? {} : { metadata }),
         status: "validating",
@@ -64,16 +60,11 @@ export function makeFileBatches(deps: FileBatchDeps): FileBatches {
         outputFileId: newId("file"),
         errorFileId: newId("file"),
         createdAt,
+        updatedAt: createdAt,
         reachedAt: { validating: createdAt },
       };
       await files.insertBatch(batch);
-      await jobs.submit(batchQueue, {
-        tenantId,
-        jobId,
-        payload: () => ({ v: 1 as const, jobId, tenantId, fileBatchId: batchId }),
-        subject: { batchId },
-        isInteractive: false,
-      });
+      await submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId: batch._id } });
       return batch;
     },
     batch: findBatch,
@@ -88,14 +79,10 @@ export function makeFileBatches(deps: FileBatchDeps): FileBatches {
           details: { status: batch.status },
         });
       }
-      const states = await deps.statesOf(tenantId, lineJobIds(cancelling));
-      for (const [jobId, state] of states) {
-        // One that ended meanwhile has its answer.
-        if (!isFinal(state)) await jobs.cancel(tenantId, jobId).catch(ignoreEnded);
-      }
+      await cancelLines(deps, cancelling);
       return cancelling;
     },
-    run: (tenantId, batchId, signal) => runFileBatch(deps, { tenantId, batchId, signal }),
+    work,
   };
 }
 
@@ -131,8 +118,4 @@ function makeRequestFiles({ files, sources }: FileBatchDeps["store"]): RequestFi
       await sources.remove(tenantId, fileId);
     },
   };
-}
-
-function ignoreEnded(error: unknown): void {
-  if (!(error instanceof AppError) || error.code !== "wrong_state") throw error;
 }

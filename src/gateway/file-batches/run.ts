@@ -128,12 +128,13 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
   const completed = states.filter((state) => state === "completed").length;
   const failed = states.filter((state) => state === "failed").length;
   const counted = await files.changeBatch(batch, [batch.status], { $set: { completed, failed } });
-  if (states.filter(isFinal).length < ids.length) {
+  const isCancelled = batch.status === "cancelling";
+  const expected = isCancelled ? states.length : ids.length; // a cancelled batch makes no more jobs
+  if (states.filter(isFinal).length < expected) {
     const ageMs = Date.now() - batch.createdAt.getTime();
     throw new Postponed(Math.min(Math.max(FIRST_POLL_MS, ageMs / 10), deps.pollMs));
   }
   if (counted === null) throw new Postponed(FIRST_POLL_MS); // it is being cancelled just now
-  const isCancelled = batch.status === "cancelling";
   await files.changeBatch(batch, ["in_progress"], {
     $set: { status: "finalizing", "reachedAt.finalizing": new Date() },
   });
@@ -152,9 +153,10 @@ async function writeAnswers(
 ): Promise<void> {
   const answers: string[] = [];
   const errors: string[] = [];
-  for (const [at, { customId }] of lines.entries()) {
-    const jobId = ids[at] ?? "";
-    const job = await deps.jobs.get(batch.tenantId, jobId);
+  for (const [at, jobId] of ids.entries()) {
+    const job = await deps.jobs.find(batch.tenantId, jobId);
+    const customId = lines[at]?.customId;
+    if (!job) continue; // the batch was cancelled before this line had its job
     const head = { id: `batch_req_${jobId.slice(4)}`, custom_id: customId };
     if (job.status === "completed") {
       const body = batch.endpoint === "/v1/embeddings" ? job.result : toCompletionOf(job.result as ChatResponse); // as it was kept by the batch

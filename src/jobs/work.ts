@@ -1,0 +1,124 @@
+import type { Logger } from "../logger.ts";
+import { isStoreUnavailable } from "../store/connect.ts";
+import type { QueueDefinition } from "./define-queue.ts";
+import type { JobProgress, JobRecord } from "./job-record.ts";
+import { isFinal } from "./job-state.ts";
+import type { Jobs } from "./jobs.ts";
+
+/** What a worker's shell gives to the work of a job. */
+export type WorkContext = {
+  tenantId: string;
+  jobId: string;
+  /** The record that the work is about. */
+  recordId: string;
+  /** Whether a failure of this attempt is the job's. */
+  isLastAttempt: boolean;
+  /** Aborts when the job is cancelled, runs too long, goes to another worker, or the worker stops. */
+  signal: AbortSignal;
+  logger: Logger;
+  /** Reports how far the work is. Throws the signal's reason when the job is not ours to run any more. */
+  progress(progress: JobProgress): Promise<void>;
+  /** Reports to followers of the job what happened in it: a few fields, no contents. Throws as `progress` does. */
+  step(data: Record<string, unknown>): Promise<void>;
+};
+
+/** What the record of every work has. */
+export type WorkRecord = { _id: string; tenantId: string; jobId: string };
+
+/**
+ * One kind of durable work: a record in the store, and a job that brings it to its end. A kind says here what is its own;
+ * acceptance, cancellation and the sweep of what was left behind are the same for all.
+ */
+export type Work<R extends WorkRecord = WorkRecord> = {
+  queue: QueueDefinition;
+  /** The field of payloads and of 202 bodies that holds the record's id, as `runId`. */
+  idField: string;
+  /** Does the work, from where an earlier attempt left it; what it returns is the job's result. It may run twice at once. */
+  run(context: WorkContext): Promise<unknown>;
+  find(tenantId: string, recordId: string): Promise<R | null>;
+  /** Open records of all tenants that nothing happened to since `before`. */
+  unfinished(page: { before: Date; limit: number }): Promise<R[]>;
+  /** Notes that an open record was looked at, whose job is open too: the next sweep comes to others first. */
+  touch(record: R, job: JobRecord): Promise<unknown>;
+  /** Undoes the record of a job that was not accepted. */
+  reject(record: R, error: unknown): Promise<unknown>;
+  /** Ends a record whose job ended without it (cancelled, given up, failed for good), or never existed (null). May run twice. */
+  closeOrphan(record: R, job: JobRecord | null): Promise<unknown>;
+};
+
+/** Records of one kind that one sweep looks at. */
+const SWEPT = 100;
+/** Records that nothing happened to for this long are swept, in ms. */
+const SWEEP_AFTER_MS = 30_000;
+
+/**
+ * Submits the job of a record that was just inserted. When the job is not accepted, the record is undone; while the store is
+ * unavailable nothing can be undone and the caller waits, so the sweep does it.
+ * @throws AppError `unavailable`.
+ */
+export async function submitWork<R extends WorkRecord>(
+  jobs: Pick<Jobs, "submit">,
+  work: Pick<Work<R>, "queue" | "idField" | "reject">,
+  { record, isInteractive, subject = {} }: { record: R; isInteractive: boolean; subject?: Record<string, string> },
+): Promise<JobRecord> {
+  const { _id, tenantId, jobId } = record;
+  const ids = { [work.idField]: _id };
+  try {
+    return await jobs.submit(work.queue, {
+      tenantId,
+      jobId,
+      payload: () => ({ v: 1, jobId, tenantId, ...ids }),
+      subject: { ...ids, ...subject },
+      isInteractive,
+    });
+  } catch (error) {
+    if (!isStoreUnavailable(error)) await work.reject(record, error);
+    throw error;
+  }
+}
+
+/**
+ * Cancels a job: one that waits at once, its record with it; one that runs at its next safe point.
+ * @throws AppError `not_found`; `wrong_state` when the job has ended.
+ */
+export async function cancelWork(
+  jobs: Pick<Jobs, "cancel">,
+  works: readonly Work[],
+  { tenantId, jobId }: { tenantId: string; jobId: string },
+): Promise<JobRecord> {
+  const job = await jobs.cancel(tenantId, jobId);
+  const work = workOf(works, job);
+  if (!work || !isFinal(job.status)) return job;
+  const record = await work.find(tenantId, String(job.payload[work.idField]));
+  if (record?.jobId === jobId) await work.closeOrphan(record, job);
+  return job;
+}
+
+/**
+ * Ends the records whose jobs ended without them: after a crash between record and job, a cancel, a job that failed for good.
+ * Answers how many records it looked at. Run it on a schedule, in any number of processes.
+ */
+export async function sweepWorks(
+  jobs: Pick<Jobs, "find">,
+  works: readonly Work[],
+  olderThanMs: number = SWEEP_AFTER_MS,
+): Promise<number> {
+  const before = new Date(Date.now() - olderThanMs);
+  let looked = 0;
+  for (const work of works) {
+    for (const record of await work.unfinished({ before, limit: SWEPT })) {
+      const job = await jobs.find(record.tenantId, record.jobId);
+      await (job && !isFinal(job.status) ? work.touch(record, job) : work.closeOrphan(record, job));
+      looked += 1;
+    }
+  }
+  return looked;
+}
+
+/** The work that a job does; undefined for a job that no worker runs. */
+export function workOf(
+  works: readonly Work[],
+  job: { queue: string; payload: Record<string, unknown> },
+): Work | undefined {
+  return works.find(({ queue, idField }) => queue.name === job.queue && job.payload[idField] !== undefined);
+}

@@ -1,0 +1,172 @@
+import { expect } from "chai";
+import { sweepWorks } from "../../src/jobs/work.ts";
+import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+
+type Made = { jobId: string /** Where a client looks at the record. */; path: string };
+type Kind = {
+  name: string;
+  submit(): Promise<ApiResponse>;
+  made(answer: ApiResponse): Promise<Made>;
+  /** What the record reads when its job was cancelled, and when it failed. */
+  cancelled: string;
+  failed: string;
+  /** Ids of all open records. */
+  open(): Promise<string[]>;
+};
+
+const later = { headers: { prefer: "respond-async" } };
+
+/** No worker runs: what a process leaves behind by dying is made by hand, and the sweep is asked to look at once. */
+describe("work whose job ended without it", () => {
+  let test: TestPlatform;
+  let member: ApiClient;
+  let tenantId: string;
+  let agentId: string;
+  let workflowId: string;
+  let fileId: string;
+
+  before(async () => {
+    test = await startPlatform({ workers: false });
+    member = makeClient({ url: test.url, key: test.keys.member });
+    tenantId = await tenantOf(test);
+    const agent = { name: "A", model: "meta-llm", systemPrompt: "Answer.", tools: [], maxIterations: 2 };
+    agentId = (await member.post("/agents", agent)).string("agentId");
+    const steps = [{ type: "rag_query", query: "pump" }];
+    workflowId = (await member.post("/workflows", { name: "W", steps })).string("workflowId");
+    const body = { model: "switchyard-offline", messages: [{ role: "user", content: "Hello." }] };
+    const line = { custom_id: "one", method: "POST", url: "/v1/chat/completions", body };
+    const bytes = Buffer.from(JSON.stringify(line));
+    fileId = (await test.platform.gateway.fileBatches.addFile(tenantId, { filename: "l.jsonl", bytes }))._id;
+  });
+  after(() => test.close());
+
+  const openIds = async (place: number) => {
+    const work = test.platform.works[place];
+    const found = (await work?.unfinished({ before: new Date(Date.now() + 60_000), limit: 100 })) ?? [];
+    return found.map(({ _id }) => _id);
+  };
+  const ids = (path: (answer: ApiResponse) => string) => async (answer: ApiResponse) => ({
+    jobId: answer.string("jobId"),
+    path: path(answer),
+  });
+  const kinds: Kind[] = [
+    {
+      name: "a document",
+      submit: () => member.post("/rag/ingest", { content: "The pump is bled at its valve." }, later),
+      made: ids((answer) => `/rag/documents/${answer.string("documentId")}`),
+      cancelled: "failed",
+      failed: "failed",
+      open: () => openIds(0),
+    },
+    {
+      name: "a run of an agent",
+      submit: () => member.post(`/agents/${agentId}/run`, { input: "Which valve?" }, later),
+      made: ids((answer) => `/agents/${agentId}/runs/${answer.string("runId")}`),
+      cancelled: "cancelled",
+      failed: "failed",
+      open: () => openIds(1),
+    },
+    {
+      name: "a run of a workflow",
+      submit: () => member.post(`/workflows/${workflowId}/execute`, {}),
+      made: ids((answer) => `/workflows/${workflowId}/runs/${answer.string("runId")}`),
+      cancelled: "cancelled",
+      failed: "failed",
+      open: () => openIds(2),
+    },
+    {
+      name: "a composite run",
+      submit: () => member.post("/composite/execute", { pattern: "critique", profile: "coding", input: "Why?" }, later),
+      made: ids((answer) => `/composite/executions/${answer.string("executionId")}`),
+      cancelled: "cancelled",
+      failed: "failed",
+      open: () => openIds(3),
+    },
+    {
+      name: "a batch of a client's file",
+      submit: () =>
+        member.post("/v1/batches", {
+          input_file_id: fileId,
+          endpoint: "/v1/chat/completions",
+          completion_window: "24h",
+        }),
+      async made(answer) {
+        const batch = await test.platform.gateway.fileBatches.batch(tenantId, answer.string("id"));
+        return { jobId: batch.jobId, path: `/v1/batches/${batch._id}` };
+      },
+      cancelled: "cancelled",
+      failed: "failed",
+      open: () => openIds(5),
+    },
+  ];
+  const sweep = () => sweepWorks(test.platform.jobs, test.platform.works, -1_000);
+  const statusOf = async ({ path }: Made) => (await member.get(path)).at("status");
+
+  for (const kind of kinds) {
+    describe(kind.name, () => {
+      it("leaves nothing behind when its job is not accepted", async () => {
+        const { queues } = test.platform;
+        const add = queues.add;
+        queues.add = () => Promise.reject(new Error("Redis takes nothing"));
+        try {
+          expect((await kind.submit()).status).to.be.oneOf([500, 503]);
+        } finally {
+          queues.add = add;
+        }
+        expect(await kind.open()).to.deep.equal([]);
+      });
+
+      it("is dropped when its process died before there was a job", async () => {
+        const { jobs } = test.platform;
+        const { submit } = jobs;
+        const cut = Promise.withResolvers<never>();
+        jobs.submit = () => cut.promise;
+        const call = kind.submit();
+        await pollUntil(async () => (await kind.open()).length === 1, { what: "the record" });
+        jobs.submit = submit;
+        await sweep();
+        expect(await kind.open()).to.deep.equal([]);
+        cut.reject(new Error("the process is gone"));
+        expect((await call).status).to.be.at.least(400);
+      });
+
+      it("ends with its job when that is cancelled in the queue", async () => {
+        const made = await kind.made(await kind.submit());
+        expect((await member.post(`/jobs/${made.jobId}/cancel`)).status).to.equal(200);
+        expect(await statusOf(made)).to.equal(kind.cancelled);
+        expect(await kind.open()).to.deep.equal([]);
+      });
+
+      it("is closed by the sweep when the process that cancelled it died in between", async () => {
+        const made = await kind.made(await kind.submit());
+        await test.platform.jobs.cancel(tenantId, made.jobId);
+        expect(await kind.open()).to.have.length(1);
+        await sweep();
+        expect(await statusOf(made)).to.equal(kind.cancelled);
+        expect(await kind.open()).to.deep.equal([]);
+      });
+
+      it("is closed by the sweep when its job failed for good", async () => {
+        const made = await kind.made(await kind.submit());
+        const { claims } = test.platform.jobs;
+        const claimed = await claims.claim(made.jobId, "a worker that gives up");
+        if (!claimed) throw new Error("the job could not be claimed");
+        await sweep();
+        expect(await kind.open(), "while its job runs").to.have.length(1);
+        await claims.fail(claimed.lease, { type: "server_error", code: "internal", message: "It is over." });
+        await sweep();
+        expect(await statusOf(made)).to.equal(kind.failed);
+        expect(await kind.open()).to.deep.equal([]);
+      });
+    });
+  }
+
+  describe("a file that batches have read", () => {
+    it("can be deleted once their jobs are over", async () => {
+      expect((await member.delete(`/v1/files/${fileId}`)).status).to.be.below(300);
+    });
+  });
+});

@@ -50,7 +50,12 @@ const getUsage = route({
         data: z.array(groupSchema),
         total: countersSchema,
         budget: z
-          .object({ month: z.string(), limitUsd: z.number(), leftUsd: z.number() })
+          .object({
+            month: z.string(),
+            limitUsd: z.number(),
+            leftUsd: z.number(),
+            reservedUsd: z.number().describe("Set aside for calls under way"),
+          })
           .nullable()
           .describe("What is left this month, in UTC; null where no budget is set"),
         quotas: z

@@ -1,4 +1,5 @@
 import { AppError, notFound } from "../errors.ts";
+import { isUsedUp } from "../gateway/budget.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { submitWork, type Work } from "../jobs/work.ts";
@@ -53,7 +54,7 @@ async function checkModel({ gateway }: AgentsDeps, tenantId: string, name: strin
   const model = await gateway.resolveModel(tenantId, name);
   if (gateway.findModel(model)?.outputCostPer1k === 0) return;
   const budget = await gateway.budget(tenantId);
-  if (budget === null || budget.leftUsd > 0) return;
+  if (budget === null || !isUsedUp(budget)) return;
   throw new AppError("budget_exhausted", `The budget of ${budget.limitUsd} USD for ${budget.month} is used up.`, {
     details: budget,
   });

@@ -1,4 +1,5 @@
 import { AppError } from "../errors.ts";
+import { isUsedUp } from "../gateway/budget.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { type PatternId, patterns } from "./patterns.ts";
 import { type ProfileId, profiles } from "./profiles.ts";
@@ -56,7 +57,7 @@ export async function checkBudget(
   const costs = (id: string) => (gateway.findModel(id)?.outputCostPer1k ?? 1) > 0; // `auto` may choose one that does
   if (!models.some(costs)) return;
   const budget = await gateway.budget(tenantId);
-  if (budget === null || budget.leftUsd > 0) return;
+  if (budget === null || !isUsedUp(budget)) return;
   throw new AppError("budget_exhausted", `The budget of ${budget.limitUsd} USD for ${budget.month} is used up.`, {
     details: budget,
   });

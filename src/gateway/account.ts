@@ -3,9 +3,10 @@ import { newId } from "../ids.ts";
 import type { CompletionDocument } from "../store/completion-store.ts";
 import type { Budgets, Reservation } from "./budget.ts";
 import { toNanoUsd, toUsd } from "./catalogue.ts";
+import type { CostBounds } from "./cost-bounds.ts";
 import type { Ledger } from "./ledger.ts";
 import { addUsage, makeLostTries } from "./lost-tries.ts";
-import type { FinishReason, Served, Usage } from "./providers/provider.ts";
+import type { CompletionRequest, FinishReason, Served, Usage } from "./providers/provider.ts";
 import type { Routing } from "./route-model.ts";
 
 /** Who makes a call: the tenant and key that it is counted to, and the surface that it came from. */
@@ -44,6 +45,12 @@ type Settlement = { usage: Usage; costUsd: number; timingsMs: Timings };
 /** One model call under way. It is settled exactly once, however it ends. */
 export type Call = {
   logId: string;
+  /**
+   * The request as the next try may send it: for a tenant with a budget limited to what is set aside, less what lost tries
+   * have cost; else as it is.
+   * @throws AppError `budget_exhausted` when lost tries have used it up.
+   */
+  capped(request: CompletionRequest): CompletionRequest;
   /** Tells that a try of the provider begins. */
   onTry(): void;
   /** Tells that the first part of a streamed answer is there. */
@@ -61,32 +68,33 @@ export type CallAbout = {
   inputTokens: () => number;
 };
 
-/** An answer without a limit is reserved for as if it had so many tokens. */
-const ASSUMED_OUTPUT_TOKENS = 1_024;
+/** What is set aside for a call, and what that may be spent on. */
+type Held = { reservation: Reservation; bounds: CostBounds };
 
 /**
- * Begins a call that will cost something: its estimate is set aside of the tenant's budget, and of the run's own limit.
+ * Begins a call that will cost something: the most that it can cost is set aside of the tenant's budget, or what is left.
  * A promise only when there is a budget to take it from.
  * @throws AppError `budget_exhausted`, or what the run's limit throws.
  */
 export function openCall(
   deps: { ledger: Ledger; budgets: Budgets },
   caller: GatewayCaller,
-  about: CallAbout & { maxTokens: number | undefined },
+  about: CallAbout & { toBounds: () => CostBounds },
 ): Call | Promise<Call> {
-  const { routing, inputTokens, maxTokens } = about;
-  const estimate = () => {
-    const outputTokens = about.kind === "embedding" ? 0 : (maxTokens ?? ASSUMED_OUTPUT_TOKENS);
-    return toNanoUsd(routing.model, { inputTokens: inputTokens(), outputTokens });
-  };
   caller.limit?.check();
-  const reserved = deps.budgets.reserve(caller.tenantId, estimate);
-  if (!(reserved instanceof Promise)) return beginCall(deps.ledger, caller, about, reserved);
-  return reserved.then((reservation) => beginCall(deps.ledger, caller, about, reservation));
+  let bounds: CostBounds | undefined;
+  const claim = () => {
+    bounds = about.toBounds();
+    return bounds;
+  };
+  const begin = (reservation: Reservation | undefined) =>
+    beginCall(deps.ledger, caller, about, reservation && bounds && { reservation, bounds });
+  const reserved = deps.budgets.reserve(caller.tenantId, claim, caller.signal);
+  return reserved instanceof Promise ? reserved.then(begin) : begin(reserved);
 }
 
 /** Begins the record of a call; it reaches the ledger when it is settled. */
-export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbout, reservation?: Reservation): Call {
+export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbout, held?: Held): Call {
   const { routing } = about;
   const logId = newId("log");
   const createdAt = new Date();
@@ -99,6 +107,7 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
   const sinceStart = () => round(performance.now() - startedAt);
   return {
     logId,
+    capped: (request) => (held === undefined ? request : capRequest(request, held, lost.sum()?.nanoUsd ?? 0)),
     onTry: () => {
       attempts++;
       if (attempts === 1) firstTryAt = performance.now();
@@ -115,7 +124,7 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
       const failed = lost.sum();
       const usage = failed ? addUsage(own, failed.usage) : own;
       const costNanoUsd = ownNanoUsd + (failed?.nanoUsd ?? 0);
-      reservation?.settle(costNanoUsd);
+      held?.reservation.settle(costNanoUsd);
       caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
       const durationMs = sinceStart();
       ledger.record({
@@ -151,6 +160,14 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
       return settlement;
     },
   };
+}
+
+function capRequest(request: CompletionRequest, { reservation, bounds }: Held, lostNanoUsd: number): CompletionRequest {
+  const leftNanoUsd = reservation.nanoUsd - lostNanoUsd;
+  if (leftNanoUsd < bounds.leastNanoUsd) {
+    throw new AppError("budget_exhausted", "Tries that failed have used up what was left of the budget for this call.");
+  }
+  return { ...request, maxTokens: bounds.answerFor(leftNanoUsd) };
 }
 
 function toOutcome(error: unknown, signal: AbortSignal): CompletionDocument["outcome"] {

@@ -50,6 +50,7 @@ function toEdgeChatModel(edge: Config["gateway"]["edge"]): CataloguedModel {
     provider: "edge",
     type: "chat",
     contextWindow: ASSUMED_EDGE_CONTEXT,
+    maxOutput: ASSUMED_EDGE_CONTEXT,
     features: ["streaming", "tool_use"],
     maxTemperature: 2,
     ...(isOffline ? { isStandIn: true } : {}),
@@ -65,6 +66,7 @@ function toEdgeEmbeddingModel(edge: Config["gateway"]["edge"]): CataloguedModel 
     provider: "edge",
     type: "embedding",
     contextWindow: ASSUMED_EDGE_CONTEXT,
+    maxOutput: 0,
     features: [],
     ...free,
   };

@@ -1,6 +1,7 @@
 import { type GatewayCaller, openCall, type Timings } from "./account.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import type { CompressionReport } from "./compress/compress.ts";
+import { boundChat } from "./cost-bounds.ts";
 import { estimateMessageTokens, estimateUsage } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type Share, withSubstitutes } from "./fallback.ts";
@@ -70,7 +71,7 @@ async function completeAt(
     routing,
     isStreamed: false,
     inputTokens: () => estimateMessageTokens(wireRequest.messages),
-    maxTokens: wireRequest.maxTokens,
+    toBounds: () => boundChat(model, wireRequest),
   });
   const { signal } = caller;
   const tried = {
@@ -83,7 +84,10 @@ async function completeAt(
   };
   try {
     const result = await withRetries(
-      () => tryTarget(target, tried, (context) => provider.complete(wireRequest, context)),
+      () => {
+        const capped = call.capped(wireRequest);
+        return tryTarget(target, tried, (context) => provider.complete(capped, context));
+      },
       { signal, maxTries },
     );
     const { text, toolCalls, finishReason } = result;

@@ -1,7 +1,10 @@
-import type { Message, ToolCall, Usage } from "./providers/provider.ts";
+import type { CompletionRequest, Message, ToolCall, Usage } from "./providers/provider.ts";
 
 /** What a chat format adds around each message: role and separators. */
 const TOKENS_A_MESSAGE = 4;
+/** The same at most, and what a provider adds to a prompt that has tools. */
+const MAX_TOKENS_A_MESSAGE = 16;
+const MAX_TOKENS_OF_TOOLS = 1_024;
 
 /**
  * Tokens that `text` is about, for the rare call whose provider tells no usage (an aborted stream, a bare server).
@@ -52,4 +55,21 @@ export function estimateMessageTokens(messages: readonly Message[]): number {
 export function estimateUsage(messages: readonly Message[], text: string, toolCalls: readonly ToolCall[]): Usage {
   const calls = toolCalls.reduce((sum, call) => sum + estimateTokens(call.name) + estimateTokens(call.arguments), 0);
   return { inputTokens: estimateMessageTokens(messages), outputTokens: estimateTokens(text) + calls };
+}
+
+/** Tokens that `text` has at most: every tokenizer of the providers works on bytes, and a token has at least one. */
+export const boundTokens = (text: string) => Buffer.byteLength(text, "utf8");
+
+/** The same for everything of a request that its provider counts as the prompt. */
+export function boundPromptTokens({ messages, tools, responseFormat }: CompletionRequest): number {
+  let tokens = MAX_TOKENS_A_MESSAGE;
+  for (const message of messages) {
+    tokens += MAX_TOKENS_A_MESSAGE + boundTokens(message.content);
+    if (message.role !== "assistant") continue;
+    for (const call of message.toolCalls ?? [])
+      tokens += MAX_TOKENS_A_MESSAGE + boundTokens(call.name + call.arguments);
+  }
+  if (tools !== undefined) tokens += MAX_TOKENS_OF_TOOLS + boundTokens(JSON.stringify(tools));
+  if (responseFormat !== undefined) tokens += boundTokens(JSON.stringify(responseFormat));
+  return tokens;
 }

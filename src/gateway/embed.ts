@@ -1,6 +1,7 @@
 import { AppError } from "../errors.ts";
 import { type GatewayCaller, openCall } from "./account.ts";
 import { findModel } from "./catalogue.ts";
+import { boundEmbedding } from "./cost-bounds.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { withSubstitutes } from "./fallback.ts";
@@ -35,7 +36,7 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
       routing,
       isStreamed: false,
       inputTokens,
-      maxTokens: undefined,
+      toBounds: () => boundEmbedding(model, request.input),
     });
     const { signal } = caller;
     const tried = {

@@ -1,10 +1,13 @@
 import type { CataloguedModel, ModelPrice, ModelType } from "./models-data.ts";
+import { DEFAULT_MAX_TOKENS } from "./providers/anthropic/request.ts";
 
 const pricing = "https://platform.claude.com/docs/en/about-claude/pricing";
 const pageOf = (name: string) => `https://platform.claude.com/docs/en/models/${name}/overview`;
 
 /** From Claude 4.7 on (Haiku: 5.5) sampling parameters are refused (each model's migration guide); before, 0 to 1 is taken. */
 const SAMPLING = { maxTemperature: 1 };
+/** Of the older models; from Opus 4.6 and Sonnet 5 on it is 128,000 tokens ("Max output" of the model pages). */
+const OLD_MAX_OUTPUT = { maxOutput: 64_000 };
 
 type Line = {
   id: string;
@@ -17,6 +20,8 @@ type Line = {
 const claude = (line: Line): CataloguedModel => ({
   provider: "anthropic",
   contextWindow: 1_000_000,
+  maxOutput: 128_000,
+  defaultOutput: DEFAULT_MAX_TOKENS,
   features: ["streaming", "tool_use"],
   batch: true,
   priceDate: "2026-11-21",
@@ -81,6 +86,7 @@ export const anthropicModels: readonly CataloguedModel[] = [
     name: "Claude Opus 4.5",
     type: "reasoning",
     contextWindow: 200_000,
+    ...OLD_MAX_OUTPUT,
     price: { input: 5, output: 25, cached: 0.5, cacheWrite: 6.25 },
     priceSource: pageOf("opus-4-5"),
     ...SAMPLING,
@@ -105,6 +111,7 @@ export const anthropicModels: readonly CataloguedModel[] = [
     type: "coding",
     price: { input: 3, output: 15, cached: 0.3, cacheWrite: 3.75 },
     priceSource: pricing,
+    ...OLD_MAX_OUTPUT,
     ...SAMPLING,
   }),
   claude({
@@ -121,6 +128,7 @@ export const anthropicModels: readonly CataloguedModel[] = [
     name: "Claude Haiku 4.5",
     type: "chat",
     contextWindow: 200_000,
+    ...OLD_MAX_OUTPUT,
     price: { input: 1, output: 5, cached: 0.1, cacheWrite: 1.25 },
     priceSource: "https://platform.claude.com/docs/en/models",
     ...SAMPLING,

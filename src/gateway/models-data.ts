@@ -18,6 +18,10 @@ export type CataloguedModel = {
   type: ModelType;
   /** Tokens of prompt and answer together. */
   contextWindow: number;
+  /** Tokens of the longest answer that is reserved for; never more than its provider documents, thinking included. */
+  maxOutput: number;
+  /** Tokens that an answer is limited to when nobody says, because the API demands a limit. */
+  defaultOutput?: number;
   price: ModelPrice;
   /** Another price for the whole call when its prompt is longer than this many tokens. */
   longPrompt?: ModelPrice & { aboveTokens: number };

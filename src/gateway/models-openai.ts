@@ -9,6 +9,8 @@ const plansOfMay = "https://github.com/api-evangelist/openai/blob/main/plans/ope
 
 const LONG_PROMPT_TOKENS = 272_000;
 const BIG_WINDOW = 1_050_000;
+/** Of the GPT-4.1 models (their model pages); later ones write 128,000 tokens. */
+const MAX_OUTPUT_4_1 = { maxOutput: 32_768 };
 /** They do not reason, and take any temperature. */
 const PLAIN = { maxTemperature: 2 };
 /** They reason only when asked to, and take a temperature as long as they do not ("Parameter compatibility"). */
@@ -29,6 +31,7 @@ type Line = {
 const gpt = (line: Line): CataloguedModel => ({
   provider: "openai",
   contextWindow: 400_000,
+  maxOutput: 128_000,
   features: ["streaming", "tool_use"],
   batch: true,
   priceDate: "2026-11-21",
@@ -51,6 +54,7 @@ const embedding = (line: Omit<Line, "type">): CataloguedModel =>
   gpt({
     type: "embedding",
     contextWindow: 8_191,
+    maxOutput: 0,
     features: [],
     priceDate: "2024-01-25",
     ...line,
@@ -172,6 +176,7 @@ export const openAiModels: readonly CataloguedModel[] = [
     name: "GPT-4.1 mini",
     type: "chat",
     contextWindow: 1_047_576,
+    ...MAX_OUTPUT_4_1,
     price: { input: 0.4, output: 1.6, cached: 0.1 },
     priceSource: vercel("gpt-4.1-mini"),
     ...PLAIN,
@@ -181,6 +186,7 @@ export const openAiModels: readonly CataloguedModel[] = [
     name: "GPT-4.1",
     type: "coding",
     contextWindow: 1_047_576,
+    ...MAX_OUTPUT_4_1,
     price: { input: 2, output: 8, cached: 0.5 },
     priceSource: "https://gist.github.com/ei-grad/9a7c000f3487bc01221c7bb5e2b3d74a",
     priceDate: "2025-04-14",

@@ -4,6 +4,7 @@ import { type Answer, type AnswerDelta, makeAnswer } from "./answer.ts";
 import type { Passage } from "./breaker.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import { type ChatOutcome, keptContent, toCompletionRequest, toRoutingView } from "./complete.ts";
+import { boundChat } from "./cost-bounds.ts";
 import { estimateMessageTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type Share, withSubstitutes } from "./fallback.ts";
@@ -150,7 +151,7 @@ async function openStream(
     routing,
     isStreamed: true,
     inputTokens: () => estimateMessageTokens(request.messages),
-    maxTokens: request.maxTokens,
+    toBounds: () => boundChat(target.model, request),
   });
   const tried = {
     signal,
@@ -161,9 +162,10 @@ async function openStream(
     onCharged: call.onCharged,
     isStream: true,
   };
-  const attempt = () =>
-    tryTarget(target, tried, async (context, passage): Promise<OpenStream> => {
-      const iterator = target.provider.stream(request, context)[Symbol.asyncIterator]();
+  const attempt = () => {
+    const capped = call.capped(request);
+    return tryTarget(target, tried, async (context, passage): Promise<OpenStream> => {
+      const iterator = target.provider.stream(capped, context)[Symbol.asyncIterator]();
       const rest = async () => {
         const result = await iterator.next();
         return result.done ? undefined : result.value;
@@ -173,6 +175,7 @@ async function openStream(
         throw new AppError("provider_failed", "The provider sent an empty stream.", { retryable: true });
       return { first, rest, leave: () => iterator.return?.(), passage, call, routing, request };
     });
+  };
   try {
     const stream = await withRetries(attempt, { signal, maxTries });
     call.onFirstToken();

@@ -8,6 +8,10 @@ export type BudgetDocument = TenantDocument & {
   limitNanoUsd: number;
   /** The limit less what is spent and what is reserved. Below zero when calls cost more than was reserved for them. */
   leftNanoUsd: number;
+  /** What is reserved for calls under way; what a process that died had reserved stays in it. */
+  reservedNanoUsd?: number;
+  /** Until when a call holds the rest of the month: less than it may cost. There is one such call at a time. */
+  restHeldUntil?: Date;
 };
 
 export const budgetCollection = defineCollection<BudgetDocument>({
@@ -15,14 +19,19 @@ export const budgetCollection = defineCollection<BudgetDocument>({
   indexes: [{ name: "tenant", key: { tenantId: 1, month: 1 }, unique: true }],
 });
 
+export type BudgetSettling = { takenNanoUsd: number; costNanoUsd: number; isRest: boolean };
+
 export type BudgetStore = {
   find(tenantId: string, month: string): Promise<BudgetDocument | null>;
   /** Begins a month; false when another process has. */
   begin(tenantId: string, month: string, budget: { limitNanoUsd: number; leftNanoUsd: number }): Promise<boolean>;
-  /** Takes an amount if so much is left, in one step; false when it is not. */
-  take(tenantId: string, month: string, nanoUsd: number): Promise<boolean>;
-  /** Gives back what was taken too much; less than nothing when it was too little. */
-  give(tenantId: string, month: string, nanoUsd: number): Promise<void>;
+  /**
+   * Takes an amount if so much is left, in one step; false when it is not. With `restUntil` it is the rest: false too while
+   * another call holds it.
+   */
+  take(tenantId: string, month: string, taking: { nanoUsd: number; restUntil?: Date }): Promise<boolean>;
+  /** Puts what a call has cost in the place of what was taken for it. */
+  settle(tenantId: string, month: string, settling: BudgetSettling): Promise<void>;
   /** Moves the month to another limit, once, whoever comes first. */
   moveLimit(there: BudgetDocument, limitNanoUsd: number): Promise<void>;
 };
@@ -41,15 +50,23 @@ export function makeBudgetStore(db: Db): BudgetStore {
         throw error;
       }
     },
-    async take(tenantId, month, nanoUsd) {
+    async take(tenantId, month, { nanoUsd, restUntil }) {
+      const filter = { _id: idOf(tenantId, month), leftNanoUsd: { $gte: nanoUsd } };
+      const isFree = { $or: [{ restHeldUntil: { $exists: false } }, { restHeldUntil: { $lt: new Date() } }] };
       const { matchedCount } = await budgets.updateOne(
-        ofTenant(tenantId, { _id: idOf(tenantId, month), leftNanoUsd: { $gte: nanoUsd } }),
-        { $inc: { leftNanoUsd: -nanoUsd } },
+        ofTenant(tenantId, restUntil === undefined ? filter : { ...filter, ...isFree }),
+        {
+          $inc: { leftNanoUsd: -nanoUsd, reservedNanoUsd: nanoUsd },
+          ...(restUntil === undefined ? {} : { $set: { restHeldUntil: restUntil } }),
+        },
       );
       return matchedCount === 1;
     },
-    async give(tenantId, month, nanoUsd) {
-      await budgets.updateOne(ofTenant(tenantId, { _id: idOf(tenantId, month) }), { $inc: { leftNanoUsd: nanoUsd } });
+    async settle(tenantId, month, { takenNanoUsd, costNanoUsd, isRest }) {
+      await budgets.updateOne(ofTenant(tenantId, { _id: idOf(tenantId, month) }), {
+        $inc: { leftNanoUsd: takenNanoUsd - costNanoUsd, reservedNanoUsd: -takenNanoUsd },
+        ...(isRest ? { $unset: { restHeldUntil: "" } } : {}),
+      });
     },
     async moveLimit({ _id, tenantId, limitNanoUsd: from }, to) {
       await budgets.updateOne(ofTenant(tenantId, { _id, limitNanoUsd: from }), {

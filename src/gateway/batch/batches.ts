@@ -4,11 +4,10 @@ import { batchQueue } from "../../jobs/queues.ts";
 import type { Work } from "../../jobs/work.ts";
 import type { BatchLineDocument } from "../../store/batch-store.ts";
 import type { GatewayCaller } from "../account.ts";
-import { toNanoUsd } from "../catalogue.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { toCompletionRequest } from "../complete.ts";
 import { compressChat } from "../compress/compress.ts";
-import { estimateMessageTokens } from "../count-tokens.ts";
+import { boundChat } from "../cost-bounds.ts";
 import { planChat } from "../plan.ts";
 import { toTarget } from "../target.ts";
 import { makeBatchWork } from "./batch-work.ts";
@@ -18,8 +17,6 @@ import { runBatch } from "./run.ts";
 
 /** A line and its answer are kept so long after it was accepted, in ms: a provider takes a day, twice when it expires. */
 const KEEP_LINE_MS = 7 * 86_400_000;
-/** An answer without a limit is reserved for as if it had so many tokens. */
-const ASSUMED_OUTPUT_TOKENS = 1_024;
 /** Why a chat is answered at once although it may wait. */
 export type Ineligible = "streamed" | "no-batch-interface";
 
@@ -65,12 +62,12 @@ export function makeBatches(deps: BatchDeps): Batches {
         return { ineligible: "no-batch-interface" };
       }
       const wireRequest = toCompletionRequest(request, model);
-      const estimate = () => {
-        const inputTokens = estimateMessageTokens(wireRequest.messages);
-        const outputTokens = wireRequest.maxTokens ?? ASSUMED_OUTPUT_TOKENS;
-        return Math.round(toNanoUsd(model, { inputTokens, outputTokens }) * BATCH_PRICE);
-      };
-      const reserved = await gateway.budgets.reserveForLater(caller.tenantId, estimate);
+      const bounds = boundChat(model, wireRequest);
+      const reserved = await gateway.budgets.reserveForLater(caller.tenantId, () => {
+        // A line may wait for a day, and must not hold the rest of a budget for so long: it gets all that it asks for, or none.
+        const nanoUsd = Math.ceil(bounds.askedNanoUsd * BATCH_PRICE);
+        return { mostNanoUsd: nanoUsd, leastNanoUsd: nanoUsd };
+      });
       const now = Date.now();
       const line: BatchLineDocument = {
         _id: jobId,
@@ -84,7 +81,7 @@ export function makeBatches(deps: BatchDeps): Batches {
         model: model.id,
         requestedModel: requested,
         reason,
-        request: wireRequest,
+        request: reserved ? { ...wireRequest, maxTokens: bounds.answerFor(bounds.askedNanoUsd) } : wireRequest,
         state: "accepted",
         expiries: 0,
         logId: newId("log"),

@@ -5,7 +5,7 @@ import type { CompletionRequest, Message, ToolCall, ToolChoice, ToolDefinition }
  * The API demands a limit, and thinking counts towards it. Every current model can write four times as much; who wants more
  * or less says so.
  */
-const DEFAULT_MAX_TOKENS = 16_384;
+export const DEFAULT_MAX_TOKENS = 16_384;
 
 type Block =
   | { type: "text"; text: string }

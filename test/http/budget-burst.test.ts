@@ -1,0 +1,180 @@
+import { expect } from "chai";
+import OpenAI, { toFile } from "openai";
+import {
+  SPENT_OUTPUT,
+  SPENT_PROMPT,
+  type SpendingProvider,
+  startSpendingProvider,
+} from "../support/fake-provider/spending-server.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { callTool } from "../support/mcp-call.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+
+/** 1 USD a million tokens of prompt, 5 of answer; the longest answer has 128,000 tokens. */
+const model = "gpt-6.1-terra";
+const price = { input: 1_000, output: 5_000 };
+/** The most that a call of these short prompts reserves, in USD; a little more for the prompt. */
+const mostUsd = 0.64 + 0.002;
+const CALLS = 64;
+const messages = [{ role: "user" as const, content: "Tell me a long story." }];
+
+describe("64 calls at once with 1 USD left", function () {
+  this.timeout(120_000);
+  let upstream: SpendingProvider;
+  let test: TestPlatform;
+  let client: ApiClient;
+  let tenantId: string;
+  before(async () => {
+    upstream = await startSpendingProvider();
+    test = await startPlatform({
+      env: {
+        OPENAI_API_KEY: "sk-platform-0123456789abcdef",
+        OPENAI_BASE_URL: upstream.url,
+        WIDGET_RATE_LIMIT_RPM: "100000",
+        BATCH_COLLECT_MS: "100",
+        BATCH_POLL_MS: "100",
+      },
+    });
+    client = makeClient({ url: test.url, key: test.keys.owner });
+    tenantId = await tenantOf(test);
+  });
+  after(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  const leftUsd = async () => {
+    await test.platform.gateway.flush();
+    return Number((await client.get("/usage")).at("budget.leftUsd"));
+  };
+  const leave = async (usd: number) => {
+    await test.platform.gateway.setBudget(tenantId, 1_000);
+    await test.platform.gateway.setBudget(tenantId, 1_000 - (await leftUsd()) + usd);
+    expect(await leftUsd()).to.be.closeTo(usd, 1e-6);
+  };
+  /** What the provider will bill. */
+  const billedUsd = () => {
+    const nanoUsd = upstream.chats.map(
+      ({ outputTokens, isBatched }) =>
+        (SPENT_PROMPT * price.input + outputTokens * price.output) * (isBatched ? 0.5 : 1),
+    );
+    return nanoUsd.reduce((sum, one) => sum + one, 0) / 1e9;
+  };
+  const endOfJob = (jobId: string) =>
+    pollUntil(async () => /completed|failed|stopped/.test((await client.get(`/jobs/${jobId}`)).string("status")), {
+      timeoutMs: 60_000,
+      what: "the end of the job",
+    });
+  const openAi = () => new OpenAI({ baseURL: `${test.url}/v1`, apiKey: test.keys.owner, maxRetries: 0 });
+  const each = (call: () => Promise<unknown>) => async () => {
+    await Promise.all(Array.from({ length: CALLS }, call));
+  };
+  const drain = async (path: string) => {
+    const response = await fetch(`${test.url}${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${test.keys.owner}`, "content-type": "application/json" },
+      body: JSON.stringify({ model, messages, stream: true }),
+    });
+    await response.text();
+    expect(response.status).to.be.oneOf([200, 402]);
+  };
+
+  const ways: Record<string, () => Promise<void>> = {
+    chats: each(() => client.post("/ai/chat", { model, messages })),
+    "chats with a limit of their own": each(() => client.post("/ai/chat", { model, messages, maxTokens: 2_000 })),
+    "streamed chats": each(() => drain("/ai/chat")),
+    "chats by OpenAI's surface": each(() => client.post("/v1/chat/completions", { model, messages })),
+    "streams by OpenAI's surface": each(() => drain("/v1/chat/completions")),
+    "calls of the chat tool": each(() => callTool(client, "svc_chat", { model, messages })),
+    "chats by a widget key": async () => {
+      const { body } = await client.post("/ai/widget/key", {});
+      const widget = makeClient({ url: test.url, key: (body as { key: string }).key });
+      await each(() => widget.post("/ai/chat", { model, messages }))();
+    },
+    "chats that may wait for a batch": each(async () => {
+      const accepted = await client.post("/ai/chat", { model, messages, prefer_async: true });
+      if (accepted.status === 202) await endOfJob(accepted.string("jobId"));
+    }),
+    "lines of a file": async () => {
+      const line = (at: number) =>
+        JSON.stringify({ custom_id: `${at}`, method: "POST", url: "/v1/chat/completions", body: { model, messages } });
+      const text = Array.from({ length: CALLS }, (_, at) => line(at)).join("\n");
+      const file = await openAi().files.create({ file: await toFile(Buffer.from(text), "l.jsonl"), purpose: "batch" });
+      const endpoint = "/v1/chat/completions" as const;
+      const made = await openAi().batches.create({ input_file_id: file.id, endpoint, completion_window: "24h" });
+      const hasEnded = async () => (await openAi().batches.retrieve(made.id)).status === "completed";
+      await pollUntil(hasEnded, { timeoutMs: 60_000, what: "the end of the batch" });
+    },
+    "runs of an agent": async () => {
+      const agent = await client.post("/agents", { name: "Teller", model, systemPrompt: "Tell long stories." });
+      await each(async () => {
+        const run = await client.post(`/agents/${agent.string("agentId")}/run`, { input: "Begin." });
+        if (run.status === 202) await endOfJob(run.string("jobId"));
+      })();
+    },
+    "runs of a workflow": async () => {
+      const steps = [{ type: "ai_completion", model, prompt: "Tell me a long story." }];
+      const workflowId = (await client.post("/workflows", { name: "Stories", steps })).string("workflowId");
+      await each(async () => {
+        const started = await client.post(`/workflows/${workflowId}/execute`, {});
+        const path = `/workflows/${workflowId}/runs/${started.string("runId")}`;
+        const hasEnded = async () => /completed|failed/.test((await client.get(path)).string("status"));
+        await pollUntil(hasEnded, { timeoutMs: 60_000, what: "the end of the run" });
+      })();
+    },
+    "composite runs": each(async () => {
+      const body = { pattern: "critique", profile: "coding", input: "Tell me.", models: [model, model] };
+      const run = await client.post("/composite/execute", body);
+      if (run.status === 202) await endOfJob(run.string("jobId"));
+    }),
+  };
+
+  for (const [name, run] of Object.entries(ways)) {
+    for (const isHonoured of [true, false]) {
+      it(`cannot spend more: ${name}, with a provider that ${isHonoured ? "honours" : "ignores"} limits`, async () => {
+        await leave(1);
+        upstream.chats.length = 0;
+        upstream.honoursLimits(isHonoured);
+        await run();
+        expect(upstream.chats, "some are served").not.to.have.lengthOf(0);
+        const billed = billedUsd();
+        expect(billed).to.be.at.most(isHonoured ? 1 : 1 + mostUsd);
+        expect(1 - (await leftUsd()), "the ledger's sum").to.be.closeTo(billed, 1e-6);
+      });
+    }
+  }
+
+  it("serves them one after the other, as long as there is money, and tells a limited answer as such", async () => {
+    await leave(1);
+    upstream.chats.length = 0;
+    upstream.honoursLimits(true);
+    const answers = await Promise.all(
+      Array.from({ length: CALLS }, () => client.post("/ai/chat", { model, messages })),
+    );
+    const served = answers.filter(({ status }) => status === 200);
+    const wholeUsd = (SPENT_OUTPUT * price.output) / 1e9;
+    expect(served.length, "four whole answers are a dollar").to.be.within(Math.floor(1 / wholeUsd) - 1, 5);
+    expect(answers.filter(({ status }) => status === 402)).to.have.lengthOf(CALLS - served.length);
+    const reasons = served.map((answer) => answer.at("choices[0].finish_reason"));
+    const limited = upstream.chats.filter(({ outputTokens }) => outputTokens < SPENT_OUTPUT);
+    expect(reasons.filter((reason) => reason === "length")).to.have.lengthOf(limited.length);
+  });
+
+  it("holds for a prompt of more tokens than it seems to have", async () => {
+    await leave(0.01);
+    // 20,000 characters that no estimate by words counts right: each may be two tokens or more.
+    const strange = [{ role: "user", content: "\u0e9b\u0683".repeat(5_000) }];
+    const refused = await client.post("/ai/chat", { model, messages: strange });
+    expect([refused.status, refused.at("error.code")]).to.deep.equal([402, "budget_exhausted"]);
+    expect(refused.string("error.message")).to.match(/this call needs 0\.0\d+ USD/);
+  });
+
+  it("sends a call without a budget as it was", async () => {
+    await test.platform.gateway.setBudget(tenantId, null);
+    upstream.chats.length = 0;
+    await client.post("/ai/chat", { model, messages });
+    expect(upstream.chats[0]?.request).to.deep.equal({ model, messages });
+  });
+});

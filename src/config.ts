@@ -81,6 +81,10 @@ export const settings = {
     count(1, 20).default(5),
     "Tries of one model call at most, those at substitutes included",
   ),
+  CACHE_BYTES_PER_TENANT: setting(
+    count(0, 1 << 30).default(16 << 20),
+    "Room for the cached answers of one tenant in Redis, in bytes; 0 keeps none",
+  ),
   BATCH_MAX_LINES: setting(count(1, 10_000).default(500), "Chats of one batch; a full one is submitted at once"),
   BATCH_COLLECT_MS: setting(count(10, 3_600_000).default(10_000), "How long a batch collects chats at most, in ms"),
   BATCH_SETTLE_MS: setting(
@@ -194,6 +198,7 @@ function toConfig(v: Values) {
       openai: { apiKey: v.OPENAI_API_KEY, baseUrl: v.OPENAI_BASE_URL },
       anthropic: { apiKey: v.ANTHROPIC_API_KEY, baseUrl: v.ANTHROPIC_BASE_URL },
       maxTries: v.PROVIDER_MAX_TRIES,
+      cacheBytesPerTenant: v.CACHE_BYTES_PER_TENANT,
       batch: {
         maxLines: v.BATCH_MAX_LINES,
         collectMs: v.BATCH_COLLECT_MS,

@@ -19,6 +19,8 @@ export type CachedChat = {
   stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
 };
 
+type Asked = { tenantId: string; key: string; plan: Plan; request: ChatRequest };
+
 /**
  * Answers identical chats of a tenant with one call: from the cache, or together with one that is under way. A chat is
  * cacheable when it says so, or when its temperature is 0. Only whole answers are kept, and only those of the planned model.
@@ -27,10 +29,11 @@ export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedC
   const completions = makeFlights<ChatOutcome>();
   const streams = makeFlights<StreamEvent[]>();
 
-  const keep = (key: string, { routing }: Plan, { options }: ChatRequest, answer: KeptAnswer) => {
+  const keep = ({ tenantId, key, plan, request }: Asked, answer: KeptAnswer) => {
     const isWhole = answer.finishReason === "stop" || answer.finishReason === "tool_calls";
-    if (!isWhole || answer.model !== routing.model.id) return;
-    answers.put(key, answer, options?.cacheTtlSeconds ?? DEFAULT_TTL_SECONDS);
+    if (!isWhole || answer.model !== plan.routing.model.id) return;
+    const ttlSeconds = request.options?.cacheTtlSeconds ?? DEFAULT_TTL_SECONDS;
+    answers.put({ tenantId, key, answer, ttlSeconds });
   };
 
   async function completeCached(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome> {
@@ -38,7 +41,7 @@ export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedC
     const key = toKey(caller.tenantId, plan, request);
     const begin = async function* (signal: AbortSignal): AsyncGenerator<ChatOutcome> {
       const outcome = await complete(deps, { ...caller, signal }, request);
-      keep(key, plan, request, toKept(outcome));
+      keep({ tenantId: caller.tenantId, key, plan, request }, toKept(outcome));
       yield outcome;
     };
     const kept = completions.has(key) ? null : await answers.get(key);
@@ -60,7 +63,7 @@ export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedC
       const told = makeTranscript();
       for await (const batch of streamChat(deps, { ...caller, signal }, request)) {
         const answer = told.take(batch);
-        if (answer !== undefined) keep(key, plan, request, answer);
+        if (answer !== undefined) keep({ tenantId: caller.tenantId, key, plan, request }, answer);
         yield batch;
       }
     };

@@ -99,7 +99,8 @@ export function makeGateway(input: GatewayInput): Gateway {
     storeContent: config.storeContent,
     maxTries: config.maxTries,
   };
-  const chat = makeCompressedChat(makeCachedChat(deps, makeAnswerCache(redis, logger)));
+  const answers = makeAnswerCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
+  const chat = makeCompressedChat(makeCachedChat(deps, answers));
   const { batches, fileBatches } = openBatches(deps, input);
   return {
     batches,

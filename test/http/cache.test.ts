@@ -7,6 +7,8 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const answer = "The lease protects a job.";
 const headers = { "x-svc-debug": "true", "x-svc-options": "cache=true" };
+/** What a tenant's answers may take, in bytes. */
+const room = 1 << 20;
 let questions = 0;
 /** A question that nobody has asked yet. */
 const fresh = () => {
@@ -20,7 +22,10 @@ describe("the cache of answers", () => {
   let client: ApiClient;
   before(async () => {
     upstream = await startFakeProvider();
-    test = await startPlatform({ workers: false, env: { EDGE_BASE_URL: upstream.url } });
+    test = await startPlatform({
+      workers: false,
+      env: { EDGE_BASE_URL: upstream.url, CACHE_BYTES_PER_TENANT: `${room}` },
+    });
     client = makeClient({ url: test.url, key: test.keys.member });
   });
   beforeEach(() => upstream.reset());
@@ -176,5 +181,37 @@ describe("the cache of answers", () => {
     expect((await stream({ messages }, options)).end._preprocessing).to.deep.include({ cache: { status: "hit" } });
     const whole = await chat({ messages }, headers);
     expect([whole.at("cached"), whole.at("_preprocessing.compression")]).to.deep.equal([false, undefined]);
+  });
+
+  it("has a room for each tenant, in which new answers take the place of those that expire first", async () => {
+    const options = { ...headers, "x-svc-options": "cache=true;cache-ttl=86400" };
+    upstream.setDefault({ pieces: ["a".repeat(200_000)] });
+    const questions = Array.from({ length: 40 }, fresh);
+    for (const question of questions) await chat(question, options);
+    const { producer, prefix } = test.platform.redis;
+    const keys = await producer.keys(`${prefix}:answer*`);
+    const sizes = await Promise.all(keys.map((key) => producer.memory("USAGE", key)));
+    expect(sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0)).to.be.below(1.5 * room);
+    const [first, last] = [questions[0] ?? {}, questions.at(-1) ?? {}];
+    expect([statusOf(await chat(last, options)), statusOf(await chat(first, options))]).to.deep.equal(["hit", "miss"]);
+    const stranger = makeClient({ url: test.url, key: test.keys.stranger });
+    const others = fresh();
+    await chat(others, options, stranger);
+    await chat(fresh(), options);
+    expect(statusOf(await chat(others, options, stranger)), "another tenant's").to.equal("hit");
+  });
+
+  it("has the room of expired answers again", async () => {
+    const last = makeClient({ url: test.url, key: test.keys.stranger });
+    upstream.setDefault({ pieces: ["b".repeat(120_000)] });
+    const brief = { ...headers, "x-svc-options": "cache=true;cache-ttl=1" };
+    const lasting = fresh();
+    await chat(lasting, headers, last);
+    const passing = Array.from({ length: 5 }, fresh);
+    for (const question of passing) await chat(question, brief, last);
+    const probe = passing[4] ?? {};
+    await pollUntil(async () => statusOf(await chat(probe, headers, last)) === "miss", { what: "their end" });
+    for (let more = 0; more < 4; more += 1) await chat(fresh(), headers, last);
+    expect(statusOf(await chat(lasting, headers, last)), "nothing that lives had to go").to.equal("hit");
   });
 });

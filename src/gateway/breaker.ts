@@ -6,9 +6,6 @@ const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;
 
-/** Breakers that are kept; a key that is forgotten starts with a closed one again. */
-const MAX_BREAKERS = 10_000;
-
 const BREAKER_OPEN = "breaker_open";
 
 /** Whether an error is a breaker's refusal: there was no call, and another try would be refused as well. */
@@ -96,47 +93,10 @@ export function makeBreaker(provider: string, now: () => number = Date.now): Bre
 }
 
 /** Whether an error speaks against the provider: not a refused request, nor a rate limit, nor a caller that left. */
-function isProvidersFault(error: unknown): boolean {
+export function isProvidersFault(error: unknown): boolean {
   return (
     error instanceof AppError &&
     error.retryable &&
     (error.code === "provider_failed" || error.code === "provider_timeout")
   );
-}
-
-export type Breakers = {
-  /** The breaker of a provider and key, made when first needed. `keyId` tells keys apart without being one. */
-  of(provider: string, keyId: string): Breaker;
-  /** How many are open, by provider. */
-  countOpen(): Map<string, number>;
-};
-
-export function makeBreakers(): Breakers {
-  const breakers = new Map<string, Breaker>();
-  const find = (provider: string, keyId: string) => {
-    const id = `${provider} ${keyId}`;
-    let breaker = breakers.get(id);
-    if (breaker === undefined) {
-      if (breakers.size >= MAX_BREAKERS) forgetOldest(breakers);
-      breaker = makeBreaker(provider);
-      breakers.set(id, breaker);
-    }
-    return breaker;
-  };
-  return {
-    of: find,
-    countOpen: () => {
-      const counts = new Map<string, number>();
-      for (const [id, breaker] of breakers) {
-        const provider = id.slice(0, id.indexOf(" "));
-        counts.set(provider, (counts.get(provider) ?? 0) + (breaker.isOpen() ? 1 : 0));
-      }
-      return counts;
-    },
-  };
-}
-
-function forgetOldest(breakers: Map<string, Breaker>): void {
-  const [oldest] = breakers.keys();
-  if (oldest !== undefined) breakers.delete(oldest);
 }

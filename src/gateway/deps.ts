@@ -1,6 +1,6 @@
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
-import type { Breaker } from "./breaker.ts";
+import type { Breakers } from "./breakers.ts";
 import type { Budgets } from "./budget.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { Ledger } from "./ledger.ts";
@@ -12,7 +12,7 @@ export type GatewayDeps = {
   providers: ReadonlyMap<ProviderId, Provider>;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
-  breakerOf(provider: string, keyId: string): Breaker;
+  breakerOf: Breakers["of"];
   ledger: Ledger;
   budgets: Budgets;
   /** Whether the texts of chats are kept in their records. */

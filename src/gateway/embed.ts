@@ -29,7 +29,7 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
     request.model === undefined ? catalogue.defaultEmbedding : findModel(catalogue, request.model, "embedding");
   const keys = await findKeys(deps, caller.tenantId, { providers: [model.provider], required: model.provider });
   const routing = { requested: request.model ?? model.id, model, reason: "named", substitutes: [] };
-  return withSubstitutes(deps, { routing, keys }, async ({ target, maxTries, onTry }) => {
+  return withSubstitutes(deps, { routing, keys, tenantId: caller.tenantId }, async ({ target, maxTries, onTry }) => {
     const inputTokens = () => request.input.reduce((sum, text) => sum + estimateTokens(text), 0);
     const call = await openCall(deps, caller, {
       kind: "embedding",

@@ -20,9 +20,10 @@ export type Share = { target: Target; routing: Routing; maxTries: number; onTry(
  */
 export async function withSubstitutes<T>(
   deps: GatewayDeps,
-  { routing, keys }: Plan,
+  plan: Plan,
   call: (share: Share) => Promise<T>,
 ): Promise<T> {
+  const { routing } = plan;
   const { substitutes } = routing;
   const skipped: SkippedModel[] = [];
   let triesLeft = deps.maxTries;
@@ -30,7 +31,7 @@ export async function withSubstitutes<T>(
   for (let place = -1; place < substitutes.length; place++) {
     const model = substitutes[place] ?? routing.model;
     const isLast = place === substitutes.length - 1;
-    const target = toTarget(deps, keys, model);
+    const target = toTarget(deps, plan, model);
     if (!isLast && target.breaker.isOpen()) {
       skipped.push(toSkipped(target, "it keeps failing and is not called for a moment"));
       continue;

@@ -13,7 +13,7 @@ import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { GatewayCaller } from "./account.ts";
 import { makeAnswerCache } from "./answer-cache.ts";
 import { type Batches, makeBatches } from "./batch/batches.ts";
-import { makeBreakers } from "./breaker.ts";
+import { makeBreakers } from "./breakers.ts";
 import { type BudgetView, makeBudgets } from "./budget.ts";
 import { makeCachedChat } from "./cached-chat.ts";
 import { makeCatalogue, toModelEntry } from "./catalogue.ts";

@@ -9,7 +9,7 @@ import { type Routing, routeAuto, routeNamed } from "./route-model.ts";
 import { findKeys, type UsableKeys } from "./target.ts";
 
 /** How a chat is to be served: by which model, with which keys, and by whom else when that fails. */
-export type Plan = { routing: Routing; keys: UsableKeys };
+export type Plan = { routing: Routing; keys: UsableKeys; tenantId: string };
 
 /**
  * Plans a chat; a promise only when something of the tenant's (keys, fallbacks) has to be read.
@@ -21,6 +21,7 @@ export function planChat(deps: GatewayDeps, tenantId: string, request: ChatReque
     return then(findKeys(deps, tenantId, { providers: providerIds }), (keys) => ({
       routing: routeAuto(catalogue, request, (provider) => keys.has(provider)),
       keys,
+      tenantId,
     }));
   }
   const model = findModel(catalogue, request.model, "chat");
@@ -30,6 +31,7 @@ export function planChat(deps: GatewayDeps, tenantId: string, request: ChatReque
     return then(findKeys(deps, tenantId, { providers, required: model.provider }), (keys) => ({
       routing: routeNamed(model, fallbacks, request, (provider) => keys.has(provider)),
       keys,
+      tenantId,
     }));
   });
 }

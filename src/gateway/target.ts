@@ -46,16 +46,20 @@ export type Target = {
   model: CataloguedModel;
   provider: Provider;
   key: ProviderKey;
-  /** Of the provider and the key. */
+  /** Of the tenant's calls to the provider with the key. */
   breaker: Breaker;
 };
 
 /** @throws AppError `provider_not_configured` when there is no key for the model's provider. */
-export function toTarget(deps: GatewayDeps, keys: UsableKeys, model: CataloguedModel): Target {
+export function toTarget(
+  deps: GatewayDeps,
+  { keys, tenantId }: { keys: UsableKeys; tenantId: string },
+  model: CataloguedModel,
+): Target {
   const provider = deps.providers.get(model.provider);
   const key = keys.get(model.provider);
   if (provider === undefined || key === undefined) throw notConfigured(model);
-  return { model, provider, key, breaker: deps.breakerOf(model.provider, key.keyId) };
+  return { model, provider, key, breaker: deps.breakerOf({ provider: model.provider, key, tenantId }) };
 }
 
 /** The refusal of a model whose provider nobody gave a key for. */

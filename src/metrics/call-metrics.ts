@@ -54,7 +54,7 @@ export function makeCallMetrics(registry: Registry): CallMetrics {
     watchBreakers: (countOpen) => {
       new Gauge({
         name: "switchyard_gateway_breakers_open",
-        help: "Breakers that keep calls away from a failing provider; there is one a provider and key",
+        help: "Breakers that keep calls away from a failing provider; there is one a tenant, provider and key",
         labelNames: ["provider"],
         registers,
         collect() {

@@ -9,8 +9,11 @@ import { open, seal } from "./envelope.ts";
 export const keyProviders = ["openai", "anthropic"] as const;
 export type KeyProvider = (typeof keyProviders)[number];
 
-/** A key for calls to a provider. `keyId` tells keys apart (for breakers and batches) and never holds a part of the key. */
-export type ProviderKey = { keyId: string; apiKey: string; source: "tenant" | "platform" };
+/**
+ * A key for calls to a provider. `keyId` is its place (a tenant's key for a provider, or the platform's) and never holds a
+ * part of the key; `revision` is another one when the key in that place is replaced.
+ */
+export type ProviderKey = { keyId: string; apiKey: string; source: "tenant" | "platform"; revision?: number };
 
 /** What is told of a customer's key: never the key itself. */
 export type ProviderKeyView = {
@@ -60,7 +63,8 @@ export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
   const decrypt = async (record: ProviderKeyDocument): Promise<ProviderKey | null> => {
     const dataKey = await dataKeys.find(record.tenantId);
     const plain = dataKey && open(dataKey, bytesOf(record.sealed), contextOf(record.tenantId, record.provider));
-    return plain && { keyId: record._id, apiKey: plain.toString("utf8"), source: "tenant" };
+    const revision = record.updatedAt.getTime();
+    return plain && { keyId: record._id, apiKey: plain.toString("utf8"), source: "tenant", revision };
   };
   const read = async (tenantId: string, provider: KeyProvider): Promise<ProviderKey | undefined> => {
     const record = await store.find(tenantId, provider);

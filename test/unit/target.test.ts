@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
-import { makeBreakers } from "../../src/gateway/breaker.ts";
+import { makeBreakers } from "../../src/gateway/breakers.ts";
 import { makeCatalogue } from "../../src/gateway/catalogue.ts";
 import { complete } from "../../src/gateway/complete.ts";
 import type { GatewayDeps } from "../../src/gateway/deps.ts";

@@ -56,7 +56,7 @@ export function makeBatches(deps: BatchDeps): Batches {
       const request = given.options?.compress === true ? compressChat(given).request : given;
       const plan = await planChat(gateway, caller.tenantId, request);
       const { model, requested, reason } = plan.routing;
-      const { provider, key } = toTarget(gateway, plan.keys, model);
+      const { provider, key } = toTarget(gateway, plan, model);
       const isOurs = model.provider === "edge";
       if (!isOurs && (model.batch !== true || provider.batches === undefined)) {
         return { ineligible: "no-batch-interface" };

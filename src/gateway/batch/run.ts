@@ -145,7 +145,7 @@ async function runHere(
   await inGroups(lines, async (line) => {
     const model = gateway.catalogue.find(line.model);
     if (model === undefined) return settleLine(deps, line, { customId: line._id, error: modelIsGone(line) });
-    const target = toTarget(gateway, new Map([["edge", edgeKey]]), model);
+    const target = toTarget(gateway, { keys: new Map([["edge", edgeKey]]), tenantId: line.tenantId }, model);
     const lost = makeLostTries(model, () => estimateMessageTokens(line.request.messages));
     const tried = { signal, onTry: () => undefined, onCharged: lost.add };
     let result: BatchLineResult;

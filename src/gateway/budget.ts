@@ -68,13 +68,15 @@ const MAX_TAKES = 100;
 const MAX_REST_MS = 900_000;
 /** Longest wait for calls under way that hold the rest of a budget, in ms. */
 const MAX_WAIT_MS = 60_000;
+/** Calls of a tenant that wait in this process at most: the others of its places for requests stay free. */
+const MAX_WAITING = 32;
 
 /**
  * Budgets a month and tenant. What is left is one number in the store, taken from in one step, so that all processes
  * together never reserve more than there is. A call reserves the most that it can cost, whatever limit it sends: a provider
  * that ignores its limit costs no more than that. Where less is left, one call at a time gets all of it and its answer is
- * limited to what that pays for; so calls near the end of a budget take turns. What a process that dies has reserved counts as spent:
- * its calls may have been served.
+ * limited to what that pays for; so calls near the end of a budget take turns. What a process that dies has reserved
+ * counts as spent: its calls may have been served.
  */
 export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
   const limits = makeFreshCache(async (tenantId) => (await store.tenants.find(tenantId))?.monthlyBudgetNanoUsd);
@@ -82,30 +84,17 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
   const months = makeMonths(store, onRefusal);
   const turns = makeTurns();
 
-  const settleAmount = async (
-    tenantId: string,
-    { month, nanoUsd, isRest = false }: ReservedAmount,
-    costNanoUsd: number,
-  ) => {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await store.budgets.settle(tenantId, month, { takenNanoUsd: nanoUsd, costNanoUsd, isRest });
-      } catch (error) {
-        if (tries === SETTLE_TRIES) {
-          logger.error({ err: error, tenantId, nanoUsd }, "a reservation could not be settled and counts as spent");
-          return;
-        }
-        await delay(jittered(SETTLE_RETRY_MS * 2 ** tries));
-      }
-    }
-  };
+  const settleAmount = makeSettle(store.budgets, logger);
   const take = async (
     tenantId: string,
     limitNanoUsd: number,
     { claim, signal }: { claim: Claim; signal: AbortSignal },
   ): Promise<Reservation> => {
-    const options = { signal, waitMs: MAX_WAIT_MS };
-    const amount = await turns.take(tenantId, options, () => months.take(tenantId, limitNanoUsd, claim));
+    const options = { signal, waitMs: MAX_WAIT_MS, maxWaiting: MAX_WAITING };
+    const amount = await turns.take(tenantId, options, async () => {
+      const limit = await limits.find(tenantId); // it may have changed during a wait
+      return months.take(tenantId, limit ?? limitNanoUsd, claim);
+    });
     if (amount === undefined) throw await months.refuse(tenantId, limitNanoUsd, claim);
     let isSettled = false;
     return {
@@ -153,6 +142,23 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
       limits.forget(tenantId);
     },
     flush: async () => void (await Promise.all(settling)),
+  };
+}
+
+/** Writes a settlement, in a few tries. */
+function makeSettle(budgets: BudgetStore, logger: Logger) {
+  return async (tenantId: string, { month, nanoUsd, isRest = false }: ReservedAmount, costNanoUsd: number) => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await budgets.settle(tenantId, month, { takenNanoUsd: nanoUsd, costNanoUsd, isRest });
+      } catch (error) {
+        if (tries === SETTLE_TRIES) {
+          logger.error({ err: error, tenantId, nanoUsd }, "a reservation could not be settled and counts as spent");
+          return;
+        }
+        await delay(jittered(SETTLE_RETRY_MS * 2 ** tries));
+      }
+    }
   };
 }
 

@@ -7,14 +7,14 @@ type Group = { active: number; returns: number; waiting: (() => void)[] };
 export type Turns = {
   /**
    * What `attempt` takes. While it takes nothing, and another caller of the group holds something, it is tried again when
-   * that one releases; undefined when nobody holds anything, or `waitMs` are over.
+   * that one releases; undefined when nobody holds anything, when `maxWaiting` wait already, or when `waitMs` are over.
    * @throws what `attempt` throws, or the signal's error.
    */
   take<T>(group: string, options: TurnOptions, attempt: () => Promise<T | undefined>): Promise<T | undefined>;
   /** To be called once for each take that got something, when that is returned. */
   release(group: string): void;
 };
-type TurnOptions = { signal: AbortSignal; waitMs: number };
+type TurnOptions = { signal: AbortSignal; waitMs: number; maxWaiting: number };
 
 export function makeTurns(): Turns {
   const groups = new Map<string, Group>();
@@ -32,11 +32,12 @@ export function makeTurns(): Turns {
   };
   const tryInTurn = async <T>(
     group: Group,
-    { signal, waitMs }: TurnOptions,
+    { signal, waitMs, maxWaiting }: TurnOptions,
     attempt: () => Promise<T | undefined>,
   ): Promise<T | undefined> => {
     const until = performance.now() + waitMs;
-    for (let isFirst = true; ; isFirst = false) {
+    let hasWaited = false;
+    for (;;) {
       const { returns } = group;
       const taken = await attempt();
       if (taken !== undefined) return taken;
@@ -44,8 +45,10 @@ export function makeTurns(): Turns {
       if (group.returns !== returns) continue; // something came back during the attempt
       const leftMs = until - performance.now();
       if (group.active === 1 || leftMs <= 0) return undefined;
+      if (!hasWaited && group.waiting.length >= maxWaiting) return undefined;
       group.active -= 1;
-      await untilWoken(group, { signal, leftMs, isFirst });
+      await untilWoken(group, { signal, leftMs, hasWaited });
+      hasWaited = true;
     }
   };
   return {
@@ -75,7 +78,7 @@ export function makeTurns(): Turns {
 /** Waits in the line; who has waited before stands at its front again. Counts as active when it resolves. */
 function untilWoken(
   group: Group,
-  { signal, leftMs, isFirst }: { signal: AbortSignal; leftMs: number; isFirst: boolean },
+  { signal, leftMs, hasWaited }: { signal: AbortSignal; leftMs: number; hasWaited: boolean },
 ): Promise<void> {
   return new Promise((resolve) => {
     const wake = () => {
@@ -90,7 +93,7 @@ function untilWoken(
     };
     const timer = setTimeout(giveUp, leftMs);
     signal.addEventListener("abort", giveUp, { once: true });
-    if (isFirst) group.waiting.push(wake);
-    else group.waiting.unshift(wake);
+    if (hasWaited) group.waiting.unshift(wake);
+    else group.waiting.push(wake);
   });
 }

@@ -2,10 +2,11 @@ import type { InitializeResult, ListToolsResult } from "@modelcontextprotocol/sd
 import { z } from "zod";
 import type { AppError } from "../src/errors.ts";
 import { toJsonSchema } from "../src/json-schema.ts";
-import { hasRole } from "../src/tenancy/roles.ts";
+import { hasRole, type Role } from "../src/tenancy/roles.ts";
 import { allTools } from "../src/tools/all-tools.ts";
 import {
   type Incoming,
+  type RpcId,
   type RpcResponse,
   readMessage,
   rpcAnswerSchema,
@@ -29,9 +30,14 @@ const instructions =
   "Switchyard: models of several providers behind one gateway, search over the documents of your tenant, and patterns of " +
   "several models. Tools answer JSON as text. A long run answers a jobId; follow it at its statusUrl with the same key.";
 
-/** Bodies that could not be read are told in the protocol's own shape. Others of our errors keep theirs. */
+/**
+ * Bodies that could not be read, and those that are not read because the caller is over its limits, are answered in the
+ * protocol's own shape. Others of our errors keep theirs.
+ */
 const envelope: RouteEnvelope = {
-  toReply({ code, type, message, details }) {
+  toReply(error, requestId) {
+    const { code, type, message, details } = error;
+    if (type === "rate_limit_error") return { status: 200, body: refuse(null, error, requestId) };
     if (type !== "invalid_request_error") return undefined;
     const rpcCode = code === "invalid_request" ? rpcCodes.request : rpcCodes.parse;
     return { status: 400, body: rpcError(null, rpcCode, message, details) };
@@ -47,8 +53,10 @@ const toolServer = route({
   description:
     "`initialize`, `ping`, `tools/list` and `tools/call`, single or in batches. Every valid request is answered 200, also " +
     "when its result is an error; notifications 202. What a tool cannot do is a result with `isError: true`. " +
-    "No session is kept: any process answers. A foreign `Host` or `Origin` is a 403.",
+    "A batch holds 50 messages at most. A caller over its limits is refused inside a 200, with the id null when its body is " +
+    "larger than 16 KiB. No session is kept: any process answers. A foreign `Host` or `Origin` is a 403.",
   body: rpcBodySchema,
+  bodyLimit: "tools",
   envelope,
   responses: {
     200: { description: "The answer, or the answers of a batch", body: rpcAnswerSchema },
@@ -66,14 +74,11 @@ const toolServer = route({
   async handler(input) {
     const { body } = input;
     const messages = Array.isArray(body) ? body : [body];
-    const isTooLong = messages.length > MAX_BATCH;
+    if (messages.length > MAX_BATCH) return { status: 200, body: refuseBatch() };
     // The first call goes on the request's own place; each further one takes another.
     const first = messages.findIndex((message) => isToolCall(readMessage(message)));
     const given = await Promise.all(
-      messages.map((message, place) => {
-        const incoming = readMessage(message);
-        return isTooLong ? refuseBatch(incoming) : answer(input, incoming, place === first);
-      }),
+      messages.map((message, place) => answer(input, readMessage(message), place === first)),
     );
     return toReply(
       given.filter((each) => each !== undefined),
@@ -86,9 +91,9 @@ function isToolCall(incoming: Incoming): boolean {
   return incoming.kind === "request" && incoming.method === "tools/call";
 }
 
-function refuseBatch(incoming: Incoming): Answer | undefined {
-  if (incoming.kind === "silent") return undefined;
-  return { response: rpcError(incoming.id, rpcCodes.request, `A batch holds ${MAX_BATCH} messages at most.`) };
+/** One error for the whole of a batch that is too long: an error a message would multiply what the caller sent. */
+function refuseBatch(): RpcResponse {
+  return rpcError(null, rpcCodes.request, `A batch holds ${MAX_BATCH} messages at most.`);
 }
 
 /** The reply over HTTP: 503 when whatever was asked for is away, so that clients and proxies try again. */
@@ -109,7 +114,7 @@ async function answer(input: HandlerInput, incoming: Incoming, isAdmitted: boole
     return { response: rpcError(id, rpcCodes.params, "params must be an object.") };
   }
   if (method === "tools/call") return answerToolCall(input, { id, params: params ?? {}, isAdmitted });
-  if (input.refusal) return { response: refuse(input, id, input.refusal) };
+  if (input.refusal) return { response: refuse(id, input.refusal, input.requestId) };
   switch (method) {
     case "initialize":
       return { response: rpcResult(id, initialize()) };
@@ -122,7 +127,7 @@ async function answer(input: HandlerInput, incoming: Incoming, isAdmitted: boole
   }
 }
 
-function refuse({ requestId }: HandlerInput, id: string | number, error: AppError): RpcResponse {
+function refuse(id: RpcId, error: AppError, requestId: string): RpcResponse {
   return rpcError(id, rpcCodes.refused, error.message, toErrorBody(error, requestId).error);
 }
 
@@ -140,14 +145,25 @@ function listTools({ caller }: HandlerInput, id: string | number, params: object
   if ("cursor" in params && params.cursor !== undefined) {
     return rpcError(id, rpcCodes.params, "There is no page of this cursor.");
   }
+  return rpcResult(id, toolsFor(caller.role));
+}
+
+const listings = new Map<Role, ListToolsResult>();
+
+/** The tools of a role. They are the same for every call, and deriving their schemas costs more than any other answer. */
+function toolsFor(role: Role): ListToolsResult {
+  const known = listings.get(role);
+  if (known) return known;
   const tools = allTools
-    .filter(({ role }) => hasRole(caller.role, role))
+    .filter((each) => hasRole(role, each.role))
     .map(({ name, description, input }) => ({
       name,
       description,
       inputSchema: { ...toJsonSchema(input, "input"), type: "object" as const },
     }));
-  return rpcResult(id, { tools } satisfies ListToolsResult);
+  const listing = { tools } satisfies ListToolsResult;
+  listings.set(role, listing);
+  return listing;
 }
 
 export const mcpRoutes: readonly AnyRoute[] = [toolServer];

@@ -1,27 +1,25 @@
 import Router from "@koa/router";
 import type Koa from "koa";
-import { AppError, notFound } from "../src/errors.ts";
+import { AppError } from "../src/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import type { RateLimits } from "../src/tenancy/limits.ts";
 import type { ApiContext, RequestState } from "./context.ts";
 import { authenticate, nobody } from "./middleware/authenticate.ts";
-import { hasBody, mediaType, readJsonBody } from "./middleware/body.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
 import { answerIdempotently } from "./middleware/idempotency.ts";
-import { readMultipartBody } from "./middleware/multipart.ts";
 import { refuseForeignHost } from "./middleware/own-host.ts";
 import { admit } from "./middleware/rate-limit.ts";
-import { knownFields, parseInput } from "./middleware/validate.ts";
 import { admitWidget, answerPreflight } from "./middleware/widget-access.ts";
+import { type Input, type InputReader, makeInputReader } from "./read-input.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, type Reply, takesIdempotencyKey } from "./route.ts";
 import { sendReply } from "./send-reply.ts";
 import { writeEventStream } from "./sse.ts";
 
 /** Memory for large bodies in one process, in bytes; it always holds two of the largest. */
 const LARGE_BODIES_BYTES = 256 << 20;
-/** Names of ignored fields that one answer lists. */
-const MAX_IGNORED = 20;
+/** Most that is read of a caller over its rate, in bytes. */
+const MAX_REFUSED_BYTES = 16 << 10;
 
 /**
  * Serves the declared routes. Those with fixed paths must be declared before those with parameters that they would match.
@@ -47,7 +45,7 @@ export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: 
 
 /** Everything between the router and a handler: who calls, the limits, the parsed input; and then the answer. */
 function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (ctx: ApiContext) => Promise<void> {
-  const read = makeInputReader(platform, route, budget);
+  const read = makeInputReader(platform.config.limits, route, budget);
   const { tenancy } = platform;
   const isSecret = route.hasSecretReply === true;
   return async function serve(ctx) {
@@ -58,13 +56,13 @@ function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (c
     let refusal: AppError | undefined;
     if (!isPublic) {
       admitWidget(ctx, caller, route.isForWidgets === true);
-      refusal = await admitOrTell(ctx, tenancy.limits, {
+      refusal = await admitOrRefuse(ctx, tenancy.limits, {
         tenantId: caller.tenantId,
-        mayTell: route.envelope !== undefined,
+        isAnswered: route.envelope !== undefined,
       });
       if (caller.widget) await admit(ctx, tenancy.widgetLimits, `${caller.keyId}@${ctx.req.socket.remoteAddress}`);
     }
-    const { params, query, body, reply: unread } = await readOrReply(ctx, route, read);
+    const { params, query, body, reply: unread } = await readOrReply(ctx, route, { read, refusal });
     if (unread) return writeReply(ctx, unread, platform);
     const input: HandlerInput = {
       params,
@@ -89,82 +87,38 @@ function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (c
   };
 }
 
-/** Admits a request, or, where the route tells it itself, gives the reason why it is not. @throws AppError otherwise. */
-async function admitOrTell(
+/** Admits a request, or, where the route answers a refused one itself, gives the refusal. @throws AppError otherwise. */
+async function admitOrRefuse(
   ctx: ApiContext,
   limits: RateLimits,
-  { tenantId, mayTell }: { tenantId: string; mayTell: boolean },
+  { tenantId, isAnswered }: { tenantId: string; isAnswered: boolean },
 ): Promise<AppError | undefined> {
   try {
     await admit(ctx, limits, tenantId);
     return undefined;
   } catch (error) {
-    if (mayTell && error instanceof AppError) return error;
+    if (isAnswered && error instanceof AppError) return error;
     throw error;
   }
 }
 
-type Input = { params?: unknown; query?: unknown; body?: unknown };
-
-/** The input of a route, or the reply of its envelope to one that could not be read. */
+/**
+ * The input of a route, or the reply of its envelope to one that could not be read. Of a caller that is refused only a small
+ * body is read, for the ids in it, and none without a place among the concurrent requests.
+ */
 async function readOrReply(
   ctx: ApiContext,
   route: AnyRoute,
-  read: (ctx: ApiContext) => Promise<Input>,
+  { read, refusal }: { read: InputReader; refusal: AppError | undefined },
 ): Promise<Input & { reply?: JsonReply }> {
   try {
-    return await read(ctx);
+    if (refusal?.code === "too_many_concurrent") throw refusal;
+    return await read(ctx, refusal === undefined ? Number.POSITIVE_INFINITY : MAX_REFUSED_BYTES);
   } catch (error) {
-    const reply = route.envelope?.toReply(toAppError(error));
+    const reply = route.envelope?.toReply(refusal ?? toAppError(error), ctx.state.requestId);
     if (reply) return { reply };
     throw error;
   }
-}
-
-/** Reads and validates what a route declares, and names in `x-svc-ignored` what it does not know. */
-function makeInputReader(platform: Platform, route: AnyRoute, reserve: BodyBudget) {
-  const { limits } = platform.config;
-  const limitBytes = route.bodyLimit === "content" ? limits.contentBytes : limits.jsonBytes;
-  const knownQuery = route.query ? knownFields(route.query) : new Set<string>();
-  const knownBody = knownFields(route.body);
-  const knownForm = knownFields(route.multipart);
-
-  return async function readInput(ctx: ApiContext) {
-    const params = route.params ? parseParams(route, ctx) : undefined;
-    const ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);
-    const query = route.query ? parseInput(route.query, ctx.query, "query") : undefined;
-    let body: unknown;
-    if (route.multipart && mediaType(ctx) === "multipart/form-data") {
-      reserve(ctx, limits.sourceBytes);
-      const form = await readMultipartBody(ctx, limits.sourceBytes);
-      ignored.push(...unknownIn(form, knownForm));
-      body = parseInput(route.multipart, form, "body");
-    } else if (route.body) {
-      reserve(ctx, limitBytes);
-      const isAbsent = route.isBodyOptional === true && !hasBody(ctx.req);
-      const json = isAbsent ? {} : await readJsonBody(ctx, limitBytes);
-      ignored.push(...unknownIn(json, knownBody));
-      body = parseInput(route.body, json, "body");
-    }
-    if (ignored.length > 0) ctx.set("x-svc-ignored", ignored.slice(0, MAX_IGNORED).map(toHeaderText).join(", "));
-    return { params, query, body };
-  };
-}
-
-function parseParams(route: AnyRoute, ctx: ApiContext): unknown {
-  const result = route.params?.safeParse(ctx.params);
-  if (result?.success) return result.data;
-  throw notFound("resource");
-}
-
-function unknownIn(value: unknown, known: Set<string> | undefined): string[] {
-  if (known === undefined || typeof value !== "object" || value === null || Array.isArray(value)) return [];
-  return Object.keys(value).filter((name) => !known.has(name));
-}
-
-/** A client's text made harmless for a header. */
-function toHeaderText(name: string): string {
-  return encodeURIComponent(name.slice(0, 64).toWellFormed());
 }
 
 async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Promise<void> {

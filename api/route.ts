@@ -20,6 +20,9 @@ export type ResponseDeclaration = {
   contentType?: string;
 };
 
+/** The limits of JSON bodies; see `bodyLimits` of api/mount.ts. */
+export type BodyLimit = "json" | "content" | "tools";
+
 export type JsonReply = { status: number; body?: unknown; headers?: Record<string, string> };
 
 /** One server-sent event. A string is sent as it is, anything else as JSON. */
@@ -38,8 +41,11 @@ export type StreamReply = {
 
 export type Reply = JsonReply | StreamReply;
 
-/** How a protocol that travels over a route tells what is wrong with a body. Undefined: as any other route does. */
-export type RouteEnvelope = { toReply(error: AppError): JsonReply | undefined };
+/**
+ * How a protocol that travels over a route reports a body that is wrong, and a caller over its limits whose body is not
+ * read. Undefined: as any other route does.
+ */
+export type RouteEnvelope = { toReply(error: AppError, requestId: string): JsonReply | undefined };
 
 export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   params: P;
@@ -54,7 +60,7 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   /** The path as it was asked for, without the query. */
   path: string;
   header(name: string): string | undefined;
-  /** Why the caller, over its limits, is refused. Only routes with an `envelope` see one; others are refused before. */
+  /** Why the caller, over its rate, is refused. Only routes with an `envelope` see one; others are refused before. */
   refusal?: AppError;
   /**
    * Records what a repeat of this call shall be answered, should this process die before the final answer. Call it as soon
@@ -81,8 +87,8 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   query?: Q;
   /** The JSON body. */
   body?: B;
-  /** Which limit holds for the JSON body: `json` (default) or the larger `content`. */
-  bodyLimit?: "json" | "content";
+  /** Which limit holds for the JSON body: `json` (default), the larger `content`, or the smaller `tools`. */
+  bodyLimit?: BodyLimit;
   /** Whether an absent body counts as `{}`. */
   isBodyOptional?: boolean;
   /** Schema of a `multipart/form-data` body, taken beside JSON: text fields and `file` (`uploadedFileSchema`). */

@@ -99,7 +99,10 @@ export const settings = {
   WIDGET_RATE_LIMIT_RPM: setting(count(1, 1_000_000).default(60), "Requests a minute of one widget key at one address"),
   MAX_AGENTS: setting(count(1, 1_000_000).default(1_000), "Agents that one tenant may keep"),
   MAX_WORKFLOWS: setting(count(1, 1_000_000).default(1_000), "Workflows that one tenant may keep"),
-  MAX_JSON_BYTES: setting(count(1_024, 1 << 30).default(4 << 20), "Largest JSON body, in bytes"),
+  MAX_JSON_BYTES: setting(
+    count(1_024, 1 << 30).default(4 << 20),
+    "Largest JSON body, in bytes; `/mcp` takes 2 MiB of it at most",
+  ),
   MAX_CONTENT_BYTES: setting(count(1_024, 1 << 30).default(20 << 20), "Largest JSON body of `/rag/ingest`, in bytes"),
   MAX_SOURCE_BYTES: setting(count(1_024, 1 << 30).default(50 << 20), "Largest file, uploaded or fetched, in bytes"),
   FETCH_TIMEOUT_MS: setting(count(100, 600_000).default(30_000), "Longest time for fetching one source, in ms"),

@@ -5,7 +5,7 @@ import type { ApiContext } from "../context.ts";
 /**
  * Takes one request from the tenant's rate and one of its places for concurrent requests, which is given back when the
  * response is over. Says what is left in `RateLimit` (draft-ietf-httpapi-ratelimit-headers).
- * @throws AppError `rate_limited` or `too_many_concurrent`, with the time to wait.
+ * @throws AppError `too_many_concurrent`, or `rate_limited` to a request that holds its place, with the time to wait.
  */
 export async function admit(ctx: ApiContext, limits: RateLimits, tenantId: string): Promise<void> {
   const taken = limits.take(tenantId);
@@ -13,7 +13,8 @@ export async function admit(ctx: ApiContext, limits: RateLimits, tenantId: strin
   const { headers } = ctx.state;
   headers["ratelimit-policy"] = limits.policy;
   headers.ratelimit = `"requests";r=${rate.remaining};t=${rate.resetSeconds}`;
-  ctx.res.once("close", enter(limits, tenantId, rate));
+  ctx.res.once("close", enter(limits, tenantId));
+  refuseOverRate(rate);
 }
 
 /**
@@ -21,16 +22,19 @@ export async function admit(ctx: ApiContext, limits: RateLimits, tenantId: strin
  * @throws AppError `rate_limited` or `too_many_concurrent`.
  */
 export async function admitCall(limits: RateLimits, tenantId: string): Promise<() => void> {
-  return enter(limits, tenantId, await limits.take(tenantId));
+  refuseOverRate(await limits.take(tenantId));
+  return enter(limits, tenantId);
 }
 
-function enter(limits: RateLimits, tenantId: string, rate: Rate): () => void {
-  if (!rate.isAllowed) {
-    throw new AppError("rate_limited", "Too many requests; wait before the next one.", {
-      retryable: true,
-      retryAfterMs: rate.retryAfterMs,
-    });
-  }
+function refuseOverRate(rate: Rate): void {
+  if (rate.isAllowed) return;
+  throw new AppError("rate_limited", "Too many requests; wait before the next one.", {
+    retryable: true,
+    retryAfterMs: rate.retryAfterMs,
+  });
+}
+
+function enter(limits: RateLimits, tenantId: string): () => void {
   const release = limits.enter(tenantId);
   if (release === null) {
     throw new AppError("too_many_concurrent", "Too many requests at once; wait until some of yours have ended.", {

@@ -96,10 +96,22 @@ describe("the tool server on the wire", () => {
     expect((await post([ping])).body, "a batch of one").to.deep.equal([{ jsonrpc: "2.0", id: 1, result: {} }]);
   });
 
-  it("refuses every message of a batch that is too long", async () => {
-    const { status, body } = await post(Array.from({ length: 51 }, (_, id) => rpc(id, "ping")));
-    expect([status, (body as object[]).length]).to.deep.equal([200, 51]);
-    for (const each of body as object[]) expect(valueAt(each, "error.code")).to.equal(-32_600);
+  it("refuses a batch that is too long by one error, however many messages it holds", async () => {
+    const pings = Array.from({ length: 51 }, (_, id) => rpc(id, "ping"));
+    for (const batch of [pings, [ping, ...Array(500_000).fill(0)], Array(51).fill(note)]) {
+      const { status, at, text } = await post(batch);
+      expect([status, at("id"), at("error.code")]).to.deep.equal([200, null, -32_600]);
+      expect(text.length).to.be.below(300);
+    }
+  });
+
+  it("takes a text of 200,000 characters, each of them escaped, and no body of several megabytes", async () => {
+    const call = (input: string) =>
+      postText(JSON.stringify(toolCall(1, "svc_agent_run", { name: "Nobody", input: "?" })).replace("?", input));
+    const { isError, value } = readToolResult(await call("\\u00e9".repeat(200_000)));
+    expect([isError, valueAt(value, "error.code")]).to.deep.equal([true, "not_found"]);
+    const large = await call("x".repeat(3 << 20));
+    expect([large.status, large.at("id"), large.at("error.code")]).to.deep.equal([400, null, -32_700]);
   });
 
   it("is a 400 for what is no JSON-RPC, told in JSON-RPC", async () => {
@@ -295,6 +307,64 @@ describe("tool calls and the limits of a tenant", () => {
     expect(readToolResult(third, "[1].result")).to.deep.include({ isError: true });
     const stranger = makeClient({ url: test.url, key: test.keys.stranger });
     expect((await stranger.post("/mcp", ping)).status, "another tenant").to.equal(200);
+  });
+});
+
+describe("the tool server and callers over their limits", () => {
+  let test: TestPlatform;
+  before(async () => {
+    test = await startPlatform({ workers: false, env: { RATE_LIMIT_RPM: "2", RATE_LIMIT_CONCURRENT: "3" } });
+  });
+  after(() => test.close());
+
+  /** A call of which only the head is sent; `asked` is when its body is asked for, `answer` is what comes back. */
+  const begin = (key: string, length: number) => {
+    const headers = { ...json, authorization: `Bearer ${key}`, "content-length": length, expect: "100-continue" };
+    const sent = request(`${test.url}/mcp`, { method: "POST", agent: false, headers });
+    sent.on("error", () => undefined); // the test itself ends those that are not answered
+    sent.flushHeaders();
+    const asked = once(sent, "continue");
+    const answer = once(sent, "response").then(async ([response]) => {
+      const parts: Buffer[] = [];
+      for await (const part of response) parts.push(part);
+      return { status: response.statusCode as number, body: JSON.parse(Buffer.concat(parts).toString()) };
+    });
+    answer.catch(() => undefined);
+    return { asked, answer, end: () => sent.destroy() };
+  };
+
+  it("a small call gets its id back; a large one is answered before it is there", async () => {
+    const member = makeClient({ url: test.url, key: test.keys.member });
+    for (let n = 0; n < 2; n += 1) expect((await member.post("/mcp", ping)).at("result")).to.deep.equal({});
+    const { status, at } = await member.post("/mcp", rpc("mine", "ping"));
+    expect([status, at("id"), at("error.code"), at("error.data.code")]).to.deep.equal([
+      200,
+      "mine",
+      -32_000,
+      "rate_limited",
+    ]);
+    const large = begin(test.keys.member, 1 << 20);
+    const told = await large.answer;
+    large.end();
+    expect([told.status, valueAt(told.body, "id"), valueAt(told.body, "error.data.code")]).to.deep.equal([
+      200,
+      null,
+      "rate_limited",
+    ]);
+  });
+
+  it("calls over the rate take places too, and without one nothing of a call is read", async () => {
+    const key = test.keys.stranger;
+    const stranger = makeClient({ url: test.url, key });
+    for (let n = 0; n < 2; n += 1) await stranger.post("/mcp", ping);
+    const slow = Array.from({ length: 3 }, () => begin(key, 100));
+    try {
+      await Promise.all(slow.map(({ asked }) => asked));
+      const { status, at } = await stranger.post("/mcp", ping);
+      expect([status, at("id"), at("error.data.code")]).to.deep.equal([200, null, "too_many_concurrent"]);
+    } finally {
+      for (const { end } of slow) end();
+    }
   });
 });
 

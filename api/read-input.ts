@@ -1,0 +1,69 @@
+import type { Config } from "../src/config.ts";
+import { notFound } from "../src/errors.ts";
+import type { ApiContext } from "./context.ts";
+import { hasBody, mediaType, readJsonBody } from "./middleware/body.ts";
+import type { BodyBudget } from "./middleware/body-budget.ts";
+import { readMultipartBody } from "./middleware/multipart.ts";
+import { knownFields, parseInput } from "./middleware/validate.ts";
+import type { AnyRoute, BodyLimit } from "./route.ts";
+
+/** Largest body of a tool call, in bytes: a text of 200,000 characters fits, each of them escaped. */
+const MAX_TOOLS_BYTES = 2 << 20;
+/** Names of ignored fields that one answer lists. */
+const MAX_IGNORED = 20;
+
+export type Input = { params?: unknown; query?: unknown; body?: unknown };
+
+/** Reads what a route declares; of a JSON body at most `maxBytes`, where that is less than the route takes. */
+export type InputReader = (ctx: ApiContext, maxBytes: number) => Promise<Input>;
+
+/** Reads and validates what a route declares, and names in `x-svc-ignored` what it does not know. */
+export function makeInputReader(limits: Config["limits"], route: AnyRoute, reserve: BodyBudget): InputReader {
+  const routeBytes = bodyLimits(limits)[route.bodyLimit ?? "json"];
+  const knownQuery = route.query ? knownFields(route.query) : new Set<string>();
+  const knownBody = knownFields(route.body);
+  const knownForm = knownFields(route.multipart);
+
+  return async function readInput(ctx, maxBytes) {
+    const limitBytes = Math.min(routeBytes, maxBytes);
+    const params = route.params ? parseParams(route, ctx) : undefined;
+    const ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);
+    const query = route.query ? parseInput(route.query, ctx.query, "query") : undefined;
+    let body: unknown;
+    if (route.multipart && mediaType(ctx) === "multipart/form-data") {
+      reserve(ctx, limits.sourceBytes);
+      const form = await readMultipartBody(ctx, limits.sourceBytes);
+      ignored.push(...unknownIn(form, knownForm));
+      body = parseInput(route.multipart, form, "body");
+    } else if (route.body) {
+      reserve(ctx, limitBytes);
+      const isAbsent = route.isBodyOptional === true && !hasBody(ctx.req);
+      const json = isAbsent ? {} : await readJsonBody(ctx, limitBytes);
+      ignored.push(...unknownIn(json, knownBody));
+      body = parseInput(route.body, json, "body");
+    }
+    if (ignored.length > 0) ctx.set("x-svc-ignored", ignored.slice(0, MAX_IGNORED).map(toHeaderText).join(", "));
+    return { params, query, body };
+  };
+}
+
+/** The limits of JSON bodies, in bytes. */
+function bodyLimits({ jsonBytes, contentBytes }: Config["limits"]): Record<BodyLimit, number> {
+  return { json: jsonBytes, content: contentBytes, tools: Math.min(jsonBytes, MAX_TOOLS_BYTES) };
+}
+
+function parseParams(route: AnyRoute, ctx: ApiContext): unknown {
+  const result = route.params?.safeParse(ctx.params);
+  if (result?.success) return result.data;
+  throw notFound("resource");
+}
+
+function unknownIn(value: unknown, known: Set<string> | undefined): string[] {
+  if (known === undefined || typeof value !== "object" || value === null || Array.isArray(value)) return [];
+  return Object.keys(value).filter((name) => !known.has(name));
+}
+
+/** A client's text made harmless for a header. */
+function toHeaderText(name: string): string {
+  return encodeURIComponent(name.slice(0, 64).toWellFormed());
+}

@@ -1,8 +1,8 @@
 import Router from "@koa/router";
 import type Koa from "koa";
 import { AppError } from "../src/errors.ts";
+import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
-import type { RateLimits } from "../src/tenancy/limits.ts";
 import type { ApiContext, RequestState } from "./context.ts";
 import { authenticate, nobody } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
@@ -29,8 +29,11 @@ export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: 
   const router = new Router<RequestState>();
   const fixed = new Map<string, (ctx: ApiContext) => Promise<void>>();
   const budget = makeBodyBudget(Math.max(LARGE_BODIES_BYTES, 2 * platform.config.limits.sourceBytes));
+  const findClient = makeClientAddress(platform.config.http.trustedProxies);
+  const clientOf = (ctx: ApiContext) =>
+    findClient({ remoteAddress: ctx.req.socket.remoteAddress, forwardedFor: ctx.get("x-forwarded-for") });
   for (const route of routes) {
-    const serve = serveRoute(platform, route, budget);
+    const serve = serveRoute(platform, route, { budget, clientOf });
     router[route.method](route.path, serve);
     if (!route.path.includes(":")) fixed.set(`${route.method.toUpperCase()} ${route.path}`, serve);
   }
@@ -44,7 +47,11 @@ export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: 
 }
 
 /** Everything between the router and a handler: who calls, the limits, the parsed input; and then the answer. */
-function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (ctx: ApiContext) => Promise<void> {
+function serveRoute(
+  platform: Platform,
+  route: AnyRoute,
+  { budget, clientOf }: { budget: BodyBudget; clientOf(ctx: ApiContext): string },
+): (ctx: ApiContext) => Promise<void> {
   const read = makeInputReader(platform.config.limits, route, budget);
   const { tenancy } = platform;
   const isSecret = route.hasSecretReply === true;
@@ -56,11 +63,7 @@ function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (c
     let refusal: AppError | undefined;
     if (!isPublic) {
       admitWidget(ctx, caller, route.isForWidgets === true);
-      refusal = await admitOrRefuse(ctx, tenancy.limits, {
-        tenantId: caller.tenantId,
-        isAnswered: route.envelope !== undefined,
-      });
-      if (caller.widget) await admit(ctx, tenancy.widgetLimits, `${caller.keyId}@${ctx.req.socket.remoteAddress}`);
+      refusal = await refusalOf(route, admit(ctx, tenancy, { caller, client: () => clientOf(ctx) }));
     }
     const { params, query, body, reply: unread } = await readOrReply(ctx, route, { read, refusal });
     if (unread) return writeReply(ctx, unread, platform);
@@ -87,17 +90,13 @@ function serveRoute(platform: Platform, route: AnyRoute, budget: BodyBudget): (c
   };
 }
 
-/** Admits a request, or, where the route answers a refused one itself, gives the refusal. @throws AppError otherwise. */
-async function admitOrRefuse(
-  ctx: ApiContext,
-  limits: RateLimits,
-  { tenantId, isAnswered }: { tenantId: string; isAnswered: boolean },
-): Promise<AppError | undefined> {
+/** Why a request is not admitted, where the route answers that itself. @throws AppError where it does not. */
+async function refusalOf(route: AnyRoute, admitting: Promise<void>): Promise<AppError | undefined> {
   try {
-    await admit(ctx, limits, tenantId);
+    await admitting;
     return undefined;
   } catch (error) {
-    if (isAnswered && error instanceof AppError) return error;
+    if (route.envelope && error instanceof AppError) return error;
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { z } from "zod";
+import { isAddressOrRange } from "./net/client-address.ts";
 import { parseMasterKeys } from "./tenancy/master-keys.ts";
 
 const flag = z.enum(["true", "false"]).transform((text) => text === "true");
@@ -27,6 +28,13 @@ export const settings = {
   ALLOWED_HOSTS: setting(
     list.default([]),
     "Names by which `/mcp` is called besides `HOST` and loopback, as `ai.example.com`, by commas; `*`: any",
+  ),
+  TRUSTED_PROXIES: setting(
+    list
+      .default([])
+      .refine((all) => all.every(isAddressOrRange), "must be IP addresses or ranges, as 10.0.0.0/8, by commas"),
+    "Addresses and ranges of the proxies whose `X-Forwarded-For` names the client, as `10.0.0.0/8`, by commas",
+    "the header is ignored",
   ),
   DATA_DIR: setting(
     z.string().default(".data"),
@@ -96,7 +104,14 @@ export const settings = {
   FETCH_ALLOW_ORIGINS: setting(list.default([]), "Origins that may be fetched although they are not public, by commas"),
   RATE_LIMIT_RPM: setting(count(1, 10_000_000).default(600), "Requests a minute of one tenant"),
   RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
-  WIDGET_RATE_LIMIT_RPM: setting(count(1, 1_000_000).default(60), "Requests a minute of one widget key at one address"),
+  WIDGET_RATE_LIMIT_RPM: setting(
+    count(1, 1_000_000).default(60),
+    "Requests a minute of one widget key at one address, or at one /64 network of IPv6",
+  ),
+  WIDGET_RATE_SHARE: setting(
+    z.coerce.number().positive().max(1).default(0.5),
+    "Share of a tenant's rate and of its places for requests at once that all its widget keys may take together",
+  ),
   MAX_AGENTS: setting(count(1, 1_000_000).default(1_000), "Agents that one tenant may keep"),
   MAX_WORKFLOWS: setting(count(1, 1_000_000).default(1_000), "Workflows that one tenant may keep"),
   MAX_JSON_BYTES: setting(
@@ -172,7 +187,13 @@ function toConfig(v: Values) {
     dataDir,
     logLevel: v.LOG_LEVEL,
     shutdownGraceMs: v.SHUTDOWN_GRACE_MS,
-    http: { port: v.PORT, host: v.HOST, adminToken: v.ADMIN_TOKEN, allowedHosts: [v.HOST, ...v.ALLOWED_HOSTS] },
+    http: {
+      port: v.PORT,
+      host: v.HOST,
+      adminToken: v.ADMIN_TOKEN,
+      allowedHosts: [v.HOST, ...v.ALLOWED_HOSTS],
+      trustedProxies: v.TRUSTED_PROXIES,
+    },
     metrics: { host: v.HOST, port: v.METRICS_PORT },
     tracing: {
       endpoint: v.OTEL_EXPORTER_OTLP_ENDPOINT,
@@ -222,6 +243,10 @@ function toConfig(v: Values) {
       requestsPerMinute: v.RATE_LIMIT_RPM,
       concurrentRequests: v.RATE_LIMIT_CONCURRENT,
       widget: { requestsPerMinute: v.WIDGET_RATE_LIMIT_RPM, concurrentRequests: 4 },
+      widgetShare: {
+        requestsPerMinute: Math.max(1, Math.floor(v.RATE_LIMIT_RPM * v.WIDGET_RATE_SHARE)),
+        concurrentRequests: Math.max(1, Math.floor(v.RATE_LIMIT_CONCURRENT * v.WIDGET_RATE_SHARE)),
+      },
       jsonBytes: v.MAX_JSON_BYTES,
       contentBytes: v.MAX_CONTENT_BYTES,
       sourceBytes: v.MAX_SOURCE_BYTES,

@@ -1,19 +1,38 @@
 import { AppError } from "../../src/errors.ts";
 import type { Rate, RateLimits } from "../../src/tenancy/limits.ts";
+import type { Caller } from "../../src/tenancy/roles.ts";
+import type { Tenancy } from "../../src/tenancy/tenancy.ts";
 import type { ApiContext } from "../context.ts";
 
 /**
  * Takes one request from the tenant's rate and one of its places for concurrent requests, which is given back when the
- * response is over. Says what is left in `RateLimit` (draft-ietf-httpapi-ratelimit-headers).
+ * response is over. A widget key goes by its visitor's limits and by the share of all the tenant's widget keys first, so that
+ * what these refuse takes nothing from the tenant. Says in `RateLimit` (draft-ietf-httpapi-ratelimit-headers) what is left
+ * of the first of these limits, or of the one that refuses.
  * @throws AppError `too_many_concurrent`, or `rate_limited` to a request that holds its place, with the time to wait.
  */
-export async function admit(ctx: ApiContext, limits: RateLimits, tenantId: string): Promise<void> {
-  const taken = limits.take(tenantId);
+export async function admit(
+  ctx: ApiContext,
+  { limits, widgetLimits }: Pick<Tenancy, "limits" | "widgetLimits">,
+  { caller, client }: { caller: Caller; client(): string },
+): Promise<void> {
+  const { tenantId, keyId } = caller;
+  if (caller.widget) {
+    await take(ctx, widgetLimits.visitor, `${keyId}@${client()}`);
+    await take(ctx, widgetLimits.share, `${tenantId}:widgets`);
+  }
+  await take(ctx, limits, tenantId);
+}
+
+async function take(ctx: ApiContext, limits: RateLimits, name: string): Promise<void> {
+  const taken = limits.take(name);
   const rate = taken instanceof Promise ? await taken : taken;
   const { headers } = ctx.state;
-  headers["ratelimit-policy"] = limits.policy;
-  headers.ratelimit = `"requests";r=${rate.remaining};t=${rate.resetSeconds}`;
-  ctx.res.once("close", enter(limits, tenantId));
+  if (headers.ratelimit === undefined || !rate.isAllowed) {
+    headers["ratelimit-policy"] = limits.policy;
+    headers.ratelimit = `"requests";r=${rate.remaining};t=${rate.resetSeconds}`;
+  }
+  ctx.res.once("close", enter(limits, name));
   refuseOverRate(rate);
 }
 

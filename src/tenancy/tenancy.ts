@@ -43,8 +43,8 @@ export type Tenancy = {
   limits: RateLimits;
   /** Publishable keys that only chat. */
   widgetKeys: WidgetKeys;
-  /** Limits of a widget key at one address, besides its tenant's. */
-  widgetLimits: RateLimits;
+  /** Limits of a widget key at one address, and of all widget keys of a tenant together, besides the tenant's. */
+  widgetLimits: { visitor: RateLimits; share: RateLimits };
   close(): void;
 };
 
@@ -65,7 +65,10 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
   });
   const limits = makeRateLimits({ config: config.limits, redis, logger });
   const widgetKeys = makeWidgetKeys(store.widgetKeys);
-  const widgetLimits = makeRateLimits({ config: config.limits.widget, redis, logger });
+  const widgetLimits = {
+    visitor: makeRateLimits({ config: config.limits.widget, redis, logger }),
+    share: makeRateLimits({ config: config.limits.widgetShare, redis, logger }),
+  };
 
   const ensureTenant = async (name: string) => {
     const tenant = await store.tenants.ensure({ _id: newId("tenant"), name, createdAt: new Date() });
@@ -114,7 +117,8 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
     },
     close: () => {
       limits.close();
-      widgetLimits.close();
+      widgetLimits.visitor.close();
+      widgetLimits.share.close();
     },
   };
 }

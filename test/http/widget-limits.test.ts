@@ -1,0 +1,89 @@
+import { expect } from "chai";
+import { makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const question = { messages: [{ role: "user", content: "Who are you?" }], model: "scripted" };
+
+describe("widget keys and the limits of their tenant", () => {
+  let upstream: ScriptedUpstream;
+  let test: TestPlatform;
+  before(async () => {
+    upstream = await startScriptedUpstream();
+    test = await startPlatform({
+      workers: false,
+      env: {
+        EDGE_BASE_URL: upstream.url,
+        EDGE_MODEL: "scripted",
+        RATE_LIMIT_RPM: "60",
+        RATE_LIMIT_CONCURRENT: "4",
+        WIDGET_RATE_LIMIT_RPM: "5",
+        TRUSTED_PROXIES: "127.0.0.0/8, ::1",
+      },
+    });
+  });
+  after(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  /** A tenant of its own, with a key of its owner and a widget key. */
+  const found = async (name: string) => {
+    const { tenancy } = test.platform;
+    const tenantId = await tenancy.ensureTenant(name);
+    const { key } = await tenancy.createKey({ tenantId, role: "owner", subject: `${name}@test` });
+    const owner = makeClient({ url: test.url, key });
+    const widgetKey = (await owner.post("/ai/widget/key", {})).string("key");
+    const widget = makeClient({ url: test.url, key: widgetKey });
+    const chat = (visitor: string) => widget.post("/ai/chat", question, { headers: { "x-forwarded-for": visitor } });
+    return { owner, chat };
+  };
+  const leftOf = (headers: Headers) => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
+
+  it("what a visitor's limit refuses takes nothing from the tenant", async () => {
+    const { owner, chat } = await found("one-visitor");
+    const statuses: number[] = [];
+    for (let n = 0; n < 80; n += 1) statuses.push((await chat("203.0.113.9")).status);
+    expect(statuses.filter((status) => status === 429).length).to.be.above(60);
+    const { status, headers } = await owner.get("/keys");
+    expect(status).to.equal(200);
+    expect(leftOf(headers)).to.be.above(40);
+  });
+
+  it("all widget keys take at most a share of the tenant's rate", async () => {
+    const { owner, chat } = await found("many-visitors");
+    const statuses: number[] = [];
+    for (let n = 0; n < 80; n += 1) statuses.push((await chat(`198.51.100.${n}`)).status);
+    expect(statuses.filter((status) => status === 200).length).to.be.within(25, 45);
+    const { status, headers } = await owner.get("/keys");
+    expect(status).to.equal(200);
+    expect(leftOf(headers)).to.be.above(20);
+  });
+
+  it("visitors are told apart by the proxy's word, and not by their own; a network of IPv6 is one", async () => {
+    const { chat } = await found("told-apart");
+    const refused = async (visitors: string[]) => {
+      const statuses = [];
+      for (const visitor of visitors) statuses.push((await chat(visitor)).status);
+      return statuses.filter((status) => status === 429).length;
+    };
+    const ten = Array.from({ length: 10 }, (_, n) => n);
+    expect(await refused(ten.map((n) => `203.0.113.${n}`))).to.equal(0);
+    expect(await refused(ten.map((n) => `203.0.113.${n}, 192.0.2.7`))).to.be.above(3);
+    expect(await refused(ten.map((n) => `2001:db8:0:1::${n}`))).to.be.above(3);
+  });
+
+  it("all widget keys take at most a share of the tenant's places", async () => {
+    const { owner, chat } = await found("places");
+    const held = Promise.withResolvers<string>();
+    upstream.play(() => held.promise);
+    const chats = [chat("203.0.113.1"), chat("203.0.113.2")];
+    await pollUntil(async () => upstream.calls.length === 2);
+    const third = await chat("203.0.113.3");
+    expect([third.status, third.at("error.code")]).to.deep.equal([429, "too_many_concurrent"]);
+    expect((await owner.get("/keys")).status).to.equal(200);
+    held.resolve("Hello.");
+    expect((await Promise.all(chats)).map(({ status }) => status)).to.deep.equal([200, 200]);
+  });
+});

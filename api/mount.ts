@@ -20,6 +20,8 @@ import { writeEventStream } from "./sse.ts";
 const LARGE_BODIES_BYTES = 256 << 20;
 /** Most that is read of a caller over its rate, in bytes. */
 const MAX_REFUSED_BYTES = 16 << 10;
+/** Largest body of a widget key, in bytes: anybody can send one. */
+const MAX_WIDGET_BYTES = 64 << 10;
 
 /**
  * Serves the declared routes. Those with fixed paths must be declared before those with parameters that they would match.
@@ -65,7 +67,8 @@ function serveRoute(
       admitWidget(ctx, caller, route.isForWidgets === true);
       refusal = await refusalOf(route, admit(ctx, tenancy, { caller, client: () => clientOf(ctx) }));
     }
-    const { params, query, body, reply: unread } = await readOrReply(ctx, route, { read, refusal });
+    const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
+    const { params, query, body, reply: unread } = await readOrReply(ctx, route, { read, refusal, maxBytes });
     if (unread) return writeReply(ctx, unread, platform);
     const input: HandlerInput = {
       params,
@@ -83,7 +86,9 @@ function serveRoute(
     route.screen?.(input as HandlerInput<never, never, never>);
     // The declaration's own schemas made the input, so it has the types that the handler declared.
     const handle = (input: HandlerInput) => route.handler(input as HandlerInput<never, never, never>);
-    const key = takesIdempotencyKey(route) ? ctx.get("idempotency-key") : "";
+    // The keys of a page's visitors would meet those of the tenant's own calls, and each other.
+    const mayRepeat = takesIdempotencyKey(route) && caller.widget === undefined;
+    const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await answerIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, platform);
@@ -108,11 +113,11 @@ async function refusalOf(route: AnyRoute, admitting: Promise<void>): Promise<App
 async function readOrReply(
   ctx: ApiContext,
   route: AnyRoute,
-  { read, refusal }: { read: InputReader; refusal: AppError | undefined },
+  { read, refusal, maxBytes }: { read: InputReader; refusal: AppError | undefined; maxBytes: number },
 ): Promise<Input & { reply?: JsonReply }> {
   try {
     if (refusal?.code === "too_many_concurrent") throw refusal;
-    return await read(ctx, refusal === undefined ? Number.POSITIVE_INFINITY : MAX_REFUSED_BYTES);
+    return await read(ctx, refusal === undefined ? maxBytes : MAX_REFUSED_BYTES);
   } catch (error) {
     const reply = route.envelope?.toReply(refusal ?? toAppError(error), ctx.state.requestId);
     if (reply) return { reply };

@@ -112,6 +112,10 @@ export const settings = {
     z.coerce.number().positive().max(1).default(0.5),
     "Share of a tenant's rate and of its places for requests at once that all its widget keys may take together",
   ),
+  WIDGET_MAX_TOKENS: setting(
+    count(1, 1_000_000).default(1_024),
+    "Most tokens of one answer to a widget key; also the cap of a call that names none",
+  ),
   MAX_AGENTS: setting(count(1, 1_000_000).default(1_000), "Agents that one tenant may keep"),
   MAX_WORKFLOWS: setting(count(1, 1_000_000).default(1_000), "Workflows that one tenant may keep"),
   MAX_JSON_BYTES: setting(
@@ -247,6 +251,7 @@ function toConfig(v: Values) {
         requestsPerMinute: Math.max(1, Math.floor(v.RATE_LIMIT_RPM * v.WIDGET_RATE_SHARE)),
         concurrentRequests: Math.max(1, Math.floor(v.RATE_LIMIT_CONCURRENT * v.WIDGET_RATE_SHARE)),
       },
+      widgetMaxTokens: v.WIDGET_MAX_TOKENS,
       jsonBytes: v.MAX_JSON_BYTES,
       contentBytes: v.MAX_CONTENT_BYTES,
       sourceBytes: v.MAX_SOURCE_BYTES,

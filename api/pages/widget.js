@@ -14,6 +14,8 @@
   const endpoint = new URL("/ai/chat", script.src).href;
   /** Turns that are sent along, the newest; older ones are left out. */
   const MAX_TURNS = 20;
+  /** Bytes of the turns that are sent along; a widget key's request has 64 KiB. */
+  const MAX_BYTES = 60_000;
 
   const styles = `
 :host{all:initial;font:15px/1.45 system-ui,sans-serif;color-scheme:light dark}
@@ -124,6 +126,19 @@ form button:disabled{opacity:.5;cursor:default}
     return "That did not work. Please try again.";
   };
 
+  /** The newest turns, as many as one request holds. */
+  const newestTurns = () => {
+    const encoder = new TextEncoder();
+    const newest = [];
+    let bytes = 0;
+    for (const turn of turns.slice(-MAX_TURNS).reverse()) {
+      bytes += encoder.encode(JSON.stringify(turn)).length + 1;
+      if (bytes > MAX_BYTES) break;
+      newest.unshift(turn);
+    }
+    return newest;
+  };
+
   const answer = async () => {
     running?.abort();
     const controller = new AbortController();
@@ -135,7 +150,7 @@ form button:disabled{opacity:.5;cursor:default}
       const response = await fetch(endpoint, {
         method: "POST",
         headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        body: JSON.stringify({ messages: turns.slice(-MAX_TURNS), stream: true, ...(model ? { model } : {}) }),
+        body: JSON.stringify({ messages: newestTurns(), stream: true, ...(model ? { model } : {}) }),
         signal: controller.signal,
       });
       if (!response.ok || !response.body) throw new Error(explain(response.status));

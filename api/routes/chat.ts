@@ -11,6 +11,7 @@ import { acceptedSchema, reserveJob, toAcceptedReply } from "../prefer.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, route, type SseMessage } from "../route.ts";
 
 const DEFAULT_SURFACE = "api";
+const WIDGET_SURFACE = "widget";
 const surfacePattern = /^[\w.:/-]{1,64}$/;
 
 /** What any call of a model can fail with. */
@@ -34,7 +35,8 @@ const chat = route({
   summary: "Chat completion, as JSON or as a stream of server-sent events",
   description:
     "With `stream: true` the answer is `text/event-stream`: deltas, then one event with `done: true`. A failure after the " +
-    "first byte is an event `{ error, done: true }`.",
+    "first byte is an event `{ error, done: true }`. A widget key takes bodies of 64 KiB at most and no `tools`; its answers " +
+    "have `WIDGET_MAX_TOKENS` tokens at most (default 1,024), and `prefer_async` and the headers below are ignored.",
   body: chatBodySchema,
   headers: {
     "x-svc-options": "`key=value` pairs: `compress=true`, `cache=true|false`, `cache-ttl=SECONDS`",
@@ -52,8 +54,10 @@ const chat = route({
     // A page's visitors get answers, and neither jobs nor a look behind them.
     const isWidget = input.caller.widget !== undefined;
     const options = isWidget ? {} : parseSvcOptions(input.header("x-svc-options"));
-    const request = { ...toChatRequest(await asAgent(input)), options };
-    const caller = toGatewayCaller(input, isWidget ? "widget" : undefined);
+    const { widgetMaxTokens } = platform.config.limits;
+    const asked = isWidget ? await asAgent({ ...input, body: boundForWidget(body, widgetMaxTokens) }) : body;
+    const request = { ...toChatRequest(asked), options };
+    const caller = toGatewayCaller(input);
     const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
     const mayWait = body.prefer_async === true && !isWidget;
     const batched = mayWait ? await acceptForBatch(input, body, { caller, request }) : { headers: {} };
@@ -70,13 +74,30 @@ export function toGatewayCaller(
   { caller, header, signal }: HandlerInput,
   defaultSurface: string = DEFAULT_SURFACE,
 ): GatewayCaller {
-  const surface = header("x-svc-surface") ?? defaultSurface;
+  // Visitors of a page do not choose the rows of its tenant's usage.
+  const surface = caller.widget ? WIDGET_SURFACE : (header("x-svc-surface") ?? defaultSurface);
   if (!surfacePattern.test(surface)) {
     throw new AppError("invalid_request", "x-svc-surface takes up to 64 letters, digits and _ . : / -", {
       param: "x-svc-surface",
     });
   }
   return { tenantId: caller.tenantId, keyId: caller.keyId, surface, signal };
+}
+
+/**
+ * A body that a visitor of a page may send: without tools, and with a cap on the tokens of its answer.
+ * @throws AppError `invalid_request` for tools and for a higher cap.
+ */
+function boundForWidget(body: ChatBody, maxTokens: number): ChatBody {
+  for (const param of ["tools", "tool_choice"] as const) {
+    if (body[param] === undefined) continue;
+    throw new AppError("invalid_request", `${param}: a widget key takes no tools.`, { param });
+  }
+  for (const param of ["maxTokens", "max_tokens"] as const) {
+    if ((body[param] ?? 0) <= maxTokens) continue;
+    throw new AppError("invalid_request", `${param}: a widget key gets ${maxTokens} tokens at most.`, { param });
+  }
+  return { ...body, maxTokens: body.maxTokens ?? body.max_tokens ?? maxTokens };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { makeClient } from "../support/http-client.ts";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -85,5 +86,77 @@ describe("widget keys and the limits of their tenant", () => {
     expect((await owner.get("/keys")).status).to.equal(200);
     held.resolve("Hello.");
     expect((await Promise.all(chats)).map(({ status }) => status)).to.deep.equal([200, 200]);
+  });
+});
+
+describe("what a widget key may ask for", () => {
+  let fake: FakeProvider;
+  let test: TestPlatform;
+  let member: ApiClient;
+  let widget: ApiClient;
+  before(async () => {
+    fake = await startFakeProvider();
+    const edge = { EDGE_BASE_URL: fake.url, EDGE_MODEL: "llama-test" };
+    test = await startPlatform({ workers: false, env: { ...edge, WIDGET_MAX_TOKENS: "50" } });
+    member = makeClient({ url: test.url, key: test.keys.member });
+    const made = await makeClient({ url: test.url, key: test.keys.admin }).post("/ai/widget/key", {});
+    widget = makeClient({ url: test.url, key: made.string("key") });
+  });
+  after(async () => {
+    await test.close();
+    await fake.close();
+  });
+
+  const { messages } = question;
+  const ofLength = (length: number) => ({ messages: [{ role: "user", content: "x".repeat(length) }] });
+
+  it("is 64 KiB at most", async () => {
+    expect((await widget.post("/ai/chat", ofLength(60_000))).status).to.equal(200);
+    const refused = await widget.post("/ai/chat", ofLength(70_000));
+    expect([refused.status, refused.at("error.details.limitBytes")]).to.deep.equal([413, 64 << 10]);
+    expect((await member.post("/ai/chat", ofLength(70_000))).status).to.equal(200);
+  });
+
+  it("is no tools", async () => {
+    const tools = [{ type: "function", function: { name: "look_up" } }];
+    for (const [param, body] of [
+      ["tools", { messages, tools }],
+      ["tool_choice", { messages, tool_choice: "none" }],
+    ] as const) {
+      const { status, at } = await widget.post("/ai/chat", body);
+      expect([status, at("error.param")]).to.deep.equal([400, param]);
+    }
+  });
+
+  it("is an answer of so many tokens at most, and of so many where it names none", async () => {
+    fake.reset();
+    for (const cap of [{}, { maxTokens: 50 }, { max_tokens: 20 }, { maxTokens: 20, max_tokens: 20 }]) {
+      expect((await widget.post("/ai/chat", { messages, ...cap })).status).to.equal(200);
+    }
+    const sent = fake.requests.map(({ body }) => body.max_tokens ?? body.max_completion_tokens);
+    expect(sent).to.deep.equal([50, 50, 20, 20]);
+    for (const param of ["maxTokens", "max_tokens"]) {
+      const { status, at } = await widget.post("/ai/chat", { messages, [param]: 51 });
+      expect([status, at("error.param")]).to.deep.equal([400, param]);
+    }
+    const unequal = await widget.post("/ai/chat", { messages, maxTokens: 20, max_tokens: 10 });
+    expect([unequal.status, unequal.at("error.code")]).to.deep.equal([400, "invalid_request"]);
+  });
+
+  it("is not told from repeats: its idempotency keys are not those of the tenant", async () => {
+    const headers = { "idempotency-key": "load-42" };
+    expect((await widget.post("/ai/chat", { messages }, { headers })).status).to.equal(200);
+    const again = await widget.post("/ai/chat", { messages: [{ role: "user", content: "Else?" }] }, { headers });
+    expect([again.status, again.headers.get("idempotent-replayed")]).to.deep.equal([200, null]);
+    expect((await member.post("/ai/chat", { messages }, { headers })).status, "the tenant's own").to.equal(200);
+  });
+
+  it("counts as the surface `widget`, whatever it says", async () => {
+    await widget.post("/ai/chat", { messages }, { headers: { "x-svc-surface": "payroll" } });
+    const surfaces = await pollUntil(async () => {
+      const rows = (await member.get("/usage?groupBy=surface")).at("data");
+      return Array.isArray(rows) && rows.length > 0 ? rows.map((row) => row.surface) : undefined;
+    });
+    expect(surfaces).to.include("widget").and.not.to.include("payroll");
   });
 });

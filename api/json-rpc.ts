@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { withFewFields } from "../src/bounded-json.ts";
 
 /** Codes of JSON-RPC 2.0 (https://www.jsonrpc.org/specification, 5.1); `refused` is of the range left to servers. */
 export const rpcCodes = {
@@ -20,17 +21,22 @@ export type Incoming =
   | { kind: "silent" }
   | { kind: "invalid"; id: RpcId; message: string };
 
+const MAX_MESSAGE_FIELDS = 100;
+
 const isEnvelope = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && "jsonrpc" in value && value.jsonrpc === "2.0";
 
 /** A body that is JSON-RPC at all: a message, or a batch of which at least one is. */
 export const rpcBodySchema = z.union([
-  z.looseObject({
-    jsonrpc: z.literal("2.0"),
-    id: z.unknown().optional().describe("A string or a number; absent for a notification"),
-    method: z.unknown().optional().describe("`initialize`, `ping`, `tools/list` or `tools/call`"),
-    params: z.unknown().optional().describe("An object"),
-  }),
+  withFewFields(
+    MAX_MESSAGE_FIELDS,
+    z.looseObject({
+      jsonrpc: z.literal("2.0"),
+      id: z.unknown().optional().describe("A string or a number; absent for a notification"),
+      method: z.unknown().optional().describe("`initialize`, `ping`, `tools/list` or `tools/call`"),
+      params: z.unknown().optional().describe("An object"),
+    }),
+  ),
   z
     .array(z.unknown())
     .min(1)

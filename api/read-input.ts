@@ -27,19 +27,19 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, reser
   return async function readInput(ctx, maxBytes) {
     const limitBytes = Math.min(routeBytes, maxBytes);
     const params = route.params ? parseParams(route, ctx) : undefined;
-    const ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);
+    let ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);
     const query = route.query ? parseInput(route.query, ctx.query, "query") : undefined;
     let body: unknown;
     if (route.multipart && mediaType(ctx) === "multipart/form-data") {
       reserve(ctx, limits.sourceBytes);
       const form = await readMultipartBody(ctx, limits.sourceBytes);
-      ignored.push(...unknownIn(form, knownForm));
+      ignored = [...ignored, ...unknownIn(form, knownForm)];
       body = parseInput(route.multipart, form, "body");
     } else if (route.body) {
       reserve(ctx, limitBytes);
       const isAbsent = route.isBodyOptional === true && !hasBody(ctx.req);
       const json = isAbsent ? {} : await readJsonBody(ctx, limitBytes);
-      ignored.push(...unknownIn(json, knownBody));
+      ignored = [...ignored, ...unknownIn(json, knownBody)];
       body = parseInput(route.body, json, "body");
     }
     if (ignored.length > 0) ctx.set("x-svc-ignored", ignored.slice(0, MAX_IGNORED).map(toHeaderText).join(", "));
@@ -58,9 +58,15 @@ function parseParams(route: AnyRoute, ctx: ApiContext): unknown {
   throw notFound("resource");
 }
 
+/** The first fields that are not known. */
 function unknownIn(value: unknown, known: Set<string> | undefined): string[] {
   if (known === undefined || typeof value !== "object" || value === null || Array.isArray(value)) return [];
-  return Object.keys(value).filter((name) => !known.has(name));
+  const unknown: string[] = [];
+  for (const name of Object.keys(value)) {
+    if (unknown.length === MAX_IGNORED) break;
+    if (!known.has(name)) unknown.push(name);
+  }
+  return unknown;
 }
 
 /** A client's text made harmless for a header. */

@@ -6,6 +6,8 @@ import type { ApiContext } from "../context.ts";
 
 /** Deeper nesting than any honest body has; walking or printing a deeper one would exhaust the stack. */
 const MAX_DEPTH = 100;
+/** More fields than any object has that is valid: the longest free one, a workflow's input, has no room for so many. */
+const MAX_FIELDS = 52_000;
 /** What we still take, unread, of a body that was refused for its size, so that the client can read the answer; in bytes. */
 const MAX_DISCARDED_BYTES = 64 << 20;
 
@@ -100,7 +102,7 @@ function parseJson(text: string): unknown {
   } catch (error) {
     throw new AppError("malformed_json", `The body is not valid JSON${positionIn(error)}.`, { cause: error });
   }
-  refuseDeepNesting(value);
+  refuseOddShape(value);
   return value;
 }
 
@@ -110,11 +112,20 @@ function positionIn(error: unknown): string {
   return position === undefined ? "" : ` (at character ${position})`;
 }
 
-function refuseDeepNesting(value: unknown, depth = 0): void {
+/** Refuses what is nested too deeply, or has too many fields in one object, for those who look at all of it after us. */
+function refuseOddShape(value: unknown, depth = 0): void {
   if (typeof value !== "object" || value === null) return;
-  if (depth > MAX_DEPTH) {
-    throw new AppError("invalid_request", `The body is nested deeper than ${MAX_DEPTH} levels.`, { param: "body" });
+  if (depth > MAX_DEPTH) throw oddShape(`The body is nested deeper than ${MAX_DEPTH} levels.`);
+  if (Array.isArray(value)) {
+    for (const item of value) refuseOddShape(item, depth + 1);
+    return;
   }
-  if (Array.isArray(value)) for (const item of value) refuseDeepNesting(item, depth + 1);
-  else for (const item of Object.values(value)) refuseDeepNesting(item, depth + 1);
+  const names = Object.keys(value);
+  if (names.length > MAX_FIELDS) throw oddShape(`An object of the body has more than ${MAX_FIELDS} fields.`);
+  // For an object of very many fields this is several times as fast as its values.
+  for (const name of names) refuseOddShape(Reflect.get(value, name), depth + 1);
+}
+
+function oddShape(message: string): AppError {
+  return new AppError("invalid_request", message, { param: "body" });
 }

@@ -3,6 +3,8 @@ import { AppError } from "../../src/errors.ts";
 
 /** Most problems that one answer lists. */
 const MAX_ISSUES = 100;
+/** Paths and messages name fields as the caller did; so many characters of them are told. */
+const MAX_TOLD_LENGTH = 300;
 
 type Issue = z.core.$ZodIssue;
 type InputPlace = "body" | "query" | "arguments";
@@ -11,7 +13,7 @@ type InputPlace = "body" | "query" | "arguments";
 export function parseInput(schema: z.ZodType, value: unknown, where: InputPlace): unknown {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const flat = result.error.issues.flatMap((issue) => flatten(issue, value));
+  const flat = result.error.issues.slice(0, MAX_ISSUES).flatMap((issue) => flatten(issue, value));
   throw toValidationError(flat, where);
 }
 
@@ -20,18 +22,24 @@ type Problem = { path: PropertyKey[]; message: string };
 function toValidationError(flat: readonly Problem[], where: InputPlace): AppError {
   const details = flat
     .slice(0, MAX_ISSUES)
-    .map(({ path, message }) => ({ in: where, path: formatPath(path), message }));
+    .map(({ path, message }) => ({ in: where, path: shorten(formatPath(path)), message: shorten(message) }));
   const [first] = details;
   const param = first === undefined || first.path === "" ? where : first.path;
   const message = first === undefined ? "The request is not valid." : `${param}: ${first.message}`;
   return new AppError("invalid_request", message, { param, details });
 }
 
+function shorten(text: string): string {
+  return text.length > MAX_TOLD_LENGTH ? `${text.slice(0, MAX_TOLD_LENGTH)}…` : text;
+}
+
 /** The problems of an issue in `value`; those of a union are those of the branch that the value came closest to. */
 function flatten(issue: Issue, value: unknown, prefix: readonly PropertyKey[] = []): Problem[] {
   const path = [...prefix, ...issue.path];
   if (issue.code !== "invalid_union") return [{ path, message: issue.message }];
-  const branches = issue.errors.map((branch) => branch.flatMap((inner) => flatten(inner, value, path)));
+  const branches = issue.errors.map((branch) =>
+    branch.slice(0, MAX_ISSUES).flatMap((inner) => flatten(inner, value, path)),
+  );
   const [closest] = branches
     .filter((branch) => branch.length > 0)
     .sort((a, b) => distance(value, a) - distance(value, b));
@@ -41,7 +49,8 @@ function flatten(issue: Issue, value: unknown, prefix: readonly PropertyKey[] = 
 /** How far a value is from a branch: a field that is missing tells that another one was meant, more than a wrong one does. */
 function distance(value: unknown, problems: readonly Problem[]): number {
   const missing = problems.filter(({ path }) => valueAt(value, path) === undefined).length;
-  return missing * 1_000 + problems.length - Math.max(...problems.map(({ path }) => path.length)) / 100;
+  const deepest = problems.reduce((depth, { path }) => Math.max(depth, path.length), 0);
+  return missing * 1_000 + problems.length - deepest / 100;
 }
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-record.ts";
 import { runStates, stopReasons } from "./run-state.ts";
@@ -16,7 +17,7 @@ export const agentBodySchema = z.object({
   description: z.string().trim().max(2_000).optional(),
   model: z.string().min(1).max(200).describe("A model of `/ai/models`, `meta-llm` or `auto`"),
   systemPrompt: z.string().min(1).max(100_000),
-  tools: toolsSchema.default([]),
+  tools: toolsSchema.default([]).describe("Default: none"),
   maxIterations: z.number().int().min(1).max(MAX_ITERATIONS).default(DEFAULT_ITERATIONS),
   temperature: z.number().min(0).max(2).optional().describe("Default: the model's own"),
   maxTokens: z.number().int().min(1).max(1_000_000).optional().describe("Cap on the tokens of one answer of the model"),
@@ -85,6 +86,8 @@ function checkNames(tools: readonly ToolSpec[], context: z.RefinementCtx): void 
 /** Longest time of a run, in ms; also the default. */
 export const MAX_RUN_MS = 600_000;
 const MAX_CONTEXT = 32_000;
+/** The least that a field takes is `"":0,`: so many fields never fit into that length. */
+const MAX_CONTEXT_FIELDS = MAX_CONTEXT / 5;
 
 const sessionSchema = z
   .string()
@@ -95,8 +98,7 @@ const sessionSchema = z
 export const runBodySchema = z.object({
   input: z.string().max(200_000).regex(/\S/, "must hold more than blanks"),
   sessionId: sessionSchema.optional(),
-  context: z
-    .record(z.string(), z.unknown())
+  context: withFewFields(MAX_CONTEXT_FIELDS, z.record(z.string(), z.unknown()))
     .refine((value) => JSON.stringify(value).length <= MAX_CONTEXT, `is longer than ${MAX_CONTEXT} characters as JSON`)
     .optional()
     .describe("Given to the tools, and to the model as data"),

@@ -1,11 +1,14 @@
 import { z } from "zod";
+import { withFewFields } from "../bounded-json.ts";
 import {
   finishReason,
+  isSmallSchema,
   MAX_MESSAGES,
   MAX_TOOLS,
   text,
   tokenCount,
   tokenLimit,
+  tooLargeSchema,
   toolCallId,
   toolCallSchema,
   toolCallsSchema,
@@ -13,6 +16,8 @@ import {
   toolSchema,
   usageSchema,
 } from "./schemas.ts";
+
+const MAX_FORMAT_FIELDS = 20;
 
 /** Text, or a list of text parts. Other kinds of parts are refused: no model here is sent pictures or sound. */
 const textContent = z.union([text, z.array(z.object({ type: z.literal("text"), text })).max(1_000)]);
@@ -38,9 +43,11 @@ export const openAiChatBodySchema = z.object({
   top_p: z.number().min(0).max(1).nullish(),
   stop: z.union([z.string().min(1).max(500), z.array(z.string().min(1).max(500)).max(4)]).nullish(),
   seed: z.number().int().nullish(),
-  response_format: z
-    .object({ type: z.enum(["text", "json_object", "json_schema"]) })
-    .loose()
+  response_format: withFewFields(
+    MAX_FORMAT_FIELDS,
+    z.object({ type: z.enum(["text", "json_object", "json_schema"]) }).loose(),
+  )
+    .refine(isSmallSchema, tooLargeSchema)
     .nullish(),
   max_tokens: tokenLimit.nullish(),
   max_completion_tokens: tokenLimit.nullish().describe("The same as `max_tokens`"),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isSmallJson, withFewFields } from "../bounded-json.ts";
 import { providerIds } from "./providers/provider.ts";
 
 export const MAX_MESSAGES = 200;
@@ -29,12 +30,21 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({ role: z.literal("tool"), content: text, tool_call_id: toolCallId }),
 ]);
 
+/** How large a JSON Schema may be that a caller gives for a model to fill. */
+const schemaBounds = { values: 5_000, levels: 32, characters: 128 << 10 };
+export const isSmallSchema = (value: unknown) => isSmallJson(value, schemaBounds);
+export const tooLargeSchema = "is larger than 5000 values, 32 levels or 131072 characters";
+const MAX_SCHEMA_KEYWORDS = 100;
+
 export const toolSchema = z.object({
   type: z.literal("function"),
   function: z.object({
     name: toolName,
     description: z.string().max(20_000).optional(),
-    parameters: z.record(z.string(), z.unknown()).optional().describe("JSON Schema of the arguments"),
+    parameters: withFewFields(MAX_SCHEMA_KEYWORDS, z.record(z.string(), z.unknown()))
+      .refine(isSmallSchema, tooLargeSchema)
+      .optional()
+      .describe("JSON Schema of the arguments"),
   }),
 });
 

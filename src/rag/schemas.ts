@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-record.ts";
 import { shownStates } from "./document-state.ts";
@@ -13,11 +14,9 @@ const MAX_METADATA_LENGTH = 256;
 
 const metadataKey = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, - or _");
 const metadataValue = z.union([z.string().max(MAX_METADATA_LENGTH), z.number(), z.boolean()]);
-const fewFields = (value: object) => Object.keys(value).length <= MAX_METADATA_FIELDS;
-const tooManyFields = `must not have more than ${MAX_METADATA_FIELDS} fields`;
 
 /** Facts about a document that queries can filter on: a flat object. */
-export const metadataSchema = z.record(metadataKey, metadataValue).refine(fewFields, tooManyFields);
+export const metadataSchema = withFewFields(MAX_METADATA_FIELDS, z.record(metadataKey, metadataValue));
 export type Metadata = z.output<typeof metadataSchema>;
 
 const title = z.string().trim().min(1).max(MAX_TITLE_LENGTH);
@@ -90,9 +89,7 @@ export const queryBodySchema = z.object({
   query: z.string().trim().min(1).max(8_192),
   topK: z.number().int().min(1).max(MAX_TOP_K).default(10),
   documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
-  filter: z
-    .record(metadataKey, filterValue)
-    .refine(fewFields, tooManyFields)
+  filter: withFewFields(MAX_METADATA_FIELDS, z.record(metadataKey, filterValue))
     .optional()
     .describe("Documents whose metadata have each of these values, or one of a list"),
   mode: z.enum(queryModes).default("hybrid"),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { withFewFields } from "../../../src/bounded-json.ts";
 import { type FileBatchState, fileBatchStates } from "../../../src/gateway/file-batches/file-batch-state.ts";
 import { batchEndpoints } from "../../../src/gateway/file-batches/read-lines.ts";
 import { idSchema } from "../../../src/ids.ts";
@@ -8,6 +9,8 @@ import { afterQuery } from "./files.ts";
 
 const tags = ["OpenAI-compatible"];
 const DAY_S = 86_400;
+/** As OpenAI has it. */
+const MAX_METADATA_FIELDS = 16;
 
 const seconds = z.number().int().nullable();
 const batchSchema = z.object({
@@ -60,7 +63,7 @@ const createBatch = route({
     input_file_id: idSchema("file"),
     endpoint: z.enum(batchEndpoints),
     completion_window: z.literal("24h"),
-    metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
+    metadata: withFewFields(MAX_METADATA_FIELDS, z.record(z.string().max(64), z.string().max(512))).nullish(),
   }),
   responses: { 200: { description: "The batch", body: batchSchema } },
   errors: ["not_found"],

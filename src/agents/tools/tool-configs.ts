@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { withFewFields } from "../../bounded-json.ts";
 import { patternIds } from "../../composite/patterns.ts";
 import { profileIds } from "../../composite/profiles.ts";
 import { idSchema } from "../../ids.ts";
@@ -15,21 +16,23 @@ const described = {
 const hostPattern = z
   .string()
   .regex(/^(\*\.)?[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?(:\d{1,5})?$/, "must be a host, as api.acme.io or *.acme.io");
+const MAX_HEADERS = 30;
+
 /** Headers that the connection itself needs, or that would make one request two. */
 const ownHeaders = /^(host|content-length|transfer-encoding|connection|upgrade|te|trailer|expect|idempotency-key)$/i;
-const headers = z
-  .record(
+const headers = withFewFields(
+  MAX_HEADERS,
+  z.record(
     z.string().regex(/^[0-9A-Za-z_-]{1,100}$/, "must be a header's name"),
     z
       .string()
       .max(4_000)
       .regex(/^[\t\x20-\x7e]*$/, "must be printable ASCII"),
-  )
-  .refine((record) => Object.keys(record).length <= 30, "takes at most 30 headers")
-  .refine(
-    (record) => !Object.keys(record).some((name) => ownHeaders.test(name)),
-    "holds a header that is set by itself",
-  );
+  ),
+).refine(
+  (record) => !Object.keys(record).some((name) => ownHeaders.test(name)),
+  "holds a header that is set by itself",
+);
 const httpUrl = z
   .url({ protocol: /^https?$/ })
   .max(2_000)

@@ -18,6 +18,8 @@ import { writeEventStream } from "./sse.ts";
 
 /** Memory for large bodies in one process, in bytes; it always holds two of the largest. */
 const LARGE_BODIES_BYTES = 256 << 20;
+/** One tenant takes at most this part of it, though one body at a time always: a quarter. */
+const TENANT_PART = 4;
 /** Most that is read of a caller over its rate, in bytes. */
 const MAX_REFUSED_BYTES = 16 << 10;
 /** Largest body of a widget key, in bytes: anybody can send one. */
@@ -30,7 +32,8 @@ const MAX_WIDGET_BYTES = 64 << 10;
 export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: readonly AnyRoute[]): void {
   const router = new Router<RequestState>();
   const fixed = new Map<string, (ctx: ApiContext) => Promise<void>>();
-  const budget = makeBodyBudget(Math.max(LARGE_BODIES_BYTES, 2 * platform.config.limits.sourceBytes));
+  const totalBytes = Math.max(LARGE_BODIES_BYTES, 2 * platform.config.limits.sourceBytes);
+  const budget = makeBodyBudget({ totalBytes, tenantBytes: totalBytes / TENANT_PART });
   const findClient = makeClientAddress(platform.config.http.trustedProxies);
   const clientOf = (ctx: ApiContext) =>
     findClient({ remoteAddress: ctx.req.socket.remoteAddress, forwardedFor: ctx.get("x-forwarded-for") });

@@ -243,18 +243,22 @@ function toConfig(v: Values) {
     },
     fetch: { allowOrigins: v.FETCH_ALLOW_ORIGINS, timeoutMs: v.FETCH_TIMEOUT_MS, maxBytes: v.MAX_SOURCE_BYTES },
     parse: { timeoutMs: v.PARSE_TIMEOUT_MS },
-    limits: {
-      requestsPerMinute: v.RATE_LIMIT_RPM,
-      concurrentRequests: v.RATE_LIMIT_CONCURRENT,
-      widget: { requestsPerMinute: v.WIDGET_RATE_LIMIT_RPM, concurrentRequests: 4 },
-      widgetShare: {
-        requestsPerMinute: Math.max(1, Math.floor(v.RATE_LIMIT_RPM * v.WIDGET_RATE_SHARE)),
-        concurrentRequests: Math.max(1, Math.floor(v.RATE_LIMIT_CONCURRENT * v.WIDGET_RATE_SHARE)),
-      },
-      widgetMaxTokens: v.WIDGET_MAX_TOKENS,
-      jsonBytes: v.MAX_JSON_BYTES,
-      contentBytes: v.MAX_CONTENT_BYTES,
-      sourceBytes: v.MAX_SOURCE_BYTES,
+    limits: toLimits(v),
+  };
+}
+
+function toLimits(v: Values) {
+  return {
+    requestsPerMinute: v.RATE_LIMIT_RPM,
+    concurrentRequests: v.RATE_LIMIT_CONCURRENT,
+    widget: { requestsPerMinute: v.WIDGET_RATE_LIMIT_RPM, concurrentRequests: 4 },
+    widgetShare: {
+      requestsPerMinute: Math.max(1, Math.floor(v.RATE_LIMIT_RPM * v.WIDGET_RATE_SHARE)),
+      concurrentRequests: Math.max(1, Math.floor(v.RATE_LIMIT_CONCURRENT * v.WIDGET_RATE_SHARE)),
     },
+    widgetMaxTokens: v.WIDGET_MAX_TOKENS,
+    jsonBytes: v.MAX_JSON_BYTES,
+    contentBytes: v.MAX_CONTENT_BYTES,
+    sourceBytes: v.MAX_SOURCE_BYTES,
   };
 }

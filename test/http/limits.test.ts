@@ -2,8 +2,9 @@ import { expect } from "chai";
 import { Redis } from "ioredis";
 import { makeLogger } from "../../src/logger.ts";
 import { makeRateLimits, type RateLimits } from "../../src/tenancy/limits.ts";
-import { makeClient } from "../support/http-client.ts";
+import { makeClient, valueAt } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { beginPost } from "../support/raw-http.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 describe("rate limits over HTTP", () => {
@@ -55,6 +56,37 @@ describe("places for concurrent requests", () => {
     expect((await stranger.get("/jobs")).status, "another tenant").to.equal(200);
     controller.abort();
     await pollUntil(async () => (await member.get("/jobs")).status === 200);
+  });
+});
+
+describe("memory for large bodies", () => {
+  let platform: TestPlatform;
+  before(async () => {
+    platform = await startPlatform({ workers: false });
+  });
+  after(() => platform.close());
+
+  it("is not all taken by the uploads that one tenant announces", async () => {
+    const lengths = [...Array<number>(12).fill(20 << 20), (16 << 20) - 100];
+    const url = `${platform.url}/rag/ingest`;
+    const uploads = lengths.map((length) => beginPost(url, { key: platform.keys.member, length }));
+    try {
+      const outcomes = await Promise.all(
+        uploads.map(({ asked, answer }) => Promise.race([asked.then(() => "taken" as const), answer])),
+      );
+      const refused = outcomes.filter((outcome) => outcome !== "taken");
+      expect(refused).to.have.length(10);
+      for (const { status, body } of refused) {
+        expect([status, valueAt(body, "error.code")]).to.deep.equal([429, "too_many_concurrent"]);
+      }
+      const large = { messages: Array(5).fill({ role: "user", content: "x".repeat(300_000) }) };
+      const stranger = makeClient({ url: platform.url, key: platform.keys.stranger });
+      expect((await stranger.post("/ai/chat", large)).status).to.equal(200);
+      const member = makeClient({ url: platform.url, key: platform.keys.member });
+      expect((await member.get("/jobs")).status).to.equal(200);
+    } finally {
+      for (const { end } of uploads) end();
+    }
   });
 });
 

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
 import { callTool, readToolResult, rpc, toolCall } from "../support/mcp-call.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { beginPost } from "../support/raw-http.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { hostPid } from "../support/service-pids.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -317,21 +318,7 @@ describe("the tool server and callers over their limits", () => {
   });
   after(() => test.close());
 
-  /** A call of which only the head is sent; `asked` is when its body is asked for, `answer` is what comes back. */
-  const begin = (key: string, length: number) => {
-    const headers = { ...json, authorization: `Bearer ${key}`, "content-length": length, expect: "100-continue" };
-    const sent = request(`${test.url}/mcp`, { method: "POST", agent: false, headers });
-    sent.on("error", () => undefined); // the test itself ends those that are not answered
-    sent.flushHeaders();
-    const asked = once(sent, "continue");
-    const answer = once(sent, "response").then(async ([response]) => {
-      const parts: Buffer[] = [];
-      for await (const part of response) parts.push(part);
-      return { status: response.statusCode as number, body: JSON.parse(Buffer.concat(parts).toString()) };
-    });
-    answer.catch(() => undefined);
-    return { asked, answer, end: () => sent.destroy() };
-  };
+  const begin = (key: string, length: number) => beginPost(`${test.url}/mcp`, { key, length });
 
   it("a small call gets its id back; a large one is answered before it is there", async () => {
     const member = makeClient({ url: test.url, key: test.keys.member });

@@ -27,6 +27,33 @@ export async function postRaw(
   return { status: response.statusCode, headers: response.headers, text: Buffer.concat(parts).toString("utf8") };
 }
 
+/**
+ * A POST of JSON of which only the head is sent: `asked` is when the server asks for its body, `answer` is what it answers
+ * without it. `end` closes the connection.
+ */
+export function beginPost(url: string, { key, length }: { key: string; length: number }) {
+  const sent = request(url, {
+    method: "POST",
+    agent: false,
+    headers: {
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
+      "content-length": length,
+      expect: "100-continue",
+    },
+  });
+  sent.on("error", () => undefined); // `end` cuts those that are not answered
+  sent.flushHeaders();
+  const asked = once(sent, "continue");
+  const answer = once(sent, "response").then(async ([response]) => {
+    const parts: Buffer[] = [];
+    for await (const part of response) parts.push(part);
+    return { status: response.statusCode as number, body: JSON.parse(Buffer.concat(parts).toString()) };
+  });
+  for (const either of [asked, answer]) either.catch(() => undefined); // a call has one of the two
+  return { asked, answer, end: () => sent.destroy() };
+}
+
 /** The same on a bare socket: every byte that the server sent until it closed the connection, with when it came (ms). */
 export async function postBytes(
   url: string,

@@ -9,12 +9,24 @@ import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripte
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 /** What must be found nowhere, in the forms in which it could be kept. */
-const secrets = ["219-47-8831", "219478831", "AB-77412290", "4242424242424242", "4242 4242 4242 4242"];
+const secrets = [
+  "219-47-8831",
+  "219478831",
+  "219%2D47%2D8831",
+  "AB-77412290",
+  "03/12/1985",
+  "4242424242424242",
+  "4242 4242 4242 4242",
+  "1234-5678-9012-3456",
+];
 const blocked: [string, string, string][] = [
   ["healthcare", "The SSN of the patient is 219-47-8831, what now?", "ssn"],
+  ["healthcare", "Whose number is 219%2D47%2D8831?", "ssn"],
+  ["healthcare", "Patient John Doe, DoB: 03/12/1985, has chest pain.", "date_of_birth"],
   ["healthcare", "Look up MRN AB-77412290 for me", "medical_record_number"],
   ["financial", "Charge 4242424242424242 again", "card_number"],
   ["financial", "Charge 4242 4242 4242 4242 again", "card_number"],
+  ["financial", "My card number is 1234-5678-9012-3456", "card_number"],
 ];
 
 describe("an input that a regulated profile does not take", function () {

@@ -3,14 +3,23 @@ import { expect } from "chai";
 import { inspect } from "../../src/composite/guards/guard.ts";
 import { profiles } from "../../src/composite/profiles.ts";
 import { mustBlock, mustPass } from "../support/guard-cases.ts";
+import { hostileForms, oddForms } from "../support/guard-odd-forms.ts";
 import { hostileTexts } from "../support/hostile-texts.ts";
 
 const guardsOf = (profile: "healthcare" | "financial") => profiles[profile].guards;
 
 const LINEAR_MS = 2_000;
 
+/** Processor time in ms, which other processes do not lengthen as they do the clock's, for all that the guards look for. */
+function cpuTimeOf(text: string): number {
+  const before = process.cpuUsage();
+  inspect(text, [...new Set([...guardsOf("healthcare"), ...guardsOf("financial")])]);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
 describe("guards of the regulated profiles", () => {
-  for (const { kind, profile, texts } of mustBlock) {
+  for (const { kind, profile, texts } of [...mustBlock, ...oddForms]) {
     for (const text of texts) {
       it(`${profile} finds the ${kind} in ${JSON.stringify(text)}`, () => {
         const found = inspect(text, guardsOf(profile));
@@ -39,6 +48,20 @@ describe("guards of the regulated profiles", () => {
     expect(text.slice(finding?.start, finding?.end)).to.equal("two one nine, oh nine, nine nine nine nine");
   });
 
+  for (const [text, value] of [
+    ["née: SSN &#50;19-09-999&#x39;, card later", "&#50;19-09-999&#x39;"],
+    [`${"An odd %20 of a text. ".repeat(40)}SSN 219%2D09%2D9999 ${"%20".repeat(90)}`, "219%2D09%2D9999"],
+    [`iPhone: ${"no number here, ".repeat(40)}my DoB is 03/12/1985, in aBc`, "03/12/1985"],
+    ["SSN 219-O9-9999 of two", "219-O9-9999"],
+    ["SsN&#58; 二一九&#45;〇九-九九九九。", "二一九&#45;〇九-九九九九"],
+    ["two one nine dash oh nine dash nine nine nine nine.", "two one nine dash oh nine dash nine nine nine nine"],
+  ] as const) {
+    it(`tells where the value stands in ${JSON.stringify(text.slice(0, 60))}, once`, () => {
+      const found = inspect(text, guardsOf("healthcare"));
+      expect(found.map(({ start, end }) => text.slice(start, end))).to.deep.equal([value]);
+    });
+  }
+
   it("tells a bounded number of places of a text that is full of them", () => {
     expect(inspect("219-09-9999; ".repeat(5_000), guardsOf("healthcare")).length).to.be.within(1, 100);
   });
@@ -49,21 +72,17 @@ describe("guards of the regulated profiles", () => {
     expect(inspect("DOB 04/07/1981, MRN 448211", guardsOf("financial"))).to.deep.equal([]);
   });
 
-  it("reads any hostile text in linear time", () => {
-    // `npm run bench -- guards` holds a megabyte to 200 ms, on a quiet machine; what is not linear takes minutes for a quarter of it.
-    for (const seed of hostileTexts) {
-      const text = seed.repeat(Math.ceil((256 << 10) / Buffer.byteLength(seed)));
-      for (const kinds of [guardsOf("healthcare"), guardsOf("financial")]) {
+  // `npm run bench -- guards` holds a megabyte to 200 ms, on a quiet machine; what is not linear takes minutes for a quarter of it.
+  for (const [name, seeds] of Object.entries({ "hostile text": hostileTexts, "row of odd forms": hostileForms })) {
+    it(`reads any ${name} in linear time`, () => {
+      for (const seed of seeds) {
+        const text = seed.repeat(Math.ceil((256 << 10) / Buffer.byteLength(seed)));
         let best = Number.POSITIVE_INFINITY;
-        for (let tries = 0; tries < 3 && best >= LINEAR_MS; tries += 1) {
-          const startedAt = performance.now();
-          inspect(text, kinds);
-          best = Math.min(best, performance.now() - startedAt);
-        }
+        for (let tries = 0; tries < 3 && best >= LINEAR_MS; tries += 1) best = Math.min(best, cpuTimeOf(text));
         expect(best, JSON.stringify(seed)).to.be.below(LINEAR_MS);
       }
-    }
-  }).timeout(60_000);
+    }).timeout(120_000);
+  }
 
   it("finds all that the public collection holds, and next to nothing else", () => {
     const path = new URL("../support/data/pii-public.jsonl", import.meta.url);

@@ -4,16 +4,16 @@ import { findLabels, type Labels, labelPattern } from "./labels.ts";
 import { findSpans, isWithinReach, type Span } from "./spans.ts";
 
 const labels = labelPattern(
-  "dobs?|d\\.o\\.b\\.?|d[ /]o[ /]b|d\\.?o\\.? ?birth",
+  "dobs|d[ ._/-]{0,2}o[ ._/-]{0,2}b\\.?|d\\.?o\\.? ?birth",
   "dates?[ _.-]{0,2}of[ _.-]{0,2}birth",
-  "birth[ _.-]{0,2}(?:date|day)s?|b-?day",
+  "birth[ _.-]{0,2}(?:date|day|time)s?|b-?day",
   "births?(?= ?[:=])",
   "born",
   "(?:fecha|data|date|lieu et date)[ _-]?(?:de|del|di|do|da)? ?(?:nacimiento|nascimento|naissance|nascita|nac)",
   "nacid[oa]|nacio|nascid[oa]|nasceu|nat[oa] (?:il|a)|nee? (?:le|a)|naissance|nacimiento|nascita|nascimento",
   "geburts(?:datum|tag)|geboren|geb(?=[ .:])|geboortedatum|gebdat",
-  "fodt|fodsels(?:dato|dag)|fodelse(?:datum|dag)|fodd|syntyma(?:aika|paiva)|syntynyt",
-  "data urodzenia|urodzon[ya]|ur\\.|datum narozeni|narozen[ya]?|datum rodenia|datum rodenja|roden[ao]?|data nasterii|nascut[a]?|szuletesi datum|szuletett",
+  "fodt|fodsels(?:dato|dag)|fodelse(?:datum|dag)|fodd|syntyma(?:aika|paiva)|syntynyt|synt(?=[ .:])",
+  "data urodzenia|urodzon[ya]|ur\\.|datum narozeni|narozen[ya]?|datum rodenia|datum rodenja|roden[ao]?|data nasterii|nascut[a]?|szuletesi (?:datum|ido|ideje?|hely(?:e)? es ido)|szul(?=[. :])|szuletett",
   "dogum tarihi|dogumlu|ngay sinh|tanggal lahir|lahir",
 );
 const otherScripts =
@@ -24,8 +24,15 @@ const shortBorn = /(?<![a-z.])b\.(?= ?(?:\d|[a-z]{3,9}\.? \d))/g;
 const otherDates = labelPattern(
   "admi(?:tted|ssion|t)|discharged?|visit(?:ed|s)?|appointments?|appt|seen|scheduled|diagnos(?:ed|is)|surgery|operat(?:ed|ion)|since|until|died|deceased|death|dod|expir(?:es|ed|y|ation)|due|effective|follow(?: |-)?up|presented|reported|collected|issued|updated|created|signed|started|prescribed|vaccinat(?:ed|ion)|tested|hired|enrolled|registered|last|next|today|yesterday|encounter|procedure|result|onset|screening|married|moved|founded|opened|launched|released|received|sent|dated|arriv(?:ed|al)|delivery",
 );
+/** Digits of the shortest date with a year: 1/2/85. */
+const MIN_DIGITS = 4;
 /** HL7 version 2, field 7 of a PID segment. */
 const hl7 = /(?<![a-z])pid\|(?:[^|\n]{0,120}\|){6}(?=\d{8})/g;
+
+/** Labels that ask for a date, as "born" does not: right after them a date's form is enough, impossible or without a year. */
+const asksForDate = /^(?:dob|d[ ./_-]|d\.?o|birth|b-?day|dat|fecha|geb|gebdat)|birth|datum|date|dato|dag$|tarihi/;
+const formOfDate =
+  /(?:\d{1,4}( ?[-/.] ?)\d{1,2}\1\d{1,4}|\d{1,2}( ?[-/] ?)\d{1,2}|\d\d\.\d\d|\d{8}|\d{6})(?![\d:%]|[-/.,]\d| ?(?:weeks?|days?|months?|years?|hours?|am|pm|kg|g|lbs?|cm)(?![a-z]))/y;
 
 /** Dates of birth: a date, or a month with its day or year, that words of birth name; a year alone tells too little (HIPAA). */
 export function findBirthDates(text: GuardText): Span[] {
@@ -36,16 +43,17 @@ export function findBirthDates(text: GuardText): Span[] {
   });
   if (named.spans.length === 0) return inRecords;
   const others = findSpans(text.text, otherDates);
-  const found: Span[] = [...inRecords];
+  const found: Span[] = [...inRecords, ...findParted(text, named, others)];
   let done = 0;
   const { starts, ends } = text.digits;
   for (let index = 0; index < starts.length; index += 1) {
     const group = { start: starts[index] ?? 0, end: ends[index] ?? 0 };
     if (group.start < done || !isWithinReach(named.spans, group)) continue;
     const date = dateAt(text.text, group.start);
-    if (!date || !isBirthDate(named, date, others)) continue;
-    found.push({ start: date.start, end: date.end });
-    done = date.end;
+    const span = date && isBirthDate(named, date, others) ? date : formAt(text.text, group, named);
+    if (!span) continue;
+    found.push({ start: span.start, end: span.end });
+    done = span.end;
   }
   return found;
 }
@@ -53,4 +61,22 @@ export function findBirthDates(text: GuardText): Span[] {
 function isBirthDate(named: Labels, date: FoundDate, others: readonly Span[]): boolean {
   const nearness = named.nearness(date, others);
   return nearness === "direct" || (nearness === "near" && !(date.isCompact && date.end - date.start === 6));
+}
+
+/** "DOB: 02/01", "DOB 31/13/1985": what stands where a date is asked for is meant as one. */
+function formAt(text: string, { start, end }: Span, named: Labels): Span | undefined {
+  if (!asksForDate.test(named.wordsBefore({ start, end })) || named.nearness({ start, end }) !== "direct")
+    return undefined;
+  formOfDate.lastIndex = start;
+  return formOfDate.test(text) ? { start, end: formOfDate.lastIndex } : undefined;
+}
+
+/** Dates right after a label whose parts cells, markup or odd characters part: "DOB | 03 | 12 | 1985". */
+function findParted(text: GuardText, named: Labels, others: readonly Span[]): Span[] {
+  return [...text.digits.runs(MIN_DIGITS), ...text.digits.looseRuns(MIN_DIGITS)].flatMap(({ groups }) => {
+    const [first, , third] = groups;
+    if (!first || !third || named.nearness(first, others) !== "direct") return [];
+    const date = groups.slice(0, 3).map(({ start, end }) => text.text.slice(start, end));
+    return dateAt(date.join("-"), 0)?.parts === "full" ? [{ start: first.start, end: third.end }] : [];
+  });
 }

@@ -1,14 +1,17 @@
 import { hasLuhnDigit } from "./checksums.ts";
 import { type DigitRun, digitsOf } from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
-import { findLabels, type Labels, labelPattern } from "./labels.ts";
+import { findLabels, type Labels, labelPattern, mergeLabels } from "./labels.ts";
 import { lastEndingBefore, type Span } from "./spans.ts";
 
-const labels = labelPattern(
-  "(?:credit|debit|bank|payment|charge|prepaid|atm|business|corporate|virtual) ?-?cards?",
+const cardLabels = labelPattern(
+  "(?:credit|debit|bank|payment|charge|prepaid|atm|business|corporate|virtual)[ _-]{0,2}cards?",
   "(?<!(?:library|gift|loyalty|business|membership|member|club|sim|id|identity|insurance|report|score|punch) )cards?(?! (?:id|sort))",
-  "ccs?",
+  "c[ ./-]?cs?",
   "cc ?(?:#|no|num|number)",
+);
+/** Words that name other things too: they name a number whose check digit is wrong only right before it. */
+const brandLabels = labelPattern(
   "pan",
   "visa|master ?card|amex|american express|discover|diners(?: club)?|jcb|maestro|union ?pay|rupay",
   "tarjeta|carte(?: bancaire| bleue)?|kreditkarte|karte|carta|cartao|kaart|kort|karta",
@@ -22,40 +25,48 @@ const MIN = 12;
 const MAX = 19;
 const LABEL_REACH = 40;
 
+type Naming = { cards: Labels; brands: Labels; all: Labels; others: Labels };
+
 /**
- * Payment card numbers: 13 to 19 digits that pass Luhn and begin as some issuer's cards of that length do, in one piece or in
- * groups. With a label ("card", "cc") the issuer may be any, and a Maestro of 12 digits counts.
+ * Payment card numbers. Without a label: 13 to 19 digits that pass Luhn and begin as some issuer's cards of that length do, in
+ * one piece or in groups. Right after a label ("card", "cc"), or near one, the length and the form alone tell: a number that was
+ * mistyped or made up is still meant as a card's.
  */
 export function findCardNumbers(text: GuardText): Span[] {
-  const named = findLabels(text, labels);
-  const others = findLabels(text, otherNumbers);
+  const [close, loose] = [text.digits.runs(MIN), text.digits.looseRuns(MIN)];
+  if (close.length + loose.length === 0) return [];
+  const [cards, brands] = [findLabels(text, cardLabels), findLabels(text, brandLabels)];
+  const naming = { cards, brands, all: mergeLabels(text, cards, brands), others: findLabels(text, otherNumbers) };
   const found: Span[] = [];
-  for (const run of text.digits.runs(MIN)) {
-    const part = candidates(text.text, run).find((part) => isCard(text, part, { named, others }));
+  const add = (run: DigitRun, isLoose: boolean) => {
+    const part = candidates(text.text, run).find((part) => (part.isForm || !isLoose) && isCard(text, part, naming));
     if (part) found.push({ start: part.start, end: part.end });
-  }
+  };
+  for (const run of close) add(run, false);
+  for (const run of loose) add(run, true);
   return found;
 }
 
-type Part = Span & { digits: string; isOfTable: boolean };
+/** `isForm`: its groups are such as those of cards. */
+type Part = Span & { digits: string; isOfTable: boolean; isForm: boolean };
 
 /** The run as a whole, and those parts of a longer one that are grouped as cards are. */
 function candidates(text: string, run: DigitRun): Part[] {
   const { groups } = run;
   const parts: Part[] = [];
   const isFour = (group: Span | undefined) => group !== undefined && group.end - group.start === 4;
-  const add = (from: number, to: number) => {
+  const add = (from: number, to: number, isForm: boolean) => {
     const taken = groups.slice(from, to);
     // fours among fours are numbers of a table more often than a card; a date or a code beside them is none of them
     const isOfTable = taken.length > 1 && (isFour(groups[from - 1]) || isFour(groups[to]));
     const digits = digitsOf(text, taken);
     const [start = 0, end = 0] = [taken[0]?.start, taken.at(-1)?.end];
-    parts.push({ start, end, digits, isOfTable });
+    parts.push({ start, end, digits, isOfTable, isForm });
   };
-  if (run.length <= MAX) add(0, groups.length);
+  if (run.length <= MAX) add(0, groups.length, endsOfCards(groups, 0).includes(groups.length));
   if (groups.length === 1) return parts;
   for (let from = 0; from < groups.length; from += 1) {
-    for (const to of endsOfCards(groups, from)) add(from, to);
+    for (const to of endsOfCards(groups, from)) add(from, to, true);
   }
   return parts;
 }
@@ -86,29 +97,43 @@ function endsOfCards(groups: readonly Span[], from: number): number[] {
   return fifth > 0 && fifth < 4 ? [from + 4, from + 5] : [from + 4];
 }
 
-function isCard({ text }: GuardText, part: Part, { named, others }: { named: Labels; others: Labels }): boolean {
+function isCard(text: GuardText, part: Part, naming: Naming): boolean {
   const { digits } = part;
-  if (!hasLuhnDigit(digits) || /^(\d)\1*$/.test(digits)) return false;
-  const label = named.spans[lastEndingBefore(named.spans, part.start)];
-  const isLabelled =
-    (label !== undefined && part.start - label.end <= LABEL_REACH) || named.nearness(part, []) !== undefined;
-  if (isGlued(text, part, label)) return false;
+  const { all, others } = naming;
+  const label = all.spans[lastEndingBefore(all.spans, part.start)];
+  if (isGlued(text.text, part, label)) return false;
   const other = others.spans[lastEndingBefore(others.spans, part.start)];
   const isOtherwiseNamed =
     other !== undefined && part.start - other.end <= LABEL_REACH && !(label && label.start >= other.end);
+  if (!isOtherwiseNamed && part.isForm && isMeantAsCard(text, part, naming)) return true;
+  if (!hasLuhnDigit(digits) || /^(\d)\1*$/.test(digits)) return false;
+  const isLabelled =
+    (label !== undefined && part.start - label.end <= LABEL_REACH) || all.nearness(part, []) !== undefined;
   if (isLabelled && !isOtherwiseNamed) return digits.length > MIN || hasIssuer(digits);
   if (!hasIssuer(digits) || digits.length === MIN) return false;
-  if (part.isOfTable && !text.slice(part.start, part.end).includes("-")) return isLabelled;
+  if (part.isOfTable && !text.text.slice(part.start, part.end).includes("-")) return isLabelled;
   return !isOtherwiseNamed || digits.length >= 15;
+}
+
+/** Whether a label names a number of a card's form, whatever its digits. Twelve digits are more often something else. */
+function isMeantAsCard({ otherLabels }: GuardText, part: Part, { cards, brands }: Naming): boolean {
+  const nearness = cards.nearness(part, otherLabels);
+  if (nearness === "direct") return true;
+  if (part.isOfTable || part.digits.length === MIN) return false;
+  return nearness === "near" || brands.nearness(part, otherLabels) === "direct";
 }
 
 /** Whether letters or a decimal point make the digits a part of something else: a hash, a GUID, a fraction. */
 function isGlued(text: string, { start, end }: Span, label: Span | undefined): boolean {
   const before = text[start - 1] ?? "";
-  if (/[a-z]/.test(before) && label?.end !== start) return true;
-  if (/[a-z]/.test(text[end] ?? "")) return true;
+  const isAfterMark = label?.end === start || text.slice(start - 2, start) === "%b"; // a magnetic stripe begins with %B
+  if (/[a-z]/.test(before) && !isAfterMark) return true;
+  if (/[a-z]/.test(text[end] ?? "") && !(isAfterMark && ownFields.test(text.slice(end, end + 8)))) return true;
   return /\d[.,]$/.test(text.slice(Math.max(0, start - 2), start)) && /^\d+$/.test(text.slice(start, end));
 }
+
+/** What a card's number is followed by in one word: "cc4012…exp1229". */
+const ownFields = /^(?:exp|cv|valid|thru|ccv|csc|cid|pin|zip|name|and|is)/;
 
 /** Prefix ranges and lengths of the issuers that are in use. */
 const issuers: readonly { from: number; to: number; lengths: readonly number[] }[] = [

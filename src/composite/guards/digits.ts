@@ -1,3 +1,4 @@
+import { partingOf, plainSeparator } from "./separators.ts";
 import type { Span } from "./spans.ts";
 
 /** One or more groups of digits that only small separators part: "4111 1111", "123-45-6789". */
@@ -12,15 +13,13 @@ export type Digits = {
   /** Start and end of each group of digits, in order. */
   starts: Int32Array;
   ends: Int32Array;
-  /** The runs of at least `minDigits` digits, six at least: shorter ones are no identifiers by themselves. */
-  runs(minDigits: number): Iterable<DigitRun>;
+  /** The runs of at least `minDigits` digits, four at least: shorter ones are no identifiers by themselves. */
+  runs(minDigits: number): readonly DigitRun[];
+  /** The runs that are held together by odder separators too: markup, cells of a table, commas, the word "dash". */
+  looseRuns(minDigits: number): readonly DigitRun[];
 };
 
-/** Groups of one run are parted by one character of these, or by a few of the pattern. */
-const singleSeparators = " -./_\n\u00b7\u2022";
-const separator = /^(?: {1,2}| ?[-.\u00b7\u2022/_] ?| ?[-.]? ?\r?\n ?)$/;
-const MAX_SEPARATOR = 4;
-const MIN_DIGITS = 6;
+const MIN_DIGITS = 4;
 /** Longer runs are tables, not identifiers; they are cut, which keeps every step on a run bounded. */
 const MAX_GROUPS = 40;
 
@@ -37,13 +36,16 @@ export function findDigits(text: string): Digits {
     size += 1;
   }
   const groups = { starts: starts.subarray(0, size), ends: ends.subarray(0, size) };
-  let found: DigitRun[] | undefined;
+  let found: { close: DigitRun[]; loose: DigitRun[] } | undefined;
+  const findOnce = () => {
+    found ??= findRuns(text, groups);
+    return found;
+  };
+  const isLong = (minDigits: number) => (run: DigitRun) => run.length >= minDigits;
   return {
     ...groups,
-    runs(minDigits) {
-      found ??= findRuns(text, groups);
-      return found.filter(({ length }) => length >= minDigits);
-    },
+    runs: (minDigits) => findOnce().close.filter(isLong(minDigits)),
+    looseRuns: (minDigits) => findOnce().loose.filter(isLong(minDigits)),
   };
 }
 
@@ -52,34 +54,40 @@ export function digitsOf(text: string, groups: readonly Span[]): string {
   return groups.map(({ start, end }) => text.slice(start, end)).join("");
 }
 
-/** What lies between the groups; one fewer than groups. */
+/** What lies between the groups, without markup; one fewer than groups. */
 export function separatorsOf(text: string, groups: readonly Span[]): string[] {
-  return groups.slice(1).map((group, index) => text.slice(groups[index]?.end, group.start));
+  return groups.slice(1).map((group, index) => plainSeparator(text.slice(groups[index]?.end, group.start)));
 }
 
-function findRuns(text: string, { starts, ends }: Pick<Digits, "starts" | "ends">): DigitRun[] {
-  const runs: DigitRun[] = [];
-  let first = 0;
-  let length = 0;
+type Groups = Pick<Digits, "starts" | "ends">;
+
+function findRuns(text: string, { starts, ends }: Groups): { close: DigitRun[]; loose: DigitRun[] } {
+  const close: DigitRun[] = [];
+  const loose: DigitRun[] = [];
+  let [firstClose, firstLoose, isLoose] = [0, 0, false];
   for (let index = 0; index < starts.length; index += 1) {
-    const [start = 0, end = 0, next] = [starts[index], ends[index], starts[index + 1]];
-    length += end - start;
-    const goesOn = next !== undefined && index - first < MAX_GROUPS - 1 && isSeparator(text, end, next);
-    if (goesOn) continue;
-    if (length >= MIN_DIGITS) {
-      const groups: Span[] = [];
-      for (let at = first; at <= index; at += 1) groups.push({ start: starts[at] ?? 0, end: ends[at] ?? 0 });
-      runs.push({ start: starts[first] ?? 0, end, groups, length });
+    const next = starts[index + 1];
+    const parting = next === undefined ? undefined : partingOf(text, ends[index] ?? 0, next);
+    if (parting !== "close" || index - firstClose >= MAX_GROUPS - 1) {
+      addRun(close, { starts, ends }, firstClose, index);
+      firstClose = index + 1;
     }
-    first = index + 1;
-    length = 0;
+    isLoose ||= parting === "loose";
+    if (parting === undefined || index - firstLoose >= MAX_GROUPS - 1) {
+      if (isLoose) addRun(loose, { starts, ends }, firstLoose, index);
+      [firstLoose, isLoose] = [index + 1, false];
+    }
   }
-  return runs;
+  return { close, loose };
 }
 
-function isSeparator(text: string, start: number, end: number): boolean {
-  if (end - start === 1) return singleSeparators.includes(text.charAt(start));
-  return end - start <= MAX_SEPARATOR && separator.test(text.slice(start, end));
+function addRun(runs: DigitRun[], { starts, ends }: Groups, first: number, last: number): void {
+  let length = 0;
+  for (let at = first; at <= last; at += 1) length += (ends[at] ?? 0) - (starts[at] ?? 0);
+  if (length < MIN_DIGITS) return;
+  const groups: Span[] = [];
+  for (let at = first; at <= last; at += 1) groups.push({ start: starts[at] ?? 0, end: ends[at] ?? 0 });
+  runs.push({ start: starts[first] ?? 0, end: ends[last] ?? 0, groups, length });
 }
 
 const isDigit = (unit: number) => unit >= 48 && unit <= 57;

@@ -1,3 +1,4 @@
+import { hanNumberRuns } from "./han-numbers.ts";
 import { type NumberWordRun, numberWordRuns } from "./number-words.ts";
 
 /**
@@ -6,14 +7,32 @@ import { type NumberWordRun, numberWordRuns } from "./number-words.ts";
  */
 export type FoldedText = { text: string; origin: Uint32Array; original: string };
 
-/** Invisible, or decoration of the character before: joiners, directions, variation selectors, accents, key caps, tags. */
-const dropped = /\p{Default_Ignorable_Code_Point}|[\u0300-\u036f]|[\u20d0-\u20ff]/u;
+/**
+ * Invisible, or decoration of the character before: joiners, directions, variation selectors, accents, key caps, tags, controls,
+ * and what has no meaning that all readers share (private use, unassigned, half a surrogate pair).
+ */
+const dropped = /\p{Default_Ignorable_Code_Point}|\p{C}|[\u0300-\u036f]|[\u20d0-\u20ff]/u;
 const dash = /[\p{Pd}\u2212\u02d7\u2043\u23af\u2500\u25ac]/u;
 const blank = /[\t\v\f\p{Zs}]/u;
 const lineEnd = /[\u0085\u2028\u2029]/;
 const decimalDigit = /\p{Nd}/u;
-/** ASCII without words that only a capital parts: there is nothing to fold but the case. */
-const isPlain = /^(?!.*[a-z][A-Z])[\n\r -~]*$/s;
+/** ASCII without controls: there is nothing to fold but the case, and words that only a capital parts. */
+const isPlain = /^[\n\r -~]*$/;
+const capitalWithin = /(?<=[a-z])(?=[A-Z])/g;
+/** Groups of digits with the letter O, of three scripts, among them. */
+const withLetterO = /(?<![a-z\d\u043e\u03bf])[\do\u043e\u03bf]+(?:[-./ ][\do\u043e\u03bf]+)*(?![a-z\d])/g;
+/** In a shorter number the letter is more often a word or a unit, and so it is among fewer digits. */
+const MIN_LENGTH_WITH_O = 6;
+const MIN_DIGITS_WITH_O = 2;
+/** Digits in circles that Unicode has no compatible form of: where a row begins, and with what. */
+const circled: readonly { from: number; to: number; first: number }[] = [
+  { from: 0x24f5, to: 0x24fe, first: 1 },
+  { from: 0x2776, to: 0x277f, first: 1 },
+  { from: 0x2780, to: 0x2789, first: 1 },
+  { from: 0x278a, to: 0x2793, first: 1 },
+  { from: 0x24ff, to: 0x24ff, first: 0 },
+  { from: 0x1f10b, to: 0x1f10c, first: 0 },
+];
 /** Letters whose stroke or missing dot Unicode does not part from them. */
 const stroked = new Map([
   ["\u00f8", "o"],
@@ -26,16 +45,26 @@ const stroked = new Map([
 /** What one character may become; longer ligatures hold no identifier and would make the text grow. */
 const MAX_EXPANSION = 4;
 
-/** Folds a text; its length grows by one unit at most for each of the original's, and its time is linear. */
-export function foldText(original: string): FoldedText {
-  const folded = foldCharacters(original);
-  const runs = numberWordRuns(folded.text);
+/**
+ * Folds a text; its length grows by one unit at most for each of the original's, and its time is linear. A lenient one keeps
+ * words together that only a capital parts, and reads a letter O among digits as 0.
+ */
+export function foldText(original: string, isLenient = false): FoldedText {
+  const characters = foldCharacters(original, isLenient);
+  const folded = isLenient ? { ...characters, text: characters.text.replace(withLetterO, readLetterO) } : characters;
+  const runs = [...numberWordRuns(folded.text), ...hanNumberRuns(folded.text)].sort((a, b) => a.start - b.start);
   return runs.length === 0 ? folded : replaceRuns(folded, runs);
 }
 
-function foldCharacters(original: string): FoldedText {
+function readLetterO(number: string): string {
+  const digits = number.replace(/[^\do\u043e\u03bf]/g, "");
+  const isNumber = digits.length >= MIN_LENGTH_WITH_O && digits.replace(/\D/g, "").length >= MIN_DIGITS_WITH_O;
+  return isNumber ? number.replace(/[o\u043e\u03bf]/g, "0") : number;
+}
+
+function foldCharacters(original: string, isLenient: boolean): FoldedText {
   const { length } = original;
-  if (isPlain.test(original)) return { text: original.toLowerCase(), origin: identity(length), original };
+  if (isPlain.test(original)) return isLenient ? foldCase(original) : foldCamelCase(original);
   const units = new Uint16Array(length * (MAX_EXPANSION + 1));
   const origin = new Uint32Array(units.length + 1);
   const known = new Map<number, string>();
@@ -50,9 +79,11 @@ function foldCharacters(original: string): FoldedText {
     const code = original.codePointAt(at) ?? 0;
     const isUpper = code >= 65 && code <= 90;
     // `patientId` and `userSSN` are two words each
-    if (isUpper && wasLower) push(32, at);
-    if (code < 128) push(isUpper ? code + 32 : code === 9 || code === 11 || code === 12 ? 32 : code, at);
-    else {
+    if (isUpper && wasLower && !isLenient) push(32, at);
+    if (code < 128) {
+      const unit = isUpper ? code + 32 : foldControl(code);
+      if (unit !== undefined) push(unit, at);
+    } else {
       let form = known.get(code);
       if (form === undefined) {
         form = foldCharacter(String.fromCodePoint(code));
@@ -67,24 +98,50 @@ function foldCharacters(original: string): FoldedText {
   return { text: decode(units.subarray(0, size)), origin: origin.subarray(0, size + 1), original };
 }
 
-function identity(length: number): Uint32Array {
-  const origin = new Uint32Array(length + 1);
-  for (let at = 0; at <= length; at += 1) origin[at] = at;
-  return origin;
+function foldCase(original: string): FoldedText {
+  const origin = new Uint32Array(original.length + 1);
+  for (let at = 0; at <= original.length; at += 1) origin[at] = at;
+  return { text: original.toLowerCase(), origin, original };
+}
+
+function foldCamelCase(original: string): FoldedText {
+  const words = original.split(capitalWithin);
+  if (words.length === 1) return foldCase(original);
+  const text = words.join(" ").toLowerCase();
+  const origin = new Uint32Array(text.length + 1);
+  let size = 0;
+  let at = 0;
+  for (const { length } of words) {
+    for (const end = at + length; at < end; at += 1) {
+      origin[size] = at;
+      size += 1;
+    }
+    origin[size] = at; // the blank that parts it from the next word, or the end
+    size += 1;
+  }
+  return { text, origin, original };
 }
 
 function decode(units: Uint16Array): string {
   return Buffer.from(units.buffer, units.byteOffset, units.byteLength).toString("utf16le");
 }
 
+/** Tabs and the like, and the separators of records (28 to 31), are blanks; other controls but line ends are nothing. */
+function foldControl(code: number): number | undefined {
+  if ((code >= 32 && code < 127) || code === 10 || code === 13) return code;
+  return code === 9 || code === 11 || code === 12 || (code >= 28 && code <= 31) ? 32 : undefined;
+}
+
 function foldCharacter(character: string): string {
+  if (lineEnd.test(character)) return "\n";
   if (dropped.test(character)) return "";
   if (dash.test(character)) return "-";
   if (blank.test(character)) return " ";
-  if (lineEnd.test(character)) return "\n";
   if (decimalDigit.test(character)) return String(digitValue(character));
-  const compatible = character.normalize("NFKC").toLowerCase();
   const code = character.codePointAt(0) ?? 0;
+  const row = circled.find(({ from, to }) => code >= from && code <= to);
+  if (row) return row.first === 0 ? "0" : String(row.first + code - row.from);
+  const compatible = character.normalize("NFKC").toLowerCase();
   // Accents of Latin, Greek and Cyrillic letters go; marks of other scripts are letters of their own.
   const plain = code < 0x2000 ? compatible.normalize("NFD").replace(/[\u0300-\u036f]/g, "") : compatible;
   const letter = stroked.get(plain);
@@ -100,6 +157,9 @@ function digitValue(character: string): number {
   return before % 10;
 }
 
+/** A run's last word in Latin letters. */
+const lastWordPattern = /[a-z]+$/;
+
 function replaceRuns({ text, origin, original }: FoldedText, runs: readonly NumberWordRun[]): FoldedText {
   const parts: string[] = [];
   const places = new Uint32Array(origin.length);
@@ -113,9 +173,11 @@ function replaceRuns({ text, origin, original }: FoldedText, runs: readonly Numb
   for (const { start, end, digits } of runs) {
     keep(start);
     parts.push(digits);
+    const lastWord = start + text.slice(start, end).search(lastWordPattern);
     for (let index = 0; index < digits.length; index += 1) {
       // digits of a run lie evenly over its words, so that a span of them covers the words that it came from
-      places[size] = origin[start + Math.floor((index * (end - start)) / digits.length)] ?? 0;
+      const even = start + Math.floor((index * (end - start)) / digits.length);
+      places[size] = origin[index === digits.length - 1 ? Math.max(even, lastWord) : even] ?? 0;
       size += 1;
     }
     last = end;

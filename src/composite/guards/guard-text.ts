@@ -1,5 +1,6 @@
 import { type Digits, findDigits } from "./digits.ts";
 import { foldText } from "./fold-text.ts";
+import type { Reading } from "./readings.ts";
 import { findSpans, type Span } from "./spans.ts";
 
 /** A text as the recognisers read it: folded, with its digits. All positions are in the folded text. */
@@ -18,9 +19,10 @@ export type GuardText = {
 const otherLabel =
   /(?<![a-z])(?:orders?|order ?ids?|po|p\.?o\.? box|box|invoices?|inv|tickets?|case|claims?|tracking|track|shipments?|parcels?|refs?|reference|confirmation|bookings?|reservations?|phones?|telephone|tel|mobile|cell|fax|call(?:ed|ing)?|contact|zip|zip ?codes?|postal|post ?codes?|plz|isbn|issn|ean|upc|gtin|asin|sku|barcode|serial|model|imei|vin|versions?|ver|flight|room|suite|apt|floor|ext|extension|counts?|total|sum|qty|quantity|amounts?|balance|pages?|doses?|price|transactions?|txn|product|part|batch|lot|licen[cs]e|passport|employee|npi|icd|cpt|ndc|loinc|snomed|pmid|pmcid|doi|nct|ein|vat|duns|coupon|voucher|gift|loyalty|membership|library|pin|otp|error|build|commit|issue|bug|port|ip|mac|uuid|guid|hash|budget|salary|revenue|income|score|steps?|points?|weights?|heights?|glucose|population)(?![a-z])/g;
 
-/** Folds a text and finds its digits. Linear in its length. */
-export function readGuardText(original: string): GuardText {
-  const { text, origin } = foldText(original);
+/** Folds a reading of a text and finds its digits. Linear in its length. */
+export function readGuardText(reading: Reading): GuardText {
+  const { text: original } = reading;
+  const { text, origin } = foldText(original, reading.isLenient);
   let others: readonly Span[] | undefined;
   return {
     text,
@@ -32,10 +34,10 @@ export function readGuardText(original: string): GuardText {
     toOriginal: ({ start, end }) => {
       const last = origin[end - 1] ?? 0;
       const width = (original.codePointAt(last) ?? 0) > 0xffff ? 2 : 1;
-      return {
+      return reading.toOriginal({
         start: origin[start] ?? 0,
         end: Math.min(original.length, Math.max(last + width, wordEnd(original, last))),
-      };
+      });
     },
   };
 }

@@ -5,6 +5,7 @@ import { type GuardText, readGuardText } from "./guard-text.ts";
 import { findIbans } from "./iban.ts";
 import { findMedicalRecordNumbers } from "./medical-record-number.ts";
 import { findPatientIds } from "./patient-id.ts";
+import { readingsOf } from "./readings.ts";
 import { findRoutingNumbers } from "./routing-number.ts";
 import type { Span } from "./spans.ts";
 import { findSsns } from "./ssn.ts";
@@ -34,12 +35,25 @@ const MAX_FINDINGS = 20;
  * Answers kinds and positions in the order of the text; never anything of the text itself.
  */
 export function inspect(text: string, kinds: readonly GuardKind[]): Finding[] {
-  const read = readGuardText(text);
-  return kinds
-    .flatMap((kind) =>
-      recognisers[kind](read)
-        .slice(0, MAX_FINDINGS)
-        .map((span) => ({ kind, ...read.toOriginal(span) })),
-    )
-    .sort((a, b) => a.start - b.start);
+  const found: Finding[] = [];
+  for (const reading of readingsOf(text)) {
+    const read = readGuardText(reading);
+    // every identifier has a digit
+    if (read.digits.starts.length === 0) continue;
+    for (const kind of kinds) addFindings(found, kind, read);
+  }
+  return found.sort((a, b) => a.start - b.start);
+}
+
+/** Adds what one reading shows of a kind, without what another one has shown. */
+function addFindings(found: Finding[], kind: GuardKind, read: GuardText): void {
+  const known = found.filter((finding) => finding.kind === kind);
+  for (const span of recognisers[kind](read)) {
+    if (known.length >= MAX_FINDINGS) return;
+    const { start, end } = read.toOriginal(span);
+    if (known.some((finding) => finding.start < end && start < finding.end)) continue;
+    const finding = { kind, start, end };
+    known.push(finding);
+    found.push(finding);
+  }
 }

@@ -1,4 +1,5 @@
 import { dateAt } from "./dates.ts";
+import { separatorsOf } from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
 import type { Labels } from "./labels.ts";
 import { isWithinReach, lastEndingBefore, type Span } from "./spans.ts";
@@ -14,9 +15,25 @@ export type IdRule = {
 /** Characters of the longest identifier that is looked at. */
 const MAX_ID = 40;
 const MAX_LOOK_BACK = 20;
+/** Digits of a number whose groups more than small separators part. */
+const MIN_PARTED = 6;
+const MAX_PARTED = 16;
 /** A number with one of these is an amount, an age, a time or a place in a list. */
 const unit =
   /^(?:-| |\.)?(?:%|mg|ml|mcg|kg|g|lbs?|cm|mm|m|iu|units?|years?|yrs?|yo|y\/o|months?|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|times?|x|bpm|mmhg|characters?|chars?|digits?|letters?|numbers?|patients?|people|visits?|records?|rows?|pages?|percent|dollars?|am|pm|st|nd|rd|th|of|and over|beds?|fields?|columns?|entries|cases?|doses?|tablets?|pills?|degrees?|points?|hz|mhz|gb|mb)(?![a-z0-9])/;
+
+/** What a number has after it that counts something. */
+const counted =
+  /^ ?(?:patients|people|dollars|usd|mg|ml|days|hours|years|times|cases|records|visits|units|steps|charts|points)/;
+
+/** The identifiers that a pattern finds by a word right before them: the pattern ends before its first group, a lookahead. */
+export function findBareIds(text: string, pattern: RegExp): Span[] {
+  return [...text.matchAll(pattern)].flatMap((match) => {
+    const start = match.index + match[0].length;
+    const end = start + (match[1]?.length ?? 0);
+    return counted.test(text.slice(end, end + 10)) ? [] : [{ start, end }];
+  });
+}
 
 /** The identifiers in a text that labels name: letters and digits with one digit at least, never a date, time or amount. */
 export function findIdValues(source: GuardText, labels: Labels, rule: IdRule): Span[] {
@@ -33,7 +50,16 @@ export function findIdValues(source: GuardText, labels: Labels, rule: IdRule): S
     const nearness = labels.nearness(span);
     if (nearness !== undefined && isIdentifier(text, span, { nearness, rule })) found.push(span);
   }
-  return found;
+  return [...found, ...findParted(source, labels)];
+}
+
+/** Numbers right after a label whose groups blanks, cells or markup part: "MRN 44 55 66". */
+function findParted({ text, digits }: GuardText, labels: Labels): Span[] {
+  return [...digits.runs(MIN_PARTED), ...digits.looseRuns(MIN_PARTED)].filter((run) => {
+    if (run.groups.length < 2 || run.length > MAX_PARTED || labels.nearness(run) !== "direct") return false;
+    if (separatorsOf(text, run.groups).some((one) => /[,.:/\n]/.test(one))) return false;
+    return dateAt(text, run.start) === undefined && !unit.test(text.slice(run.end, run.end + 14));
+  });
 }
 
 /** The word of letters, digits and small separators that a group of digits belongs to, a label that is glued to it left out. */

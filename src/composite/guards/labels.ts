@@ -12,6 +12,12 @@ const AFTER_SENTENCE = 30;
 /** Characters that a label may stand after its value: "123456789 is my SSN". */
 const AFTER = 34;
 
+/** Markup between a label and its value says nothing. */
+const tag = /<\/?[a-z][^<>]{0,40}>/g;
+/** "Not an SSN: 000-12-3456" */
+const denial = /(?<![a-z])(?:not|never|isn't|no)(?: (?:an?|the|any|my|his|her|their|valid|real|actual)){0,2} ?$/;
+const DENIAL_REACH = 24;
+
 const fillers =
   "is|are|was|be|being|reads|equals|a|an|the|my|mine|his|her|hers|their|our|your|its|it|s|this|that|number|numbers|no|nos|num|nr|nbr|n|id|identifier|identification|code|value|field|of|for|as|on|file|here|to|with|and|which|patient|client|customer|member|person|applicant|currently|listed|given|following|follows|below|xml|string|int|text|num|o|es|el|la|de|del|est|le|ist|die|der|numero|nummer|nro|e|il|di|do|da";
 const onlyFillers = new RegExp(`^[^a-z0-9]*(?:(?:${fillers})(?:[^a-z0-9]+|$))*$`);
@@ -30,15 +36,43 @@ export type Labels = {
   spans: readonly Span[];
   /** How a label of these names the value at `span`; undefined when none does. `others` are words that break the bond. */
   nearness(span: Span, others?: readonly Span[]): Nearness | undefined;
+  /** The label before a value, as the folded text has it; empty when there is none. */
+  wordsBefore(span: Span): string;
+  /** Whether the label before a value is denied: it names what the value is not. */
+  isDenied(span: Span): boolean;
 };
 
 /** Finds the labels of a pattern (global) and answers which values they name. */
 export function findLabels(text: GuardText, ...patterns: readonly RegExp[]): Labels {
-  const spans = patterns.flatMap((pattern) => findSpans(text.text, pattern)).sort((a, b) => a.start - b.start);
+  return labelsAt(
+    text,
+    patterns.flatMap((pattern) => findSpans(text.text, pattern)),
+  );
+}
+
+/** The labels of several searches together. */
+export function mergeLabels(text: GuardText, ...all: readonly Labels[]): Labels {
+  return labelsAt(
+    text,
+    all.flatMap(({ spans }) => spans),
+  );
+}
+
+function labelsAt(text: GuardText, found: readonly Span[]): Labels {
+  const spans = [...found].sort((a, b) => a.start - b.start);
+  const before = ({ start }: Span) => spans[lastEndingBefore(spans, start)];
   return {
     spans,
     nearness: (span, others = text.otherLabels) =>
       spans.length === 0 ? undefined : nearnessOf(text.text, { spans, others, span }),
+    wordsBefore: (span) => {
+      const label = before(span);
+      return label ? text.text.slice(label.start, label.end) : "";
+    },
+    isDenied: (span) => {
+      const label = before(span);
+      return label !== undefined && denial.test(text.text.slice(Math.max(0, label.start - DENIAL_REACH), label.start));
+    },
   };
 }
 
@@ -59,7 +93,8 @@ type Pair = { label: Span; other: Span | undefined; span: Span };
 
 function nearnessBefore(text: string, { label, other, span }: Pair): Nearness | undefined {
   if (other && other.start >= label.end) return undefined;
-  const gap = text.slice(label.end, span.start);
+  const between = text.slice(label.end, span.start);
+  const gap = between.includes("<") ? between.replace(tag, " ") : between;
   if (onlyFillers.test(gap)) return "direct";
   if (gap.length <= AFTER_SENTENCE) return wordsIn(gap) > MAX_WORDS_BEFORE ? undefined : "near";
   const sentence = gap.split(sentenceEnd).at(-1) ?? "";

@@ -1,7 +1,7 @@
 import { hasNhsChecksum } from "./checksums.ts";
 import { digitsOf } from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
-import { findIdValues } from "./id-value.ts";
+import { findBareIds, findIdValues } from "./id-value.ts";
 import { findLabels, labelPattern } from "./labels.ts";
 import { findSpans, type Span } from "./spans.ts";
 
@@ -14,7 +14,7 @@ const explicitLabels = labelPattern(
   "(?:health|medicare|medicaid) card",
   `(?:patient|pt)(?:'s)? (?:ref|reference|file|case)(?: ?${numberWords})?`,
   "mbi|hicn|medicare|medicaid",
-  "pid(?= ?[:=#])",
+  "pid(?= ?[:=#]| \\d{6})",
   `(?:patients?|pt)(?: [a-z]{1,12}){0,3} (?:with|has|having|under)(?: an?| the)? ${idWords}`,
   "patient account(?: (?:number|no|num|#))?",
   "(?:id|identificador|identificacion|numero|numero de identificacion) (?:de |del |do |da |du )?(?:el |la |le )?pac?tient?e",
@@ -25,11 +25,11 @@ const numberLabels = labelPattern(
   `(?:insurance )?policy[ _-]?(?:${idWords}|${numberWords})`,
   `(?:patients?|pts?|pat)(?:'s|s')?[ _.-]{0,2}${numberWords}`,
 );
-const nhsLabels = labelPattern("nhs(?: ?(?:number|no|num|#))?", "chi (?:number|no)");
+const nhsLabels = labelPattern("(?:nhs|chi)[ _-]?(?:numbers?|nos?|num|#|ids?)");
+const loneNhsLabels = labelPattern("nhs");
 /** "patient 104822": the bare word names a long number that follows at once. */
-const bare = /(?<![a-z])(?:patient|pt)[ :]{1,2}#?(?=([a-z]{0,3}-?\d{5,12})(?![\d.,/:a-z-]))/g;
-const bareValue = /[a-z]{0,3}-?\d{5,12}/y;
-const notPeople = /^ ?(?:patients|people|dollars|usd|mg|ml|days|hours|years|times|cases|records|visits|units|steps)/;
+const bare =
+  /(?<![a-z])(?:patient|pt)[ :]{1,2}#?(?=([a-z]{0,3}-?\d{5,12}|\d{3}-\d{2}-\d{4}|\d{2}-\d{3}-\d{2,3})(?![\d.,/:a-z-]))/g;
 /** Medicare's beneficiary identifier (CMS): eleven places, each of digits, letters (without S, L, O, I, B, Z), or both. */
 const L = "[ac-hjkmnp-rt-y]";
 const E = "[0-9ac-hjkmnp-rt-y]";
@@ -42,28 +42,26 @@ export function findPatientIds(text: GuardText): Span[] {
   return [
     ...findIdValues(text, findLabels(text, explicitLabels), { minDirect: 2, minNear: 4 }),
     ...findIdValues(text, findLabels(text, numberLabels), { minDirect: 3, minNear: 5 }),
-    ...findBare(text.text),
+    ...findBareIds(text.text, bare),
     ...findNhsNumbers(text),
     ...findSpans(text.text, beneficiary),
     ...findHl7(text.text),
   ];
 }
 
-function findBare(text: string): Span[] {
-  return [...text.matchAll(bare)].flatMap((match) => {
-    bareValue.lastIndex = match.index + match[0].length;
-    const length = bareValue.exec(text)?.[0].length ?? 0;
-    const end = bareValue.lastIndex;
-    return length === 0 || notPeople.test(text.slice(end, end + 10)) ? [] : [{ start: end - length, end }];
-  });
-}
-
+/** Ten digits that a label names; by the bare name of the NHS, which has telephones too, only with their check digit. */
 function findNhsNumbers(text: GuardText): Span[] {
+  const runs = [...text.digits.runs(10), ...text.digits.looseRuns(10)].filter(({ length }) => length === 10);
+  if (runs.length === 0) return [];
   const named = findLabels(text, nhsLabels);
-  if (named.spans.length === 0) return [];
-  return [...text.digits.runs(10)]
-    .filter(({ length }) => length === 10)
-    .filter((run) => hasNhsChecksum(digitsOf(text.text, run.groups)) && named.nearness(run) !== undefined)
+  const lone = findLabels(text, loneNhsLabels);
+  if (named.spans.length + lone.spans.length === 0) return [];
+  return runs
+    .filter(
+      (run) =>
+        named.nearness(run) !== undefined ||
+        (lone.nearness(run) !== undefined && hasNhsChecksum(digitsOf(text.text, run.groups))),
+    )
     .map(({ start, end }) => ({ start, end }));
 }
 

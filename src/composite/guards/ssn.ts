@@ -1,11 +1,11 @@
 import { type DigitRun, digitsOf, separatorsOf } from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
 import { findLabels, type Labels, labelPattern } from "./labels.ts";
+import { plainSeparator } from "./separators.ts";
 import { lastEndingBefore, type Span } from "./spans.ts";
 
 const labels = labelPattern(
-  "ssns?",
-  "s\\.s\\.n\\.?",
+  "s[ ._/-]{0,2}s[ ._/-]{0,2}n\\.?|ssns",
   "soc(?:ial)?\\.?[ _-]{0,2}sec(?:urity)?\\.?",
   "social(?! ?(?:media|network|work|care|worker|distanc|history|event|studies|post|account|determinant|club|graph|app))",
   "s\\.?s\\.? ?(?:#|no\\b|nos\\b|num\\b|number|nr\\b)",
@@ -22,22 +22,34 @@ const OTHER_NAME_REACH = 24;
 
 /**
  * US social security numbers: 3-2-4 digits. The form alone tells one when its area, group and serial are possible (never 000,
- * 666 or 900 to 999; 00; 0000: SSA, RM 10201.035); nine digits in another form need a label, with which the areas from 900 on
- * (taxpayer numbers, and a well-known sample) count too. Samples such as 123-45-6789 count: nobody can tell them from real ones.
+ * 666 or 900 to 999; 00; 0000: SSA, RM 10201.035). Under a label nine digits count in other forms and behind odder separators
+ * too, possible or not: a number that was mistyped or made up is still meant as one, unless the label is denied. Samples such
+ * as 123-45-6789 count: nobody can tell them from real ones.
  */
 export function findSsns(text: GuardText): Span[] {
+  const [close, loose] = [text.digits.runs(9), text.digits.looseRuns(9)];
+  if (close.length + loose.length === 0) return [];
   const named = findLabels(text, labels);
   const found: Span[] = [];
-  for (const run of text.digits.runs(9)) {
-    const part = candidates(text.text, run).find((part) => isSsn(text, named, part));
+  const add = (run: DigitRun, isLoose: boolean) => {
+    const part = candidates(text.text, run).find((part) => isSsn(text, named, { ...part, isLoose }));
     if (part) found.push({ start: part.start, end: part.end });
-  }
+  };
+  for (const run of close) add(run, false);
+  for (const run of loose) add(run, true);
   return found;
 }
 
-type Part = Span & { digits: string; sizes: readonly number[]; separators: readonly string[]; isWhole: boolean };
+type Part = Span & {
+  digits: string;
+  sizes: readonly number[];
+  separators: readonly string[];
+  isWhole: boolean;
+  /** Whether another separator than its own parts it from the rest of its run. */
+  isApart: boolean;
+};
 
-/** The run when it has nine digits, and its groups of 3-2-4 or nine that another separator than their own parts from the rest. */
+/** The run when it has nine digits, else its groups of 3-2-4 or nine. */
 function candidates(text: string, run: DigitRun): Part[] {
   const { groups } = run;
   const sizes = groups.map(({ start, end }) => end - start);
@@ -48,9 +60,9 @@ function candidates(text: string, run: DigitRun): Part[] {
     const digits = digitsOf(text, taken);
     const separators = separatorsOf(text, taken);
     const outer = [groups[from - 1], groups[to]];
-    const outerSeparators = [text.slice(outer[0]?.end ?? start, start), text.slice(end, outer[1]?.start ?? end)];
-    if (outerSeparators.some((one) => separators.includes(one))) return;
-    parts.push({ start, end, digits, sizes: sizes.slice(from, to), separators, isWhole });
+    const outerGaps = [text.slice(outer[0]?.end ?? start, start), text.slice(end, outer[1]?.start ?? end)];
+    const isApart = !outerGaps.some((gap) => separators.includes(plainSeparator(gap)));
+    parts.push({ start, end, digits, sizes: sizes.slice(from, to), separators, isWhole, isApart });
   };
   if (run.length === 9) add(0, groups.length, true);
   else {
@@ -62,18 +74,23 @@ function candidates(text: string, run: DigitRun): Part[] {
   return parts;
 }
 
-function isSsn(text: GuardText, named: Labels, part: Part): boolean {
-  const { digits, sizes } = part;
-  const area = digits.slice(0, 3);
-  if (area === "000" || area === "666" || digits.slice(3, 5) === "00" || digits.slice(5) === "0000") return false;
+function isSsn(text: GuardText, named: Labels, part: Part & { isLoose: boolean }): boolean {
+  const { digits, sizes, isLoose } = part;
+  const isPossible = !/^(?:000|666|...00|.{5}0000)/.test(digits);
   const isFormatted = sizes.join() === "3,2,4";
-  if (isFormatted && area < "900" && standsAlone(text, part)) return true;
-  return isPlausibleGrouping(sizes) && named.nearness(part) !== undefined;
+  if (isPossible && isFormatted && part.isApart && digits < "9" && standsAlone(text, part)) return true;
+  const nearness = named.nearness(part);
+  if (nearness === undefined || (nearness === "near" && !part.isApart)) return false;
+  const isDenied = named.isDenied(part);
+  const isDashed = !isLoose && part.isWhole && part.separators.every((one) => one === "-");
+  const isAnyForm = nearness === "direct" && isDashed && !isDenied;
+  return (isPossible || !isDenied) && (isAnyForm || isPlausibleGrouping(sizes));
 }
 
 /** Whether the form tells enough without a label. Blanks and dots part other numbers too: there nothing may speak against it. */
 function standsAlone({ text, otherLabels }: GuardText, part: Part): boolean {
   const [separator = "", second] = part.separators.map((one) => one.trim());
+  if (!/^[-./_\u00b7\u2022]?$/.test(separator)) return false;
   if (separator !== second || part.separators.some((one) => one.includes("\n") && one.trim() === "")) return false;
   if (/[a-z0-9]/.test(text[part.start - 1] ?? "") || /[a-z]/.test(text[part.end] ?? "")) return false;
   if (separator === "-") return true;

@@ -98,6 +98,7 @@ export const oddForms: readonly GuardCases[] = [
       "DOB: 99/99/9999",
       "DOB: 03\\/12\\/1985",
       "DOB%3A%2003%2F12%2F1985",
+      "DatE oF BirTh: 03&#47;12&#47;1985",
       "DOB | 03 | 12 | 1985",
       "DOB: **03**/**12**/**1985**",
       "<th>DOB</th><td>03</td><td>12</td><td>1985</td>",

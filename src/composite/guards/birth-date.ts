@@ -26,6 +26,8 @@ const otherDates = labelPattern(
 );
 /** Digits of the shortest date with a year: 1/2/85. */
 const MIN_DIGITS = 4;
+/** Digits of a date's part in the middle, a day or a month. */
+const MAX_MIDDLE = 2;
 /** HL7 version 2, field 7 of a PID segment. */
 const hl7 = /(?<![a-z])pid\|(?:[^|\n]{0,120}\|){6}(?=\d{8})/g;
 
@@ -65,18 +67,21 @@ function isBirthDate(named: Labels, date: FoundDate, others: readonly Span[]): b
 
 /** "DOB: 02/01", "DOB 31/13/1985": what stands where a date is asked for is meant as one. */
 function formAt(text: string, { start, end }: Span, named: Labels): Span | undefined {
-  if (!asksForDate.test(named.wordsBefore({ start, end })) || named.nearness({ start, end }) !== "direct")
-    return undefined;
   formOfDate.lastIndex = start;
-  return formOfDate.test(text) ? { start, end: formOfDate.lastIndex } : undefined;
+  if (!formOfDate.test(text)) return undefined;
+  const form = { start, end: formOfDate.lastIndex };
+  const isAskedFor = named.nearness({ start, end }) === "direct" && asksForDate.test(named.wordsBefore(form));
+  return isAskedFor ? form : undefined;
 }
 
 /** Dates right after a label whose parts cells, markup or odd characters part: "DOB | 03 | 12 | 1985". */
 function findParted(text: GuardText, named: Labels, others: readonly Span[]): Span[] {
   return [...text.digits.runs(MIN_DIGITS), ...text.digits.looseRuns(MIN_DIGITS)].flatMap(({ groups }) => {
-    const [first, , third] = groups;
-    if (!first || !third || named.nearness(first, others) !== "direct") return [];
+    const [first, second, third] = groups;
+    if (!first || !second || !third || second.end - second.start > MAX_MIDDLE) return [];
+    if (!isWithinReach(named.spans, first)) return [];
     const date = groups.slice(0, 3).map(({ start, end }) => text.text.slice(start, end));
-    return dateAt(date.join("-"), 0)?.parts === "full" ? [{ start: first.start, end: third.end }] : [];
+    const isDate = dateAt(date.join("-"), 0)?.parts === "full" && named.nearness(first, others) === "direct";
+    return isDate ? [{ start: first.start, end: third.end }] : [];
   });
 }

@@ -3,7 +3,7 @@ import { inspect } from "../../src/composite/guards/guard.ts";
 import { type ProfileId, profiles } from "../../src/composite/profiles.ts";
 import type { Measured } from "./goals.ts";
 
-const data = new URL("../../../shared/data/pii-public.jsonl", import.meta.url);
+const data = new URL("../../test/support/data/pii-public.jsonl", import.meta.url);
 const MEGABYTE = 1 << 20;
 
 type Row = { text: string; entity: string; profile: ProfileId; should_block: boolean };

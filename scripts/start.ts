@@ -1,9 +1,28 @@
 import { ConfigError, loadConfig } from "../src/config.ts";
 import { runStack } from "./start/run-stack.ts";
 
+/** How often the parent is looked for, in ms. */
+const LOOK_EVERY_MS = 300;
+
+/**
+ * npm and a shell stand between a signal and this process, and end without passing it on. So under npm it stops when its
+ * parent is gone.
+ */
+function onParentGone(stop: () => void): void {
+  if (process.env.npm_lifecycle_event === undefined) return;
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    stop();
+  }, LOOK_EVERY_MS).unref();
+}
+
 /** `npm start`: everything on one machine, until Ctrl-C. Exit code 0 after a clean stop, 1 when a part does not start, 2 for wrong settings. */
 async function start(): Promise<void> {
   process.umask(0o077); // what it and its processes write is for this user alone
+  let stop = (): void => process.exit(1);
+  onParentGone(() => stop());
   const config = loadConfig();
   const isEmbedded = config.mongo.url === undefined || config.redis.url === undefined;
   const stack = await runStack(config, { say: (text) => console.log(text) });
@@ -19,21 +38,21 @@ Switchyard is up.${isEmbedded ? " The embedded store is for one machine: see the
   Data        ${config.dataDir}
 
 Try:
-  export URL=${url} AUTH='Authorization: Bearer ${apiKey}'
-  curl $URL/rag/ingest -H "$AUTH" -F file=@README.md
-  curl $URL/rag/query -H "$AUTH" --json '{"query":"How do I scale workers?","topK":3}'
-  curl $URL/ai/chat -H "$AUTH" --json '{"messages":[{"role":"user","content":"What are you?"}]}'
+  export URL=${url} KEY=${apiKey}
+  curl $URL/rag/ingest -H "authorization: Bearer $KEY" -F file=@README.md
+  curl $URL/rag/query -H "authorization: Bearer $KEY" --json '{"query":"How do I scale workers?","topK":3}'
+  curl $URL/ai/chat -H "authorization: Bearer $KEY" --json '{"messages":[{"role":"user","content":"What are you?"}]}'
 
 Ctrl-C stops it.`);
-  let stopping = false;
-  const stop = () => {
-    if (stopping) return;
-    stopping = true;
+  let isStopping = false;
+  stop = () => {
+    if (isStopping) return;
+    isStopping = true;
     console.log("\nstopping …");
     void stack.close().then(() => console.log("stopped"));
   };
-  process.on("SIGINT", stop);
-  process.on("SIGTERM", stop);
+  process.on("SIGINT", () => stop());
+  process.on("SIGTERM", () => stop());
 }
 
 try {

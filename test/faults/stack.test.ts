@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +7,7 @@ import { type LocalStack, runStack } from "../../scripts/start/run-stack.ts";
 import { loadConfig } from "../../src/config.ts";
 import { makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { childPids, hostPid, isAlive, redisPid } from "../support/service-pids.ts";
+import { childPids, descendantPids, hostPid, isAlive, redisPid } from "../support/service-pids.ts";
 import { startPlatform } from "../support/start-platform.ts";
 
 const gone = (pid: number) => pollUntil(() => !isAlive(pid), { what: `the end of process ${pid}` });
@@ -57,6 +58,27 @@ describe("the processes of one machine", function () {
     await Promise.all(started.map(gone));
     for (const file of ["api/server.ts", "workers/main.ts", "embedded/host.ts"]) {
       expect(await childPids(file), file).to.deep.equal([]);
+    }
+  });
+
+  it("are all gone when npm, which started them, is ended", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "switchyard-stack-"));
+    const env = { ...process.env, DATA_DIR: dataDir, PORT: "0", WORKERS: "1", MONGODB_URL: "", REDIS_URL: "" };
+    const npm = spawn("npm", ["start"], { env, stdio: ["ignore", "pipe", "ignore"] });
+    try {
+      let said = "";
+      npm.stdout.setEncoding("utf8").on("data", (text: string) => {
+        said += text;
+      });
+      await pollUntil(() => said.includes("Ctrl-C stops it."), { timeoutMs: 40_000, what: "the start" });
+      const files = ["scripts/start.ts", "api/server.ts", "workers/main.ts", "embedded/host.ts"];
+      const started = (await Promise.all(files.map((file) => descendantPids(file, npm.pid ?? 0)))).flat();
+      expect(started).to.have.length.of.at.least(4); // npm runs the first of them in a shell
+      npm.kill("SIGTERM");
+      await Promise.all(started.map(gone));
+    } finally {
+      npm.kill("SIGKILL");
+      await rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
     }
   });
 

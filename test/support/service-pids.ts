@@ -33,11 +33,27 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** The processes that this one has started and that run a file, as `api/server.ts`. */
+/** The processes below `ancestor` and that run a file, as `api/server.ts`. */
+export async function descendantPids(file: string, ancestor: number): Promise<number[]> {
+  const all = await listProcesses();
+  const parents = new Map(all.map(({ pid, parent }) => [pid, parent]));
+  const isBelow = (pid: number | undefined): boolean =>
+    pid !== undefined && pid > 1 && (pid === ancestor || isBelow(parents.get(pid)));
+  return all.filter(({ pid, args }) => isBelow(pid) && runs(args, file)).map(({ pid }) => pid);
+}
+
+/** The processes that this one has started itself and that run a file. */
 export async function childPids(file: string): Promise<number[]> {
+  const all = await listProcesses();
+  return all.filter(({ parent, args }) => parent === process.pid && runs(args, file)).map(({ pid }) => pid);
+}
+
+const runs = (args: readonly string[], file: string) => args.some((arg) => arg.endsWith(file));
+
+async function listProcesses(): Promise<{ pid: number; parent: number; args: string[] }[]> {
   const { stdout } = await promisify(execFile)("ps", ["-A", "-o", "pid=,ppid=,args="]);
-  return stdout.split("\n").flatMap((line) => {
+  return stdout.split("\n").map((line) => {
     const [pid, parent, ...args] = line.trim().split(/\s+/);
-    return Number(parent) === process.pid && args.some((arg) => arg.endsWith(file)) ? [Number(pid)] : [];
+    return { pid: Number(pid), parent: Number(parent), args };
   });
 }

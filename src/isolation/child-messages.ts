@@ -16,5 +16,8 @@ export type ChildError = {
   options: Omit<AppErrorOptions, "cause"> & { cause: string };
 };
 
+/** The pipe of a child's messages. Requests come by the channel that `fork` makes. */
+export const MESSAGES_FD = 4;
+
 /** Bounds on the memory of a child, in MB: of V8's heap, and of the process as a whole. */
 export type MemoryBounds = { heapMb: number; rssMb: number };

@@ -1,9 +1,21 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import type { Socket } from "node:net";
 import { AppError } from "../errors.ts";
-import type { ChildMessage, ChildRequest, MemoryBounds } from "./child-messages.ts";
+import {
+  type ChildError,
+  type ChildMessage,
+  type ChildRequest,
+  MESSAGES_FD,
+  type MemoryBounds,
+} from "./child-messages.ts";
+import { readFrames } from "./frames.ts";
+import { makeShares } from "./shares.ts";
 
 /** A child without work for this long ends and gives its memory back, in ms. */
 const IDLE_MS = 30_000;
+/** Longest time for a child to start, in ms. It is no part of a request's time. */
+const START_TIMEOUT_MS = 30_000;
 
 /** The child ended before it had answered: it was killed for its time or its memory, or it crashed. */
 export class ChildLost extends Error {
@@ -19,7 +31,7 @@ export class ChildLost extends Error {
 export type ChildPool<Request, Part> = {
   /**
    * Sends a request to a child process and yields its answer part by part. `owner` is the tenant that the work is for.
-   * Leaving the iteration early, or aborting the signal, kills the child.
+   * Leaving the iteration early, or aborting the signal, kills the child. A child that is ahead of the iteration waits.
    * @throws AppError as the child reports it; ChildLost; the signal's reason.
    */
   run(request: Request, options: { owner: string; signal: AbortSignal }): AsyncGenerator<Part, void>;
@@ -34,7 +46,10 @@ export type ChildPoolOptions = {
   size: number;
   /** Children that one owner has at the same time; its further requests wait. */
   perOwner: number;
-  /** Longest time of one request, in ms; its child is killed then. Waiting for a child does not count. */
+  /**
+   * Longest time of one request, in ms; its child is killed then. Only the time that is spent waiting for the next part
+   * counts, not that of a child's start, nor that of the work between two parts.
+   */
   timeoutMs: number;
   memory: MemoryBounds;
 };
@@ -46,129 +61,145 @@ export type ChildPoolOptions = {
  */
 export function makeChildPool<Request, Part>(options: ChildPoolOptions): ChildPool<Request, Part> {
   const { timeoutMs } = options;
-  const idle = new Map<ChildProcess, NodeJS.Timeout>();
-  const running = new Map<ChildProcess, string>();
-  const waiting: { owner: string; wake(): void }[] = [];
+  const shares = makeShares(options);
+  const idle = new Map<Child, NodeJS.Timeout>();
+  const running = new Set<Child>();
   let lastId = 0;
 
-  const hasRoom = (owner: string) => {
-    const own = [...running.values()].filter((each) => each === owner);
-    return running.size < options.size && own.length < options.perOwner;
-  };
-  const wakeNext = () => {
-    const place = waiting.findIndex(({ owner }) => hasRoom(owner));
-    if (place >= 0) waiting.splice(place, 1)[0]?.wake();
-  };
-  const waitForRoom = async (owner: string, signal: AbortSignal) => {
-    signal.throwIfAborted();
-    while (!hasRoom(owner)) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const wake = () => resolve();
-      const entry = { owner, wake };
-      waiting.push(entry);
-      signal.addEventListener("abort", wake, { once: true });
-      await promise;
-      signal.removeEventListener("abort", wake);
-      if (!signal.aborted) continue;
-      const place = waiting.indexOf(entry);
-      if (place >= 0) waiting.splice(place, 1);
-      else wakeNext(); // its turn had come, and passes on
-      signal.throwIfAborted();
-    }
-  };
-  const take = (owner: string): ChildProcess => {
-    const [child = startChild(options)] = idle.keys();
-    clearTimeout(idle.get(child));
-    idle.delete(child);
-    running.set(child, owner);
+  const start = () => {
+    const child = startChild(options);
+    child.process.once("exit", () => {
+      clearTimeout(idle.get(child));
+      idle.delete(child);
+    });
     return child;
   };
-  const giveBack = (child: ChildProcess, isUsable: boolean) => {
-    running.delete(child);
-    const end = () => {
-      idle.delete(child);
-      child.kill("SIGKILL");
-    };
-    if (isUsable && child.connected) idle.set(child, setTimeout(end, IDLE_MS).unref());
-    else end();
-    wakeNext();
+  const take = (): Child => {
+    const [child = start()] = idle.keys();
+    clearTimeout(idle.get(child));
+    idle.delete(child);
+    keepHostAlive(child, true);
+    running.add(child);
+    return child;
   };
+  const giveBack = (child: Child, isUsable: boolean) => {
+    running.delete(child);
+    const kill = () => child.process.kill("SIGKILL");
+    if (!isUsable || !child.process.connected) return void kill();
+    keepHostAlive(child, false);
+    idle.set(child, setTimeout(kill, IDLE_MS).unref());
+  };
+  async function* runIn(child: Child, request: Request, signal: AbortSignal) {
+    let isUsable = false;
+    try {
+      const id = ++lastId;
+      for await (const message of exchange<Request, Part>(child, { id, request }, { signal, timeoutMs })) {
+        isUsable = message.kind !== "part";
+        if (message.kind === "error") throw toAppError(message.error);
+        if (message.kind === "end") return;
+        yield message.part;
+      }
+    } finally {
+      giveBack(child, isUsable);
+    }
+  }
 
   return {
     async *run(request, { owner, signal }) {
-      await waitForRoom(owner, signal);
-      const child = take(owner);
-      let isUsable = false;
+      const leave = await shares.enter(owner, signal);
       try {
-        const id = ++lastId;
-        for await (const message of exchange<Request, Part>(child, { id, request }, { signal, timeoutMs })) {
-          isUsable = message.kind !== "part";
-          if (message.kind === "error") throw toAppError(message.error);
-          if (message.kind === "end") return;
-          yield message.part;
-        }
+        yield* runIn(take(), request, signal);
       } finally {
-        giveBack(child, isUsable);
+        leave();
       }
     },
     close() {
       for (const timer of idle.values()) clearTimeout(timer);
-      for (const child of [...idle.keys(), ...running.keys()]) child.kill("SIGKILL");
+      for (const child of [...idle.keys(), ...running]) child.process.kill("SIGKILL");
     },
   };
 }
 
-function startChild({ entry, memory }: ChildPoolOptions): ChildProcess {
+type Child = {
+  process: ChildProcess;
+  pipe: Socket;
+  /** What it sends: "ready" first, then the messages to its requests. */
+  messages: AsyncGenerator<unknown, void>;
+  isReady: boolean;
+  /** How it ended, once it has. */
+  lost: Promise<ChildLost>;
+};
+
+function startChild({ entry, memory }: ChildPoolOptions): Child {
   const child = fork(entry, ["--serve-requests", String(memory.rssMb)], {
     serialization: "advanced",
     execArgv: [`--max-old-space-size=${memory.heapMb}`],
     env: {},
-    stdio: ["ignore", "ignore", "ignore", "ipc"],
+    stdio: ["ignore", "ignore", "ignore", "ipc", "pipe"],
   });
-  child.on("error", () => undefined); // reported to the request that waits for it; without a listener it would end the host
-  return child;
+  const pipe = child.stdio[MESSAGES_FD] as Socket; // what a "pipe" is, which the types do not say
+  const lost = once(child, "exit").then(
+    ([code, name]) => toLoss(code, name),
+    (error: Error) => new ChildLost("crash", error.message),
+  );
+  child.on("error", () => undefined); // reported as `lost`; without a listener it would end the host
+  pipe.on("error", () => undefined); // likewise
+  return { process: child, pipe, messages: readFrames(pipe), isReady: false, lost };
+}
+
+/** Whether the host goes on living for this child alone: it does while it waits for the child. */
+function keepHostAlive({ process: child, pipe }: Child, isKept: boolean): void {
+  for (const handle of [child, child.channel, pipe]) {
+    if (isKept) handle?.ref();
+    else handle?.unref();
+  }
 }
 
 /** Messages of a child to one request. @throws ChildLost; the signal's reason. */
 async function* exchange<Request, Part>(
-  child: ChildProcess,
+  child: Child,
   request: ChildRequest<Request>,
   { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
 ): AsyncGenerator<ChildMessage<Part>, void> {
-  const messages: ChildMessage<Part>[] = [];
-  let failure: { error: unknown } | undefined;
-  let wake = Promise.withResolvers<void>();
-  const fail = (error: unknown) => {
-    failure ??= { error };
-    wake.resolve();
+  const stopped = Promise.withResolvers<never>();
+  stopped.promise.catch(() => undefined); // where nothing waits for it any more
+  const onAbort = () => stopped.reject(signal.reason);
+  const next = async (withinMs: number): Promise<unknown> => {
+    const late = () => stopped.reject(new ChildLost("time", `it took longer than ${timeoutMs} ms`));
+    const timer = setTimeout(late, withinMs);
+    try {
+      return await Promise.race([nextMessage(child), stopped.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
   };
-  const onMessage = (message: ChildMessage<Part>) => {
-    if (message.id === request.id) messages.push(message);
-    wake.resolve();
-  };
-  const onExit = (code: number | null, name: NodeJS.Signals | null) => fail(toLoss(code, name));
-  const onAbort = () => fail(signal.reason);
-  const timer = setTimeout(() => fail(new ChildLost("time", `it took longer than ${timeoutMs} ms`)), timeoutMs);
-  child.on("message", onMessage).on("exit", onExit);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
-    child.send(request, (error) => {
-      if (error) setImmediate(fail, new ChildLost("crash", error.message)); // its exit, if it is known by then, says more
-    });
+    signal.throwIfAborted();
+    if (!child.isReady) await next(START_TIMEOUT_MS);
+    child.isReady = true;
+    child.process.send(request, () => undefined); // a child that cannot be reached has ended, which its pipe reports
+    let leftMs = timeoutMs;
     for (;;) {
-      const message = messages.shift();
-      if (message) yield message;
-      else if (failure) throw failure.error;
-      else {
-        await wake.promise;
-        wake = Promise.withResolvers();
-      }
+      const askedAt = performance.now();
+      const message = (await next(leftMs)) as ChildMessage<Part>; // what `serveRequests` writes
+      leftMs -= performance.now() - askedAt;
+      if (message.id === request.id) yield message;
     }
   } finally {
-    clearTimeout(timer);
-    child.off("message", onMessage).off("exit", onExit);
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+/** @throws ChildLost */
+async function nextMessage(child: Child): Promise<unknown> {
+  try {
+    const { value, done } = await child.messages.next();
+    if (!done) return value;
+  } catch (error) {
+    if (error instanceof RangeError) throw new ChildLost("crash", error.message);
+  }
+  throw await child.lost;
 }
 
 /** V8 aborts at its heap's bound; the watchdog, or the system that is out of memory, kills. */
@@ -177,6 +208,6 @@ function toLoss(code: number | null, name: NodeJS.Signals | null): ChildLost {
   return new ChildLost(isMemory ? "memory" : "crash", `it ended with ${name ?? `code ${code}`}`);
 }
 
-function toAppError({ code, message, options }: Extract<ChildMessage<unknown>, { kind: "error" }>["error"]): AppError {
+function toAppError({ code, message, options }: ChildError): AppError {
   return new AppError(code, message, options);
 }

@@ -1,22 +1,26 @@
 import { setPriority } from "node:os";
 import { Worker } from "node:worker_threads";
 import { AppError } from "../errors.ts";
-import type { ChildError, ChildMessage, ChildRequest } from "./child-messages.ts";
+import { type ChildError, type ChildMessage, type ChildRequest, MESSAGES_FD } from "./child-messages.ts";
+import { writeFrame } from "./frames.ts";
 
 /** Other processes of the machine come first: what runs here may be somebody's attempt to use up the processor. */
 const NICENESS = 5;
+/** Characters of an error's cause that reach the host's log. */
+const MAX_CAUSE = 4_000;
 
 /** Whether this process was forked by a pool of children. */
 export const isChild = () => process.send !== undefined && process.argv[2] === "--serve-requests";
 
 /**
  * The inside of a child process: answers the requests of its pool, one at a time. What `handle` throws reaches the caller
- * of the pool: an AppError as it is, anything else as `internal`.
+ * of the pool: an AppError as it is, anything else as `internal`. `send` waits while the pool's caller has not taken the
+ * parts before, and throws a RangeError for a part that is too large.
  */
 export function serveRequests<Request, Part>(
   handle: (request: Request, send: (part: Part) => void) => Promise<void> | void,
 ): void {
-  const reply = (message: ChildMessage<Part>) => void process.send?.(message);
+  const reply = (message: ChildMessage<Part>) => writeFrame(MESSAGES_FD, message);
   setPriority(NICENESS);
   const workerData = { rssMb: Number(process.argv[3]), parentPid: process.ppid };
   new Worker(new URL("./watchdog.ts", import.meta.url), { workerData }).unref();
@@ -30,12 +34,14 @@ export function serveRequests<Request, Part>(
       reply({ id, kind: "error", error: toChildError(error) });
     }
   });
+  writeFrame(MESSAGES_FD, "ready");
 }
 
 function toChildError(error: unknown): ChildError {
   const known =
     error instanceof AppError ? error : new AppError("internal", "A child process failed.", { cause: error });
   const { code, message, param, details, retryable } = known;
-  const cause = known.cause instanceof Error ? (known.cause.stack ?? known.cause.message) : String(known.cause ?? "");
+  const full = known.cause instanceof Error ? (known.cause.stack ?? known.cause.message) : String(known.cause ?? "");
+  const cause = full.slice(0, MAX_CAUSE);
   return { code, message, options: { details, retryable, cause, ...(param === undefined ? {} : { param }) } };
 }

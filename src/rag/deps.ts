@@ -3,7 +3,7 @@ import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
 import type { GuardedFetch } from "../net/guarded-fetch.ts";
 import type { Store } from "../store/store.ts";
-import type { ParsePool } from "./parse-in-thread.ts";
+import type { ParsePool } from "./parse-in-child.ts";
 
 /** What the functions of this area work with. */
 export type RagDeps = {

@@ -18,7 +18,7 @@ const TELL_BYTES = 65_536; // a smaller source is parsed before anybody could lo
 const SINGLE_WRITE = EMBED_BATCH;
 
 /**
- * Makes a document searchable: fetch, parse and split in a thread, embed, write, publish. Each try writes a version of its
+ * Makes a document searchable: fetch, parse and split in a child process, embed, write, publish. Each try writes a version of its
  * own, unseen until it is complete; one compare-and-set on the document then moves queries over, and what was before is
  * dropped. So it can be cut at any point and run again, and two runs at once do no harm.
  * @throws AppError the reason why it failed; the document then has it too, unless the job will be tried again.
@@ -56,7 +56,7 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   if (document.source.url !== undefined) await context.progress({ stage: "fetching", done: 0, total: 1 });
   const source = await inSpan(stage("fetch source"), () => fetchSource(deps, document, signal));
   if (source.bytes.length > TELL_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
-  const read = await inSpan(stage("parse source"), () => deps.parser.read(source, signal));
+  const read = await inSpan(stage("parse source"), () => deps.parser.read(source, { tenantId, signal }));
   const title = document.isTitleGiven ? document.title : (read.title ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
   const count = await writeChunks(deps, context, read, {
@@ -94,7 +94,7 @@ async function showAll(
     throw new AppError("unavailable", "Chunks of the document were removed meanwhile.", { retryable: true });
 }
 
-/** Embeds and writes what the thread gives, a few batches at a time, in order. Answers how many chunks there are. */
+/** Embeds and writes what the child process gives, a few batches at a time, in order. Answers how many chunks there are. */
 async function writeChunks(
   deps: RagDeps,
   context: WorkContext,

@@ -11,7 +11,7 @@ import type { Caller } from "../tenancy/roles.ts";
 import { acceptDocument, type IngestInput } from "./accept-document.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeDocumentWork } from "./document-work.ts";
-import { makeParsePool } from "./parse-in-thread.ts";
+import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
 import { removeDocument } from "./remove-document.ts";
 import type { DocumentView, QueryInput, QueryResult } from "./schemas.ts";
@@ -43,7 +43,7 @@ export type Rag = {
   close(): Promise<void>;
 };
 
-/** Makes the retrieval of a process. Threads and connections start when they are first needed. */
+/** Makes the retrieval of a process. Processes and connections start when they are first needed. */
 export function makeRag(
   input: { config: Pick<Config, "fetch" | "parse"> } & Pick<RagDeps, "store" | "jobs" | "gateway" | "logger">,
 ): Rag {
@@ -71,7 +71,8 @@ export function makeRag(
     },
     remove: ({ tenantId }, documentId) => removeDocument(deps, tenantId, documentId),
     close: async () => {
-      await Promise.all([fetcher.close(), parser.close()]);
+      parser.close();
+      await fetcher.close();
     },
   };
 }

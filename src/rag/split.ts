@@ -6,12 +6,15 @@ import type { SourceType } from "./schemas.ts";
 /** What a query finds: a passage, its length in tokens, and where in the document it stands. */
 export type ChunkText = { content: string; tokens: number; page?: number; heading?: string };
 
-const CHUNK_CHARACTERS = 1_600; // about 400 tokens of English
+/** Longest passage, in characters. */
+export const CHUNK_CHARACTERS = 1_600; // about 400 tokens of English
 const OVERLAP_CHARACTERS = 240; // about 60
 const TARGET_TOKENS = 400;
 const MAX_TOKENS = 512; // a passage above is split again, so that dense scripts do not make chunks four times too long
 const SMALL_SECTION = 400; // characters; a shorter section joins its neighbour under the same heading
 const MAX_RESPLITS = 4;
+const SLICE_CHARACTERS = 65_536; // what the splitter is given at once
+const PIECES_A_CHUNK = 50; // at least
 const plainText = { disallowedSpecial: new Set<string>() }; // text that spells a model's control token is still just text
 
 /** Tokens of a text as OpenAI's o200k_base counts them. */
@@ -21,16 +24,43 @@ export function tokensOf(text: string): number {
 
 /**
  * Cuts sections into passages of about 1,600 characters, by paragraph, line and word, never across pages or headings.
- * Characters, not tokens, measure here: a token-counting splitter takes forty times as long.
+ * Characters, not tokens, measure here: a token-counting splitter takes forty times as long. It stops at the first passage
+ * beyond `atMost`.
  */
-export async function splitSections(sections: readonly Section[], type: SourceType): Promise<Section[]> {
+export async function splitSections(
+  sections: readonly Section[],
+  type: SourceType,
+  atMost = Number.POSITIVE_INFINITY,
+): Promise<Section[]> {
   const passages: Section[] = [];
   const splitter = makeSplitter(type, CHUNK_CHARACTERS, OVERLAP_CHARACTERS);
   for (const section of joinSmall(sections)) {
-    if (section.text.length <= CHUNK_CHARACTERS) passages.push(section);
-    else for (const text of await splitter.splitText(section.text)) passages.push({ ...section, text });
+    for (const slice of slicesOf(section.text)) {
+      const texts = slice.length <= CHUNK_CHARACTERS ? [slice.trim()] : await splitter.splitText(slice);
+      for (const text of texts) if (/\S/.test(text)) passages.push({ ...section, text });
+      if (passages.length > atMost) return passages;
+    }
   }
-  return passages.filter(({ text }) => /\S/.test(text));
+  return passages;
+}
+
+/** A text in slices, cut at the last paragraph, line or word that ends in the second half of each, where there is one. */
+function* slicesOf(text: string): Generator<string> {
+  let from = 0;
+  while (text.length - from > SLICE_CHARACTERS) {
+    const slice = text.slice(from, from + SLICE_CHARACTERS);
+    const ends = ["\n\n", "\n", " "].map((separator) => slice.lastIndexOf(separator));
+    const length = ends.find((end) => end > SLICE_CHARACTERS / 2) ?? wholeCharacters(slice, SLICE_CHARACTERS);
+    yield slice.slice(0, length);
+    from += length;
+  }
+  yield text.slice(from);
+}
+
+/** The length, or one less where a character would be cut in two there. */
+function wholeCharacters(text: string, length: number): number {
+  const code = text.charCodeAt(length - 1);
+  return length > 1 && code >= 0xd800 && code < 0xdc00 ? length - 1 : length;
 }
 
 /** Counts a passage's tokens, once, and splits it again where they are too many. */
@@ -45,11 +75,49 @@ export async function toChunks(passage: Section, type: SourceType, depth = 0): P
   return chunks.flat();
 }
 
-function makeSplitter(type: SourceType, chunkSize: number, chunkOverlap: number): RecursiveCharacterTextSplitter {
+/**
+ * LangChain's splitter awaits several times for each piece between two separators, down to single characters. Tiny pieces
+ * are joined first, so that the work is bounded by the text's length.
+ */
+class PiecewiseSplitter extends RecursiveCharacterTextSplitter {
+  protected override splitOnSeparator(text: string, separator: string): string[] {
+    const length = Math.max(2, Math.floor(this.chunkSize / PIECES_A_CHUNK));
+    return separator === "" ? cutEvery(text, length) : joinTiny(super.splitOnSeparator(text, separator), length);
+  }
+}
+
+function makeSplitter(type: SourceType, chunkSize: number, chunkOverlap: number): PiecewiseSplitter {
   const sizes = { chunkSize, chunkOverlap };
-  return type === "markdown"
-    ? RecursiveCharacterTextSplitter.fromLanguage("markdown", sizes)
-    : new RecursiveCharacterTextSplitter(sizes);
+  if (type !== "markdown") return new PiecewiseSplitter(sizes);
+  return new PiecewiseSplitter({
+    ...sizes,
+    separators: RecursiveCharacterTextSplitter.getSeparatorsForLanguage("markdown"),
+  });
+}
+
+function cutEvery(text: string, length: number): string[] {
+  const pieces: string[] = [];
+  for (let from = 0; from < text.length; ) {
+    const piece = text.slice(from, from + length);
+    pieces.push(piece.slice(0, wholeCharacters(piece, piece.length)));
+    from += pieces.at(-1)?.length ?? length;
+  }
+  return pieces;
+}
+
+/** Joins neighbours while they are no longer than `length` together. */
+function joinTiny(pieces: readonly string[], length: number): string[] {
+  const joined: string[] = [];
+  let last = "";
+  for (const piece of pieces) {
+    if (last.length + piece.length > length && last !== "") {
+      joined.push(last);
+      last = "";
+    }
+    last += piece;
+  }
+  if (last !== "") joined.push(last);
+  return joined;
 }
 
 /** Joins neighbours of which one is small, where they share a page and a heading above both. */

@@ -3,7 +3,7 @@ import { isChild, serveRequests } from "../../src/isolation/serve-requests.ts";
 
 /** What the child of the pool's tests is asked to do. */
 export type Order = {
-  act: "count" | "spin" | "fill-heap" | "fill-buffers" | "refuse" | "crash" | "environment";
+  act: "count" | "spin" | "fill-heap" | "fill-buffers" | "refuse" | "flood" | "crash" | "environment";
   to?: number;
 };
 
@@ -22,6 +22,7 @@ const acts: Record<Order["act"], (send: (part: unknown) => void, to: number) => 
   "fill-buffers": () => {
     for (;;) kept.push(Buffer.alloc(1 << 20, 1));
   },
+  flood: (send, to) => send(Buffer.alloc(to, 1)),
   refuse: () => {
     throw new AppError("source_unreadable", "It cannot be read.", { param: "file", details: { page: 2 } });
   },

@@ -69,6 +69,23 @@ describe("a pool of child processes", () => {
     expect(await lossOf({ act: "crash" })).to.equal("crash");
   });
 
+  it("lets a child be no further ahead than a pipe holds, and does not count the time of whoever takes its parts", async () => {
+    open({ timeoutMs: 5_000 });
+    const parts = pool.run({ act: "count", to: 20_000 }, { owner: "acme", signal: new AbortController().signal });
+    expect((await parts.next()).value).to.equal(1);
+    await new Promise((resolve) => setTimeout(resolve, 5_200));
+    let last: unknown;
+    for await (const part of parts) last = part;
+    expect(last).to.equal(20_000);
+  });
+
+  it("takes no part that is larger than a host should hold", async () => {
+    open();
+    const error = await run({ act: "flood", to: 17 << 20 }).catch((thrown: AppError) => thrown);
+    expect(error).to.include({ code: "internal" });
+    expect(await run({ act: "flood", to: 1 << 20 })).to.have.lengthOf(1);
+  });
+
   it("keeps the environment, and so the service's secrets, from its children", async () => {
     open();
     const [names] = await run({ act: "environment" });

@@ -36,7 +36,7 @@ export function renderSections(root: DomNode): { sections: Section[]; firstHeadi
     const text = tidy(
       parts
         .join("")
-        .replace(/ *\n */g, "\n")
+        .replace(/(?<! ) *\n */g, "\n")
         .replaceAll(KEPT_BLANK, " "),
     );
     const heading = path.current();

@@ -3,6 +3,7 @@ import { makeHeadingPath, type ParsedDocument, type Section, tidy } from "./sect
 const FRONT_MATTER = /^---[ \t]*\n([\s\S]*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)/;
 const ATX_HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
 const SETEXT_UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/;
+const MAX_HEADING_LINE = 1_000; // a longer line is text, whatever it begins with
 const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/;
 
 /**
@@ -49,7 +50,7 @@ function* linesWithHeadings(text: string): Generator<Line> {
       continue;
     }
     if (mark) fence = mark[1];
-    const atx = ATX_HEADING.exec(source);
+    const atx = source.length > MAX_HEADING_LINE ? null : ATX_HEADING.exec(source);
     const underline = paragraph === undefined ? null : SETEXT_UNDERLINE.exec(source);
     const held = paragraph;
     paragraph = undefined;
@@ -70,7 +71,7 @@ function* linesWithHeadings(text: string): Generator<Line> {
 
 /** A line that a setext underline would make a heading: not empty, no list, quote, table or indented code. */
 function isParagraphLine(line: string): boolean {
-  return line.trim() !== "" && !/^(?: {4}|\t| {0,3}(?:[-*+>|]|\d+[.)]\s))/.test(line);
+  return line.length <= MAX_HEADING_LINE && line.trim() !== "" && !/^(?: {4}|\t| {0,3}(?:[-*+>|]|\d+[.)]\s))/.test(line);
 }
 
 /** A heading's text without emphasis, code marks and link targets. */

@@ -34,7 +34,7 @@ export function tidy(text: string): string {
   return text
     .replace(/\r\n?/g, "\n")
     .replace(controlCharacters, "")
-    .replace(/[^\S\n]+\n/g, "\n")
+    .replace(/(?<![^\S\n])[^\S\n]+\n/g, "\n") // from the first blank of a run only, else a long run takes quadratic time
     .replace(/\n{3,}/g, "\n\n")
     .trim();
 }

@@ -1,0 +1,42 @@
+/** A bound on what runs at the same time, in all and for one owner. */
+export type Shares = {
+  /** Waits for a place and answers how it is given up. @throws the signal's reason. */
+  enter(owner: string, signal: AbortSignal): Promise<() => void>;
+};
+
+/** Makes `size` places, of which one owner has `perOwner` at most; its further requests wait while others go past them. */
+export function makeShares({ size, perOwner }: { size: number; perOwner: number }): Shares {
+  const held: string[] = [];
+  const waiting: { owner: string; wake(): void }[] = [];
+
+  const hasRoom = (owner: string) => held.length < size && held.filter((each) => each === owner).length < perOwner;
+  const wakeNext = () => {
+    const place = waiting.findIndex(({ owner }) => hasRoom(owner));
+    if (place >= 0) waiting.splice(place, 1)[0]?.wake();
+  };
+  const leave = (owner: string) => {
+    held.splice(held.indexOf(owner), 1);
+    wakeNext();
+  };
+  return {
+    async enter(owner, signal) {
+      signal.throwIfAborted();
+      while (!hasRoom(owner)) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        const wake = () => resolve();
+        const entry = { owner, wake };
+        waiting.push(entry);
+        signal.addEventListener("abort", wake, { once: true });
+        await promise;
+        signal.removeEventListener("abort", wake);
+        if (!signal.aborted) continue;
+        const place = waiting.indexOf(entry);
+        if (place >= 0) waiting.splice(place, 1);
+        else wakeNext(); // its turn had come, and passes on
+        signal.throwIfAborted();
+      }
+      held.push(owner);
+      return () => leave(owner);
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import type { Config } from "../config.ts";
+import { AppError } from "../errors.ts";
+import { ChildLost, makeChildPool } from "../isolation/child-pool.ts";
+import type { Logger } from "../logger.ts";
+import type { RawSource } from "./parse/parse-source.ts";
+import { unreadable } from "./parse/section.ts";
+import { MAX_CHUNKS, type ParsePart, type ParseRequest } from "./parse-messages.ts";
+import type { SourceType } from "./schemas.ts";
+import type { ChunkText } from "./split.ts";
+
+/** Processes that parse for a worker, and of these for one tenant: a slow document does not hold up those of others. */
+const CHILDREN = 3;
+const CHILDREN_A_TENANT = 2;
+const memory = { heapMb: 768, rssMb: 1_024 };
+
+/** A source that was read: its outline, and its chunks as the child makes them. `chunks` can be iterated once. */
+export type ReadSource = {
+  title?: string;
+  type: SourceType;
+  /** About how many chunks there will be. */
+  expected: number;
+  chunks: AsyncIterable<ChunkText[]>;
+};
+
+export type ParsePool = {
+  /**
+   * Reads a source in a process of its own, with limits on time and memory.
+   * @throws AppError `source_unreadable`, `request_too_large`; also while the chunks are iterated.
+   */
+  read(source: RawSource, options: { tenantId: string; signal: AbortSignal }): Promise<ReadSource>;
+  close(): void;
+};
+
+/** Makes a pool of processes that start when they are needed. `timeoutMs` bounds the reading of one source. */
+export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger: Logger }): ParsePool {
+  const pool = makeChildPool<ParseRequest, ParsePart>({
+    entry: new URL("./parse-child.ts", import.meta.url),
+    size: CHILDREN,
+    perOwner: CHILDREN_A_TENANT,
+    timeoutMs,
+    memory,
+  });
+  const explain = (error: unknown) => {
+    if (!(error instanceof ChildLost)) return error;
+    logger.warn({ err: error }, "a parsing process was lost with its document");
+    const reason =
+      error.reason === "time"
+        ? `Reading it took longer than ${timeoutMs} ms.`
+        : "Reading it needs more memory than allowed.";
+    return unreadable(reason, error);
+  };
+  async function* parts(request: ParseRequest, options: { owner: string; signal: AbortSignal }) {
+    try {
+      yield* pool.run(request, options);
+    } catch (error) {
+      throw explain(error);
+    }
+  }
+  return {
+    async read(source, { tenantId, signal }) {
+      const replies = parts(source, { owner: tenantId, signal });
+      const first = await replies.next();
+      if (first.done || first.value.kind !== "outline") {
+        await replies.return();
+        throw new TypeError("a parsing process began without an outline");
+      }
+      const { title, type, passages } = first.value;
+      return { type, expected: passages, chunks: chunksOf(replies), ...(title ? { title } : {}) };
+    },
+    close: () => pool.close(),
+  };
+}
+
+async function* chunksOf(replies: AsyncGenerator<ParsePart, void>): AsyncGenerator<ChunkText[]> {
+  let total = 0;
+  for await (const reply of replies) {
+    if (reply.kind !== "chunks") continue;
+    total += reply.chunks.length;
+    if (total > MAX_CHUNKS) throw new AppError("internal", "A parsing process sent too many chunks.");
+    yield reply.chunks;
+  }
+}

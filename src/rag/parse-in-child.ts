@@ -11,7 +11,7 @@ import type { ChunkText } from "./split.ts";
 /** Processes that parse for a worker, and of these for one tenant: a slow document does not hold up those of others. */
 const CHILDREN = 3;
 const CHILDREN_A_TENANT = 2;
-const memory = { heapMb: 768, rssMb: 1_024 };
+const memory = { heapMb: 1_024, rssMb: 1_024 }; // the second is reached first, and ends a child before V8 labours at the first
 
 /** A source that was read: its outline, and its chunks as the child makes them. `chunks` can be iterated once. */
 export type ReadSource = {
@@ -57,15 +57,16 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
     }
   }
   return {
-    async read(source, { tenantId, signal }) {
-      const replies = parts(source, { owner: tenantId, signal });
+    async read({ bytes, type, name }, { tenantId, signal }) {
+      const request = { bytes, ...(type ? { type } : {}), ...(name ? { name } : {}) };
+      const replies = parts(request, { owner: tenantId, signal });
       const first = await replies.next();
       if (first.done || first.value.kind !== "outline") {
         await replies.return();
         throw new TypeError("a parsing process began without an outline");
       }
-      const { title, type, passages } = first.value;
-      return { type, expected: passages, chunks: chunksOf(replies), ...(title ? { title } : {}) };
+      const { kind: _kind, passages, ...outline } = first.value;
+      return { ...outline, expected: passages, chunks: chunksOf(replies) };
     },
     close: () => pool.close(),
   };

@@ -45,8 +45,7 @@ describe("importing any module", function () {
 
   it("starts nothing: no connection, server, timer or thread", async () => {
     const paths = sourceFiles("src", "api", "workers").map(({ path }) => path);
-    const threads = ["src/rag/parse-worker.ts"]; // runs in a thread of its own, by its file
-    const imported = paths.filter((path) => !threads.includes(path)).map((path) => join(root, path));
+    const imported = paths.map((path) => join(root, path));
     const code = `
       for (const path of ${JSON.stringify(imported)}) await import(path);
       const open = process.getActiveResourcesInfo().filter((name) => !["PipeWrap", "TTYWrap", "CloseReq", "FSReqCallback"].includes(name));

@@ -36,12 +36,12 @@ export async function makeDocx(blocks: readonly Block[]): Promise<Buffer> {
 export type ZipEntry = { name: string; content: Buffer; declaredBytes?: number };
 
 /** A ZIP archive, as the format's description by PKWARE has it, without its checks: a hostile one can be made. */
-export function makeZip(entries: readonly ZipEntry[]): Buffer {
+export function makeZip(entries: readonly ZipEntry[], level = 9): Buffer {
   const files: Buffer[] = [];
   const directory: Buffer[] = [];
   let offset = 0;
   for (const { name, content, declaredBytes = content.length } of entries) {
-    const packed = deflateRawSync(content, { level: 9 });
+    const packed = deflateRawSync(content, { level });
     const fields = Buffer.alloc(26);
     fields.writeUInt16LE(20, 0);
     fields.writeUInt16LE(8, 4); // deflate
@@ -70,6 +70,10 @@ const contentTypes =
   '<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">' +
   '<Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>';
 
+const relationships =
+  '<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">' +
+  '<Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>';
+
 /** A DOCX of a few hundred kilobytes whose text inflates to `bytes`, which its directory may hide. */
 export function makeDocxBomb(bytes: number, declaredBytes?: number): Buffer {
   const lie = declaredBytes === undefined ? {} : { declaredBytes };
@@ -77,6 +81,20 @@ export function makeDocxBomb(bytes: number, declaredBytes?: number): Buffer {
     { name: "[Content_Types].xml", content: Buffer.from(contentTypes) },
     { name: "word/document.xml", content: Buffer.alloc(bytes, "a"), ...lie },
   ]);
+}
+
+/** A DOCX whose body is a unit of WordprocessingML, repeated to `bytes` between two others. It is not compressed. */
+export function makeDocxOf([before, after]: readonly [string, string], unit: string, bytes: number): Buffer {
+  const body = Buffer.alloc(bytes - (bytes % unit.length), unit).toString("latin1");
+  const document =
+    '<?xml version="1.0"?><w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>' +
+    `${before}${body}${after}</w:body></w:document>`;
+  const entries = [
+    { name: "[Content_Types].xml", content: Buffer.from(contentTypes) },
+    { name: "_rels/.rels", content: Buffer.from(relationships) },
+    { name: "word/document.xml", content: Buffer.from(document) },
+  ];
+  return makeZip(entries, 0);
 }
 
 /** Text of `count` sentences that are all different, the same at every call. */

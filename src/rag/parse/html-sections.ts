@@ -74,6 +74,13 @@ export function renderSections(root: DomNode): { sections: Section[]; firstHeadi
   return { sections, ...(firstHeading === undefined ? {} : { firstHeading }) };
 }
 
+/** Whether markup below a node is nested deeper than `depth`. */
+export function isDeeperThan(depth: number, root: DomNode): boolean {
+  let level: DomNode[] = [root];
+  for (let at = 0; at < depth && level.length > 0; at += 1) level = level.flatMap(({ childNodes }) => [...childNodes]);
+  return level.length > 0;
+}
+
 function inline(text: string | null): string {
   return (text ?? "").replace(/\s+/g, " ").trim();
 }

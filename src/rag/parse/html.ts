@@ -1,10 +1,11 @@
 import { Readability } from "@mozilla/readability";
 import { parseHTML } from "linkedom";
-import { type DomNode, renderSections } from "./html-sections.ts";
+import { type DomNode, isDeeperThan, renderSections } from "./html-sections.ts";
 import { type ParsedDocument, tidy } from "./section.ts";
 
 const MIN_ARTICLE_LENGTH = 500; // a shorter article must be half of the page, else the whole page is taken
 const MAX_ELEMENTS = 200_000;
+const MAX_ARTICLE_DEPTH = 100; // in deep markup, Readability takes more than quadratic time
 
 /** What is used of a parsed page; linkedom's own types need the DOM library, which Node code does without. */
 type Page = { title?: string; body: DomNode; documentElement: DomNode };
@@ -16,7 +17,7 @@ type Page = { title?: string; body: DomNode; documentElement: DomNode };
 export function parseHtml(html: string, options: { isArticle?: boolean } = {}): ParsedDocument {
   const whole = parsePage(html);
   const body = renderSections(whole.body);
-  const article = options.isArticle ? undefined : findArticle(html);
+  const article = options.isArticle || isDeeperThan(MAX_ARTICLE_DEPTH, whole.body) ? undefined : findArticle(html);
   const sections =
     article && isEnough(article.content, whole.body) ? renderSections(parsePage(article.content).body) : body;
   const title = [article?.title, whole.title, sections.firstHeading, firstLine(sections.sections[0]?.text)]
@@ -49,10 +50,4 @@ function isEnough(article: string, body: DomNode): boolean {
 
 function firstLine(text: string | undefined): string | undefined {
   return text?.split("\n", 1)[0]?.slice(0, 120);
-}
-
-/** The charset that a page declares of itself in its first kilobyte. */
-export function declaredCharset(bytes: Uint8Array): string | undefined {
-  const head = new TextDecoder("latin1").decode(bytes.subarray(0, 1_024));
-  return /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(head)?.[1];
 }

@@ -71,7 +71,9 @@ function* linesWithHeadings(text: string): Generator<Line> {
 
 /** A line that a setext underline would make a heading: not empty, no list, quote, table or indented code. */
 function isParagraphLine(line: string): boolean {
-  return line.length <= MAX_HEADING_LINE && line.trim() !== "" && !/^(?: {4}|\t| {0,3}(?:[-*+>|]|\d+[.)]\s))/.test(line);
+  return (
+    line.length <= MAX_HEADING_LINE && line.trim() !== "" && !/^(?: {4}|\t| {0,3}(?:[-*+>|]|\d+[.)]\s))/.test(line)
+  );
 }
 
 /** A heading's text without emphasis, code marks and link targets. */

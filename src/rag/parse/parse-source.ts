@@ -1,11 +1,8 @@
 import { fileTypeFromBuffer } from "file-type";
 import type { SourceType } from "../schemas.ts";
-import { parseDocx } from "./docx.ts";
-import { declaredCharset, parseHtml } from "./html.ts";
 import { parseMarkdown } from "./markdown.ts";
-import { parsePdf } from "./pdf.ts";
 import { type ParsedDocument, unreadable } from "./section.ts";
-import { decodeText, isBinary, parseText } from "./text.ts";
+import { declaredCharset, decodeText, isBinary, parseText } from "./text.ts";
 
 /** A source's bytes, and what its sender said of them: a media type, and a file's name or a URL's path. */
 export type RawSource = { bytes: Buffer; type?: string; name?: string };
@@ -34,18 +31,24 @@ export async function parseSource(source: RawSource): Promise<ParsedDocument> {
 
 async function parseByType(source: RawSource): Promise<ParsedDocument> {
   const found = await fileTypeFromBuffer(source.bytes);
-  if (found?.mime === "application/pdf") return parsePdf(new Uint8Array(source.bytes));
+  if (found?.mime === "application/pdf") return readPdf(source);
   if (found?.mime === DOCX_MIME || (found?.mime === "application/zip" && isNamedDocx(source)))
-    return parseDocx(source.bytes);
+    return (await import("./docx.ts")).parseDocx(source.bytes);
   if (found && !isTextual(found.mime))
     throw unreadable(`A file of type ${found.mime} is not a known kind of document.`);
   const declared = source.type?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
-  if (declared === "application/pdf") return parsePdf(new Uint8Array(source.bytes)); // damaged at its head: the PDF reader says so
+  if (declared === "application/pdf") return readPdf(source); // damaged at its head: the PDF reader says so
   const text = decodeText(source.bytes, charsetOf(source));
   if (isBinary(text)) throw unreadable("It is neither text nor a document of a known type.");
   const type = textTypeOf(text, declared, source.name ?? "");
-  if (type === "html") return parseHtml(text);
+  if (type === "html") return (await import("./html.ts")).parseHtml(text);
   return type === "markdown" ? parseMarkdown(text) : parseText(text);
+}
+
+/** Readers are loaded when they are first needed: a process that starts for a text is ready in half the time. */
+async function readPdf({ bytes }: RawSource): Promise<ParsedDocument> {
+  const { parsePdf } = await import("./pdf.ts");
+  return parsePdf(new Uint8Array(bytes));
 }
 
 /** Types that file-type tells of text: XML with a prolog, and rich text, which is read as what it looks like. */

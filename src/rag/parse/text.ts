@@ -51,3 +51,9 @@ export function parseText(text: string): ParsedDocument {
   const title = body.match(/^.*$/m)?.[0].trim().slice(0, 120);
   return { type: "text", sections: [{ text: body }], ...(title ? { title } : {}) };
 }
+
+/** The charset that a page declares of itself in its first kilobyte. */
+export function declaredCharset(bytes: Uint8Array): string | undefined {
+  const head = new TextDecoder("latin1").decode(bytes.subarray(0, 1_024));
+  return /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(head)?.[1];
+}

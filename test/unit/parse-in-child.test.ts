@@ -1,0 +1,60 @@
+import { expect } from "chai";
+import pino from "pino";
+import { makeParsePool, type ParsePool } from "../../src/rag/parse-in-child.ts";
+import { hostileDocuments } from "../support/hostile-documents.ts";
+import { readToEnd } from "../support/read-to-end.ts";
+
+const logger = pino({ level: "silent" });
+const text = (content: string | Buffer) => ({ bytes: Buffer.from(content), type: "text/plain" });
+
+describe("parsing in child processes", function () {
+  this.timeout(120_000);
+  let pool: ParsePool;
+  const open = (timeoutMs = 60_000) => {
+    pool = makeParsePool({ timeoutMs, logger });
+    return pool;
+  };
+  afterEach(() => pool.close());
+
+  it("ends every hostile document: with its chunks, or with a reason why not", async () => {
+    open();
+    for (const { what, type, name, make } of hostileDocuments) {
+      const end = await readToEnd(pool, { bytes: await make(10_000), type, name });
+      expect(end, what).to.match(/^\d+ chunks$|^AppError: The source cannot be read\. [A-Z].+/);
+      expect(end, what).to.not.match(/took longer|more memory/);
+    }
+  });
+
+  it("splits forty-five megabytes of one letter", async () => {
+    open(100_000);
+    const source = text(Buffer.alloc(45_000_000, "a"));
+    const read = await pool.read(source, { tenantId: "acme", signal: new AbortController().signal });
+    expect(read.expected).to.be.within(25_000, 50_000);
+    for await (const batch of read.chunks) {
+      expect(batch[0]?.content).to.have.lengthOf.within(1_500, 1_600);
+      break;
+    }
+  });
+
+  it("ends what takes too long or too much memory, and reads the next document", async () => {
+    open(500);
+    const rows = Buffer.concat([Buffer.from("<table>"), Buffer.alloc(45_000_000, "<tr><td>a<td>b</tr>")]);
+    expect(await readToEnd(pool, { bytes: rows, type: "text/html" })).to.contain("took longer than 500 ms.");
+    pool.close();
+    open(100_000);
+    expect(await readToEnd(pool, { bytes: rows, type: "text/html" })).to.contain("more memory than allowed.");
+    expect(await readToEnd(pool, text("Hello."))).to.equal("1 chunks");
+  });
+
+  it("reads for another tenant while one has its share of the processes at work", async () => {
+    open();
+    const stop = new AbortController();
+    const slow = { bytes: Buffer.alloc(5_000_000, "<div>"), type: "text/html" };
+    const busy = [1, 2, 3].map(() =>
+      pool.read(slow, { tenantId: "evil", signal: stop.signal }).catch((error: Error) => error.message),
+    );
+    expect(await readToEnd(pool, text("Hello."))).to.equal("1 chunks");
+    stop.abort(new Error("enough"));
+    expect(await Promise.all(busy)).to.deep.equal(["enough", "enough", "enough"]);
+  });
+});

@@ -25,24 +25,12 @@ describe("parsing in child processes", function () {
     }
   });
 
-  it("splits forty-five megabytes of one letter", async () => {
-    open(100_000);
-    const source = text(Buffer.alloc(45_000_000, "a"));
-    const read = await pool.read(source, { tenantId: "acme", signal: new AbortController().signal });
-    expect(read.expected).to.be.within(25_000, 50_000);
-    for await (const batch of read.chunks) {
-      expect(batch[0]?.content).to.have.lengthOf.within(1_500, 1_600);
-      break;
-    }
-  });
-
-  it("ends what takes too long or too much memory, and reads the next document", async () => {
+  it("ends what takes too long, says so, and reads the next document", async () => {
     open(500);
     const rows = Buffer.concat([Buffer.from("<table>"), Buffer.alloc(45_000_000, "<tr><td>a<td>b</tr>")]);
     expect(await readToEnd(pool, { bytes: rows, type: "text/html" })).to.contain("took longer than 500 ms.");
     pool.close();
-    open(100_000);
-    expect(await readToEnd(pool, { bytes: rows, type: "text/html" })).to.contain("more memory than allowed.");
+    open();
     expect(await readToEnd(pool, text("Hello."))).to.equal("1 chunks");
   });
 

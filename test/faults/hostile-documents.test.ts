@@ -15,7 +15,7 @@ describe("a document that costs its reader much", function () {
   before(async () => {
     test = await startPlatform({ workers: false });
     client = makeClient({ url: test.url, key: test.keys.owner });
-    worker = await startProcess("workers/main.ts", test.env);
+    worker = await startProcess("workers/main.ts", { ...test.env, PARSE_TIMEOUT_MS: "300000" }); // nothing is cut short
   });
   after(async () => {
     await worker?.kill();

@@ -202,9 +202,11 @@ async function nextMessage(child: Child): Promise<unknown> {
   throw await child.lost;
 }
 
-/** V8 aborts at its heap's bound; the watchdog, or the system that is out of memory, kills. */
+/** V8 aborts at its heap's bound, and traps at a single value that is too large; the watchdog, or the system, kills. */
+const memorySignals: ReadonlySet<NodeJS.Signals | null> = new Set(["SIGABRT", "SIGTRAP", "SIGILL", "SIGKILL"] as const);
+
 function toLoss(code: number | null, name: NodeJS.Signals | null): ChildLost {
-  const isMemory = name === "SIGABRT" || name === "SIGKILL" || code === 134;
+  const isMemory = memorySignals.has(name) || code === 134;
   return new ChildLost(isMemory ? "memory" : "crash", `it ended with ${name ?? `code ${code}`}`);
 }
 

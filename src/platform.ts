@@ -24,6 +24,7 @@ import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
 import { makeTenancy, type Tenancy } from "./tenancy/tenancy.ts";
 import { type Callbacks, makeCallbacks } from "./webhooks/callbacks.ts";
 import { makeWebhooks, type Webhooks } from "./webhooks/webhooks.ts";
+import { makeEvaluator } from "./workflows/evaluator.ts";
 import { makeWorkflows, type Workflows } from "./workflows/workflows.ts";
 
 /** Everything a host (API, worker, script, test) needs of the domain, opened in one place and closed in reverse. */
@@ -94,8 +95,10 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
     releasers.add(() => outside.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, outside });
     const callbacks = makeCallbacks({ store: store.callbacks, jobs, webhooks, outside, logger });
+    const evaluator = makeEvaluator();
+    releasers.add(() => evaluator.close());
     const quotas = makeQuotas({ store, limits: config.quotas });
-    const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, outside, quotas, logger });
+    const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, outside, quotas, evaluator, logger });
     const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, outside, quotas });
     const { batches, fileBatches } = gateway;
     const works = [rag, agents, workflows, composite, batches, fileBatches].map(({ work }) => work as Work);

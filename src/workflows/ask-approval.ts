@@ -1,13 +1,14 @@
 import { AppError } from "../errors.ts";
 import { derivedId } from "../ids.ts";
 import { Suspended } from "../jobs/postpone.ts";
+import type { WorkContext } from "../jobs/work.ts";
 import type { ApprovalRecord } from "../store/approval-store.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import type { Scope } from "./expressions.ts";
+import { fillStep } from "./fill-step.ts";
 import type { PlannedStep } from "./plan.ts";
+import type { ScopeTexts } from "./scope-texts.ts";
 import { DEFAULT_WAIT_MS, type HumanApprovalStep } from "./step-schemas.ts";
-import { fillText } from "./step-texts.ts";
 
 /** Longest message that an approver is shown, in characters. */
 const MAX_MESSAGE = 20_000;
@@ -16,19 +17,21 @@ const MAX_MESSAGE = 20_000;
  * The decision of an approval step; asks for it where nobody has been asked yet.
  * @throws Suspended while it is pending; AppError `invalid_request` for a message that cannot be filled, `cancelled`.
  */
-export async function askApproval(
-  { store }: Pick<WorkflowsDeps, "store">,
-  {
-    run,
-    step,
-    planned,
-    scope,
-  }: { run: WorkflowRunRecord; step: HumanApprovalStep; planned: PlannedStep; scope: Scope },
-): Promise<ApprovalRecord> {
+export async function askApproval(asking: {
+  deps: Pick<WorkflowsDeps, "store" | "evaluator">;
+  run: WorkflowRunRecord;
+  step: HumanApprovalStep;
+  planned: PlannedStep;
+  scope: ScopeTexts;
+  context: Pick<WorkContext, "signal">;
+}): Promise<ApprovalRecord> {
+  const { deps, run, step, planned } = asking;
+  const { store } = deps;
   const { tenantId, _id: runId, workflowId, name } = run;
   const approvalId = derivedId("approval", { at: run.createdAt, from: `${runId}:${planned.path}` });
   const there = await store.approvals.get(tenantId, approvalId);
-  const { assigneeRole, timeoutMs = DEFAULT_WAIT_MS, message } = step;
+  const { assigneeRole, timeoutMs = DEFAULT_WAIT_MS } = step;
+  const { message } = there ? there : await fillStep(asking);
   const now = new Date();
   const approval =
     there ??
@@ -41,9 +44,7 @@ export async function askApproval(
       stepId: planned.id,
       path: planned.path,
       assigneeRole,
-      ...(message === undefined
-        ? {}
-        : { message: fillText(message, scope, `${planned.field}.message`).slice(0, MAX_MESSAGE).toWellFormed() }),
+      ...(message === undefined ? {} : { message: String(message).slice(0, MAX_MESSAGE).toWellFormed() }),
       status: "pending",
       createdAt: now,
       expiresAt: new Date(now.getTime() + timeoutMs),

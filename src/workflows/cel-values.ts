@@ -11,15 +11,43 @@ export function toCel(value: unknown): unknown {
   return value ?? null;
 }
 
-/** What an expression gives, as JSON has it. Times are ISO 8601, bytes base64, other things of CEL's own their text. */
-export function fromCel(value: unknown): unknown {
+/** Characters of JSON, about, that values may still take. */
+export type Room = { left: number };
+
+/** A value passes the room that is left for it. */
+export class NoRoom extends Error {
+  override name = "NoRoom";
+}
+
+/**
+ * The value of an expression as JSON has it. Times are ISO 8601, bytes base64, other things of CEL's own their text. A value
+ * may hold the same part many times: what it takes is counted while it is built.
+ * @throws NoRoom.
+ */
+export function fromCel(value: unknown, room: Room): unknown {
+  take(room, typeof value === "string" ? value.length + 2 : 4);
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   if (typeof value !== "object" || value === null) return value ?? null;
-  if (Array.isArray(value)) return value.map(fromCel);
+  if (Array.isArray(value)) return value.map((one) => fromCel(one, room));
   if (value instanceof Date) return value.toISOString();
-  if (value instanceof Uint8Array) return Buffer.from(value).toString("base64");
+  if (value instanceof Uint8Array) {
+    take(room, value.length * 2);
+    return Buffer.from(value).toString("base64");
+  }
   const entries = value instanceof Map ? [...value] : isPlain(value) ? Object.entries(value) : undefined;
-  return entries ? Object.fromEntries(entries.map(([key, one]) => [String(key), fromCel(one)])) : String(value);
+  if (!entries) return String(value);
+  return Object.fromEntries(
+    entries.map(([key, one]) => {
+      const name = String(key);
+      take(room, name.length + 4);
+      return [name, fromCel(one, room)];
+    }),
+  );
+}
+
+function take(room: Room, length: number): void {
+  room.left -= length;
+  if (room.left < 0) throw new NoRoom();
 }
 
 function isPlain(value: object): boolean {

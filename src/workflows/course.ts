@@ -1,7 +1,6 @@
 import type { WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
-import { toCel } from "./cel-values.ts";
-import { makeScope, type Scope } from "./expressions.ts";
 import type { PlannedStep } from "./plan.ts";
+import { type JsonValue, type ScopeTexts, toJsonValue } from "./scope-texts.ts";
 
 /** How far a run has come: the results that are recorded, and what expressions see of them. */
 export type Course = {
@@ -11,7 +10,7 @@ export type Course = {
   add(result: WorkflowStepRecord): void;
   /** Results so far. */
   count(): number;
-  scope(): Scope;
+  scope(): ScopeTexts;
   /** The JSON output of the last step that is no condition; undefined before the first. */
   output(): string | undefined;
 };
@@ -19,22 +18,15 @@ export type Course = {
 export function openCourse(run: WorkflowRunRecord, recorded: readonly WorkflowStepRecord[]): Course {
   const { _id: runId, workflowId, version, createdAt, caller } = run;
   const about = { runId, workflowId, version, createdAt: createdAt.toISOString(), startedBy: caller.subject };
-  const input: unknown = run.input === undefined ? null : JSON.parse(run.input);
-  const base = makeScope({ input, run: about });
+  const base = { input: toJsonValue(run.input), run: toJsonValue(JSON.stringify(about)) };
   const byPath = new Map<string, WorkflowStepRecord>();
-  const steps = new Map<string, unknown>();
-  let previous: unknown = null;
+  const steps = new Map<string, { status: string; output: JsonValue }>();
+  let previous = toJsonValue(undefined);
   let last: string | undefined;
   const add = (result: WorkflowStepRecord) => {
     byPath.set(result.path, result);
-    const output = result.output === undefined ? null : toCel(JSON.parse(result.output));
-    steps.set(
-      result.id,
-      new Map<string, unknown>([
-        ["output", output],
-        ["status", result.status],
-      ]),
-    );
+    const output = toJsonValue(result.output);
+    steps.set(result.id, { status: result.status, output });
     if (result.type === "condition") return; // it has an outcome of its own for expressions, and hands nothing on
     previous = output;
     last = result.output;

@@ -38,13 +38,13 @@ export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinition
     if (createdBy === caller.subject || hasRole(caller.role, "admin")) return;
     throw new AppError("insufficient_role", "Only an admin changes the workflows of others.");
   };
-  const check = (body: WorkflowBody) => {
+  const check = (tenantId: string, body: WorkflowBody) => {
     checkDefinitionSize(body, "steps"); // first: the other checks take the longer, the larger it is
-    checkDefinition(deps, body);
+    return checkDefinition(deps, tenantId, body);
   };
   return {
     async create(caller, body) {
-      check(body);
+      await check(caller.tenantId, body);
       await deps.quotas.check(caller.tenantId, "workflows");
       const now = new Date();
       const workflow = {
@@ -63,7 +63,7 @@ export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinition
     get: async (tenantId, workflowId) => toWorkflowView(await find(tenantId, workflowId)),
     async replace(caller, workflowId, { version: expected, ...body }) {
       await checkRights(caller, workflowId);
-      check(body);
+      await check(caller.tenantId, body);
       const change = toFields(body);
       for (let tries = 0; tries < REPLACE_TRIES; tries += 1) {
         const { version } = await find(caller.tenantId, workflowId);

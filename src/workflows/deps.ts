@@ -6,6 +6,7 @@ import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
+import type { Evaluator } from "./evaluator.ts";
 
 /** What workflows work with. */
 export type WorkflowsDeps = {
@@ -17,5 +18,6 @@ export type WorkflowsDeps = {
   /** Whether an address may be called at all. */
   outside: Pick<GuardedRequest, "check">;
   quotas: Pick<Quotas, "check">;
+  evaluator: Omit<Evaluator, "close">;
   logger: Logger;
 };

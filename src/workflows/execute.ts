@@ -1,4 +1,5 @@
 import { AppError, type ErrorView, notFound, toErrorView } from "../errors.ts";
+import { jittered } from "../jitter.ts";
 import { Postponed, Suspended } from "../jobs/postpone.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
@@ -7,6 +8,7 @@ import { askApproval, toDecisionOutput } from "./ask-approval.ts";
 import { type Course, openCourse } from "./course.ts";
 import { toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
+import { EvaluatorBusy } from "./evaluator.ts";
 import { type PlannedStep, planSteps } from "./plan.ts";
 import { runStep, type StepResult } from "./run-step.ts";
 import type { WorkflowResult } from "./schemas.ts";
@@ -85,13 +87,12 @@ async function walk(on: Walk, list: readonly PlannedStep[]): Promise<void> {
   for (const planned of list) {
     const result = on.course.resultOf(planned) ?? (await advance(on, planned));
     if (result.status === "failed") throw new RunEnded(toEnd(result.error));
+    if (result.type !== "human_approval" && result.type !== "condition") continue; // the outputs of others may be long
     const { decision, branch } = Object(JSON.parse(result.output ?? "null")) as {
       decision?: RunState;
       branch?: string;
     };
-    if (result.type === "human_approval" && (decision === "rejected" || decision === "expired")) {
-      throw new RunEnded({ status: decision });
-    }
+    if (decision === "rejected" || decision === "expired") throw new RunEnded({ status: decision });
     if (result.type === "condition") await walk(on, branch === "then" ? planned.whenTrue : planned.whenFalse);
   }
 }
@@ -117,6 +118,7 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
       await context.step({ event: "awaiting_approval", id, path });
       throw error;
     }
+    if (error instanceof EvaluatorBusy) throw new Postponed(jittered(error.retryAfterMs ?? 0, { random: Math.random }));
     if (isStoreUnavailable(error) || isCancel(error)) throw error;
     const verdict = judgeStep({ error, step, attempts, random: Math.random });
     if (!(error instanceof AppError)) context.logger.error({ err: error, path }, "a step threw unexpectedly");
@@ -153,7 +155,7 @@ async function work({ deps, run, context, course }: Walk, planned: PlannedStep):
   const { step } = planned;
   const scope = course.scope();
   if (step.type !== "human_approval") return runStep({ deps, run, step, planned, scope, context });
-  return { output: toDecisionOutput(await askApproval(deps, { run, step, planned, scope })) };
+  return { output: toDecisionOutput(await askApproval({ deps, run, step, planned, scope, context })) };
 }
 
 /** The result of a run that has ended. @throws AppError when it failed or was cancelled. */

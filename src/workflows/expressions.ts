@@ -1,15 +1,15 @@
-import { type ASTNode, Environment } from "@marcbachmann/cel-js";
-import { fromCel, toCel } from "./cel-values.ts";
-import { isOutOfTime, withinTime } from "./within-time.ts";
+import { Environment } from "@marcbachmann/cel-js";
+import { fromCel, NoRoom, type Room } from "./cel-values.ts";
+import { costOf, type ExpressionCost } from "./expression-cost.ts";
 
-/** Longest time that one expression may take, in ms. */
-const TIME_LIMIT_MS = 50;
-/** Longest value that one expression may give, in characters of JSON. */
-const MAX_RESULT = 512_000;
+/** Longest expression, in characters. */
+const MAX_LENGTH = 10_000;
+/** Longest values that the expressions of one step may have together, in characters of JSON. */
+const MAX_VALUES = 1_000_000;
 /** How much of a text a message repeats. */
 const SHOWN = 200;
 
-/** What expressions see. Values are as CEL has them; see `makeScope`. */
+/** What expressions see. Values are as CEL has them; see `cel-values.ts`. */
 export type Scope = Readonly<Record<"input" | "steps" | "previous" | "run", unknown>>;
 
 /** What is wrong with an expression, fit for who wrote it. `position` counts characters from 0. */
@@ -23,18 +23,20 @@ export class ExpressionProblem extends Error {
   }
 }
 
-export type Expression = {
-  /** Ids that it names as `steps.<id>` or `steps["<id>"]`. */
-  stepIds: readonly string[];
+export type Expression = ExpressionCost & {
   /** Whether its value can be true or false, as far as can be told before it is evaluated. */
   mayBeBoolean: boolean;
   /** The value, as JSON has it. @throws ExpressionProblem. */
-  evaluate(scope: Scope): unknown;
+  evaluate(scope: Scope, room: Room): unknown;
 };
+
+/** The room for the values of one step. */
+export const makeRoom = (): Room => ({ left: MAX_VALUES });
 
 /**
  * The Common Expression Language (https://github.com/google/cel-spec) over `input`, `steps`, `previous` and `run`. Its size is
- * bounded when it is parsed, its cost when it is evaluated. Numbers of both kinds mix, since JSON has but one.
+ * bounded when it is parsed; what it costs to evaluate is bounded by who evaluates it. Numbers of both kinds mix, since JSON
+ * has but one.
  */
 const environment = addMixedNumbers(
   new Environment({
@@ -64,28 +66,24 @@ function addMixedNumbers(made: Environment): Environment {
 
 /** @throws ExpressionProblem when the text is no expression, or one that can have no value. */
 export function parseExpression(text: string): Expression {
+  if (text.length > MAX_LENGTH) {
+    throw new ExpressionProblem(`It has ${text.length} characters; ${MAX_LENGTH} is the most.`, 0);
+  }
   const parsed = attempt(() => environment.parse(text));
   const checked = parsed.check();
   if (!checked.valid) throw toProblem(checked.error);
+  const cost = costOf(parsed.ast, (name, { range }) => {
+    throw new ExpressionProblem(`"${name}" cannot be read.`, range.start);
+  });
   return {
-    stepIds: [...findStepIds(parsed.ast)],
+    ...cost,
     mayBeBoolean: ["bool", "dyn"].includes(String(checked.type)),
-    evaluate(scope) {
-      const value = attempt(() => withinTime(TIME_LIMIT_MS, () => fromCel(parsed({ ...scope }))));
-      const length = JSON.stringify(value ?? null).length;
-      if (length > MAX_RESULT)
-        throw new ExpressionProblem(`The value has ${length} characters as JSON; ${MAX_RESULT} is the most.`, 0);
-      return value;
-    },
+    evaluate: (scope, room) => attempt(() => fromCel(parsed({ ...scope }), room)),
   };
 }
 
-/** What does not change in the course of a run, as CEL has it; the outputs of steps are added as they come. */
-export function makeScope({ input, run }: { input: unknown; run: object }): Pick<Scope, "input" | "run"> {
-  return { input: toCel(input), run: toCel(run) };
-}
-
-function attempt<T>(work: () => T): T {
+/** @throws ExpressionProblem for whatever goes wrong in `work`. */
+export function attempt<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -95,26 +93,12 @@ function attempt<T>(work: () => T): T {
 
 function toProblem(error: unknown): ExpressionProblem {
   if (error instanceof ExpressionProblem) return error;
-  if (isOutOfTime(error)) return new ExpressionProblem(`It takes longer than ${TIME_LIMIT_MS} ms.`, 0);
+  if (error instanceof NoRoom) {
+    return new ExpressionProblem(`The values have more than ${MAX_VALUES} characters as JSON.`, 0);
+  }
   const { message = "It cannot be evaluated.", range } = Object(error) as {
     message?: string;
     range?: { start: number };
   };
   return new ExpressionProblem((message.split("\n")[0] ?? "").slice(0, SHOWN), range?.start ?? 0); // what follows draws the place
-}
-
-/** Names of steps in a tree, without recursion into what is no node. */
-function* findStepIds(node: ASTNode): Generator<string> {
-  const { op, args } = node;
-  if (op === "." || op === ".?" || op === "[]" || op === "[?]") {
-    const [of, key] = args;
-    const name = typeof key === "string" ? key : key.op === "value" ? key.args : undefined;
-    if (of.op === "id" && of.args === "steps" && typeof name === "string") yield name;
-  }
-  for (const child of childNodes(args)) yield* findStepIds(child);
-}
-
-function childNodes(args: unknown): ASTNode[] {
-  if (Array.isArray(args)) return args.flatMap(childNodes);
-  return typeof args === "object" && args !== null && "op" in args ? [args as ASTNode] : []; // the only objects with an `op`
 }

@@ -3,10 +3,10 @@ import type { WorkContext } from "../jobs/work.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { inSpan } from "../tracing.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import { parseExpression, type Scope } from "./expressions.ts";
+import { fillStep } from "./fill-step.ts";
 import type { PlannedStep } from "./plan.ts";
+import type { ScopeTexts } from "./scope-texts.ts";
 import type { AiCompletionStep, ConditionStep, RagQueryStep, Step, WebhookStep } from "./step-schemas.ts";
-import { fillText, fillWithin, inField } from "./step-texts.ts";
 
 const DEFAULT_TOP_K = 10;
 /** Longest query, in characters; that of `POST /rag/query`. */
@@ -23,13 +23,13 @@ type Work<S> = {
   run: WorkflowRunRecord;
   step: S;
   planned: PlannedStep;
-  scope: Scope;
+  scope: ScopeTexts;
   context: Pick<WorkContext, "signal">;
 };
 
 /**
  * Does the work of one step, once. It may be done again after a crash: a webhook's message has the same id then.
- * @throws AppError `invalid_request` for an expression without a value; what the gateway, retrieval and webhooks throw; each
+ * @throws AppError `invalid_request` for an expression without a value; what the evaluator, the gateway, retrieval and webhooks throw; each
  * tells whether another try can help. The signal's reason.
  */
 export function runStep(work: Work<WorkingStep>): Promise<StepResult> {
@@ -38,7 +38,7 @@ export function runStep(work: Work<WorkingStep>): Promise<StepResult> {
   return inSpan({ name: `step ${step.type}`, kind: "INTERNAL", attributes }, async () => doStep(work));
 }
 
-function doStep(work: Work<WorkingStep>): Promise<StepResult> | StepResult {
+function doStep(work: Work<WorkingStep>): Promise<StepResult> {
   const { step } = work;
   switch (step.type) {
     case "ai_completion":
@@ -54,24 +54,25 @@ function doStep(work: Work<WorkingStep>): Promise<StepResult> | StepResult {
   }
 }
 
-async function complete({ deps, run, step, planned, scope, context }: Work<AiCompletionStep>): Promise<StepResult> {
-  const { model, prompt, systemPrompt, temperature, maxTokens } = step;
+async function complete(work: Work<AiCompletionStep>): Promise<StepResult> {
+  const { deps, run, step, context } = work;
+  const { model, temperature, maxTokens } = step;
+  const { prompt, systemPrompt } = await fillStep(work);
   const caller = { tenantId: run.tenantId, keyId: run.caller.keyId, surface: SURFACE, signal: context.signal };
   const { text, usage, costUsd } = await deps.gateway.complete(caller, {
     model,
-    messages: [{ role: "user", content: fillText(prompt, scope, `${planned.field}.prompt`) }],
-    ...(systemPrompt === undefined
-      ? {}
-      : { systemPrompt: fillText(systemPrompt, scope, `${planned.field}.systemPrompt`) }),
+    messages: [{ role: "user", content: String(prompt) }],
+    ...(systemPrompt === undefined ? {} : { systemPrompt: String(systemPrompt) }),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
   });
   return { output: text.toWellFormed(), spent: { tokens: usage.inputTokens + usage.outputTokens, costUsd } };
 }
 
-async function query({ deps, run, step, planned, scope, context }: Work<RagQueryStep>): Promise<StepResult> {
+async function query(work: Work<RagQueryStep>): Promise<StepResult> {
+  const { deps, run, step, planned, context } = work;
   const param = `${planned.field}.query`;
-  const text = fillText(step.query, scope, param).trim();
+  const text = String((await fillStep(work)).query).trim();
   if (text === "") throw new AppError("invalid_request", "There is nothing to look for.", { param });
   if (text.length > MAX_QUERY) {
     throw new AppError("invalid_request", `The query is longer than ${MAX_QUERY} characters.`, { param });
@@ -91,24 +92,24 @@ async function query({ deps, run, step, planned, scope, context }: Work<RagQuery
   return { output, spent };
 }
 
-async function callWebhook({ deps, run, step, planned, scope, context }: Work<WebhookStep>): Promise<StepResult> {
-  const { field, path } = planned;
+async function callWebhook(work: Work<WebhookStep>): Promise<StepResult> {
+  const { deps, run, step, planned, context } = work;
+  const { url, body } = await fillStep(work);
   const output = await deps.webhooks.deliver(run.tenantId, {
-    id: `${run._id}:${path}`,
-    url: fillText(step.url, scope, `${field}.url`),
+    id: `${run._id}:${planned.path}`,
+    url: String(url),
     method: step.method,
     signal: context.signal,
-    ...(step.body === undefined ? {} : { body: fillWithin(step.body, scope, `${field}.body`) }),
+    ...(body === undefined ? {} : { body }),
   });
   return { output };
 }
 
-function choose({ step, planned, scope }: Work<ConditionStep>): StepResult {
-  const param = `${planned.field}.expression`;
-  const value = inField(param, () => parseExpression(step.expression).evaluate(scope));
+async function choose(work: Work<ConditionStep>): Promise<StepResult> {
+  const { expression: value } = await fillStep(work);
   if (typeof value === "boolean") return { output: { branch: value ? "then" : "else" } };
   throw new AppError("invalid_request", "The expression's value is neither true nor false.", {
-    param,
+    param: `${work.planned.field}.expression`,
     details: { type: value === null ? "null" : Array.isArray(value) ? "list" : typeof value },
   });
 }

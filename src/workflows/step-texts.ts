@@ -1,38 +1,48 @@
 import { AppError } from "../errors.ts";
-import { ExpressionProblem, parseExpression, type Scope } from "./expressions.ts";
-import type { PlannedStep } from "./plan.ts";
-import { parseTemplate } from "./templates.ts";
+import { ExpressionProblem } from "./expressions.ts";
+import type { Step } from "./step-schemas.ts";
 
-/** A text of a step that holds expressions, by the field that it stands in, as `body.items[0].name`. */
-type StepText = { at: string; text: string; isExpression: boolean };
+/** A field of a step that may hold expressions: a text, a value with texts in it, or an expression that is true or false. */
+export type StepField = { at: string; value: unknown; kind: "text" | "value" | "condition" };
+/** A text of a step, by the place that it has in it, as `body.items[0].name`. */
+export type StepText = { at: string; text: string; isExpression: boolean };
 
 /** Deepest value of a webhook's body, and texts in it. */
 const MAX_BODY_DEPTH = 32;
 const MAX_BODY_TEXTS = 1_000;
 
-/** Every text of a step that is an expression or may hold some. */
-export function textsOf({ step }: PlannedStep): StepText[] {
-  const template = (at: string, text: string | undefined): StepText[] =>
-    text === undefined ? [] : [{ at, text, isExpression: false }];
+/** The fields of a step in which expressions may stand. */
+export function fieldsOf(step: Step): StepField[] {
+  const text = (at: string, value: string | undefined): StepField[] =>
+    value === undefined ? [] : [{ at, value, kind: "text" }];
   switch (step.type) {
     case "ai_completion":
-      return [...template("prompt", step.prompt), ...template("systemPrompt", step.systemPrompt)];
+      return [...text("prompt", step.prompt), ...text("systemPrompt", step.systemPrompt)];
     case "rag_query":
-      return template("query", step.query);
+      return text("query", step.query);
     case "human_approval":
-      return template("message", step.message);
+      return text("message", step.message);
     case "webhook":
-      return [...template("url", step.url), ...textsWithin("body", step.body)];
+      return [
+        ...text("url", step.url),
+        ...(step.body === undefined ? [] : [{ at: "body", value: step.body, kind: "value" as const }]),
+      ];
     case "condition":
-      return [{ at: "expression", text: step.expression, isExpression: true }];
+      return [{ at: "expression", value: step.expression, kind: "condition" }];
     default:
       return step satisfies never;
   }
 }
 
-/** @throws ExpressionProblem for a value that is too deep, or holds too many texts. */
-function textsWithin(at: string, value: unknown, depth = 0): StepText[] {
-  if (typeof value === "string") return [{ at, text: value, isExpression: false }];
+/** The texts of a field that are expressions or hold some. @throws ExpressionProblem for a value that is too deep or too large. */
+export function textsOf({ at, value, kind }: StepField): StepText[] {
+  return textsWithin(at, value, 0)
+    .map((text) => ({ ...text, isExpression: kind === "condition" }))
+    .filter(({ text, isExpression }) => isExpression || text.includes("{{"));
+}
+
+function textsWithin(at: string, value: unknown, depth: number): { at: string; text: string }[] {
+  if (typeof value === "string") return [{ at, text: value }];
   if (typeof value !== "object" || value === null) return [];
   if (depth >= MAX_BODY_DEPTH) throw new ExpressionProblem(`It nests deeper than ${MAX_BODY_DEPTH}.`, 0);
   const texts = Array.isArray(value)
@@ -42,26 +52,12 @@ function textsWithin(at: string, value: unknown, depth = 0): StepText[] {
   return texts;
 }
 
-/** Ids of the steps that a text names. @throws ExpressionProblem when it cannot be parsed, or is no condition where it must be. */
-export function stepIdsIn({ text, isExpression }: StepText): readonly string[] {
-  if (!isExpression) return parseTemplate(text).stepIds;
-  const { stepIds, mayBeBoolean } = parseExpression(text);
-  if (!mayBeBoolean) throw new ExpressionProblem("Its value is neither true nor false.", 0);
-  return stepIds;
-}
-
-/** A text with its expressions filled in. @throws AppError `invalid_request`; `param` names the field. */
-export function fillText(text: string, scope: Scope, param: string): string {
-  return inField(param, () => parseTemplate(text).fillText(scope));
-}
-
-/** A value with each text in it filled; a text that is one expression and nothing else takes its value. @throws as `fillText`. */
-export function fillWithin(value: unknown, scope: Scope, param: string): unknown {
-  if (typeof value === "string") return inField(param, () => parseTemplate(value).fillValue(scope));
-  if (Array.isArray(value)) return value.map((one, index) => fillWithin(one, scope, `${param}[${index}]`));
+/** A value with each text in it replaced by what `fill` gives for it. */
+export function mapTexts(value: unknown, at: string, fill: (text: string, at: string) => unknown): unknown {
+  if (typeof value === "string") return fill(value, at);
+  if (Array.isArray(value)) return value.map((one, index) => mapTexts(one, `${at}[${index}]`, fill));
   if (typeof value !== "object" || value === null) return value;
-  const entries = Object.entries(value);
-  return Object.fromEntries(entries.map(([key, one]) => [key, fillWithin(one, scope, `${param}.${key}`)]));
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, mapTexts(one, `${at}.${key}`, fill)]));
 }
 
 /** Says of a problem in which field of the definition it is. @throws AppError `invalid_request`. */

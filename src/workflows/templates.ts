@@ -1,23 +1,46 @@
+import { LRUCache } from "lru-cache";
+import type { Room } from "./cel-values.ts";
 import { type Expression, ExpressionProblem, parseExpression, type Scope } from "./expressions.ts";
+
+/** Expressions in one text. */
+const MAX_EXPRESSIONS = 100;
 
 /** A text that may hold `{{ expression }}`. */
 export type Template = {
-  stepIds: readonly string[];
+  expressions: readonly Expression[];
   /** The text with the values in it. @throws ExpressionProblem when one has none. */
-  fillText(scope: Scope): string;
+  fillText(scope: Scope, room: Room): string;
   /** As `fillText`, but a template that is one expression and nothing else keeps its value's type. */
-  fillValue(scope: Scope): unknown;
+  fillValue(scope: Scope, room: Room): unknown;
 };
 
 type Part = string | Expression;
 
 /** @throws ExpressionProblem, its position counted in the whole text. */
 export function parseTemplate(text: string): Template {
+  const parts = toParts(text);
+  const [only, second] = parts;
+  const fillText = (scope: Scope, room: Room) =>
+    parts.map((part) => (typeof part === "string" ? part : asText(part.evaluate(scope, room)))).join("");
+  return {
+    expressions: parts.filter((part) => typeof part !== "string"),
+    fillText,
+    fillValue: (scope, room) =>
+      second === undefined && only !== undefined && typeof only !== "string"
+        ? only.evaluate(scope, room)
+        : fillText(scope, room),
+  };
+}
+
+function toParts(text: string): Part[] {
   const parts: Part[] = [];
+  let count = 0;
   let at = 0;
   for (;;) {
     const begin = text.indexOf("{{", at);
     if (begin < 0) break;
+    count += 1;
+    if (count > MAX_EXPRESSIONS) throw new ExpressionProblem(`It has more than ${MAX_EXPRESSIONS} expressions.`, begin);
     const end = findEnd(text, begin + 2);
     if (end < 0) throw new ExpressionProblem("A {{ has no }} after it.", begin);
     if (begin > at) parts.push(text.slice(at, begin));
@@ -25,15 +48,7 @@ export function parseTemplate(text: string): Template {
     at = end + 2;
   }
   if (at < text.length) parts.push(text.slice(at));
-  const [only, second] = parts;
-  const fillText = (scope: Scope) =>
-    parts.map((part) => (typeof part === "string" ? part : asText(part.evaluate(scope)))).join("");
-  return {
-    stepIds: parts.flatMap((part) => (typeof part === "string" ? [] : part.stepIds)),
-    fillText,
-    fillValue: (scope) =>
-      second === undefined && only !== undefined && typeof only !== "string" ? only.evaluate(scope) : fillText(scope),
-  };
+  return parts;
 }
 
 /** Where an expression's `}}` is: one within a string of the expression, or that closes its maps, is none. */
@@ -66,4 +81,25 @@ function parseAt(text: string, offset: number): Expression {
 function asText(value: unknown): string {
   if (typeof value === "string") return value;
   return value === null || value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+/** Characters of texts whose parsed form is kept; a parsed text takes many times its length. */
+const MAX_KEPT = 300_000;
+
+export type ParsedTexts = {
+  template(text: string): Template;
+  expression(text: string): Expression;
+};
+
+/** Parses each text once, as long as it is kept. @throws as `parseTemplate` and `parseExpression`. */
+export function makeParsedTexts(): ParsedTexts {
+  const keepParsed = <T extends object>(parse: (text: string) => T) => {
+    const kept = new LRUCache<string, T>({ maxSize: MAX_KEPT, sizeCalculation: (_, text) => text.length + 1 });
+    return (text: string): T => {
+      const found = kept.get(text) ?? parse(text);
+      kept.set(text, found);
+      return found;
+    };
+  };
+  return { template: keepParsed(parseTemplate), expression: keepParsed(parseExpression) };
 }

@@ -282,6 +282,11 @@ describe("workflows", function () {
       [[completion({ model: "text-embedding-3-small" })], "steps[0].model", /chat model/],
       [[{ type: "webhook", url: "http://10.0.0.1/", method: "GET" }], "steps[0].url", /./],
       [[{ type: "webhook", url: "https://a.io", method: "POST", body: { a: ["{{ ( }}"] } }], "steps[0].body.a[0]", /./],
+      [
+        [{ type: "webhook", url: "https://a.io", method: "POST", body: { a: "{{ steps.no.output }}", b: "{{ 1 }}" } }],
+        "steps[0].body.a",
+        /steps.no/,
+      ],
       [deep(8), "steps", /deeper than 8/],
       [Array.from({ length: 6 }, () => completion({ prompt: "x".repeat(190_000) })), "steps", /262144 is the most/],
       [Array.from({ length: 201 }, () => completion()), "steps", /./],

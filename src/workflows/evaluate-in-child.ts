@@ -1,0 +1,36 @@
+import { AppError } from "../errors.ts";
+import { isChild, serveRequests } from "../isolation/serve-requests.ts";
+import { evaluate, type Place, type Work } from "./evaluate.ts";
+import { makeParsedTexts } from "./templates.ts";
+import { isOutOfTime, withinTime } from "./within-time.ts";
+
+/** What one work may add to the heap, in bytes, for the next one to find enough of it. */
+const MAX_GROWTH = 32 << 20;
+
+export type ChildWork = { work: Work; limitMs: number };
+/** The answer, or what is wrong with the work. A child that is worn out is not to be asked again. */
+export type ChildAnswer = { answer: unknown; problem?: Problem; isWorn: boolean };
+type Problem = { message: string; param: string; details?: unknown };
+
+if (isChild()) {
+  const parsed = makeParsedTexts();
+  serveRequests<ChildWork, ChildAnswer>(({ work, limitMs }, send) => {
+    const place: Place = { parsed, allows: "anything", at: "", left: work };
+    const before = process.memoryUsage().heapUsed;
+    const isWorn = () => process.memoryUsage().heapUsed - before > MAX_GROWTH;
+    try {
+      send({ answer: withinTime(limitMs, () => evaluate(work, place)), isWorn: isWorn() });
+    } catch (error) {
+      const isLate = isOutOfTime(error);
+      const late = { message: `It takes longer than ${limitMs} ms.`, param: place.at };
+      send({ answer: undefined, problem: isLate ? late : toProblem(error, place), isWorn: isWorn() });
+    }
+  });
+}
+
+/** @throws what is no fault of the work. */
+function toProblem(error: unknown, { at }: Place): Problem {
+  if (!(error instanceof AppError) || error.code !== "invalid_request") throw error;
+  const { message, param = at, details } = error;
+  return { message, param, details };
+}

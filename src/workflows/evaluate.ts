@@ -1,0 +1,144 @@
+import { AppError } from "../errors.ts";
+import type { Room } from "./cel-values.ts";
+import { isQuick } from "./expression-cost.ts";
+import { attempt, type Expression, ExpressionProblem, makeRoom, type Scope } from "./expressions.ts";
+import { checkInput, checkInputSchema } from "./input-schemas.ts";
+import { type ScopeTexts, selectScope, toScope } from "./scope-texts.ts";
+import { inField, mapTexts, type StepField, textsOf } from "./step-texts.ts";
+import type { ParsedTexts } from "./templates.ts";
+
+/** Expressions of one definition. */
+const MAX_EXPRESSIONS = 1_000;
+
+/** Fills the expressions of a step's fields; `field` is the step's own, as `steps[0]`. */
+export type Fill = { kind: "fill"; field: string; fields: StepField[]; scope: ScopeTexts };
+/** Checks the expressions and the input schema of a definition. */
+export type CheckDefinition = {
+  kind: "check-definition";
+  steps: { id: string; field: string; fields: StepField[] }[];
+  inputSchema?: Record<string, unknown>;
+};
+/** Checks an input against its schema. */
+export type CheckInput = { kind: "check-input"; inputSchema: Record<string, unknown>; input: unknown };
+
+/** What tenants have written, to be evaluated: data in, data out. */
+export type Work = Fill | CheckDefinition | CheckInput;
+
+/** The work may not be done at this place. */
+export class NotHere extends Error {
+  override name = "NotHere";
+}
+
+/** Where work is done, and how far it has come, for whoever stops it. */
+export type Place = {
+  parsed: ParsedTexts;
+  /** What may be evaluated here: anything, what no operation of can take long, or nothing. */
+  allows: "anything" | "quick" | "nothing";
+  /** The field that is evaluated. */
+  at: string;
+  /** The work as it is to be done elsewhere. */
+  left: Work;
+};
+
+/**
+ * Does the work; it has no effect but its answer: values by the names of their fields for `fill`, nothing for the others.
+ * @throws AppError `invalid_request`; `param` names the field. NotHere.
+ */
+export function evaluate(work: Work, place: Place): unknown {
+  if (work.kind !== "fill" && place.allows === "nothing") throw new NotHere();
+  switch (work.kind) {
+    case "fill":
+      return fill(work, place);
+    case "check-definition":
+      return checkDefinition(work, place);
+    case "check-input":
+      place.at = "input";
+      return checkInput(work.inputSchema, work.input);
+    default:
+      return work satisfies never;
+  }
+}
+
+function fill(work: Fill, place: Place): Record<string, unknown> {
+  const expressions = work.fields
+    .flatMap((field) => parseField(field, work.field, place))
+    .flatMap((text) => text.expressions);
+  const scope = inField(place.at, () => {
+    const { selected, characters } = selectScope(work.scope, expressions);
+    place.left = { ...work, scope: selected };
+    if (place.allows === "nothing") throw new NotHere();
+    if (place.allows === "quick" && !expressions.every((one) => isQuick(one, characters))) throw new NotHere();
+    return attempt(() => toScope(selected));
+  });
+  const room = makeRoom();
+  const filled = work.fields.map((field) => [field.at, fillField(field, { work, scope, room, place })] as const);
+  return Object.fromEntries(filled);
+}
+
+/** The expressions of a field, by the text that they stand in. */
+function parseField(
+  field: StepField,
+  step: string,
+  place: Place,
+): { param: string; expressions: readonly Expression[] }[] {
+  place.at = `${step}.${field.at}`;
+  return inField(place.at, () => textsOf(field)).map(({ at, text, isExpression }) => {
+    const param = `${step}.${at}`;
+    place.at = param;
+    const { expression, template } = place.parsed;
+    return {
+      param,
+      expressions: inField(param, () => (isExpression ? [expression(text)] : template(text).expressions)),
+    };
+  });
+}
+
+function fillField(
+  { at, value, kind }: StepField,
+  on: { work: Fill; scope: Scope; room: Room; place: Place },
+): unknown {
+  const { work, scope, room, place } = on;
+  return mapTexts(value, at, (text, here) => {
+    place.at = `${work.field}.${here}`;
+    return inField(place.at, () => {
+      if (kind === "condition") return place.parsed.expression(text).evaluate(scope, room);
+      if (!text.includes("{{")) return text;
+      const template = place.parsed.template(text);
+      return kind === "text" ? template.fillText(scope, room) : template.fillValue(scope, room);
+    });
+  });
+}
+
+function checkDefinition({ steps, inputSchema }: CheckDefinition, place: Place): void {
+  const known = new Set<string>();
+  let count = 0;
+  for (const { id, field, fields } of steps) {
+    for (const one of fields) {
+      for (const { param, expressions } of parseField(one, field, place)) {
+        checkExpressions(expressions, { param, known, isCondition: one.kind === "condition" });
+        count += expressions.length;
+      }
+    }
+    if (count > MAX_EXPRESSIONS) {
+      throw invalid("steps", `The definition has more than ${MAX_EXPRESSIONS} expressions.`);
+    }
+    known.add(id);
+  }
+  place.at = "inputSchema";
+  if (inputSchema !== undefined) checkInputSchema(inputSchema);
+}
+
+function checkExpressions(
+  expressions: readonly Expression[],
+  { param, known, isCondition }: { param: string; known: ReadonlySet<string>; isCondition: boolean },
+): void {
+  if (isCondition && !expressions.every(({ mayBeBoolean }) => mayBeBoolean)) {
+    inField(param, () => {
+      throw new ExpressionProblem("Its value is neither true nor false.", 0);
+    });
+  }
+  const unknown = expressions.flatMap(({ stepIds }) => stepIds).find((id) => !known.has(id));
+  if (unknown !== undefined) throw invalid(param, `It names steps.${unknown}, which is no step before this one.`);
+}
+
+const invalid = (param: string, message: string) => new AppError("invalid_request", message, { param });

@@ -1,0 +1,168 @@
+import { LRUCache } from "lru-cache";
+import { AppError } from "../errors.ts";
+import { ChildLost, makeChildPool } from "../isolation/child-pool.ts";
+import {
+  type CheckDefinition,
+  type CheckInput,
+  evaluate,
+  type Fill,
+  NotHere,
+  type Place,
+  type Work,
+} from "./evaluate.ts";
+import type { ChildAnswer, ChildWork } from "./evaluate-in-child.ts";
+import { toPlainScope } from "./scope-texts.ts";
+import { makeParsedTexts } from "./templates.ts";
+import { isOutOfTime, withinTime } from "./within-time.ts";
+
+/** How long one step's expressions, or one check, may hold up everything else of this process, in ms. */
+const INLINE_MS = 10;
+/** It is tried again, so many times in all, where it had less than this share of that time: others had the processor. */
+const OWN_SHARE = 0.5;
+const MAX_TRIES = 4;
+/** How long it may take in a child process, in ms: much more than it needs, since others may have the processor. */
+const FILL_MS = 2_000;
+const CHECK_MS = 1_000;
+/** A child that does not even stop at its limit is killed then, in ms; the time in which it starts is part of it. */
+const KILL_MS = 10_000;
+/** Children at the same time; one tenant has one. */
+const CHILDREN = 2;
+/** What V8 keeps of former work counts to the heap's bound alone, which frees it first; so the other one leaves room for it. */
+const MEMORY = { heapMb: 128, rssMb: 768 };
+/** Work of one tenant that waits for a child in this process: steps, which can come back later, and checks of requests. */
+const MAX_STEPS_WAITING = 4;
+const MAX_CHECKS_WAITING = 30;
+/** What took too long twice is not tried inline again for this long, in ms; and so many such works are remembered. */
+const SLOW_TTL_MS = 60_000;
+const MAX_SLOW = 1_000;
+const TRY_AGAIN_MS = 1_000;
+/** Longest wait for a child and its answer together, in ms. */
+const WAIT_MS = 30_000;
+
+/** Who work is done for. `key` is the same for the same texts, as the id of a workflow with its version. */
+export type Asker = { tenantId: string; key?: string; signal?: AbortSignal };
+
+/** The tenant has as much work in the child processes as it may have. */
+export class EvaluatorBusy extends AppError {
+  constructor() {
+    super("too_many_concurrent", "Too many expressions or checks of this tenant are being evaluated; try again.", {
+      retryable: true,
+      retryAfterMs: TRY_AGAIN_MS,
+    });
+  }
+}
+
+/**
+ * Evaluates what tenants have written: expressions, templates, JSON Schemas with their regular expressions. Nothing of it holds
+ * up the process by more than a few ms: what is not known to be quick, or turns out not to be, is evaluated in a child process,
+ * which can be killed. All throw AppError `invalid_request`, its `param` naming the field; `unavailable`; EvaluatorBusy; the
+ * signal's reason.
+ */
+export type Evaluator = {
+  /** The values of the fields, by their names. */
+  fill(asker: Asker, work: Omit<Fill, "kind">): Promise<Record<string, unknown>>;
+  checkDefinition(asker: Asker, work: Omit<CheckDefinition, "kind">): Promise<void>;
+  checkInput(asker: Asker, work: Omit<CheckInput, "kind">): Promise<void>;
+  /** Ends the child processes. */
+  close(): void;
+};
+
+export function makeEvaluator(): Evaluator {
+  const entry = new URL("./evaluate-in-child.ts", import.meta.url);
+  const pool = makeChildPool<ChildWork, ChildAnswer>({
+    entry,
+    size: CHILDREN,
+    perOwner: 1,
+    timeoutMs: KILL_MS,
+    memory: MEMORY,
+  });
+  const parsed = makeParsedTexts();
+  const slow = new LRUCache<string, number>({ max: MAX_SLOW, ttl: SLOW_TTL_MS });
+  const inChild = new Map<string, number>();
+
+  /** The answer, or the work that is left for a child. */
+  const tryInline = (work: Work, key: string | undefined): { answer: unknown } | { left: Work } => {
+    const timesSlow = key === undefined ? 0 : (slow.get(key) ?? 0);
+    const place: Place = { parsed, allows: timesSlow > 1 ? "nothing" : "quick", at: "", left: work };
+    for (let tries = 1; ; tries += 1) {
+      const before = process.threadCpuUsage();
+      try {
+        return { answer: withinTime(INLINE_MS, () => evaluate(work, place)) };
+      } catch (error) {
+        if (!isOutOfTime(error) && !(error instanceof NotHere)) throw error;
+        const wasItsOwn = isOutOfTime(error) && hadItsShare(before);
+        if (isOutOfTime(error) && !wasItsOwn && tries < MAX_TRIES) continue;
+        if (wasItsOwn && key !== undefined) slow.set(key, timesSlow + 1);
+        return { left: toPlainWork(place.left) };
+      }
+    }
+  };
+  const sendToChild = async (work: Work, { tenantId, signal }: Asker) => {
+    const others = inChild.get(tenantId) ?? 0;
+    if (others > (work.kind === "fill" ? MAX_STEPS_WAITING : MAX_CHECKS_WAITING)) throw new EvaluatorBusy();
+    inChild.set(tenantId, others + 1);
+    const limitMs = work.kind === "check-input" ? CHECK_MS : FILL_MS;
+    const inTime = AbortSignal.timeout(WAIT_MS);
+    const both = signal ? AbortSignal.any([signal, inTime]) : inTime;
+    try {
+      return toAnswer(await answerOf(pool.run({ work, limitMs }, { owner: tenantId, signal: both })));
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (inTime.aborted) throw new EvaluatorBusy();
+      throw error instanceof ChildLost ? toAppError(error, { work, limitMs }) : error;
+    } finally {
+      const left = (inChild.get(tenantId) ?? 1) - 1;
+      if (left > 0) inChild.set(tenantId, left);
+      else inChild.delete(tenantId);
+    }
+  };
+  const run = async (asker: Asker, work: Work) => {
+    const done = tryInline(work, asker.key === undefined ? undefined : `${work.kind} ${asker.key}`);
+    return "answer" in done ? done.answer : sendToChild(done.left, asker);
+  };
+
+  return {
+    fill: async (asker, work) => (await run(asker, { kind: "fill", ...work })) as Record<string, unknown>, // what `fill` answers
+    checkDefinition: async (asker, work) => void (await run(asker, { kind: "check-definition", ...work })),
+    checkInput: async (asker, work) => void (await run(asker, { kind: "check-input", ...work })),
+    close: () => pool.close(),
+  };
+}
+
+function hadItsShare(before: NodeJS.CpuUsage): boolean {
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1_000 > INLINE_MS * OWN_SHARE;
+}
+
+/** Work without what this process has made of its scope. */
+const toPlainWork = (work: Work): Work => (work.kind === "fill" ? { ...work, scope: toPlainScope(work.scope) } : work);
+
+/** The one part of a child's answer. To leave the child's parts before their end is to end the child. */
+async function answerOf(parts: AsyncGenerator<ChildAnswer, void>): Promise<ChildAnswer | undefined> {
+  let answer: ChildAnswer | undefined;
+  for await (const part of parts) {
+    if (part.isWorn) return part;
+    answer = part;
+  }
+  return answer;
+}
+
+function toAnswer(found: ChildAnswer | undefined): unknown {
+  if (!found?.problem) return found?.answer;
+  const { message, param, details } = found.problem;
+  throw new AppError("invalid_request", message, { param, details });
+}
+
+/** A child that is lost by time or memory is lost by its work, and would be again. */
+function toAppError(lost: ChildLost, { work, limitMs }: ChildWork): AppError {
+  if (lost.reason === "crash") {
+    return new AppError("unavailable", "It could not be evaluated.", { retryable: true, cause: lost });
+  }
+  const message = lost.reason === "time" ? `It takes longer than ${limitMs} ms.` : "It takes more memory than it may.";
+  return new AppError("invalid_request", message, { param: firstFieldOf(work), cause: lost });
+}
+
+function firstFieldOf(work: Work): string {
+  if (work.kind === "fill") return [work.field, ...work.fields.slice(0, 1).map(({ at }) => at)].join(".");
+  return work.kind === "check-input" ? "input" : "steps";
+}

@@ -1,0 +1,76 @@
+import { toCel } from "./cel-values.ts";
+import type { ExpressionCost } from "./expression-cost.ts";
+import { ExpressionProblem, type Scope } from "./expressions.ts";
+
+/** A JSON value as text; as CEL has it once an expression has asked for it. */
+export type JsonValue = { readonly text: string; cel?: unknown };
+
+/** What expressions may read, as JSON: nothing is converted before an expression needs it, and it passes to other processes. */
+export type ScopeTexts = {
+  input: JsonValue;
+  run: JsonValue;
+  previous: JsonValue;
+  steps: ReadonlyMap<string, { status: string; output: JsonValue }>;
+};
+
+/** Longest values that one step may read, in characters of JSON. */
+const MAX_SCOPE = 16_000_000;
+
+const nothing: JsonValue = { text: "null" };
+
+export const toJsonValue = (text: string | undefined): JsonValue => (text === undefined ? nothing : { text });
+
+/** The part of a scope that expressions read, and its length in characters. @throws ExpressionProblem when that is too long. */
+export function selectScope(
+  { input, run, previous, steps }: ScopeTexts,
+  expressions: readonly ExpressionCost[],
+): { selected: ScopeTexts; characters: number } {
+  const isRead = (root: string) => expressions.some(({ roots }) => roots.has(root));
+  const ids = new Set(isRead("steps") ? steps.keys() : expressions.flatMap(({ stepIds }) => stepIds));
+  const selected = {
+    input: isRead("input") ? input : nothing,
+    run: isRead("run") ? run : nothing,
+    previous: isRead("previous") ? previous : nothing,
+    steps: new Map([...steps].filter(([id]) => ids.has(id))),
+  };
+  const outputs = [...selected.steps.values()].map(({ output }) => output);
+  const values = [selected.input, selected.run, selected.previous, ...outputs];
+  const characters = values.reduce((sum, { text }) => sum + text.length, 0);
+  if (characters > MAX_SCOPE) {
+    throw new ExpressionProblem(`The values that it reads have ${characters} characters; ${MAX_SCOPE} is the most.`, 0);
+  }
+  return { selected, characters };
+}
+
+/** A scope as text alone. */
+export function toPlainScope({ input, run, previous, steps }: ScopeTexts): ScopeTexts {
+  const plain = ({ text }: JsonValue) => ({ text });
+  return {
+    input: plain(input),
+    run: plain(run),
+    previous: plain(previous),
+    steps: new Map([...steps].map(([id, { status, output }]) => [id, { status, output: plain(output) }])),
+  };
+}
+
+export function toScope({ input, run, previous, steps }: ScopeTexts): Scope {
+  return {
+    input: celOf(input),
+    run: celOf(run),
+    previous: celOf(previous),
+    steps: new Map(
+      [...steps].map(([id, { status, output }]) => [
+        id,
+        new Map<string, unknown>([
+          ["output", celOf(output)],
+          ["status", status],
+        ]),
+      ]),
+    ),
+  };
+}
+
+function celOf(value: JsonValue): unknown {
+  value.cel ??= toCel(JSON.parse(value.text));
+  return value.cel;
+}

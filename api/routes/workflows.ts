@@ -137,6 +137,8 @@ const executeWorkflow = route({
     "webhook_failed",
     "source_refused",
     "source_unreachable",
+    "provider_not_configured",
+    "provider_key_unreadable",
     "provider_failed",
     "budget_exhausted",
     "wrong_state",

@@ -1,4 +1,4 @@
-import { notFound } from "../errors.ts";
+import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { submitWork, type Work } from "../jobs/work.ts";
@@ -6,7 +6,9 @@ import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-s
 import type { Caller } from "../tenancy/roles.ts";
 import { toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
+import { eachStep, planSteps } from "./plan.ts";
 import type { ExecuteInput } from "./schemas.ts";
+import type { Step } from "./step-schemas.ts";
 
 export type RunAcceptance = {
   caller: Caller;
@@ -18,7 +20,8 @@ export type RunAcceptance = {
 
 /**
  * Records a run of a workflow as it is now, then submits its job.
- * @throws AppError `not_found`; `invalid_request` for an input that does not fit the workflow's schema; `unavailable`.
+ * @throws AppError `not_found`; `invalid_request` for an input that does not fit the workflow's schema;
+ * `provider_not_configured`, `provider_key_unreadable` for a model that the tenant cannot use; `unavailable`.
  */
 export async function acceptRun(
   deps: WorkflowsDeps & { work: Work<OpenWorkflowRun> },
@@ -27,11 +30,12 @@ export async function acceptRun(
   const { tenantId, keyId, subject, role } = caller;
   const workflow = await deps.store.workflows.get(tenantId, workflowId);
   if (!workflow) throw notFound("workflow");
-  const { inputSchema } = toDefinition(workflow);
+  const { inputSchema, steps } = toDefinition(workflow);
   if (inputSchema !== undefined) {
     const asker = { tenantId, key: `${workflowId}:${workflow.version}` };
     await deps.evaluator.checkInput(asker, { inputSchema, input: body.input ?? null });
   }
+  await checkModels(deps, tenantId, steps);
   const now = new Date();
   const run: WorkflowRunRecord = {
     _id: newId("workflowRun"),
@@ -51,4 +55,21 @@ export async function acceptRun(
   await deps.store.workflowRuns.insert(run);
   const job = await submitWork(deps.jobs, deps.work, { record: run, isInteractive, subject: { workflowId } });
   return { job, runId: run._id };
+}
+
+/** A run with a model that cannot be called would fail at that step, after the steps before it were paid for. */
+async function checkModels({ gateway }: WorkflowsDeps, tenantId: string, steps: readonly Step[]): Promise<void> {
+  const fields = new Map<string, string>();
+  for (const { step, field } of eachStep(planSteps(steps))) {
+    if (step.type === "ai_completion" && !fields.has(step.model)) fields.set(step.model, `${field}.model`);
+  }
+  for (const [model, param] of fields) {
+    try {
+      await gateway.resolveModel(tenantId, model);
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      const { code, message, details, retryable } = error;
+      throw new AppError(code, message, { param, details, retryable, cause: error });
+    }
+  }
 }

@@ -12,7 +12,7 @@ import type { Evaluator } from "./evaluator.ts";
 export type WorkflowsDeps = {
   store: Pick<Store, "workflows" | "workflowRuns" | "approvals">;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "resume" | "held">;
-  gateway: Pick<Gateway, "complete" | "findModel">;
+  gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel">;
   rag: Pick<Rag, "query">;
   webhooks: Pick<Webhooks, "deliver">;
   /** Whether an address may be called at all. */

@@ -318,6 +318,17 @@ describe("workflows", function () {
     expect(answer.status).to.equal(400);
   });
 
+  it("are refused when they are started with a model whose provider has no key", async () => {
+    const workflowId = await desk.create([completion(), condition("true", [completion({ model: "claude-opus-5" })])]);
+    const answer = await desk.member.post(`/workflows/${workflowId}/execute`);
+    expect([answer.status, answer.at("error.code"), answer.at("error.param")], answer.text).to.deep.equal([
+      400,
+      "provider_not_configured",
+      "steps[1].then[0].model",
+    ]);
+    expect((await desk.member.get(`/workflows/${workflowId}/runs`)).at("data")).to.deep.equal([]);
+  });
+
   it("check an input against the workflow's schema before anything runs", async () => {
     desk.model.play(() => ({ text: "ok" }));
     const inputSchema = {

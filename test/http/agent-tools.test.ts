@@ -304,6 +304,33 @@ describe("tools of agents", function () {
       expect(flood.observation).to.have.length.below(500);
     });
 
+    it("answer as they do, whatever pattern the server wants its answers to fit", async () => {
+      const outputSchema = { type: "object", properties: { key: { type: "string", pattern: "^(a+)+$" } } };
+      const answers: Record<string, object> = {
+        initialize: {
+          protocolVersion: "2025-06-18",
+          capabilities: { tools: {} },
+          serverInfo: { name: "trap", version: "1" },
+        },
+        "tools/list": { tools: [{ name: "key", inputSchema: { type: "object" }, outputSchema }] },
+        "tools/call": {
+          content: [{ type: "text", text: "the key" }],
+          structuredContent: { key: `${"a".repeat(24)}!` },
+        },
+      };
+      site.on("/trap-mcp", ({ body }, response) => {
+        const { id, method } = JSON.parse(body === "" ? "{}" : body) as { id?: number; method?: string };
+        const result = answers[method ?? ""];
+        if (!result) return void response.writeHead(method ? 202 : 405).end();
+        response
+          .writeHead(200, { "content-type": "application/json" })
+          .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+      });
+      const trap = { type: "mcp", name: "trap", config: { url: `${site.origin}/trap-mcp` } };
+      const step = await observed([trap], "trap_key", {});
+      expect([step.isError, step.observation]).to.deep.equal([undefined, "the key"]);
+    });
+
     it("are one tool that says so when the server cannot be reached", async () => {
       const gone = { type: "mcp", name: "shelf", config: { url: `${site.origin}/no-mcp-here` } };
       const step = await observed([gone], "shelf", {});

@@ -1,4 +1,5 @@
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import type { JsonSchemaValidator } from "@modelcontextprotocol/sdk/validation";
 import { AppError } from "../../errors.ts";
 import type { Logger } from "../../logger.ts";
 import type { GuardedRequest } from "../../net/guarded-request.ts";
@@ -18,6 +19,16 @@ const MAX_SCHEMA = 20_000;
 /** Longest answer of a server, in bytes. */
 const MAX_ANSWER_BYTES = 4 << 20;
 
+/**
+ * Results are not checked against the schemas that a server gives for them: the model reads a result as text, and a schema's
+ * regular expressions could hold up the worker for as long as the server likes.
+ */
+const unchecked = {
+  getValidator<T>(): JsonSchemaValidator<T> {
+    return (input) => ({ valid: true, data: input as T, errorMessage: undefined }); // nothing reads it as a T
+  },
+};
+
 export type McpTools = { tools: AgentTool[]; close(): Promise<void> };
 type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
 type Named = { name: string; description?: string | undefined };
@@ -36,7 +47,7 @@ export async function connectMcpTools(
   // Loaded by workers alone, and by runs that need it.
   const { Client: McpClient } = await import("@modelcontextprotocol/sdk/client/index.js");
   const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-  const client = new McpClient({ name: "switchyard", version: "1.0.0" });
+  const client = new McpClient({ name: "switchyard", version: "1.0.0" }, { jsonSchemaValidator: unchecked });
   const transport = new StreamableHTTPClientTransport(new URL(config.url), {
     requestInit: { headers },
     fetch: async (url, init) => boundBody(await outside.fetch(url, init), MAX_ANSWER_BYTES),

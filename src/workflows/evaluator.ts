@@ -23,8 +23,8 @@ const MAX_TRIES = 4;
 /** How long it may take in a child process, in ms: much more than it needs, since others may have the processor. */
 const FILL_MS = 2_000;
 const CHECK_MS = 1_000;
-/** A child that does not even stop at its limit is killed then, in ms; the time in which it starts is part of it. */
-const KILL_MS = 10_000;
+/** A child that does not even stop at its limit is killed then, in ms. */
+const KILL_MS = 4_000;
 /** Children at the same time; one tenant has one. */
 const CHILDREN = 2;
 /** What V8 keeps of former work counts to the heap's bound alone, which frees it first; so the other one leaves room for it. */

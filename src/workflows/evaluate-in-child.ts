@@ -1,13 +1,13 @@
 import { AppError } from "../errors.ts";
 import { isChild, serveRequests } from "../isolation/serve-requests.ts";
-import { evaluate, type Place, type Work } from "./evaluate.ts";
+import { type Evaluation, evaluate, type Place } from "./evaluate.ts";
 import { makeParsedTexts } from "./templates.ts";
 import { isOutOfTime, withinTime } from "./within-time.ts";
 
 /** What one work may add to the heap, in bytes, for the next one to find enough of it. */
 const MAX_GROWTH = 32 << 20;
 
-export type ChildWork = { work: Work; limitMs: number };
+export type ChildWork = { work: Evaluation; limitMs: number };
 /** The answer, or what is wrong with the work. A child that is worn out is not to be asked again. */
 export type ChildAnswer = { answer: unknown; problem?: Problem; isWorn: boolean };
 type Problem = { message: string; param: string; details?: unknown };

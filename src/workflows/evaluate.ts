@@ -22,7 +22,7 @@ export type CheckDefinition = {
 export type CheckInput = { kind: "check-input"; inputSchema: Record<string, unknown>; input: unknown };
 
 /** What tenants have written, to be evaluated: data in, data out. */
-export type Work = Fill | CheckDefinition | CheckInput;
+export type Evaluation = Fill | CheckDefinition | CheckInput;
 
 /** The work may not be done at this place. */
 export class NotHere extends Error {
@@ -37,14 +37,14 @@ export type Place = {
   /** The field that is evaluated. */
   at: string;
   /** The work as it is to be done elsewhere. */
-  left: Work;
+  left: Evaluation;
 };
 
 /**
  * Does the work; it has no effect but its answer: values by the names of their fields for `fill`, nothing for the others.
  * @throws AppError `invalid_request`; `param` names the field. NotHere.
  */
-export function evaluate(work: Work, place: Place): unknown {
+export function evaluate(work: Evaluation, place: Place): unknown {
   if (work.kind !== "fill" && place.allows === "nothing") throw new NotHere();
   switch (work.kind) {
     case "fill":

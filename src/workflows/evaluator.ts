@@ -4,11 +4,11 @@ import { ChildLost, makeChildPool } from "../isolation/child-pool.ts";
 import {
   type CheckDefinition,
   type CheckInput,
+  type Evaluation,
   evaluate,
   type Fill,
   NotHere,
   type Place,
-  type Work,
 } from "./evaluate.ts";
 import type { ChildAnswer, ChildWork } from "./evaluate-in-child.ts";
 import { toPlainScope } from "./scope-texts.ts";
@@ -29,7 +29,7 @@ const KILL_MS = 4_000;
 const CHILDREN = 2;
 /** What V8 keeps of former work counts to the heap's bound alone, which frees it first; so the other one leaves room for it. */
 const MEMORY = { heapMb: 128, rssMb: 768 };
-/** Work of one tenant that waits for a child in this process: steps, which can come back later, and checks of requests. */
+/** Evaluation of one tenant that waits for a child in this process: steps, which can come back later, and checks of requests. */
 const MAX_STEPS_WAITING = 4;
 const MAX_CHECKS_WAITING = 30;
 /** What took too long twice is not tried inline again for this long, in ms; and so many such works are remembered. */
@@ -81,7 +81,7 @@ export function makeEvaluator(): Evaluator {
   const inChild = new Map<string, number>();
 
   /** The answer, or the work that is left for a child. */
-  const tryInline = (work: Work, key: string | undefined): { answer: unknown } | { left: Work } => {
+  const tryInline = (work: Evaluation, key: string | undefined): { answer: unknown } | { left: Evaluation } => {
     const timesSlow = key === undefined ? 0 : (slow.get(key) ?? 0);
     const place: Place = { parsed, allows: timesSlow > 1 ? "nothing" : "quick", at: "", left: work };
     for (let tries = 1; ; tries += 1) {
@@ -97,7 +97,7 @@ export function makeEvaluator(): Evaluator {
       }
     }
   };
-  const sendToChild = async (work: Work, { tenantId, signal }: Asker) => {
+  const sendToChild = async (work: Evaluation, { tenantId, signal }: Asker) => {
     const others = inChild.get(tenantId) ?? 0;
     if (others > (work.kind === "fill" ? MAX_STEPS_WAITING : MAX_CHECKS_WAITING)) throw new EvaluatorBusy();
     inChild.set(tenantId, others + 1);
@@ -116,7 +116,7 @@ export function makeEvaluator(): Evaluator {
       else inChild.delete(tenantId);
     }
   };
-  const run = async (asker: Asker, work: Work) => {
+  const run = async (asker: Asker, work: Evaluation) => {
     const done = tryInline(work, asker.key === undefined ? undefined : `${work.kind} ${asker.key}`);
     return "answer" in done ? done.answer : sendToChild(done.left, asker);
   };
@@ -134,8 +134,9 @@ function hadItsShare(before: NodeJS.CpuUsage): boolean {
   return (user + system) / 1_000 > INLINE_MS * OWN_SHARE;
 }
 
-/** Work without what this process has made of its scope. */
-const toPlainWork = (work: Work): Work => (work.kind === "fill" ? { ...work, scope: toPlainScope(work.scope) } : work);
+/** Evaluation without what this process has made of its scope. */
+const toPlainWork = (work: Evaluation): Evaluation =>
+  work.kind === "fill" ? { ...work, scope: toPlainScope(work.scope) } : work;
 
 /** The one part of a child's answer. To leave the child's parts before their end is to end the child. */
 async function answerOf(parts: AsyncGenerator<ChildAnswer, void>): Promise<ChildAnswer | undefined> {
@@ -162,7 +163,7 @@ function toAppError(lost: ChildLost, { work, limitMs }: ChildWork): AppError {
   return new AppError("invalid_request", message, { param: firstFieldOf(work), cause: lost });
 }
 
-function firstFieldOf(work: Work): string {
+function firstFieldOf(work: Evaluation): string {
   if (work.kind === "fill") return [work.field, ...work.fields.slice(0, 1).map(({ at }) => at)].join(".");
   return work.kind === "check-input" ? "input" : "steps";
 }

@@ -3,7 +3,6 @@ import { all, type Case, defineCases, useDatabase } from "./support.ts";
 
 const insert = (collection: Collection<Document>, ...documents: Document[]) =>
   collection.insertMany(documents.map((document) => ({ ...document })));
-const names = async (collection: Collection<Document>) => (await collection.indexes()).map(({ name }) => name);
 
 const unique: Case[] = [
   {
@@ -125,24 +124,6 @@ const unique: Case[] = [
 
 const declarations: Case[] = [
   {
-    title: "are listed by name, the one of _id first",
-    when: async (collection) => {
-      await collection.createIndex({ a: 1, b: -1 });
-      await collection.createIndex({ c: 1 }, { name: "mine" });
-      return names(collection);
-    },
-    gives: ["_id_", "a_1_b_-1", "mine"],
-  },
-  {
-    title: "are made once: the same again changes nothing",
-    when: async (collection) => {
-      await collection.createIndex({ a: 1 });
-      await collection.createIndex({ a: 1 });
-      return names(collection);
-    },
-    gives: ["_id_", "a_1"],
-  },
-  {
     title: "of one key and other options conflict",
     when: async (collection) => {
       await collection.createIndex({ a: 1 });
@@ -157,41 +138,6 @@ const declarations: Case[] = [
       return collection.createIndex({ b: 1 }, { name: "mine" });
     },
     fails: [85, 86],
-  },
-  {
-    title: "go when they are dropped",
-    when: async (collection) => {
-      await collection.createIndex({ a: 1 }, { unique: true });
-      await collection.dropIndex("a_1");
-      await insert(collection, { _id: 1, a: 1 }, { _id: 2, a: 1 });
-      return names(collection);
-    },
-    gives: ["_id_"],
-  },
-  {
-    title: "that are not there cannot be dropped",
-    given: [{ _id: 1 }],
-    when: (collection) => collection.dropIndex("nope"),
-    fails: 27,
-  },
-  {
-    title: "the one of _id cannot be dropped",
-    given: [{ _id: 1 }],
-    when: (collection) => collection.dropIndex("_id_"),
-    fails: 72,
-  },
-  {
-    title: "keep their TTL, which is listed with them",
-    when: async (collection) => {
-      await collection.createIndex({ at: 1 }, { expireAfterSeconds: 60 });
-      return (await collection.indexes()).find(({ name }) => name === "at_1")?.expireAfterSeconds;
-    },
-    gives: 60,
-  },
-  {
-    title: "of a direction that there is not are refused",
-    when: (collection) => collection.createIndex({ a: "sideways" } as never),
-    fails: [67, 2],
   },
 ];
 

@@ -176,16 +176,16 @@ export function pipeline(
   return { title, given, when: (collection) => collection.aggregate(stages).toArray(), gives };
 }
 
-/** A case of the shape "this expression over this document has this value". A missing value is left out. */
+/** A case of the shape "an update sets a field to this expression over this document". A missing value is left out. */
 export function expression(title: string, document: Document, value: unknown, result: unknown): Case {
   return {
     title,
     given: [{ _id: 1, ...document }],
     when: async (collection) => {
-      const [found] = await collection.aggregate([{ $project: { _id: 0, value } }]).toArray();
-      return found;
+      await collection.updateOne(ofId(1), [{ $set: { value } }]);
+      return collection.findOne(ofId(1), { projection: { value: 1 } });
     },
-    gives: result === undefined ? {} : { value: result },
+    gives: result === undefined ? { _id: 1 } : { _id: 1, value: result },
   };
 }
 
@@ -199,7 +199,7 @@ export function refusedExpression(
   return {
     title,
     given: [{ _id: 1, ...document }],
-    when: (collection) => collection.aggregate([{ $project: { value } }]).toArray(),
+    when: (collection) => collection.updateOne(ofId(1), [{ $set: { value } }]),
     fails,
   };
 }

@@ -134,25 +134,9 @@ const modify: Case[] = [
   },
   { title: "gives null for none", when: (c) => c.findOneAndUpdate({ a: 1 }, { $set: { a: 2 } }), gives: null },
   {
-    title: "takes the first by its sort",
-    given: [
-      { _id: 1, p: 3 },
-      { _id: 2, p: 1 },
-      { _id: 3, p: 2 },
-    ],
-    when: (c) => c.findOneAndUpdate({}, { $set: { taken: true } }, { sort: { p: 1 }, projection: { _id: 1 } }),
-    gives: { _id: 2 },
-  },
-  {
     title: "upserts and gives the new one",
     when: (c) => c.findOneAndUpdate(ofId(5), { $set: { a: 1 } }, { upsert: true, returnDocument: "after" }),
     gives: { _id: 5, a: 1 },
-  },
-  {
-    title: "deletes and gives what was there",
-    given: [{ _id: 1, a: 1 }],
-    when: async (c) => [await c.findOneAndDelete({ a: 1 }), await c.countDocuments()],
-    gives: [{ _id: 1, a: 1 }, 0],
   },
   {
     title: "replaces",
@@ -172,17 +156,6 @@ const modify: Case[] = [
     gives: 1,
   },
   {
-    title: "takes array filters",
-    given: [{ _id: 1, s: [{ k: 1 }, { k: 2 }] }],
-    when: (c) =>
-      c.findOneAndUpdate(
-        {},
-        { $set: { "s.$[e].hit": true } },
-        { arrayFilters: [{ "e.k": 2 }], returnDocument: "after" },
-      ),
-    gives: { _id: 1, s: [{ k: 1 }, { k: 2, hit: true }] },
-  },
-  {
     title: "refuses an update with no operator in updateOne's place",
     given: [{ _id: 1 }],
     when: (c, db) => db.command({ findAndModify: c.collectionName, query: {} }),
@@ -198,12 +171,6 @@ const cursors: Case[] = [
     given: numbers(350),
     when: async (c) => (await ids(c.find().sort({ _id: 1 }).batchSize(100))).length,
     gives: 350,
-  },
-  {
-    title: "skips and limits",
-    given: numbers(10),
-    when: (c) => ids(c.find().sort({ _id: 1 }).skip(2).limit(3)),
-    gives: [2, 3, 4],
   },
   {
     title: "a limit over several batches holds",
@@ -245,35 +212,10 @@ const cursors: Case[] = [
     gives: [3, 1, 2],
   },
   {
-    title: "counts and lists distinct values, of arrays one by one",
-    given: [
-      { _id: 1, a: ["x", "y"] },
-      { _id: 2, a: "x" },
-    ],
-    when: async (c) => [
-      (await c.distinct("a")).toSorted(),
-      await c.countDocuments({ a: "x" }),
-      await c.estimatedDocumentCount(),
-    ],
-    gives: [["x", "y"], 2, 2],
-  },
-  {
     title: "a projection of fields keeps the order of the document",
     given: [{ _id: 1, b: 1, a: { x: 1, y: 2 }, c: 3 }],
     when: (c) => c.find().project({ "a.y": 1, b: 1 }).toArray(),
     gives: [{ _id: 1, b: 1, a: { y: 2 } }],
-  },
-  {
-    title: "a projection cannot mix taking and leaving out",
-    given: [{ _id: 1 }],
-    when: (c) => c.find().project({ a: 1, b: 0 }).toArray(),
-    fails: [31_254, 31_253],
-  },
-  {
-    title: "a projection leaves out",
-    given: [{ _id: 1, a: 1, b: { c: 1, d: 2 } }],
-    when: (c) => c.find().project({ a: 0, "b.c": 0 }).toArray(),
-    gives: [{ _id: 1, b: { d: 2 } }],
   },
 ];
 
@@ -310,27 +252,10 @@ const errors: Case[] = [
     fails: [2, 51_091],
   },
   {
-    title: "a collection that is there cannot be created again with other options",
-    given: [{ _id: 1 }],
-    when: (c, db) => db.command({ create: c.collectionName, capped: true, size: 1_000 }),
-    fails: [48, 238],
-  },
-  {
-    title: "dropping a collection that is not there is no error to the driver",
-    when: (c) => c.drop().catch((error) => error.code === 26),
-    gives: true,
-  },
-  {
     title: "a change of _id",
     given: [{ _id: 1 }],
     when: (c) => c.updateOne({}, { $set: { _id: 2 } } as never),
     fails: 66,
-  },
-  {
-    title: "a negative limit of skip",
-    given: [{ _id: 1 }],
-    when: (c, db) => db.command({ find: c.collectionName, skip: -1 }),
-    fails: [2, 51_024],
   },
 ];
 

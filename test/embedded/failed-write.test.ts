@@ -32,17 +32,17 @@ describe("embedded store: a write that the disk refuses", () => {
       const limitPages = (count: number) => engine.storage.sqlite.exec(`PRAGMA max_page_count = ${count}`);
       limitPages(30); // stands in for a disk that is full
       const large = { _id: 2, n: 2, text: "x".repeat(1_000_000) };
-      const sent = [insert({ _id: 1, n: 1 }), { create: "others" }, insert(large)].map((command) =>
+      const sent = [insert({ _id: 1, n: 1 }), { insert: "others", documents: [{}] }, insert(large)].map((command) =>
         send(dispatcher, command),
       );
       for (const answer of await Promise.all(sent)) expect(answer).to.include({ ok: 0 });
       limitPages(1_000_000);
       const { cursor } = await send(dispatcher, { find: "things", filter: {} });
       expect(cursor.firstBatch).to.deep.equal([{ _id: 0, n: 0 }]);
-      const list = await send(dispatcher, { listCollections: 1 });
-      expect(list.cursor.firstBatch.map(({ name }: Document) => name)).to.deep.equal(["things"]);
+      expect(engine.catalog.list("test").map(({ name }) => name)).to.deep.equal(["things"]);
       expect(await send(dispatcher, insert({ _id: 1, n: 1 }, large))).to.include({ ok: 1, n: 2 });
-      expect(await send(dispatcher, { count: "things", query: { n: { $gte: 0 } } })).to.include({ n: 3 });
+      const indexed = await send(dispatcher, { find: "things", filter: { n: { $gte: 0 } } });
+      expect(indexed.cursor.firstBatch).to.have.length(3);
       dispatcher.flush();
       engine.storage.close();
     }));

@@ -34,7 +34,6 @@ const condition = fc.oneof(
   fc.record({ $gt: scalar, $lte: scalar }),
   fc.record({ $exists: fc.boolean() }),
   fc.record({ $ne: scalar }),
-  fc.record({ $all: fc.array(scalar, { minLength: 1, maxLength: 2 }) }),
 );
 const fields = fc.dictionary(fc.constantFrom("a", "b", "c", "a.b", "a.c"), condition, { minKeys: 1, maxKeys: 3 });
 const filter = fc.oneof(
@@ -53,10 +52,12 @@ const shown = (found: Document[]) => EJSON.stringify(found.map(({ _id }) => _id)
 
 type Thing = Document & { _id: number };
 
-/** The same query by whatever index the server chooses, and by reading every document. */
-async function expectSame(things: Collection<Thing>, query: Document, order: Record<string, 1 | -1>): Promise<void> {
+type Both = { things: Collection<Thing>; plain: Collection<Thing> };
+
+/** The same query by whatever index the server chooses, and where there are none. */
+async function expectSame({ things, plain }: Both, query: Document, order: Record<string, 1 | -1>): Promise<void> {
   const chosen = await things.find(query).sort(order).toArray();
-  const scanned = await things.find(query).sort(order).hint({ $natural: 1 }).toArray();
+  const scanned = await plain.find(query).sort(order).toArray();
   expect(shown(chosen), EJSON.stringify({ query, order })).to.equal(shown(scanned));
   const counted = await things.countDocuments(query);
   expect(counted, EJSON.stringify({ query })).to.equal(scanned.length);
@@ -88,8 +89,10 @@ describe("embedded store: an index never changes an answer", () => {
           .catch((error: unknown) => expect(error).to.include({ code: 171 }));
       }
       await things.deleteMany({ _id: { $gte: 350 } });
+      const plain = db.collection<Thing>("plain");
+      await plain.insertMany(await things.find({}).toArray());
       const queries = fc.sample(fc.tuple(filter, sort), { numRuns: 1_500, seed: 22 });
-      for (const [query, order] of queries) await expectSame(things, query, order);
+      for (const [query, order] of queries) await expectSame({ things, plain }, query, order);
     });
   });
 });

@@ -144,20 +144,6 @@ describe("embedded store: use of indexes", () => {
       ]);
     }));
 
-  it("follows a hint, and refuses one that names no index", () =>
-    withDocuments(async (things) => {
-      await things.createIndexes([{ key: { tenant: 1 }, name: "by-tenant" }, { key: { tenant: 1, at: 1 } }]);
-      const { plan } = await planOf(things.find({ tenant: "t1", at: new Date(0) }).hint("by-tenant"));
-      expect(plan.inputStage).to.include({ indexName: "by-tenant" });
-      expect((await planOf(things.find({ tenant: "t1" }).hint({ $natural: 1 }))).stages).to.deep.equal(["COLLSCAN"]);
-      const refusal = await things
-        .find({})
-        .hint("none")
-        .toArray()
-        .catch((error: unknown) => error);
-      expect(refusal).to.include({ code: 2 });
-    }));
-
   it("serves an aggregation's first $match and $sort", () =>
     withDocuments(async (things, db) => {
       await things.createIndex({ tenant: 1, at: 1 });

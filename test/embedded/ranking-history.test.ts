@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect } from "chai";
-import type { Collection, Document } from "mongodb";
-import { inFolder, withFreshServer, withServer } from "./support.ts";
+import type { Collection, Db, Document } from "mongodb";
+import { emptyCollection, inFolder, withFreshServer, withServer } from "./support.ts";
 
 const fields = { text: { type: "string" }, title: { type: "string" }, tenant: { type: "token" } };
 const words = { name: "words", definition: { mappings: { dynamic: false, fields } } };
@@ -77,8 +77,8 @@ async function rank(things: Collection<Thing>, query: string, tenant?: string) {
   return things.aggregate<{ _id: string; score: number }>(stages).toArray();
 }
 
-async function makeThings(db: { createCollection(name: string): Promise<Collection<Document>> }) {
-  const things = (await db.createCollection("things")) as unknown as Collection<Thing>; // only things are put in
+async function makeThings(db: Db): Promise<Collection<Thing>> {
+  const things = (await emptyCollection(db)) as unknown as Collection<Thing>; // only things are put in
   await things.createSearchIndex(words);
   return things;
 }
@@ -136,9 +136,9 @@ describe("embedded store: what a search answers follows from the documents, not 
       await things.createSearchIndexes([words, vectors]);
       await things.deleteOne({ _id: 1 as never });
       await things.insertOne(make(1));
-      const text = { $search: { index: "words", text: { query: "same", path: "text" } } };
+      const text = { $search: { index: "words", compound: { must: { text: { query: "same", path: "text" } } } } };
       const vector = {
-        $vectorSearch: { index: "vectors", path: "vector", queryVector: [1, 1], exact: true, limit: 9 },
+        $vectorSearch: { index: "vectors", path: "vector", queryVector: [1, 1], numCandidates: 9, limit: 9 },
       };
       for (const stage of [text, vector]) {
         const found = await things.aggregate([stage]).toArray();

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Db, MongoClient } from "mongodb";
+import { type Collection, type Db, type Document, MongoClient } from "mongodb";
 import { type MongoServer, startMongoServer } from "../../src/embedded/mongo/server.ts";
 import { makeLogger } from "../../src/logger.ts";
 
@@ -40,4 +40,11 @@ export async function withServer<T>(folder: string, work: (db: Db, client: Mongo
 /** The same in a fresh folder. */
 export function withFreshServer<T>(work: (db: Db, client: MongoClient) => Promise<T>): Promise<T> {
   return inFolder((folder) => withServer(folder, work));
+}
+
+/** A collection without documents, for a search index. */
+export async function emptyCollection(db: Db): Promise<Collection<Document>> {
+  const things = db.collection<Document>("things");
+  await things.createIndex({ tenant: 1 });
+  return things;
 }

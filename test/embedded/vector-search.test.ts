@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { Binary, type Collection, type Document } from "mongodb";
-import { withFreshServer } from "./support.ts";
+import { emptyCollection, withFreshServer } from "./support.ts";
 
 const dimensions = 16;
 
@@ -13,15 +13,11 @@ function makeRandom(seed: number): () => number {
   };
 }
 
-type Similarity = "cosine" | "dotProduct" | "euclidean";
-
 /** What Atlas documents as the score, straight from the formula. */
-function scoreOf(a: readonly number[], b: readonly number[], similarity: Similarity): number {
+function scoreOf(a: readonly number[], b: readonly number[]): number {
   const dot = (x: readonly number[], y: readonly number[]) =>
     x.reduce((sum, value, at) => sum + value * (y[at] ?? 0), 0);
-  if (similarity === "euclidean") return 1 / (1 + Math.hypot(...a.map((value, at) => value - (b[at] ?? 0))));
-  const product = dot(a, b);
-  return similarity === "dotProduct" ? (1 + product) / 2 : (1 + product / Math.sqrt(dot(a, a) * dot(b, b))) / 2;
+  return (1 + dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b))) / 2;
 }
 
 type Chunk = { _id: number; tenant: string; doc: string; live: boolean; v: number[] };
@@ -37,9 +33,9 @@ function makeChunks(count: number): Chunk[] {
   }));
 }
 
-async function createIndex(things: Collection<Document>, similarity: Similarity): Promise<void> {
+async function createIndex(things: Collection<Document>): Promise<void> {
   const filters = ["tenant", "doc", "live"].map((path) => ({ type: "filter", path }));
-  const vector = { type: "vector", path: "v", numDimensions: dimensions, similarity };
+  const vector = { type: "vector", path: "v", numDimensions: dimensions, similarity: "cosine" };
   await things.createSearchIndex({
     name: "vectors",
     type: "vectorSearch",
@@ -65,81 +61,74 @@ async function search(
   return found.map(({ _id, score }) => ({ id: _id, score }));
 }
 
-function expected(chunks: readonly Chunk[], { queryVector, limit }: Search, similarity: Similarity) {
+function expected(chunks: readonly Chunk[], { queryVector, limit }: Search) {
   return chunks
-    .map((chunk) => ({ id: chunk._id, score: scoreOf(chunk.v, queryVector, similarity) }))
+    .map((chunk) => ({ id: chunk._id, score: scoreOf(chunk.v, queryVector) }))
     .sort((a, b) => b.score - a.score)
     .slice(0, limit);
 }
 
-async function expectExact(
-  things: Collection<Document>,
-  chunks: readonly Chunk[],
-  query: Search,
-  similarity: Similarity,
-): Promise<void> {
+async function expectExact(things: Collection<Document>, chunks: readonly Chunk[], query: Search): Promise<void> {
   const found = await search(things, query);
-  const wanted = expected(chunks, query, similarity);
+  const wanted = expected(chunks, query);
   expect(found.map(({ id }) => id)).to.deep.equal(wanted.map(({ id }) => id));
   for (const [at, { score }] of found.entries()) expect(score).to.be.closeTo(wanted[at]?.score ?? -1, 1e-5);
 }
 
 describe("embedded store: $vectorSearch", () => {
-  for (const similarity of ["cosine", "dotProduct", "euclidean"] as const) {
-    it(`finds exactly the nearest by ${similarity}, with and without filters, as documents come, change and go`, () =>
-      withFreshServer(async (db) => {
-        const things = db.collection<Document>("things");
-        const chunks = makeChunks(600);
-        await things.insertMany(chunks.slice(0, 300).map(asStored));
-        await createIndex(things, similarity);
-        const queryVector = chunks[42]?.v ?? [];
-        const check = (kept: readonly Chunk[], filter: Document | undefined, limit: number) =>
-          expectExact(things, kept, { queryVector, limit, ...(filter ? { filter } : {}) }, similarity);
-        await check(chunks.slice(0, 300), undefined, 10);
-        await things.insertMany(chunks.slice(300).map(asStored)); // from here on the index follows the writes
-        const large = chunks.filter(({ tenant }) => tenant === "large");
-        await check(chunks, undefined, 25);
-        await check(large, { tenant: "large" }, 25);
-        await check(
-          large.filter(({ live }) => live),
-          { tenant: "large", live: true },
-          40,
-        );
-        await check(
-          large.filter(({ doc }) => doc === "d3"),
-          { tenant: "large", doc: { $in: ["d3", "none"] } },
-          50,
-        );
-        await check(
-          chunks.filter(({ doc }) => doc !== "d3"),
-          { doc: { $ne: "d3" } },
-          10,
-        );
+  it("finds exactly the nearest by cosine, with and without filters, as documents come, change and go", () =>
+    withFreshServer(async (db) => {
+      const things = db.collection<Document>("things");
+      const chunks = makeChunks(600);
+      await things.insertMany(chunks.slice(0, 300).map(asStored));
+      await createIndex(things);
+      const queryVector = chunks[42]?.v ?? [];
+      const check = (kept: readonly Chunk[], filter: Document | undefined, limit: number) =>
+        expectExact(things, kept, { queryVector, limit, ...(filter ? { filter } : {}) });
+      await check(chunks.slice(0, 300), undefined, 10);
+      await things.insertMany(chunks.slice(300).map(asStored)); // from here on the index follows the writes
+      const large = chunks.filter(({ tenant }) => tenant === "large");
+      await check(chunks, undefined, 25);
+      await check(large, { tenant: "large" }, 25);
+      await check(
+        large.filter(({ live }) => live),
+        { tenant: "large", live: true },
+        40,
+      );
+      await check(
+        large.filter(({ doc }) => doc === "d3"),
+        { tenant: "large", doc: { $in: ["d3", "none"] } },
+        50,
+      );
+      await check(
+        chunks.filter(({ doc }) => doc !== "d3"),
+        { doc: { $ne: "d3" } },
+        10,
+      );
 
-        await things.updateMany({ doc: "d5" }, { $set: { live: false } });
-        await things.updateOne({ _id: 1 as never }, { $set: { v: queryVector, tenant: "small" } });
-        await things.deleteMany({ doc: "d7" });
-        const now = chunks
-          .filter(({ doc }) => doc !== "d7")
-          .map((chunk) => (chunk.doc === "d5" ? { ...chunk, live: false } : chunk))
-          .map((chunk) => (chunk._id === 1 ? { ...chunk, v: queryVector, tenant: "small" } : chunk));
-        await check(
-          now.filter(({ tenant }) => tenant === "small"),
-          { tenant: "small" },
-          1,
-        );
-        await check(
-          now.filter(({ tenant, live }) => tenant === "large" && live),
-          { tenant: "large", live: true },
-          30,
-        );
-      }));
-  }
+      await things.updateMany({ doc: "d5" }, { $set: { live: false } });
+      await things.updateOne({ _id: 1 as never }, { $set: { v: queryVector, tenant: "small" } });
+      await things.deleteMany({ doc: "d7" });
+      const now = chunks
+        .filter(({ doc }) => doc !== "d7")
+        .map((chunk) => (chunk.doc === "d5" ? { ...chunk, live: false } : chunk))
+        .map((chunk) => (chunk._id === 1 ? { ...chunk, v: queryVector, tenant: "small" } : chunk));
+      await check(
+        now.filter(({ tenant }) => tenant === "small"),
+        { tenant: "small" },
+        1,
+      );
+      await check(
+        now.filter(({ tenant, live }) => tenant === "large" && live),
+        { tenant: "large", live: true },
+        30,
+      );
+    }));
 
   it("forgets the vectors of a write that was refused", () =>
     withFreshServer(async (db) => {
-      const things = await db.createCollection<Document>("things");
-      await createIndex(things, "cosine");
+      const things = await emptyCollection(db);
+      await createIndex(things);
       const [first, second] = makeChunks(2);
       if (first === undefined || second === undefined) throw new Error("there are two");
       await things.insertOne(asStored(first));
@@ -153,8 +142,8 @@ describe("embedded store: $vectorSearch", () => {
 
   it("leaves out documents whose vector has another length, none, or no direction", () =>
     withFreshServer(async (db) => {
-      const things = await db.createCollection<Document>("things");
-      await createIndex(things, "cosine");
+      const things = await emptyCollection(db);
+      await createIndex(things);
       const zero = Array.from({ length: dimensions }, () => 0);
       await things.insertMany([
         { v: [1, 2] },

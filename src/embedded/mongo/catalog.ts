@@ -19,14 +19,10 @@ export type Catalog = {
   ensure(db: string, name: string): Collection;
   create(db: string, name: string, options: Document): Collection;
   drop(collection: Collection): void;
-  rename(collection: Collection, db: string, name: string): void;
   list(db: string): Collection[];
   databases(): string[];
   addIndex(collection: Collection, spec: Document): Index;
-  dropIndex(collection: Collection, index: Index): void;
-  changeIndex(collection: Collection, index: Index, spec: Document): void;
   addSearchIndex(collection: Collection, input: { name: string; type: string; definition: Document }): SearchIndex;
-  dropSearchIndex(collection: Collection, index: SearchIndex): void;
   /** Reads everything from the file again: after a rollback memory may know what the file does not. */
   reload(): void;
 };
@@ -48,14 +44,10 @@ export function openCatalog(storage: Storage): Catalog {
       return collection;
     },
     drop: (collection) => dropCollection(state, collection),
-    rename: (collection, db, name) => renameCollection(state, collection, { db, name }),
     list: (db) => [...(databases.get(db)?.values() ?? [])],
     databases: () => [...databases.keys()],
     addIndex: (collection, spec) => addIndex(storage, collection, spec),
-    dropIndex: (collection, index) => dropIndex(storage, collection, index),
-    changeIndex: (collection, index, spec) => changeIndex(storage, collection, index, spec),
     addSearchIndex: (collection, input) => addSearchIndex(storage, collection, input),
-    dropSearchIndex: (collection, index) => dropSearchIndex(storage, collection, index),
     reload: () => {
       databases.clear();
       for (const collection of loadCollections(storage)) remember(state, collection);
@@ -91,16 +83,6 @@ function dropCollection(state: State, collection: Collection): void {
   forget(state, collection);
 }
 
-function renameCollection(state: State, collection: Collection, to: { db: string; name: string }): void {
-  checkName(to.db, to.name);
-  state.storage.beginWrite();
-  const rename = state.storage.sqlite.prepare("UPDATE collections SET db = ?, name = ? WHERE id = ?");
-  rename.run(to.db, to.name, collection.id);
-  forget(state, collection);
-  Object.assign(collection, { ...to, namespace: `${to.db}.${to.name}` });
-  remember(state, collection);
-}
-
 function addIndex(storage: Storage, collection: Collection, spec: Document): Index {
   storage.beginWrite();
   const { lastInsertRowid } = storage.sqlite
@@ -115,21 +97,6 @@ function addIndex(storage: Storage, collection: Collection, spec: Document): Ind
   return index;
 }
 
-function dropIndex({ sqlite, beginWrite }: Storage, collection: Collection, index: Index): void {
-  beginWrite();
-  sqlite.exec(`DROP TABLE i${index.id}`);
-  sqlite.prepare("DELETE FROM indexes WHERE id = ?").run(index.id);
-  index.isDropped = true;
-  collection.indexes = collection.indexes.filter((other) => other !== index);
-}
-
-function changeIndex(storage: Storage, collection: Collection, index: Index, spec: Document): void {
-  storage.beginWrite();
-  storage.sqlite.prepare("UPDATE indexes SET spec = ? WHERE id = ?").run(encodeDocument(spec), index.id);
-  const changed = openIndex(storage, collection.id, { id: index.id, spec, multikey: index.multikey });
-  collection.indexes = collection.indexes.map((other) => (other === index ? changed : other));
-}
-
 type SearchIndexInput = { name: string; type: string; definition: Document };
 
 function addSearchIndex(storage: Storage, collection: Collection, input: SearchIndexInput): SearchIndex {
@@ -140,13 +107,6 @@ function addSearchIndex(storage: Storage, collection: Collection, input: SearchI
   const index = openSearchIndex(storage, collection, { ...input, id: Number(lastInsertRowid) });
   collection.searchIndexes.push(index);
   return index;
-}
-
-function dropSearchIndex({ sqlite, beginWrite }: Storage, collection: Collection, index: SearchIndex): void {
-  beginWrite();
-  dropSearchTables(index);
-  sqlite.prepare("DELETE FROM search_indexes WHERE id = ?").run(index.id);
-  collection.searchIndexes = collection.searchIndexes.filter((other) => other !== index);
 }
 
 function checkName(db: string, name: string): void {

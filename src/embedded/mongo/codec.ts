@@ -1,6 +1,7 @@
-import { BSONError, BSONRegExp, type Document, Double, deserialize, Int32, serialize } from "bson";
+import { BSONError, type DBRef, type Document, Double, deserialize, Int32, serialize } from "bson";
 import { readDocument } from "./bson-reader.ts";
-import { commandError } from "./command-error.ts";
+import { isInt32, isStoredClass, setField } from "./bson-types.ts";
+import { commandError, notOffered } from "./command-error.ts";
 
 export type { Document };
 
@@ -20,17 +21,12 @@ const receivedOptions = {
  * fields of those names are read.
  */
 export function decodeDocument(bytes: Uint8Array, wanted?: ReadonlySet<string>): Document {
-  return readDocument(bytes, unwrapRare, wanted);
-}
-
-function unwrapRare(value: unknown): unknown {
-  if (typeof value === "object" && value !== null) unwrapNumbers({ value });
-  return unwrap(value);
+  return readDocument(bytes, wanted);
 }
 
 /**
  * The same for bytes from a client; `rawFields` are left as bytes (arrays: of each item).
- * @throws CommandError 22 when they are not BSON, or hold text that is not UTF-8.
+ * @throws CommandError 22 when they are not BSON, or hold text that is not UTF-8; 238 for a type that is not stored.
  */
 export function decodeReceived(bytes: Uint8Array, rawFields?: Record<string, boolean>): Document {
   try {
@@ -75,38 +71,19 @@ function unwrapNumbers(container: Document | unknown[], depth = 0): void {
       if (value instanceof Uint8Array || value instanceof Date) continue;
       unwrapNumbers(value, depth + 1);
     } else if (typeof kind === "string") {
-      const plain = unwrap(value);
-      if (plain !== value) assign(container as Document, key, plain);
+      const plain = unwrap(kind, value);
+      if (plain !== value) setField(container as Document, key, plain);
+      if (kind === "DBRef") unwrapNumbers(plain as Document, depth + 1); // by its tag
     } else {
       unwrapNumbers(value, depth + 1); // a document with a field of that name
     }
   }
 }
 
-function unwrap(value: unknown): unknown {
+function unwrap(kind: string, value: unknown): unknown {
   if (value instanceof Int32) return value.value;
-  if (value instanceof Double) return isWrittenAsInt32(value.value) ? value : value.value;
-  if (value instanceof BSONRegExp) return toRegExp(value);
-  return value;
-}
-
-function isWrittenAsInt32(value: number): boolean {
-  return (value | 0) === value && !Object.is(value, -0);
-}
-
-function toRegExp(value: BSONRegExp): RegExp | BSONRegExp {
-  if (!/^[imsu]*$/.test(value.options)) return value;
-  try {
-    return new RegExp(value.pattern, value.options);
-  } catch {
-    return value; // a pattern that only PCRE knows: whoever uses it refuses it
-  }
-}
-
-function assign(container: Document, key: string, value: unknown): void {
-  if (key === "__proto__") {
-    Object.defineProperty(container, key, { value, enumerable: true, configurable: true, writable: true });
-  } else {
-    container[key] = value;
-  }
+  if (value instanceof Double) return isInt32(value.value) ? value : value.value;
+  if (kind === "DBRef") return (value as DBRef).toJSON(); // the library takes `{ $ref, $id }` for one; here it is data
+  if (isStoredClass(kind)) return value;
+  throw notOffered(`values of type ${kind}`);
 }

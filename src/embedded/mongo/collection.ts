@@ -33,8 +33,7 @@ export type Index = {
   expireAfterSeconds: number | undefined;
   /** Bit n is set once a document had several keys because of path n. It is never cleared. */
   multikey: number;
-  isHidden: boolean;
-  /** A cursor that still stands in a dropped index or collection ends with an error. */
+  /** Gone with its collection: a cursor that still stands in it ends with an error. */
   isDropped: boolean;
   keys: KeyStatements;
   insertKey: StatementSync | undefined;
@@ -65,8 +64,6 @@ export type Collection = {
   idOf: StatementSync;
   /** (after rid, how many), rows `[rid, document]`. */
   scan: StatementSync;
-  /** (before rid, how many), rows `[rid, document]`. */
-  scanBackward: StatementSync;
   countAll: StatementSync;
   insert: StatementSync;
   replace: StatementSync;
@@ -96,7 +93,6 @@ export function openCollection(storage: Storage, row: CollectionRow): Collection
     byRid: rows(`SELECT doc FROM ${table} WHERE rid = ?`),
     idOf: rows(`SELECT id FROM ${table} WHERE rid = ?`),
     scan: rows(`SELECT rid, doc FROM ${table} WHERE rid > ? ORDER BY rid LIMIT ?`),
-    scanBackward: rows(`SELECT rid, doc FROM ${table} WHERE rid < ? ORDER BY rid DESC LIMIT ?`),
     countAll: rows(`SELECT count(*) FROM ${table}`),
     insert: sqlite.prepare(`INSERT INTO ${table} (id, doc) VALUES (?, ?) ON CONFLICT DO NOTHING`),
     replace: sqlite.prepare(`UPDATE ${table} SET doc = ? WHERE rid = ?`),
@@ -163,7 +159,6 @@ function describeIndex(spec: Document) {
     isDescending: Object.values(key).map((direction) => Number(direction) < 0),
     isUnique: spec.unique === true,
     isSparse: spec.sparse === true,
-    isHidden: spec.hidden === true,
     isDropped: false,
     partialFilter,
     covers: partialFilter === undefined ? undefined : compileFilter(partialFilter),

@@ -41,6 +41,7 @@ export const errorCodes = {
   UnknownError: 8,
   BSONObjectTooLarge: 10334,
   DuplicateKey: 11000,
+  Location15952: 15952,
   Location40324: 40324,
   Location40414: 40414,
   Location40415: 40415,
@@ -69,9 +70,9 @@ export function commandError(name: ErrorName, message: string, details?: Record<
   return new CommandError(errorCodes[name], name, message, details);
 }
 
-/** 238: MongoDB has it, this server does not. */
-export function notImplemented(what: string): CommandError {
-  return commandError("NotImplemented", `${what} is not implemented by the embedded server`);
+/** What this server leaves to MongoDB: with the code that MongoDB gives to a name that it does not know itself. */
+export function notOffered(what: string, name: ErrorName = "NotImplemented"): CommandError {
+  return commandError(name, `the embedded store does not offer ${what}: set MONGODB_URL`);
 }
 
 /** 11000: a unique index has this key already. */

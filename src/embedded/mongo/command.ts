@@ -1,9 +1,9 @@
-import { Long } from "bson";
 import { isDocument } from "./bson-types.ts";
 import type { Document } from "./codec.ts";
 import type { Collection } from "./collection.ts";
-import { CommandError, commandError } from "./command-error.ts";
+import { CommandError, commandError, notOffered } from "./command-error.ts";
 import type { Engine } from "./engine.ts";
+import { numberKind, toDouble } from "./numbers.ts";
 import { typeMismatch } from "./refusals.ts";
 import { type Deadline, makeDeadline } from "./scan.ts";
 
@@ -22,41 +22,26 @@ export type CommandFamily = Record<string, Command>;
 const genericFields: ReadonlySet<string> = new Set([
   "$db",
   "$readPreference",
-  "$clusterTime",
   "lsid",
-  "txnNumber",
-  "autocommit",
-  "startTransaction",
   "readConcern",
   "writeConcern",
   "maxTimeMS",
-  "maxTimeMSOpOnly",
   "comment",
-  "apiVersion",
-  "apiStrict",
-  "apiDeprecationErrors",
-  "$audit",
-  "$client",
-  "$configServerState",
-  "allowImplicitCollectionCreation",
-  "shardVersion",
-  "databaseVersion",
-  "serialization",
-  "rawData",
-  "mayBypassWriteBlocking",
-  "$configTime",
-  "$topologyTime",
-  "readOnly",
-  "help",
 ]); // prettier-ignore
 
-/** Refuses fields that the command does not know, as MongoDB does. @throws CommandError 40415. */
+/** Refuses fields that the command does not offer, as MongoDB does those that it does not know. @throws CommandError 40415. */
 export function checkFields(name: string, command: Command, body: Document): void {
   if (command.fields === undefined) return;
   for (const field of Object.keys(body)) {
     if (field === name || command.fields.includes(field) || genericFields.has(field)) continue;
-    throw commandError("Location40415", `BSON field '${name}.${field}' is an unknown field.`);
+    throw notOffered(`the option ${field} of ${name}`, "Location40415");
   }
+}
+
+/** The same for a statement inside a command. */
+export function checkOptions(name: string, known: readonly string[], statement: Document): void {
+  const stranger = Object.keys(statement).find((option) => !known.includes(option));
+  if (stranger !== undefined) throw notOffered(`the option ${stranger} of ${name}`, "Location40415");
 }
 
 /** Refuses transactions, as a MongoDB that is no replica set does. @throws CommandError 20. */
@@ -80,11 +65,7 @@ export function findCollection(context: CommandContext, name: string, value: unk
 
 /** A number of any BSON type as JavaScript's; undefined when it is not a number. */
 export function toNumber(value: unknown): number | undefined {
-  if (typeof value === "number") return value;
-  if (value instanceof Long) return value.toNumber();
-  if (typeof value !== "object" || value === null || !("_bsontype" in value)) return undefined;
-  const isNumber = value._bsontype === "Double" || value._bsontype === "Int32" || value._bsontype === "Decimal128";
-  return isNumber ? Number(value.toString()) : undefined;
+  return numberKind(value) === undefined ? undefined : toDouble(value);
 }
 
 /** A whole number that is not negative. @throws CommandError 14 or 2 otherwise. */
@@ -131,10 +112,7 @@ export function readSort(value: unknown): Record<string, 1 | -1> | undefined {
   for (const [path, direction] of Object.entries(value)) {
     const number = toNumber(direction);
     if (number !== 1 && number !== -1) {
-      if (path === "$natural") continue;
-      if (isDocument(direction) && "$meta" in direction) {
-        throw commandError("NotImplemented", "$meta in the sort of a find is not implemented by the embedded server");
-      }
+      if (isDocument(direction)) throw notOffered(`a sort by ${Object.keys(direction)[0]}`);
       throw new CommandError(
         15975,
         "Location15975",
@@ -147,14 +125,6 @@ export function readSort(value: unknown): Record<string, 1 | -1> | undefined {
     sort[path] = number;
   }
   return sort;
-}
-
-/** Refuses any collation but the simple one. @throws CommandError 238. */
-export function checkCollation(options: Document): void {
-  const collation: unknown = options.collation;
-  if (collation === undefined || collation === null) return;
-  if (isDocument(collation) && (collation.locale === "simple" || Object.keys(collation).length === 0)) return;
-  throw commandError("NotImplemented", "The embedded server has only the simple collation");
 }
 
 export function readDeadline(body: Document): Deadline {

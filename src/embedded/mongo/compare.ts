@@ -1,5 +1,5 @@
 import type { Document } from "bson";
-import { bsonTag, canonicalType, canonicalTypeOf, isInt32 } from "./bson-types.ts";
+import { canonicalType, canonicalTypeOf } from "./bson-types.ts";
 import { compareNumbers, numberKind, toDouble } from "./numbers.ts";
 import { valuesAt } from "./path-values.ts";
 import { located } from "./refusals.ts";
@@ -29,7 +29,7 @@ function compareSameType(type: number, a: unknown, b: unknown): number {
     case canonicalType.string:
       return compareStrings(String(a), String(b));
     case canonicalType.object:
-      return compareDocuments(toFields(a), toFields(b));
+      return compareDocuments(a as Document, b as Document); // by their type
     case canonicalType.array:
       return compareArrays(a, b);
     case canonicalType.binary:
@@ -40,15 +40,8 @@ function compareSameType(type: number, a: unknown, b: unknown): number {
       return a === false ? -1 : 1;
     case canonicalType.date:
       return Math.sign(Number(a) - Number(b));
-    case canonicalType.timestamp:
-      return Math.sign(Number(BigInt(String(a)) - BigInt(String(b))));
-    case canonicalType.regex:
-      return compareRegexes(toRegex(a), toRegex(b));
-    case canonicalType.code:
-    case canonicalType.codeWithScope:
-      return compareDocuments(toFields(a), toFields(b));
     default:
-      return 0; // null, missing, the two ends: one value each
+      return 0; // null and missing: one value each
   }
 }
 
@@ -105,28 +98,8 @@ function compareBinaries(a: BinaryParts, b: BinaryParts): number {
 }
 
 function toBinary(value: unknown): BinaryParts {
-  if (value instanceof Uint8Array) return { subtype: 0, bytes: value };
   const { sub_type, buffer, position } = value as { sub_type: number; buffer: Uint8Array; position: number }; // a Binary, by its tag
   return { subtype: sub_type, bytes: buffer.subarray(0, position) };
-}
-
-type RegexParts = { pattern: string; options: string };
-
-function compareRegexes(a: RegexParts, b: RegexParts): number {
-  return compareStrings(a.pattern, b.pattern) || compareStrings(a.options, b.options);
-}
-
-function toRegex(value: unknown): RegexParts {
-  if (value instanceof RegExp) return { pattern: value.source, options: value.flags };
-  return value as RegexParts; // a BSONRegExp, by its tag
-}
-
-/** A document's fields as they are ordered and compared; a DBRef and a code value show theirs. */
-function toFields(value: unknown): Document {
-  if (typeof value !== "object" || value === null) return {};
-  const tag = bsonTag(value);
-  if (tag === "DBRef" || tag === "Code") return (value as { toJSON(): Document }).toJSON();
-  return value;
 }
 
 /**
@@ -172,54 +145,4 @@ function toSortKey(value: unknown): unknown {
 function compareSortKeys(a: unknown, b: unknown): number {
   if (a === emptyArray || b === emptyArray) return a === b ? 0 : a === emptyArray ? -1 : 1;
   return compareValues(a, b);
-}
-
-/**
- * Whether two values are the same to the byte: type of number, order of fields and all. An update whose outcome is the
- * same as what was there modifies nothing.
- */
-export function isSameDocument(a: unknown, b: unknown): boolean {
-  if (Object.is(a, b)) return true;
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
-  if (bsonTag(a) !== bsonTag(b)) return false;
-  const type = canonicalTypeOf(a);
-  if (type !== canonicalTypeOf(b)) return false;
-  if (type === canonicalType.array) return isSameArray(a, b);
-  if (type !== canonicalType.object || bsonTag(a) !== undefined) {
-    return compareValues(a, b) === 0 && String(a) === String(b);
-  }
-  return isSameFields(toFields(a), toFields(b));
-}
-
-function isSameArray(a: unknown, b: unknown): boolean {
-  if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
-  return a.every((item: unknown, at) => isSameDocument(item, b[at]));
-}
-
-function isSameFields(a: Document, b: Document): boolean {
-  const namesA = Object.keys(a);
-  const namesB = Object.keys(b);
-  if (namesA.length !== namesB.length) return false;
-  return namesA.every((name, at) => name === namesB[at] && isSameDocument(a[name], b[name]));
-}
-
-/** A key under which equal values meet in a Map: equal keys are worth comparing, different keys mean different values. */
-export function hashKey(value: unknown): string {
-  const type = canonicalTypeOf(value);
-  switch (type) {
-    case canonicalType.string:
-      return `s${String(value)}`;
-    case canonicalType.number:
-      return `n${typeof value === "number" && isInt32(value) ? value : Number(String(value)) || 0}`;
-    case canonicalType.array:
-      return `[${(value as unknown[]).map(hashKey).join()}]`; // an array, by its type
-    case canonicalType.object:
-      return `{${Object.entries(toFields(value)).map(([name, field]) => `${name}:${hashKey(field)}`)}}`;
-    case canonicalType.date:
-      return `d${Number(value)}`;
-    case canonicalType.objectId:
-      return `o${String(value)}`;
-    default:
-      return `${type}${type === canonicalType.boolean ? String(value) : ""}`;
-  }
 }

@@ -1,6 +1,6 @@
 import type { Document } from "./codec.ts";
 import { type Command, checkFields, checkSession } from "./command.ts";
-import { CommandError, commandError } from "./command-error.ts";
+import { CommandError, commandError, notOffered } from "./command-error.ts";
 import { commands } from "./commands/all-commands.ts";
 import type { Engine } from "./engine.ts";
 import { encodeReply } from "./reply.ts";
@@ -89,10 +89,11 @@ function answer(engine: Engine, request: Request, connectionId: number, abandon:
 }
 
 function runCommand(engine: Engine, request: Request, connectionId: number): Document {
-  const { body } = request;
+  const { body, refusal } = request;
+  if (refusal !== undefined) throw refusal;
   const name = Object.keys(body)[0] ?? "";
   const command: Command | undefined = commands.get(name);
-  if (command === undefined) throw commandError("CommandNotFound", `no such command: '${name}'`);
+  if (command === undefined) throw notOffered(`the command ${name}`, "CommandNotFound");
   const db: unknown = body.$db;
   if (typeof db !== "string") throw commandError("Location40414", "BSON field '$db' is missing but a required field");
   if (db === "" || /[\0/\\. "$]/.test(db)) {

@@ -13,7 +13,6 @@ export function explainQuery(collection: Collection | undefined, query: Query): 
   if (!plan.isSorted && Object.keys(sort).length > 0) {
     stage = { stage: "SORT", sortPattern: sort, memLimit: 104_857_600, type: "simple", inputStage: stage };
   }
-  if (query.skip) stage = { stage: "SKIP", skipAmount: query.skip, inputStage: stage };
   if (query.limit) stage = { stage: "LIMIT", limitAmount: query.limit, inputStage: stage };
   return stage;
 }
@@ -25,7 +24,7 @@ export function explainExecution(collection: Collection | undefined, query: Quer
   const started = performance.now();
   if (collection !== undefined) {
     const plan = planQuery(collection, query);
-    const wanted = plan.isSorted && query.limit ? query.limit + (query.skip ?? 0) : Number.POSITIVE_INFINITY;
+    const wanted = plan.isSorted && query.limit ? query.limit : Number.POSITIVE_INFINITY;
     const onExamined = () => {
       examined++;
     };
@@ -34,10 +33,9 @@ export function explainExecution(collection: Collection | undefined, query: Quer
       if (returned >= wanted) break;
     }
     const isIndexed = plan.scans.length > 0;
-    const nReturned = Math.max(0, returned - (query.skip ?? 0));
     return {
       executionSuccess: true,
-      nReturned: query.limit ? Math.min(nReturned, query.limit) : nReturned,
+      nReturned: query.limit ? Math.min(returned, query.limit) : returned,
       executionTimeMillis: Math.round(performance.now() - started),
       totalKeysExamined: isIndexed ? examined : 0,
       totalDocsExamined: examined,
@@ -50,7 +48,7 @@ function describeAccess(plan: Plan, query: Query): Document {
   const filter = plan.isExact ? {} : { filter: query.filter };
   const [scan, ...others] = plan.scans;
   if (scan === undefined) {
-    return { stage: "COLLSCAN", ...filter, direction: plan.isBackward ? "backward" : "forward" };
+    return { stage: "COLLSCAN", ...filter, direction: "forward" };
   }
   const inputStage =
     others.length === 0 ? describeScan(scan) : { stage: "OR", inputStages: [scan, ...others].map(describeScan) };

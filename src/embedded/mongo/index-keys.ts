@@ -1,5 +1,6 @@
-import { Binary, BSONRegExp, Decimal128, Long, ObjectId, Timestamp } from "bson";
-import { bsonTag, canonicalType, canonicalTypeOf, type Document } from "./bson-types.ts";
+import { Binary, Long, ObjectId } from "bson";
+import { canonicalType, canonicalTypeOf } from "./bson-types.ts";
+import { toDouble } from "./numbers.ts";
 
 /**
  * Index keys: a binary form of BSON values whose byte order is MongoDB's order of the values, so that SQLite's b-trees
@@ -8,15 +9,14 @@ import { bsonTag, canonicalType, canonicalTypeOf, type Document } from "./bson-t
  * - number: its double with the sign folded in (8 bytes), then how far an int64 lies from that double (2 bytes);
  * - string: UTF-8, 00 written as 00 FF, ended by 00 01, so that no key begins with another;
  * - document and array: their elements, ended by 00;
- * - binary: length, subtype, bytes; date and timestamp: 8 bytes; ObjectId: 12 bytes.
+ * - binary: length, subtype, bytes; date: 8 bytes; ObjectId: 12 bytes.
  *
- * A descending part of a compound key is the same with every bit turned. Limits: a Decimal128 is filed by its nearest
- * double; `undefined` is filed as null, and an empty array, which has no elements to file, just before null.
+ * A descending part of a compound key is the same with every bit turned. `undefined` is filed as null, and an empty
+ * array, which has no elements to file, just before null.
  */
 type Buffers = { bytes: Buffer; length: number };
 
 const typeByte = {
-  minKey: 0x02,
   emptyArray: 0x03,
   null: 0x05,
   number: 0x0a,
@@ -27,16 +27,9 @@ const typeByte = {
   objectId: 0x28,
   boolean: 0x2d,
   date: 0x32,
-  timestamp: 0x37,
-  regex: 0x3c,
-  dbPointer: 0x41,
-  code: 0x46,
-  codeWithScope: 0x4b,
-  maxKey: 0xf0,
 } as const;
 
 const typeByteOfCanonical: Record<number, number> = {
-  [canonicalType.minKey]: typeByte.minKey,
   [canonicalType.missing]: typeByte.null,
   [canonicalType.null]: typeByte.null,
   [canonicalType.number]: typeByte.number,
@@ -47,17 +40,11 @@ const typeByteOfCanonical: Record<number, number> = {
   [canonicalType.objectId]: typeByte.objectId,
   [canonicalType.boolean]: typeByte.boolean,
   [canonicalType.date]: typeByte.date,
-  [canonicalType.timestamp]: typeByte.timestamp,
-  [canonicalType.regex]: typeByte.regex,
-  [canonicalType.dbPointer]: typeByte.dbPointer,
-  [canonicalType.code]: typeByte.code,
-  [canonicalType.codeWithScope]: typeByte.codeWithScope,
-  [canonicalType.maxKey]: typeByte.maxKey,
 };
 
 /** The byte that begins the keys of all values of `value`'s type: a range never leaves its type. */
 export function typeByteOf(value: unknown): number {
-  return typeByteOfCanonical[canonicalTypeOf(value)] ?? typeByte.maxKey;
+  return typeByteOfCanonical[canonicalTypeOf(value)] ?? typeByte.null;
 }
 
 /** One value's key, turned for a descending part. */
@@ -111,18 +98,12 @@ function writeValue(out: Buffers, value: unknown, isTop: boolean): void {
     case typeByte.number:
       writeBsonNumber(out, value);
       break;
-    case typeByte.string:
-      writeString(out, type, String(value));
-      break;
     case typeByte.boolean:
       writeByte(out, type);
       writeByte(out, value === true ? 1 : 0);
       break;
     case typeByte.date:
       writeInt64(out, type, BigInt(Number(value)) ^ signBit);
-      break;
-    case typeByte.timestamp:
-      writeInt64(out, type, value instanceof Timestamp ? value.toBigInt() : 0n);
       break;
     case typeByte.objectId:
       writeBytes(out, type, value instanceof ObjectId ? value.id : Buffer.from(String(value), "hex"));
@@ -136,15 +117,8 @@ function writeValue(out: Buffers, value: unknown, isTop: boolean): void {
     case typeByte.array:
       writeArray(out, value);
       break;
-    case typeByte.regex:
-      writeRegex(out, value);
-      break;
-    case typeByte.code:
-    case typeByte.codeWithScope:
-      writeString(out, type, JSON.stringify(value) ?? "");
-      break;
     default:
-      writeByte(out, type); // null and the two ends are one value each
+      writeByte(out, type); // null is one value
       break;
   }
 }
@@ -174,14 +148,8 @@ function writeNumber(out: Buffers, value: number, remainder: number): void {
 }
 
 function writeBsonNumber(out: Buffers, value: unknown): void {
-  if (value instanceof Long || typeof value === "bigint") {
-    const exact = typeof value === "bigint" ? value : value.toBigInt();
-    const nearest = Number(exact);
-    writeNumber(out, nearest, Number(exact - BigInt(nearest)));
-  } else {
-    const number = value instanceof Decimal128 ? Number(value.toString()) : Number(value); // the others have a valueOf
-    writeNumber(out, number, 0);
-  }
+  const nearest = toDouble(value);
+  writeNumber(out, nearest, value instanceof Long ? Number(value.toBigInt() - BigInt(nearest)) : 0);
 }
 
 function writeString(out: Buffers, type: number, text: string): void {
@@ -214,7 +182,7 @@ function writeBytes(out: Buffers, type: number, bytes: Uint8Array): void {
 }
 
 function writeBinary(out: Buffers, value: unknown): void {
-  const binary = value instanceof Binary ? value : new Binary(value instanceof Uint8Array ? value : new Uint8Array(0));
+  const binary = value instanceof Binary ? value : new Binary();
   const bytes = binary.buffer.subarray(0, binary.position);
   reserve(out, bytes.length + 6);
   out.bytes[out.length] = typeByte.binary;
@@ -225,28 +193,16 @@ function writeBinary(out: Buffers, value: unknown): void {
 }
 
 function writeObject(out: Buffers, value: unknown): void {
-  const fields = bsonTag(value) === "DBRef" && hasToJson(value) ? value.toJSON() : value;
   writeByte(out, typeByte.object);
-  for (const [name, field] of Object.entries(fields ?? {})) {
+  for (const [name, field] of Object.entries(value ?? {})) {
     writeString(out, typeByteOf(field), name); // MongoDB compares an element's type before its name
     writeValue(out, field, false);
   }
   writeByte(out, 0);
 }
 
-function hasToJson(value: unknown): value is { toJSON(): Document } {
-  return typeof value === "object" && value !== null && "toJSON" in value && typeof value.toJSON === "function";
-}
-
 function writeArray(out: Buffers, value: unknown): void {
   writeByte(out, typeByte.array);
   if (Array.isArray(value)) for (const item of value) writeValue(out, item, false);
   writeByte(out, 0);
-}
-
-function writeRegex(out: Buffers, value: unknown): void {
-  const source = value instanceof RegExp ? value.source : value instanceof BSONRegExp ? value.pattern : "";
-  const flags = value instanceof RegExp ? value.flags : value instanceof BSONRegExp ? value.options : "";
-  writeString(out, typeByte.regex, source);
-  writeString(out, typeByte.regex, flags);
 }

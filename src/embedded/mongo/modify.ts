@@ -5,10 +5,10 @@ import { insertDocument, type Row, replaceDocument } from "./documents.ts";
 import { checkId } from "./insert-document.ts";
 import { failedToParse } from "./refusals.ts";
 import type { Storage } from "./storage.ts";
-import { applyUpdate, isOperatorUpdate, type UpdateOptions, upsertSeed } from "./update.ts";
+import { applyUpdate, isOperatorUpdate, upsertSeed } from "./update.ts";
 
-/** One update: operators, a replacement, or a pipeline, with what its operators need to know. */
-export type Change = { update: Document | Document[]; filter: Document; arrayFilters: Document[] | undefined };
+/** One update: operators, a replacement, or a pipeline, and the filter of what it changes. */
+export type Change = { update: Document | Document[]; filter: Document };
 
 /** Refuses a change that is malformed, whether or not it will find a document. */
 export function checkChange(change: Change, isMulti: boolean): void {
@@ -24,12 +24,7 @@ export function changeDocument(
   row: Row,
   change: Change,
 ): Uint8Array | undefined {
-  return replaceDocument(
-    storage,
-    collection,
-    row,
-    applyUpdate(row.document(), change.update, toOptions(change, false)),
-  );
+  return replaceDocument(storage, collection, row, applyUpdate(row.document(), change.update));
 }
 
 /** Inserts the document that an upsert makes of its filter and its change. */
@@ -38,7 +33,7 @@ export function insertUpsert(
   collection: Collection,
   change: Change,
 ): { id: unknown; bytes: Uint8Array } {
-  const made = applyUpdate(upsertSeed(change.filter), change.update, toOptions(change, true));
+  const made = applyUpdate(upsertSeed(change.filter), change.update, { isInsert: true });
   const { _id, ...rest } = made;
   const id: unknown = _id === undefined ? new ObjectId() : _id;
   checkId(id);
@@ -46,8 +41,4 @@ export function insertUpsert(
   const bytes = encodeDocument(document);
   insertDocument(storage, collection, document, bytes);
   return { id, bytes };
-}
-
-function toOptions(change: Change, isInsert: boolean): UpdateOptions {
-  return { filter: change.filter, arrayFilters: change.arrayFilters, isInsert };
 }

@@ -12,49 +12,36 @@ export function isIndexPart(part: string): boolean {
  * Visits what a query path means in a document until `visit` answers true, and says whether it did. Arrays on the way are
  * entered element by element (and by position where the part is a number); an array at the end is visited element by
  * element and then as a whole, or, with `wholeLeaf`, only as a whole. A missing field is visited as undefined; an array
- * without documents leads nowhere. `position` is the element taken of the outermost array.
+ * without documents leads nowhere.
  */
 export function someAtPath(
   container: unknown,
   parts: readonly string[],
-  visit: (value: unknown, position: number | undefined) => boolean,
-  options: { wholeLeaf: boolean } = { wholeLeaf: false },
+  visit: (value: unknown) => boolean,
+  options: { wholeLeaf: boolean },
 ): boolean {
-  return walk(container, parts, 0, undefined, visit, options.wholeLeaf);
+  return walk(container, { parts, visit, ...options }, 0);
 }
 
-function walk(
-  container: unknown,
-  parts: readonly string[],
-  at: number,
-  position: number | undefined,
-  visit: (value: unknown, position: number | undefined) => boolean,
-  wholeLeaf: boolean,
-): boolean {
+type Walk = { parts: readonly string[]; visit: (value: unknown) => boolean; wholeLeaf: boolean };
+
+function walk(container: unknown, path: Walk, at: number): boolean {
+  const { parts, visit } = path;
   const part = parts[at];
-  if (part === undefined) return visitLeaf(container, position, visit, wholeLeaf);
+  if (part === undefined) {
+    if (!Array.isArray(container) || path.wholeLeaf) return visit(container);
+    return container.some(visit) || visit(container);
+  }
   if (Array.isArray(container)) {
     return container.some((item: unknown, index) => {
-      const outermost = position ?? index;
-      if (isDocument(item) && walk(item, parts, at, outermost, visit, wholeLeaf)) return true;
+      if (isDocument(item) && walk(item, path, at)) return true;
       if (part !== String(index)) return false;
       // A position at the end of the path is the element itself, not what is inside it.
-      if (at === parts.length - 1) return visit(item, outermost);
-      return (isDocument(item) || Array.isArray(item)) && walk(item, parts, at + 1, outermost, visit, wholeLeaf);
+      if (at === parts.length - 1) return visit(item);
+      return (isDocument(item) || Array.isArray(item)) && walk(item, path, at + 1);
     });
   }
-  const value = isDocument(container) ? getField(container, part) : undefined;
-  return walk(value, parts, at + 1, position, visit, wholeLeaf);
-}
-
-function visitLeaf(
-  value: unknown,
-  position: number | undefined,
-  visit: (value: unknown, position: number | undefined) => boolean,
-  wholeLeaf: boolean,
-): boolean {
-  if (!Array.isArray(value) || wholeLeaf) return visit(value, position);
-  return value.some((item: unknown, index) => visit(item, position ?? index)) || visit(value, position);
+  return walk(isDocument(container) ? getField(container, part) : undefined, path, at + 1);
 }
 
 /**

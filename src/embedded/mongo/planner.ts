@@ -1,7 +1,5 @@
-import { isDeepStrictEqual } from "node:util";
 import type { Document } from "./bson-types.ts";
 import type { Collection, Index } from "./collection.ts";
-import { commandError } from "./command-error.ts";
 import { boundedRange, extendPrefixes, type KeyRange, maxRanges, prefixRange } from "./key-ranges.ts";
 import { impliesPartial } from "./partial-filter.ts";
 import { type Conjunction, type Predicates, readConjunction } from "./predicates.ts";
@@ -22,13 +20,16 @@ export type Plan = {
   isExact: boolean;
   /** Whether the scan gives them in the order asked for. */
   isSorted: boolean;
-  /** Whether a full scan goes from the last document to the first. */
-  isBackward: boolean;
 };
 
-export type PlanRequest = { filter: Document; sort?: Record<string, 1 | -1> | undefined; hint?: unknown };
+export type PlanRequest = { filter: Document; sort?: Record<string, 1 | -1> | undefined };
 
 type Candidate = { scan: IndexScan; isExact: boolean; isSorted: boolean; score: number };
+
+/** The scan of one index for what a filter asks; undefined where the index does not hold all that matches. */
+export function planIndex(index: Index, filter: Document): IndexScan | undefined {
+  return consider(index, readConjunction(filter), { filter })?.scan;
+}
 
 /**
  * Chooses how to find a query's documents: the index whose leading fields the filter fixes or bounds best, with a bonus
@@ -36,64 +37,38 @@ type Candidate = { scan: IndexScan; isExact: boolean; isSorted: boolean; score: 
  */
 export function planQuery(collection: Collection, request: PlanRequest): Plan {
   const conjunction = readConjunction(request.filter);
-  const { indexes, isForced, natural } = allowedIndexes(collection, request.hint);
-  if (natural !== undefined) return fullScan(request, natural < 0);
   let best: Candidate | undefined;
-  for (const index of indexes) {
-    const candidate = consider(index, conjunction, request, isForced);
+  for (const index of collection.indexes) {
+    const candidate = consider(index, conjunction, request);
     if (candidate !== undefined && (best === undefined || candidate.score > best.score)) best = candidate;
   }
-  if (best !== undefined && (best.scan.narrowed > 0 || isForced)) return toPlan(best, conjunction);
+  if (best !== undefined && best.scan.narrowed > 0) return toPlan(best, conjunction);
   const union = planBranches(collection, conjunction, request);
   if (union !== undefined) return union;
-  return best === undefined ? fullScan(request, false) : toPlan(best, conjunction);
+  return best === undefined ? fullScan(request) : toPlan(best, conjunction);
 }
 
 function toPlan(candidate: Candidate, conjunction: Conjunction): Plan {
   const isExact = candidate.isExact && !conjunction.hasMore;
-  return { scans: [candidate.scan], isExact, isSorted: candidate.isSorted, isBackward: false };
+  return { scans: [candidate.scan], isExact, isSorted: candidate.isSorted };
 }
 
-function fullScan(request: PlanRequest, isBackward: boolean): Plan {
+function fullScan(request: PlanRequest): Plan {
   const isExact = Object.keys(request.filter).length === 0;
-  return { scans: [], isExact, isSorted: !hasSort(request), isBackward };
+  return { scans: [], isExact, isSorted: !hasSort(request) };
 }
 
 function hasSort(request: PlanRequest): boolean {
   return request.sort !== undefined && Object.keys(request.sort).length > 0;
 }
 
-function allowedIndexes(collection: Collection, hint: unknown) {
-  const visible = collection.indexes.filter((index) => !index.isHidden);
-  if (hint === undefined || hint === null) return { indexes: visible, isForced: false };
-  if (typeof hint === "object" && "$natural" in hint)
-    return { indexes: [], isForced: true, natural: Number(hint.$natural) };
-  const named = collection.indexes.filter((index) =>
-    typeof hint === "string"
-      ? index.name === hint
-      : isDeepStrictEqual(Object.entries(index.spec.key), Object.entries(hint)),
-  );
-  if (named.length === 0) {
-    throw commandError(
-      "BadValue",
-      "error processing query: planner returned error :: caused by :: hint provided does not correspond to an existing index",
-    );
-  }
-  return { indexes: named, isForced: true };
-}
-
-function consider(
-  index: Index,
-  conjunction: Conjunction,
-  request: PlanRequest,
-  isForced: boolean,
-): Candidate | undefined {
+function consider(index: Index, conjunction: Conjunction, request: PlanRequest): Candidate | undefined {
   if (index.partialFilter !== undefined && !impliesPartial(conjunction, index.partialFilter)) return undefined;
   if (index.isSparse && !index.paths.some((path) => conjunction.paths.get(path)?.needsPresence)) return undefined;
   const narrowing = narrow(index, conjunction);
   const order = sortDirection(index, request, narrowing.fixed);
   const { ranges, narrowed, isExact } = narrowing;
-  const isWorthwhile = narrowed > 0 || isForced || (order !== undefined && hasSort(request));
+  const isWorthwhile = narrowed > 0 || (order !== undefined && hasSort(request));
   if (!isWorthwhile) return undefined;
   const isFullKey = index.isUnique && narrowing.fixed.size === index.paths.length;
   const score = narrowing.points * 4 + narrowing.bounded * 2 + (order !== undefined && hasSort(request) ? 3 : 0);
@@ -209,5 +184,5 @@ function planBranches(collection: Collection, conjunction: Conjunction, request:
     if (plan.scans.length === 0 || plan.scans.some((scan) => scan.narrowed === 0)) return undefined;
     scans.push(...plan.scans);
   }
-  return { scans, isExact: false, isSorted: !hasSort(request), isBackward: false };
+  return { scans, isExact: false, isSorted: !hasSort(request) };
 }

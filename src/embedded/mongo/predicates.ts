@@ -1,4 +1,3 @@
-import { BSONRegExp } from "bson";
 import { canonicalType, canonicalTypeOf, type Document, isDocument } from "./bson-types.ts";
 import { isOperatorDocument } from "./filter-operators.ts";
 
@@ -60,16 +59,9 @@ function readCondition(conjunction: Conjunction, path: string, condition: unknow
 
 function readOperator(predicates: Predicates, operator: string, operand: unknown): void {
   switch (operator) {
-    case "$eq":
-      narrowEquals(predicates, [operand]);
-      break;
     case "$in":
       if (Array.isArray(operand)) narrowEquals(predicates, operand);
       else inexact(predicates);
-      break;
-    case "$all":
-      inexact(predicates);
-      if (Array.isArray(operand) && operand.length > 0) narrowEquals(predicates, [operand[0]]);
       break;
     case "$gt":
     case "$gte":
@@ -111,9 +103,9 @@ function narrowRange(predicates: Predicates, side: "from" | "to", value: unknown
   predicates.needsPresence = true;
 }
 
-/** Whether all values equal to this one have its key. A pattern matches others; an array is filed by its elements. */
+/** Whether all values equal to this one have its key. An array is filed by its elements. */
 function isKeyable(value: unknown): boolean {
-  return !(value instanceof RegExp) && !(value instanceof BSONRegExp) && !Array.isArray(value);
+  return !Array.isArray(value);
 }
 
 const scalarTypes: ReadonlySet<number> = new Set([

@@ -12,10 +12,8 @@ import { type Deadline, makeRow, runPlan } from "./scan.ts";
 export type Query = {
   filter: Document;
   sort?: Record<string, 1 | -1> | undefined;
-  skip?: number | undefined;
   /** 0 or undefined: no limit. */
   limit?: number | undefined;
-  hint?: unknown;
   deadline?: Deadline;
 };
 
@@ -30,15 +28,12 @@ export function findRows(collection: Collection | undefined, query: Query): Iter
     return [].values();
   }
   const id = soleId(query.filter);
-  if (id !== undefined && !query.skip && query.hint === undefined) return findById(collection, id).values();
+  if (id !== undefined) return findById(collection, id).values();
   const plan = planQuery(collection, query);
-  const wanted = query.limit ? query.limit + (query.skip ?? 0) : undefined;
-  if (plan.isSorted) {
-    const options = wanted === undefined ? { deadline: query.deadline } : { limit: wanted, deadline: query.deadline };
-    return cut(runPlan(collection, plan, query.filter, options), query);
-  }
-  const rows = runPlan(collection, plan, query.filter, { deadline: query.deadline });
-  return cut(sortRows(collection, rows, query.sort ?? {}, wanted), query);
+  const { filter, limit, deadline } = query;
+  if (plan.isSorted) return cut(runPlan(collection, plan, filter, { ...(limit ? { limit } : {}), deadline }), limit);
+  const rows = runPlan(collection, plan, filter, { deadline });
+  return cut(sortRows(collection, rows, query.sort ?? {}, limit || undefined), limit);
 }
 
 /** The first of them, or undefined. */
@@ -52,12 +47,11 @@ export function findRow(collection: Collection | undefined, query: Query): Row |
 export function countRows(collection: Collection | undefined, query: Query): number {
   const total = collection === undefined ? undefined : countKeys(collection, query);
   if (total === undefined) return findRows(collection, query).reduce((count) => count + 1, 0);
-  const rest = Math.max(0, total - (query.skip ?? 0));
-  return query.limit ? Math.min(rest, query.limit) : rest;
+  return query.limit ? Math.min(total, query.limit) : total;
 }
 
 function countKeys(collection: Collection, query: Query): number | undefined {
-  const plan = planQuery(collection, { filter: query.filter, hint: query.hint });
+  const plan = planQuery(collection, { filter: query.filter });
   if (!plan.isExact || plan.scans.some(({ index }) => index.multikey !== 0)) return undefined;
   if (plan.scans.length === 0) return readNumber(collection.countAll.get());
   return plan.scans
@@ -86,9 +80,8 @@ function findById(collection: Collection, id: unknown): Row[] {
   return found === undefined ? [] : [makeRow(found[0], found[1])];
 }
 
-function cut(rows: IteratorObject<Row>, query: Query): IteratorObject<Row> {
-  const rest = query.skip ? rows.drop(query.skip) : rows;
-  return query.limit ? rest.take(query.limit) : rest;
+function cut(rows: IteratorObject<Row>, limit: number | undefined): IteratorObject<Row> {
+  return limit ? rows.take(limit) : rows;
 }
 
 /** Above this many bytes of documents a sort keeps only what it compares, and reads the documents again for its output. */

@@ -58,7 +58,7 @@ export function* runPlan(
 
 function* candidates(collection: Collection, plan: Plan, chunk: number, deadline: Deadline): Generator<Row> {
   if (plan.scans.length === 0) {
-    yield* fullScan(collection, plan.isBackward, deadline);
+    yield* fullScan(collection, deadline);
     return;
   }
   const seen =
@@ -95,12 +95,11 @@ function* scanRange(scan: IndexScan, range: KeyRange, firstSize: number, deadlin
   }
 }
 
-function* fullScan(collection: Collection, isBackward: boolean, deadline: Deadline): Generator<Row> {
-  const statement = isBackward ? collection.scanBackward : collection.scan;
-  let rid = isBackward ? Number.MAX_SAFE_INTEGER : 0;
+function* fullScan(collection: Collection, deadline: Deadline): Generator<Row> {
+  let rid = 0;
   for (let size = firstChunk; ; size = Math.min(size * 4, largestChunk)) {
     if (collection.isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${collection.namespace}`);
-    const rows = statement.all(rid, size) as unknown as [number, Uint8Array][]; // prepared to give arrays
+    const rows = collection.scan.all(rid, size) as unknown as [number, Uint8Array][]; // prepared to give arrays
     for (const row of rows) yield makeRow(row[0], row[1]);
     const last = rows.at(-1);
     if (last === undefined || rows.length < size) return;

@@ -1,7 +1,7 @@
 import type { Document } from "bson";
 
 /** The scores that a search stage gives to a document, by the names under which `$meta` reads them. */
-export type ScoreName = "vectorSearchScore" | "searchScore" | "textScore";
+export type ScoreName = "vectorSearchScore" | "searchScore";
 
 /**
  * The score travels on the document under a symbol: no field name can meet it, `bson` does not write it, and stages that

@@ -12,3 +12,6 @@ export const searchStages: Readonly<Record<string, SearchStage>> = {
   $search: textSearch,
   $listSearchIndexes: listSearchIndexes,
 };
+
+/** Whether a stage of that name brings documents of its own. */
+export const isSearchStage = (name: string) => Object.hasOwn(searchStages, name);

@@ -1,6 +1,6 @@
 import { isDocument } from "./bson-types.ts";
 import type { Document } from "./codec.ts";
-import { commandError, notImplemented } from "./command-error.ts";
+import { commandError, notOffered } from "./command-error.ts";
 
 export type TextDefinition = {
   /** Paths whose words are searched. */
@@ -23,9 +23,9 @@ export function readTextDefinition(definition: Document): TextDefinition {
   const { mappings } = definition;
   if (!isDocument(mappings)) throw invalid('"mappings" is required');
   if (mappings.dynamic !== undefined && mappings.dynamic !== false) {
-    throw notImplemented("A search index with dynamic mappings (name the fields in mappings.fields)");
+    throw notOffered("a search index with dynamic mappings");
   }
-  if (definition.synonyms !== undefined) throw notImplemented("A search index with synonyms");
+  if (definition.synonyms !== undefined) throw notOffered("a search index with synonyms");
   const result: TextDefinition = { textPaths: [], filterPaths: [], partitionPath: undefined };
   readFields(mappings.fields, "", result);
   if (result.textPaths.length === 0 && result.filterPaths.length === 0)
@@ -54,7 +54,7 @@ function readMapping(path: string, mapping: Document, result: TextDefinition): v
     result.filterPaths.push(path);
     if (type === "token") result.partitionPath ??= path;
   } else {
-    throw notImplemented(`The search type ${String(type)} of "${path}"`);
+    throw notOffered(`the search type ${String(type)} of "${path}"`);
   }
 }
 

@@ -11,7 +11,7 @@ export type TextIndex = {
   replace(rid: number, before: Document, next: Document): void;
   remove(rid: number, document: Document): void;
   /**
-   * BM25 scores of the rows that have a word of the query in one of the paths, or all of its words.
+   * BM25 scores of the rows that have a word of the query in one of the paths.
    * `partitionValue` names one tenant; undefined looks at all.
    */
   search(query: TextQuery): Map<number, number>;
@@ -20,7 +20,6 @@ export type TextIndex = {
 export type TextQuery = {
   text: string;
   paths: readonly string[];
-  needsAllWords: boolean;
   partitionValues: readonly unknown[] | undefined;
 };
 
@@ -79,7 +78,7 @@ export function makeTextIndex(options: {
       for (const key of keys) {
         const part = words.parts.get(key);
         if (part === undefined || part.rows === 0) continue;
-        scorePart({ tables, part, totalRows, words: terms, columns, query }, scores);
+        scorePart({ tables, part, totalRows, words: terms, columns }, scores);
       }
       return scores;
     },
@@ -194,7 +193,7 @@ function openTables(storage: Storage, id: number, definition: TextDefinition) {
 const skipCommonFrom = 5_000;
 
 function scorePart(
-  input: { tables: Tables; part: Part; totalRows: number; words: string[]; columns: string[]; query: TextQuery },
+  input: { tables: Tables; part: Part; totalRows: number; words: string[]; columns: string[] },
   scores: Map<number, number>,
 ): void {
   const { tables, part, totalRows, columns } = input;
@@ -204,23 +203,13 @@ function scorePart(
       return { match, rows: tables.count(match) };
     })
     .sort((a, b) => a.rows - b.rows);
-  const hits = new Map<number, { score: number; words: number }>();
+  const before = scores.size;
   for (const [place, { match, rows }] of terms.entries()) {
     if (rows === 0) continue;
     const isCommon = part.rows > skipCommonFrom && rows > part.rows / 2;
-    if (isCommon && place > 0 && hits.size > 0 && !input.query.needsAllWords) continue;
+    if (isCommon && place > 0 && scores.size > before) continue;
     const weight = weightInPart(part.rows, rows) / weightInFts(totalRows, rows);
-    for (const [rid, bm25] of tables.scores(match)) {
-      const hit = hits.get(rid);
-      if (hit === undefined) hits.set(rid, { score: -bm25 * weight, words: 1 });
-      else {
-        hit.score -= bm25 * weight;
-        hit.words++;
-      }
-    }
-  }
-  for (const [rid, { score, words }] of hits) {
-    if (!input.query.needsAllWords || words === terms.length) scores.set(rid, score);
+    for (const [rid, bm25] of tables.scores(match)) scores.set(rid, (scores.get(rid) ?? 0) - bm25 * weight);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Collection, Index } from "./collection.ts";
 import { removeDocument } from "./documents.ts";
 import type { Engine } from "./engine.ts";
-import { planQuery } from "./planner.ts";
+import { planIndex } from "./planner.ts";
 import { runPlan } from "./scan.ts";
 
 /** So many documents of one index at a time: the next round goes on, and others are served in between. */
@@ -24,8 +24,9 @@ function removeExpiredOf(engine: Engine, collection: Collection, index: Index, a
   if (path === undefined || index.paths.length > 1) return; // MongoDB makes no TTL of a compound index
   const isOver = { [path]: { $lt: new Date(Date.now() - afterSeconds * 1000) } };
   const filter = index.partialFilter === undefined ? isOver : { $and: [index.partialFilter, isOver] };
-  const plan = planQuery(collection, { filter, hint: index.name });
-  if (plan.scans.length === 0) return;
+  const scan = planIndex(index, filter);
+  if (scan === undefined) return;
+  const plan = { scans: [scan], isExact: false, isSorted: true };
   const expired = [...runPlan(collection, plan, filter).take(maxPerRound)];
   for (const row of expired) removeDocument(engine.storage, collection, row);
 }

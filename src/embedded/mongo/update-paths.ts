@@ -1,8 +1,8 @@
 import type { Document } from "bson";
 import { getField, isDocument, setField } from "./bson-types.ts";
-import { CommandError } from "./command-error.ts";
+import { CommandError, notOffered } from "./command-error.ts";
 import { isIndexPart } from "./path-values.ts";
-import { badValue, conflictingUpdate, located, pathNotViable } from "./refusals.ts";
+import { conflictingUpdate, located, pathNotViable } from "./refusals.ts";
 import { showElement } from "./show-value.ts";
 
 /** How many nulls an update may write to reach an array position beyond the end, as MongoDB. */
@@ -28,14 +28,8 @@ export function parsePath(path: string): string[] {
     const message = `The update path '${path}' contains an empty field name, which is not allowed.`;
     throw new CommandError(56, "EmptyFieldName", message);
   }
-  const [first = ""] = parts;
-  if (first === "$" || first.startsWith("$[")) {
-    throw badValue(`Cannot have positional (i.e. '$') element in the first position in path '${path}'`);
-  }
-  if (parts.filter((part) => part === "$").length > 1) {
-    throw badValue(`Too many positional (i.e. '$') elements found in path '${path}'`);
-  }
-  const bad = parts.find((part) => part.startsWith("$") && part !== "$" && !/^\$\[[^\]]*\]$/.test(part));
+  const bad = parts.find((part) => part.startsWith("$"));
+  if (bad === "$" || bad?.startsWith("$[") === true) throw notOffered(`the position ${bad} in an update`, "BadValue");
   if (bad !== undefined) {
     const message = `The dollar ($) prefixed field '${bad}' in '${path}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`;
     throw new CommandError(52, "DollarPrefixedFieldName", message);
@@ -60,64 +54,7 @@ export function makeConflictCheck(describe: (path: string, at: string) => string
   };
 }
 
-export type Positions = {
-  /** The element that `$` stands for in the array at this path. */
-  matched(arrayPath: string): number | undefined;
-  /** The test of `$[name]`. */
-  arrayFilter(name: string, path: string): (element: unknown) => boolean;
-};
-
-/** The concrete paths that a path with `$`, `$[]` and `$[name]` stands for in this document. */
-export function expandPath(document: Document, parts: readonly string[], positions: Positions): string[][] {
-  const at = parts.findIndex((part) => part.startsWith("$"));
-  if (at < 0) return [[...parts]];
-  const before = parts.slice(0, at);
-  const part = parts[at] ?? "";
-  const indexes =
-    part === "$" ? [matchedIndex(before, positions)] : selectIndexes(document, before, part, positions, parts);
-  return indexes.flatMap((index) => {
-    const concrete = [...before, String(index), ...parts.slice(at + 1)];
-    return expandPath(document, concrete, positions);
-  });
-}
-
-function matchedIndex(before: readonly string[], positions: Positions): number {
-  const index = positions.matched(before.join("."));
-  if (index === undefined) throw badValue("The positional operator did not find the match needed from the query.");
-  return index;
-}
-
-function selectIndexes(
-  document: Document,
-  before: readonly string[],
-  part: string,
-  positions: Positions,
-  parts: readonly string[],
-): number[] {
-  const array = valueAt(document, before);
-  const path = before.join(".");
-  if (array === undefined) {
-    throw badValue(`The path '${path}' must exist in the document in order to apply array updates.`);
-  }
-  if (!Array.isArray(array)) {
-    throw badValue(`Cannot apply array updates to non-array element ${showElement(before.at(-1) ?? "", array)}`);
-  }
-  const name = part.slice(2, -1);
-  const test = name === "" ? () => true : positions.arrayFilter(name, parts.join("."));
-  return array.flatMap((element: unknown, index) => (test(element) ? [index] : []));
-}
-
-/** The value at a concrete path, or undefined. */
-export function valueAt(document: Document, parts: readonly string[]): unknown {
-  let value: unknown = document;
-  for (const part of parts) {
-    if (Array.isArray(value)) value = isIndexPart(part) ? value[Number(part)] : undefined;
-    else value = isDocument(value) ? getField(value, part) : undefined;
-  }
-  return value;
-}
-
-/** Applies a modifier at a concrete path of a document that this update owns. */
+/** Applies a modifier at a path of a document that this update owns. */
 export function modifyAt(document: Document, parts: readonly string[], modifier: Modifier): void {
   const path = parts.join(".");
   let container: Document | unknown[] = document;

@@ -1,40 +1,25 @@
 import type { Document } from "bson";
 import { cloneValue, getField, isDocument, setField, typeName } from "./bson-types.ts";
-import { CommandError } from "./command-error.ts";
+import { CommandError, notOffered } from "./command-error.ts";
 import { compareValues, equalValues } from "./compare.ts";
-import { arrayFilterName, compileMatcher, filterEqualities, matchedPosition } from "./filter.ts";
+import { filterEqualities } from "./filter.ts";
 import { isIndexPart } from "./path-values.ts";
 import { runUpdatePipeline } from "./pipeline.ts";
-import { badValue, conflictingUpdate, failedToParse, immutableField } from "./refusals.ts";
+import { conflictingUpdate, failedToParse, immutableField } from "./refusals.ts";
 import { showElement, showValue } from "./show-value.ts";
-import { modifierFactories, type UpdateTarget } from "./update-operators.ts";
-import {
-  expandPath,
-  type Modifier,
-  makeConflictCheck,
-  modifyAt,
-  type Positions,
-  parsePath,
-  valueAt,
-} from "./update-paths.ts";
-
-export type UpdateOptions = {
-  /** The query that found the document: it says which element `$` stands for. */
-  filter?: Document | undefined;
-  arrayFilters?: readonly Document[] | undefined;
-  /** The document is the seed of an upsert: `$setOnInsert` counts. */
-  isInsert?: boolean | undefined;
-};
+import { updateOperators } from "./update-operators.ts";
+import { type Modifier, makeConflictCheck, modifyAt, parsePath } from "./update-paths.ts";
 
 /**
  * The document that an update makes of another: update operators, a replacement, or a pipeline. The input is not changed.
+ * `isInsert`: the document is the seed of an upsert, and `$setOnInsert` counts.
  * https://www.mongodb.com/docs/manual/reference/operator/update/
  * @throws CommandError as MongoDB: 2, 9, 14, 28, 40, 52, 56, 66.
  */
 export function applyUpdate(
   document: Document,
   update: Document | readonly Document[],
-  options: UpdateOptions = {},
+  options: { isInsert: boolean } = { isInsert: false },
 ): Document {
   if (Array.isArray(update)) {
     const result = runUpdatePipeline(update, cloneValue(document));
@@ -43,11 +28,10 @@ export function applyUpdate(
   }
   const changes = update as Document; // not an array, so the other arm of the union
   if (!isOperatorUpdate(changes)) return replace(document, changes);
-  const target: UpdateTarget = { id: document._id, now: new Date() };
-  const steps = parseSteps(changes, document, target, options.isInsert === true);
-  const positions = makePositions(document, options, steps, changes);
   const result = cloneValue(document);
-  for (const { parts, modifier } of concreteSteps(result, steps, positions)) modifyAt(result, parts, modifier);
+  for (const { parts, modifier } of parseSteps(changes, document._id, options.isInsert)) {
+    modifyAt(result, parts, modifier);
+  }
   return keepId(document, result);
 }
 
@@ -56,8 +40,6 @@ export function isOperatorUpdate(update: Document): boolean {
   const names = Object.keys(update);
   const operators = names.filter((name) => name.startsWith("$"));
   if (operators.length === 0) return false;
-  const stranger = names.find((name) => !(name in modifierFactories) && name !== "$rename");
-  if (stranger === undefined) return true;
   if (names[0]?.startsWith("$") === false) {
     throw new CommandError(
       52,
@@ -65,9 +47,11 @@ export function isOperatorUpdate(update: Document): boolean {
       `The dollar ($) prefixed field '${operators[0]}' in '${operators[0]}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`,
     );
   }
-  throw failedToParse(
-    `Unknown modifier: ${stranger}. Expected a valid update modifier or pipeline-style update specified as an array`,
-  );
+  const stranger = names.find((name) => !Object.hasOwn(updateOperators, name));
+  if (stranger === undefined) return true;
+  throw stranger.startsWith("$")
+    ? notOffered(stranger, "FailedToParse")
+    : failedToParse(`Unknown modifier: ${stranger}`);
 }
 
 function replace(document: Document, replacement: Document): Document {
@@ -95,59 +79,24 @@ function keepId(before: Document, after: Document): Document {
 
 type Step = { parts: string[]; modifier: Modifier };
 
-function parseSteps(update: Document, document: Document, target: UpdateTarget, isInsert: boolean): Step[] {
+function parseSteps(update: Document, id: unknown, isInsert: boolean): Step[] {
   const check = makeConflictCheck((path, at) => `Updating the path '${path}' would create a conflict at '${at}'`);
-  const steps = Object.keys(update).flatMap((operator) => {
+  const steps = Object.entries(updateOperators).flatMap(([operator, makeModifier]): Step[] => {
     const fields: unknown = update[operator];
+    if (!Object.hasOwn(update, operator)) return [];
     if (!isDocument(fields)) {
       throw failedToParse(
         `Modifiers operate on fields but we found type ${typeName(fields)} instead. For example: {$mod: {<field>: ...}} not {${showElement(operator, fields)}}`,
       );
     }
-    const parsed = Object.keys(fields).flatMap((path) =>
-      operator === "$rename"
-        ? renameSteps(document, path, fields[path])
-        : [toStep(operator, path, fields[path], target)],
-    );
-    for (const { parts } of parsed) check(parts);
+    const parsed = Object.keys(fields).map((path) => {
+      const parts = parsePath(path);
+      check(parts);
+      return { parts, modifier: makeModifier(fields[path], path, id) };
+    });
     return operator === "$setOnInsert" && !isInsert ? [] : parsed;
   });
   return steps.sort((a, b) => comparePaths(a.parts, b.parts));
-}
-
-function toStep(operator: string, path: string, operand: unknown, target: UpdateTarget): Step {
-  const makeModifier = modifierFactories[operator];
-  if (makeModifier === undefined) throw failedToParse(`Unknown modifier: ${operator}`);
-  return { parts: parsePath(path), modifier: makeModifier(operand, path, target) };
-}
-
-/** `$rename` as two steps: set the new field to the old one's value, take the old one away. */
-function renameSteps(document: Document, from: string, to: unknown): Step[] {
-  if (typeof to !== "string") throw badValue(`The 'to' field for $rename must be a string: ${showElement(from, to)}`);
-  if (from === to) throw badValue(`The source and target field for $rename must differ: ${showElement(from, to)}`);
-  const source = parsePath(from);
-  const destination = parsePath(to);
-  for (const [role, parts] of [
-    ["source", source],
-    ["destination", destination],
-  ] as const) {
-    if (parts.some((part) => part.startsWith("$"))) {
-      throw badValue(`The ${role} field for $rename may not be dynamic: ${parts.join(".")}`);
-    }
-    if (throughArray(document, parts)) {
-      throw badValue(
-        `The ${role} field cannot be an array element, '${parts.join(".")}' in doc with _id: ${showValue(document._id)}`,
-      );
-    }
-  }
-  const value = valueAt(document, source);
-  const set: Modifier = { isCreating: value !== undefined, isTolerant: value === undefined, apply: () => value };
-  const unset = toStep("$unset", from, "", { id: document._id, now: new Date() });
-  return [{ parts: destination, modifier: set }, unset];
-}
-
-function throughArray(document: Document, parts: readonly string[]): boolean {
-  return parts.some((_, at) => at > 0 && Array.isArray(valueAt(document, parts.slice(0, at))));
 }
 
 /** Fields are changed, and new ones added, in the order of their names; positions in the order of their numbers. */
@@ -159,63 +108,6 @@ function comparePaths(a: readonly string[], b: readonly string[]): number {
     return isIndexPart(partA) && isIndexPart(partB) ? Number(partA) - Number(partB) : compareValues(partA, partB);
   }
   return a.length - b.length;
-}
-
-function concreteSteps(document: Document, steps: readonly Step[], positions: Positions): Step[] {
-  if (!steps.some(({ parts }) => parts.some((part) => part.startsWith("$")))) return [...steps];
-  const check = makeConflictCheck((path) => `Update created a conflict at '${path}'`);
-  return steps.flatMap(({ parts, modifier }) =>
-    expandPath(document, parts, positions).map((concrete) => {
-      check(concrete);
-      return { parts: concrete, modifier };
-    }),
-  );
-}
-
-function makePositions(
-  document: Document,
-  options: UpdateOptions,
-  steps: readonly Step[],
-  update: Document,
-): Positions {
-  const filters = compileArrayFilters(options.arrayFilters ?? []);
-  const used = new Set(steps.flatMap(({ parts }) => parts.map((part) => part.slice(2, -1))));
-  for (const name of filters.keys()) {
-    if (!used.has(name)) {
-      throw failedToParse(`The array filter for identifier '${name}' was not used in the update ${showValue(update)}`);
-    }
-  }
-  for (const { parts } of steps) assertFiltersExist(parts, filters);
-  return {
-    matched: (arrayPath) =>
-      options.filter === undefined || options.isInsert === true
-        ? undefined
-        : matchedPosition(options.filter, document, arrayPath),
-    arrayFilter: (name, path) => filters.get(name) ?? missingFilter(name, path),
-  };
-}
-
-function assertFiltersExist(parts: readonly string[], filters: ReadonlyMap<string, unknown>): void {
-  for (const part of parts) {
-    const name = part.startsWith("$[") ? part.slice(2, -1) : "";
-    if (name !== "" && !filters.has(name)) missingFilter(name, parts.join("."));
-  }
-}
-
-function missingFilter(name: string, path: string): never {
-  throw badValue(`No array filter found for identifier '${name}' in path '${path}'`);
-}
-
-function compileArrayFilters(filters: readonly Document[]): Map<string, (element: unknown) => boolean> {
-  const compiled = new Map<string, (element: unknown) => boolean>();
-  for (const filter of filters) {
-    const name = arrayFilterName(filter);
-    if (compiled.has(name))
-      throw failedToParse(`Found multiple array filters with the same top-level field name ${name}`);
-    const matches = compileMatcher(filter);
-    compiled.set(name, (element) => matches({ [name]: element }));
-  }
-  return compiled;
 }
 
 /**

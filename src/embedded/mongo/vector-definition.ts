@@ -1,14 +1,13 @@
 import { isDocument } from "./bson-types.ts";
 import type { Document } from "./codec.ts";
 import { toNumber } from "./command.ts";
-import { commandError, notImplemented } from "./command-error.ts";
-import type { Similarity } from "./vector-scan.ts";
+import { commandError, notOffered } from "./command-error.ts";
 
-export type VectorField = { path: string; dimensions: number; similarity: Similarity };
+/** Vectors are compared by the cosine. */
+export type VectorField = { path: string; dimensions: number };
 export type VectorDefinition = { vectors: VectorField[]; filterPaths: string[] };
 
 const maxDimensions = 8192;
-const similarities: readonly Similarity[] = ["cosine", "dotProduct", "euclidean"];
 
 /**
  * The definition of an index of type vectorSearch.
@@ -28,8 +27,7 @@ export function readVectorDefinition(definition: Document): VectorDefinition {
     paths.add(field.path);
     if (field.type === "filter") result.filterPaths.push(field.path);
     else if (field.type === "vector") result.vectors.push(readVectorField(field, field.path));
-    else if (field.type === "autoEmbed" || field.type === "text") throw notImplemented(`A field of type ${field.type}`);
-    else throw invalid(`"fields.type" must be one of [vector, filter]`);
+    else throw notOffered(`a field of type ${String(field.type)} in a vector index`);
   }
   if (result.vectors.length === 0) throw invalid('"fields" must hold at least one of type "vector"');
   return result;
@@ -40,9 +38,8 @@ function readVectorField(field: Document, path: string): VectorField {
   if (dimensions === undefined || !Number.isInteger(dimensions) || dimensions < 1 || dimensions > maxDimensions) {
     throw invalid(`"fields.numDimensions" must be between 1 and ${maxDimensions}`);
   }
-  const similarity = similarities.find((known) => known === field.similarity);
-  if (similarity === undefined) throw invalid('"fields.similarity" must be one of [cosine, dotProduct, euclidean]');
-  return { path, dimensions, similarity };
+  if (field.similarity !== "cosine") throw notOffered(`the similarity ${String(field.similarity)}`);
+  return { path, dimensions };
 }
 
 function invalid(message: string) {

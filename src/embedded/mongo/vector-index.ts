@@ -114,7 +114,7 @@ function keyOf(value: unknown): string {
 function toStored(field: VectorField, value: unknown): Float32Array | undefined {
   const vector = readVector(value);
   if (vector === undefined || vector.length !== field.dimensions) return undefined;
-  return field.similarity === "cosine" ? toUnitLength(vector) : vector;
+  return toUnitLength(vector);
 }
 
 /** The value at a dotted path, through documents only: a vector does not stand inside an array. */

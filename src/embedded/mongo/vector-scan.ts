@@ -1,10 +1,8 @@
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 
-export type Similarity = "cosine" | "dotProduct" | "euclidean";
-
 /** Places of the nearest vectors, nearest first. */
-type Scan = (block: Float32Array, query: Float32Array, wanted: number, similarity: Similarity) => number[];
+type Scan = (block: Float32Array, query: Float32Array, wanted: number) => number[];
 
 /** Above this many numbers a scan is worth the cost of starting threads. */
 const threadsFrom = 4_000_000;
@@ -13,21 +11,16 @@ const maxThreads = 4;
 let loadedScan: Scan | undefined;
 
 /**
- * Finds the `wanted` vectors of `block` nearest to `query` by comparing all of them. For cosine, block and query hold
- * vectors of length 1. `block` must begin at the start of its buffer: the library does not look at a view's offset.
+ * Finds the `wanted` vectors of `block` nearest to `query` by comparing all of them. All are of length 1. `block` must
+ * begin at the start of its buffer: the library does not look at a view's offset.
  */
-export function scanNearest(
-  block: Float32Array,
-  query: Float32Array,
-  wanted: number,
-  similarity: Similarity,
-): number[] {
+export function scanNearest(block: Float32Array, query: Float32Array, wanted: number): number[] {
   loadedScan ??= loadScan();
-  return loadedScan(block, query, wanted, similarity);
+  return loadedScan(block, query, wanted);
 }
 
 type Usearch = {
-  MetricKind: { IP: string; L2sq: string };
+  MetricKind: { IP: string };
   exactSearch(
     dataset: Float32Array,
     query: Float32Array,
@@ -43,10 +36,9 @@ function loadScan(): Scan {
   try {
     const usearch: Usearch = createRequire(import.meta.url)("usearch");
     const cores = Math.min(availableParallelism(), maxThreads);
-    return (block, query, wanted, similarity) => {
-      const metric = similarity === "euclidean" ? usearch.MetricKind.L2sq : usearch.MetricKind.IP;
+    return (block, query, wanted) => {
       const threads = block.length >= threadsFrom ? cores : 1;
-      const { keys } = usearch.exactSearch(block, query, query.length, wanted, metric, threads);
+      const { keys } = usearch.exactSearch(block, query, query.length, wanted, usearch.MetricKind.IP, threads);
       return Array.from(keys, Number);
     };
   } catch {
@@ -54,44 +46,28 @@ function loadScan(): Scan {
   }
 }
 
-function scanInJavaScript(block: Float32Array, query: Float32Array, wanted: number, similarity: Similarity): number[] {
-  const count = block.length / query.length;
-  const distances = new Float32Array(count);
-  for (let place = 0; place < count; place++) {
-    const start = place * query.length;
-    distances[place] =
-      similarity === "euclidean" ? squaredDistance(block, start, query) : -dotProduct(block, start, query);
+function scanInJavaScript(block: Float32Array, query: Float32Array, wanted: number): number[] {
+  const products = new Float32Array(block.length / query.length);
+  for (let place = 0; place < products.length; place++) {
+    products[place] = dotProduct(block, place * query.length, query);
   }
-  const places = Array.from(distances.keys());
-  return places.sort((a, b) => (distances[a] ?? 0) - (distances[b] ?? 0)).slice(0, wanted);
+  const places = Array.from(products.keys());
+  return places.sort((a, b) => (products[b] ?? 0) - (products[a] ?? 0)).slice(0, wanted);
 }
 
 /** Dot product of `query` and the vector that begins at `start`. */
-export function dotProduct(block: Float32Array, start: number, query: Float32Array): number {
+function dotProduct(block: Float32Array, start: number, query: Float32Array): number {
   let sum = 0;
   for (let at = 0; at < query.length; at++) sum += (block[start + at] ?? 0) * (query[at] ?? 0);
   return sum;
 }
 
-export function squaredDistance(block: Float32Array, start: number, query: Float32Array): number {
-  let sum = 0;
-  for (let at = 0; at < query.length; at++) {
-    const difference = (block[start + at] ?? 0) - (query[at] ?? 0);
-    sum += difference * difference;
-  }
-  return sum;
-}
-
-/** The score that Atlas gives: between 0 and 1 for cosine and for vectors of length 1. */
-export function scoreOfVector(block: Float32Array, start: number, query: Float32Array, similarity: Similarity): number {
-  if (similarity === "euclidean") return 1 / (1 + Math.sqrt(squaredDistance(block, start, query)));
-  const product = dotProduct(block, start, query);
-  if (similarity === "dotProduct") return (1 + product) / 2;
+/** The score that Atlas gives, between 0 and 1: (1 + cosine) / 2. */
+export function scoreOfVector(block: Float32Array, start: number, query: Float32Array): number {
   // Both are of length 1 but for the rounding to 32 bits, which is taken out again.
-  const end = start + query.length;
-  const vector = block.subarray(start, end);
+  const vector = block.subarray(start, start + query.length);
   const lengths = Math.sqrt(dotProduct(vector, 0, vector) * dotProduct(query, 0, query));
-  return (1 + Math.max(-1, Math.min(1, product / lengths))) / 2;
+  return (1 + Math.max(-1, Math.min(1, dotProduct(block, start, query) / lengths))) / 2;
 }
 
 /** The vector with length 1; undefined when it has no direction. */

@@ -14,14 +14,14 @@ export function searchPartitions(
   field: VectorField,
   query: VectorQuery,
 ): VectorHit[] {
-  const vector = field.similarity === "cosine" ? toUnitLength(query.vector) : query.vector;
+  const vector = toUnitLength(query.vector);
   if (vector === undefined) return [];
   const matches = Object.keys(query.filter).length === 0 ? undefined : compileFilter(query.filter);
   const hits = partitions.flatMap((partition) => {
-    const places = nearestPlaces(partition, { ...query, vector }, field, matches);
+    const places = nearestPlaces(partition, { ...query, vector }, matches);
     return places.map((place) => ({
       rid: partition.rids[place] ?? 0,
-      score: scoreOfVector(partition.matrix, place * field.dimensions, vector, field.similarity),
+      score: scoreOfVector(partition.matrix, place * field.dimensions, vector),
     }));
   });
   return hits.sort((a, b) => b.score - a.score || a.rid - b.rid).slice(0, query.limit);
@@ -33,32 +33,26 @@ const scanAllFrom = 0.5;
 function nearestPlaces(
   partition: Partition,
   query: Pick<VectorQuery, "vector" | "limit">,
-  field: VectorField,
   matches: ((values: Document) => boolean) | undefined,
 ): number[] {
   const groups = [...partition.groupOfKey.values()];
   const chosen = matches === undefined ? groups : groups.filter(({ values }) => matches(values));
   const count = chosen.reduce((sum, group) => sum + group.rids.size, 0);
   if (count === 0) return [];
-  if (count === partition.count) return scanWhole(partition, query, field, query.limit);
+  if (count === partition.count) return scanWhole(partition, query, query.limit);
   if (count >= partition.count * scanAllFrom) {
-    const places = scanAround(partition, query, field, new Set(chosen), count);
+    const places = scanAround(partition, query, new Set(chosen), count);
     if (places !== undefined) return places;
   }
   const candidates = chosen.flatMap((group) => Array.from(group.rids, (rid) => partition.placeOfRid.get(rid) ?? 0));
   const wanted = Math.min(query.limit, candidates.length);
-  const nearest = scanNearest(gather(partition, candidates), query.vector, wanted, field.similarity);
+  const nearest = scanNearest(gather(partition, candidates), query.vector, wanted);
   return nearest.map((at) => candidates[at] ?? 0);
 }
 
-function scanWhole(
-  partition: Partition,
-  query: Pick<VectorQuery, "vector">,
-  field: VectorField,
-  wanted: number,
-): number[] {
+function scanWhole(partition: Partition, query: Pick<VectorQuery, "vector">, wanted: number): number[] {
   const block = partition.matrix.subarray(0, partition.count * partition.dimensions);
-  return scanNearest(block, query.vector, Math.min(wanted, partition.count), field.similarity);
+  return scanNearest(block, query.vector, Math.min(wanted, partition.count));
 }
 
 /**
@@ -68,13 +62,12 @@ function scanWhole(
 function scanAround(
   partition: Partition,
   query: Pick<VectorQuery, "vector" | "limit">,
-  field: VectorField,
   chosen: ReadonlySet<Group>,
   count: number,
 ): number[] | undefined {
   const share = count / partition.count;
   const wanted = Math.min(partition.count, Math.ceil(query.limit / share) + query.limit + 16);
-  const matching = scanWhole(partition, query, field, wanted).filter((place) => {
+  const matching = scanWhole(partition, query, wanted).filter((place) => {
     const group = partition.groups[place];
     return group !== undefined && chosen.has(group);
   });

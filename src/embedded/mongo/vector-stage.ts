@@ -3,14 +3,14 @@ import { isDocument } from "./bson-types.ts";
 import type { Document } from "./codec.ts";
 import type { Collection, SearchIndex } from "./collection.ts";
 import { toNumber } from "./command.ts";
-import { commandError } from "./command-error.ts";
-import { isOperatorDocument } from "./filter-operators.ts";
+import { commandError, notOffered } from "./command-error.ts";
 import { readConjunction } from "./predicates.ts";
 import { makeRow } from "./scan.ts";
 import { attachScore } from "./search-score.ts";
 import type { VectorField } from "./vector-definition.ts";
 import { readVector } from "./vector-value.ts";
 
+const options: ReadonlySet<string> = new Set(["index", "path", "queryVector", "numCandidates", "limit", "filter"]);
 const maxCandidates = 10_000;
 
 /**
@@ -20,6 +20,8 @@ const maxCandidates = 10_000;
  */
 export function vectorSearch(collection: Collection | undefined, operand: unknown): IteratorObject<Document> {
   if (!isDocument(operand)) throw refused("$vectorSearch must be a document");
+  const stranger = Object.keys(operand).find((option) => !options.has(option));
+  if (stranger !== undefined) throw notOffered(`the option ${stranger} of $vectorSearch`);
   const { index: name, path, filter } = operand;
   if (typeof name !== "string") throw refused('"index" is required');
   if (typeof path !== "string") throw refused('"path" is required');
@@ -47,12 +49,6 @@ export function vectorSearch(collection: Collection | undefined, operand: unknow
 function readLimit(operand: Document): number {
   const limit = toNumber(operand.limit);
   if (limit === undefined || !Number.isInteger(limit) || limit < 1) throw refused('"limit" must be a positive integer');
-  const isExact = operand.exact === true;
-  if (operand.exact !== undefined && typeof operand.exact !== "boolean") throw refused('"exact" must be a boolean');
-  if (isExact) {
-    if (operand.numCandidates !== undefined) throw refused('"numCandidates" must be omitted for exact search');
-    return limit;
-  }
   const candidates = toNumber(operand.numCandidates);
   if (candidates === undefined) throw refused('"numCandidates" is required');
   if (!Number.isInteger(candidates) || candidates < 1 || candidates > maxCandidates) {
@@ -69,44 +65,11 @@ function findField(index: SearchIndex, path: string) {
   return { vectors: index.vectors, field };
 }
 
-const logical: ReadonlySet<string> = new Set(["$and", "$or", "$nor"]);
-const comparisons: ReadonlySet<string> = new Set([
-  "$eq",
-  "$ne",
-  "$gt",
-  "$gte",
-  "$lt",
-  "$lte",
-  "$in",
-  "$nin",
-  "$exists",
-  "$not",
-]); // prettier-ignore
-
+/** The filter's own operators are those of any filter; only declared paths may be asked for. */
 function checkFilter(filter: Document, paths: readonly string[]): void {
-  for (const [name, condition] of Object.entries(filter)) {
-    if (logical.has(name)) {
-      if (!Array.isArray(condition) || !condition.every(isDocument))
-        throw refused(`${name} must be an array of documents`);
-      for (const part of condition) checkFilter(part, paths);
-      continue;
-    }
-    if (name.startsWith("$")) throw refused(`Operand type is not supported for $vectorSearch: ${name}`);
+  for (const name of Object.keys(filter)) {
+    if (name.startsWith("$")) throw notOffered(`${name} in the filter of $vectorSearch`);
     if (!paths.includes(name)) throw refused(`Path '${name}' needs to be indexed as filter`);
-    checkCondition(condition);
-  }
-}
-
-function checkCondition(condition: unknown): void {
-  if (!isOperatorDocument(condition)) {
-    if (isDocument(condition) || Array.isArray(condition) || condition instanceof RegExp) {
-      throw refused("Operand type is not supported for $vectorSearch");
-    }
-    return;
-  }
-  for (const [operator, operand] of Object.entries(condition)) {
-    if (!comparisons.has(operator)) throw refused(`Operand type is not supported for $vectorSearch: ${operator}`);
-    if (operator === "$not") checkCondition(operand);
   }
 }
 

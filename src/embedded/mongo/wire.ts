@@ -1,4 +1,5 @@
 import { type Document, decodeReceived } from "./codec.ts";
+import { CommandError, errorCodes } from "./command-error.ts";
 import { crc32c } from "./crc32c.ts";
 
 /**
@@ -23,6 +24,8 @@ export type Request = {
   /** The client wants no answer. */
   isSilent: boolean;
   isLegacy: boolean;
+  /** The body holds values of a type that is not offered, and is not read. */
+  refusal?: CommandError;
 };
 
 /** The bytes are not a message. What follows on that connection cannot be trusted either. */
@@ -38,9 +41,15 @@ export function messageLength(bytes: Buffer): number {
 /** Reads one whole message. @throws MalformedMessage, or bson's error when a document in it is broken. */
 export function readRequest(message: Buffer): Request {
   const opCode = message.readInt32LE(12);
-  if (opCode === opMsg) return readMsg(message);
-  if (opCode === opQuery) return readQuery(message);
-  throw new MalformedMessage(`operation ${opCode} is not spoken here`);
+  if (opCode !== opMsg && opCode !== opQuery) throw new MalformedMessage(`operation ${opCode} is not spoken here`);
+  try {
+    return opCode === opMsg ? readMsg(message) : readQuery(message);
+  } catch (error) {
+    if (!(error instanceof CommandError) || error.code !== errorCodes.NotImplemented) throw error;
+    const isLegacy = opCode === opQuery;
+    const isSilent = !isLegacy && (message.readUInt32LE(16) & flagMoreToCome) !== 0;
+    return { requestId: message.readInt32LE(4), body: {}, isSilent, isLegacy, refusal: error };
+  }
 }
 
 function readMsg(message: Buffer): Request {

@@ -4,7 +4,6 @@ import type { Collection } from "../collection.ts";
 import {
   type CommandContext,
   type CommandFamily,
-  checkCollation,
   collectionName,
   readCount,
   readDeadline,
@@ -12,84 +11,50 @@ import {
   readSort,
   toNumber,
 } from "../command.ts";
-import { CommandError, notImplemented } from "../command-error.ts";
-import { type Cursors, defaultBatchSize } from "../cursors.ts";
-import { runPipeline, validatePipeline } from "../pipeline.ts";
-import type { PipelineContext } from "../pipeline-stage.ts";
+import { notOffered } from "../command-error.ts";
+import { defaultBatchSize } from "../cursors.ts";
+import { compilePipeline, readStage } from "../pipeline.ts";
 import { countRows, findRows, type Query } from "../query.ts";
-import { failedToParse, typeMismatch } from "../refusals.ts";
+import { failedToParse, located, typeMismatch } from "../refusals.ts";
 import { searchStages } from "../search-stages.ts";
 
-const fields = [
-  "pipeline",
-  "explain",
-  "allowDiskUse",
-  "cursor",
-  "bypassDocumentValidation",
-  "hint",
-  "collation",
-  "let",
-]; // prettier-ignore
-
-export const aggregateCommands: CommandFamily = { aggregate: { fields, run: aggregate } };
+export const aggregateCommands: CommandFamily = { aggregate: { fields: ["pipeline", "cursor"], run: aggregate } };
 
 function aggregate(context: CommandContext, body: Document): Document {
-  if (body.explain !== undefined) throw notImplemented("The option explain of aggregate");
-  if (body.let !== undefined) throw notImplemented("The option let of aggregate");
   if (body.cursor === undefined) {
     throw failedToParse("The 'cursor' option is required, except for aggregate with the explain argument");
   }
-  checkCollation(body);
-  if (typeof body.aggregate !== "string") throw notImplemented("aggregate without a collection");
+  if (typeof body.aggregate !== "string") throw notOffered("aggregate without a collection");
   const name = collectionName(context, "aggregate", body.aggregate);
   const stages = readPipeline(body);
-  const collection = context.engine.catalog.find(context.db, name);
-  const results = runStages(context, collection, stages, body);
+  const results = runStages(context.engine.catalog.find(context.db, name), stages, body);
   const batchSize = readCount(readDocument(body, "cursor"), "batchSize") ?? defaultBatchSize;
-  const opened: Parameters<Cursors["open"]>[0] = {
-    namespace: `${context.db}.${name}`,
-    results,
-    batchSize,
-    isSingleBatch: false,
-  };
-  return { cursor: context.engine.cursors.open(opened) };
+  const namespace = `${context.db}.${name}`;
+  return { cursor: context.engine.cursors.open({ namespace, results, batchSize, isSingleBatch: false }) };
 }
 
 export function readPipeline(body: Document): Document[] {
   const stages: unknown = body.pipeline;
   if (!Array.isArray(stages)) throw typeMismatch("'pipeline' option must be specified as an array");
-  for (const stage of stages) {
-    if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");
-    if (Object.keys(stage).length !== 1) {
-      throw new CommandError(
-        40323,
-        "Location40323",
-        "A pipeline stage specification object must contain exactly one field.",
-      );
-    }
-  }
+  for (const stage of stages) readStage(stage);
   return stages;
 }
 
 function runStages(
-  context: CommandContext,
   collection: Collection | undefined,
-  stages: Document[],
+  stages: readonly Document[],
   body: Document,
 ): Iterator<Uint8Array> {
-  const pipelineContext = makePipelineContext(context);
   const [first, ...others] = stages;
-  const source = first === undefined ? undefined : searchStages[Object.keys(first)[0] ?? ""];
-  if (source !== undefined && first !== undefined) {
-    validatePipeline(others);
-    const { skip, limit, rest } = takeWindow(others);
-    const found = source(collection, Object.values(first)[0]);
-    const window = limit === undefined ? found.drop(skip) : found.drop(skip).take(limit);
-    return encodeAll(rest.length === 0 ? window : runPipeline(rest, window, pipelineContext));
+  const [name, operand] = first === undefined ? [""] : readStage(first);
+  const search = Object.hasOwn(searchStages, name) ? searchStages[name] : undefined;
+  if (search !== undefined) {
+    const run = compilePipeline(others);
+    return encodeAll(run(search(collection, operand)));
   }
   const { query, rest } = splitPipeline(stages);
-  validatePipeline(rest);
-  const wanted: Query = { ...query, hint: body.hint, deadline: readDeadline(body) };
+  const run = compilePipeline(rest);
+  const wanted: Query = { ...query, deadline: readDeadline(body) };
   const toCount = soleCount(rest);
   if (toCount !== undefined) {
     const count = countRows(collection, wanted);
@@ -97,38 +62,17 @@ function runStages(
   }
   const rows = findRows(collection, wanted);
   if (rest.length === 0) return rows.map((row) => row.bytes);
-  return encodeAll(
-    runPipeline(
-      rest,
-      rows.map((row) => row.document()),
-      pipelineContext,
-    ),
-  );
+  return encodeAll(run(rows.map((row) => row.document())));
 }
 
-function makePipelineContext(context: CommandContext): PipelineContext {
-  return {
-    find: (name, filter) =>
-      findRows(context.engine.catalog.find(context.db, name), { filter }).map((row) => row.document()),
-  };
-}
-
+/** All at once: a search's documents are those of the moment, and none is encoded before all stages have succeeded. */
 function encodeAll(documents: Iterable<Document>): Iterator<Uint8Array> {
-  return Iterator.from(documents).map(encodeDocument);
-}
-
-/** Leading `$skip` and `$limit` after a search: the search then makes no more documents than are wanted. */
-function takeWindow(stages: readonly Document[]): { skip: number; limit: number | undefined; rest: Document[] } {
-  const [first, second] = stages;
-  const skip = toNumber(first?.$skip);
-  const limit = toNumber((skip === undefined ? first : second)?.$limit);
-  const used = (skip === undefined ? 0 : 1) + (limit === undefined ? 0 : 1);
-  return { skip: skip ?? 0, limit, rest: stages.slice(used) };
+  return [...documents].values().map(encodeDocument);
 }
 
 /**
- * The leading stages that an index can serve, as a query: `$match`es, then `$sort`, `$skip` and `$limit` in this order.
- * They are the same as in a find, so they are checked here as there.
+ * The leading stages that an index can serve, as a query: `$match`es, then `$sort` and `$limit` in this order. They are
+ * the same as in a find, so they are checked here as there.
  */
 export function splitPipeline(stages: readonly Document[]): { query: Query; rest: Document[] } {
   let at = 0;
@@ -138,13 +82,10 @@ export function splitPipeline(stages: readonly Document[]): { query: Query; rest
     filter: filters.length === 1 ? (filters[0] ?? {}) : filters.length === 0 ? {} : { $and: filters },
   };
   const sort: unknown = stages[at]?.$sort;
-  if (sort !== undefined && isPlainSort(sort)) {
+  if (sort !== undefined) {
+    if (!isDocument(sort)) throw located(15973, "the $sort key specification must be an object");
+    if (Object.keys(sort).length === 0) throw located(15976, "$sort stage must have at least one sort key");
     query.sort = readSort(sort);
-    at++;
-  }
-  const skip = toNumber(stages[at]?.$skip);
-  if (skip !== undefined && skip >= 0 && Number.isInteger(skip)) {
-    query.skip = skip;
     at++;
   }
   const limit = toNumber(stages[at]?.$limit);
@@ -155,23 +96,10 @@ export function splitPipeline(stages: readonly Document[]): { query: Query; rest
   return { query, rest: stages.slice(at) };
 }
 
-function isPlainSort(sort: unknown): boolean {
-  if (!isDocument(sort))
-    throw new CommandError(15973, "Location15973", "the $sort key specification must be an object");
-  const directions = Object.values(sort);
-  if (directions.length === 0) {
-    throw new CommandError(15976, "Location15976", "$sort stage must have at least one sort key");
-  }
-  return directions.every((direction) => !isDocument(direction));
-}
-
-/** The field of `$count`, or of the `$group` that drivers send for countDocuments: rows are counted, not read. */
+/** The field of the `$group` that drivers send for countDocuments: rows are counted, not read. */
 function soleCount(rest: readonly Document[]): ((count: number) => Document) | undefined {
   const [stage] = rest;
-  if (stage === undefined || rest.length !== 1) return undefined;
-  const name: unknown = stage.$count;
-  if (typeof name === "string") return (count) => ({ [name]: count });
-  const group: unknown = stage.$group;
+  const group: unknown = rest.length === 1 ? stage?.$group : undefined;
   if (!isDocument(group) || Object.keys(group).join() !== "_id,n") return undefined;
   const isConstant = group._id === null || group._id === 1;
   const isSum = isDocument(group.n) && Object.keys(group.n).join() === "$sum" && group.n.$sum === 1;

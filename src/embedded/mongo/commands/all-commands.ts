@@ -1,14 +1,11 @@
 import type { Command } from "../command.ts";
 import { aggregateCommands } from "./aggregate.ts";
-import { collectionCommands } from "./collections.ts";
-import { countDistinctCommands } from "./count-distinct.ts";
 import { deleteCommands } from "./delete.ts";
 import { explainCommands } from "./explain.ts";
 import { findCommands } from "./find.ts";
 import { findAndModifyCommands } from "./find-and-modify.ts";
 import { indexCommands } from "./indexes.ts";
 import { insertCommands } from "./insert.ts";
-import { searchIndexCommands } from "./search-indexes.ts";
 import { serverInfoCommands } from "./server-info.ts";
 import { updateCommands } from "./update.ts";
 
@@ -22,10 +19,7 @@ export const commands: ReadonlyMap<string, Command> = new Map(
     deleteCommands,
     findAndModifyCommands,
     aggregateCommands,
-    countDistinctCommands,
     indexCommands,
-    collectionCommands,
-    searchIndexCommands,
     explainCommands,
   ].flatMap((family) => Object.entries(family)),
 );

@@ -2,7 +2,7 @@ import type { Document } from "../codec.ts";
 import {
   type CommandContext,
   type CommandFamily,
-  checkCollation,
+  checkOptions,
   findCollection,
   readBoolean,
   readDeadline,
@@ -10,33 +10,30 @@ import {
   readDocuments,
   toNumber,
 } from "../command.ts";
-import { notImplemented } from "../command-error.ts";
 import { removeDocument } from "../documents.ts";
 import { findRows } from "../query.ts";
 import { failedToParse } from "../refusals.ts";
 import { checkBatchSize, errorFields, runParts } from "../write-errors.ts";
 
 export const deleteCommands: CommandFamily = {
-  delete: { fields: ["deletes", "ordered", "let", "bypassDocumentValidation"], run: remove },
+  delete: { fields: ["deletes", "ordered"], run: remove },
 };
+const statementFields = ["q", "limit"];
 
 function remove(context: CommandContext, body: Document): Document {
   const collection = findCollection(context, "delete", body.delete);
-  if (body.let !== undefined) throw notImplemented("The option let of delete");
   const statements = readDocuments(body, "deletes");
   checkBatchSize(statements.length);
   const deadline = readDeadline(body);
   let n = 0;
   const errors = runParts(statements.length, readBoolean(body, "ordered", true), (index) => {
     const statement = statements[index] ?? {};
-    checkCollation(statement);
+    checkOptions("deletes", statementFields, statement);
     const limit = toNumber(statement.limit);
     if (limit !== 0 && limit !== 1) {
       throw failedToParse(`The limit field in delete objects must be 0 or 1. Got ${String(statement.limit)}`);
     }
-    const rows = [
-      ...findRows(collection, { filter: readDocument(statement, "q"), limit, hint: statement.hint, deadline }),
-    ];
+    const rows = [...findRows(collection, { filter: readDocument(statement, "q"), limit, deadline })];
     if (collection === undefined) return;
     for (const row of rows) removeDocument(context.engine.storage, collection, row);
     n += rows.length;

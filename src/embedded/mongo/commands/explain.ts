@@ -1,14 +1,7 @@
 import { isDocument } from "../bson-types.ts";
 import type { Document } from "../codec.ts";
-import {
-  type CommandContext,
-  type CommandFamily,
-  findCollection,
-  readDocument,
-  readDocuments,
-  readSort,
-} from "../command.ts";
-import { commandError, notImplemented } from "../command-error.ts";
+import { type CommandContext, type CommandFamily, findCollection, readDocument, readDocuments } from "../command.ts";
+import { notOffered } from "../command-error.ts";
 import { explainExecution, explainQuery } from "../explain.ts";
 import type { Query } from "../query.ts";
 import { typeMismatch } from "../refusals.ts";
@@ -17,13 +10,13 @@ import { readFind } from "./find.ts";
 
 export const explainCommands: CommandFamily = { explain: { fields: ["verbosity"], run: explain } };
 
-const verbosities: readonly unknown[] = ["queryPlanner", "executionStats", "allPlansExecution"];
+const verbosities: readonly unknown[] = ["queryPlanner", "executionStats"];
 
 function explain(context: CommandContext, body: Document): Document {
   const inner: unknown = body.explain;
   if (!isDocument(inner)) throw typeMismatch("BSON field 'explain.explain' is the wrong type, expected type 'object'");
-  const verbosity: unknown = body.verbosity ?? "allPlansExecution";
-  if (!verbosities.includes(verbosity)) throw commandError("BadValue", `verbosity '${String(verbosity)}' is not known`);
+  const verbosity: unknown = body.verbosity;
+  if (!verbosities.includes(verbosity)) throw notOffered(`the verbosity ${String(verbosity)} of explain`);
   const name = Object.keys(inner)[0] ?? "";
   const collection = findCollection(context, name, inner[name]);
   const query = readQuery(name, inner);
@@ -48,19 +41,15 @@ function readQuery(name: string, inner: Document): Query {
     case "find":
       return readFind(inner).query;
     case "aggregate":
-      return { ...splitPipeline(readPipeline(inner)).query, hint: inner.hint };
-    case "count":
-    case "distinct":
-      return { filter: readDocument(inner, "query"), hint: inner.hint };
+      return splitPipeline(readPipeline(inner)).query;
     case "findAndModify":
-    case "findandmodify":
-      return { filter: readDocument(inner, "query"), sort: readSort(inner.sort), hint: inner.hint, limit: 1 };
+      return { filter: readDocument(inner, "query"), limit: 1 };
     case "update":
     case "delete": {
       const [statement] = readDocuments(inner, name === "update" ? "updates" : "deletes");
-      return { filter: readDocument(statement ?? {}, "q"), hint: statement?.hint };
+      return { filter: readDocument(statement ?? {}, "q") };
     }
     default:
-      throw notImplemented(`explain of ${name}`);
+      throw notOffered(`explain of ${name}`);
   }
 }

@@ -3,7 +3,6 @@ import { type Document, encodeDocument } from "../codec.ts";
 import {
   type CommandContext,
   type CommandFamily,
-  checkCollation,
   collectionName,
   findCollection,
   readBoolean,
@@ -13,48 +12,26 @@ import {
   readSort,
   toNumber,
 } from "../command.ts";
-import { commandError, notImplemented } from "../command-error.ts";
+import { commandError } from "../command-error.ts";
 import { defaultBatchSize } from "../cursors.ts";
 import type { Row } from "../documents.ts";
 import { compileProjection } from "../projection.ts";
 import { findRows, type Query } from "../query.ts";
 import { typeMismatch } from "../refusals.ts";
 
-const findFields = [
-  "filter",
-  "sort",
-  "projection",
-  "hint",
-  "skip",
-  "limit",
-  "batchSize",
-  "singleBatch",
-  "collation",
-  "returnKey",
-  "showRecordId",
-  "tailable",
-  "awaitData",
-  "noCursorTimeout",
-  "allowPartialResults",
-  "let",
-  "max",
-  "min",
-  "allowDiskUse",
-  "oplogReplay",
-  "ntoreturn",
-]; // prettier-ignore
+const findFields = ["filter", "sort", "projection", "limit", "batchSize", "singleBatch"];
 
 /** find, getMore and killCursors. */
 export const findCommands: CommandFamily = {
   find: { fields: findFields, run: find },
-  getMore: { fields: ["collection", "batchSize", "term", "lastKnownCommittedOpTime"], run: getMore },
+  getMore: { fields: ["collection", "batchSize"], run: getMore },
   killCursors: { fields: ["cursors"], run: killCursors },
 };
 
 function find(context: CommandContext, body: Document): Document {
   const collection = findCollection(context, "find", body.find);
   const { query, isSingleBatch, batchSize } = readFind(body);
-  const project = readProjection(body, query.filter);
+  const project = readProjection(body);
   const rows = findRows(collection, query);
   const results = project === undefined ? bytesOf(rows) : projected(rows, project);
   const namespace = `${context.db}.${collectionName(context, "find", body.find)}`;
@@ -63,33 +40,17 @@ function find(context: CommandContext, body: Document): Document {
 
 /** What of a find's body says which documents are wanted; used by explain too. */
 export function readFind(body: Document): { query: Query; isSingleBatch: boolean; batchSize: number } {
-  for (const option of ["tailable", "awaitData", "returnKey", "showRecordId"]) {
-    if (readBoolean(body, option, false)) throw notImplemented(`The option ${option} of find`);
-  }
-  for (const option of ["min", "max"])
-    if (body[option] !== undefined) throw notImplemented(`The option ${option} of find`);
-  if (body.let !== undefined) throw notImplemented("The option let of find");
-  checkCollation(body);
   const filter = readDocument(body, "filter");
   const limit = toNumber(body.limit) ?? 0;
   if (limit < 0) throw commandError("BadValue", `BSON field 'limit' value must be >= 0, actual value '${limit}'`);
-  const sort = readSort(body.sort);
-  const natural = body.sort?.$natural;
-  const query: Query = {
-    filter,
-    sort,
-    skip: readCount(body, "skip"),
-    limit: Math.trunc(limit),
-    hint: natural === undefined ? body.hint : { $natural: natural },
-    deadline: readDeadline(body),
-  };
+  const query = { filter, sort: readSort(body.sort), limit: Math.trunc(limit), deadline: readDeadline(body) };
   const isSingleBatch = readBoolean(body, "singleBatch", false);
   return { query, isSingleBatch, batchSize: readCount(body, "batchSize") ?? defaultBatchSize };
 }
 
-function readProjection(body: Document, filter: Document): ((document: Document) => Document) | undefined {
+function readProjection(body: Document): ((document: Document) => Document) | undefined {
   const projection = readDocument(body, "projection");
-  return Object.keys(projection).length === 0 ? undefined : compileProjection(projection, filter);
+  return Object.keys(projection).length === 0 ? undefined : compileProjection(projection);
 }
 
 function* bytesOf(rows: Iterable<Row>): Generator<Uint8Array> {

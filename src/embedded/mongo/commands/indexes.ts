@@ -1,32 +1,18 @@
 import { isDeepStrictEqual } from "node:util";
-import { isDocument } from "../bson-types.ts";
-import { type Document, encodeDocument } from "../codec.ts";
-import { allRows, type Collection, type Index } from "../collection.ts";
-import {
-  type CommandContext,
-  type CommandFamily,
-  collectionName,
-  findCollection,
-  readCount,
-  readDocument,
-  readDocuments,
-  toNumber,
-} from "../command.ts";
-import { CommandError, commandError } from "../command-error.ts";
-import { defaultBatchSize } from "../cursors.ts";
+import type { Document } from "../codec.ts";
+import { allRows, type Collection, type Index, type SearchIndex } from "../collection.ts";
+import { type CommandContext, type CommandFamily, collectionName, findCollection, readDocuments } from "../command.ts";
+import { commandError } from "../command-error.ts";
 import { fileDocument } from "../documents.ts";
-import type { Engine } from "../engine.ts";
 import { readIndexSpec } from "../index-spec.ts";
-import { typeMismatch } from "../refusals.ts";
 import { makeRow } from "../scan.ts";
+import { readSearchIndexSpec, type SearchIndexSpec } from "../search-index-spec.ts";
 
-/** createIndexes, listIndexes, dropIndexes, and what collMod changes of an index. */
+/** Indexes of both kinds are declared, and live as long as their collection; a database is dropped as a whole. */
 export const indexCommands: CommandFamily = {
-  createIndexes: { fields: ["indexes", "ignoreUnknownIndexOptions", "commitQuorum"], run: createIndexes },
-  listIndexes: { fields: ["cursor", "includeBuildUUIDs", "includeIndexBuildInfo"], run: listIndexes },
-  dropIndexes: { fields: ["index"], run: (context, body) => dropIndexes(context, body, "dropIndexes") },
-  deleteIndexes: { fields: ["index"], run: (context, body) => dropIndexes(context, body, "deleteIndexes") },
-  collMod: { fields: ["index"], run: collMod },
+  createIndexes: { fields: ["indexes"], run: createIndexes },
+  createSearchIndexes: { fields: ["indexes"], run: createSearchIndexes },
+  dropDatabase: { fields: [], run: dropDatabase },
 };
 
 function createIndexes(context: CommandContext, body: Document): Document {
@@ -77,17 +63,17 @@ function isMissing(collection: Collection, spec: Document, others: readonly Docu
   const known = [...collection.indexes.map((index) => index.spec), ...others];
   const sameName = known.find((other) => other.name === spec.name);
   if (sameName !== undefined) {
-    if (isDeepStrictEqual(sameName, spec)) return false;
-    if (spec.name === "_id_") return false;
+    if (isDeepStrictEqual(sameName, spec) || spec.name === "_id_") return false;
+    const shown = `Requested index: ${JSON.stringify(spec)}, existing index: ${JSON.stringify(sameName)}`;
     if (!isDeepStrictEqual(Object.entries(sameName.key), Object.entries(spec.key))) {
       throw commandError(
         "IndexKeySpecsConflict",
-        `An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: ${JSON.stringify(spec)}, existing index: ${JSON.stringify(sameName)}`,
+        `An existing index has the same name as the requested index. ${shown}`,
       );
     }
     throw commandError(
       "IndexOptionsConflict",
-      `An equivalent index already exists with the same name but different options. Requested index: ${JSON.stringify(spec)}, existing index: ${JSON.stringify(sameName)}`,
+      `An equivalent index already exists with the same name but different options. ${shown}`,
     );
   }
   const sameKey = known.find((other) => isDeepStrictEqual(identity(other), identity(spec)));
@@ -95,73 +81,44 @@ function isMissing(collection: Collection, spec: Document, others: readonly Docu
   throw commandError("IndexOptionsConflict", `Index already exists with a different name: ${String(sameKey.name)}`);
 }
 
-function listIndexes(context: CommandContext, body: Document): Document {
-  const collection = requireCollection(context, "listIndexes", body.listIndexes);
-  const results = collection.indexes.map((index) => encodeDocument(index.spec)).values();
-  const batchSize = readCount(readDocument(body, "cursor"), "batchSize") ?? defaultBatchSize;
-  const namespace = collection.namespace;
-  return { cursor: context.engine.cursors.open({ namespace, results, batchSize, isSingleBatch: false }) };
-}
-
-function requireCollection(context: CommandContext, verb: string, value: unknown): Collection {
-  const collection = findCollection(context, verb, value);
-  if (collection !== undefined) return collection;
-  throw commandError("NamespaceNotFound", `ns does not exist: ${context.db}.${String(value)}`);
-}
-
-function dropIndexes(context: CommandContext, body: Document, verb: string): Document {
-  const collection = findCollection(context, verb, body[verb]);
-  if (collection === undefined) throw commandError("NamespaceNotFound", `ns not found ${context.db}.${body[verb]}`);
-  const nIndexesWas = collection.indexes.length;
-  const wanted: unknown = body.index;
-  const selectors: unknown[] = Array.isArray(wanted) ? wanted : [wanted];
-  const doomed =
-    wanted === "*" ? collection.indexes.slice(1) : selectors.map((selector) => selectIndex(collection, selector));
-  for (const index of doomed) context.engine.catalog.dropIndex(collection, index);
-  return { nIndexesWas };
-}
-
-function selectIndex(collection: Collection, selector: unknown): Index {
-  if (typeof selector !== "string" && !isDocument(selector)) {
-    throw typeMismatch("BSON field 'dropIndexes.index' is the wrong type, expected types '[string, object, array]'");
+function createSearchIndexes(context: CommandContext, body: Document): Document {
+  const { catalog, storage } = context.engine;
+  const collection = findCollection(context, "createSearchIndexes", body.createSearchIndexes);
+  if (collection === undefined) {
+    const namespace = `${context.db}.${String(body.createSearchIndexes)}`;
+    throw commandError("NamespaceNotFound", `Collection '${namespace}' does not exist.`);
   }
-  const index = collection.indexes.find(({ name, spec }) =>
-    typeof selector === "string"
-      ? name === selector
-      : isDeepStrictEqual(Object.entries(spec.key), Object.entries(selector)),
+  const specs = readDocuments(body, "indexes").map(readSearchIndexSpec);
+  if (specs.length === 0) throw commandError("BadValue", "Must specify at least one search index to create");
+  const before = collection.searchIndexes;
+  try {
+    const indexesCreated = storage.atomically(() => {
+      collection.searchIndexes = [...before];
+      return specs.map((spec) => {
+        const known = collection.searchIndexes.find(({ name }) => name === spec.name);
+        const { id, name } = known ? checkSame(known, spec) : catalog.addSearchIndex(collection, spec);
+        return { id: String(id), name };
+      });
+    });
+    return { indexesCreated };
+  } catch (error) {
+    collection.searchIndexes = before;
+    throw error;
+  }
+}
+
+/** Atlas takes the same definition again, and refuses another one under a name that is taken. */
+function checkSame(known: SearchIndex, spec: SearchIndexSpec): SearchIndex {
+  if (known.type === spec.type && isDeepStrictEqual(known.definition, spec.definition)) return known;
+  throw commandError(
+    "IndexAlreadyExists",
+    `Index ${spec.name} already exists with a different definition. Drop it first if needed.`,
   );
-  if (index === undefined) {
-    const shown = typeof selector === "string" ? `name [${selector}]` : `key: ${JSON.stringify(selector)}`;
-    throw commandError("IndexNotFound", `index not found with ${shown}`);
-  }
-  if (index.id === 0) throw commandError("InvalidOptions", "cannot drop _id index");
-  return index;
 }
 
-function collMod(context: CommandContext, body: Document): Document {
-  const collection = requireCollection(context, "collMod", body.collMod);
-  const change = readDocument(body, "index");
-  if (Object.keys(change).length === 0) return {};
-  const index = selectIndex(collection, change.name ?? change.keyPattern);
-  return changeIndex(context.engine, collection, index, change);
-}
-
-function changeIndex(engine: Engine, collection: Collection, index: Index, change: Document): Document {
-  const spec = { ...index.spec };
-  const reply: Document = {};
-  const seconds = toNumber(change.expireAfterSeconds);
-  if (seconds !== undefined) {
-    if (seconds < 0) throw new CommandError(2, "BadValue", "expireAfterSeconds must be a non-negative number");
-    if (index.expireAfterSeconds !== undefined) reply.expireAfterSeconds_old = index.expireAfterSeconds;
-    reply.expireAfterSeconds_new = seconds;
-    spec.expireAfterSeconds = seconds;
-  }
-  if (typeof change.hidden === "boolean") {
-    reply.hidden_old = index.isHidden;
-    reply.hidden_new = change.hidden;
-    if (change.hidden) spec.hidden = true;
-    else delete spec.hidden;
-  }
-  engine.catalog.changeIndex(collection, index, spec);
-  return reply;
+function dropDatabase(context: CommandContext): Document {
+  const { catalog } = context.engine;
+  const collections = catalog.list(context.db);
+  for (const collection of collections) catalog.drop(collection);
+  return collections.length === 0 ? {} : { dropped: context.db };
 }

@@ -6,7 +6,7 @@ import { typeMismatch } from "../refusals.ts";
 import { checkBatchSize, errorFields, runParts } from "../write-errors.ts";
 
 export const insertCommands: CommandFamily = {
-  insert: { fields: ["documents", "ordered", "bypassDocumentValidation"], run: insert },
+  insert: { fields: ["documents", "ordered"], run: insert },
 };
 
 function insert(context: CommandContext, body: Document): Document {

@@ -2,7 +2,6 @@ import { hostname } from "node:os";
 import type { Document } from "../codec.ts";
 import { maxDocumentBytes } from "../codec.ts";
 import type { CommandContext, CommandFamily } from "../command.ts";
-import { commandError } from "../command-error.ts";
 import { maxMessageBytes } from "../wire.ts";
 import { maxWriteBatch } from "../write-errors.ts";
 
@@ -13,27 +12,11 @@ const sessionMinutes = 30;
 
 export const serverInfoCommands: CommandFamily = {
   hello: { run: (context) => ({ isWritablePrimary: true, ...describe(context) }) },
-  isMaster: { run: (context) => ({ ismaster: true, ...describe(context) }) },
   ismaster: { run: (context) => ({ ismaster: true, ...describe(context) }) },
   ping: { run: () => ({}) },
   buildInfo: { run: buildInfo },
-  buildinfo: { run: buildInfo },
-  hostInfo: { run: () => ({ system: { currentTime: new Date(), hostname: hostname() }, os: {}, extra: {} }) },
-  getParameter: { run: getParameter },
-  getCmdLineOpts: { run: () => ({ argv: [], parsed: {} }) },
   serverStatus: { run: serverStatus },
-  connectionStatus: {
-    run: () => ({ authInfo: { authenticatedUsers: [], authenticatedUserRoles: [], authenticatedUserPrivileges: [] } }),
-  },
-  whatsmyuri: { run: () => ({ you: "local" }) },
-  startSession: { run: () => ({ timeoutMinutes: sessionMinutes }) },
   endSessions: { run: () => ({}) },
-  refreshSessions: { run: () => ({}) },
-  killSessions: { run: () => ({}) },
-  killAllSessions: { run: () => ({}) },
-  logout: { run: () => ({}) },
-  commitTransaction: { run: refuseTransaction },
-  abortTransaction: { run: refuseTransaction },
 };
 
 /** A standalone server: drivers then send neither retryable writes nor transactions. No compression is offered. */
@@ -65,13 +48,6 @@ function buildInfo(): Document {
   };
 }
 
-function getParameter(_context: CommandContext, body: Document): Document {
-  if (body.featureCompatibilityVersion !== undefined || body.getParameter === "*") {
-    return { featureCompatibilityVersion: { version: "7.0" } };
-  }
-  throw commandError("InvalidOptions", "no option found to get");
-}
-
 function serverStatus(context: CommandContext): Document {
   const uptimeMs = Date.now() - context.engine.startedAt.getTime();
   return {
@@ -84,8 +60,4 @@ function serverStatus(context: CommandContext): Document {
     localTime: new Date(),
     mem: { resident: Math.round(process.memoryUsage.rss() / 2 ** 20) },
   };
-}
-
-function refuseTransaction(): never {
-  throw commandError("IllegalOperation", "Transaction numbers are only allowed on a replica set member or mongos");
 }

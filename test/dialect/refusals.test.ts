@@ -1,0 +1,82 @@
+import { expect } from "chai";
+import { type Collection, type Db, Decimal128, type Document, MaxKey, MongoServerError, Timestamp } from "mongodb";
+import { freshCollection, ofId, useDatabase } from "./support.ts";
+
+type Refusal = [what: string, code: number, run: (collection: Collection<Document>, db: Db) => Promise<unknown>];
+
+const aggregate =
+  (...stages: Document[]) =>
+  (collection: Collection<Document>) =>
+    collection.aggregate(stages).toArray();
+const find = (filter: Document) => (collection: Collection<Document>) => collection.find(filter).toArray();
+const update = (change: Document | Document[]) => (collection: Collection<Document>) =>
+  collection.updateOne(ofId(1), change);
+const search = (operand: Document) => aggregate({ $search: { index: "words", ...operand } });
+const command = (given: (name: string) => Document) => (collection: Collection<Document>, db: Db) =>
+  db.command(given(collection.collectionName));
+
+const refusals: Refusal[] = [
+  ["the command distinct", 59, (collection) => collection.distinct("a")],
+  ["the command listCollections", 59, (_, db) => db.listCollections().toArray()],
+  ["the command collMod", 59, command((collMod) => ({ collMod }))],
+  ["the option hint of find", 40_415, (collection) => collection.find({}).hint("_id_").toArray()],
+  ["the option skip of find", 40_415, (collection) => collection.find({}).skip(1).toArray()],
+  ["the option collation of find", 40_415, (collection) => collection.find({}).collation({ locale: "de" }).toArray()],
+  ["the option sort of findAndModify", 40_415, (c) => c.findOneAndUpdate({}, { $set: { a: 1 } }, { sort: { a: 1 } })],
+  ["the option remove of findAndModify", 238, (collection) => collection.findOneAndDelete({})],
+  [
+    "the option arrayFilters of updates",
+    40_415,
+    (c) => c.updateOne({}, { $set: { "a.$[e]": 1 } }, { arrayFilters: [{ e: 1 }] }),
+  ],
+  ["the option hint of deletes", 40_415, (collection) => collection.deleteOne({}, { hint: "_id_" })],
+  ["$lookup", 40_324, aggregate({ $lookup: { from: "a", localField: "a", foreignField: "b", as: "c" } })],
+  ["$unwind", 40_324, aggregate({ $unwind: "$a" })],
+  ["$unset in an update", 40_324, update([{ $unset: "a" }])],
+  ["$avg", 15_952, aggregate({ $group: { _id: null, a: { $avg: "$a" } } })],
+  ["$multiply", 168, update([{ $set: { a: { $multiply: ["$a", 2] } } }])],
+  ["$$ROOT", 238, update([{ $set: { a: "$$ROOT" } }])],
+  ["nested fields in a pipeline's $set", 238, update([{ $set: { "a.b": 1 } }])],
+  ["$add of dates", 238, update([{ $set: { a: { $add: [new Date(), 1] } } }])],
+  ["a computed field in a projection", 238, aggregate({ $project: { b: "$a" } })],
+  ["a projection that leaves fields out", 238, (c) => c.find({}, { projection: { a: 0 } }).toArray()],
+  ["$slice in a projection", 238, (collection) => collection.find({}, { projection: { a: { $slice: 1 } } }).toArray()],
+  ["$mul", 9, update({ $mul: { a: 2 } })],
+  ["$each of $push", 2, update({ $push: { a: { $each: [1] } } } as Document)],
+  ["the position $ in an update", 2, update({ $set: { "a.$": 1 } })],
+  ["$size", 2, find({ a: { $size: 1 } })],
+  ["$regex", 2, find({ a: { $regex: "a" } })],
+  ["$nor", 2, find({ $nor: [{ a: 1 }] })],
+  ["$expr", 2, find({ $expr: { $gt: ["$a", 1] } })],
+  ["values of type BSONRegExp", 238, find({ a: /a/ })],
+  ["values of type Decimal128", 238, (collection) => collection.insertOne({ a: [Decimal128.fromString("1")] })],
+  ["values of type Timestamp", 238, update({ $set: { a: new Timestamp(1n) } })],
+  ["values of type MaxKey", 238, find({ a: { $lt: new MaxKey() } })],
+  ["an index of type text", 238, (collection) => collection.createIndex({ a: "text" })],
+  ["the option hidden of an index", 197, (collection) => collection.createIndex({ a: 1 }, { hidden: true })],
+  ["phrase beside compound in $search", 238, search({ phrase: { query: "a", path: "text" } })],
+  ["compound.should of $search", 238, search({ compound: { should: [{ text: { query: "a", path: "text" } }] } })],
+  ["text.fuzzy of $search", 238, search({ compound: { must: { text: { query: "a", path: "text", fuzzy: {} } } } })],
+];
+
+describe("dialect: what the embedded store leaves to MongoDB", () => {
+  const open = useDatabase();
+  before("ask which server this is", async function () {
+    const { modules } = await open().db.command({ buildInfo: 1 });
+    if (!Array.isArray(modules) || !modules.includes("switchyard-embedded")) this.skip(); // MongoDB offers all of it
+  });
+
+  for (const [what, code, run] of refusals) {
+    it(`refuses ${what} by its name`, async () => {
+      const { db } = open();
+      const collection = await freshCollection(open(), [{ _id: 1, a: [1] }]);
+      const mappings = { dynamic: false, fields: { text: { type: "string" } } };
+      await collection.createSearchIndex({ name: "words", definition: { mappings } });
+      const error = await run(collection, db).catch((refusal: unknown) => refusal);
+      if (!(error instanceof MongoServerError)) throw new Error(`expected a refusal, got ${String(error)}`);
+      expect(error.message).to.equal(`the embedded store does not offer ${what}: set MONGODB_URL`);
+      expect(error.code).to.equal(code);
+      expect(await collection.findOne(ofId(1))).to.deep.equal({ _id: 1, a: [1] });
+    });
+  }
+});

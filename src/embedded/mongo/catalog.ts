@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { type Document, decodeDocument, encodeDocument } from "./codec.ts";
 import {
   asBytes,
@@ -17,7 +16,6 @@ export type Catalog = {
   find(db: string, name: string): Collection | undefined;
   /** The collection, created when it does not exist. */
   ensure(db: string, name: string): Collection;
-  create(db: string, name: string, options: Document): Collection;
   drop(collection: Collection): void;
   list(db: string): Collection[];
   databases(): string[];
@@ -36,13 +34,7 @@ export function openCatalog(storage: Storage): Catalog {
   const { databases } = state;
   const catalog: Catalog = {
     find: (db, name) => databases.get(db)?.get(name),
-    ensure: (db, name) => catalog.find(db, name) ?? catalog.create(db, name, {}),
-    create: (db, name, options) => {
-      checkName(db, name);
-      const collection = createCollection(storage, { db, name, options });
-      remember(state, collection);
-      return collection;
-    },
+    ensure: (db, name) => catalog.find(db, name) ?? createCollection(state, db, name),
     drop: (collection) => dropCollection(state, collection),
     list: (db) => [...(databases.get(db)?.values() ?? [])],
     databases: () => [...databases.keys()],
@@ -114,15 +106,19 @@ function checkName(db: string, name: string): void {
   if (isBad) throw commandError("InvalidNamespace", `Invalid namespace specified '${db}.${name}'`);
 }
 
-function createCollection(storage: Storage, input: { db: string; name: string; options: Document }): Collection {
-  storage.beginWrite();
-  const uuid = Buffer.from(randomUUID().replaceAll("-", ""), "hex");
-  const { lastInsertRowid } = storage.sqlite
-    .prepare("INSERT INTO collections (db, name, options, uuid) VALUES (?, ?, ?, ?)")
-    .run(input.db, input.name, encodeDocument(input.options), uuid);
+/** `options` and `uuid` are columns of an earlier version. */
+function createCollection(state: State, db: string, name: string): Collection {
+  checkName(db, name);
+  const { sqlite, beginWrite } = state.storage;
+  beginWrite();
+  const { lastInsertRowid } = sqlite
+    .prepare("INSERT INTO collections (db, name, options, uuid) VALUES (?, ?, x'', x'')")
+    .run(db, name);
   const id = Number(lastInsertRowid);
-  storage.sqlite.exec(`CREATE TABLE c${id} (rid INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, doc BLOB NOT NULL)`);
-  return openCollection(storage, { id, uuid, ...input });
+  sqlite.exec(`CREATE TABLE c${id} (rid INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, doc BLOB NOT NULL)`);
+  const collection = openCollection(state.storage, { id, db, name });
+  remember(state, collection);
+  return collection;
 }
 
 function loadCollections(storage: Storage): Collection[] {
@@ -132,15 +128,13 @@ function loadCollections(storage: Storage): Collection[] {
     "SELECT id, name, type, definition FROM search_indexes WHERE collection = ? ORDER BY id",
   );
   return sqlite
-    .prepare("SELECT id, db, name, options, uuid FROM collections ORDER BY id")
+    .prepare("SELECT id, db, name FROM collections ORDER BY id")
     .all()
     .map((row) => {
       const collection = openCollection(storage, {
         id: Number(row.id),
         db: String(row.db),
         name: String(row.name),
-        options: decodeDocument(asBytes(row.options)),
-        uuid: asBytes(row.uuid),
       });
       for (const index of indexesOf.all(collection.id)) {
         const spec = decodeDocument(asBytes(index.spec));

@@ -52,8 +52,6 @@ export type Collection = {
   db: string;
   name: string;
   namespace: string;
-  options: Document;
-  uuid: Uint8Array;
   /** `_id_` first. */
   indexes: Index[];
   searchIndexes: SearchIndex[];
@@ -76,7 +74,7 @@ export function asBytes(value: unknown): Uint8Array {
   throw new TypeError("The data file holds something else than a BLOB where a BLOB belongs");
 }
 
-type CollectionRow = { id: number; db: string; name: string; options: Document; uuid: Uint8Array };
+type CollectionRow = { id: number; db: string; name: string };
 
 /** The collection of a row of the catalogue, with its statements. */
 export function openCollection(storage: Storage, row: CollectionRow): Collection {

@@ -12,12 +12,9 @@ export const errorCodes = {
   EmptyFieldName: 56,
   InvalidBSON: 22,
   NamespaceNotFound: 26,
-  IndexNotFound: 27,
   PathNotViable: 28,
   ConflictingUpdateOperators: 40,
   CursorNotFound: 43,
-  NamespaceExists: 48,
-  MaxTimeMSExpired: 50,
   DollarPrefixedFieldName: 52,
   InvalidIdField: 53,
   CommandNotFound: 59,
@@ -29,15 +26,11 @@ export const errorCodes = {
   IndexOptionsConflict: 85,
   IndexKeySpecsConflict: 86,
   OperationFailed: 96,
-  ShutdownInProgress: 91,
-  CommandNotSupported: 115,
   CannotIndexParallelArrays: 171,
   InvalidPipelineOperator: 168,
   QueryPlanKilled: 175,
   InvalidIndexSpecificationOption: 197,
   NotImplemented: 238,
-  OperationNotSupportedInTransaction: 263,
-  QueryExceededMemoryLimitNoDiskUseAllowed: 292,
   UnknownError: 8,
   BSONObjectTooLarge: 10334,
   DuplicateKey: 11000,
@@ -90,9 +83,11 @@ export function duplicateKey(options: {
   );
 }
 
-const shownValueLimit = 200;
+/** How much of a value an error message quotes, in characters. */
+const maxShown = 200;
 
-function showValue(value: unknown): string {
+/** A value as messages quote it. */
+export function showValue(value: unknown): string {
   const shown = JSON.stringify(value ?? null) ?? "null";
-  return shown.length > shownValueLimit ? `${shown.slice(0, shownValueLimit)}...` : shown;
+  return shown.length > maxShown ? `${shown.slice(0, maxShown)}...` : shown;
 }

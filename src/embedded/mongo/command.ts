@@ -5,7 +5,6 @@ import { CommandError, commandError, notOffered } from "./command-error.ts";
 import type { Engine } from "./engine.ts";
 import { numberKind, toDouble } from "./numbers.ts";
 import { typeMismatch } from "./refusals.ts";
-import { type Deadline, makeDeadline } from "./scan.ts";
 
 /** What one call of a command has at hand. */
 export type CommandContext = { engine: Engine; db: string; connectionId: number };
@@ -25,7 +24,6 @@ const genericFields: ReadonlySet<string> = new Set([
   "lsid",
   "readConcern",
   "writeConcern",
-  "maxTimeMS",
   "comment",
 ]); // prettier-ignore
 
@@ -53,10 +51,7 @@ export function checkSession(body: Document): void {
 /** The collection that `body[name]` names. @throws CommandError 73 when that is no name. */
 export function collectionName(context: CommandContext, name: string, value: unknown): string {
   if (typeof value === "string" && value !== "") return value;
-  if (typeof value === "string") {
-    throw commandError("InvalidNamespace", `Invalid namespace specified '${context.db}.'`);
-  }
-  throw commandError("InvalidNamespace", `collection name has invalid type: ${name} expects a string`);
+  throw commandError("InvalidNamespace", `Invalid namespace specified '${context.db}.': ${name} expects a name`);
 }
 
 export function findCollection(context: CommandContext, name: string, value: unknown): Collection | undefined {
@@ -125,8 +120,4 @@ export function readSort(value: unknown): Record<string, 1 | -1> | undefined {
     sort[path] = number;
   }
   return sort;
-}
-
-export function readDeadline(body: Document): Deadline {
-  return makeDeadline(readCount(body, "maxTimeMS") ?? 0);
 }

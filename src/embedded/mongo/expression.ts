@@ -2,7 +2,7 @@ import { getField, isDocument, setField } from "./bson-types.ts";
 import type { Document } from "./codec.ts";
 import { notOffered } from "./command-error.ts";
 import { type EvaluationContext, type Expression, expressionOperators } from "./expression-operators.ts";
-import { failedToParse, located } from "./refusals.ts";
+import { located } from "./refusals.ts";
 
 /** The context of one document. */
 export function rootContext(root: Document, now = new Date()): EvaluationContext {
@@ -52,32 +52,8 @@ function compileObject(expression: Document): Expression {
 
 function compilePath(path: string): Expression {
   if (path === "$$NOW") return ({ now }) => new Date(now);
-  if (path.startsWith("$$")) throw notOffered(path, "NotImplemented");
-  const parts = parseFieldPath(path.slice(1));
-  const [only = ""] = parts;
-  if (parts.length === 1) return ({ root }) => getField(root, only);
-  return ({ root }) => followPath(root, parts, 0);
-}
-
-/** The parts of a field path. */
-function parseFieldPath(path: string): string[] {
-  const parts = path.split(".");
-  if (path === "") throw located(16872, "'$' by itself is not a valid FieldPath");
-  if (parts.includes("")) throw failedToParse("FieldPath must not end with a '.' or have empty parts.");
-  if (parts.some((part) => part.startsWith("$"))) throw located(16410, "FieldPath field names may not start with '$'.");
-  return parts;
-}
-
-/** The value at a path: arrays on the way are entered one level, and answer with the array of what their documents have. */
-function followPath(value: unknown, parts: readonly string[], at: number): unknown {
-  const part = parts[at];
-  if (part === undefined) return value;
-  if (isDocument(value)) return followPath(getField(value, part), parts, at + 1);
-  if (!Array.isArray(value)) return undefined;
-  const found: unknown[] = [];
-  for (const item of value) {
-    const inner = isDocument(item) ? followPath(item, parts, at) : undefined;
-    if (inner !== undefined) found.push(inner);
-  }
-  return found;
+  const name = path.slice(1);
+  if (name.startsWith("$") || name.includes(".")) throw notOffered(`${path} in an expression`);
+  if (name === "") throw located(16872, "'$' by itself is not a valid FieldPath");
+  return ({ root }) => getField(root, name);
 }

@@ -103,19 +103,9 @@ function negation(operand: unknown, compileMatcher: CompileMatcher): Condition {
 
 function elementCondition(operand: unknown, compileMatcher: CompileMatcher): Condition {
   if (!isDocument(operand)) throw badValue("$elemMatch needs an Object");
-  const [first = ""] = Object.keys(operand);
-  const isOfValues = isOperatorDocument(operand) && Object.hasOwn(filterOperators, first);
-  const test = isOfValues ? valueElementTest(operand, compileMatcher) : documentElementTest(operand, compileMatcher);
-  return (reach) => reach((value) => Array.isArray(value) && value.some((item: unknown) => test(item)), true);
-}
-
-function valueElementTest(operand: Document, compileMatcher: CompileMatcher): (item: unknown) => boolean {
-  const conditions = compileCondition(operand, compileMatcher);
-  return (item) => conditions.every((condition) => condition((visit) => visit(item)));
-}
-
-function documentElementTest(operand: Document, compileMatcher: CompileMatcher): (item: unknown) => boolean {
+  if (isOperatorDocument(operand) && Object.hasOwn(filterOperators, Object.keys(operand)[0] ?? ""))
+    throw notOffered("$elemMatch on values that are no documents", "BadValue");
   const matches = compileMatcher(operand);
-  // An array inside the array is matched as the document of its positions.
-  return (item) => (isDocument(item) ? matches(item) : Array.isArray(item) && matches({ ...item }));
+  const test = (item: unknown) => isDocument(item) && matches(item);
+  return (reach) => reach((value) => Array.isArray(value) && value.some(test), true);
 }

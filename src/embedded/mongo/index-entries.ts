@@ -47,10 +47,8 @@ function severalKeys(shape: KeyShape, document: Document): IndexEntries {
   }
   const keys = new Map<string, Buffer>();
   const mask = { multikey: 0 };
-  for (const variant of variants(shape, document, roots[0])) addKeys(shape, variant, keys, mask);
-  const values = [...keys.values()];
-  if (values.length > 1 && roots[0] !== undefined) mask.multikey |= pathsUnder(shape, roots[0]);
-  return { keys: values, multikey: mask.multikey };
+  addKeys(shape, document, keys, mask);
+  return { keys: [...keys.values()], multikey: mask.multikey };
 }
 
 function arrayRoots(shape: KeyShape, document: Document): string[] {
@@ -60,22 +58,6 @@ function arrayRoots(shape: KeyShape, document: Document): string[] {
     if (Object.hasOwn(document, root) && Array.isArray(document[root])) roots.add(root);
   }
   return [...roots];
-}
-
-/** Paths into one array are filed together, element by element: the document with each element in the array's place. */
-function variants(shape: KeyShape, document: Document, root: string | undefined): Document[] {
-  if (root === undefined) return [document];
-  const items: unknown = document[root];
-  const isShared = shape.paths.filter((path) => path.startsWith(`${root}.`)).length > 1;
-  if (!isShared || !Array.isArray(items) || items.length === 0) return [document];
-  return items.map((item: unknown) => ({ ...document, [root]: item }));
-}
-
-function pathsUnder(shape: KeyShape, root: string): number {
-  return shape.paths.reduce(
-    (mask, path, place) => (path === root || path.startsWith(`${root}.`) ? mask | (1 << place) : mask),
-    0,
-  );
 }
 
 function addKeys(shape: KeyShape, document: Document, keys: Map<string, Buffer>, mask: { multikey: number }): void {

@@ -1,6 +1,6 @@
 import { isDocument, setField } from "./bson-types.ts";
 import type { Document } from "./codec.ts";
-import { commandError, notOffered } from "./command-error.ts";
+import { commandError, notOffered, showValue } from "./command-error.ts";
 import { sortComparator } from "./compare.ts";
 import { compileExpression, rootContext } from "./expression.ts";
 import { compileFilter } from "./filter.ts";
@@ -9,7 +9,6 @@ import { toSafeInteger } from "./numbers.ts";
 import { compileProjectStage } from "./projection.ts";
 import { invalidOptions, located, typeMismatch } from "./refusals.ts";
 import { isSearchStage } from "./search-stages.ts";
-import { showValue } from "./show-value.ts";
 
 /** A compiled stage: lazy where it can be, so that `$limit` ends the work of those before it. */
 export type Stage = (documents: Iterable<Document>) => Iterable<Document>;

@@ -14,8 +14,8 @@ export type IndexScan = {
 
 /** How the documents of a query are found. */
 export type Plan = {
-  /** Empty: every document is read. Several: a `$or`, whose branches each have an index. */
-  scans: readonly IndexScan[];
+  /** Undefined: every document is read. */
+  scan: IndexScan | undefined;
   /** Whether the scan alone gives exactly the documents that match. */
   isExact: boolean;
   /** Whether the scan gives them in the order asked for. */
@@ -42,20 +42,17 @@ export function planQuery(collection: Collection, request: PlanRequest): Plan {
     const candidate = consider(index, conjunction, request);
     if (candidate !== undefined && (best === undefined || candidate.score > best.score)) best = candidate;
   }
-  if (best !== undefined && best.scan.narrowed > 0) return toPlan(best, conjunction);
-  const union = planBranches(collection, conjunction, request);
-  if (union !== undefined) return union;
   return best === undefined ? fullScan(request) : toPlan(best, conjunction);
 }
 
 function toPlan(candidate: Candidate, conjunction: Conjunction): Plan {
   const isExact = candidate.isExact && !conjunction.hasMore;
-  return { scans: [candidate.scan], isExact, isSorted: candidate.isSorted };
+  return { scan: candidate.scan, isExact, isSorted: candidate.isSorted };
 }
 
 function fullScan(request: PlanRequest): Plan {
   const isExact = Object.keys(request.filter).length === 0;
-  return { scans: [], isExact, isSorted: !hasSort(request) };
+  return { scan: undefined, isExact, isSorted: !hasSort(request) };
 }
 
 function hasSort(request: PlanRequest): boolean {
@@ -98,8 +95,7 @@ function narrow(index: Index, conjunction: Conjunction): Narrowing {
   for (const [place, path] of index.paths.entries()) {
     const isDescending = index.isDescending[place] === true;
     const isMultikey = (index.multikey & (1 << place)) !== 0;
-    const isUsable = !isPositional(path) && !(isMultikey && sharesArray(index, place));
-    const predicates = isUsable ? conjunction.paths.get(path) : undefined;
+    const predicates = isPositional(path) ? undefined : conjunction.paths.get(path);
     if (predicates?.equals === undefined || predicates.equals.length * prefixes.length > maxRanges) {
       const ranges = boundedRanges(prefixes, predicates, isDescending, isMultikey);
       const isBounded = ranges !== undefined;
@@ -136,12 +132,6 @@ function isPositional(path: string): boolean {
   return path.split(".").some((part) => /^\d+$/.test(part));
 }
 
-/** Two paths into one array are filed element by element, but a query's conditions may be met by different elements. */
-function sharesArray(index: Index, place: number): boolean {
-  const root = index.paths[place]?.split(".", 1)[0];
-  return index.paths.slice(0, place).some((path) => path.split(".", 1)[0] === root);
-}
-
 function boundedRanges(
   prefixes: readonly Uint8Array[],
   predicates: Predicates | undefined,
@@ -172,17 +162,4 @@ function sortDirection(index: Index, request: PlanRequest, fixed: ReadonlySet<st
     place++;
   }
   return direction ?? 1;
-}
-
-function planBranches(collection: Collection, conjunction: Conjunction, request: PlanRequest): Plan | undefined {
-  const { branches } = conjunction;
-  if (branches === undefined || branches.length === 0) return undefined;
-  const scans: IndexScan[] = [];
-  for (const branch of branches) {
-    if (typeof branch !== "object" || branch === null) return undefined; // the matcher refuses it
-    const plan = planQuery(collection, { filter: branch });
-    if (plan.scans.length === 0 || plan.scans.some((scan) => scan.narrowed === 0)) return undefined;
-    scans.push(...plan.scans);
-  }
-  return { scans, isExact: false, isSorted: !hasSort(request) };
 }

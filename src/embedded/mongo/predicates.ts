@@ -15,15 +15,13 @@ export type Predicates = {
 
 export type Conjunction = {
   paths: Map<string, Predicates>;
-  /** Branches of a `$or` at the top, if there is exactly one. */
-  branches: Document[] | undefined;
   /** Whether the filter holds something that no index key can answer. */
   hasMore: boolean;
 };
 
 /** Reads a filter as a conjunction over paths. What it cannot read stays for the matcher: `hasMore`. */
 export function readConjunction(filter: Document): Conjunction {
-  const conjunction: Conjunction = { paths: new Map(), branches: undefined, hasMore: false };
+  const conjunction: Conjunction = { paths: new Map(), hasMore: false };
   readInto(conjunction, filter);
   return conjunction;
 }
@@ -36,9 +34,6 @@ function readInto(conjunction: Conjunction, filter: Document): void {
         if (isDocument(part)) readInto(conjunction, part);
         else conjunction.hasMore = true; // the matcher refuses it
       }
-    } else if (name === "$or" && Array.isArray(condition)) {
-      conjunction.hasMore = true;
-      conjunction.branches = conjunction.branches === undefined ? condition : [];
     } else if (name.startsWith("$")) {
       conjunction.hasMore = true;
     } else {

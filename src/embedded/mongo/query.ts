@@ -7,14 +7,13 @@ import type { Row } from "./documents.ts";
 import { compileFilter } from "./filter.ts";
 import { encodeValue } from "./index-keys.ts";
 import { planQuery } from "./planner.ts";
-import { type Deadline, makeRow, runPlan } from "./scan.ts";
+import { makeRow, runPlan } from "./scan.ts";
 
 export type Query = {
   filter: Document;
   sort?: Record<string, 1 | -1> | undefined;
   /** 0 or undefined: no limit. */
   limit?: number | undefined;
-  deadline?: Deadline;
 };
 
 /**
@@ -30,9 +29,9 @@ export function findRows(collection: Collection | undefined, query: Query): Iter
   const id = soleId(query.filter);
   if (id !== undefined) return findById(collection, id).values();
   const plan = planQuery(collection, query);
-  const { filter, limit, deadline } = query;
-  if (plan.isSorted) return cut(runPlan(collection, plan, filter, { ...(limit ? { limit } : {}), deadline }), limit);
-  const rows = runPlan(collection, plan, filter, { deadline });
+  const { filter, limit } = query;
+  if (plan.isSorted) return cut(runPlan(collection, plan, filter, limit ? { limit } : {}), limit);
+  const rows = runPlan(collection, plan, filter);
   return cut(sortRows(collection, rows, query.sort ?? {}, limit || undefined), limit);
 }
 
@@ -52,10 +51,11 @@ export function countRows(collection: Collection | undefined, query: Query): num
 
 function countKeys(collection: Collection, query: Query): number | undefined {
   const plan = planQuery(collection, { filter: query.filter });
-  if (!plan.isExact || plan.scans.some(({ index }) => index.multikey !== 0)) return undefined;
-  if (plan.scans.length === 0) return readNumber(collection.countAll.get());
-  return plan.scans
-    .flatMap(({ index, ranges }) => ranges.map(({ low, high }) => readNumber(index.keys.count.get(low, high))))
+  const { scan } = plan;
+  if (!plan.isExact || (scan !== undefined && scan.index.multikey !== 0)) return undefined;
+  if (scan === undefined) return readNumber(collection.countAll.get());
+  return scan.ranges
+    .map(({ low, high }) => readNumber(scan.index.keys.count.get(low, high)))
     .reduce((sum, count) => sum + count, 0);
 }
 

@@ -1,6 +1,7 @@
-import type { Document } from "./bson-types.ts";
+import { isDocument } from "./bson-types.ts";
+import type { Document } from "./codec.ts";
 import type { Collection } from "./collection.ts";
-import { listSearchIndexes } from "./search-index-list.ts";
+import { failedToParse } from "./refusals.ts";
 import { textSearch } from "./text-stage.ts";
 import { vectorSearch } from "./vector-stage.ts";
 
@@ -15,3 +16,14 @@ export const searchStages: Readonly<Record<string, SearchStage>> = {
 
 /** Whether a stage of that name brings documents of its own. */
 export const isSearchStage = (name: string) => Object.hasOwn(searchStages, name);
+
+/** An index is ready as soon as it is made, so all of them are queryable. */
+function listSearchIndexes(collection: Collection | undefined, operand: unknown): IteratorObject<Document> {
+  if (!isDocument(operand)) throw failedToParse("The $listSearchIndexes stage specification must be an object.");
+  const wanted = (collection?.searchIndexes ?? []).filter(
+    ({ name }) => operand.name === undefined || operand.name === name,
+  );
+  return wanted
+    .values()
+    .map(({ name, type, definition }) => ({ name, type, queryable: true, latestDefinition: definition }));
+}

@@ -26,36 +26,17 @@ export function readTextDefinition(definition: Document): TextDefinition {
     throw notOffered("a search index with dynamic mappings");
   }
   if (definition.synonyms !== undefined) throw notOffered("a search index with synonyms");
+  if (!isDocument(mappings.fields)) throw invalid('"mappings.fields" must be a document');
   const result: TextDefinition = { textPaths: [], filterPaths: [], partitionPath: undefined };
-  readFields(mappings.fields, "", result);
-  if (result.textPaths.length === 0 && result.filterPaths.length === 0)
-    throw invalid('"mappings.fields" names no field');
-  return result;
-}
-
-function readFields(fields: unknown, prefix: string, result: TextDefinition): void {
-  if (!isDocument(fields)) throw invalid('"fields" must be a document');
-  for (const [name, value] of Object.entries(fields)) {
-    const mappings: unknown[] = Array.isArray(value) ? value : [value];
-    for (const mapping of mappings) {
-      if (!isDocument(mapping)) throw invalid(`the mapping of "${prefix}${name}" must be a document`);
-      readMapping(`${prefix}${name}`, mapping, result);
-    }
-  }
-}
-
-function readMapping(path: string, mapping: Document, result: TextDefinition): void {
-  const { type } = mapping;
-  if (type === "string") {
-    result.textPaths.push(path);
-  } else if (type === "document") {
-    readFields(mapping.fields, `${path}.`, result);
-  } else if (typeof type === "string" && filterTypes.has(type)) {
-    result.filterPaths.push(path);
+  for (const [path, mapping] of Object.entries(mappings.fields)) {
+    const type: unknown = isDocument(mapping) ? mapping.type : undefined;
+    if (type === "string") result.textPaths.push(path);
+    else if (typeof type === "string" && filterTypes.has(type)) result.filterPaths.push(path);
+    else throw notOffered(`the search type ${String(type)} of "${path}"`);
     if (type === "token") result.partitionPath ??= path;
-  } else {
-    throw notOffered(`the search type ${String(type)} of "${path}"`);
   }
+  if (result.textPaths.length === 0) throw notOffered("a search index without words");
+  return result;
 }
 
 function invalid(message: string) {

@@ -148,7 +148,6 @@ function openTables(storage: Storage, id: number, definition: TextDefinition) {
   const columns = definition.textPaths.map((_, at) => `c${at}`);
   const words = `f${id}`;
   const parts = `p${id}`;
-  if (columns.length === 0) columns.push("c0");
   sqlite.exec("CREATE TABLE IF NOT EXISTS text_layouts (id INTEGER PRIMARY KEY, layout TEXT NOT NULL)");
   const isNew = sqlite.prepare("SELECT layout FROM text_layouts WHERE id = ?").get(id)?.layout !== layout;
   if (isNew) {

@@ -1,9 +1,8 @@
 import { isDocument, typeName } from "./bson-types.ts";
-import { notOffered } from "./command-error.ts";
+import { notOffered, showValue } from "./command-error.ts";
 import { compareValues } from "./compare.ts";
 import { addNumbers, numberKind } from "./numbers.ts";
 import { badValue, typeMismatch } from "./refusals.ts";
-import { showElement, showValue } from "./show-value.ts";
 import { type Modifier, removed } from "./update-paths.ts";
 
 /** The modifier of one `operator: { path: operand }` for the document of that `_id`; throws for a malformed operand. */
@@ -33,7 +32,7 @@ function unset(): Modifier {
 
 function inc(operand: unknown, path: string, id: unknown): Modifier {
   if (numberKind(operand) === undefined) {
-    throw typeMismatch(`Cannot increment with non-numeric argument: {${showElement(path, operand)}}`);
+    throw typeMismatch(`Cannot increment with non-numeric argument: {${path}: ${showValue(operand)}}`);
   }
   return {
     isCreating: true,

@@ -1,12 +1,7 @@
 import type { Document } from "bson";
 import { getField, isDocument, setField } from "./bson-types.ts";
-import { CommandError, notOffered } from "./command-error.ts";
-import { isIndexPart } from "./path-values.ts";
-import { conflictingUpdate, located, pathNotViable } from "./refusals.ts";
-import { showElement } from "./show-value.ts";
-
-/** How many nulls an update may write to reach an array position beyond the end, as MongoDB. */
-const MAX_BACKFILL = 1_500_000;
+import { CommandError, notOffered, showValue } from "./command-error.ts";
+import { conflictingUpdate, pathNotViable } from "./refusals.ts";
 
 /** The outcome of a modifier that takes the field away. */
 export const removed: unique symbol = Symbol("removed");
@@ -54,47 +49,28 @@ export function makeConflictCheck(describe: (path: string, at: string) => string
   };
 }
 
-/** Applies a modifier at a path of a document that this update owns. */
+/** Applies a modifier at a path of a document that this update owns. The way there leads through documents alone. */
 export function modifyAt(document: Document, parts: readonly string[], modifier: Modifier): void {
   const path = parts.join(".");
-  let container: Document | unknown[] = document;
+  let container = document;
   for (const [at, part] of parts.entries()) {
-    const value = readPart(container, part);
-    const isBlocked =
-      value !== notTraversable &&
-      value !== undefined &&
-      at < parts.length - 1 &&
-      !Array.isArray(value) &&
-      !isDocument(value);
-    if (value === notTraversable || isBlocked) {
-      refuseTraversal(modifier, parts, isBlocked ? at + 1 : at, isBlocked ? value : container);
-      return;
+    const value = getField(container, part);
+    const rest = parts.slice(at + 1);
+    if (rest.length === 0) {
+      write(container, part, modifier.apply(value, path));
+    } else if (isDocument(value)) {
+      container = value;
+      continue;
+    } else if (Array.isArray(value)) {
+      throw notOffered("an update inside an array", "BadValue");
+    } else if (value !== undefined) {
+      if (modifier.isTolerant === true) return;
+      throw pathNotViable(`Cannot create field '${rest[0]}' in element {${part}: ${showValue(value)}}`);
+    } else if (modifier.isCreating) {
+      write(container, part, nest(rest, modifier.apply(undefined, path)));
     }
-    if (at === parts.length - 1) {
-      writePart(container, part, modifier.apply(value, path));
-      return;
-    }
-    if (value === undefined) {
-      if (modifier.isCreating) writePart(container, part, nest(parts.slice(at + 1), modifier.apply(undefined, path)));
-      return;
-    }
-    container = value as Document | unknown[]; // anything else was refused above
+    return;
   }
-}
-
-const notTraversable = Symbol("not traversable");
-
-function readPart(container: Document | unknown[], part: string): unknown {
-  if (!Array.isArray(container)) return getField(container, part);
-  return isIndexPart(part) ? container[Number(part)] : notTraversable;
-}
-
-function refuseTraversal(modifier: Modifier, parts: readonly string[], at: number, blocking: unknown): void {
-  if (modifier.isTolerant === true) return;
-  const element = showElement(parts[at - 1] ?? "", blocking);
-  const part = parts[at] ?? "";
-  if (modifier.isCreating) throw pathNotViable(`Cannot create field '${part}' in element {${element}}`);
-  throw pathNotViable(`Cannot use the part (${part}) of (${parts.join(".")}) to traverse the element ({${element}})`);
 }
 
 function nest(parts: readonly string[], value: unknown): unknown {
@@ -105,20 +81,7 @@ function nest(parts: readonly string[], value: unknown): unknown {
   }, value);
 }
 
-function writePart(container: Document | unknown[], part: string, value: unknown): void {
-  if (value === undefined) return;
-  if (!Array.isArray(container)) {
-    if (value === removed) delete container[part];
-    else setField(container, part, value);
-    return;
-  }
-  const index = Number(part);
-  if (value === removed) {
-    if (index < container.length) container[index] = null;
-    return;
-  }
-  if (index - container.length > MAX_BACKFILL)
-    throw located(15891, "can't backfill array to larger than 1500000 elements");
-  while (container.length < index) container.push(null);
-  container[index] = value;
+function write(container: Document, part: string, value: unknown): void {
+  if (value === removed) delete container[part];
+  else if (value !== undefined) setField(container, part, value);
 }

@@ -1,12 +1,10 @@
 import type { Document } from "bson";
-import { cloneValue, getField, isDocument, setField, typeName } from "./bson-types.ts";
-import { CommandError, notOffered } from "./command-error.ts";
+import { cloneValue, isDocument, setField, typeName } from "./bson-types.ts";
+import { CommandError, notOffered, showValue } from "./command-error.ts";
 import { compareValues, equalValues } from "./compare.ts";
 import { filterEqualities } from "./filter.ts";
-import { isIndexPart } from "./path-values.ts";
 import { runUpdatePipeline } from "./pipeline.ts";
-import { conflictingUpdate, failedToParse, immutableField } from "./refusals.ts";
-import { showElement, showValue } from "./show-value.ts";
+import { failedToParse, immutableField } from "./refusals.ts";
 import { updateOperators } from "./update-operators.ts";
 import { type Modifier, makeConflictCheck, modifyAt, parsePath } from "./update-paths.ts";
 
@@ -86,7 +84,7 @@ function parseSteps(update: Document, id: unknown, isInsert: boolean): Step[] {
     if (!Object.hasOwn(update, operator)) return [];
     if (!isDocument(fields)) {
       throw failedToParse(
-        `Modifiers operate on fields but we found type ${typeName(fields)} instead. For example: {$mod: {<field>: ...}} not {${showElement(operator, fields)}}`,
+        `Modifiers operate on fields but we found type ${typeName(fields)} instead. For example: {$mod: {<field>: ...}} not {${operator}: ${showValue(fields)}}`,
       );
     }
     const parsed = Object.keys(fields).map((path) => {
@@ -96,49 +94,23 @@ function parseSteps(update: Document, id: unknown, isInsert: boolean): Step[] {
     });
     return operator === "$setOnInsert" && !isInsert ? [] : parsed;
   });
-  return steps.sort((a, b) => comparePaths(a.parts, b.parts));
-}
-
-/** Fields are changed, and new ones added, in the order of their names; positions in the order of their numbers. */
-function comparePaths(a: readonly string[], b: readonly string[]): number {
-  for (const [at, partA] of a.entries()) {
-    const partB = b[at];
-    if (partB === undefined) return 1;
-    if (partA === partB) continue;
-    return isIndexPart(partA) && isIndexPart(partB) ? Number(partA) - Number(partB) : compareValues(partA, partB);
-  }
-  return a.length - b.length;
+  // Fields are changed, and new ones added, in the order of their names.
+  return steps.sort((a, b) => compareValues(a.parts, b.parts));
 }
 
 /**
- * What an upsert starts from: the equalities of its filter. For a replacement only the _id counts.
+ * What an upsert starts from: the equalities of its filter.
  * @throws CommandError 54 when two conditions name one path.
  */
 export function upsertSeed(filter: Document): Document {
   const seed: Document = {};
-  const check = makeConflictCheck((path) => path);
   for (const [path, value] of filterEqualities(filter)) {
-    const parts = path.split(".");
-    try {
-      check(parts);
-    } catch (error) {
-      if (!(error instanceof CommandError) || error.code !== conflictingUpdate("").code) throw error;
+    if (path.includes(".")) throw notOffered("an upsert by a nested field");
+    if (Object.hasOwn(seed, path)) {
       const message = `cannot infer query fields to set, path '${path}' is matched twice`;
       throw new CommandError(54, "NotSingleValueField", message);
     }
-    plant(seed, parts, cloneValue(value));
+    setField(seed, path, cloneValue(value));
   }
   return seed;
-}
-
-function plant(seed: Document, parts: readonly string[], value: unknown): void {
-  const [part = "", ...rest] = parts;
-  if (rest.length === 0) {
-    setField(seed, part, value);
-    return;
-  }
-  const inner = getField(seed, part);
-  const next: Document = isDocument(inner) ? inner : {};
-  if (next !== inner) setField(seed, part, next);
-  plant(next, rest, value);
 }

@@ -6,7 +6,6 @@ import {
   type CommandFamily,
   collectionName,
   readCount,
-  readDeadline,
   readDocument,
   readSort,
   toNumber,
@@ -27,7 +26,7 @@ function aggregate(context: CommandContext, body: Document): Document {
   if (typeof body.aggregate !== "string") throw notOffered("aggregate without a collection");
   const name = collectionName(context, "aggregate", body.aggregate);
   const stages = readPipeline(body);
-  const results = runStages(context.engine.catalog.find(context.db, name), stages, body);
+  const results = runStages(context.engine.catalog.find(context.db, name), stages);
   const batchSize = readCount(readDocument(body, "cursor"), "batchSize") ?? defaultBatchSize;
   const namespace = `${context.db}.${name}`;
   return { cursor: context.engine.cursors.open({ namespace, results, batchSize, isSingleBatch: false }) };
@@ -40,11 +39,7 @@ export function readPipeline(body: Document): Document[] {
   return stages;
 }
 
-function runStages(
-  collection: Collection | undefined,
-  stages: readonly Document[],
-  body: Document,
-): Iterator<Uint8Array> {
+function runStages(collection: Collection | undefined, stages: readonly Document[]): Iterator<Uint8Array> {
   const [first, ...others] = stages;
   const [name, operand] = first === undefined ? [""] : readStage(first);
   const search = Object.hasOwn(searchStages, name) ? searchStages[name] : undefined;
@@ -54,13 +49,12 @@ function runStages(
   }
   const { query, rest } = splitPipeline(stages);
   const run = compilePipeline(rest);
-  const wanted: Query = { ...query, deadline: readDeadline(body) };
   const toCount = soleCount(rest);
   if (toCount !== undefined) {
-    const count = countRows(collection, wanted);
+    const count = countRows(collection, query);
     return (count === 0 ? [] : [encodeDocument(toCount(count))]).values();
   }
-  const rows = findRows(collection, wanted);
+  const rows = findRows(collection, query);
   if (rest.length === 0) return rows.map((row) => row.bytes);
   return encodeAll(run(rows.map((row) => row.document())));
 }

@@ -5,7 +5,6 @@ import {
   checkOptions,
   findCollection,
   readBoolean,
-  readDeadline,
   readDocument,
   readDocuments,
   toNumber,
@@ -24,7 +23,6 @@ function remove(context: CommandContext, body: Document): Document {
   const collection = findCollection(context, "delete", body.delete);
   const statements = readDocuments(body, "deletes");
   checkBatchSize(statements.length);
-  const deadline = readDeadline(body);
   let n = 0;
   const errors = runParts(statements.length, readBoolean(body, "ordered", true), (index) => {
     const statement = statements[index] ?? {};
@@ -33,7 +31,7 @@ function remove(context: CommandContext, body: Document): Document {
     if (limit !== 0 && limit !== 1) {
       throw failedToParse(`The limit field in delete objects must be 0 or 1. Got ${String(statement.limit)}`);
     }
-    const rows = [...findRows(collection, { filter: readDocument(statement, "q"), limit, deadline })];
+    const rows = [...findRows(collection, { filter: readDocument(statement, "q"), limit })];
     if (collection === undefined) return;
     for (const row of rows) removeDocument(context.engine.storage, collection, row);
     n += rows.length;

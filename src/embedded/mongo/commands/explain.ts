@@ -1,10 +1,12 @@
 import { isDocument } from "../bson-types.ts";
 import type { Document } from "../codec.ts";
+import type { Collection } from "../collection.ts";
 import { type CommandContext, type CommandFamily, findCollection, readDocument, readDocuments } from "../command.ts";
 import { notOffered } from "../command-error.ts";
-import { explainExecution, explainQuery } from "../explain.ts";
+import { type IndexScan, type Plan, planQuery } from "../planner.ts";
 import type { Query } from "../query.ts";
 import { typeMismatch } from "../refusals.ts";
+import { runPlan } from "../scan.ts";
 import { readPipeline, splitPipeline } from "./aggregate.ts";
 import { readFind } from "./find.ts";
 
@@ -20,19 +22,9 @@ function explain(context: CommandContext, body: Document): Document {
   const name = Object.keys(inner)[0] ?? "";
   const collection = findCollection(context, name, inner[name]);
   const query = readQuery(name, inner);
-  const winningPlan = explainQuery(collection, query);
-  return {
-    explainVersion: "1",
-    queryPlanner: {
-      namespace: `${context.db}.${String(inner[name])}`,
-      parsedQuery: query.filter,
-      winningPlan,
-      rejectedPlans: [],
-    },
-    ...(verbosity === "queryPlanner" ? {} : { executionStats: explainExecution(collection, query) }),
-    command: inner,
-    serverInfo: { host: "localhost", version: "7.0.0" },
-  };
+  const queryPlanner = { winningPlan: explainQuery(collection, query) };
+  if (verbosity === "queryPlanner") return { queryPlanner };
+  return { queryPlanner, executionStats: explainExecution(collection, query) };
 }
 
 /** The query inside a command that can be explained. */
@@ -52,4 +44,45 @@ function readQuery(name: string, inner: Document): Query {
     default:
       throw notOffered(`explain of ${name}`);
   }
+}
+
+/** How a query would be answered, in the shape of MongoDB's `queryPlanner.winningPlan`. */
+function explainQuery(collection: Collection | undefined, query: Query): Document {
+  if (collection === undefined) return { stage: "EOF" };
+  const plan = planQuery(collection, query);
+  let stage = describeAccess(plan, query);
+  const sort = query.sort ?? {};
+  if (!plan.isSorted && Object.keys(sort).length > 0) {
+    stage = { stage: "SORT", sortPattern: sort, inputStage: stage };
+  }
+  if (query.limit) stage = { stage: "LIMIT", limitAmount: query.limit, inputStage: stage };
+  return stage;
+}
+
+/** What running it reads: documents looked at, and documents that match. */
+function explainExecution(collection: Collection | undefined, query: Query): Document {
+  const counts = { nReturned: 0, totalDocsExamined: 0 };
+  if (collection === undefined) return counts;
+  const plan = planQuery(collection, query);
+  const onExamined = () => {
+    counts.totalDocsExamined++;
+  };
+  const limit = query.limit || Number.POSITIVE_INFINITY;
+  for (const _row of runPlan(collection, plan, query.filter, { onExamined })) {
+    counts.nReturned = Math.min(counts.nReturned + 1, limit);
+    if (plan.isSorted && counts.nReturned === limit) break;
+  }
+  return counts;
+}
+
+function describeAccess(plan: Plan, query: Query): Document {
+  const filter = plan.isExact ? {} : { filter: query.filter };
+  const { scan } = plan;
+  if (scan === undefined) return { stage: "COLLSCAN", ...filter };
+  return { stage: "FETCH", ...filter, inputStage: describeScan(scan) };
+}
+
+function describeScan({ index, isBackward }: IndexScan): Document {
+  const direction = isBackward ? "backward" : "forward";
+  return { stage: "IXSCAN", indexName: index.name, keyPattern: index.spec.key, direction };
 }

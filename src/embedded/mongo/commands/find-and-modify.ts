@@ -1,12 +1,5 @@
 import type { Document } from "../codec.ts";
-import {
-  type CommandContext,
-  type CommandFamily,
-  collectionName,
-  readBoolean,
-  readDeadline,
-  readDocument,
-} from "../command.ts";
+import { type CommandContext, type CommandFamily, collectionName, readBoolean, readDocument } from "../command.ts";
 import { notOffered } from "../command-error.ts";
 import { changeDocument, checkChange, insertUpsert } from "../modify.ts";
 import { findRow } from "../query.ts";
@@ -26,7 +19,7 @@ function findAndModify(context: CommandContext, body: Document): Document {
   checkChange(change, false);
   const isNew = readBoolean(body, "new", false);
   const collection = catalog.find(context.db, name);
-  const row = findRow(collection, { filter, deadline: readDeadline(body) });
+  const row = findRow(collection, { filter });
   if (row !== undefined && collection !== undefined) {
     const bytes = changeDocument(storage, collection, row, change);
     return answer({ n: 1, updatedExisting: true }, isNew && bytes !== undefined ? bytes : row.bytes);

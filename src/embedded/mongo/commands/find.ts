@@ -7,7 +7,6 @@ import {
   findCollection,
   readBoolean,
   readCount,
-  readDeadline,
   readDocument,
   readSort,
   toNumber,
@@ -43,7 +42,7 @@ export function readFind(body: Document): { query: Query; isSingleBatch: boolean
   const filter = readDocument(body, "filter");
   const limit = toNumber(body.limit) ?? 0;
   if (limit < 0) throw commandError("BadValue", `BSON field 'limit' value must be >= 0, actual value '${limit}'`);
-  const query = { filter, sort: readSort(body.sort), limit: Math.trunc(limit), deadline: readDeadline(body) };
+  const query = { filter, sort: readSort(body.sort), limit: Math.trunc(limit) };
   const isSingleBatch = readBoolean(body, "singleBatch", false);
   return { query, isSingleBatch, batchSize: readCount(body, "batchSize") ?? defaultBatchSize };
 }

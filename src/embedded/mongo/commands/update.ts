@@ -6,12 +6,11 @@ import {
   checkOptions,
   collectionName,
   readBoolean,
-  readDeadline,
   readDocument,
   readDocuments,
 } from "../command.ts";
 import { type Change, changeDocument, checkChange, insertUpsert } from "../modify.ts";
-import { findRow, findRows, type Query } from "../query.ts";
+import { findRow, findRows } from "../query.ts";
 import { failedToParse } from "../refusals.ts";
 import { checkBatchSize, errorFields, runParts } from "../write-errors.ts";
 
@@ -27,9 +26,8 @@ function update(context: CommandContext, body: Document): Document {
   const statements = readDocuments(body, "updates");
   checkBatchSize(statements.length);
   const tally: Tally = { n: 0, nModified: 0, upserted: [] };
-  const deadline = readDeadline(body);
   const errors = runParts(statements.length, readBoolean(body, "ordered", true), (index) => {
-    runStatement(context, name, statements[index] ?? {}, { tally, index, deadline });
+    runStatement(context, name, statements[index] ?? {}, { tally, index });
   });
   const { n, nModified, upserted } = tally;
   return { n, nModified, ...(upserted.length > 0 ? { upserted } : {}), ...errorFields(errors) };
@@ -39,7 +37,7 @@ function runStatement(
   context: CommandContext,
   name: string,
   statement: Document,
-  { tally, index, deadline }: { tally: Tally; index: number } & Pick<Query, "deadline">,
+  { tally, index }: { tally: Tally; index: number },
 ): void {
   const { storage, catalog } = context.engine;
   checkOptions("updates", statementFields, statement);
@@ -47,7 +45,7 @@ function runStatement(
   const change = readChange(statement.u, readDocument(statement, "q"));
   checkChange(change, isMulti);
   const collection = catalog.find(context.db, name);
-  const query: Query = { filter: change.filter, deadline };
+  const query = { filter: change.filter };
   const rows = isMulti ? [...findRows(collection, query)] : [findRow(collection, query)];
   let matched = 0;
   for (const row of rows) {

@@ -1,0 +1,68 @@
+import { expect } from "chai";
+import { commands } from "../../src/embedded/mongo/commands/all-commands.ts";
+import { expressionOperators } from "../../src/embedded/mongo/expression-operators.ts";
+import { logicalOperators } from "../../src/embedded/mongo/filter.ts";
+import { filterOperators } from "../../src/embedded/mongo/filter-operators.ts";
+import { accumulators } from "../../src/embedded/mongo/group.ts";
+import { stages, updateStages } from "../../src/embedded/mongo/pipeline.ts";
+import { projectionOperators } from "../../src/embedded/mongo/projection.ts";
+import { searchStages } from "../../src/embedded/mongo/search-stages.ts";
+import { searchClauses, searchOperators } from "../../src/embedded/mongo/text-query.ts";
+import { updateOperators } from "../../src/embedded/mongo/update-operators.ts";
+import { sourceFiles } from "./source-files.ts";
+
+/** Commands that the store does not ask for by name, and why they are there all the same. */
+const implied: Readonly<Record<string, string>> = {
+  hello: "the driver's question who is there",
+  ismaster: "the driver's first question on a connection",
+  endSessions: "the driver says that it leaves",
+  getMore: "the driver reads on in a cursor",
+  killCursors: "the driver leaves a cursor early",
+  delete: "what the driver makes of deleteOne and deleteMany",
+  findAndModify: "what the driver makes of findOneAndUpdate",
+  explain: "the tests ask which index serves a query",
+  serverStatus: "the tests and measurements ask for the id of the process",
+};
+
+const MAX_LINES = 6_500;
+
+describe("the embedded store offers what src/store asks for", () => {
+  const store = sourceFiles("src/store")
+    .map(({ text }) => text)
+    .join("");
+  const isField = (name: string) => new RegExp(`[\\s{,]"?${name.replace("$", "\\$")}"?:`).test(store);
+  const isMethod = (name: string) => new RegExp(`\\.${name}[<(]`).test(store);
+  const tables: Record<string, object> = {
+    stage: { ...stages, ...updateStages, ...searchStages },
+    accumulator: accumulators,
+    "filter operator": { ...logicalOperators, ...filterOperators },
+    "update operator": updateOperators,
+    "expression operator": expressionOperators,
+    "projection operator": projectionOperators,
+    "part of $search": Object.fromEntries([...searchClauses, ...searchOperators].map((name) => [name, name])),
+  };
+  for (const [kind, table] of Object.entries(tables)) {
+    it(`has no ${kind} that it does not need`, () => {
+      const names = Object.keys(table);
+      expect(names).to.not.deep.equal([]);
+      for (const name of names) {
+        const isAsked = isField(name) || (Object.hasOwn(searchStages, name) && isMethod(name.slice(1)));
+        expect(isAsked, `no file of src/store uses the ${kind} ${name}: delete it from src/embedded`).to.equal(true);
+      }
+    });
+  }
+
+  it("has no command that it does not need", () => {
+    for (const name of commands.keys()) {
+      const isNeeded = Object.hasOwn(implied, name) || isField(name) || isMethod(name);
+      expect(isNeeded, `no file of src/store uses the command ${name}: delete it from src/embedded`).to.equal(true);
+    }
+    for (const name of Object.keys(implied))
+      expect(commands.has(name), `${name} is gone: delete it here`).to.equal(true);
+  });
+
+  it(`has at most ${MAX_LINES} lines`, () => {
+    const lines = sourceFiles("src/embedded").reduce((sum, { text }) => sum + text.split("\n").length - 1, 0);
+    expect(lines).to.be.at.most(MAX_LINES);
+  });
+});

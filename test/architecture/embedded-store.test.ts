@@ -1,14 +1,14 @@
 import { expect } from "chai";
+import { expressionOperators } from "../../src/embedded/mongo/aggregate/expression-operators.ts";
+import { accumulators } from "../../src/embedded/mongo/aggregate/group.ts";
+import { stages, updateStages } from "../../src/embedded/mongo/aggregate/pipeline.ts";
 import { commands } from "../../src/embedded/mongo/commands/all-commands.ts";
-import { expressionOperators } from "../../src/embedded/mongo/expression-operators.ts";
-import { logicalOperators } from "../../src/embedded/mongo/filter.ts";
-import { filterOperators } from "../../src/embedded/mongo/filter-operators.ts";
-import { accumulators } from "../../src/embedded/mongo/group.ts";
-import { stages, updateStages } from "../../src/embedded/mongo/pipeline.ts";
-import { projectionOperators } from "../../src/embedded/mongo/projection.ts";
-import { searchStages } from "../../src/embedded/mongo/search-stages.ts";
-import { searchClauses, searchOperators } from "../../src/embedded/mongo/text-query.ts";
-import { updateOperators } from "../../src/embedded/mongo/update-operators.ts";
+import { logicalOperators } from "../../src/embedded/mongo/query/filter.ts";
+import { filterOperators } from "../../src/embedded/mongo/query/filter-operators.ts";
+import { projectionOperators } from "../../src/embedded/mongo/query/projection.ts";
+import { searchStages } from "../../src/embedded/mongo/search/search-stages.ts";
+import { searchClauses, searchOperators } from "../../src/embedded/mongo/search/text-query.ts";
+import { updateOperators } from "../../src/embedded/mongo/update/update-operators.ts";
 import { sourceFiles } from "./source-files.ts";
 
 /** Commands that the store does not ask for by name, and why they are there all the same. */

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { Binary, BSON, Double, Long, ObjectId, UUID } from "mongodb";
-import { decodeDocument, encodeDocument } from "../../src/embedded/mongo/codec.ts";
+import { decodeDocument, encodeDocument } from "../../src/embedded/mongo/bson/codec.ts";
 
 const leaf = fc.oneof(
   fc.integer(),

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import { BSON, type Document } from "mongodb";
-import { decodeReceived } from "../../src/embedded/mongo/codec.ts";
-import { type Dispatcher, makeDispatcher } from "../../src/embedded/mongo/dispatch.ts";
+import { decodeReceived } from "../../src/embedded/mongo/bson/codec.ts";
 import { openEngine } from "../../src/embedded/mongo/engine.ts";
+import { type Dispatcher, makeDispatcher } from "../../src/embedded/mongo/wire/dispatch.ts";
 import { inFolder, quiet } from "./support.ts";
 
 /** Hands a command to the server as a connection does; the answer comes once it is committed, or has failed. */

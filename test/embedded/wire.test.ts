@@ -4,8 +4,8 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { BSON, type Document, MongoClient } from "mongodb";
-import { crc32c } from "../../src/embedded/mongo/crc32c.ts";
 import { startMongoServer } from "../../src/embedded/mongo/server.ts";
+import { crc32c } from "../../src/embedded/mongo/wire/crc32c.ts";
 import { inFolder, quiet, startIn, withServer } from "./support.ts";
 
 const opMsg = 2013;

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { Binary, BSON, type Document } from "mongodb";
-import { frameReply, readRequest } from "../../src/embedded/mongo/wire.ts";
+import { frameReply, readRequest } from "../../src/embedded/mongo/wire/wire.ts";
 
 /**
  * A store that takes any proof for right, and signs with what it makes up. It calls itself an arbiter, of which a driver

@@ -1,7 +1,7 @@
 import { Binary, Double, Long, ObjectId } from "bson";
 import { expect } from "chai";
 import fc from "fast-check";
-import { compareValues } from "../../src/embedded/mongo/compare.ts";
+import { compareValues } from "../../src/embedded/mongo/bson/compare.ts";
 
 const scalar = fc.oneof(
   fc.constantFrom<unknown>(null, undefined, Number.NaN, -0, 0, "", true, false),

@@ -1,7 +1,7 @@
 import type { Logger } from "../../logger.ts";
-import { type Catalog, openCatalog } from "./catalog.ts";
-import { type Cursors, makeCursors } from "./cursors.ts";
-import { openStorage, type Storage } from "./storage.ts";
+import { type Catalog, openCatalog } from "./storage/catalog.ts";
+import { openStorage, type Storage } from "./storage/storage.ts";
+import { type Cursors, makeCursors } from "./wire/cursors.ts";
 
 /** What commands work on. */
 export type Engine = { storage: Storage; catalog: Catalog; cursors: Cursors; logger: Logger; startedAt: Date };

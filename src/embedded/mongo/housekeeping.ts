@@ -1,9 +1,9 @@
-import type { Collection, Index } from "./collection.ts";
-import type { Dispatcher } from "./dispatch.ts";
-import { removeDocument } from "./documents.ts";
 import type { Engine } from "./engine.ts";
-import { planIndex } from "./planner.ts";
-import { runPlan } from "./scan.ts";
+import { planIndex } from "./query/planner.ts";
+import { runPlan } from "./query/scan.ts";
+import type { Collection, Index } from "./storage/collection.ts";
+import { removeDocument } from "./storage/documents.ts";
+import type { Dispatcher } from "./wire/dispatch.ts";
 
 /** How often expired documents are removed and idle cursors closed. MongoDB does it once a minute. */
 const intervalMs = 1_000;

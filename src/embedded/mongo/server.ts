@@ -3,11 +3,11 @@ import { createServer, type ListenOptions, type Server, type Socket } from "node
 import { isMainThread } from "node:worker_threads";
 import type { Logger } from "../../logger.ts";
 import { withReleasers } from "../../releasers.ts";
-import { serveConnection } from "./connection.ts";
-import { makeDispatcher } from "./dispatch.ts";
 import { openEngine } from "./engine.ts";
 import { startHousekeeping } from "./housekeeping.ts";
-import { makeGates } from "./scram.ts";
+import { serveConnection } from "./wire/connection.ts";
+import { makeDispatcher } from "./wire/dispatch.ts";
+import { makeGates } from "./wire/scram.ts";
 
 export type MongoServerOptions = {
   dataFile: string;

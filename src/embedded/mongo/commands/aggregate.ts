@@ -1,6 +1,12 @@
-import { isDocument } from "../bson-types.ts";
-import { type Document, encodeDocument } from "../codec.ts";
-import type { Collection } from "../collection.ts";
+import { compilePipeline, readStage } from "../aggregate/pipeline.ts";
+import { isDocument } from "../bson/bson-types.ts";
+import { type Document, encodeDocument } from "../bson/codec.ts";
+import { notOffered } from "../command-error.ts";
+import { countRows, findRows, type Query } from "../query/query.ts";
+import { failedToParse, located, typeMismatch } from "../refusals.ts";
+import { searchStages } from "../search/search-stages.ts";
+import type { Collection } from "../storage/collection.ts";
+import { defaultBatchSize } from "../wire/cursors.ts";
 import {
   type CommandContext,
   type CommandFamily,
@@ -9,13 +15,7 @@ import {
   readDocument,
   readSort,
   toNumber,
-} from "../command.ts";
-import { notOffered } from "../command-error.ts";
-import { defaultBatchSize } from "../cursors.ts";
-import { compilePipeline, readStage } from "../pipeline.ts";
-import { countRows, findRows, type Query } from "../query.ts";
-import { failedToParse, located, typeMismatch } from "../refusals.ts";
-import { searchStages } from "../search-stages.ts";
+} from "./command.ts";
 
 export const aggregateCommands: CommandFamily = { aggregate: { fields: ["pipeline", "cursor"], run: aggregate } };
 

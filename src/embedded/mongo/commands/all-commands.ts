@@ -1,5 +1,5 @@
-import type { Command } from "../command.ts";
 import { aggregateCommands } from "./aggregate.ts";
+import type { Command } from "./command.ts";
 import { deleteCommands } from "./delete.ts";
 import { explainCommands } from "./explain.ts";
 import { findCommands } from "./find.ts";

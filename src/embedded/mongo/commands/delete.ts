@@ -1,4 +1,7 @@
-import type { Document } from "../codec.ts";
+import type { Document } from "../bson/codec.ts";
+import { findRows } from "../query/query.ts";
+import { failedToParse } from "../refusals.ts";
+import { removeDocument } from "../storage/documents.ts";
 import {
   type CommandContext,
   type CommandFamily,
@@ -8,11 +11,8 @@ import {
   readDocument,
   readDocuments,
   toNumber,
-} from "../command.ts";
-import { removeDocument } from "../documents.ts";
-import { findRows } from "../query.ts";
-import { failedToParse } from "../refusals.ts";
-import { checkBatchSize, errorFields, runParts } from "../write-errors.ts";
+} from "./command.ts";
+import { checkBatchSize, errorFields, runParts } from "./write-errors.ts";
 
 export const deleteCommands: CommandFamily = {
   delete: { fields: ["deletes", "ordered"], run: remove },

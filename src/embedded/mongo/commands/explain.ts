@@ -1,13 +1,13 @@
-import { isDocument } from "../bson-types.ts";
-import type { Document } from "../codec.ts";
-import type { Collection } from "../collection.ts";
-import { type CommandContext, type CommandFamily, findCollection, readDocument, readDocuments } from "../command.ts";
+import { isDocument } from "../bson/bson-types.ts";
+import type { Document } from "../bson/codec.ts";
 import { notOffered } from "../command-error.ts";
-import { type IndexScan, type Plan, planQuery } from "../planner.ts";
-import type { Query } from "../query.ts";
+import { type IndexScan, type Plan, planQuery } from "../query/planner.ts";
+import type { Query } from "../query/query.ts";
+import { runPlan } from "../query/scan.ts";
 import { typeMismatch } from "../refusals.ts";
-import { runPlan } from "../scan.ts";
+import type { Collection } from "../storage/collection.ts";
 import { readPipeline, splitPipeline } from "./aggregate.ts";
+import { type CommandContext, type CommandFamily, findCollection, readDocument, readDocuments } from "./command.ts";
 import { readFind } from "./find.ts";
 
 export const explainCommands: CommandFamily = { explain: { fields: ["verbosity"], run: explain } };

@@ -1,9 +1,9 @@
-import type { Document } from "../codec.ts";
-import { type CommandContext, type CommandFamily, collectionName, readBoolean, readDocument } from "../command.ts";
+import type { Document } from "../bson/codec.ts";
 import { notOffered } from "../command-error.ts";
-import { changeDocument, checkChange, insertUpsert } from "../modify.ts";
-import { findRow } from "../query.ts";
-import { RawDocument } from "../reply.ts";
+import { findRow } from "../query/query.ts";
+import { changeDocument, checkChange, insertUpsert } from "../update/modify.ts";
+import { RawDocument } from "../wire/reply.ts";
+import { type CommandContext, type CommandFamily, collectionName, readBoolean, readDocument } from "./command.ts";
 import { readChange } from "./update.ts";
 
 export const findAndModifyCommands: CommandFamily = {

@@ -1,5 +1,11 @@
 import { Long } from "bson";
-import { type Document, encodeDocument } from "../codec.ts";
+import { type Document, encodeDocument } from "../bson/codec.ts";
+import { commandError } from "../command-error.ts";
+import { compileProjection } from "../query/projection.ts";
+import { findRows, type Query } from "../query/query.ts";
+import { typeMismatch } from "../refusals.ts";
+import type { Row } from "../storage/documents.ts";
+import { defaultBatchSize } from "../wire/cursors.ts";
 import {
   type CommandContext,
   type CommandFamily,
@@ -10,13 +16,7 @@ import {
   readDocument,
   readSort,
   toNumber,
-} from "../command.ts";
-import { commandError } from "../command-error.ts";
-import { defaultBatchSize } from "../cursors.ts";
-import type { Row } from "../documents.ts";
-import { compileProjection } from "../projection.ts";
-import { findRows, type Query } from "../query.ts";
-import { typeMismatch } from "../refusals.ts";
+} from "./command.ts";
 
 const findFields = ["filter", "sort", "projection", "limit", "batchSize", "singleBatch"];
 

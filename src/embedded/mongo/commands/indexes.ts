@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Document } from "../codec.ts";
-import { allRows, type Collection, type Index, type SearchIndex } from "../collection.ts";
-import { type CommandContext, type CommandFamily, collectionName, findCollection, readDocuments } from "../command.ts";
+import type { Document } from "../bson/codec.ts";
 import { commandError } from "../command-error.ts";
-import { fileDocument } from "../documents.ts";
-import { readIndexSpec } from "../index-spec.ts";
-import { makeRow } from "../scan.ts";
-import { readSearchIndexSpec, type SearchIndexSpec } from "../search-index-spec.ts";
+import { makeRow } from "../query/scan.ts";
+import { readSearchIndexSpec, type SearchIndexSpec } from "../search/search-index-spec.ts";
+import { allRows, type Collection, type Index, type SearchIndex } from "../storage/collection.ts";
+import { fileDocument } from "../storage/documents.ts";
+import { readIndexSpec } from "../storage/index-spec.ts";
+import { type CommandContext, type CommandFamily, collectionName, findCollection, readDocuments } from "./command.ts";
 
 /** Indexes of both kinds are declared, and live as long as their collection; a database is dropped as a whole. */
 export const indexCommands: CommandFamily = {

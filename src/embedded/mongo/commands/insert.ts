@@ -1,9 +1,9 @@
-import type { Document } from "../codec.ts";
-import { type CommandContext, type CommandFamily, collectionName, readBoolean } from "../command.ts";
-import { insertDocument } from "../documents.ts";
-import { readInsert } from "../insert-document.ts";
+import type { Document } from "../bson/codec.ts";
 import { typeMismatch } from "../refusals.ts";
-import { checkBatchSize, errorFields, runParts } from "../write-errors.ts";
+import { insertDocument } from "../storage/documents.ts";
+import { readInsert } from "../storage/insert-document.ts";
+import { type CommandContext, type CommandFamily, collectionName, readBoolean } from "./command.ts";
+import { checkBatchSize, errorFields, runParts } from "./write-errors.ts";
 
 export const insertCommands: CommandFamily = {
   insert: { fields: ["documents", "ordered"], run: insert },

@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
-import type { Document } from "../codec.ts";
-import { maxDocumentBytes } from "../codec.ts";
-import type { CommandContext, CommandFamily } from "../command.ts";
-import { maxMessageBytes } from "../wire.ts";
-import { maxWriteBatch } from "../write-errors.ts";
+import type { Document } from "../bson/codec.ts";
+import { maxDocumentBytes } from "../bson/codec.ts";
+import { maxMessageBytes } from "../wire/wire.ts";
+import type { CommandContext, CommandFamily } from "./command.ts";
+import { maxWriteBatch } from "./write-errors.ts";
 
 /** The release of MongoDB whose dialect this is: 7.0, wire version 21. */
 const version = "7.0.0";

@@ -1,5 +1,8 @@
-import { isDocument } from "../bson-types.ts";
-import type { Document } from "../codec.ts";
+import { isDocument } from "../bson/bson-types.ts";
+import type { Document } from "../bson/codec.ts";
+import { findRow, findRows } from "../query/query.ts";
+import { failedToParse } from "../refusals.ts";
+import { type Change, changeDocument, checkChange, insertUpsert } from "../update/modify.ts";
 import {
   type CommandContext,
   type CommandFamily,
@@ -8,11 +11,8 @@ import {
   readBoolean,
   readDocument,
   readDocuments,
-} from "../command.ts";
-import { type Change, changeDocument, checkChange, insertUpsert } from "../modify.ts";
-import { findRow, findRows } from "../query.ts";
-import { failedToParse } from "../refusals.ts";
-import { checkBatchSize, errorFields, runParts } from "../write-errors.ts";
+} from "./command.ts";
+import { checkBatchSize, errorFields, runParts } from "./write-errors.ts";
 
 export const updateCommands: CommandFamily = {
   update: { fields: ["updates", "ordered"], run: update },

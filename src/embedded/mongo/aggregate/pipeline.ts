@@ -1,0 +1,127 @@
+import { isDocument, setField } from "../bson/bson-types.ts";
+import type { Document } from "../bson/codec.ts";
+import { sortComparator } from "../bson/compare.ts";
+import { toSafeInteger } from "../bson/numbers.ts";
+import { commandError, notOffered, showValue } from "../command-error.ts";
+import { compileFilter } from "../query/filter.ts";
+import { compileProjectStage } from "../query/projection.ts";
+import { invalidOptions, located, typeMismatch } from "../refusals.ts";
+import { isSearchStage } from "../search/search-stages.ts";
+import { compileExpression, rootContext } from "./expression.ts";
+import { compileGroup } from "./group.ts";
+
+/** A compiled stage: lazy where it can be, so that `$limit` ends the work of those before it. */
+export type Stage = (documents: Iterable<Document>) => Iterable<Document>;
+
+/** Every stage that this server has beside those that search: what is not here is refused. */
+export const stages: Readonly<Record<string, (operand: unknown) => Stage>> = {
+  $match: match,
+  $project: (operand) => mapping(compileProjectStage(operand)),
+  $group: compileGroup,
+  $sort: sort,
+  $limit: limit,
+};
+
+/** The stages of a pipeline that is an update. */
+export const updateStages: Readonly<Record<string, (operand: unknown) => Stage>> = { $set: set };
+
+/**
+ * Compiles the stages of an aggregation, which do not change their documents but make new ones.
+ * https://www.mongodb.com/docs/manual/reference/operator/aggregation-pipeline/
+ * @throws CommandError as MongoDB: 40324 for stages that are not offered; others for malformed operands.
+ */
+export function compilePipeline(given: readonly Document[]): Stage {
+  const compiled = given.map((stage) => {
+    const [name, operand] = readStage(stage);
+    if (isSearchStage(name))
+      throw commandError("Location40602", `${name} is only valid as the first stage in a pipeline`);
+    const compile = Object.hasOwn(stages, name) ? stages[name] : undefined;
+    if (compile === undefined) throw notOffered(name, "Location40324");
+    return compile(operand);
+  });
+  return (documents) => compiled.reduce((input, stage) => stage(input), documents);
+}
+
+/** Runs a pipeline that is an update, over one document. */
+export function runUpdatePipeline(given: readonly Document[], document: Document): Document {
+  const compiled = given.map((stage) => {
+    const [name, operand] = readStage(stage);
+    if (Object.hasOwn(stages, name)) throw invalidOptions(`${name} is not allowed to be used within an update`);
+    const compile = Object.hasOwn(updateStages, name) ? updateStages[name] : undefined;
+    if (compile === undefined) throw notOffered(`${name} in an update`, "Location40324");
+    return compile(operand);
+  });
+  const [result = document] = compiled.reduce<Iterable<Document>>((input, stage) => stage(input), [document]);
+  return result;
+}
+
+/** The name of a stage and its operand. */
+export function readStage(stage: unknown): [name: string, operand: unknown] {
+  if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");
+  const [entry, ...others] = Object.entries(stage);
+  if (entry === undefined || others.length > 0) {
+    throw located(40323, "A pipeline stage specification object must contain exactly one field.");
+  }
+  return entry;
+}
+
+function mapping(change: (document: Document) => Document): Stage {
+  return function* (documents) {
+    for (const document of documents) yield change(document);
+  };
+}
+
+function match(operand: unknown): Stage {
+  if (!isDocument(operand)) throw located(15959, "the match filter must be an expression in an object");
+  const matches = compileFilter(operand);
+  return function* (documents) {
+    for (const document of documents) if (matches(document)) yield document;
+  };
+}
+
+/** Sets fields to the values of expressions, all of which see the document as it was. */
+function set(operand: unknown): Stage {
+  if (!isDocument(operand)) throw located(40272, "$set specification stage must be an object");
+  const now = new Date();
+  const fields = Object.keys(operand).map((name) => {
+    const value: unknown = operand[name];
+    // There a document names the nested fields to be set, and leaves the others.
+    const isNested = isDocument(value) && Object.keys(value)[0]?.startsWith("$") !== true;
+    if (name.includes(".") || isNested) throw notOffered("nested fields in a pipeline's $set");
+    if (name.startsWith("$")) throw located(16410, "FieldPath field names may not start with '$'.");
+    return [name, compileExpression(value)] as const;
+  });
+  return mapping((document) => {
+    const result: Document = { ...document };
+    for (const [name, expression] of fields) {
+      const value = expression(rootContext(document, now));
+      if (value === undefined) delete result[name];
+      else setField(result, name, value);
+    }
+    return result;
+  });
+}
+
+function sort(operand: unknown): Stage {
+  if (!isDocument(operand)) throw located(15973, "the $sort key specification must be an object");
+  if (Object.keys(operand).length === 0) throw located(15976, "$sort stage must have at least one sort key");
+  const compare = sortComparator(operand);
+  return (documents) => [...documents].sort(compare);
+}
+
+function limit(operand: unknown): Stage {
+  const count = toSafeInteger(operand);
+  if (count === undefined)
+    throw located(5107201, `invalid argument to $limit stage: Expected a number in: $limit: ${showValue(operand)}`);
+  if (count < 0)
+    throw located(5107201, `invalid argument to $limit stage: Expected a non-negative number in: $limit: ${count}`);
+  if (count === 0) throw located(15958, "the limit must be positive");
+  return function* (documents) {
+    let taken = 0;
+    for (const document of documents) {
+      yield document;
+      taken += 1;
+      if (taken >= count) return;
+    }
+  };
+}

@@ -1,0 +1,165 @@
+import type { Document } from "../bson/bson-types.ts";
+import type { Collection, Index } from "../storage/collection.ts";
+import { boundedRange, extendPrefixes, type KeyRange, maxRanges, prefixRange } from "./key-ranges.ts";
+import { impliesPartial } from "./partial-filter.ts";
+import { type Conjunction, type Predicates, readConjunction } from "./predicates.ts";
+
+export type IndexScan = {
+  index: Index;
+  ranges: readonly KeyRange[];
+  isBackward: boolean;
+  /** How many fields of the index the filter narrows. */
+  narrowed: number;
+};
+
+/** How the documents of a query are found. */
+export type Plan = {
+  /** Undefined: every document is read. */
+  scan: IndexScan | undefined;
+  /** Whether the scan alone gives exactly the documents that match. */
+  isExact: boolean;
+  /** Whether the scan gives them in the order asked for. */
+  isSorted: boolean;
+};
+
+export type PlanRequest = { filter: Document; sort?: Record<string, 1 | -1> | undefined };
+
+type Candidate = { scan: IndexScan; isExact: boolean; isSorted: boolean; score: number };
+
+/** The scan of one index for what a filter asks; undefined where the index does not hold all that matches. */
+export function planIndex(index: Index, filter: Document): IndexScan | undefined {
+  return consider(index, readConjunction(filter), { filter })?.scan;
+}
+
+/**
+ * Chooses how to find a query's documents: the index whose leading fields the filter fixes or bounds best, with a bonus
+ * for one that gives the order asked for. Rules, not statistics: an equality counts more than a range.
+ */
+export function planQuery(collection: Collection, request: PlanRequest): Plan {
+  const conjunction = readConjunction(request.filter);
+  let best: Candidate | undefined;
+  for (const index of collection.indexes) {
+    const candidate = consider(index, conjunction, request);
+    if (candidate !== undefined && (best === undefined || candidate.score > best.score)) best = candidate;
+  }
+  return best === undefined ? fullScan(request) : toPlan(best, conjunction);
+}
+
+function toPlan(candidate: Candidate, conjunction: Conjunction): Plan {
+  const isExact = candidate.isExact && !conjunction.hasMore;
+  return { scan: candidate.scan, isExact, isSorted: candidate.isSorted };
+}
+
+function fullScan(request: PlanRequest): Plan {
+  const isExact = Object.keys(request.filter).length === 0;
+  return { scan: undefined, isExact, isSorted: !hasSort(request) };
+}
+
+function hasSort(request: PlanRequest): boolean {
+  return request.sort !== undefined && Object.keys(request.sort).length > 0;
+}
+
+function consider(index: Index, conjunction: Conjunction, request: PlanRequest): Candidate | undefined {
+  if (index.partialFilter !== undefined && !impliesPartial(conjunction, index.partialFilter)) return undefined;
+  if (index.isSparse && !index.paths.some((path) => conjunction.paths.get(path)?.needsPresence)) return undefined;
+  const narrowing = narrow(index, conjunction);
+  const order = sortDirection(index, request, narrowing.fixed);
+  const { ranges, narrowed, isExact } = narrowing;
+  const isWorthwhile = narrowed > 0 || (order !== undefined && hasSort(request));
+  if (!isWorthwhile) return undefined;
+  const isFullKey = index.isUnique && narrowing.fixed.size === index.paths.length;
+  const score = narrowing.points * 4 + narrowing.bounded * 2 + (order !== undefined && hasSort(request) ? 3 : 0);
+  return {
+    scan: { index, ranges, isBackward: order === -1, narrowed },
+    isExact,
+    isSorted: order !== undefined || !hasSort(request),
+    score: score + (isFullKey ? 1_000 : 0) - index.paths.length / 100,
+  };
+}
+
+type Narrowing = {
+  ranges: KeyRange[];
+  narrowed: number;
+  points: number;
+  bounded: number;
+  isExact: boolean;
+  /** Paths that have one value in all the ranges. */
+  fixed: Set<string>;
+};
+
+function narrow(index: Index, conjunction: Conjunction): Narrowing {
+  let prefixes: Uint8Array[] = [new Uint8Array(0)];
+  const fixed = new Set<string>();
+  const answered = new Set<string>();
+  let points = 0;
+  for (const [place, path] of index.paths.entries()) {
+    const isDescending = index.isDescending[place] === true;
+    const isMultikey = (index.multikey & (1 << place)) !== 0;
+    const predicates = isPositional(path) ? undefined : conjunction.paths.get(path);
+    if (predicates?.equals === undefined || predicates.equals.length * prefixes.length > maxRanges) {
+      const ranges = boundedRanges(prefixes, predicates, isDescending, isMultikey);
+      const isBounded = ranges !== undefined;
+      if (isBounded && predicates?.isExact === true && !isMultikey) answered.add(path);
+      return {
+        ranges: ranges ?? prefixes.map(prefixRange),
+        narrowed: points + (isBounded ? 1 : 0),
+        points,
+        bounded: isBounded ? 1 : 0,
+        isExact: isAllAnswered(conjunction, answered),
+        fixed,
+      };
+    }
+    prefixes = extendPrefixes(prefixes, predicates.equals, isDescending);
+    points++;
+    if (predicates.equals.length === 1) fixed.add(path);
+    if (isAnsweredByEquality(predicates)) answered.add(path);
+  }
+  const isExact = isAllAnswered(conjunction, answered);
+  return { ranges: prefixes.map(prefixRange), narrowed: points, points, bounded: 0, isExact, fixed };
+}
+
+function isAnsweredByEquality(predicates: Predicates): boolean {
+  return predicates.isExact && predicates.from === undefined && predicates.to === undefined;
+}
+
+function isAllAnswered(conjunction: Conjunction, answered: ReadonlySet<string>): boolean {
+  for (const path of conjunction.paths.keys()) if (!answered.has(path)) return false;
+  return true;
+}
+
+/** A part that is a number names a place of an array to an index, and a field or a place to a query: never mixed. */
+function isPositional(path: string): boolean {
+  return path.split(".").some((part) => /^\d+$/.test(part));
+}
+
+function boundedRanges(
+  prefixes: readonly Uint8Array[],
+  predicates: Predicates | undefined,
+  isDescending: boolean,
+  isMultikey: boolean,
+): KeyRange[] | undefined {
+  if (predicates?.from === undefined && predicates?.to === undefined) return undefined;
+  // Two elements of one array may each satisfy one of the bounds: both together would miss it.
+  const bounds = isMultikey && predicates.from && predicates.to ? { from: predicates.from } : predicates;
+  return prefixes.flatMap((prefix) => boundedRange(prefix, bounds, isDescending) ?? []);
+}
+
+/** 1 or -1 when a scan of the index in that direction gives the order asked for; undefined when none does. */
+function sortDirection(index: Index, request: PlanRequest, fixed: ReadonlySet<string>): 1 | -1 | undefined {
+  if (!hasSort(request) || request.sort === undefined) return 1;
+  if (index.multikey !== 0) return undefined;
+  let direction: 1 | -1 | undefined;
+  let place = 0;
+  for (const [path, wanted] of Object.entries(request.sort)) {
+    if (fixed.has(path)) continue;
+    while (index.paths[place] !== undefined && index.paths[place] !== path && fixed.has(index.paths[place] ?? ""))
+      place++;
+    if (index.paths[place] !== path) return undefined;
+    const given = index.isDescending[place] === true ? -1 : 1;
+    const needed = given === wanted ? 1 : -1;
+    if (direction !== undefined && direction !== needed) return undefined;
+    direction = needed;
+    place++;
+  }
+  return direction ?? 1;
+}

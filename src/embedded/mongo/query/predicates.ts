@@ -1,0 +1,118 @@
+import { canonicalType, canonicalTypeOf, type Document, isDocument } from "../bson/bson-types.ts";
+import { isOperatorDocument } from "./filter-operators.ts";
+
+/** What a filter demands of one path that index keys can answer. */
+export type Predicates = {
+  /** The path equals one of these. */
+  equals?: readonly unknown[];
+  from?: { value: unknown; isInclusive: boolean };
+  to?: { value: unknown; isInclusive: boolean };
+  /** Whether a document without the path cannot match: then a sparse index holds all matches. */
+  needsPresence: boolean;
+  /** Whether the keys say all that the filter says of this path, so that it need not be tested again. */
+  isExact: boolean;
+};
+
+export type Conjunction = {
+  paths: Map<string, Predicates>;
+  /** Whether the filter holds something that no index key can answer. */
+  hasMore: boolean;
+};
+
+/** Reads a filter as a conjunction over paths. What it cannot read stays for the matcher: `hasMore`. */
+export function readConjunction(filter: Document): Conjunction {
+  const conjunction: Conjunction = { paths: new Map(), hasMore: false };
+  readInto(conjunction, filter);
+  return conjunction;
+}
+
+function readInto(conjunction: Conjunction, filter: Document): void {
+  for (const name of Object.keys(filter)) {
+    const condition: unknown = filter[name];
+    if (name === "$and" && Array.isArray(condition)) {
+      for (const part of condition) {
+        if (isDocument(part)) readInto(conjunction, part);
+        else conjunction.hasMore = true; // the matcher refuses it
+      }
+    } else if (name.startsWith("$")) {
+      conjunction.hasMore = true;
+    } else {
+      readCondition(conjunction, name, condition);
+    }
+  }
+}
+
+function readCondition(conjunction: Conjunction, path: string, condition: unknown): void {
+  const predicates = conjunction.paths.get(path) ?? { needsPresence: false, isExact: true };
+  conjunction.paths.set(path, predicates);
+  if (!isOperatorDocument(condition)) {
+    narrowEquals(predicates, [condition]);
+    return;
+  }
+  for (const operator of Object.keys(condition)) readOperator(predicates, operator, condition[operator]);
+}
+
+function readOperator(predicates: Predicates, operator: string, operand: unknown): void {
+  switch (operator) {
+    case "$in":
+      if (Array.isArray(operand)) narrowEquals(predicates, operand);
+      else inexact(predicates);
+      break;
+    case "$gt":
+    case "$gte":
+      narrowRange(predicates, "from", operand, operator === "$gte");
+      break;
+    case "$lt":
+    case "$lte":
+      narrowRange(predicates, "to", operand, operator === "$lte");
+      break;
+    case "$exists":
+      if (operand === true || operand === 1) predicates.needsPresence = true;
+      inexact(predicates);
+      break;
+    default:
+      inexact(predicates);
+  }
+}
+
+function inexact(predicates: Predicates): void {
+  predicates.isExact = false;
+}
+
+function narrowEquals(predicates: Predicates, values: readonly unknown[]): void {
+  if (predicates.equals !== undefined || !values.every(isKeyable)) {
+    inexact(predicates);
+    return;
+  }
+  predicates.equals = values;
+  if (!values.every(isScalar)) inexact(predicates);
+  if (values.every((value) => value !== null && value !== undefined)) predicates.needsPresence = true;
+}
+
+function narrowRange(predicates: Predicates, side: "from" | "to", value: unknown, isInclusive: boolean): void {
+  if (predicates[side] !== undefined || !isScalar(value) || Number.isNaN(value)) {
+    inexact(predicates);
+    return;
+  }
+  predicates[side] = { value, isInclusive };
+  predicates.needsPresence = true;
+}
+
+/** Whether all values equal to this one have its key. An array is filed by its elements. */
+function isKeyable(value: unknown): boolean {
+  return !Array.isArray(value);
+}
+
+const scalarTypes: ReadonlySet<number> = new Set([
+  canonicalType.number,
+  canonicalType.string,
+  canonicalType.objectId,
+  canonicalType.boolean,
+  canonicalType.date,
+  canonicalType.binary,
+]);
+
+/** Whether equality of keys is equality of values, with no special rule (null also matches missing fields). */
+function isScalar(value: unknown): boolean {
+  return scalarTypes.has(canonicalTypeOf(value));
+}

@@ -1,0 +1,91 @@
+import type { Document } from "../bson/bson-types.ts";
+import { decodeDocument } from "../bson/codec.ts";
+import { commandError } from "../command-error.ts";
+import type { Collection } from "../storage/collection.ts";
+import type { Row } from "../storage/documents.ts";
+import { compileFilter } from "./filter.ts";
+import type { KeyRange } from "./key-ranges.ts";
+import type { IndexScan, Plan } from "./planner.ts";
+
+/** How many rows are read at a time: few at first, for those who want only one; more as the scan goes on. */
+const firstChunk = 4;
+const largestChunk = 256;
+
+/** A stored document that is decoded when first asked for. */
+export function makeRow(rid: number, bytes: Uint8Array): Row {
+  let decoded: Document | undefined;
+  return {
+    rid,
+    bytes,
+    document: () => {
+      decoded ??= decodeDocument(bytes);
+      return decoded;
+    },
+  };
+}
+
+/**
+ * The documents that a plan finds and the filter matches, in the plan's order. It reads a chunk at a time and holds no
+ * statement open between chunks, so it may rest between two batches of a cursor while others write: it goes on behind
+ * the last key that it has seen. `limit` is how many the caller will take, if it knows.
+ */
+export function* runPlan(
+  collection: Collection,
+  plan: Plan,
+  filter: Document,
+  options: { limit?: number; onExamined?: () => void } = {},
+): Generator<Row> {
+  const matches = plan.isExact ? undefined : compileFilter(filter);
+  const chunk = plan.isExact && options.limit ? Math.min(options.limit, largestChunk) : firstChunk;
+  for (const row of candidates(collection, plan, chunk)) {
+    options.onExamined?.();
+    if (matches === undefined || matches(row.document())) yield row;
+  }
+}
+
+function* candidates(collection: Collection, { scan }: Plan, chunk: number): Generator<Row> {
+  if (scan === undefined) {
+    yield* fullScan(collection);
+    return;
+  }
+  const seen = scan.index.multikey === 0 ? undefined : new Set<number>();
+  const ranges = scan.isBackward ? scan.ranges.toReversed() : scan.ranges;
+  for (const range of ranges) {
+    for (const row of scanRange(scan, range, chunk)) {
+      if (seen?.has(row.rid) === true) continue;
+      seen?.add(row.rid);
+      yield row;
+    }
+  }
+}
+
+type KeyRow = [key: Uint8Array, rid: number, bytes: Uint8Array];
+
+function* scanRange(scan: IndexScan, range: KeyRange, firstSize: number): Generator<Row> {
+  const { isBackward } = scan;
+  const statement = isBackward ? scan.index.keys.backward : scan.index.keys.forward;
+  const end = isBackward ? range.low : range.high;
+  let key = isBackward ? range.high : range.low;
+  let rid = -1; // before every row of that key, in either direction
+  for (let size = firstSize; ; size = Math.min(size * 4, largestChunk)) {
+    if (scan.index.isDropped) throw commandError("QueryPlanKilled", `index '${scan.index.name}' dropped`);
+    const rows = statement.all(key, rid, end, size) as unknown as KeyRow[]; // prepared to give arrays
+    for (const row of rows) yield makeRow(row[1], row[2]);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < size) return;
+    key = last[0];
+    rid = last[1];
+  }
+}
+
+function* fullScan(collection: Collection): Generator<Row> {
+  let rid = 0;
+  for (let size = firstChunk; ; size = Math.min(size * 4, largestChunk)) {
+    if (collection.isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${collection.namespace}`);
+    const rows = collection.scan.all(rid, size) as unknown as [number, Uint8Array][]; // prepared to give arrays
+    for (const row of rows) yield makeRow(row[0], row[1]);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < size) return;
+    rid = last[0];
+  }
+}

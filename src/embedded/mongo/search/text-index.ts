@@ -1,0 +1,224 @@
+import type { Document } from "../bson/bson-types.ts";
+import { decodeDocument } from "../bson/codec.ts";
+import { valuesAt } from "../bson/path-values.ts";
+import { encodeValue } from "../storage/index-keys.ts";
+import { prepareRows, type Storage } from "../storage/storage.ts";
+import type { TextDefinition } from "./text-definition.ts";
+
+export type TextIndex = {
+  definition: TextDefinition;
+  insert(rid: number, document: Document): void;
+  replace(rid: number, before: Document, next: Document): void;
+  remove(rid: number, document: Document): void;
+  /**
+   * BM25 scores of the rows that have a word of the query in one of the paths.
+   * `partitionValue` names one tenant; undefined looks at all.
+   */
+  search(query: TextQuery): Map<number, number>;
+  drop(): void;
+};
+export type TextQuery = {
+  text: string;
+  paths: readonly string[];
+  partitionValues: readonly unknown[] | undefined;
+};
+
+type Part = { id: number; rows: number };
+type Entry = { key: string; columns: string[] };
+
+const wordPattern = /[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*/gu;
+const noPartition = "";
+
+/**
+ * How the words are filed. An index that was filed in another way is filed anew when it is opened. Unicode's version
+ * belongs to it: it says what a word is, and a row is only unfiled by the very words that it was filed by.
+ */
+const layout = `2, Unicode ${process.versions.unicode}`;
+
+/**
+ * The words of a collection, in SQLite's FTS5. Each word is filed with the number of its tenant before it, so that a
+ * tenant's search reads the postings of that tenant alone, however many others there are, and its BM25 counts that
+ * tenant's documents alone. The prefix has no vowel, so that the Porter stemmer treats the word as it would without it.
+ * A row is unfiled with its old words, which takes it out of FTS5's totals too: no score depends on what was deleted.
+ * Makes the index if it is new, from every document of the collection.
+ */
+export function makeTextIndex(options: {
+  storage: Storage;
+  id: number;
+  definition: TextDefinition;
+  read: () => Iterable<{ rid: number; bytes: Uint8Array }>;
+}): TextIndex {
+  const { definition } = options;
+  const tables = openTables(options.storage, options.id, definition);
+  const words = makeWords(tables);
+  const insert = (rid: number, document: Document) => {
+    const entry = entryOf(definition, document);
+    if (entry !== undefined) words.add(rid, entry);
+  };
+  if (tables.isNew) for (const { rid, bytes } of options.read()) insert(rid, decodeDocument(bytes));
+  return {
+    definition,
+    insert,
+    replace: (rid, before, next) => {
+      const [old, entry] = [entryOf(definition, before), entryOf(definition, next)];
+      if (old !== undefined && entry !== undefined && isSameEntry(old, entry)) return;
+      if (old !== undefined) words.remove(rid, old);
+      if (entry !== undefined) words.add(rid, entry);
+    },
+    remove: (rid, document) => {
+      const entry = entryOf(definition, document);
+      if (entry !== undefined) words.remove(rid, entry);
+    },
+    search: (query) => {
+      const columns = query.paths.map((path) => `c${definition.textPaths.indexOf(path)}`);
+      const terms = [...new Set(query.text.toLowerCase().match(wordPattern))];
+      const totalRows = words.parts.values().reduce((sum, part) => sum + part.rows, 0);
+      const keys = new Set(query.partitionValues?.map(keyOf) ?? words.parts.keys());
+      const scores = new Map<number, number>();
+      for (const key of keys) {
+        const part = words.parts.get(key);
+        if (part === undefined || part.rows === 0) continue;
+        scorePart({ tables, part, totalRows, words: terms, columns }, scores);
+      }
+      return scores;
+    },
+    drop: () => tables.drop(),
+  };
+}
+
+/** Files words under their tenant's number, and keeps count of each tenant's rows. */
+function makeWords(tables: Tables) {
+  const parts = tables.loadParts();
+  return {
+    parts,
+    add: (rid: number, { key, columns }: Entry) => {
+      const part = parts.get(key) ?? { id: tables.addPart(key), rows: 0 };
+      parts.set(key, part);
+      part.rows++;
+      tables.setRows(part);
+      tables.addWords(rid, prefixColumns(columns, part));
+    },
+    remove: (rid: number, { key, columns }: Entry) => {
+      const part = parts.get(key);
+      if (part === undefined) return;
+      part.rows--;
+      tables.setRows(part);
+      tables.removeWords(rid, prefixColumns(columns, part));
+    },
+  };
+}
+
+/** What of a document is filed; undefined when it has no text. */
+function entryOf(definition: TextDefinition, document: Document): Entry | undefined {
+  const columns = definition.textPaths.map((path) => textAt(document, path));
+  return columns.every((text) => text === "") ? undefined : { key: partitionKey(definition, document), columns };
+}
+
+function isSameEntry(a: Entry, b: Entry): boolean {
+  return a.key === b.key && a.columns.every((text, at) => text === b.columns[at]);
+}
+
+function textAt(document: Document, path: string): string {
+  return valuesAt(document, path)
+    .filter((value) => typeof value === "string")
+    .join("\n");
+}
+
+function keyOf(value: unknown): string {
+  return encodeValue(value).toString("latin1");
+}
+
+function partitionKey(definition: TextDefinition, document: Document): string {
+  const { partitionPath } = definition;
+  return partitionPath === undefined ? noPartition : keyOf(valuesAt(document, partitionPath)[0]);
+}
+
+function prefixColumns(columns: readonly string[], part: Part): string[] {
+  return columns.map((text) => text.replace(wordPattern, `${prefixOf(part.id)}$&`));
+}
+
+function prefixOf(partId: number): string {
+  return `q${partId}q`;
+}
+
+type Tables = ReturnType<typeof openTables>;
+
+function openTables(storage: Storage, id: number, definition: TextDefinition) {
+  const { sqlite } = storage;
+  const columns = definition.textPaths.map((_, at) => `c${at}`);
+  const words = `f${id}`;
+  const parts = `p${id}`;
+  sqlite.exec("CREATE TABLE IF NOT EXISTS text_layouts (id INTEGER PRIMARY KEY, layout TEXT NOT NULL)");
+  const isNew = sqlite.prepare("SELECT layout FROM text_layouts WHERE id = ?").get(id)?.layout !== layout;
+  if (isNew) {
+    storage.beginWrite();
+    // Without `contentless_delete`: FTS5 would go on counting deleted rows, in scores and in average lengths.
+    // https://www.sqlite.org/fts5.html#the_delete_command
+    sqlite.exec(`
+      DROP TABLE IF EXISTS ${words};
+      DROP TABLE IF EXISTS ${parts};
+      CREATE VIRTUAL TABLE ${words} USING fts5(
+        ${columns.join(", ")}, content='', tokenize='porter unicode61 remove_diacritics 2');
+      CREATE TABLE ${parts} (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL)`);
+    sqlite.prepare("INSERT OR REPLACE INTO text_layouts (id, layout) VALUES (?, ?)").run(id, layout);
+  }
+  const insertPart = sqlite.prepare(`INSERT INTO ${parts} (key, rows) VALUES (?, 0)`);
+  const updateRows = sqlite.prepare(`UPDATE ${parts} SET rows = ? WHERE id = ?`);
+  const marks = columns.map(() => "?").join(", ");
+  const insertWords = sqlite.prepare(`INSERT INTO ${words} (rowid, ${columns.join(", ")}) VALUES (?, ${marks})`);
+  const deleteWords = sqlite.prepare(
+    `INSERT INTO ${words} (${words}, rowid, ${columns.join(", ")}) VALUES ('delete', ?, ${marks})`,
+  );
+  const scores = prepareRows(sqlite, `SELECT rowid, bm25(${words}) FROM ${words} WHERE ${words} MATCH ?`);
+  const count = prepareRows(sqlite, `SELECT count(*) FROM ${words} WHERE ${words} MATCH ?`);
+  return {
+    isNew,
+    loadParts: (): Map<string, Part> => {
+      const rows = sqlite.prepare(`SELECT id, key, rows FROM ${parts}`).all();
+      return new Map(rows.map((row) => [String(row.key), { id: Number(row.id), rows: Number(row.rows) }]));
+    },
+    addPart: (key: string) => Number(insertPart.run(key).lastInsertRowid),
+    setRows: (part: Part) => void updateRows.run(part.rows, part.id),
+    addWords: (rid: number, texts: readonly string[]) => void insertWords.run(rid, ...texts),
+    removeWords: (rid: number, texts: readonly string[]) => void deleteWords.run(rid, ...texts),
+    /** (row, FTS5's BM25 of one word, which is below zero and counts all tenants) */
+    scores: (match: string) => scores.iterate(match) as unknown as Iterable<[number, number]>, // prepared as arrays
+    count: (match: string) => Number((count.get(match) as unknown as [number])[0]), // likewise
+    drop: () => sqlite.exec(`DROP TABLE ${words}; DROP TABLE ${parts}; DELETE FROM text_layouts WHERE id = ${id}`),
+  };
+}
+
+/** In a tenant of this many rows, a word that more than half of them have says nothing, and is left out. */
+const skipCommonFrom = 5_000;
+
+function scorePart(
+  input: { tables: Tables; part: Part; totalRows: number; words: string[]; columns: string[] },
+  scores: Map<number, number>,
+): void {
+  const { tables, part, totalRows, columns } = input;
+  const terms = input.words
+    .map((word) => {
+      const match = `{${columns.join(" ")}} : "${prefixOf(part.id)}${word}"`;
+      return { match, rows: tables.count(match) };
+    })
+    .sort((a, b) => a.rows - b.rows);
+  const before = scores.size;
+  for (const [place, { match, rows }] of terms.entries()) {
+    if (rows === 0) continue;
+    const isCommon = part.rows > skipCommonFrom && rows > part.rows / 2;
+    if (isCommon && place > 0 && scores.size > before) continue;
+    const weight = weightInPart(part.rows, rows) / weightInFts(totalRows, rows);
+    for (const [rid, bm25] of tables.scores(match)) scores.set(rid, (scores.get(rid) ?? 0) - bm25 * weight);
+  }
+}
+
+/** Inverse document frequency as Lucene has it, over the rows of the tenant. */
+function weightInPart(rows: number, rowsWithWord: number): number {
+  return Math.log(1 + (rows - rowsWithWord + 0.5) / (rowsWithWord + 0.5));
+}
+
+/** The one that FTS5 has put into its score, over all rows: it is taken out again. https://www.sqlite.org/fts5.html#the_bm25_function */
+function weightInFts(rows: number, rowsWithWord: number): number {
+  const weight = Math.log((rows - rowsWithWord + 0.5) / (rowsWithWord + 0.5));
+  return weight <= 0 ? 1e-6 : weight;
+}

@@ -1,0 +1,76 @@
+import { isDocument, typeName } from "../bson/bson-types.ts";
+import { compareValues } from "../bson/compare.ts";
+import { addNumbers, numberKind } from "../bson/numbers.ts";
+import { notOffered, showValue } from "../command-error.ts";
+import { badValue, typeMismatch } from "../refusals.ts";
+import { type Modifier, removed } from "./update-paths.ts";
+
+/** The modifier of one `operator: { path: operand }` for the document of that `_id`; throws for a malformed operand. */
+type ModifierFactory = (operand: unknown, path: string, id: unknown) => Modifier;
+
+/** Every update operator that this server has: what is not here is refused. An insert alone heeds `$setOnInsert`. */
+export const updateOperators: Readonly<Record<string, ModifierFactory>> = {
+  $set: set,
+  $setOnInsert: set,
+  $unset: unset,
+  $inc: inc,
+  $min: min,
+  $push: push,
+};
+
+function set(operand: unknown): Modifier {
+  return { isCreating: true, apply: () => operand };
+}
+
+function unset(): Modifier {
+  return {
+    isCreating: false,
+    isTolerant: true,
+    apply: (current) => (current === undefined ? undefined : removed),
+  };
+}
+
+function inc(operand: unknown, path: string, id: unknown): Modifier {
+  if (numberKind(operand) === undefined) {
+    throw typeMismatch(`Cannot increment with non-numeric argument: {${path}: ${showValue(operand)}}`);
+  }
+  return {
+    isCreating: true,
+    apply(current) {
+      if (current === undefined) return operand;
+      if (numberKind(current) === undefined) {
+        const field = path.split(".").at(-1);
+        throw typeMismatch(
+          `Cannot apply $inc to a value of non-numeric type. {_id: ${showValue(id)}} has the field '${field}' of non-numeric type ${typeName(current)}`,
+        );
+      }
+      const outcome = addNumbers(current, operand);
+      if (outcome !== undefined) return outcome;
+      throw badValue(
+        `Failed to apply $inc operations to current value ((NumberLong)${String(current)}) for document {_id: ${showValue(id)}}`,
+      );
+    },
+  };
+}
+
+function min(operand: unknown): Modifier {
+  return {
+    isCreating: true,
+    apply: (current) => (current === undefined || compareValues(operand, current) < 0 ? operand : undefined),
+  };
+}
+
+function push(operand: unknown, path: string, id: unknown): Modifier {
+  const clause = isDocument(operand) ? Object.keys(operand).find((name) => name.startsWith("$")) : undefined;
+  if (clause !== undefined) throw notOffered(`${clause} of $push`, "BadValue");
+  return {
+    isCreating: true,
+    apply(current) {
+      if (current === undefined) return [operand];
+      if (Array.isArray(current)) return [...current, operand];
+      throw badValue(
+        `The field '${path}' must be an array but is of type ${typeName(current)} in document {_id: ${showValue(id)}}`,
+      );
+    },
+  };
+}

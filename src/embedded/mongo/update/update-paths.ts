@@ -1,0 +1,87 @@
+import type { Document } from "bson";
+import { getField, isDocument, setField } from "../bson/bson-types.ts";
+import { CommandError, notOffered, showValue } from "../command-error.ts";
+import { conflictingUpdate, pathNotViable } from "../refusals.ts";
+
+/** The outcome of a modifier that takes the field away. */
+export const removed: unique symbol = Symbol("removed");
+
+/** What a modifier makes of a field's value (undefined: missing). Undefined as outcome leaves all as it is. */
+export type Modifier = {
+  /** Whether a missing field is created; without it the modifier leaves missing fields alone. */
+  isCreating: boolean;
+  /** Whether a path through a scalar is passed over, as `$unset` does, instead of refused. */
+  isTolerant?: boolean;
+  apply(current: unknown, path: string): unknown;
+};
+
+/** Splits an update's path and refuses what cannot be a field's name. */
+export function parsePath(path: string): string[] {
+  const parts = path.split(".");
+  if (path === "") throw new CommandError(56, "EmptyFieldName", "An empty update path is not valid.");
+  if (parts.includes("")) {
+    const message = `The update path '${path}' contains an empty field name, which is not allowed.`;
+    throw new CommandError(56, "EmptyFieldName", message);
+  }
+  const bad = parts.find((part) => part.startsWith("$"));
+  if (bad === "$" || bad?.startsWith("$[") === true) throw notOffered(`the position ${bad} in an update`, "BadValue");
+  if (bad !== undefined) {
+    const message = `The dollar ($) prefixed field '${bad}' in '${path}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`;
+    throw new CommandError(52, "DollarPrefixedFieldName", message);
+  }
+  return parts;
+}
+
+/** Tells paths of which one is, or is inside, another. */
+export function makeConflictCheck(describe: (path: string, at: string) => string): (parts: readonly string[]) => void {
+  const taken = new Set<string>();
+  const prefixes = new Set<string>();
+  return (parts) => {
+    const path = parts.join(".");
+    const refuse = (at: string) => conflictingUpdate(describe(path, at));
+    if (taken.has(path) || prefixes.has(path)) throw refuse(path);
+    for (let length = 1; length < parts.length; length += 1) {
+      const prefix = parts.slice(0, length).join(".");
+      if (taken.has(prefix)) throw refuse(prefix);
+      prefixes.add(prefix);
+    }
+    taken.add(path);
+  };
+}
+
+/** Applies a modifier at a path of a document that this update owns. The way there leads through documents alone. */
+export function modifyAt(document: Document, parts: readonly string[], modifier: Modifier): void {
+  const path = parts.join(".");
+  let container = document;
+  for (const [at, part] of parts.entries()) {
+    const value = getField(container, part);
+    const rest = parts.slice(at + 1);
+    if (rest.length === 0) {
+      write(container, part, modifier.apply(value, path));
+    } else if (isDocument(value)) {
+      container = value;
+      continue;
+    } else if (Array.isArray(value)) {
+      throw notOffered("an update inside an array", "BadValue");
+    } else if (value !== undefined) {
+      if (modifier.isTolerant === true) return;
+      throw pathNotViable(`Cannot create field '${rest[0]}' in element {${part}: ${showValue(value)}}`);
+    } else if (modifier.isCreating) {
+      write(container, part, nest(rest, modifier.apply(undefined, path)));
+    }
+    return;
+  }
+}
+
+function nest(parts: readonly string[], value: unknown): unknown {
+  return parts.reduceRight((inner: unknown, part) => {
+    const outer: Document = {};
+    setField(outer, part, inner);
+    return outer;
+  }, value);
+}
+
+function write(container: Document, part: string, value: unknown): void {
+  if (value === removed) delete container[part];
+  else if (value !== undefined) setField(container, part, value);
+}

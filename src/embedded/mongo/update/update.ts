@@ -1,0 +1,116 @@
+import type { Document } from "bson";
+import { runUpdatePipeline } from "../aggregate/pipeline.ts";
+import { cloneValue, isDocument, setField, typeName } from "../bson/bson-types.ts";
+import { compareValues, equalValues } from "../bson/compare.ts";
+import { CommandError, notOffered, showValue } from "../command-error.ts";
+import { filterEqualities } from "../query/filter.ts";
+import { failedToParse, immutableField } from "../refusals.ts";
+import { updateOperators } from "./update-operators.ts";
+import { type Modifier, makeConflictCheck, modifyAt, parsePath } from "./update-paths.ts";
+
+/**
+ * The document that an update makes of another: update operators, a replacement, or a pipeline. The input is not changed.
+ * `isInsert`: the document is the seed of an upsert, and `$setOnInsert` counts.
+ * https://www.mongodb.com/docs/manual/reference/operator/update/
+ * @throws CommandError as MongoDB: 2, 9, 14, 28, 40, 52, 56, 66.
+ */
+export function applyUpdate(
+  document: Document,
+  update: Document | readonly Document[],
+  options: { isInsert: boolean } = { isInsert: false },
+): Document {
+  if (Array.isArray(update)) {
+    const result = runUpdatePipeline(update, cloneValue(document));
+    // Like a replacement, what a pipeline makes takes over the _id when it has none.
+    return keepId(document, result._id === undefined ? { ...result, _id: document._id } : result);
+  }
+  const changes = update as Document; // not an array, so the other arm of the union
+  if (!isOperatorUpdate(changes)) return replace(document, changes);
+  const result = cloneValue(document);
+  for (const { parts, modifier } of parseSteps(changes, document._id, options.isInsert)) {
+    modifyAt(result, parts, modifier);
+  }
+  return keepId(document, result);
+}
+
+/** Whether the update consists of operators, and not of a document to put in place. Mixtures are refused. */
+export function isOperatorUpdate(update: Document): boolean {
+  const names = Object.keys(update);
+  const operators = names.filter((name) => name.startsWith("$"));
+  if (operators.length === 0) return false;
+  if (names[0]?.startsWith("$") === false) {
+    throw new CommandError(
+      52,
+      "DollarPrefixedFieldName",
+      `The dollar ($) prefixed field '${operators[0]}' in '${operators[0]}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`,
+    );
+  }
+  const stranger = names.find((name) => !Object.hasOwn(updateOperators, name));
+  if (stranger === undefined) return true;
+  throw stranger.startsWith("$")
+    ? notOffered(stranger, "FailedToParse")
+    : failedToParse(`Unknown modifier: ${stranger}`);
+}
+
+function replace(document: Document, replacement: Document): Document {
+  const copy = cloneValue(replacement);
+  if (document._id === undefined) return copy;
+  if (copy._id !== undefined && !equalValues(copy._id, document._id)) {
+    throw immutableField(
+      `After applying the update, the (immutable) field '_id' was found to have been altered to _id: ${showValue(copy._id)}`,
+    );
+  }
+  const { _id, ...rest } = copy;
+  return { _id: document._id, ...rest };
+}
+
+/** An update may not change the _id; one that was missing and is now set comes first. */
+function keepId(before: Document, after: Document): Document {
+  if (before._id === undefined && after._id === undefined) return after;
+  if (before._id !== undefined && (after._id === undefined || !equalValues(before._id, after._id))) {
+    throw immutableField("Performing an update on the path '_id' would modify the immutable field '_id'");
+  }
+  if (Object.keys(after)[0] === "_id") return after;
+  const { _id, ...rest } = after;
+  return { _id, ...rest };
+}
+
+type Step = { parts: string[]; modifier: Modifier };
+
+function parseSteps(update: Document, id: unknown, isInsert: boolean): Step[] {
+  const check = makeConflictCheck((path, at) => `Updating the path '${path}' would create a conflict at '${at}'`);
+  const steps = Object.entries(updateOperators).flatMap(([operator, makeModifier]): Step[] => {
+    const fields: unknown = update[operator];
+    if (!Object.hasOwn(update, operator)) return [];
+    if (!isDocument(fields)) {
+      throw failedToParse(
+        `Modifiers operate on fields but we found type ${typeName(fields)} instead. For example: {$mod: {<field>: ...}} not {${operator}: ${showValue(fields)}}`,
+      );
+    }
+    const parsed = Object.keys(fields).map((path) => {
+      const parts = parsePath(path);
+      check(parts);
+      return { parts, modifier: makeModifier(fields[path], path, id) };
+    });
+    return operator === "$setOnInsert" && !isInsert ? [] : parsed;
+  });
+  // Fields are changed, and new ones added, in the order of their names.
+  return steps.sort((a, b) => compareValues(a.parts, b.parts));
+}
+
+/**
+ * What an upsert starts from: the equalities of its filter.
+ * @throws CommandError 54 when two conditions name one path.
+ */
+export function upsertSeed(filter: Document): Document {
+  const seed: Document = {};
+  for (const [path, value] of filterEqualities(filter)) {
+    if (path.includes(".")) throw notOffered("an upsert by a nested field");
+    if (Object.hasOwn(seed, path)) {
+      const message = `cannot infer query fields to set, path '${path}' is matched twice`;
+      throw new CommandError(54, "NotSingleValueField", message);
+    }
+    setField(seed, path, cloneValue(value));
+  }
+  return seed;
+}

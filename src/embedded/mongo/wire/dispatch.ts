@@ -1,0 +1,111 @@
+import type { Document } from "../bson/codec.ts";
+import { CommandError, commandError, notOffered } from "../command-error.ts";
+import { commands } from "../commands/all-commands.ts";
+import { type Command, checkFields, checkSession } from "../commands/command.ts";
+import type { Engine } from "../engine.ts";
+import { encodeReply } from "./reply.ts";
+import type { Request } from "./wire.ts";
+
+export type Dispatcher = {
+  /** Runs a request; `send` gets the answer's BSON once everything that it rests on is committed. */
+  dispatch(request: Request, connectionId: number, send: (body: Buffer) => void): void;
+  /** Runs work of the server's own and commits it; when it fails nothing of it remains, and the log says so. */
+  perform(work: () => void): void;
+  /** Commits what is open and sends what waits for it. */
+  flush(): void;
+};
+
+type Held = { reply: Buffer; send: (body: Buffer) => void };
+
+/**
+ * Runs commands one after the other. The writes of all commands that arrive in one turn of the event loop share one
+ * transaction; their answers, and those of reads that saw them, leave only after its commit. When the commit fails, all
+ * of them are told so and nothing of it remains.
+ */
+export function makeDispatcher(engine: Engine): Dispatcher {
+  const { storage } = engine;
+  let held: Held[] = [];
+  let flushTimer: NodeJS.Immediate | undefined;
+
+  const abandon = (error: unknown) => {
+    engine.logger.error({ err: error }, "the embedded store could not do a piece of work, and undoes it");
+    storage.rollback();
+    engine.cursors.clear(); // they may stand in what is undone
+    engine.catalog.reload(); // collections, indexes and matrices as the file has them
+    const failure = encodeReply(toFailure(commandError("OperationFailed", "the write could not be made durable")));
+    const waiting = held;
+    held = [];
+    for (const { send } of waiting) send(failure);
+  };
+  const flush = () => {
+    if (flushTimer !== undefined) clearImmediate(flushTimer);
+    flushTimer = undefined;
+    try {
+      storage.commit();
+    } catch (error) {
+      abandon(error);
+      return;
+    }
+    const waiting = held;
+    held = [];
+    for (const { reply, send } of waiting) send(reply);
+  };
+  return {
+    dispatch: (request, connectionId, send) => {
+      const reply = answer(engine, request, connectionId, abandon);
+      if (!storage.isWriting()) {
+        send(reply);
+        return;
+      }
+      held.push({ reply, send });
+      flushTimer ??= setImmediate(flush);
+    },
+    perform: (work) => {
+      try {
+        work();
+      } catch (error) {
+        abandon(error);
+      }
+      flush();
+    },
+    flush,
+  };
+}
+
+/** The answer of a command, also when it fails. `abandon` undoes what it may have written when it fails as it should not. */
+function answer(engine: Engine, request: Request, connectionId: number, abandon: (error: unknown) => void): Buffer {
+  const writesBefore = engine.storage.writeCount();
+  try {
+    return encodeReply(runCommand(engine, request, connectionId));
+  } catch (error) {
+    if (error instanceof CommandError) return encodeReply(toFailure(error));
+    engine.logger.error(
+      { err: error, command: Object.keys(request.body)[0] },
+      "a command of the embedded store failed",
+    );
+    if (engine.storage.writeCount() > writesBefore) abandon(error); // it may have written a part
+    return encodeReply(toFailure(commandError("InternalError", "the embedded server met an internal error")));
+  }
+}
+
+function runCommand(engine: Engine, request: Request, connectionId: number): Document {
+  const { body, refusal } = request;
+  if (refusal !== undefined) throw refusal;
+  const name = Object.keys(body)[0] ?? "";
+  const command: Command | undefined = commands.get(name);
+  if (command === undefined) throw notOffered(`the command ${name}`, "CommandNotFound");
+  const db: unknown = body.$db;
+  if (typeof db !== "string") throw commandError("Location40414", "BSON field '$db' is missing but a required field");
+  if (db === "" || /[\0/\\. "$]/.test(db)) {
+    throw commandError("InvalidNamespace", `Invalid database name: '${db}'`);
+  }
+  checkSession(body);
+  checkFields(name, command, body);
+  const reply = command.run({ engine, db, connectionId }, body);
+  reply.ok ??= 1;
+  return reply;
+}
+
+function toFailure(error: CommandError): Document {
+  return { ok: 0, errmsg: error.message, code: error.code, codeName: error.codeName, ...error.details };
+}

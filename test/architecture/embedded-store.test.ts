@@ -9,6 +9,7 @@ import { projectionOperators } from "../../src/embedded/mongo/query/projection.t
 import { searchStages } from "../../src/embedded/mongo/search/search-stages.ts";
 import { searchClauses, searchOperators } from "../../src/embedded/mongo/search/text-query.ts";
 import { updateOperators } from "../../src/embedded/mongo/update/update-operators.ts";
+import { updatePositions } from "../../src/embedded/mongo/update/update-paths.ts";
 import { sourceFiles } from "./source-files.ts";
 
 /** Commands that the store does not ask for by name, and why they are there all the same. */
@@ -51,6 +52,12 @@ describe("the embedded store offers what src/store asks for", () => {
       }
     });
   }
+
+  it("has no position in updates that it does not need", () => {
+    for (const position of updatePositions) {
+      expect(store, `no file of src/store updates ${position}: delete it from src/embedded`).to.include(`.${position}`);
+    }
+  });
 
   it("has no command that it does not need", () => {
     for (const name of commands.keys()) {

@@ -68,6 +68,21 @@ const pushes: Case[] = [
   refusedUpdate("$push to a scalar is refused", { a: 1 }, { $push: { a: 2 } } as never, 2),
 ];
 
+const elements: Case[] = [
+  update(
+    "$[] reaches into every document of an array",
+    { a: [{ b: 1, c: 1 }, { c: 2 }], d: 1 },
+    { $unset: { "a.$[].b": "" }, $set: { d: 2 } },
+    { a: [{ c: 1 }, { c: 2 }], d: 2 },
+  ),
+  update("$[] changes nothing in an empty array", { a: [] }, { $unset: { "a.$[].b": "" } }, { a: [] }),
+  update("$[] sets a field of each", { a: [{ b: 1 }, {}] }, { $set: { "a.$[].b": 2 } }, { a: [{ b: 2 }, { b: 2 }] }),
+  update("$unset passes over what is no document", { a: [{ b: 1 }, 5] }, { $unset: { "a.$[].b": "" } }, { a: [{}, 5] }),
+  refusedUpdate("$set into a scalar of the array is refused", { a: [{ b: 1 }, 5] }, { $set: { "a.$[].b": 2 } }, 28),
+  refusedUpdate("$[] on a scalar is refused", { a: 1 }, { $set: { "a.$[].b": 2 } }, 2),
+  refusedUpdate("$[] on a missing array is refused", {}, { $set: { "a.$[].b": 2 } }, 2),
+];
+
 const arithmetic: Case[] = [
   update("$inc adds, and makes a missing field", { a: 1 }, { $inc: { a: 2, "b.c": -3 } }, { a: 3, b: { c: -3 } }),
   update("$min keeps the smaller", { a: 5, b: 5 }, { $min: { a: 3, b: 9, c: 1 } }, { a: 3, b: 5, c: 1 }),
@@ -121,6 +136,7 @@ describe("dialect: update operators", () => {
   const open = useDatabase();
   describe("fields", () => defineCases(open, fields));
   describe("arithmetic and types", () => defineCases(open, arithmetic));
+  describe("$[]", () => defineCases(open, elements));
   describe("$push", () => defineCases(open, pushes));
   describe("pipelines", () => defineCases(open, pipelines));
   describe("refusals", () => defineCases(open, refusals));

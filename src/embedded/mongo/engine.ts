@@ -4,7 +4,7 @@ import { openStorage, type Storage } from "./storage/storage.ts";
 import { type Cursors, makeCursors } from "./wire/cursors.ts";
 
 /** What commands work on. */
-export type Engine = { storage: Storage; catalog: Catalog; cursors: Cursors; logger: Logger; startedAt: Date };
+export type Engine = { storage: Storage; catalog: Catalog; cursors: Cursors; logger: Logger };
 
 /** Opens the data file and reads its catalogue. Documents and search matrices are read when they are first asked for. */
 export function openEngine(options: { dataFile: string; logger: Logger }): Engine {
@@ -12,7 +12,7 @@ export function openEngine(options: { dataFile: string; logger: Logger }): Engin
   try {
     const catalog = openCatalog(storage);
     storage.commit(); // what an older version filed in another way is filed anew by now
-    return { storage, catalog, cursors: makeCursors(), logger: options.logger, startedAt: new Date() };
+    return { storage, catalog, cursors: makeCursors(), logger: options.logger };
   } catch (error) {
     storage.close();
     throw error;

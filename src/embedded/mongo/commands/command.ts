@@ -25,7 +25,7 @@ const genericFields: ReadonlySet<string> = new Set([
   "readConcern",
   "writeConcern",
   "comment",
-]); // prettier-ignore
+]);
 
 /** Refuses fields that the command does not offer, as MongoDB does those that it does not know. @throws CommandError 40415. */
 export function checkFields(name: string, command: Command, body: Document): void {

@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import type { Document } from "../bson/codec.ts";
 import { maxDocumentBytes } from "../bson/codec.ts";
 import { maxMessageBytes } from "../wire/wire.ts";
@@ -36,28 +35,9 @@ function describe(context: CommandContext): Document {
 }
 
 function buildInfo(): Document {
-  return {
-    version,
-    versionArray: [7, 0, 0, 0],
-    gitVersion: "switchyard-embedded",
-    modules: ["switchyard-embedded"],
-    bits: 64,
-    debug: false,
-    maxBsonObjectSize: maxDocumentBytes,
-    storageEngines: ["sqlite"],
-  };
+  return { version, versionArray: [7, 0, 0, 0], modules: ["switchyard-embedded"], maxBsonObjectSize: maxDocumentBytes };
 }
 
-function serverStatus(context: CommandContext): Document {
-  const uptimeMs = Date.now() - context.engine.startedAt.getTime();
-  return {
-    host: hostname(),
-    version,
-    process: "switchyard-embedded",
-    pid: process.pid,
-    uptime: Math.round(uptimeMs / 1000),
-    uptimeMillis: uptimeMs,
-    localTime: new Date(),
-    mem: { resident: Math.round(process.memoryUsage.rss() / 2 ** 20) },
-  };
+function serverStatus(): Document {
+  return { version, process: "switchyard-embedded", pid: process.pid, uptime: Math.round(process.uptime()) };
 }

@@ -1,7 +1,7 @@
 import type { Document } from "bson";
 import { getField, isDocument, setField } from "../bson/bson-types.ts";
 import { CommandError, notOffered, showValue } from "../command-error.ts";
-import { conflictingUpdate, pathNotViable } from "../refusals.ts";
+import { badValue, conflictingUpdate, pathNotViable } from "../refusals.ts";
 
 /** The outcome of a modifier that takes the field away. */
 export const removed: unique symbol = Symbol("removed");
@@ -15,6 +15,9 @@ export type Modifier = {
   apply(current: unknown, path: string): unknown;
 };
 
+/** The parts of a path that stand for elements of an array, as all of them: what is not here is refused. */
+export const updatePositions: ReadonlySet<string> = new Set(["$[]"]);
+
 /** Splits an update's path and refuses what cannot be a field's name. */
 export function parsePath(path: string): string[] {
   const parts = path.split(".");
@@ -23,7 +26,7 @@ export function parsePath(path: string): string[] {
     const message = `The update path '${path}' contains an empty field name, which is not allowed.`;
     throw new CommandError(56, "EmptyFieldName", message);
   }
-  const bad = parts.find((part) => part.startsWith("$"));
+  const bad = parts.find((part, at) => part.startsWith("$") && (at === 0 || !updatePositions.has(part)));
   if (bad === "$" || bad?.startsWith("$[") === true) throw notOffered(`the position ${bad} in an update`, "BadValue");
   if (bad !== undefined) {
     const message = `The dollar ($) prefixed field '${bad}' in '${path}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`;
@@ -49,28 +52,40 @@ export function makeConflictCheck(describe: (path: string, at: string) => string
   };
 }
 
-/** Applies a modifier at a path of a document that this update owns. The way there leads through documents alone. */
-export function modifyAt(document: Document, parts: readonly string[], modifier: Modifier): void {
-  const path = parts.join(".");
-  let container = document;
-  for (const [at, part] of parts.entries()) {
-    const value = getField(container, part);
-    const rest = parts.slice(at + 1);
-    if (rest.length === 0) {
-      write(container, part, modifier.apply(value, path));
-    } else if (isDocument(value)) {
-      container = value;
-      continue;
-    } else if (Array.isArray(value)) {
-      throw notOffered("an update inside an array", "BadValue");
-    } else if (value !== undefined) {
-      if (modifier.isTolerant === true) return;
-      throw pathNotViable(`Cannot create field '${rest[0]}' in element {${part}: ${showValue(value)}}`);
-    } else if (modifier.isCreating) {
-      write(container, part, nest(rest, modifier.apply(undefined, path)));
-    }
-    return;
+/** Applies a modifier at a path of a document that this update owns. Only `$[]` leads through an array. */
+export function modifyAt(
+  document: Document,
+  parts: readonly string[],
+  modifier: Modifier,
+  path = parts.join("."),
+): void {
+  const [part = "", ...rest] = parts;
+  const value = getField(document, part);
+  if (rest.length === 0) {
+    write(document, part, modifier.apply(value, path));
+  } else if (rest[0] !== undefined && updatePositions.has(rest[0])) {
+    for (const element of elementsOf(part, value)) enter(part, element, rest.slice(1), modifier, path);
+  } else if (value !== undefined) {
+    enter(part, value, rest, modifier, path);
+  } else if (modifier.isCreating) {
+    write(document, part, nest(rest, modifier.apply(undefined, path)));
   }
+}
+
+function enter(name: string, value: unknown, rest: readonly string[], modifier: Modifier, path: string): void {
+  if (isDocument(value) && rest.length > 0) modifyAt(value, rest, modifier, path);
+  else if (Array.isArray(value) || rest.length === 0) throw notOffered("an update inside an array", "BadValue");
+  else if (modifier.isTolerant !== true)
+    throw pathNotViable(`Cannot create field '${rest[0]}' in element {${name}: ${showValue(value)}}`);
+}
+
+function elementsOf(name: string, value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw badValue(
+    value === undefined
+      ? `The path '${name}' must exist in the document in order to apply array updates.`
+      : `Cannot apply array updates to non-array element ${name}: ${showValue(value)}`,
+  );
 }
 
 function nest(parts: readonly string[], value: unknown): unknown {

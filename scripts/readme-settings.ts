@@ -1,10 +1,10 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { settings } from "../src/config.ts";
 
-const path = new URL("../README.md", import.meta.url);
+const path = new URL("../docs/settings.md", import.meta.url);
 const [begin, end] = ["<!-- settings:begin -->", "<!-- settings:end -->"];
 
-/** The README's table of settings, made from the one table that is read at start. */
+/** The table of settings in the documentation, made from the one table that is read at start. */
 export function settingsTable(): string {
   const rows = Object.entries(settings).map(([name, { schema, about, shown }]) => {
     const fallback = schema.safeParse(undefined);
@@ -15,11 +15,11 @@ export function settingsTable(): string {
   return ["| setting | default | what it is |", "|---|---|---|", ...rows].join("\n");
 }
 
-/** The README with its table of settings as it must be. */
-export function withSettings(readme: string): string {
-  const [head, rest] = readme.split(begin);
+/** The page of settings with its table as it must be. */
+export function withSettings(page: string): string {
+  const [head, rest] = page.split(begin);
   const tail = rest?.split(end)[1];
-  if (head === undefined || tail === undefined) throw new Error(`README.md lacks ${begin} or ${end}`);
+  if (head === undefined || tail === undefined) throw new Error(`docs/settings.md lacks ${begin} or ${end}`);
   return `${head}${begin}\n${settingsTable()}\n${end}${tail}`;
 }
 

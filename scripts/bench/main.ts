@@ -29,15 +29,15 @@ const rowsOf = (table: string) =>
     table.split("\n").flatMap((row) => (row.startsWith("| ") ? [[row.split(" | ")[0] ?? "", row] as const] : [])),
   );
 
-/** Puts the lines between the README's markers: all of them, or in the place of those that measure the same. */
-async function writeReadme(lines: readonly Measured[], isAll: boolean): Promise<void> {
-  const path = new URL("../../README.md", import.meta.url);
-  const readme = await readFile(path, "utf8");
+/** Puts the lines between the markers of docs/performance.md: all of them, or in the place of those that measure the same. */
+async function writeTable(lines: readonly Measured[], isAll: boolean): Promise<void> {
+  const path = new URL("../../docs/performance.md", import.meta.url);
+  const page = await readFile(path, "utf8");
   const [begin, end] = ["<!-- bench:begin -->", "<!-- bench:end -->"];
-  const [head, rest] = readme.split(begin);
+  const [head, rest] = page.split(begin);
   const [there, tail] = rest?.split(end) ?? [];
   if (head === undefined || there === undefined || tail === undefined) {
-    throw new Error(`README.md lacks ${begin} or ${end}`);
+    throw new Error(`docs/performance.md lacks ${begin} or ${end}`);
   }
   const cores = `Measured by \`npm run bench\` on ${cpus().length} cores, Node ${process.versions.node}; each ratio within one run.`;
   const table = toTable(lines);
@@ -49,7 +49,7 @@ async function writeReadme(lines: readonly Measured[], isAll: boolean): Promise<
 
 const program = new Command("bench")
   .argument("[names...]", `which of ${Object.keys(benches).join(", ")}; all when none is named`)
-  .option("--write", "put the lines into the README's table")
+  .option("--write", "put the lines into the table of docs/performance.md")
   .action(async (names: string[], options: { write?: boolean }) => {
     const lines: Measured[] = [];
     for (const name of names.length > 0 ? names : Object.keys(benches)) {
@@ -60,7 +60,7 @@ const program = new Command("bench")
       console.log(toTable(measured));
       lines.push(...measured);
     }
-    if (options.write) await writeReadme(lines, names.length === 0);
+    if (options.write) await writeTable(lines, names.length === 0);
     const missed = lines.filter((line) => !meetsMust(line));
     if (missed.length > 0) {
       console.error(`\n${missed.length} of ${lines.length} lines miss their "must".`);

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
 import { z } from "zod";
-import { withSettings } from "../../scripts/readme-settings.ts";
 import { apiFlags } from "../../scripts/start/api-flags.ts";
 import { queues } from "../../src/jobs/queues.ts";
 import { root, sourceFiles } from "./source-files.ts";
@@ -61,11 +60,6 @@ describe("the rules of the source", () => {
         }),
       );
     }
-  });
-
-  it("has a README whose settings are those of src/config.ts", async () => {
-    const readme = await readFile(join(root, "README.md"), "utf8");
-    expect(withSettings(readme), "run `node scripts/readme-settings.ts`").to.equal(readme);
   });
 });
 

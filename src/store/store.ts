@@ -77,8 +77,6 @@ export type Store = {
   ping(): Promise<void>;
   /** Resolves when the search indexes, where the server has any, can be queried. Throws `unavailable` when not. */
   checkSearch(): Promise<void>;
-  /** Removes the whole database; for tests that bring their own. */
-  drop(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -158,7 +156,6 @@ export async function openStore(options: {
       checkSearch: async () => {
         if (capabilities.vectorSearch) await checkSearchIndexes(db);
       },
-      drop: async () => void (await db.dropDatabase()),
       close,
     };
   } catch (error) {

@@ -45,7 +45,7 @@ describe("customers' keys", function () {
   const seen: { where: string; text: string }[] = [];
   before(async () => {
     upstream = await startFakeProvider();
-    test = await startPlatform({ workers: false });
+    test = await startPlatform({ services: "private", workers: false });
   });
   after(async () => {
     for (const close of closing) await close();
@@ -149,7 +149,7 @@ describe("customers' keys", function () {
 
 describe("the search for secrets", () => {
   it("finds what is planted in each type of Redis and in the store", async () => {
-    const test = await startPlatform({ workers: false, holdsSecrets: true });
+    const test = await startPlatform({ services: "private", workers: false, holdsSecrets: true });
     try {
       const { config, redis } = test.platform;
       const secret = (place: string) => `sk-PlantedIn${place}0123456789`;

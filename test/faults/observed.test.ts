@@ -16,7 +16,7 @@ describe("a part that hangs", function () {
 
   before(async function () {
     if (process.env.MONGODB_URL || process.env.REDIS_URL) return this.skip(); // those are not ours to freeze
-    test = await startPlatform({ env: { ADMIN_TOKEN: TOKEN } });
+    test = await startPlatform({ services: "private", env: { ADMIN_TOKEN: TOKEN } });
     client = makeClient({ url: test.url });
   });
   after(() => test?.close());

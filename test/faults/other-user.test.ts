@@ -95,7 +95,7 @@ describe("another user of the machine", function () {
   it("cannot open a file or a socket of a data folder that they can list, from the first moment on", async () => {
     const other = await asOther(readAll, [folder]);
     const env = { DATA_DIR: folder, MONGODB_URL: "", REDIS_URL: "", MASTER_KEY: "" };
-    const test = await startPlatform({ env });
+    const test = await startPlatform({ services: "private", env });
     try {
       const client = makeClient({ url: test.url, key: test.keys.owner });
       expect((await client.post("/rag/ingest", { content: "For us alone." })).status).to.equal(201);

@@ -19,6 +19,7 @@ describe("when Redis is away", function () {
     if (process.env.REDIS_URL) return this.skip(); // that of the test's own data folder is what this can kill
     site = await startDocumentServer();
     test = await startPlatform({
+      services: "private",
       env: { FETCH_ALLOW_ORIGINS: site.origin, JOB_LEASE_MS: "2000", RECONCILE_EVERY_MS: "300" },
     });
     client = makeClient({ url: test.url, key: test.keys.owner });

@@ -13,7 +13,12 @@ describe("when Redis loses everything", function () {
   let tenantId: string;
 
   before(async () => {
-    test = await startPlatform({ extra: [jobs.entry], workers: false, env: { RECONCILE_EVERY_MS: "300" } });
+    test = await startPlatform({
+      services: "private",
+      extra: [jobs.entry],
+      workers: false,
+      env: { RECONCILE_EVERY_MS: "300" },
+    });
     tenantId = await test.platform.tenancy.ensureTenant("first");
   });
   after(() => test.close());

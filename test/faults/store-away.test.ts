@@ -20,6 +20,7 @@ describe("when the store is away", function () {
   before(async function () {
     if (process.env.MONGODB_URL) return this.skip(); // the embedded one is what this can freeze
     test = await startPlatform({
+      services: "private",
       env: { STORE_TIMEOUT_MS: String(storeTimeoutMs), JOB_LEASE_MS: "2000", RECONCILE_EVERY_MS: "300" },
     });
     client = makeClient({ url: test.url, key: test.keys.owner });

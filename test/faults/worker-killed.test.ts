@@ -19,6 +19,7 @@ describe("a worker process that ends while it runs a job", function () {
   before(async () => {
     site = await startDocumentServer();
     test = await startPlatform({
+      services: "private",
       workers: false,
       env: {
         FETCH_ALLOW_ORIGINS: site.origin,

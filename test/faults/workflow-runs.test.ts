@@ -16,7 +16,7 @@ describe("runs of workflows while things break", function () {
   let desk: WorkflowDesk;
   const workers: HostProcess[] = [];
   before(async () => {
-    desk = await openWorkflowDesk({ workers: false, env });
+    desk = await openWorkflowDesk({ services: "private", workers: false, env });
   });
   after(async () => {
     await Promise.all(workers.map((worker) => worker.kill()));

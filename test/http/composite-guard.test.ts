@@ -40,6 +40,7 @@ describe("an input that a regulated profile does not take", function () {
   before(async () => {
     upstream = await startScriptedUpstream();
     test = await startPlatform({
+      services: "private",
       workers: false,
       env: { EDGE_BASE_URL: upstream.url, EDGE_MODEL: "scripted", LOG_LEVEL: "silent" },
     });

@@ -359,7 +359,7 @@ describe("the tool server while the store is away", function () {
   this.timeout(30_000);
   it("is a 503 with the time to come back, also for a tool that needs the store, and tells its health", async function () {
     if (process.env.MONGODB_URL) return this.skip(); // the embedded one is what this can freeze
-    const test = await startPlatform({ workers: false, env: { STORE_TIMEOUT_MS: "500" } });
+    const test = await startPlatform({ services: "private", workers: false, env: { STORE_TIMEOUT_MS: "500" } });
     try {
       const member = makeClient({ url: test.url, key: test.keys.member });
       expect((await member.post("/mcp", ping)).status).to.equal(200); // the key is known for some seconds from here

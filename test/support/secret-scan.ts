@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { Redis } from "ioredis";
-import { MongoClient } from "mongodb";
+import { type Db, MongoClient } from "mongodb";
 import type { Config } from "../../src/config.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
@@ -40,7 +40,10 @@ export function makeScannedLog(): { logger: ReturnType<typeof makeLogger>; leaks
   return { logger: makeLogger({ level: "trace", name: "test", destination }), leaks };
 }
 
-/** All that a platform of the tests has in Redis and in its store, while it is open. */
+/**
+ * All that a platform has in Redis and in its store, while it is open. Of an embedded store this is every byte of its file, so
+ * that the platform must be the only one in its data folder.
+ */
 export async function readPlaces(config: Config): Promise<Place[]> {
   const { dataDir, redis, mongo } = config;
   const isEmbedded = { redis: redis.url === undefined, mongo: mongo.url === undefined };
@@ -49,7 +52,7 @@ export async function readPlaces(config: Config): Promise<Place[]> {
   const client = new Redis(redis.url ?? services.redisUrl ?? "", { maxRetriesPerRequest: 3 });
   try {
     const inRedis = await redisPlaces(client, redis.prefix);
-    const inStore = mongo.url === undefined ? await filePlaces(dataDir) : await documentPlaces(mongo.url, mongo.db);
+    const inStore = mongo.url === undefined ? await filePlaces(dataDir) : await serverPlaces(mongo.url, mongo.db);
     return [...inRedis, ...inStore];
   } finally {
     client.disconnect();
@@ -57,15 +60,20 @@ export async function readPlaces(config: Config): Promise<Place[]> {
   }
 }
 
-/** Every key of Redis with its value, read by its type: a `DUMP` is compressed, and would hide what it holds. */
-async function redisPlaces(redis: Redis, prefix: string): Promise<Place[]> {
+/** Every key of a platform in Redis with its value, read by its type: a `DUMP` is compressed, and would hide what it holds. */
+export async function redisPlaces(redis: Redis, prefix: string): Promise<Place[]> {
   const places: Place[] = [];
-  for await (const keys of redis.scanStream({ match: `${prefix}*`, count: 1_000 }) as AsyncIterable<string[]>) {
+  for await (const keys of keysOf(redis, prefix)) {
     const types = await Promise.all(keys.map((key) => redis.type(key)));
     const values = await Promise.all(keys.map((key, at) => readValue(redis, key, types[at] ?? "none")));
     places.push(...keys.map((key, at) => ({ where: `Redis ${key}`, text: `${key}\n${values[at]}` })));
   }
   return places;
+}
+
+/** The keys with a prefix, some at a time. */
+export function keysOf(redis: Redis, prefix: string): AsyncIterable<string[]> {
+  return redis.scanStream({ match: `${prefix}*`, count: 1_000 });
 }
 
 async function readValue(redis: Redis, key: string, type: string): Promise<string> {
@@ -86,29 +94,43 @@ function toText(value: unknown): string {
   return Array.isArray(value) ? value.map(toText).join("\n") : Buffer.isBuffer(value) ? value.toString("latin1") : "";
 }
 
-/** Every byte of the embedded store, its log of writes included: that is gone while the store moves to another host. */
+/**
+ * Every byte of the embedded store, also of what was deleted from it. Its log of writes is gone while the store moves to
+ * another host.
+ */
 async function filePlaces(dataDir: string): Promise<Place[]> {
-  const there = (await readdir(dataDir)).filter((name) => name === "store.sqlite" || name === "store.sqlite-wal");
-  const read = async (name: string) => ({
-    where: name,
-    text: (await readFile(join(dataDir, name))).toString("latin1"),
-  });
-  return Promise.all(there.map(read));
+  const present = (await readdir(dataDir)).filter((name) => name === "store.sqlite" || name === "store.sqlite-wal");
+  return Promise.all(present.map((name) => readBytes(dataDir, name)));
 }
 
-/** Every document of a MongoDB server's database, as its bytes. */
-async function documentPlaces(url: string, db: string): Promise<Place[]> {
+/** Every byte that the embedded services of a data folder have written, while they are stopped. */
+export async function writtenPlaces(dataDir: string): Promise<Place[]> {
+  const names = await readdir(join(dataDir, "redis"), { recursive: true, withFileTypes: true });
+  const inRedis = names.filter((entry) => entry.isFile()).map((entry) => readBytes(entry.parentPath, entry.name));
+  return [...(await filePlaces(dataDir)), ...(await Promise.all(inRedis))];
+}
+
+async function readBytes(folder: string, name: string): Promise<Place> {
+  return { where: name, text: (await readFile(join(folder, name))).toString("latin1") };
+}
+
+async function serverPlaces(url: string, db: string): Promise<Place[]> {
   const client = await MongoClient.connect(url);
   try {
-    const places: Place[] = [];
-    for (const { collectionName } of await client.db(db).collections()) {
-      const found = client.db(db).collection(collectionName).find({}, { raw: true });
-      for await (const bytes of found) {
-        places.push({ where: collectionName, text: Buffer.from(bytes as unknown as Uint8Array).toString("latin1") });
-      }
-    }
-    return places;
+    return await documentPlaces(client.db(db));
   } finally {
     await client.close();
   }
+}
+
+/** Every document of a database, as its bytes. */
+export async function documentPlaces(db: Db): Promise<Place[]> {
+  const places: Place[] = [];
+  for (const { collectionName } of await db.collections()) {
+    for await (const bytes of db.collection(collectionName).find({}, { raw: true })) {
+      // With `raw` the driver hands out the bytes; its type does not say so.
+      places.push({ where: collectionName, text: Buffer.from(bytes as unknown as Uint8Array).toString("latin1") });
+    }
+  }
+  return places;
 }

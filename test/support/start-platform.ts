@@ -2,12 +2,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serveApi } from "../../api/server.ts";
-import { loadConfig } from "../../src/config.ts";
+import { type Config, loadConfig } from "../../src/config.ts";
 import { openPlatform, type Platform } from "../../src/platform.ts";
-import { withReleasers } from "../../src/releasers.ts";
+import { type Releasers, withReleasers } from "../../src/releasers.ts";
 import { type HandlerEntry, handlers } from "../../workers/handlers.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
 import { makeScannedLog, readPlaces, refuseSecrets } from "./secret-scan.ts";
+import { type SharedServices, shareServices } from "./shared-services.ts";
 
 export type TestPlatform = {
   platform: Platform;
@@ -26,23 +27,29 @@ export type TestOptions = {
   workers?: boolean;
   /** Queues of the test's own, with their handlers. */
   extra?: readonly HandlerEntry[];
+  /**
+   * `private`: an embedded store and a Redis of the test's own, for one that kills, freezes, empties or reads them as a whole,
+   * or that puts secrets there. All others share those of the run.
+   */
+  services?: "private";
   /** True: the test itself puts secrets where none belong, so that none are looked for at its end. */
   holdsSecrets?: boolean;
 };
 
 /**
- * The whole product in this process on a data folder of its own: embedded services (or those of `MONGODB_URL` and
- * `REDIS_URL`, with names of its own), the API on a free port and, unless `workers` is false, one worker of each queue.
+ * The whole product in this process: a database and a prefix of its own in the embedded services of the run (or those of
+ * `MONGODB_URL` and `REDIS_URL`), the API on a free port and, unless `workers` is false, one worker of each queue.
  * When it closes, no key of a provider and no key of the API may be in its log, in its Redis or in its store.
  */
 export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> {
   return withReleasers(async (releasers) => {
-    const dataDir = await mkdtemp(join(tmpdir(), "switchyard-test-"));
-    releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+    if (options.holdsSecrets && options.services !== "private")
+      throw new TypeError("secrets need services of their own");
+    const services = options.services === "private" ? await ownServices(releasers) : await shareServices();
     const unique = `t${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
     const env = {
       ...pick(process.env, ["MONGODB_URL", "REDIS_URL"]),
-      DATA_DIR: dataDir,
+      DATA_DIR: services.dataDir,
       PORT: "0",
       MONGODB_DB: unique,
       REDIS_PREFIX: unique,
@@ -54,6 +61,7 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
       ...options.env,
     };
     const config = loadConfig(env);
+    releasers.add(() => services.clear(config));
     const extra = options.extra ?? [];
     const log = makeScannedLog();
     const platform = await openPlatform(config, {
@@ -62,7 +70,6 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
       ...(process.env.LOG_LEVEL ? {} : { logger: log.logger }),
     });
     releasers.add(() => platform.close());
-    if (process.env.MONGODB_URL) releasers.add(() => platform.store.drop());
     const api = await serveApi(platform);
     releasers.add(() => api.close());
     if (options.workers !== false) {
@@ -74,7 +81,7 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
       releasers.add(() => workers.close());
     }
     if (!options.holdsSecrets) {
-      releasers.add(async () => refuseSecrets([...log.leaks, ...(await readPlaces(config))]));
+      releasers.add(async () => refuseSecrets([...log.leaks, ...(await services.read(config))]));
     }
     const { tenancy } = platform;
     const first = await tenancy.ensureTenant("first");
@@ -94,6 +101,17 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
       close: releasers.close,
     };
   });
+}
+
+/** A data folder for one platform alone. */
+async function ownServices(releasers: Releasers): Promise<Pick<SharedServices, "dataDir" | "read" | "clear">> {
+  const dataDir = await mkdtemp(join(tmpdir(), "switchyard-test-"));
+  releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+  // What is embedded is gone with the folder; in a part that was given the platform has names of its own.
+  const clear = async (config: Config) => {
+    if (process.env.MONGODB_URL || process.env.REDIS_URL) await (await shareServices()).clear(config);
+  };
+  return { dataDir, read: readPlaces, clear };
 }
 
 function pick(from: NodeJS.ProcessEnv, names: readonly string[]): Record<string, string> {

@@ -1,0 +1,72 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { MongoClient } from "mongodb";
+import type { Config } from "../../src/config.ts";
+import { ensureServices } from "../../src/embedded/ensure.ts";
+import { makeLogger } from "../../src/logger.ts";
+import { withReleasers } from "../../src/releasers.ts";
+import { documentPlaces, keysOf, type Place, redisPlaces, refuseSecrets, writtenPlaces } from "./secret-scan.ts";
+
+/** The store and the Redis that the platforms of a run share, each with a database and a prefix of its own. */
+export type SharedServices = {
+  dataDir: string;
+  /** All that a platform has in them. */
+  read(config: Config): Promise<Place[]>;
+  /** Removes all that a platform had in them. */
+  clear(config: Config): Promise<void>;
+  /** Stops them. No platform may have left a secret in their files, not even in a part that was deleted later. */
+  close(): Promise<void>;
+};
+
+let opening: Promise<SharedServices> | undefined;
+
+/** The shared services, started at the first call; `MONGODB_URL` and `REDIS_URL` replace their parts. */
+export function shareServices(): Promise<SharedServices> {
+  opening ??= openServices({ mongoUrl: process.env.MONGODB_URL, redisUrl: process.env.REDIS_URL });
+  return opening;
+}
+
+/** For the end of the run. */
+export async function closeSharedServices(): Promise<void> {
+  const services = await opening;
+  opening = undefined;
+  await services?.close();
+}
+
+function openServices(given: {
+  mongoUrl?: string | undefined;
+  redisUrl?: string | undefined;
+}): Promise<SharedServices> {
+  return withReleasers(async (releasers) => {
+    const dataDir = await mkdtemp(join(tmpdir(), "switchyard-shared-"));
+    releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+    const isEmbedded = { mongo: !given.mongoUrl, redis: !given.redisUrl };
+    if (isEmbedded.mongo && isEmbedded.redis) {
+      releasers.add(async () => refuseSecrets(await writtenPlaces(dataDir)));
+    }
+    const services = await ensureServices({
+      dataDir,
+      ...isEmbedded,
+      logger: makeLogger({ level: "silent", name: "shared" }),
+    });
+    releasers.add(() => services.close());
+    const mongo = new MongoClient(given.mongoUrl || services.mongoUrl || "");
+    releasers.add(() => mongo.close());
+    const redis = new Redis(given.redisUrl || services.redisUrl || "", { maxRetriesPerRequest: 3 });
+    releasers.add(() => redis.disconnect());
+    return {
+      dataDir,
+      read: async (config) => [
+        ...(await redisPlaces(redis, config.redis.prefix)),
+        ...(await documentPlaces(mongo.db(config.mongo.db))),
+      ],
+      clear: async (config) => {
+        await mongo.db(config.mongo.db).dropDatabase();
+        for await (const keys of keysOf(redis, config.redis.prefix)) if (keys.length > 0) await redis.unlink(keys);
+      },
+      close: releasers.close,
+    };
+  });
+}

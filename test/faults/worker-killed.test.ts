@@ -75,24 +75,19 @@ describe("a worker process that ends while it runs a job", function () {
     const victim = await startWorker();
     const { jobId, letGo } = await startHeldJob("/killed");
     const successor = await startWorker();
-    const from = performance.now();
     await victim.kill();
     await pollUntil(() => site.hits("/killed") === 2, { timeoutMs: 30_000, what: "the second attempt" });
-    const tookMs = performance.now() - from;
     expect(await jobOf(jobId)).to.include({ status: "running", attempts: 2 });
     letGo();
     expect(await completed(jobId)).to.include({ attempts: 2 });
     await expectOneDocument("/killed");
-    expect(tookMs, "with a lease of a second").to.be.lessThan(10_000);
     expect(await successor.stop()).to.equal(0);
   });
 
   it("by SIGTERM, longer than its grace: the job is handed back, the process ends with code 0", async () => {
     const stopped = await startWorker();
     const { jobId, letGo } = await startHeldJob("/handed-back");
-    const from = performance.now();
     expect(await stopped.stop()).to.equal(0);
-    expect(performance.now() - from).to.be.within(graceMs * 0.9, graceMs + 5_000);
     expect(await jobOf(jobId)).to.include({ status: "queued", attempts: 0 });
     letGo();
     const successor = await startWorker();
@@ -108,9 +103,7 @@ describe("a worker process that ends while it runs a job", function () {
     const redis = await redisPid(test);
     process.kill(redis, "SIGSTOP");
     try {
-      const from = performance.now();
-      expect(await stopped.stop(), "exit code").to.equal(3);
-      expect(performance.now() - from).to.be.below(graceMs + 10_000);
+      expect(await stopped.stop(), "exit code, before Redis goes on").to.equal(3);
     } finally {
       process.kill(redis, "SIGCONT");
     }

@@ -86,11 +86,10 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
   it("sends what has come before the rest is there", async () => {
     fake.next({ pieces: ["first", "second"], pieceMs: 150 });
     const opened = await client.events("POST", "/ai/chat", { body: { ...question, stream: true } });
-    const startedAt = performance.now();
     const first = await opened.events.next();
-    expect(textOf([first.value])).to.equal("first");
+    const upstream = await Promise.race([fake.requests[0]?.ended, "it still sends"]);
+    expect([textOf([first.value]), upstream]).to.deep.equal(["first", "it still sends"]);
     await readAll(opened.events);
-    expect(performance.now() - startedAt).to.be.greaterThan(100);
   });
 
   it("carries tools in both directions, as JSON and streamed", async () => {
@@ -219,11 +218,9 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
       });
       if (isStreamed) await (await call).body?.getReader().read();
       else await pollUntil(() => fake.requests.length > 0);
-      const leftAt = performance.now();
       controller.abort();
       await call.catch(() => undefined);
       expect(await fake.requests[0]?.ended).to.equal("broken");
-      expect(performance.now() - leftAt).to.be.lessThan(1_000);
       const usage = await usageOf(surface);
       expect(usage).to.include({ requests: 1, errors: 0 });
       expect(usage.inputTokens).to.be.within(5, 15);

@@ -195,11 +195,9 @@ describe("substitutes of a model that fails", () => {
         body: JSON.stringify({ ...question, stream: isStreamed }),
       }).catch(() => undefined);
       await pollUntil(() => other.requests.length > 0);
-      const leftAt = performance.now();
       controller.abort();
       await call;
       expect(await other.requests[0]?.ended).to.equal("broken");
-      expect(performance.now() - leftAt).to.be.lessThan(1_000);
       expect(other.requests).to.have.length(1);
     }
   });

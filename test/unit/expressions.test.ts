@@ -4,6 +4,7 @@ import { toCel } from "../../src/workflows/cel-values.ts";
 import { makeEvaluator } from "../../src/workflows/evaluator.ts";
 import { ExpressionProblem, makeRoom, parseExpression, type Scope } from "../../src/workflows/expressions.ts";
 import { parseTemplate } from "../../src/workflows/templates.ts";
+import { cpuTimeOf } from "../support/cpu-time.ts";
 
 const scopeOf = (input: unknown, steps: object = {}, previous: unknown = null): Scope => ({
   input: toCel(input),
@@ -192,10 +193,8 @@ describe("templates", () => {
     expect(problemOf(() => parseTemplate("Hello {{ input.x")).position).to.equal(6);
   });
   it("with many openings are read in linear time", () => {
-    const beganAt = performance.now();
-    problemOf(() => parseTemplate("{{".repeat(100_000)));
-    problemOf(() => parseTemplate(`${"{{ 1 }}".repeat(99)}{{ '`));
-    expect(performance.now() - beganAt).to.be.lessThan(2_000);
+    const texts = ["{{".repeat(100_000), `${"{{ 1 }}".repeat(99)}{{ '`];
+    for (const text of texts) expect(cpuTimeOf(() => problemOf(() => parseTemplate(text)))).to.be.below(1_000);
   });
 });
 

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
 import { makeBreaker } from "../../src/gateway/breaker.ts";
@@ -9,6 +10,7 @@ import { isWorthRetry, retryDelayMs, withRetries } from "../../src/gateway/retry
 import { classifyTask, type IsUsable, routeAuto, routeNamed } from "../../src/gateway/route-model.ts";
 import { chatBodySchema, modelEntrySchema } from "../../src/gateway/schemas.ts";
 import { parseSvcOptions } from "../../src/gateway/svc-options.ts";
+import { cpuTimeOf } from "../support/cpu-time.ts";
 
 const edge = { baseUrl: undefined, apiKey: undefined, model: "default", embeddingModel: undefined };
 const catalogue = makeCatalogue(edge);
@@ -168,9 +170,12 @@ describe("routing", () => {
   });
 
   it("is not slowed down by hostile prompts", () => {
-    const startedAt = performance.now();
-    for (const piece of ["class ", "1 * ", "function(", "`", "a1"]) classifyTask(ask(piece.repeat(60_000)));
-    expect(performance.now() - startedAt).to.be.lessThan(1_000);
+    for (const piece of ["class ", "1 * ", "function(", "`", "a1"]) {
+      expect(
+        cpuTimeOf(() => classifyTask(ask(piece.repeat(60_000)))),
+        piece,
+      ).to.be.below(1_000);
+    }
   });
 });
 
@@ -238,9 +243,9 @@ describe("token estimate", () => {
     expect(estimateTokens("")).to.equal(0);
   });
   it("takes linear time for a long run without spaces", () => {
-    const startedAt = performance.now();
-    expect(estimateTokens("日本".repeat(200_000))).to.be.greaterThan(100_000);
-    expect(performance.now() - startedAt).to.be.lessThan(500);
+    const text = "日本".repeat(200_000);
+    expect(estimateTokens(text)).to.be.greaterThan(100_000);
+    expect(cpuTimeOf(() => estimateTokens(text))).to.be.below(1_000);
   });
 });
 
@@ -281,11 +286,9 @@ describe("retry", () => {
       setImmediate(() => controller.abort());
       return Promise.reject(failed({ retryAfterMs: 4_000 }));
     };
-    const work = withRetries(attempt, { signal: controller.signal, maxTries: 3 });
-    const startedAt = performance.now();
-    const error = await work.catch((thrown: unknown) => thrown);
-    expect(error).to.have.property("code", "client_closed");
-    expect(performance.now() - startedAt).to.be.lessThan(1_000);
+    const work = withRetries(attempt, { signal: controller.signal, maxTries: 3 }).catch((thrown: unknown) => thrown);
+    const first = await Promise.race([work, delay(3_000, "the wait has gone on", { ref: false })]);
+    expect(first).to.have.property("code", "client_closed");
   });
 });
 

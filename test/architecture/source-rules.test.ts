@@ -10,6 +10,7 @@ import { root, sourceFiles } from "./source-files.ts";
 const MAX_LINES = 300;
 const MAX_TEST_LINES = 500;
 const MAX_PAYLOAD_BYTES = 1_024;
+const silentSkip = /\b(?:this|context|it|describe)\.skip\(|\bx(?:it|describe)\(|\.only\(/;
 
 describe("the rules of the source", () => {
   it(`keeps files under ${MAX_LINES} lines, tests under ${MAX_TEST_LINES}`, () => {
@@ -35,6 +36,13 @@ describe("the rules of the source", () => {
       .filter(({ path, text }) => path !== "src/config.ts" && /process\.env\b/.test(text))
       .map(({ path }) => `${path}: take the part of Config that it needs as an argument`);
     expect(readers).to.deep.equal([]);
+  });
+
+  it("skips no test without a reason in its title", () => {
+    const silent = sourceFiles("test")
+      .filter(({ path, text }) => path !== "test/support/skip-test.ts" && silentSkip.test(text))
+      .map(({ path }) => `${path}: skip by test/support/skip-test.ts`);
+    expect(silent).to.deep.equal([]);
   });
 
   it("names each queue in src/jobs/queues.ts alone", () => {

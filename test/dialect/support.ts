@@ -5,6 +5,7 @@ import { expect } from "chai";
 import { BSON, type Collection, type Db, type Document, MongoClient, MongoServerError } from "mongodb";
 import { startMongoServer } from "../../src/embedded/mongo/server.ts";
 import { makeLogger } from "../../src/logger.ts";
+import { skipTest } from "../support/skip-test.ts";
 
 /**
  * One case of the dialect: what is in the collection, what is done, and what MongoDB's documentation says of it. Every
@@ -221,8 +222,6 @@ export function needsSearchIndexes(open: OpenDatabase): void {
       );
   });
   beforeEach(function () {
-    if (hasThem) return;
-    if (this.currentTest) this.currentTest.title += " (skipped: this server has no search indexes)";
-    this.skip();
+    if (!hasThem) skipTest(this, "this server has no search indexes");
   });
 }

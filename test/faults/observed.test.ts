@@ -3,6 +3,7 @@ import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { scrape } from "../support/prometheus.ts";
 import { hostPid, redisPid } from "../support/service-pids.ts";
+import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const TOKEN = "the-operators-own-token";
@@ -13,7 +14,7 @@ describe("a part that hangs", function () {
   let client: ApiClient;
 
   before(async function () {
-    if (process.env.MONGODB_URL || process.env.REDIS_URL) return this.skip(); // those are not ours to freeze
+    if (process.env.MONGODB_URL || process.env.REDIS_URL) return skipTest(this, "only embedded services can be frozen");
     test = await startPlatform({ services: "private", env: { ADMIN_TOKEN: TOKEN } });
     client = makeClient({ url: test.url });
   });

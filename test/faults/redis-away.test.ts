@@ -4,6 +4,7 @@ import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { refusedWithinMs } from "../support/promised-times.ts";
 import { redisPid } from "../support/service-pids.ts";
+import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const later = { headers: { prefer: "respond-async" } };
@@ -15,7 +16,7 @@ describe("when Redis is away", function () {
   let site: DocumentServer;
 
   before(async function () {
-    if (process.env.REDIS_URL) return this.skip(); // that of the test's own data folder is what this can kill
+    if (process.env.REDIS_URL) return skipTest(this, "only the embedded Redis can be killed");
     site = await startDocumentServer();
     test = await startPlatform({
       services: "private",

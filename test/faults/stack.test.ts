@@ -8,6 +8,7 @@ import { loadConfig } from "../../src/config.ts";
 import { makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { childPids, descendantPids, hostPid, isAlive, redisPid } from "../support/service-pids.ts";
+import { skipTest } from "../support/skip-test.ts";
 import { startPlatform } from "../support/start-platform.ts";
 
 const gone = (pid: number) => pollUntil(() => !isAlive(pid), { what: `the end of process ${pid}` });
@@ -86,7 +87,7 @@ describe("the processes of one machine", function () {
 
   it("a platform that is closed leaves neither host nor Redis behind", async function () {
     if (process.env.MONGODB_URL || process.env.REDIS_URL)
-      return this.skip(); // those are not ours to end
+      return skipTest(this, "the services that were given are not ours to end");
     const test = await startPlatform({ services: "private" });
     const client = makeClient({ url: test.url, key: test.keys.owner });
     expect((await client.post("/rag/ingest", { content: "Closed at once." })).status).to.equal(201);

@@ -4,6 +4,7 @@ import { type ApiClient, type ApiResponse, makeClient } from "../support/http-cl
 import { pollUntil } from "../support/poll-until.ts";
 import { refusedWithinMs } from "../support/promised-times.ts";
 import { hostPid } from "../support/service-pids.ts";
+import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
@@ -17,7 +18,7 @@ describe("when the store is away", function () {
   let dataDir: string;
 
   before(async function () {
-    if (process.env.MONGODB_URL) return this.skip(); // the embedded one is what this can freeze
+    if (process.env.MONGODB_URL) return skipTest(this, "only the embedded store can be frozen");
     test = await startPlatform({
       services: "private",
       env: { STORE_TIMEOUT_MS: String(storeTimeoutMs), JOB_LEASE_MS: "2000", RECONCILE_EVERY_MS: "300" },

@@ -4,6 +4,7 @@ import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
 import { redisPid } from "../support/service-pids.ts";
+import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const later = { headers: { prefer: "respond-async" } };
@@ -97,7 +98,7 @@ describe("a worker process that ends while it runs a job", function () {
   });
 
   it("by SIGTERM, while Redis hangs: it ends all the same, and another takes the job", async function () {
-    if (process.env.REDIS_URL) return this.skip(); // that one is not ours to stop
+    if (process.env.REDIS_URL) return skipTest(this, "the Redis that was given is not ours to stop");
     const stopped = await startWorker();
     const { jobId, letGo } = await startHeldJob("/redis-hangs");
     const redis = await redisPid(test);

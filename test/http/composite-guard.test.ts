@@ -6,6 +6,7 @@ import { AppError } from "../../src/errors.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
+import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 /** What must be found nowhere, in the forms in which it could be kept. */
@@ -120,7 +121,8 @@ describe("an input that a regulated profile does not take", function () {
     for (const answer of answers) for (const secret of secrets) expect(answer.text).not.to.include(secret);
     expect(log).to.include("/composite/execute").and.to.include("compliance_blocked");
     for (const secret of secrets) expect(log, "the log").not.to.include(secret);
-    if (process.env.MONGODB_URL || process.env.REDIS_URL) return this.skip();
+    if (process.env.MONGODB_URL || process.env.REDIS_URL)
+      return skipTest(this, "only the files of embedded services can be read");
     // What is looked for would be found: an input that passes is.
     const clean = await send("coding", "Is 8831-marker a good name for a cache?", { prefer: "respond-async" });
     expect(clean.status).to.equal(202);

@@ -7,6 +7,7 @@ import { pollUntil } from "../support/poll-until.ts";
 import { beginPost } from "../support/raw-http.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { hostPid } from "../support/service-pids.ts";
+import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
@@ -358,7 +359,7 @@ describe("the tool server and callers over their limits", () => {
 describe("the tool server while the store is away", function () {
   this.timeout(30_000);
   it("is a 503 with the time to come back, also for a tool that needs the store, and tells its health", async function () {
-    if (process.env.MONGODB_URL) return this.skip(); // the embedded one is what this can freeze
+    if (process.env.MONGODB_URL) return skipTest(this, "only the embedded store can be frozen");
     const test = await startPlatform({ services: "private", workers: false, env: { STORE_TIMEOUT_MS: "500" } });
     try {
       const member = makeClient({ url: test.url, key: test.keys.member });

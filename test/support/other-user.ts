@@ -1,14 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { skipTest } from "./skip-test.ts";
 
 /** `nobody`, who shares the machine and nothing else. */
 export const OTHER_UID = 65_534;
 
-/** Called before each test: skips it, and says so in its title, where this process may not become another user. */
+/** Called before each test: skips it where this process may not become another user. */
 export function needRoot(context: Mocha.Context): void {
-  if (process.getuid?.() === 0) return;
-  if (context.currentTest) context.currentTest.title += " (skipped: only root can act as another user)";
-  context.skip();
+  if (process.getuid?.() !== 0) skipTest(context, "only root can act as another user");
 }
 
 export type OtherUser = {

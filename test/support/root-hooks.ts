@@ -1,3 +1,4 @@
+import "./compile-cache.ts";
 import { subscribe } from "node:diagnostics_channel";
 import type { Socket } from "node:net";
 import { closeSharedServices } from "./shared-services.ts";

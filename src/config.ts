@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { z } from "zod";
+import { type KeyProvider, keyedProviders, ofKeyProviders } from "./gateway/providers/registry.ts";
 import { isAddressOrRange } from "./net/client-address.ts";
 import { parseMasterKeys } from "./tenancy/master-keys.ts";
 
@@ -20,6 +21,28 @@ const url = z.url({ protocol: /^https?$/ });
 
 /** One setting: its environment variable is the key, `about` is its line in the README's table. */
 const setting = <S extends z.ZodType>(schema: S, about: string, shown?: string) => ({ schema, about, shown });
+
+type SettingPrefix = Uppercase<KeyProvider>;
+const prefixOf = (id: KeyProvider) => id.toUpperCase() as SettingPrefix; // the same operation on the type
+const apiKeyName = (id: KeyProvider) => `${prefixOf(id)}_API_KEY` as const;
+const baseUrlName = (id: KeyProvider) => `${prefixOf(id)}_BASE_URL` as const;
+
+/** The two settings of each provider that takes customers' keys, named after its id. */
+function providerSettings() {
+  const toKey = (name: string) =>
+    setting(z.string().min(1).optional(), `The platform's key for ${name}, for tenants without one`);
+  const toUrl = (name: string, baseUrl: string) => setting(url.default(baseUrl), `${name}'s API`);
+  const all = Object.entries(keyedProviders).flatMap(([id, { name, baseUrl }]) => {
+    const prefix = prefixOf(id as KeyProvider); // `Object.entries` forgets which keys there are
+    return [
+      [`${prefix}_API_KEY`, toKey(name)],
+      [`${prefix}_BASE_URL`, toUrl(name, baseUrl)],
+    ];
+  });
+  return Object.fromEntries(all) as { [Name in `${SettingPrefix}_API_KEY`]: ReturnType<typeof toKey> } & {
+    [Name in `${SettingPrefix}_BASE_URL`]: ReturnType<typeof toUrl>;
+  };
+}
 
 /** Every setting that the product reads, in the order of the README's table. Nothing else reads the environment. */
 export const settings = {
@@ -81,10 +104,7 @@ export const settings = {
   EDGE_API_KEY: setting(z.string().optional(), "Its key"),
   EDGE_MODEL: setting(z.string().default("default"), "The chat model that is asked of it"),
   EDGE_EMBEDDING_MODEL: setting(z.string().optional(), "The embedding model that is asked of it", "offline embedding"),
-  OPENAI_API_KEY: setting(z.string().min(1).optional(), "The platform's key for OpenAI, for tenants without one"),
-  OPENAI_BASE_URL: setting(url.default("https://api.openai.com/v1"), "OpenAI's API"),
-  ANTHROPIC_API_KEY: setting(z.string().min(1).optional(), "The platform's key for Anthropic, for tenants without one"),
-  ANTHROPIC_BASE_URL: setting(url.default("https://api.anthropic.com"), "Anthropic's API"),
+  ...providerSettings(),
   PROVIDER_MAX_TRIES: setting(
     count(1, 20).default(5),
     "Tries of one model call at most, those at substitutes included",
@@ -223,8 +243,7 @@ function toConfig(v: Values) {
         model: v.EDGE_MODEL,
         embeddingModel: v.EDGE_EMBEDDING_MODEL,
       },
-      openai: { apiKey: v.OPENAI_API_KEY, baseUrl: v.OPENAI_BASE_URL },
-      anthropic: { apiKey: v.ANTHROPIC_API_KEY, baseUrl: v.ANTHROPIC_BASE_URL },
+      providers: ofKeyProviders((id) => ({ apiKey: v[apiKeyName(id)], baseUrl: v[baseUrlName(id)] })),
       maxTries: v.PROVIDER_MAX_TRIES,
       cacheBytesPerTenant: v.CACHE_BYTES_PER_TENANT,
       batch: {

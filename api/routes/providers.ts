@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { AppError } from "../../src/errors.ts";
+import { type KeyProvider, keyedProviders, keyProviders } from "../../src/gateway/providers/registry.ts";
 import { verifyProviderKey } from "../../src/gateway/providers/verify-key.ts";
 import type { Platform } from "../../src/platform.ts";
-import { type KeyProvider, keyProviders } from "../../src/tenancy/provider-keys.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 const tags = ["Provider keys"];
@@ -18,12 +18,6 @@ const body = z.object({
     .max(500)
     .regex(/^[!-~]+$/, "must be visible ASCII characters without blanks"),
 });
-
-/** How each provider's keys begin; Anthropic's would pass for OpenAI's otherwise. */
-const shapes: Record<KeyProvider, { fits: RegExp; message: string }> = {
-  openai: { fits: /^sk-(?!ant-)/, message: "must begin with sk-, as OpenAI's keys do" },
-  anthropic: { fits: /^sk-ant-/, message: "must begin with sk-ant-, as Anthropic's keys do" },
-};
 
 const configured = { provider: z.enum(keyProviders), configured: z.boolean() };
 
@@ -115,8 +109,8 @@ const removeKey = route({
 
 /** @throws AppError `invalid_request` for a key of another shape, and what the provider says of it when it is asked. */
 async function check(platform: Platform, provider: KeyProvider, key: string, isAsked: boolean): Promise<void> {
-  const { fits, message } = shapes[provider];
-  if (!fits.test(key)) throw new AppError("invalid_request", `key: ${message}`, { param: "key" });
+  const { fits, form } = keyedProviders[provider].keys;
+  if (!fits.test(key)) throw new AppError("invalid_request", `key: ${form}`, { param: "key" });
   if (isAsked) await verifyProviderKey(platform.config.gateway, provider, key);
 }
 

@@ -1,20 +1,14 @@
-import type { Config } from "../config.ts";
 import { AppError } from "../errors.ts";
-import { type CataloguedModel, type ModelPrice, publicModels } from "./models-data.ts";
-import { offlineModelId } from "./providers/edge/offline-chat.ts";
-import { offlineEmbeddingModelId } from "./providers/edge/offline-embed.ts";
+import { type EdgeSettings, edgeModels } from "./providers/edge/models.ts";
+import type { ModelPrice, ProviderModel } from "./providers/model.ts";
 import type { Usage } from "./providers/provider.ts";
+import { keyedProviders, keyProviders, ownProvider, type ProviderId } from "./providers/registry.ts";
 import type { ModelEntry } from "./schemas.ts";
 
-/** The alias that names the platform's default chat model, and the model that is used when a request names none. */
-const defaultModelAlias = "meta-llm";
 /** The model name that asks for routing by task. */
 export const autoModel = "auto";
 
-/** The platform's own models cost the caller nothing. */
-const free = { price: { input: 0, output: 0 }, priceSource: "the platform's own", priceDate: "2026-11-20" };
-/** Assumed of a server whose window we are not told; only shown and used by `auto`, never enforced. */
-const ASSUMED_EDGE_CONTEXT = 131_072;
+export type CataloguedModel = ProviderModel & { provider: ProviderId };
 
 export type Catalogue = {
   all: readonly CataloguedModel[];
@@ -26,10 +20,14 @@ export type Catalogue = {
   find(idOrAlias: string): CataloguedModel | undefined;
 };
 
-/** The public models and what the edge provider serves by its settings. */
-export function makeCatalogue(edge: Config["gateway"]["edge"]): Catalogue {
-  const defaultChat = toEdgeChatModel(edge);
-  const defaultEmbedding = toEdgeEmbeddingModel(edge);
+/** The models of all providers; the platform's own, which its settings name, are the defaults. */
+export function makeCatalogue(edge: EdgeSettings): Catalogue {
+  const { chat, embedding } = edgeModels(edge);
+  const defaultChat: CataloguedModel = { ...chat, provider: ownProvider };
+  const defaultEmbedding: CataloguedModel = { ...embedding, provider: ownProvider };
+  // The order of `GET /ai/models`; of chat models at the same price, `auto` takes the first.
+  const ids = [...keyProviders].reverse();
+  const publicModels = ids.flatMap((id) => keyedProviders[id].models.map((model) => ({ ...model, provider: id })));
   const all = [defaultChat, defaultEmbedding, ...publicModels];
   const byId = new Map<string, CataloguedModel>();
   for (const model of all) for (const alias of model.aliases ?? []) byId.set(alias, model);
@@ -40,37 +38,6 @@ export function makeCatalogue(edge: Config["gateway"]["edge"]): Catalogue {
 
 /** What models are compared by: prompts are about three times as long as answers. */
 const priceOf = ({ price }: CataloguedModel) => price.input * 3 + price.output;
-
-function toEdgeChatModel(edge: Config["gateway"]["edge"]): CataloguedModel {
-  const isOffline = edge.baseUrl === undefined;
-  return {
-    id: isOffline ? offlineModelId : edge.model,
-    aliases: [defaultModelAlias],
-    name: isOffline ? "Switchyard offline model (extractive, deterministic)" : `Edge server: ${edge.model}`,
-    provider: "edge",
-    type: "chat",
-    contextWindow: ASSUMED_EDGE_CONTEXT,
-    maxOutput: ASSUMED_EDGE_CONTEXT,
-    features: ["streaming", "tool_use"],
-    maxTemperature: 2,
-    ...(isOffline ? { isStandIn: true } : {}),
-    ...free,
-  };
-}
-
-function toEdgeEmbeddingModel(edge: Config["gateway"]["edge"]): CataloguedModel {
-  const served = edge.baseUrl === undefined ? undefined : edge.embeddingModel;
-  return {
-    id: served ?? offlineEmbeddingModelId,
-    name: served === undefined ? "Switchyard offline embedding (feature hashing, 512)" : `Edge server: ${served}`,
-    provider: "edge",
-    type: "embedding",
-    contextWindow: ASSUMED_EDGE_CONTEXT,
-    maxOutput: 0,
-    features: [],
-    ...free,
-  };
-}
 
 /**
  * The catalogued model that a request names.

@@ -1,11 +1,11 @@
 import { type GatewayCaller, openCall, type Timings } from "./account.ts";
+import type { CataloguedModel } from "./catalogue.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import type { CompressionReport } from "./compress/compress.ts";
 import { boundChat } from "./cost-bounds.ts";
 import { estimateMessageTokens, estimateUsage } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type Share, withSubstitutes } from "./fallback.ts";
-import type { CataloguedModel } from "./models-data.ts";
 import { planChat } from "./plan.ts";
 import type { CompletionRequest, FinishReason, Message, ToolCall, Usage } from "./providers/provider.ts";
 import { withRetries } from "./retry.ts";

@@ -1,6 +1,5 @@
-import { toNanoUsd } from "./catalogue.ts";
+import { type CataloguedModel, toNanoUsd } from "./catalogue.ts";
 import { boundPromptTokens, boundTokens } from "./count-tokens.ts";
-import type { CataloguedModel } from "./models-data.ts";
 import type { CompletionRequest } from "./providers/provider.ts";
 
 /** A shorter answer than this is not worth a call, in tokens, unless the caller wants no more. */

@@ -4,12 +4,13 @@ import type { Breakers } from "./breakers.ts";
 import type { Budgets } from "./budget.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Provider, ProviderId } from "./providers/provider.ts";
+import type { Provider } from "./providers/provider.ts";
 
 /** What the gateway's functions work with. */
 export type GatewayDeps = {
   catalogue: Catalogue;
-  providers: ReadonlyMap<ProviderId, Provider>;
+  /** By id. */
+  providers: ReadonlyMap<string, Provider>;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
   breakerOf: Breakers["of"];

@@ -1,7 +1,7 @@
 import { AppError } from "../errors.ts";
 import { isBreakerOpen } from "./breaker.ts";
+import type { CataloguedModel } from "./catalogue.ts";
 import type { GatewayDeps } from "./deps.ts";
-import type { CataloguedModel } from "./models-data.ts";
 import type { Plan } from "./plan.ts";
 import type { Routing, SkippedModel } from "./route-model.ts";
 import { type Target, toTarget } from "./target.ts";

@@ -25,10 +25,7 @@ import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
 import { type FileBatches, makeFileBatches } from "./file-batches/file-batches.ts";
 import { makeLedger, measureLedger } from "./ledger.ts";
 import { checkFallbacks } from "./plan.ts";
-import { makeAnthropicProvider } from "./providers/anthropic/provider.ts";
-import { makeEdgeProvider } from "./providers/edge/edge.ts";
-import { makeOpenAiProvider } from "./providers/openai/openai.ts";
-import type { Provider, ProviderId } from "./providers/provider.ts";
+import { openProviders } from "./providers/registry.ts";
 import type { ModelEntry, ModelQuery } from "./schemas.ts";
 import type { StreamEvent } from "./stream.ts";
 import { resolveModel, usableModels } from "./usable-models.ts";
@@ -84,9 +81,7 @@ export function makeGateway(input: GatewayInput): Gateway {
   const ledger = measureLedger(written, metrics);
   const breakers = makeBreakers();
   metrics.watchBreakers(breakers.countOpen);
-  const providers = new Map<ProviderId, Provider>(
-    [makeOpenAiProvider(config), makeAnthropicProvider(config), makeEdgeProvider(config)].map((one) => [one.id, one]),
-  );
+  const providers = openProviders(config);
   const catalogue = makeCatalogue(config.edge);
   const deps: GatewayDeps = {
     catalogue,

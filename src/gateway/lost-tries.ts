@@ -1,6 +1,5 @@
-import { toNanoUsd } from "./catalogue.ts";
+import { type CataloguedModel, toNanoUsd } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
-import type { CataloguedModel } from "./models-data.ts";
 import type { Served, Usage } from "./providers/provider.ts";
 
 /** What tries cost that the provider worked on and that brought no answer. */

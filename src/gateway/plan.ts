@@ -1,10 +1,9 @@
 import { AppError } from "../errors.ts";
 import type { ModelFallbacks } from "../store/tenant-store.ts";
-import { autoModel, type Catalogue, findModel } from "./catalogue.ts";
+import { autoModel, type Catalogue, type CataloguedModel, findModel } from "./catalogue.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import type { GatewayDeps } from "./deps.ts";
-import type { CataloguedModel } from "./models-data.ts";
-import { providerIds } from "./providers/provider.ts";
+import { providerIds } from "./providers/registry.ts";
 import { type Routing, routeAuto, routeNamed } from "./route-model.ts";
 import { findKeys, type UsableKeys } from "./target.ts";
 

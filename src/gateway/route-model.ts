@@ -1,9 +1,9 @@
 import { AppError } from "../errors.ts";
-import type { Catalogue } from "./catalogue.ts";
+import type { Catalogue, CataloguedModel } from "./catalogue.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import { estimateMessageTokens } from "./count-tokens.ts";
-import type { CataloguedModel, ModelType } from "./models-data.ts";
-import type { ProviderId } from "./providers/provider.ts";
+import type { ModelType } from "./providers/model.ts";
+import type { ProviderId } from "./providers/registry.ts";
 import { notConfigured } from "./target.ts";
 
 /** Which model serves a request, and why; shown in `_preprocessing.routing`. */
@@ -29,7 +29,7 @@ const reasoningSigns =
 const LOOK_AT_CHARACTERS = 8_000;
 /** A question of this many tokens gets a model for reasoning. */
 const LONG_TASK_TOKENS = 30_000;
-/** The temperature and `top_p` of both providers when a request names none; some models take no others. */
+/** The temperature and `top_p` of every provider when a request names none; some models take no others. */
 const DEFAULT_SAMPLING = 1;
 /** Models that a call goes on to when the one before failed, at most. */
 const MAX_SUBSTITUTES = 3;
@@ -93,7 +93,7 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
 function findObstacle(model: CataloguedModel, request: ChatRequest): { param: string; message: string } | undefined {
   if (request.tools !== undefined && !model.features.includes("tool_use"))
     return { param: "tools", message: `${model.id} takes no tools here.` };
-  if (request.responseFormat !== undefined && (model.provider === "anthropic" || model.isStandIn === true))
+  if (request.responseFormat !== undefined && model.takesResponseFormat !== true)
     return { param: "response_format", message: `${model.id} keeps to no response format.` };
   const { temperature = DEFAULT_SAMPLING, topP = DEFAULT_SAMPLING } = request;
   const { maxTemperature } = model;

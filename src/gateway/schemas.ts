@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isSmallJson, withFewFields } from "../bounded-json.ts";
-import { providerIds } from "./providers/provider.ts";
+import { providerIds } from "./providers/registry.ts";
 
 export const MAX_MESSAGES = 200;
 const MAX_MESSAGE_CHARACTERS = 400_000;

@@ -2,15 +2,16 @@ import { AppError } from "../errors.ts";
 import type { ProviderKey } from "../tenancy/provider-keys.ts";
 import { beginSpan, failureOf, type Traced } from "../tracing.ts";
 import type { Breaker, Passage } from "./breaker.ts";
+import type { CataloguedModel } from "./catalogue.ts";
 import type { GatewayDeps } from "./deps.ts";
-import type { CataloguedModel } from "./models-data.ts";
-import type { CallContext, Provider, ProviderId, Served } from "./providers/provider.ts";
+import type { CallContext, Provider, Served } from "./providers/provider.ts";
+import { ownProvider, type ProviderId } from "./providers/registry.ts";
 
 /** The keys that a tenant's calls may use right now; a provider that is not among them cannot be called. */
 export type UsableKeys = ReadonlyMap<ProviderId, ProviderKey>;
 
 /** The platform's own provider has its key, if any, from the settings. */
-export const edgeKey: ProviderKey = { keyId: "platform-edge", apiKey: "", source: "platform" };
+const ownKey: ProviderKey = { keyId: `platform-${ownProvider}`, apiKey: "", source: "platform" };
 
 /**
  * The keys of a tenant for these providers; a promise only when a key has to be read. A provider whose key cannot be read
@@ -34,7 +35,7 @@ export function findKeys(
     }
   };
   for (const provider of wanted.providers) {
-    const key = provider === "edge" ? edgeKey : deps.keys.find(tenantId, provider);
+    const key = provider === ownProvider ? ownKey : deps.keys.find(tenantId, provider);
     if (key instanceof Promise) reading.push(read(provider, key));
     else if (key !== undefined) usable.set(provider, key);
   }

@@ -1,6 +1,6 @@
 import { autoModel, findModel } from "./catalogue.ts";
 import type { GatewayDeps } from "./deps.ts";
-import { providerIds } from "./providers/provider.ts";
+import { providerIds } from "./providers/registry.ts";
 import { findKeys, notConfigured } from "./target.ts";
 
 /**

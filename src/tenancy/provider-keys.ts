@@ -1,13 +1,10 @@
 import { AppError, notFound } from "../errors.ts";
 import { makeFreshCache } from "../fresh-cache.ts";
+import type { KeyProvider } from "../gateway/providers/registry.ts";
 import type { Logger } from "../logger.ts";
 import { bytesOf, type ProviderKeyDocument, type ProviderKeyStore } from "../store/provider-key-store.ts";
 import type { DataKeys } from "./data-keys.ts";
 import { open, seal } from "./envelope.ts";
-
-/** The providers that take customers' keys. */
-export const keyProviders = ["openai", "anthropic"] as const;
-export type KeyProvider = (typeof keyProviders)[number];
 
 /**
  * A key for calls to a provider. `keyId` is its place (a tenant's key for a provider, or the platform's) and never holds a
@@ -48,8 +45,8 @@ export type ProviderKeys = {
 export type ProviderKeysDeps = {
   store: ProviderKeyStore;
   dataKeys: DataKeys;
-  /** The platform's own keys, which serve every tenant that has none. */
-  platform: Record<KeyProvider, { apiKey: string | undefined }>;
+  /** The platform's own keys, which serve every tenant that has none, of each provider that takes customers' keys. */
+  platform: { providers: Record<KeyProvider, { apiKey: string | undefined }> };
   logger: Logger;
 };
 
@@ -60,6 +57,7 @@ export type ProviderKeysDeps = {
  */
 export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
   const { store, dataKeys, logger } = deps;
+  const keyProviders = Object.keys(deps.platform.providers) as KeyProvider[]; // a record that has each of them, and nothing else
   const decrypt = async (record: ProviderKeyDocument): Promise<ProviderKey | null> => {
     const dataKey = await dataKeys.find(record.tenantId);
     const plain = dataKey && open(dataKey, bytesOf(record.sealed), contextOf(record.tenantId, record.provider));
@@ -80,7 +78,7 @@ export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
       },
     );
   };
-  const cache = makeFreshCache<ProviderKey | undefined>((id) => read(...fromCacheId(id)));
+  const cache = makeFreshCache<ProviderKey | undefined>((id) => read(...fromCacheId(id, keyProviders)));
   const sealFor = async (tenantId: string, provider: KeyProvider, apiKey: string) => ({
     sealed: seal(await dataKeys.ensure(tenantId), Buffer.from(apiKey, "utf8"), contextOf(tenantId, provider)),
     preview: `${apiKey.slice(0, 4)}…${apiKey.slice(-4)}`,
@@ -134,13 +132,13 @@ const contextOf = (tenantId: string, provider: string) => `provider-key:${tenant
 const platformKeyId = (provider: KeyProvider) => `platform-${provider}`;
 
 const toCacheId = (tenantId: string, provider: KeyProvider) => `${provider}:${tenantId}`;
-function fromCacheId(id: string): [tenantId: string, provider: KeyProvider] {
+function fromCacheId(id: string, keyProviders: readonly KeyProvider[]): [tenantId: string, provider: KeyProvider] {
   const provider = keyProviders.find((one) => id.startsWith(`${one}:`));
   if (provider === undefined) throw new TypeError("not an id of this cache");
   return [id.slice(provider.length + 1), provider];
 }
 
 function toPlatformKey(platform: ProviderKeysDeps["platform"], provider: KeyProvider): ProviderKey | undefined {
-  const { apiKey } = platform[provider];
+  const { apiKey } = platform.providers[provider];
   return apiKey === undefined ? undefined : { keyId: platformKeyId(provider), apiKey, source: "platform" };
 }

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { z } from "zod";
 import { apiFlags } from "../../scripts/start/api-flags.ts";
+import { providerIds } from "../../src/gateway/providers/registry.ts";
 import { queues } from "../../src/jobs/queues.ts";
 import { root, sourceFiles } from "./source-files.ts";
 
@@ -55,6 +56,14 @@ describe("the rules of the source", () => {
           .map((name) => `${path}: "${name}"; import the queue`),
       );
     expect(strings).to.deep.equal([]);
+  });
+
+  it("names each provider in src/gateway/providers/registry.ts alone", () => {
+    const literal = new RegExp(`(?:=|\\(|\\[|,|\\||:|case) *["'](?:${providerIds.join("|")})["']`);
+    const files = sourceFiles("src")
+      .filter(({ path, text }) => path !== "src/gateway/providers/registry.ts" && literal.test(text))
+      .map(({ path }) => `${path}: put what differs on the provider's or the model's value`);
+    expect(files).to.deep.equal([]);
   });
 
   it(`has payloads of ids only, strict and under ${MAX_PAYLOAD_BYTES} bytes`, () => {

@@ -135,6 +135,13 @@ describe("customers' provider keys", () => {
     expect((await put("openai", first, "?verify=true")).status).to.equal(200);
     expect(upstream.requests.at(-1)?.path).to.equal("/v1/models");
     expect((await remove("openai")).status).to.equal(204);
+
+    upstream.next({ status: 200, rawBody: '{"data":[]}' });
+    expect((await put("anthropic", anthropicKey, "?verify=true")).status).to.equal(200);
+    expect(upstream.requests.at(-1)?.path).to.equal("/v1/models?limit=1");
+    expect(upstream.requests.at(-1)?.headers).to.include({ "x-api-key": anthropicKey });
+    expect(upstream.requests.at(-1)?.headers).not.to.have.property("authorization");
+    expect((await remove("anthropic")).status).to.equal(204);
   });
 
   it("takes an admin to change keys", async () => {

@@ -15,7 +15,6 @@ describe("OpenAI wire format", () => {
   before(async () => {
     fake = await startFakeProvider();
     provider = makeWireProvider({
-      id: "edge",
       baseUrl: fake.url,
       apiKey: "sk-platform",
       dialect: { maxTokensField: "max_tokens" },
@@ -155,7 +154,6 @@ describe("OpenAI wire format", () => {
     const open = await errorOf(readAll());
     expect(open.details).to.deep.equal({ phase: "first_byte" });
     const nobody = makeWireProvider({
-      id: "edge",
       baseUrl: "http://127.0.0.1:9/v1",
       apiKey: undefined,
       dialect: { maxTokensField: "max_tokens" },
@@ -169,7 +167,6 @@ describe("OpenAI wire format", () => {
 
   it("gives an answer that is not streamed the time that writing it takes", async () => {
     const patient = makeWireProvider({
-      id: "edge",
       baseUrl: fake.url,
       apiKey: undefined,
       dialect: { maxTokensField: "max_tokens" },

@@ -27,7 +27,6 @@ function makeDeps(
   answer: (apiKey: string | undefined) => Promise<string>,
 ): GatewayDeps {
   const provider: Provider = {
-    id: "openai",
     complete: async (wire, { apiKey }) => ({
       text: await answer(apiKey),
       toolCalls: [],

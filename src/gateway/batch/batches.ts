@@ -56,9 +56,11 @@ export function makeBatches(deps: BatchDeps): Batches {
       const request = given.options?.compress === true ? compressChat(given).request : given;
       const plan = await planChat(gateway, caller.tenantId, request);
       const { model, requested, reason } = plan.routing;
-      const { provider, key } = toTarget(gateway, plan, model);
-      const isOurs = model.provider === "edge";
-      if (!isOurs && (model.batch !== true || provider.batches === undefined)) {
+      const {
+        provider: { batches },
+        key,
+      } = toTarget(gateway, plan, model);
+      if (batches === undefined || (batches !== "own-workers" && model.batch !== true)) {
         return { ineligible: "no-batch-interface" };
       }
       const wireRequest = toCompletionRequest(request, model);

@@ -4,10 +4,10 @@ import { Postponed } from "../../jobs/postpone.ts";
 import type { BatchDocument, BatchLineDocument } from "../../store/batch-store.ts";
 import { estimateMessageTokens } from "../count-tokens.ts";
 import { makeLostTries } from "../lost-tries.ts";
-import type { BatchLineResult, CallContext, Provider, ProviderBatches } from "../providers/provider.ts";
+import type { BatchLineResult, CallContext, ProviderBatches } from "../providers/provider.ts";
 import { fromAbort } from "../providers/transport-errors.ts";
 import { withRetries } from "../retry.ts";
-import { edgeKey, toTarget, tryTarget } from "../target.ts";
+import { findKeys, toTarget, tryTarget } from "../target.ts";
 import type { Collector } from "./collect.ts";
 import type { BatchDeps } from "./deps.ts";
 import { inGroups } from "./in-groups.ts";
@@ -48,10 +48,9 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
 }
 
 async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<void> {
-  const provider = deps.gateway.providers.get(asProviderId(batch.provider));
-  if (provider === undefined) throw new TypeError(`there is no provider ${batch.provider}`);
-  const { batches } = provider;
-  if (batches === undefined) return runHere(deps, await takeLines(deps, batch), provider, signal);
+  const batches = deps.gateway.providers.get(batch.provider)?.batches;
+  if (batches === undefined) throw new TypeError(`there is no provider ${batch.provider} with batches`);
+  if (batches === "own-workers") return runHere(deps, await takeLines(deps, batch), signal);
   const context = await toContext(deps, batch, signal);
   if (context === undefined) throw keyIsGone(batch);
   await runThere(deps, batch, batches, context);
@@ -135,23 +134,20 @@ async function submit(
 }
 
 /** Runs the lines by our own worker, a call each; every line is settled by itself, so that another can go on. */
-async function runHere(
-  deps: RunDeps,
-  lines: readonly BatchLineDocument[],
-  provider: Provider,
-  signal: AbortSignal,
-): Promise<void> {
+async function runHere(deps: RunDeps, lines: readonly BatchLineDocument[], signal: AbortSignal): Promise<void> {
   const { gateway } = deps;
   await inGroups(lines, async (line) => {
     const model = gateway.catalogue.find(line.model);
     if (model === undefined) return settleLine(deps, line, { customId: line._id, error: modelIsGone(line) });
-    const target = toTarget(gateway, { keys: new Map([["edge", edgeKey]]), tenantId: line.tenantId }, model);
+    const { tenantId } = line;
+    const keys = await findKeys(gateway, tenantId, { providers: [model.provider], required: model.provider });
+    const target = toTarget(gateway, { keys, tenantId }, model);
     const lost = makeLostTries(model, () => estimateMessageTokens(line.request.messages));
     const tried = { signal, onTry: () => undefined, onCharged: lost.add };
     let result: BatchLineResult;
     try {
       const answer = await withRetries(
-        () => tryTarget(target, tried, (context) => provider.complete(line.request, context)),
+        () => tryTarget(target, tried, (context) => target.provider.complete(line.request, context)),
         { signal, maxTries: TRIES_A_LINE },
       );
       result = { customId: line._id, result: answer };
@@ -172,11 +168,6 @@ async function failAll(deps: RunDeps, batch: BatchDocument, error: AppError): Pr
 async function toContext(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<CallContext | undefined> {
   const key = await deps.gateway.keys.byId(batch.tenantId, batch.providerKeyId);
   return key && { signal, apiKey: key.apiKey };
-}
-
-function asProviderId(text: string): "openai" | "anthropic" | "edge" {
-  if (text === "openai" || text === "anthropic" || text === "edge") return text;
-  throw new TypeError(`there is no provider ${text}`);
 }
 
 function keyIsGone({ provider }: BatchDocument): AppError {

@@ -1,8 +1,6 @@
 import type { AppError } from "../../errors.ts";
-
-/** Who serves a model. `openai` and `anthropic` take customers' keys; `edge` is the platform's own. */
-export const providerIds = ["openai", "anthropic", "edge"] as const;
-export type ProviderId = (typeof providerIds)[number];
+import type { ProviderModel } from "./model.ts";
+import type { TransportTimeouts } from "./transport.ts";
 
 export type ToolCall = { id: string; name: string /** JSON text, as models write it. */; arguments: string };
 export type Message =
@@ -117,13 +115,32 @@ export type ProviderBatches = {
  * `provider_key_refused`, `provider_rate_limited`, `provider_timeout`), `retryable` saying whether the same call may succeed later.
  */
 export type Provider = {
-  id: ProviderId;
   complete(request: CompletionRequest, context: CallContext): Promise<CompletionResult>;
   /** Yields the parts of one network chunk at a time, so that a host can write once a chunk. */
   stream(request: CompletionRequest, context: CallContext): AsyncIterable<StreamPart[]>;
   embed?(request: EmbeddingRequest, context: CallContext): Promise<EmbeddingResult>;
-  /** Absent: its batches are run by our own workers, a call a line. */
-  batches?: ProviderBatches;
+  /** `own-workers`: it has no batch interface, and our workers run its batches, a call a line. Absent: no batches. */
+  batches?: ProviderBatches | "own-workers";
   /** Frees its connections; calls under way fail. */
   close?(): Promise<void>;
+};
+
+/**
+ * A provider that takes customers' keys, as the registry lists it: all that the product knows of it. Its settings are named
+ * after its id: `<ID>_API_KEY` and `<ID>_BASE_URL`.
+ */
+export type KeyedProvider = {
+  /** As it writes itself. */
+  name: string;
+  /** Where its API is, unless the setting names another place. */
+  baseUrl: string;
+  models: readonly ProviderModel[];
+  keys: {
+    /** How its keys begin, and the words for a key that does not. */
+    fits: RegExp;
+    form: string;
+    /** A GET that costs nothing and that is refused with 401 or 403 for a bad key; absent when it has none. */
+    toCheck?(apiKey: string): { path: string; headers: Record<string, string> };
+  };
+  open(settings: { baseUrl: string; timeouts: TransportTimeouts }): Provider;
 };

@@ -1,31 +1,30 @@
 import { request } from "undici";
 import type { Config } from "../../config.ts";
 import { AppError } from "../../errors.ts";
-import type { KeyProvider } from "../../tenancy/provider-keys.ts";
+import { type KeyProvider, keyedProviders } from "./registry.ts";
 
 /** Longest wait for a provider's word on a key, in ms. */
 const TIMEOUT_MS = 10_000;
 
 /**
- * Asks a provider whether it takes a key, by listing one model, which costs nothing.
- * OpenAI: https://platform.openai.com/docs/api-reference/models/list; Anthropic: https://docs.anthropic.com/en/api/models-list.
- * @throws AppError `provider_key_refused`, or `provider_failed` when the provider did not say.
+ * Asks a provider whether it takes a key, by the request that its registry value names for this.
+ * @throws AppError `provider_key_refused`, `provider_failed` when the provider did not say, `invalid_request` when it cannot
+ * be asked.
  */
 export async function verifyProviderKey(
-  config: Pick<Config["gateway"], "openai" | "anthropic">,
+  config: Pick<Config["gateway"], "providers">,
   provider: KeyProvider,
   apiKey: string,
 ): Promise<void> {
-  const { url, headers } =
-    provider === "openai"
-      ? { url: `${config.openai.baseUrl}/models`, headers: { authorization: `Bearer ${apiKey}` } }
-      : {
-          url: `${config.anthropic.baseUrl}/v1/models?limit=1`,
-          headers: { "x-api-key": apiKey, "anthropic-version": "2023-06-01" },
-        };
+  const call = keyedProviders[provider].keys.toCheck?.(apiKey);
+  if (call === undefined) {
+    const message = `verify: ${provider} cannot be asked whether it takes a key.`;
+    throw new AppError("invalid_request", message, { param: "verify" });
+  }
+  const url = `${config.providers[provider].baseUrl}${call.path}`;
   let status: number;
   try {
-    const answer = await request(url, { headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
+    const answer = await request(url, { headers: call.headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
     status = answer.statusCode;
     await answer.body.dump();
   } catch {

@@ -1,9 +1,10 @@
-import type { Config } from "../../../config.ts";
 import { readEventStream } from "../event-stream.ts";
-import type { Provider } from "../provider.ts";
+import type { KeyedProvider, Provider } from "../provider.ts";
+import type { TransportTimeouts } from "../transport.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { makeAnthropicBatches } from "./batches.ts";
 import { fromMessageText, measureMessage } from "./chat.ts";
+import { anthropicModels } from "./models.ts";
 import { toMessagesParams } from "./request.ts";
 import { makeMessageReader } from "./stream.ts";
 
@@ -12,17 +13,27 @@ const API_VERSION = "2023-06-01";
 const MESSAGES = "/v1/messages";
 
 /** Anthropic's Messages API, with the key that each call brings. It has no embeddings. */
-export function makeAnthropicProvider({
-  anthropic,
-  timeouts,
-}: Pick<Config["gateway"], "anthropic" | "timeouts">): Provider {
-  const toHeaders = (key: string | undefined): Record<string, string> => ({
-    "anthropic-version": API_VERSION,
-    ...(key === undefined ? {} : { "x-api-key": key }),
-  });
-  const client = makeWireClient({ baseUrl: anthropic.baseUrl, timeouts, toHeaders });
+export const anthropic: KeyedProvider = {
+  name: "Anthropic",
+  baseUrl: "https://api.anthropic.com",
+  models: anthropicModels,
+  keys: {
+    fits: /^sk-ant-/,
+    form: "must begin with sk-ant-, as Anthropic's keys do",
+    // https://docs.anthropic.com/en/api/models-list
+    toCheck: (apiKey) => ({ path: "/v1/models?limit=1", headers: toHeaders(apiKey) }),
+  },
+  open: openAnthropic,
+};
+
+const toHeaders = (key: string | undefined): Record<string, string> => ({
+  "anthropic-version": API_VERSION,
+  ...(key === undefined ? {} : { "x-api-key": key }),
+});
+
+function openAnthropic({ baseUrl, timeouts }: { baseUrl: string; timeouts: TransportTimeouts }): Provider {
+  const client = makeWireClient({ baseUrl, timeouts, toHeaders });
   return {
-    id: "anthropic",
     complete: (request, context) => {
       const body = JSON.stringify(toMessagesParams(request));
       const read = (text: string) => fromMessageText(text, request.model);
@@ -35,7 +46,7 @@ export function makeAnthropicProvider({
         makeMessageReader(),
         context,
       ),
-    batches: makeAnthropicBatches(anthropic.baseUrl, toHeaders),
+    batches: makeAnthropicBatches(baseUrl, toHeaders),
     close: () => client.close(),
   };
 }

@@ -1,8 +1,9 @@
 import { setImmediate } from "node:timers/promises";
-import type { Config } from "../../../config.ts";
 import { estimateTokens } from "../../count-tokens.ts";
 import { makeWireProvider } from "../openai-wire/provider.ts";
 import type { EmbeddingRequest, EmbeddingResult, Provider } from "../provider.ts";
+import type { TransportTimeouts } from "../transport.ts";
+import type { EdgeSettings } from "./models.ts";
 import { completeOffline, streamOffline } from "./offline-chat.ts";
 import { embedOffline, offlineEmbeddingModelId } from "./offline-embed.ts";
 
@@ -10,11 +11,10 @@ import { embedOffline, offlineEmbeddingModelId } from "./offline-embed.ts";
  * The platform's own provider: the OpenAI-compatible server at `edge.baseUrl`, and the built-in offline model for what
  * that server does not do: everything without a base URL, embeddings without an embedding model.
  */
-export function makeEdgeProvider(config: Config["gateway"]): Provider {
-  const { edge, timeouts } = config;
+export function openEdge({ edge, timeouts }: { edge: EdgeSettings; timeouts: TransportTimeouts }): Provider {
+  const batches = "own-workers";
   if (edge.baseUrl === undefined) {
     return {
-      id: "edge",
       complete: async (request) => completeOffline(request),
       stream: async function* (request) {
         for (const parts of streamOffline(request)) {
@@ -23,10 +23,10 @@ export function makeEdgeProvider(config: Config["gateway"]): Provider {
         }
       },
       embed: async (request) => embedWithoutServer(request),
+      batches,
     };
   }
   const server = makeWireProvider({
-    id: "edge",
     baseUrl: edge.baseUrl,
     apiKey: edge.apiKey,
     dialect: { maxTokensField: "max_tokens" },
@@ -34,6 +34,7 @@ export function makeEdgeProvider(config: Config["gateway"]): Provider {
   });
   return {
     ...server,
+    batches,
     embed: (request, context) =>
       request.model === offlineEmbeddingModelId
         ? Promise.resolve(embedWithoutServer(request))

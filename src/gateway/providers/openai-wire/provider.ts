@@ -1,5 +1,5 @@
 import { readEventStream } from "../event-stream.ts";
-import type { Provider, ProviderId } from "../provider.ts";
+import type { Provider } from "../provider.ts";
 import type { TransportTimeouts } from "../transport.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { fromWireChat, measureWireChat, toWireChat, type WireDialect } from "./chat.ts";
@@ -7,7 +7,6 @@ import { fromWireEmbeddings, measureWireEmbeddings, toWireEmbeddings } from "./e
 import { makeChunkReader } from "./stream.ts";
 
 export type WireProviderOptions = {
-  id: ProviderId;
   /** As OpenAI's clients take it: the part before `/chat/completions`. */
   baseUrl: string;
   /** The platform's key for calls that bring none. */
@@ -23,7 +22,6 @@ export function makeWireProvider(options: WireProviderOptions): Required<Omit<Pr
     key === undefined ? {} : { authorization: `Bearer ${key}` };
   const client = makeWireClient({ baseUrl, apiKey, timeouts, toHeaders });
   return {
-    id: options.id,
     complete: (request, context) => {
       const reader = {
         read: (body: string) => fromWireChat(body, request.model),

@@ -1,4 +1,4 @@
-import type { CataloguedModel, ModelPrice, ModelType } from "./models-data.ts";
+import type { ModelPrice, ModelType, ProviderModel } from "../model.ts";
 
 const pageOf = (id: string) => `https://developers.openai.com/api/docs/models/${id}`;
 const models = "https://developers.openai.com/api/docs/models";
@@ -26,20 +26,20 @@ type Line = {
   type: ModelType;
   price: ModelPrice;
   priceSource: string;
-} & Partial<CataloguedModel>;
+} & Partial<ProviderModel>;
 
-const gpt = (line: Line): CataloguedModel => ({
-  provider: "openai",
+const gpt = (line: Line): ProviderModel => ({
   contextWindow: 400_000,
   maxOutput: 128_000,
   features: ["streaming", "tool_use"],
   batch: true,
+  takesResponseFormat: true,
   priceDate: "2026-11-21",
   ...line,
 });
 
 /** Above 272,000 tokens the whole call costs twice as much for the prompt and one and a half times for the answer. */
-const gptWithLongPrompts = (line: Line): CataloguedModel => {
+const gptWithLongPrompts = (line: Line): ProviderModel => {
   const { input, output, cached } = line.price;
   const longPrompt = {
     aboveTokens: LONG_PROMPT_TOKENS,
@@ -50,7 +50,7 @@ const gptWithLongPrompts = (line: Line): CataloguedModel => {
   return gpt({ contextWindow: BIG_WINDOW, longPrompt, ...line });
 };
 
-const embedding = (line: Omit<Line, "type">): CataloguedModel =>
+const embedding = (line: Omit<Line, "type">): ProviderModel =>
   gpt({
     type: "embedding",
     contextWindow: 8_191,
@@ -60,8 +60,8 @@ const embedding = (line: Omit<Line, "type">): CataloguedModel =>
     ...line,
   });
 
-/** Without those that OpenAI shuts down in 2026 (its page "Deprecations"): GPT-5, o3 and what is older. */
-export const openAiModels: readonly CataloguedModel[] = [
+/** Each line names the source of its price. Without those that OpenAI shuts down in 2026 (its page "Deprecations"): GPT-5, o3 and what is older. */
+export const openAiModels: readonly ProviderModel[] = [
   gptWithLongPrompts({
     id: "gpt-6-astra",
     name: "GPT-6 Astra",

@@ -1,5 +1,5 @@
-import type { CataloguedModel, ModelPrice, ModelType } from "./models-data.ts";
-import { DEFAULT_MAX_TOKENS } from "./providers/anthropic/request.ts";
+import type { ModelPrice, ModelType, ProviderModel } from "../model.ts";
+import { DEFAULT_MAX_TOKENS } from "./request.ts";
 
 const pricing = "https://platform.claude.com/docs/en/about-claude/pricing";
 const pageOf = (name: string) => `https://platform.claude.com/docs/en/models/${name}/overview`;
@@ -15,10 +15,9 @@ type Line = {
   type: ModelType;
   price: ModelPrice;
   priceSource: string;
-} & Partial<CataloguedModel>;
+} & Partial<ProviderModel>;
 
-const claude = (line: Line): CataloguedModel => ({
-  provider: "anthropic",
+const claude = (line: Line): ProviderModel => ({
   contextWindow: 1_000_000,
   maxOutput: 128_000,
   defaultOutput: DEFAULT_MAX_TOKENS,
@@ -28,8 +27,8 @@ const claude = (line: Line): CataloguedModel => ({
   ...line,
 });
 
-/** `cacheWrite` is the price of the default cache, which lives for five minutes. */
-export const anthropicModels: readonly CataloguedModel[] = [
+/** Each line names the source of its price. `cacheWrite` is the price of the default cache, which lives for five minutes. */
+export const anthropicModels: readonly ProviderModel[] = [
   claude({
     id: "claude-fable-5-1",
     name: "Claude Fable 5.1",

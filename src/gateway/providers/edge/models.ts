@@ -1,0 +1,52 @@
+import type { ProviderModel } from "../model.ts";
+import { offlineModelId } from "./offline-chat.ts";
+import { offlineEmbeddingModelId } from "./offline-embed.ts";
+
+/** The alias that names the platform's default chat model, and the model that is used when a request names none. */
+const defaultModelAlias = "meta-llm";
+/** The platform's own models cost the caller nothing. */
+const free = { price: { input: 0, output: 0 }, priceSource: "the platform's own", priceDate: "2026-11-20" };
+/** Assumed of a server that does not report its window; only shown and used by `auto`, never enforced. */
+const ASSUMED_CONTEXT = 131_072;
+
+/** The platform's own server. Without a base URL the built-in offline model answers. */
+export type EdgeSettings = {
+  baseUrl: string | undefined;
+  apiKey: string | undefined;
+  model: string;
+  embeddingModel: string | undefined;
+};
+
+/** What the edge provider serves by its settings. */
+export function edgeModels(edge: EdgeSettings): { chat: ProviderModel; embedding: ProviderModel } {
+  return { chat: toChatModel(edge), embedding: toEmbeddingModel(edge) };
+}
+
+function toChatModel({ baseUrl, model }: EdgeSettings): ProviderModel {
+  const isOffline = baseUrl === undefined;
+  return {
+    id: isOffline ? offlineModelId : model,
+    aliases: [defaultModelAlias],
+    name: isOffline ? "Switchyard offline model (extractive, deterministic)" : `Edge server: ${model}`,
+    type: "chat",
+    contextWindow: ASSUMED_CONTEXT,
+    maxOutput: ASSUMED_CONTEXT,
+    features: ["streaming", "tool_use"],
+    maxTemperature: 2,
+    ...(isOffline ? { isStandIn: true } : { takesResponseFormat: true }),
+    ...free,
+  };
+}
+
+function toEmbeddingModel({ baseUrl, embeddingModel }: EdgeSettings): ProviderModel {
+  const served = baseUrl === undefined ? undefined : embeddingModel;
+  return {
+    id: served ?? offlineEmbeddingModelId,
+    name: served === undefined ? "Switchyard offline embedding (feature hashing, 512)" : `Edge server: ${served}`,
+    type: "embedding",
+    contextWindow: ASSUMED_CONTEXT,
+    maxOutput: 0,
+    features: [],
+    ...free,
+  };
+}

@@ -7,7 +7,7 @@ import { type ChatOutcome, complete, toCompletionRequest, toRoutingView } from "
 import type { GatewayDeps } from "./deps.ts";
 import { makeFlights } from "./flights.ts";
 import { makeGrownText } from "./grown-text.ts";
-import { type Plan, planChat } from "./plan.ts";
+import { type Plan, type PlannedChat, planChat } from "./plan.ts";
 import { type StreamEnd, type StreamEvent, streamChat } from "./stream.ts";
 
 /** How long an answer is kept when the caller does not say, in seconds. */
@@ -19,29 +19,28 @@ export type CachedChat = {
   stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
 };
 
-type Asked = { tenantId: string; key: string; plan: Plan; request: ChatRequest };
-
 /**
  * Answers identical chats of a tenant with one call: from the cache, or together with one that is under way. A chat is
- * cacheable when it says so, or when its temperature is 0. Only whole answers are kept, and only those of the planned model.
+ * cacheable when it says so, or when its temperature is 0. It is planned once: the key of the cache and the call are of the
+ * same plan. Only whole answers are kept, and none of a substitute, which the key does not name.
  */
 export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedChat {
   const completions = makeFlights<ChatOutcome>();
   const streams = makeFlights<StreamEvent[]>();
 
-  const keep = ({ tenantId, key, plan, request }: Asked, answer: KeptAnswer) => {
+  const keep = (key: string, { caller: { tenantId }, plan, request }: PlannedChat, answer: KeptAnswer) => {
     const isWhole = answer.finishReason === "stop" || answer.finishReason === "tool_calls";
     if (!isWhole || answer.model !== plan.routing.model.id) return;
     const ttlSeconds = request.options?.cacheTtlSeconds ?? DEFAULT_TTL_SECONDS;
     answers.put({ tenantId, key, answer, ttlSeconds });
   };
 
-  async function completeCached(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome> {
-    const plan = await planChat(deps, caller.tenantId, request);
-    const key = toKey(caller.tenantId, plan, request);
+  async function completeCached(chat: PlannedChat): Promise<ChatOutcome> {
+    const { caller, plan } = chat;
+    const key = toKey(chat);
     const begin = async function* (signal: AbortSignal): AsyncGenerator<ChatOutcome> {
-      const outcome = await complete(deps, { ...caller, signal }, request);
-      keep({ tenantId: caller.tenantId, key, plan, request }, toKept(outcome));
+      const outcome = await complete(deps, { ...chat, caller: { ...caller, signal } });
+      keep(key, chat, toKept(outcome));
       yield outcome;
     };
     const kept = completions.has(key) ? null : await answers.get(key);
@@ -58,12 +57,13 @@ export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedC
 
   async function* streamCached(caller: GatewayCaller, request: ChatRequest): AsyncGenerator<StreamEvent[]> {
     const plan = await planChat(deps, caller.tenantId, request);
-    const key = toKey(caller.tenantId, plan, request);
+    const chat = { caller, request, plan };
+    const key = toKey(chat);
     const begin = async function* (signal: AbortSignal): AsyncGenerator<StreamEvent[]> {
       const told = makeTranscript();
-      for await (const batch of streamChat(deps, { ...caller, signal }, request)) {
+      for await (const batch of streamChat(deps, { caller: { ...caller, signal }, request, toPlan: () => plan })) {
         const answer = told.take(batch);
-        if (answer !== undefined) keep({ tenantId: caller.tenantId, key, plan, request }, answer);
+        if (answer !== undefined) keep(key, chat, answer);
         yield batch;
       }
     };
@@ -90,20 +90,24 @@ export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedC
   }
 
   return {
-    complete: (caller, request) =>
-      isCacheable(request) ? completeCached(caller, request) : complete(deps, caller, request),
+    async complete(caller, request) {
+      const chat = { caller, request, plan: await planChat(deps, caller.tenantId, request) };
+      return isCacheable(request) ? completeCached(chat) : complete(deps, chat);
+    },
     stream: (caller, request) =>
-      isCacheable(request) ? streamCached(caller, request) : streamChat(deps, caller, request),
+      isCacheable(request)
+        ? streamCached(caller, request)
+        : streamChat(deps, { caller, request, toPlan: () => planChat(deps, caller.tenantId, request) }),
   };
 }
 
 const isCacheable = ({ options, temperature }: ChatRequest) => options?.cache ?? temperature === 0;
 
 /** A hash of what the answer depends on: the tenant, the model, and the request as the provider would get it. */
-function toKey(tenantId: string, { routing }: Plan, request: ChatRequest): string {
-  const wireRequest = toCompletionRequest(request, routing.model);
+function toKey({ caller: { tenantId }, plan, request }: PlannedChat): string {
+  const { model } = plan.routing;
   return createHash("sha256")
-    .update(JSON.stringify([tenantId, routing.model.provider, wireRequest]))
+    .update(JSON.stringify([tenantId, model.provider, toCompletionRequest(request, model)]))
     .digest("base64url");
 }
 

@@ -1,4 +1,4 @@
-import { type GatewayCaller, openCall, type Timings } from "./account.ts";
+import { openCall, type Timings } from "./account.ts";
 import type { CataloguedModel } from "./catalogue.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import type { CompressionReport } from "./compress/compress.ts";
@@ -6,7 +6,7 @@ import { boundChat } from "./cost-bounds.ts";
 import { estimateMessageTokens, estimateUsage } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type Share, withSubstitutes } from "./fallback.ts";
-import { planChat } from "./plan.ts";
+import type { PlannedChat } from "./plan.ts";
 import type { CompletionRequest, FinishReason, Message, ToolCall, Usage } from "./providers/provider.ts";
 import { withRetries } from "./retry.ts";
 import type { Routing, SkippedModel } from "./route-model.ts";
@@ -48,20 +48,17 @@ export type ChatOutcome = {
 export type CacheStatus = "miss" | "hit" | "shared";
 
 /**
- * Answers a chat: routes it, asks the provider with retries, for `auto` its substitutes too, and settles a record of each
+ * Answers a planned chat: asks the provider with retries, then the plan's substitutes, and settles a record of each
  * model that was asked, also when it fails.
- * @throws AppError `unknown_model`, `provider_not_configured`, `provider_key_refused`, `provider_failed`,
- * `provider_rate_limited`, `provider_timeout`, `client_closed`.
+ * @throws AppError `provider_key_refused`, `provider_failed`, `provider_rate_limited`, `provider_timeout`, `client_closed`.
  */
-export async function complete(deps: GatewayDeps, caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome> {
-  const plan = await planChat(deps, caller.tenantId, request);
-  return withSubstitutes(deps, plan, (share) => completeAt(deps, caller, request, share));
+export function complete(deps: GatewayDeps, chat: PlannedChat): Promise<ChatOutcome> {
+  return withSubstitutes(deps, chat.plan, (share) => completeAt(deps, chat, share));
 }
 
 async function completeAt(
   deps: GatewayDeps,
-  caller: GatewayCaller,
-  request: ChatRequest,
+  { caller, request }: PlannedChat,
   { target, routing, maxTries, onTry }: Share,
 ): Promise<ChatOutcome> {
   const { model, provider } = target;

@@ -1,5 +1,6 @@
 import { AppError } from "../errors.ts";
 import type { ModelFallbacks } from "../store/tenant-store.ts";
+import type { GatewayCaller } from "./account.ts";
 import { autoModel, type Catalogue, type CataloguedModel, findModel } from "./catalogue.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import type { GatewayDeps } from "./deps.ts";
@@ -9,6 +10,8 @@ import { findKeys, type UsableKeys } from "./target.ts";
 
 /** How a chat is to be served: by which model, with which keys, and by whom else when that fails. */
 export type Plan = { routing: Routing; keys: UsableKeys; tenantId: string };
+/** A chat that is planned. */
+export type PlannedChat = { caller: GatewayCaller; request: ChatRequest; plan: Plan };
 
 /**
  * Plans a chat; a promise only when something of the tenant's (keys, fallbacks) has to be read.

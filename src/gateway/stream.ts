@@ -1,14 +1,13 @@
 import { AppError } from "../errors.ts";
-import { type Call, type GatewayCaller, openCall } from "./account.ts";
+import { type Call, openCall } from "./account.ts";
 import { type Answer, type AnswerDelta, makeAnswer } from "./answer.ts";
 import type { Passage } from "./breaker.ts";
-import type { ChatRequest } from "./chat-request.ts";
 import { type ChatOutcome, keptContent, toCompletionRequest, toRoutingView } from "./complete.ts";
 import { boundChat } from "./cost-bounds.ts";
 import { estimateMessageTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type Share, withSubstitutes } from "./fallback.ts";
-import { planChat } from "./plan.ts";
+import type { Plan, PlannedChat } from "./plan.ts";
 import type { CompletionRequest, StreamPart } from "./providers/provider.ts";
 import { fromAbort } from "./providers/transport-errors.ts";
 import { withRetries } from "./retry.ts";
@@ -29,19 +28,19 @@ export type StreamEvent = AnswerDelta | StreamEnd;
 
 /**
  * Answers a chat part by part: batches of deltas, one for what arrived together, then one `end` with usage and cost.
- * Tries again until the first part, for `auto` with substitutes too, never after it. However it ends, also when the consumer
+ * Tries again until the first part, also with the plan's substitutes, never after it. However it ends, also when the consumer
  * leaves the loop, the upstream request is ended and its record settled. Throws as `complete` does; before the first batch,
- * or in the middle.
+ * or in the middle. `toPlan` is called once, when the stream is first read: an outer generator would cost a promise a part.
  */
 export async function* streamChat(
   deps: GatewayDeps,
-  caller: GatewayCaller,
-  request: ChatRequest,
+  { caller, request, toPlan }: Omit<PlannedChat, "plan"> & { toPlan: () => Plan | Promise<Plan> },
 ): AsyncGenerator<StreamEvent[]> {
-  const plan = await planChat(deps, caller.tenantId, request);
+  const plan = await toPlan();
   const upstream = makeUpstream(caller.signal);
   const answer = makeAnswer();
-  const opening = withSubstitutes(deps, plan, (share) => openStream(deps, caller, request, share, upstream.signal));
+  const chat = { caller, request, plan };
+  const opening = withSubstitutes(deps, plan, (share) => openStream(deps, chat, share, upstream.signal));
   let stream: OpenStream | undefined;
   let failure: unknown = readerLeft;
   try {
@@ -139,8 +138,7 @@ type OpenStream = {
  */
 async function openStream(
   deps: GatewayDeps,
-  caller: GatewayCaller,
-  chat: ChatRequest,
+  { caller, request: chat }: PlannedChat,
   share: Share,
   signal: AbortSignal,
 ): Promise<OpenStream> {

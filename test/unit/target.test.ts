@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
 import { makeBreakers } from "../../src/gateway/breakers.ts";
+import { makeCachedChat } from "../../src/gateway/cached-chat.ts";
 import { makeCatalogue } from "../../src/gateway/catalogue.ts";
-import { complete } from "../../src/gateway/complete.ts";
 import type { GatewayDeps } from "../../src/gateway/deps.ts";
 import { planChat } from "../../src/gateway/plan.ts";
 import type { Provider } from "../../src/gateway/providers/provider.ts";
@@ -33,7 +33,12 @@ function makeDeps(
       finishReason: "stop",
       model: wire.model,
     }),
-    stream: async function* () {},
+    stream: async function* (_wire, { apiKey }) {
+      yield [
+        { type: "text-delta", text: await answer(apiKey) },
+        { type: "end", finishReason: "stop" },
+      ];
+    },
   };
   return {
     catalogue: makeCatalogue({ baseUrl: undefined, apiKey: undefined, model: "default", embeddingModel: undefined }),
@@ -61,6 +66,8 @@ function makeDeps(
   };
 }
 
+const chatOf = (deps: GatewayDeps) => makeCachedChat(deps, { get: async () => null, put: () => undefined });
+
 describe("keys of a call", () => {
   const errorOf = async (work: Promise<unknown>): Promise<AppError> => {
     const error = await work.catch((thrown: unknown) => thrown);
@@ -73,8 +80,8 @@ describe("keys of a call", () => {
       (tenantId) => (tenantId === "a" ? tenantKey("a") : Promise.resolve(tenantKey(tenantId))),
       async (apiKey) => apiKey ?? "none",
     );
-    expect((await complete(deps, caller("a"), request)).text).to.equal("sk-of-a");
-    expect((await complete(deps, caller("b"), request)).text).to.equal("sk-of-b");
+    expect((await chatOf(deps).complete(caller("a"), request)).text).to.equal("sk-of-a");
+    expect((await chatOf(deps).complete(caller("b"), request)).text).to.equal("sk-of-b");
   });
 
   it("refuses a model for which there is no key", async () => {
@@ -82,7 +89,7 @@ describe("keys of a call", () => {
       () => undefined,
       async () => "never",
     );
-    const error = await errorOf(complete(deps, caller("a"), request));
+    const error = await errorOf(chatOf(deps).complete(caller("a"), request));
     expect([error.code, error.param, error.details]).to.deep.equal([
       "provider_not_configured",
       "model",
@@ -95,7 +102,7 @@ describe("keys of a call", () => {
       (tenantId) => tenantKey(tenantId),
       () => Promise.reject(new AppError("provider_key_refused", "no", { details: { status: 401, code: "sk-of-a" } })),
     );
-    const error = await errorOf(complete(deps, caller("a"), request));
+    const error = await errorOf(chatOf(deps).complete(caller("a"), request));
     expect([error.code, error.details]).to.deep.equal(["provider_key_refused", { provider: "openai", status: 401 }]);
     expect(error.message).not.to.contain("sk-of-a");
   });
@@ -106,7 +113,7 @@ describe("keys of a call", () => {
       () => Promise.reject(unreadable),
       async () => "never",
     );
-    expect(await errorOf(complete(deps, caller("a"), request))).to.equal(unreadable);
+    expect(await errorOf(chatOf(deps).complete(caller("a"), request))).to.equal(unreadable);
     const plan = await planChat(deps, "a", { ...request, model: "auto" });
     expect([...plan.keys.keys()]).to.deep.equal(["edge"]);
   });
@@ -119,8 +126,28 @@ describe("keys of a call", () => {
           ? Promise.reject(new AppError("provider_failed", "down", { retryable: true }))
           : Promise.resolve("well"),
     );
-    for (let n = 0; n < 2; n++) await errorOf(complete(deps, caller("a"), request));
-    expect((await errorOf(complete(deps, caller("a"), request))).details).to.deep.equal({ code: "breaker_open" });
-    expect((await complete(deps, caller("b"), request)).text).to.equal("well");
+    for (let n = 0; n < 2; n++) await errorOf(chatOf(deps).complete(caller("a"), request));
+    expect((await errorOf(chatOf(deps).complete(caller("a"), request))).details).to.deep.equal({
+      code: "breaker_open",
+    });
+    expect((await chatOf(deps).complete(caller("b"), request)).text).to.equal("well");
+  });
+
+  it("are looked up once a call, also when the cache is asked before the provider", async () => {
+    let lookups = 0;
+    const chat = chatOf(
+      makeDeps(
+        (tenantId) => ({ ...tenantKey(tenantId), apiKey: `sk-${++lookups}` }),
+        async (key) => `${key}`,
+      ),
+    );
+    for (const temperature of [0, 1]) {
+      lookups = 0;
+      expect((await chat.complete(caller("a"), { ...request, temperature })).text).to.equal("sk-1");
+      lookups = 0;
+      const events = (await Array.fromAsync(chat.stream(caller("a"), { ...request, temperature }))).flat();
+      expect(events[0]).to.deep.equal({ type: "text-delta", text: "sk-1" });
+      expect(lookups).to.equal(1);
+    }
   });
 });

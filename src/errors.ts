@@ -52,11 +52,19 @@ export const errorCodes = {
 } as const satisfies Record<string, ErrorType>;
 export type ErrorCode = keyof typeof errorCodes;
 
+/**
+ * Why a call of a provider failed, for the code that decides what comes next: a breaker refused it, the provider could not
+ * be reached, did not answer in time, or refused the key or the model but not the request.
+ */
+export type ErrorReason = "breaker_open" | "unreachable" | "silent" | "access_refused";
+
 export type AppErrorOptions = {
   /** Path of the offending field, as `messages[0].role`. */
   param?: string;
   /** Machine-readable particulars that are safe to show to the caller. */
   details?: unknown;
+  /** For our own decisions; never shown to the caller. */
+  reason?: ErrorReason | undefined;
   /** Whether the same call may succeed later. Jobs retry only these. */
   retryable?: boolean;
   /** How long to wait before the next try, in ms. */
@@ -73,6 +81,7 @@ export class AppError extends Error {
   readonly type: ErrorType;
   readonly param: string | undefined;
   readonly details: unknown;
+  readonly reason: ErrorReason | undefined;
   readonly retryable: boolean;
   readonly retryAfterMs: number | undefined;
 
@@ -83,6 +92,7 @@ export class AppError extends Error {
     this.type = errorCodes[code];
     this.param = options.param;
     this.details = options.details;
+    this.reason = options.reason;
     this.retryable = options.retryable ?? false;
     this.retryAfterMs = options.retryAfterMs;
   }

@@ -1,4 +1,4 @@
-import { Redis, type RedisOptions } from "ioredis";
+import { type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
 import { unavailable } from "./errors.ts";
 import type { Logger } from "./logger.ts";
 
@@ -10,6 +10,24 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_RECONNECT_MS = 1_000;
 /** At most one line about a lost connection in this time, in ms. */
 const LOG_EVERY_MS = 10_000;
+
+const REDIS_UNAVAILABLE = "REDIS_UNAVAILABLE";
+
+/** Whether a command failed because Redis did not answer it: no connection, a lost one, or no answer in time. */
+export function isRedisUnavailable(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === REDIS_UNAVAILABLE;
+}
+
+/** ioredis rejects the commands that Redis did not answer with bare errors; here each of them gets a code. */
+class CodedRedis extends Redis {
+  override sendCommand(command: Command, stream?: Parameters<Redis["sendCommand"]>[1]): unknown {
+    const { reject } = command;
+    command.reject = (error) => {
+      reject(error instanceof ReplyError ? error : Object.assign(error, { code: REDIS_UNAVAILABLE }));
+    };
+    return super.sendCommand(command, stream);
+  }
+}
 
 /** The client's options, less the one that would change the type of every answer. */
 type Profile = Omit<RedisOptions, "replyMapping">;
@@ -36,7 +54,7 @@ export async function openRedis(options: { url: string; prefix: string; logger: 
   const open: Redis[] = [];
   const connect = (profile: Profile) => {
     const retryStrategy = (tries: number) => Math.min(tries * 50, MAX_RECONNECT_MS);
-    const connection = new Redis(url, { ...profile, retryStrategy });
+    const connection = new CodedRedis(url, { ...profile, retryStrategy });
     connection.on("error", onError);
     open.push(connection);
     return connection;

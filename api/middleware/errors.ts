@@ -8,6 +8,7 @@ import {
   unavailable,
 } from "../../src/errors.ts";
 import type { Logger } from "../../src/logger.ts";
+import { isRedisUnavailable } from "../../src/redis.ts";
 import { isStoreUnavailable } from "../../src/store/connect.ts";
 import type { ApiContext, RequestState } from "../context.ts";
 import { sendReply } from "../send-reply.ts";
@@ -72,12 +73,9 @@ export function toAppError(error: unknown): AppError {
   return new AppError("internal", toErrorView(error).message, { cause: error });
 }
 
-/** What ioredis says when Redis is away; it gives these errors neither a class nor a code. */
-const lostRedis = /^(Connection is closed\.|Command timed out|Stream isn't writeable)/;
-
 function isLostConnection(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if (error.name === "MaxRetriesPerRequestError" || lostRedis.test(error.message)) return true;
+  if (isRedisUnavailable(error)) return true;
   return "syscall" in error && "code" in error && lostConnectionCodes.has(String(error.code));
 }
 

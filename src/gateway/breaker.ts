@@ -6,13 +6,8 @@ const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;
 
-const BREAKER_OPEN = "breaker_open";
-
 /** Whether an error is a breaker's refusal: there was no call, and another try would be refused as well. */
-export function isBreakerOpen(error: AppError): boolean {
-  const { details } = error;
-  return typeof details === "object" && details !== null && "code" in details && details.code === BREAKER_OPEN;
-}
+export const isBreakerOpen = (error: AppError) => error.reason === "breaker_open";
 
 /**
  * Keeps calls away from a provider that fails. Closed: calls pass. Open: calls are refused at once until the pause is
@@ -80,7 +75,8 @@ export function makeBreaker(provider: string, now: () => number = Date.now): Bre
     enter: () => {
       if (isOpen()) {
         throw new AppError("provider_failed", `${provider} keeps failing and is not called for a moment.`, {
-          details: { code: BREAKER_OPEN },
+          details: { code: "breaker_open" },
+          reason: "breaker_open",
           retryable: true,
           retryAfterMs: Math.max(openUntil - now(), 100),
         });

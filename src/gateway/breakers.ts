@@ -5,16 +5,6 @@ import { type Breaker, isProvidersFault, makeBreaker, type Passage } from "./bre
 /** Breakers that are kept; one that is forgotten starts closed again. */
 const MAX_BREAKERS = 10_000;
 
-/** System errors of a connection that did not come about; a time-out of one has a phase instead. */
-const unreachable: ReadonlySet<unknown> = new Set([
-  "ECONNREFUSED",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOTFOUND",
-  "ETIMEDOUT",
-]);
-
 /** Leaves a passage without a word for or against the provider. */
 const noVerdict = Symbol("no verdict");
 
@@ -87,17 +77,9 @@ function joinPassages(reached: Passage, answered: Passage): Passage {
       answered.begin();
     },
     leave: (error) => {
-      const isReached = !isUnreachable(error);
+      const isReached = !(error instanceof AppError && error.reason === "unreachable");
       reached.leave(isReached && isProvidersFault(error) ? undefined : error);
       answered.leave(isReached ? error : noVerdict);
     },
   };
-}
-
-function isUnreachable(error: unknown): boolean {
-  if (!(error instanceof AppError)) return false;
-  const { details } = error;
-  if (typeof details !== "object" || details === null) return false;
-  if ("phase" in details && details.phase === "connect") return true;
-  return "connection" in details && unreachable.has(details.connection);
 }

@@ -62,13 +62,7 @@ function mayAnotherModelDo(error: unknown): boolean {
   if (!(error instanceof AppError)) return false;
   if (error.code === "provider_rate_limited" || error.code === "provider_timeout") return true;
   if (error.code === "provider_key_refused") return true;
-  return error.code === "provider_failed" && (error.retryable || isRefusedAccess(error));
-}
-
-/** Statuses that refuse a key or a model, but not the request: 401, 402 (no money left), 403, 404. */
-function isRefusedAccess({ details }: AppError): boolean {
-  const status = typeof details === "object" && details !== null && "status" in details ? details.status : undefined;
-  return status === 401 || status === 402 || status === 403 || status === 404;
+  return error.code === "provider_failed" && (error.retryable || error.reason === "access_refused");
 }
 
 function toSubstituted(routing: Routing, model: CataloguedModel, skipped: readonly SkippedModel[]): Routing {

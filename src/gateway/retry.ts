@@ -13,13 +13,7 @@ const MAX_RETRY_AFTER_MS = 5_000;
 export function isWorthRetry(error: unknown): error is AppError {
   if (!(error instanceof AppError) || !error.retryable || isBreakerOpen(error)) return false;
   if (error.retryAfterMs !== undefined && error.retryAfterMs > MAX_RETRY_AFTER_MS) return false;
-  return error.code !== "provider_timeout" || phaseOf(error) === "connect" || phaseOf(error) === undefined;
-}
-
-/** Which limit a time-out ran into; undefined when the provider itself answered that it timed out. */
-function phaseOf(error: AppError): unknown {
-  const { details } = error;
-  return typeof details === "object" && details !== null && "phase" in details ? details.phase : undefined;
+  return error.reason !== "silent";
 }
 
 /** The wait before the try after `tries`, in ms. */

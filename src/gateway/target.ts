@@ -128,6 +128,7 @@ function toCallersError(error: unknown, { key, model }: Target): unknown {
   if (key.source === "platform") {
     return new AppError("provider_failed", `${provider} refused the platform's key.`, {
       details: error.details,
+      reason: error.reason,
       cause: error,
     });
   }

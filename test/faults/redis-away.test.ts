@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { isRedisUnavailable } from "../../src/redis.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -65,7 +66,10 @@ describe("when Redis is away", function () {
     await pollUntil(() => site.hits("/held") === 1, { what: "the running job" });
     const before = await Promise.all([submit("before 0"), submit("before 1"), submit("before 2")]);
 
+    const { producer } = test.platform.redis;
+    const lost = new Promise((resolve) => producer.once("close", () => resolve(producer.get("any"))));
     process.kill(await redisPid(test), "SIGKILL");
+    expect(await lost.catch(isRedisUnavailable), "a command without a connection").to.equal(true);
     const tries: number[] = [];
     const back = await pollUntil(
       async () => {
@@ -90,10 +94,12 @@ describe("when Redis is away", function () {
     const pid = await redisPid(test);
     process.kill(pid, "SIGSTOP");
     try {
+      const command = test.platform.redis.producer.get("any").catch(isRedisUnavailable);
       const order: string[] = [];
       const refused = submit("while it hangs").then(({ status }) => order.push(`refused with ${status}`));
       await Promise.all([refused, expectAnswers().then(() => order.push("answered"))]);
       expect(order, "what needs no Redis does not wait for it").to.deep.equal(["answered", "refused with 503"]);
+      expect(await command, "a command that times out").to.equal(true);
     } finally {
       process.kill(pid, "SIGCONT");
     }

@@ -266,7 +266,7 @@ describe("retry", () => {
     expect([await run(error), tries]).to.deep.equal([error, 3]);
     await run(new AppError("provider_failed", "x"));
     expect(tries).to.equal(1);
-    await run(new AppError("provider_timeout", "x", { retryable: true, details: { phase: "first_byte" } }));
+    await run(new AppError("provider_timeout", "x", { retryable: true, reason: "silent" }));
     expect(tries).to.equal(1);
     await run(failed({ retryAfterMs: 60_000 }));
     expect(tries).to.equal(1);
@@ -275,9 +275,9 @@ describe("retry", () => {
   it("heeds Retry-After and spreads the tries", () => {
     expect(retryDelayMs(failed({ retryAfterMs: 1_500 }), 1, () => 0)).to.equal(1_500);
     expect([retryDelayMs(failed(), 1, () => 1), retryDelayMs(failed(), 2, () => 0)]).to.deep.equal([100, 400]);
-    expect(
-      isWorthRetry(new AppError("provider_timeout", "x", { retryable: true, details: { phase: "connect" } })),
-    ).to.equal(true);
+    expect(isWorthRetry(new AppError("provider_timeout", "x", { retryable: true, reason: "unreachable" }))).to.equal(
+      true,
+    );
   });
 
   it("stops waiting when the caller goes away", async () => {

@@ -6,6 +6,16 @@ const timeoutPhases: Record<string, string> = {
   UND_ERR_HEADERS_TIMEOUT: "first_byte",
 };
 
+/** System errors of a connection that did not come about. */
+const unreachable: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "ETIMEDOUT",
+]);
+
 /** Whether a request was sent and the headers of its answer did not come in time. */
 export const isHeadersTimeout = (error: Error) => "code" in error && error.code === "UND_ERR_HEADERS_TIMEOUT";
 
@@ -19,10 +29,16 @@ export function fromConnectionError(error: Error, hasAnswered: boolean): AppErro
   if (phase !== undefined) {
     const message =
       phase === "connect" ? "The provider could not be reached in time." : "The provider did not answer in time.";
-    return new AppError("provider_timeout", message, { details: { phase }, retryable: true, cause: error });
+    const reason = phase === "connect" ? "unreachable" : "silent";
+    return new AppError("provider_timeout", message, { details: { phase }, reason, retryable: true, cause: error });
   }
   const message = hasAnswered ? "The provider broke the connection off." : "The provider could not be reached.";
-  return new AppError("provider_failed", message, { details: { connection: code }, retryable: true, cause: error });
+  return new AppError("provider_failed", message, {
+    details: { connection: code },
+    reason: unreachable.has(code) ? "unreachable" : undefined,
+    retryable: true,
+    cause: error,
+  });
 }
 
 /** The error of a call that its caller gave up: the signal's own AppError when it has one. */

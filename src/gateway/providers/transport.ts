@@ -147,8 +147,9 @@ function makeExchange(firstByteMs: number, idleMs: number): Exchange {
   };
   const watchFor = (ms: number, phase: string) => {
     clearTimeout(watch);
-    const timeOut = () =>
-      exchange.fail(new AppError("provider_timeout", "The provider fell silent.", { details: { phase } }));
+    const toError = () =>
+      new AppError("provider_timeout", "The provider fell silent.", { details: { phase }, reason: "silent" });
+    const timeOut = () => exchange.fail(toError());
     watch = setTimeout(timeOut, ms);
   };
   const exchange: Exchange = {

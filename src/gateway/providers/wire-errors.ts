@@ -17,6 +17,9 @@ const wireError = z.object({
 /** OpenAI's code of an account that has used up its money: waiting does not help. */
 const NO_QUOTA = "insufficient_quota";
 
+/** Statuses that refuse a key or a model, but not the request; 402: no money is left. */
+const accessRefusals: ReadonlySet<number> = new Set([401, 402, 403, 404]);
+
 /** Statuses after which the same request may succeed (the providers' own clients retry the same ones). */
 const isRetryableStatus = (status: number) => status === 408 || status === 409 || status === 429 || status >= 500;
 
@@ -30,6 +33,7 @@ export function fromWireError(status: number, headers: IncomingHttpHeaders, body
   const retryAfterMs = readRetryAfter(headers, now);
   const options = {
     details,
+    reason: accessRefusals.has(status) ? ("access_refused" as const) : undefined,
     retryable: isRetryableStatus(status) && code !== NO_QUOTA,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };

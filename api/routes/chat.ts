@@ -1,12 +1,12 @@
 import type { z } from "zod";
 import { AppError, type ErrorCode } from "../../src/errors.ts";
-import type { GatewayCaller } from "../../src/gateway/account.ts";
-import type { Ineligible } from "../../src/gateway/batch/batches.ts";
-import { type ChatRequest, toChatRequest } from "../../src/gateway/chat-request.ts";
-import { toChatResponse, toPreprocessing, toWireToolCall } from "../../src/gateway/chat-response.ts";
+import type { Ineligible } from "../../src/gateway/batches/provider/batches.ts";
+import { type ChatRequest, toChatRequest } from "../../src/gateway/chat/request.ts";
+import { toChatResponse, toPreprocessing, toWireToolCall } from "../../src/gateway/chat/response.ts";
+import type { StreamEnd, StreamEvent } from "../../src/gateway/chat/stream.ts";
+import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
+import type { GatewayCaller } from "../../src/gateway/money/account.ts";
 import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
-import type { StreamEnd, StreamEvent } from "../../src/gateway/stream.ts";
-import { parseSvcOptions } from "../../src/gateway/svc-options.ts";
 import { acceptedSchema, reserveJob, toAcceptedReply } from "../prefer.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, route, type SseMessage } from "../route.ts";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AppError } from "../../src/errors.ts";
-import { toUsd } from "../../src/gateway/catalogue.ts";
+import { toUsd } from "../../src/gateway/money/prices.ts";
 import { idSchema } from "../../src/ids.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
 import { type UsageRow, usageGroupings } from "../../src/store/usage-store.ts";

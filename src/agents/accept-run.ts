@@ -1,5 +1,5 @@
 import { AppError, notFound } from "../errors.ts";
-import { isUsedUp } from "../gateway/budget.ts";
+import { isUsedUp } from "../gateway/money/budget.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { submitWork, type Work } from "../jobs/work.ts";

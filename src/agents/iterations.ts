@@ -1,7 +1,7 @@
 import { AppError } from "../errors.ts";
-import type { GatewayCaller } from "../gateway/account.ts";
-import type { ChatOutcome } from "../gateway/complete.ts";
+import type { ChatOutcome } from "../gateway/chat/complete.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { Message } from "../gateway/providers/provider.ts";
 import type { Logger } from "../logger.ts";
 import type { AgentDefinition } from "../store/agent-store.ts";

@@ -1,6 +1,6 @@
-import type { CallLimit } from "../gateway/account.ts";
 import { estimateMessageTokens } from "../gateway/count-tokens.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { CallLimit } from "../gateway/money/account.ts";
 import type { Message } from "../gateway/providers/provider.ts";
 import type { AuditSpent } from "../store/audit-store.ts";
 import { type RunLimits, RunStopped } from "./run-state.ts";

@@ -1,6 +1,6 @@
 import { AppError, type ErrorView, toErrorView } from "../errors.ts";
-import type { GatewayCaller } from "../gateway/account.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { ExecutionStep } from "../store/execution-store.ts";
 import type { Ask, Complete } from "./patterns/pattern.ts";
 

@@ -1,6 +1,6 @@
 import { AppError } from "../errors.ts";
-import { isUsedUp } from "../gateway/budget.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import { isUsedUp } from "../gateway/money/budget.ts";
 import { type PatternId, patterns } from "./patterns.ts";
 import { type ProfileId, profiles } from "./profiles.ts";
 

@@ -1,7 +1,6 @@
 import { AppError } from "../errors.ts";
 import { type EdgeSettings, edgeModels } from "./providers/edge/models.ts";
-import type { ModelPrice, ProviderModel } from "./providers/model.ts";
-import type { Usage } from "./providers/provider.ts";
+import type { ProviderModel } from "./providers/model.ts";
 import { keyedProviders, keyProviders, ownProvider, type ProviderId } from "./providers/registry.ts";
 import type { ModelEntry } from "./schemas.ts";
 
@@ -73,21 +72,3 @@ export function toModelEntry(model: CataloguedModel): ModelEntry {
 
 /** Without the noise of a binary division: 0.13 a million is 0.00013, not 0.00013000000000000002. */
 const perThousand = (perMillion: number) => Number((perMillion / 1_000).toPrecision(12));
-
-/**
- * The price of a call in billionths of a US dollar: USD a million tokens is a thousand of them a token. Tokens that the
- * provider read from its cache, or wrote to it, have their own price where the catalogue knows one.
- */
-export function toNanoUsd(model: CataloguedModel, usage: Usage): number {
-  const isLong = model.longPrompt !== undefined && usage.inputTokens > model.longPrompt.aboveTokens;
-  const price: ModelPrice = isLong && model.longPrompt ? model.longPrompt : model.price;
-  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage;
-  const usd =
-    (inputTokens - cachedTokens - cacheWriteTokens) * price.input +
-    cachedTokens * (price.cached ?? price.input) +
-    cacheWriteTokens * (price.cacheWrite ?? price.input) +
-    outputTokens * price.output;
-  return Math.round(usd * 1_000);
-}
-
-export const toUsd = (nanoUsd: number) => nanoUsd / 1e9;

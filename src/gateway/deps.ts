@@ -1,10 +1,10 @@
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
-import type { Breakers } from "./breakers.ts";
-import type { Budgets } from "./budget.ts";
 import type { Catalogue } from "./catalogue.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Budgets } from "./money/budget.ts";
+import type { Ledger } from "./money/ledger.ts";
 import type { Provider } from "./providers/provider.ts";
+import type { Breakers } from "./resilience/breakers.ts";
 
 /** What the gateway's functions work with. */
 export type GatewayDeps = {

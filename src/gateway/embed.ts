@@ -1,13 +1,13 @@
 import { AppError } from "../errors.ts";
-import { type GatewayCaller, openCall } from "./account.ts";
 import { findModel } from "./catalogue.ts";
-import { boundEmbedding } from "./cost-bounds.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
-import { withSubstitutes } from "./fallback.ts";
+import { type GatewayCaller, openCall } from "./money/account.ts";
+import { boundEmbedding } from "./money/prices.ts";
 import type { CallContext } from "./providers/provider.ts";
-import { withRetries } from "./retry.ts";
-import { findKeys, type Target, tryTarget } from "./target.ts";
+import { withSubstitutes } from "./resilience/fallback.ts";
+import { withRetries } from "./resilience/retry.ts";
+import { findKeys, type Target, tryTarget } from "./resilience/target.ts";
 
 export type EmbedRequest = { input: string[]; model?: string; dimensions?: number };
 export type EmbedOutcome = {

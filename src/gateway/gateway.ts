@@ -10,25 +10,24 @@ import type { ModelFallbacks } from "../store/tenant-store.ts";
 import type { UsageGrouping, UsageRow } from "../store/usage-store.ts";
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
-import type { GatewayCaller } from "./account.ts";
-import { makeAnswerCache } from "./answer-cache.ts";
-import { type Batches, makeBatches } from "./batch/batches.ts";
-import { makeBreakers } from "./breakers.ts";
-import { type BudgetView, makeBudgets } from "./budget.ts";
-import { makeCachedChat } from "./cached-chat.ts";
+import { type FileBatches, makeFileBatches } from "./batches/file/file-batches.ts";
+import { type Batches, makeBatches } from "./batches/provider/batches.ts";
 import { makeCatalogue, toModelEntry } from "./catalogue.ts";
-import type { ChatRequest } from "./chat-request.ts";
-import type { ChatOutcome } from "./complete.ts";
-import { makeCompressedChat } from "./compress/compressed-chat.ts";
+import { makeAnswerCache } from "./chat/answer-cache.ts";
+import { makeCachedChat } from "./chat/cache.ts";
+import type { ChatOutcome } from "./chat/complete.ts";
+import { makeCompressedChat } from "./chat/compressed-chat.ts";
+import { checkFallbacks, resolveModel, usableModels } from "./chat/plan.ts";
+import type { ChatRequest } from "./chat/request.ts";
+import type { StreamEvent } from "./chat/stream.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
-import { type FileBatches, makeFileBatches } from "./file-batches/file-batches.ts";
-import { makeLedger, measureLedger } from "./ledger.ts";
-import { checkFallbacks } from "./plan.ts";
+import type { GatewayCaller } from "./money/account.ts";
+import { type BudgetView, makeBudgets } from "./money/budget.ts";
+import { makeLedger, measureLedger } from "./money/ledger.ts";
 import { openProviders } from "./providers/registry.ts";
+import { makeBreakers } from "./resilience/breakers.ts";
 import type { ModelEntry, ModelQuery } from "./schemas.ts";
-import type { StreamEvent } from "./stream.ts";
-import { resolveModel, usableModels } from "./usable-models.ts";
 
 /** All model traffic goes through here, whoever starts it: routed, retried, accounted once. */
 export type Gateway = {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { GatewayCaller } from "../gateway/account.ts";
+import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { NewChunk } from "../store/chunk-store.ts";
 import type { RagDeps } from "./deps.ts";
 import type { ChunkText } from "./split.ts";

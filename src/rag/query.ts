@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { AppError } from "../errors.ts";
-import type { GatewayCaller } from "../gateway/account.ts";
+import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { ChunkHit } from "../store/chunk-search.ts";
 import type { DocumentFace } from "../store/document-store.ts";
 import type { RagDeps } from "./deps.ts";

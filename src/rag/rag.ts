@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
-import type { CallLimit } from "../gateway/account.ts";
+import type { CallLimit } from "../gateway/money/account.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import type { Work } from "../jobs/work.ts";

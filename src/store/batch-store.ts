@@ -1,5 +1,5 @@
 import type { Db, UpdateFilter } from "mongodb";
-import type { BatchState, LineState } from "../gateway/batch/batch-state.ts";
+import type { BatchState, LineState } from "../gateway/batches/provider/batch-state.ts";
 import type { CompletionRequest } from "../gateway/providers/provider.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { isDuplicateKey } from "./tenant-store.ts";

@@ -3,7 +3,7 @@ import {
   type FileBatchState,
   finalFileBatchStates,
   openFileBatchStates,
-} from "../gateway/file-batches/file-batch-state.ts";
+} from "../gateway/batches/file/file-batch-state.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
 

@@ -1,5 +1,5 @@
-import { toChatRequest } from "../gateway/chat-request.ts";
-import { toChatResponse } from "../gateway/chat-response.ts";
+import { toChatRequest } from "../gateway/chat/request.ts";
+import { toChatResponse } from "../gateway/chat/response.ts";
 import { chatBodySchema } from "../gateway/schemas.ts";
 import { toGatewayCaller, tool } from "./tool.ts";
 

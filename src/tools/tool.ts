@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { GatewayCaller } from "../gateway/account.ts";
+import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { Platform } from "../platform.ts";
 import type { Caller, Role } from "../tenancy/roles.ts";
 

@@ -118,7 +118,7 @@ describe("the secret of the embedded services", function () {
   });
 
   it("is the same for processes that start at once", async () => {
-    const script = fileURLToPath(new URL("./../support/print-secrets.ts", import.meta.url));
+    const script = fileURLToPath(new URL("../support/print-secrets.ts", import.meta.url));
     const outputs = await Promise.all(
       Array.from({ length: 4 }, async () => {
         const child = fork(script, [dataDir]);

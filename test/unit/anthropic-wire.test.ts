@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
-import { makeAnswer } from "../../src/gateway/answer.ts";
+import { makeAnswer } from "../../src/gateway/chat/streamed-answer.ts";
 import { fromMessage } from "../../src/gateway/providers/anthropic/chat.ts";
 import { toMessagesParams } from "../../src/gateway/providers/anthropic/request.ts";
 import { makeMessageReader } from "../../src/gateway/providers/anthropic/stream.ts";

@@ -1,15 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
-import { makeBreaker } from "../../src/gateway/breaker.ts";
-import { findModel, makeCatalogue, toModelEntry, toNanoUsd } from "../../src/gateway/catalogue.ts";
-import { toChatRequest } from "../../src/gateway/chat-request.ts";
-import { toCompletionRequest } from "../../src/gateway/complete.ts";
+import { findModel, makeCatalogue, toModelEntry } from "../../src/gateway/catalogue.ts";
+import { toCompletionRequest } from "../../src/gateway/chat/complete.ts";
+import { toChatRequest } from "../../src/gateway/chat/request.ts";
+import { classifyTask, type IsUsable, routeAuto, routeNamed } from "../../src/gateway/chat/route-model.ts";
+import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import { estimateTokens } from "../../src/gateway/count-tokens.ts";
-import { isWorthRetry, retryDelayMs, withRetries } from "../../src/gateway/retry.ts";
-import { classifyTask, type IsUsable, routeAuto, routeNamed } from "../../src/gateway/route-model.ts";
+import { toNanoUsd } from "../../src/gateway/money/prices.ts";
+import { makeBreaker } from "../../src/gateway/resilience/breaker.ts";
+import { isWorthRetry, retryDelayMs, withRetries } from "../../src/gateway/resilience/retry.ts";
 import { chatBodySchema, modelEntrySchema } from "../../src/gateway/schemas.ts";
-import { parseSvcOptions } from "../../src/gateway/svc-options.ts";
+
 import { cpuTimeOf } from "../support/cpu-time.ts";
 
 const edge = { baseUrl: undefined, apiKey: undefined, model: "default", embeddingModel: undefined };

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { inGroups } from "../../src/gateway/batch/in-groups.ts";
+import { inGroups } from "../../src/gateway/batches/provider/in-groups.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 describe("work on the results of a batch", () => {

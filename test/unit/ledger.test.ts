@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { makeLedger, toIncrements } from "../../src/gateway/ledger.ts";
+import { makeLedger, toIncrements } from "../../src/gateway/money/ledger.ts";
 import { makeLogger } from "../../src/logger.ts";
 import type { CompletionDocument, CompletionStore } from "../../src/store/completion-store.ts";
 import type { UsageBatch, UsageIncrement, UsageStore } from "../../src/store/usage-store.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { withFewFields } from "../../../src/bounded-json.ts";
-import { type FileBatchState, fileBatchStates } from "../../../src/gateway/file-batches/file-batch-state.ts";
-import { batchEndpoints } from "../../../src/gateway/file-batches/read-lines.ts";
+import { type FileBatchState, fileBatchStates } from "../../../src/gateway/batches/file/file-batch-state.ts";
+import { batchEndpoints } from "../../../src/gateway/batches/file/read-lines.ts";
 import { idSchema } from "../../../src/ids.ts";
 import type { FileBatchDocument } from "../../../src/store/file-store.ts";
 import { type AnyRoute, route } from "../../route.ts";

@@ -1,11 +1,11 @@
-import { fromOpenAi, secondsNow, toCompletion, toUsage } from "../../../src/gateway/openai-chat.ts";
+import { fromOpenAi, secondsNow, toCompletion, toUsage } from "../../../src/gateway/chat/openai.ts";
+import type { StreamEnd, StreamEvent } from "../../../src/gateway/chat/stream.ts";
 import {
   type OpenAiChunk,
   openAiChatBodySchema,
   openAiCompletionSchema,
   openAiEventSchema,
 } from "../../../src/gateway/openai-schemas.ts";
-import type { StreamEnd, StreamEvent } from "../../../src/gateway/stream.ts";
 import { newId } from "../../../src/ids.ts";
 import { type AnyRoute, route, type SseMessage } from "../../route.ts";
 import { modelCallErrors, toGatewayCaller } from "../chat.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
-import type { CallLimit } from "../../gateway/account.ts";
+import type { CallLimit } from "../../gateway/money/account.ts";
 import { type JsonSchema, toJsonSchema } from "../../json-schema.ts";
 import type { Logger } from "../../logger.ts";
 import type { AuditSpent } from "../../store/audit-store.ts";

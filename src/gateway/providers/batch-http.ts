@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { request } from "undici";
+import { fromAbort, fromConnectionError } from "../resilience/transport-errors.ts";
 import type { CallContext } from "./provider.ts";
-import { fromAbort, fromConnectionError } from "./transport-errors.ts";
 import { fromWireError, parseJson } from "./wire-errors.ts";
 
 /** Longest time of one request about a batch, the upload of its lines included, in ms. */

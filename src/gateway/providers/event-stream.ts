@@ -1,8 +1,8 @@
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
 import { AppError } from "../../errors.ts";
+import type { TransportStream } from "../resilience/transport.ts";
 import type { CallContext, StreamPart, Usage } from "./provider.ts";
-import type { TransportStream } from "./transport.ts";
 import { malformed } from "./wire-errors.ts";
 
 /** An event larger than this is refused, so that a server that never ends its line cannot fill the memory. */

@@ -1,6 +1,6 @@
 import type { AppError } from "../../errors.ts";
+import type { TransportTimeouts } from "../resilience/transport.ts";
 import type { ProviderModel } from "./model.ts";
-import type { TransportTimeouts } from "./transport.ts";
 
 export type ToolCall = { id: string; name: string /** JSON text, as models write it. */; arguments: string };
 export type Message =

@@ -1,9 +1,9 @@
+import type { TransportTimeouts } from "../resilience/transport.ts";
 import { anthropic } from "./anthropic/provider.ts";
 import { openEdge } from "./edge/edge.ts";
 import type { EdgeSettings } from "./edge/models.ts";
 import { openAi } from "./openai/openai.ts";
 import type { KeyedProvider, Provider } from "./provider.ts";
-import type { TransportTimeouts } from "./transport.ts";
 
 /** The providers that take customers' keys, by id. A new one is added here and nowhere else. */
 const keyed = { openai: openAi, anthropic } as const satisfies Record<string, KeyedProvider>;

@@ -1,12 +1,12 @@
-import { parseBegun } from "./begun-json.ts";
-import type { CallContext, Served } from "./provider.ts";
 import {
   makeTransport,
   type TransportAnswer,
   type TransportCall,
   type TransportStream,
   type TransportTimeouts,
-} from "./transport.ts";
+} from "../resilience/transport.ts";
+import { parseBegun } from "./partial-json.ts";
+import type { CallContext, Served } from "./provider.ts";
 import { fromWireError } from "./wire-errors.ts";
 
 /** An error body is read up to this, in characters. */

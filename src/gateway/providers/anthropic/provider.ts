@@ -1,6 +1,6 @@
+import type { TransportTimeouts } from "../../resilience/transport.ts";
 import { readEventStream } from "../event-stream.ts";
 import type { KeyedProvider, Provider } from "../provider.ts";
-import type { TransportTimeouts } from "../transport.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { makeAnthropicBatches } from "./batches.ts";
 import { fromMessageText, measureMessage } from "./chat.ts";

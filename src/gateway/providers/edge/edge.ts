@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers/promises";
 import { estimateTokens } from "../../count-tokens.ts";
+import type { TransportTimeouts } from "../../resilience/transport.ts";
 import { makeWireProvider } from "../openai-wire/provider.ts";
 import type { EmbeddingRequest, EmbeddingResult, Provider } from "../provider.ts";
-import type { TransportTimeouts } from "../transport.ts";
 import type { EdgeSettings } from "./models.ts";
 import { completeOffline, streamOffline } from "./offline-chat.ts";
 import { embedOffline, offlineEmbeddingModelId } from "./offline-embed.ts";

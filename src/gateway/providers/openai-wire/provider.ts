@@ -1,6 +1,6 @@
+import type { TransportTimeouts } from "../../resilience/transport.ts";
 import { readEventStream } from "../event-stream.ts";
 import type { Provider } from "../provider.ts";
-import type { TransportTimeouts } from "../transport.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { fromWireChat, measureWireChat, toWireChat, type WireDialect } from "./chat.ts";
 import { fromWireEmbeddings, measureWireEmbeddings, toWireEmbeddings } from "./embed.ts";

@@ -1,0 +1,121 @@
+import { AppError, notFound } from "../../../errors.ts";
+import { newId } from "../../../ids.ts";
+import { submitWork, type Work } from "../../../jobs/work.ts";
+import type { FileBatchDocument, FileDocument } from "../../../store/file-store.ts";
+import type { GatewayCaller } from "../../money/account.ts";
+import type { FileBatchDeps } from "./deps.ts";
+import { cancellableFileBatchStates } from "./file-batch-state.ts";
+import { cancelLines, makeFileBatchWork } from "./file-batch-work.ts";
+import type { BatchEndpoint } from "./read-lines.ts";
+
+export type FileBatchInput = {
+  inputFileId: string;
+  endpoint: BatchEndpoint;
+  completionWindow: string;
+  metadata?: Record<string, string>;
+};
+
+/** Files of requests, and the batches that answer them, as OpenAI's clients use them. */
+export type FileBatches = {
+  addFile(tenantId: string, file: { filename: string; bytes: Uint8Array }): Promise<FileDocument>;
+  /** @throws AppError `not_found`. */
+  file(tenantId: string, fileId: string): Promise<FileDocument>;
+  content(tenantId: string, fileId: string): Promise<Buffer>;
+  /** @throws AppError `not_found`; `wrong_state` while a batch reads it. */
+  removeFile(tenantId: string, fileId: string): Promise<void>;
+  /** @throws AppError `not_found` for a file that is not there, `unavailable`. */
+  create(caller: Pick<GatewayCaller, "tenantId" | "keyId">, input: FileBatchInput): Promise<FileBatchDocument>;
+  /** @throws AppError `not_found`. */
+  batch(tenantId: string, batchId: string): Promise<FileBatchDocument>;
+  /** Stops what has not been answered yet. @throws AppError `not_found`, `wrong_state`. */
+  cancel(tenantId: string, batchId: string): Promise<FileBatchDocument>;
+  work: Work<FileBatchDocument>;
+};
+
+export function makeFileBatches(deps: FileBatchDeps): FileBatches {
+  const { files } = deps.store;
+  const requestFiles = makeRequestFiles(deps.store);
+  const work = makeFileBatchWork(deps);
+  const findBatch = async (tenantId: string, batchId: string) => {
+    const batch = await files.findBatch(tenantId, batchId);
+    if (batch === null) throw notFound("batch");
+    return batch;
+  };
+  return {
+    ...requestFiles,
+    async create({ tenantId, keyId }, { metadata, ...input }) {
+      await requestFiles.file(tenantId, input.inputFileId);
+      const createdAt = new Date();
+      const batch: FileBatchDocument = {
+        _id: newId("fileBatch"),
+        tenantId,
+        keyId,
+        jobId: newId("job"),
+        ...input,
+        ...(metadata === undefined ? {} : { metadata }),
+        status: "validating",
+        total: 0,
+        completed: 0,
+        failed: 0,
+        outputFileId: newId("file"),
+        errorFileId: newId("file"),
+        createdAt,
+        updatedAt: createdAt,
+        reachedAt: { validating: createdAt },
+      };
+      await files.insertBatch(batch);
+      await submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId: batch._id } });
+      return batch;
+    },
+    batch: findBatch,
+    async cancel(tenantId, batchId) {
+      const batch = await findBatch(tenantId, batchId);
+      const now = new Date();
+      const cancelling = await files.changeBatch(batch, cancellableFileBatchStates, {
+        $set: { status: "cancelling", "reachedAt.cancelling": now },
+      });
+      if (cancelling === null) {
+        throw new AppError("wrong_state", "The batch has ended, or is about to.", {
+          details: { status: batch.status },
+        });
+      }
+      await cancelLines(deps, cancelling);
+      return cancelling;
+    },
+    work,
+  };
+}
+
+type RequestFiles = Pick<FileBatches, "addFile" | "file" | "content" | "removeFile">;
+
+function makeRequestFiles({ files, sources }: FileBatchDeps["store"]): RequestFiles {
+  const findFile = async (tenantId: string, fileId: string) => {
+    const file = await files.find(tenantId, fileId);
+    if (file === null) throw notFound("file");
+    return file;
+  };
+  return {
+    async addFile(tenantId, { filename, bytes }) {
+      const _id = newId("file");
+      const file = { _id, tenantId, filename, purpose: "batch" as const, bytes: bytes.length, createdAt: new Date() };
+      await sources.write(tenantId, _id, bytes);
+      await files.ensure(file);
+      return file;
+    },
+    file: findFile,
+    async content(tenantId, fileId) {
+      await findFile(tenantId, fileId);
+      const bytes = await sources.read(tenantId, fileId);
+      if (bytes === null) throw notFound("file");
+      return bytes;
+    },
+    async removeFile(tenantId, fileId) {
+      await findFile(tenantId, fileId);
+      if (await files.isInUse(tenantId, fileId)) {
+        throw new AppError("wrong_state", "A batch that has not ended reads this file.");
+      }
+      await files.remove(tenantId, fileId);
+      await sources.remove(tenantId, fileId);
+    },
+  };
+}

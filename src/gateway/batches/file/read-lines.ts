@@ -1,0 +1,76 @@
+import { z } from "zod";
+import type { FileBatchFault } from "../../../store/file-store.ts";
+import { openAiChatBodySchema } from "../../openai-schemas.ts";
+import { embeddingsBodySchema } from "../../schemas.ts";
+
+/** Requests of one file. */
+export const MAX_FILE_LINES = 10_000;
+/** Faults that are told of one file. */
+const MAX_FAULTS = 100;
+
+/** What a line may ask for. */
+export const batchEndpoints = ["/v1/chat/completions", "/v1/embeddings"] as const;
+export type BatchEndpoint = (typeof batchEndpoints)[number];
+
+const bodyOf = { "/v1/chat/completions": openAiChatBodySchema, "/v1/embeddings": embeddingsBodySchema };
+
+const lineSchema = z.object({
+  custom_id: z.string().min(1).max(200),
+  method: z.literal("POST"),
+  url: z.string(),
+  body: z.unknown(),
+});
+
+/** A request of a file, its body not yet held against its endpoint's schema. */
+export type FileLine = { customId: string; body: unknown };
+
+/**
+ * The requests of a file, and what is wrong with it as a whole. A body that does not fit its endpoint is not among it: that is
+ * its own line's failure.
+ */
+export function readLines(text: string, endpoint: BatchEndpoint): { lines: FileLine[]; faults: FileBatchFault[] } {
+  const lines: FileLine[] = [];
+  const faults: FileBatchFault[] = [];
+  const seen = new Set<string>();
+  const fault = (code: string, message: string, line: number | null, param: string | null = null) => {
+    if (faults.length < MAX_FAULTS) faults.push({ code, message, line, param });
+  };
+  for (const [index, raw] of text.split("\n").entries()) {
+    if (raw.trim() === "") continue;
+    const number = index + 1;
+    const parsed = lineSchema.safeParse(parseJson(raw));
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      fault("invalid_json_line", `This line is no request: ${issue?.message}`, number, String(issue?.path[0] ?? ""));
+      continue;
+    }
+    const { custom_id: customId, url, body } = parsed.data;
+    if (url !== endpoint) fault("mismatched_url", `The url is not that of the batch, ${endpoint}.`, number, "url");
+    if (seen.has(customId)) fault("duplicate_custom_id", "The custom_id was used before.", number, "custom_id");
+    seen.add(customId);
+    lines.push({ customId, body });
+  }
+  if (lines.length === 0 && faults.length === 0) fault("empty_file", "The file holds no requests.", null);
+  if (lines.length > MAX_FILE_LINES)
+    fault("too_many_requests", `A file holds at most ${MAX_FILE_LINES} requests.`, null);
+  return { lines, faults };
+}
+
+/** The body of a line, by its endpoint's schema; what is wrong with it when it does not fit. */
+export function readBody<E extends BatchEndpoint>(
+  endpoint: E,
+  body: unknown,
+): { body: z.output<(typeof bodyOf)[E]> } | { problem: string } {
+  const parsed = bodyOf[endpoint].safeParse(body);
+  if (parsed.success) return { body: parsed.data as z.output<(typeof bodyOf)[E]> }; // the endpoint's own schema
+  const [issue] = parsed.error.issues;
+  return { problem: `${issue?.path.join(".") || "body"}: ${issue?.message}` };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // told as a line that is no request
+  }
+}

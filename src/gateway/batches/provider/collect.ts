@@ -1,0 +1,93 @@
+import { newId } from "../../../ids.ts";
+import type { BatchDocument, BatchLineDocument } from "../../../store/batch-store.ts";
+import type { BatchDeps } from "./deps.ts";
+
+/** The sweep closes a batch that another process should have closed this long ago, in ms. */
+const GRACE_MS = 3_000;
+/** A line whose job is not there by then is dropped, in ms: a call that was cut in between is repeated sooner. */
+const ORPHAN_AFTER_MS = 600_000;
+/** A worker that comes back too late does so within this time, in ms. */
+const STRAYS_OF_MS = 3_600_000;
+/** A batch is kept so long, in ms. */
+const KEEP_BATCH_MS = 8 * 86_400_000;
+/** What one sweep looks at. */
+const SWEPT = 100;
+
+export type Collector = {
+  /** Sees to it that a waiting line gets into a batch: at the latest when the batch's time has come. */
+  add(line: Pick<BatchLineDocument, "group" | "provider" | "providerKeyId" | "model" | "tenantId">): Promise<void>;
+  sweep(): Promise<void>;
+  close(): void;
+};
+
+/**
+ * Gathers lines into batches. The lines say by their group where they belong, and a batch takes them only when it runs, so
+ * any number of processes can add at once. A batch is closed by whoever fills it, by a timer of the process that began it,
+ * or by the sweep.
+ */
+export function makeCollector(
+  { store, jobs, config, logger }: BatchDeps,
+  submitBatch: (closed: BatchDocument) => Promise<void>,
+): Collector {
+  const timers = new Set<NodeJS.Timeout>();
+
+  const closeBatch = async (batchId: string) => {
+    const closed = await store.changeBatch(batchId, ["collecting"], { $set: { state: "closed" } });
+    if (closed) await submitBatch(closed);
+  };
+  const closeLater = (batch: BatchDocument) => {
+    const timer = setTimeout(
+      () => {
+        timers.delete(timer);
+        closeBatch(batch._id).catch((error: unknown) => logger.warn({ err: error }, "a batch is left to the sweep"));
+      },
+      Math.max(0, batch.closeAt.getTime() - Date.now()),
+    );
+    timers.add(timer.unref());
+  };
+  const add: Collector["add"] = async ({ group, provider, providerKeyId, model, tenantId }) => {
+    const now = Date.now();
+    const made: BatchDocument = {
+      _id: newId("batch"),
+      tenantId,
+      group,
+      provider,
+      providerKeyId,
+      model,
+      state: "collecting",
+      jobId: newId("job"),
+      size: 0,
+      closeAt: new Date(now + config.collectMs),
+      polls: 0,
+      createdAt: new Date(now),
+      expireAt: new Date(now + KEEP_BATCH_MS),
+    };
+    const batch = await store.ensureCollecting(made);
+    if (batch === made) closeLater(batch);
+    if ((await store.countWaiting(group, config.maxLines)) >= config.maxLines) await closeBatch(batch._id);
+  };
+  return {
+    add,
+    async sweep() {
+      for (const { _id, state } of await store.overdue(new Date(Date.now() - GRACE_MS), SWEPT)) {
+        if (state === "collecting") await closeBatch(_id);
+      }
+      for (const stray of await store.strays(new Date(Date.now() - STRAYS_OF_MS), SWEPT)) {
+        const change = { state: "waiting" as const, batchId: "" };
+        if (await store.moveLine(stray._id, ["batched"], change)) await add(stray);
+      }
+      const left = await store.waitingSince(new Date(Date.now() - config.collectMs - GRACE_MS), SWEPT);
+      const accepted = left.filter(({ state }) => state === "accepted");
+      const held = await jobs.held.stillWaiting(accepted.map(({ _id }) => _id));
+      const orphaned = Date.now() - ORPHAN_AFTER_MS;
+      const isReady = ({ _id, state, createdAt }: BatchLineDocument) =>
+        state === "waiting" || held.has(_id) || createdAt.getTime() < orphaned;
+      const ready = left.filter(isReady);
+      for (const { _id } of ready) await store.moveLine(_id, ["accepted"], { state: "waiting" });
+      for (const line of new Map(ready.map((one) => [one.group, one])).values()) await add(line);
+    },
+    close() {
+      for (const timer of timers) clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,181 @@
+import { AppError } from "../../../errors.ts";
+import { jittered } from "../../../jitter.ts";
+import { Postponed } from "../../../jobs/postpone.ts";
+import type { BatchDocument, BatchLineDocument } from "../../../store/batch-store.ts";
+import { estimateMessageTokens } from "../../count-tokens.ts";
+import { makeLostTries } from "../../money/failed-attempts.ts";
+import type { BatchLineResult, CallContext, ProviderBatches } from "../../providers/provider.ts";
+import { withRetries } from "../../resilience/retry.ts";
+import { findKeys, toTarget, tryTarget } from "../../resilience/target.ts";
+import { fromAbort } from "../../resilience/transport-errors.ts";
+import type { Collector } from "./collect.ts";
+import type { BatchDeps } from "./deps.ts";
+import { inGroups } from "./in-groups.ts";
+import { dropEnded, settleLine } from "./settle.ts";
+
+/** The first pause between two looks at a batch, in ms; it grows by half each time. */
+const FIRST_POLL_MS = 2_000;
+/** Beyond what a batch can hold. */
+const ALL_LINES = 100_000;
+/** A provider takes a day at most; one that still fails after so long is given up, in ms. */
+const PATIENCE_MS = 26 * 3_600_000;
+/** Tries at one line that our own worker runs. */
+const TRIES_A_LINE = 3;
+
+export type RunDeps = BatchDeps & { collector: Collector };
+
+/**
+ * Brings a batch as far as it gets now: takes lines in, hands them in, looks whether it has ended, gives each line its
+ * answer. Every step is on the record before the next, so another worker can go on at any point. A provider that fails is
+ * asked again until its day is over.
+ * @throws Postponed while the provider works on it, or fails.
+ */
+export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
+  const batch = await deps.store.batch(batchId);
+  if (batch === null || batch.state === "ended") return;
+  try {
+    await advance(deps, batch, signal);
+  } catch (error) {
+    if (!(error instanceof AppError) || signal.aborted) throw error;
+    if (error.retryable && Date.now() - batch.createdAt.getTime() < PATIENCE_MS) throw await putOff(deps, batch);
+    await failAll(deps, batch, error);
+  }
+  if ((await deps.store.giveBack(batchId)) > 0) await deps.collector.add(batch);
+  await deps.store.changeBatch(batchId, ["closed", "submitted"], {
+    $set: { state: "ended" },
+    $unset: { isSubmitting: "" },
+  });
+}
+
+async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<void> {
+  const batches = deps.gateway.providers.get(batch.provider)?.batches;
+  if (batches === undefined) throw new TypeError(`there is no provider ${batch.provider} with batches`);
+  if (batches === "own-workers") return runHere(deps, await takeLines(deps, batch), signal);
+  const context = await toContext(deps, batch, signal);
+  if (context === undefined) throw keyIsGone(batch);
+  await runThere(deps, batch, batches, context);
+}
+
+/** Puts the next look off; each time for longer. */
+async function putOff({ store, config }: RunDeps, batch: BatchDocument): Promise<Postponed> {
+  const polled = await store.changeBatch(batch._id, ["closed", "submitted"], { $inc: { polls: 1 } });
+  const waitMs = Math.min(FIRST_POLL_MS * 1.5 ** (polled?.polls ?? 1), config.pollMs);
+  return new Postponed(jittered(waitMs, { share: 0.25 }));
+}
+
+/** The lines of a batch that is not handed in yet, less those that were cancelled; what it has no room for goes on waiting. */
+async function takeLines(deps: RunDeps, batch: BatchDocument): Promise<BatchLineDocument[]> {
+  const { store, config, collector } = deps;
+  await store.changeBatch(batch._id, ["collecting"], { $set: { state: "closed" } });
+  if (batch.submittedAt === undefined) {
+    await store.fill(batch, config.maxLines);
+    await dropEnded(deps, batch._id);
+    if ((await store.countWaiting(batch.group, 1)) > 0) await collector.add(batch);
+  }
+  return store.lines(batch._id, "batched", config.maxLines);
+}
+
+async function runThere(
+  deps: RunDeps,
+  batch: BatchDocument,
+  batches: ProviderBatches,
+  context: CallContext,
+): Promise<void> {
+  const { store } = deps;
+  const id = batch.providerBatchId ?? (await submit(deps, batch, batches, context));
+  if (id === undefined) return; // every line was cancelled
+  if (!(await batches.hasEnded(id, context))) {
+    throw await putOff(deps, batch);
+  }
+  // More than were handed in when a worker that had lost its lease put some in late; those have no result and wait again.
+  const open = new Map((await store.lines(batch._id, "batched", ALL_LINES)).map((line) => [line._id, line]));
+  await inGroups(batches.results(id, context), async (result) => {
+    const line = open.get(result.customId);
+    if (line === undefined) return; // settled by an earlier run
+    open.delete(result.customId);
+    await settleLine(deps, line, result);
+  });
+  for (const line of open.values()) await settleLine(deps, line, { customId: line._id, isExpired: true });
+}
+
+/** Hands the lines in, once: a batch that a dead worker may have handed in is looked for first. */
+async function submit(
+  deps: RunDeps,
+  batch: BatchDocument,
+  batches: ProviderBatches,
+  context: CallContext,
+): Promise<string | undefined> {
+  const { store, config } = deps;
+  const lines = await takeLines(deps, batch);
+  if (lines.length === 0) return undefined;
+  const since = batch.submittedAt;
+  let id: string | undefined;
+  if (since !== undefined) {
+    const isKnown = (ids: string[]) => store.known(batch.group, ids);
+    id = await batches.find({ batchId: batch._id, size: batch.size, since, isKnown }, context);
+    // Who had it may be frozen, and its call still on its way: handed in too early, the batch would be there twice.
+    const settlesInMs = since.getTime() + config.settleMs - Date.now();
+    if (id === undefined && settlesInMs > 0) throw new Postponed(Math.min(settlesInMs, config.pollMs));
+  } else {
+    // One of a group at a time: until its id is on the record, a batch is known by being none of the others.
+    const marked = await store.markSubmitting(batch, lines.length);
+    if (!marked) throw new Postponed(jittered(FIRST_POLL_MS));
+  }
+  id ??= await batches.submit(
+    batch._id,
+    lines.map(({ _id, request }) => ({ customId: _id, request })),
+    context,
+  );
+  await store.changeBatch(batch._id, ["closed"], {
+    $set: { state: "submitted", providerBatchId: id },
+    $unset: { isSubmitting: "" },
+  });
+  return id;
+}
+
+/** Runs the lines by our own worker, a call each; every line is settled by itself, so that another can go on. */
+async function runHere(deps: RunDeps, lines: readonly BatchLineDocument[], signal: AbortSignal): Promise<void> {
+  const { gateway } = deps;
+  await inGroups(lines, async (line) => {
+    const model = gateway.catalogue.find(line.model);
+    if (model === undefined) return settleLine(deps, line, { customId: line._id, error: modelIsGone(line) });
+    const { tenantId } = line;
+    const keys = await findKeys(gateway, tenantId, { providers: [model.provider], required: model.provider });
+    const target = toTarget(gateway, { keys, tenantId }, model);
+    const lost = makeLostTries(model, () => estimateMessageTokens(line.request.messages));
+    const tried = { signal, onTry: () => undefined, onCharged: lost.add };
+    let result: BatchLineResult;
+    try {
+      const answer = await withRetries(
+        () => tryTarget(target, tried, (context) => target.provider.complete(line.request, context)),
+        { signal, maxTries: TRIES_A_LINE },
+      );
+      result = { customId: line._id, result: answer };
+    } catch (error) {
+      if (signal.aborted) throw fromAbort(signal);
+      if (!(error instanceof AppError)) throw error;
+      result = { customId: line._id, error };
+    }
+    await settleLine(deps, line, result, lost.sum());
+  });
+}
+
+async function failAll(deps: RunDeps, batch: BatchDocument, error: AppError): Promise<void> {
+  const lines = await takeLines(deps, batch);
+  await inGroups(lines, (line) => settleLine(deps, line, { customId: line._id, error }));
+}
+
+async function toContext(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<CallContext | undefined> {
+  const key = await deps.gateway.keys.byId(batch.tenantId, batch.providerKeyId);
+  return key && { signal, apiKey: key.apiKey };
+}
+
+function keyIsGone({ provider }: BatchDocument): AppError {
+  return new AppError("provider_not_configured", `The key for ${provider} was removed before the batch had ended.`, {
+    details: { provider },
+  });
+}
+
+function modelIsGone({ model }: BatchLineDocument): AppError {
+  return new AppError("unknown_model", `${model} is not served any more.`, { param: "model" });
+}

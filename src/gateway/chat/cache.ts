@@ -1,0 +1,176 @@
+import { createHash } from "node:crypto";
+import { AppError } from "../../errors.ts";
+import type { GatewayDeps } from "../deps.ts";
+import { beginCall, type GatewayCaller } from "../money/account.ts";
+import type { AnswerCache, KeptAnswer } from "./answer-cache.ts";
+import { type ChatOutcome, complete, toCompletionRequest, toRoutingView } from "./complete.ts";
+import { type Plan, type PlannedChat, planChat } from "./plan.ts";
+import type { ChatRequest } from "./request.ts";
+import { makeFlights } from "./single-flight.ts";
+import { type StreamEnd, type StreamEvent, streamChat } from "./stream.ts";
+import { makeGrownText } from "./string-builder.ts";
+
+/** How long an answer is kept when the caller does not say, in seconds. */
+const DEFAULT_TTL_SECONDS = 300;
+
+/** Chats by way of the cache. */
+export type CachedChat = {
+  complete(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome>;
+  stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
+};
+
+/**
+ * Answers identical chats of a tenant with one call: from the cache, or together with one that is under way. A chat is
+ * cacheable when it says so, or when its temperature is 0. It is planned once: the key of the cache and the call are of the
+ * same plan. Only whole answers are kept, and none of a substitute, which the key does not name.
+ */
+export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedChat {
+  const completions = makeFlights<ChatOutcome>();
+  const streams = makeFlights<StreamEvent[]>();
+
+  const keep = (key: string, { caller: { tenantId }, plan, request }: PlannedChat, answer: KeptAnswer) => {
+    const isWhole = answer.finishReason === "stop" || answer.finishReason === "tool_calls";
+    if (!isWhole || answer.model !== plan.routing.model.id) return;
+    const ttlSeconds = request.options?.cacheTtlSeconds ?? DEFAULT_TTL_SECONDS;
+    answers.put({ tenantId, key, answer, ttlSeconds });
+  };
+
+  async function completeCached(chat: PlannedChat): Promise<ChatOutcome> {
+    const { caller, plan } = chat;
+    const key = toKey(chat);
+    const begin = async function* (signal: AbortSignal): AsyncGenerator<ChatOutcome> {
+      const outcome = await complete(deps, { ...chat, caller: { ...caller, signal } });
+      keep(key, chat, toKept(outcome));
+      yield outcome;
+    };
+    const kept = completions.has(key) ? null : await answers.get(key);
+    if (kept !== null) return { ...kept, ...openCopy(deps, caller, plan, false).end(kept), cache: "hit" };
+    const copy = completions.has(key) ? openCopy(deps, caller, plan, false) : undefined;
+    try {
+      const outcome = await firstOf(completions.join(key, begin, caller.signal));
+      return copy ? { ...outcome, ...copy.end(outcome), cache: "shared" } : { ...outcome, cache: "miss" };
+    } catch (error) {
+      copy?.fail(error);
+      throw error;
+    }
+  }
+
+  async function* streamCached(caller: GatewayCaller, request: ChatRequest): AsyncGenerator<StreamEvent[]> {
+    const plan = await planChat(deps, caller.tenantId, request);
+    const chat = { caller, request, plan };
+    const key = toKey(chat);
+    const begin = async function* (signal: AbortSignal): AsyncGenerator<StreamEvent[]> {
+      const told = makeTranscript();
+      for await (const batch of streamChat(deps, { caller: { ...caller, signal }, request, toPlan: () => plan })) {
+        const answer = told.take(batch);
+        if (answer !== undefined) keep(key, chat, answer);
+        yield batch;
+      }
+    };
+    const kept = streams.has(key) ? null : await answers.get(key);
+    if (kept !== null) {
+      yield toEvents(kept, openCopy(deps, caller, plan, true).end(kept));
+      return;
+    }
+    const copy = streams.has(key) ? openCopy(deps, caller, plan, true) : undefined;
+    let failure: unknown = new AppError("client_closed", "The reader left the stream.");
+    try {
+      for await (const batch of streams.join(key, begin, caller.signal)) {
+        yield batch.map((event): StreamEvent => {
+          if (event.type !== "end") return event;
+          return copy ? { ...event, ...copy.end(event), cache: "shared" } : { ...event, cache: "miss" };
+        });
+      }
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      copy?.fail(failure); // does nothing to one that came to its end
+    }
+  }
+
+  return {
+    async complete(caller, request) {
+      const chat = { caller, request, plan: await planChat(deps, caller.tenantId, request) };
+      return isCacheable(request) ? completeCached(chat) : complete(deps, chat);
+    },
+    stream: (caller, request) =>
+      isCacheable(request)
+        ? streamCached(caller, request)
+        : streamChat(deps, { caller, request, toPlan: () => planChat(deps, caller.tenantId, request) }),
+  };
+}
+
+const isCacheable = ({ options, temperature }: ChatRequest) => options?.cache ?? temperature === 0;
+
+/** A hash of what the answer depends on: the tenant, the model, and the request as the provider would get it. */
+function toKey({ caller: { tenantId }, plan, request }: PlannedChat): string {
+  const { model } = plan.routing;
+  return createHash("sha256")
+    .update(JSON.stringify([tenantId, model.provider, toCompletionRequest(request, model)]))
+    .digest("base64url");
+}
+
+/** The record of a call that was answered without one of its own: it costs nothing. */
+function openCopy(deps: GatewayDeps, caller: GatewayCaller, { routing }: Plan, isStreamed: boolean) {
+  const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed, inputTokens: () => 0 });
+  return {
+    end: ({ usage, finishReason }: Pick<KeptAnswer, "usage" | "finishReason">) => ({
+      logId: call.logId,
+      cached: true,
+      routing: toRoutingView(routing),
+      ...call.settle({ usage, finishReason, isCached: true }),
+    }),
+    fail: (error: unknown) => {
+      call.settle({ error, isCached: true });
+    },
+  };
+}
+
+function toKept({ text, reasoning, toolCalls, finishReason, model, provider, usage }: ChatOutcome): KeptAnswer {
+  const kept = { text, toolCalls, finishReason, model, provider, usage };
+  return reasoning === undefined ? kept : { ...kept, reasoning };
+}
+
+/** Gathers what a stream says; the whole answer at its end. */
+function makeTranscript() {
+  const text = makeGrownText();
+  const reasoning = makeGrownText();
+  return {
+    take(batch: readonly StreamEvent[]): KeptAnswer | undefined {
+      for (const event of batch) {
+        if (event.type === "text-delta") text.add(event.text);
+        else if (event.type === "reasoning-delta") reasoning.add(event.text);
+        else if (event.type === "end") {
+          const { toolCalls, finishReason, model, provider, usage } = event;
+          const kept = { text: text.text(), toolCalls, finishReason, model, provider, usage };
+          return reasoning.text() === "" ? kept : { ...kept, reasoning: reasoning.text() };
+        }
+      }
+      return undefined;
+    },
+  };
+}
+
+/** A kept answer as a stream tells it, in one batch. */
+function toEvents(kept: KeptAnswer, copy: ReturnType<ReturnType<typeof openCopy>["end"]>): StreamEvent[] {
+  const { text, reasoning, toolCalls, finishReason, model, provider } = kept;
+  const end: StreamEnd = { type: "end", toolCalls, finishReason, model, provider, ...copy, cache: "hit" };
+  return [
+    ...(reasoning === undefined ? [] : [{ type: "reasoning-delta" as const, text: reasoning }]),
+    ...(text === "" ? [] : [{ type: "text-delta" as const, text }]),
+    ...toolCalls.map(({ id, name, arguments: argumentsDelta }, index) => ({
+      type: "tool-call-delta" as const,
+      index,
+      id,
+      name,
+      argumentsDelta,
+    })),
+    end,
+  ];
+}
+
+async function firstOf<T>(items: AsyncIterable<T>): Promise<T> {
+  for await (const item of items) return item;
+  throw new TypeError("a call ended without an outcome");
+}

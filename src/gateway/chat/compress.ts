@@ -1,0 +1,141 @@
+import { functionWords } from "../../common-words.ts";
+import { estimateTokens } from "../count-tokens.ts";
+import type { Message } from "../providers/provider.ts";
+import type { ChatRequest } from "./request.ts";
+import { findNames, isPrecious, type Segment, toSegments } from "./segments.ts";
+
+/** What compression did to a prompt, for `_preprocessing.compression`. Tokens are estimates. */
+export type CompressionReport = {
+  originalTokens: number;
+  compressedTokens: number;
+  /** Compressed by original. */
+  ratio: number;
+  techniques: string[];
+};
+
+/** A context with fewer tokens than this is left as it is. */
+const SHORT_TOKENS = 300;
+/** The part of the context that is aimed at. */
+const TARGET_RATIO = 0.55;
+/** Sentences shorter than this are said again without being taken for a repetition, in characters. */
+const MIN_REPEATED = 30;
+/** A word of the question makes a sentence worth so many more bits. */
+const ASKED_BITS = 6;
+
+/**
+ * Shortens the context of a chat, meaning first: blanks are folded, repeated passages said once, and sentences that tell
+ * least left out until the target is reached. It is extractive and deterministic: whole sentences go or stay. System prompts,
+ * the last user message, tool calls and their results are not touched, nor is any sentence with a number, a name, an
+ * address, a quotation or code, nor tables and JSON. What a sentence tells is the mean self-information of its words
+ * (Selective Context, Li 2023), here by their frequency in the context itself.
+ */
+export function compressChat(request: ChatRequest): { request: ChatRequest; report: CompressionReport } {
+  const { messages } = request;
+  const lastUser = messages.findLastIndex(({ role }) => role === "user");
+  const isContext = (message: Message, index: number) =>
+    index !== lastUser && (message.role === "user" || (message.role === "assistant" && !message.toolCalls));
+  const context = messages.map((message, index) => (isContext(message, index) ? message.content : ""));
+  const originalTokens = context.reduce((sum, text) => sum + estimateTokens(text), 0);
+  const unchanged = { originalTokens, compressedTokens: originalTokens, ratio: 1, techniques: [] };
+  if (originalTokens < SHORT_TOKENS) return { request, report: unchanged };
+
+  const techniques: string[] = [];
+  const segments = context.map((text) => toSegments(text));
+  const note = (technique: string, hasWorked: boolean) => hasWorked && techniques.push(technique);
+  note("fold-blanks", foldBlanks(segments));
+  note("say-once", dropRepeated(segments));
+  const question = messages[lastUser]?.content ?? "";
+  note(
+    "drop-least-informative",
+    dropUninformative(segments, { question, targetTokens: originalTokens * TARGET_RATIO }),
+  );
+
+  const texts = segments.map((parts) => parts.map(({ text }) => text).join(""));
+  const compressedTokens = texts.reduce((sum, text) => sum + estimateTokens(text), 0);
+  if (techniques.length === 0 || compressedTokens >= originalTokens) return { request, report: unchanged };
+  return {
+    request: {
+      ...request,
+      messages: messages.map((message, index) =>
+        isContext(message, index) ? { ...message, content: texts[index] || message.content } : message,
+      ),
+    },
+    report: {
+      originalTokens,
+      compressedTokens,
+      ratio: Math.round((compressedTokens / originalTokens) * 1_000) / 1_000,
+      techniques,
+    },
+  };
+}
+
+type Texts = Segment[][];
+
+/** Folds runs of blanks and of empty lines in sentences. */
+function foldBlanks(texts: Texts): boolean {
+  let hasFolded = false;
+  for (const segments of texts) {
+    let emptyLines = 0;
+    for (const segment of segments) {
+      if (segment.kind === "fixed") {
+        emptyLines = 0;
+        continue;
+      }
+      const folded = segment.text.replace(/[ \t\u00a0]+/g, " ");
+      emptyLines = folded.trim() === "" ? emptyLines + 1 : 0;
+      const text = emptyLines > 1 ? "" : folded;
+      hasFolded ||= text !== segment.text;
+      segment.text = text;
+    }
+  }
+  return hasFolded;
+}
+
+/** Leaves out sentences that were said before, anywhere in the context. */
+function dropRepeated(texts: Texts): boolean {
+  const said = new Set<string>();
+  let hasDropped = false;
+  for (const segment of texts.flat()) {
+    const key = segment.text.trim().replace(/\s+/g, " ").toLowerCase();
+    if (segment.kind === "fixed" || key.length < MIN_REPEATED) continue;
+    if (said.has(key)) {
+      segment.text = "";
+      hasDropped = true;
+    }
+    said.add(key);
+  }
+  return hasDropped;
+}
+
+/** Leaves out the sentences that tell least, until so many tokens are left or only what must stay is. */
+function dropUninformative(texts: Texts, goal: { question: string; targetTokens: number }): boolean {
+  const all = texts.flat();
+  const names = findNames(all.map(({ text }) => text).join(" "));
+  const words = all.map(({ text }) => toWords(text));
+  const frequency = new Map<string, number>();
+  for (const word of words.flat()) frequency.set(word, (frequency.get(word) ?? 0) + 1);
+  const total = Math.max(1, words.flat().length);
+  const asked = new Set(toWords(goal.question));
+  const bitsOf = (word: string) => Math.log2(total / (frequency.get(word) ?? 1)) + (asked.has(word) ? ASKED_BITS : 0);
+
+  let tokens = all.reduce((sum, { text }) => sum + estimateTokens(text), 0);
+  const droppable = all.flatMap((segment, index) => {
+    if (segment.kind === "fixed" || segment.text.trim() === "" || isPrecious(segment.text, names)) return [];
+    const told = words[index] ?? [];
+    const bits = told.length === 0 ? 0 : told.reduce((sum, word) => sum + bitsOf(word), 0) / told.length;
+    return [{ segment, bits, index }];
+  });
+  droppable.sort((a, b) => a.bits - b.bits || a.index - b.index);
+  let hasDropped = false;
+  for (const { segment } of droppable) {
+    if (tokens <= goal.targetTokens) break;
+    tokens -= estimateTokens(segment.text);
+    segment.text = segment.text.endsWith("\n") ? "\n" : "";
+    hasDropped = true;
+  }
+  return hasDropped;
+}
+
+function toWords(text: string): string[] {
+  return (text.toLowerCase().match(/\p{L}[\p{L}'’-]*/gu) ?? []).filter((word) => !functionWords.has(word));
+}

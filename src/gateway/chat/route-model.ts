@@ -1,0 +1,121 @@
+import { AppError } from "../../errors.ts";
+import type { Catalogue, CataloguedModel } from "../catalogue.ts";
+import { estimateMessageTokens } from "../count-tokens.ts";
+import type { ModelType } from "../providers/model.ts";
+import type { ProviderId } from "../providers/registry.ts";
+import { notConfigured } from "../resilience/target.ts";
+import type { ChatRequest } from "./request.ts";
+
+/** Which model serves a request, and why; shown in `_preprocessing.routing`. */
+export type Routing = {
+  requested: string;
+  model: CataloguedModel;
+  reason: string;
+  /** Models that may serve it when the first one fails, in order: for `auto` of the same type, else the tenant's own. */
+  substitutes: readonly CataloguedModel[];
+  /** Models that came before this one and failed, or were not called. */
+  skipped?: readonly SkippedModel[];
+};
+export type SkippedModel = { model: string; provider: ProviderId; reason: string };
+
+/** What `auto` needs to know of a caller: whose models it could call right now. */
+export type IsUsable = (provider: ProviderId) => boolean;
+
+const codeSigns =
+  /```|\b(function|class|def|import|const|return|async|await|SELECT|INSERT)\b.{0,80}[;{(:]|\b(code|compile|refactor|debug|stack trace|regex|unit test|typescript|javascript|python|rust|sql|bash|api endpoint)\b/i;
+const reasoningSigns =
+  /\b(prove|proof|theorem|derive|equation|integral|probability|step by step|logic puzzle|deduce|optimi[sz]e|trade-?offs?|how many ways)\b|[∑∫√≤≥≠∀∃]|\d\s*[*/^]\s*\d.{0,80}=/i;
+/** Only the end of a long request is looked at: what is asked stands there, and the cost stays bounded. */
+const LOOK_AT_CHARACTERS = 8_000;
+/** A question of this many tokens gets a model for reasoning. */
+const LONG_TASK_TOKENS = 30_000;
+/** The temperature and `top_p` of every provider when a request names none; some models take no others. */
+const DEFAULT_SAMPLING = 1;
+/** Models that a call goes on to when the one before failed, at most. */
+const MAX_SUBSTITUTES = 3;
+
+/** The type of task that a request is, by its last user message. */
+export function classifyTask(request: ChatRequest): { type: ModelType; reason: string } {
+  const last = request.messages.findLast((message) => message.role === "user")?.content ?? "";
+  const text = last.slice(-LOOK_AT_CHARACTERS);
+  if (codeSigns.test(text)) return { type: "coding", reason: "the task is about code" };
+  if (reasoningSigns.test(text)) return { type: "reasoning", reason: "the task asks for mathematics or logic" };
+  if (estimateMessageTokens(request.messages) > LONG_TASK_TOKENS)
+    return { type: "reasoning", reason: "the prompt is long" };
+  return { type: "chat", reason: "nothing points to a special task" };
+}
+
+/**
+ * Serves a request by the model that it names; `fallbacks` are what the tenant wants in its place when it fails.
+ * @throws AppError `provider_not_configured` when the model's provider cannot be called; `invalid_request` when the model
+ * does not take what is asked.
+ */
+export function routeNamed(
+  model: CataloguedModel,
+  fallbacks: readonly CataloguedModel[],
+  request: ChatRequest,
+  isUsable: IsUsable,
+): Routing {
+  if (!isUsable(model.provider)) throw notConfigured(model);
+  requireServable(model, request);
+  return {
+    requested: request.model,
+    model,
+    reason: model.id === request.model ? "named" : `alias of ${model.id}`,
+    substitutes: fallbacks.filter((one) => isUsable(one.provider) && findObstacle(one, request) === undefined),
+  };
+}
+
+/**
+ * Serves a request for `auto` by the cheapest usable model of the task's type that takes it and whose context fits, else
+ * the cheapest such one of any type.
+ */
+export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: IsUsable): Routing {
+  const requested = request.model;
+  const { type, reason } = classifyTask(request);
+  const tokens = estimateMessageTokens(request.messages) + (request.maxTokens ?? 0);
+  const able = catalogue.chatByPrice.filter(
+    (model) => isUsable(model.provider) && model.contextWindow >= tokens && findObstacle(model, request) === undefined,
+  );
+  const real = able.filter((model) => model.isStandIn !== true);
+  const usable = real.length > 0 ? real : able;
+  const fitting = usable.filter((one) => one.type === type);
+  const model = fitting[0] ?? usable[0];
+  if (model === undefined) {
+    const nothing = "no usable model has room for it: the default";
+    return { requested, model: catalogue.defaultChat, reason: nothing, substitutes: [] };
+  }
+  const fit = model.type === type ? `the cheapest usable ${type} model` : `no usable ${type} model: the cheapest one`;
+  return { requested, model, reason: `${reason}; ${fit}`, substitutes: toSubstitutes(usable, model) };
+}
+
+/** What keeps a model from serving a request, whatever its size; undefined when nothing does. */
+function findObstacle(model: CataloguedModel, request: ChatRequest): { param: string; message: string } | undefined {
+  if (request.tools !== undefined && !model.features.includes("tool_use"))
+    return { param: "tools", message: `${model.id} takes no tools here.` };
+  if (request.responseFormat !== undefined && model.takesResponseFormat !== true)
+    return { param: "response_format", message: `${model.id} keeps to no response format.` };
+  const { temperature = DEFAULT_SAMPLING, topP = DEFAULT_SAMPLING } = request;
+  const { maxTemperature } = model;
+  if (maxTemperature === undefined) {
+    const param = temperature !== DEFAULT_SAMPLING ? "temperature" : topP !== DEFAULT_SAMPLING ? "top_p" : undefined;
+    return param && { param, message: `${model.id} takes no ${param} but its default, ${DEFAULT_SAMPLING}.` };
+  }
+  if (temperature <= maxTemperature) return undefined;
+  return { param: "temperature", message: `${model.id} takes a temperature from 0 to ${maxTemperature}.` };
+}
+
+/** A provider would refuse it too, later and less clearly. */
+function requireServable(model: CataloguedModel, request: ChatRequest): void {
+  const obstacle = findObstacle(model, request);
+  if (obstacle !== undefined) throw new AppError("invalid_request", obstacle.message, { param: obstacle.param });
+}
+
+/** The others of the model's type: first the cheapest of each other provider, for it is mostly the provider that fails. */
+function toSubstitutes(usable: readonly CataloguedModel[], model: CataloguedModel): CataloguedModel[] {
+  const others = usable.filter((one) => one !== model && one.type === model.type);
+  const isFirstElsewhere = (one: CataloguedModel, place: number) =>
+    one.provider !== model.provider && others.findIndex(({ provider }) => provider === one.provider) === place;
+  const elsewhere = others.filter(isFirstElsewhere);
+  return [...elsewhere, ...others.filter((one) => !elsewhere.includes(one))].slice(0, MAX_SUBSTITUTES);
+}

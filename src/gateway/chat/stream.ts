@@ -1,0 +1,197 @@
+import { AppError } from "../../errors.ts";
+import { estimateMessageTokens } from "../count-tokens.ts";
+import type { GatewayDeps } from "../deps.ts";
+import { type Call, openCall } from "../money/account.ts";
+import { boundChat } from "../money/prices.ts";
+import type { CompletionRequest, StreamPart } from "../providers/provider.ts";
+import type { Passage } from "../resilience/breaker.ts";
+import { type Share, withSubstitutes } from "../resilience/fallback.ts";
+import { withRetries } from "../resilience/retry.ts";
+import { tryTarget } from "../resilience/target.ts";
+import { fromAbort } from "../resilience/transport-errors.ts";
+import { type ChatOutcome, keptContent, toCompletionRequest, toRoutingView } from "./complete.ts";
+import type { Plan, PlannedChat } from "./plan.ts";
+import type { Routing } from "./route-model.ts";
+import { type Answer, type AnswerDelta, makeAnswer } from "./streamed-answer.ts";
+
+/**
+ * When a model has said nothing for so long, an empty batch tells the host to send its head, so that heartbeats can keep
+ * the connection open. Until then a failure is still an ordinary error, with its own status.
+ */
+const SILENCE_MS = 5_000;
+
+/** Stands for the error of a reader who left, which is made only then: an error costs more than a token. */
+const readerLeft = Symbol("reader left");
+
+export type StreamEnd = Omit<ChatOutcome, "text" | "reasoning"> & { type: "end" };
+export type StreamEvent = AnswerDelta | StreamEnd;
+
+/**
+ * Answers a chat part by part: batches of deltas, one for what arrived together, then one `end` with usage and cost.
+ * Tries again until the first part, also with the plan's substitutes, never after it. However it ends, also when the consumer
+ * leaves the loop, the upstream request is ended and its record settled. Throws as `complete` does; before the first batch,
+ * or in the middle. `toPlan` is called once, when the stream is first read: an outer generator would cost a promise a part.
+ */
+export async function* streamChat(
+  deps: GatewayDeps,
+  { caller, request, toPlan }: Omit<PlannedChat, "plan"> & { toPlan: () => Plan | Promise<Plan> },
+): AsyncGenerator<StreamEvent[]> {
+  const plan = await toPlan();
+  const upstream = makeUpstream(caller.signal);
+  const answer = makeAnswer();
+  const chat = { caller, request, plan };
+  const opening = withSubstitutes(deps, plan, (share) => openStream(deps, chat, share, upstream.signal));
+  let stream: OpenStream | undefined;
+  let failure: unknown = readerLeft;
+  try {
+    if (await isSilentFor(SILENCE_MS, opening)) yield [];
+    stream = await opening;
+    for (let parts: StreamPart[] | undefined = stream.first; parts !== undefined; parts = await stream.rest()) {
+      if (caller.signal.aborted) throw fromAbort(caller.signal);
+      const deltas = answer.take(parts);
+      if (answer.finishReason() === undefined) {
+        if (deltas.length > 0) yield deltas;
+        continue;
+      }
+      failure = undefined;
+      yield [...deltas, settleWhole(deps, stream, answer)];
+      return;
+    }
+    throw new AppError("provider_failed", "The provider's stream ended in the middle of the answer.", {
+      details: { code: "stream_cut" },
+      retryable: true,
+    });
+  } catch (error) {
+    failure = error;
+    throw error;
+  } finally {
+    upstream.release(failure === undefined);
+    stream ??= await opening.catch(() => undefined); // one that did not open has settled its own record
+    await stream?.leave();
+    if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
+    stream?.passage.leave(failure);
+    if (stream !== undefined && failure !== undefined) settleBroken(deps, stream, answer, failure);
+  }
+}
+
+/** Settles a stream that came to its end, and tells it. */
+function settleWhole(deps: GatewayDeps, { call, routing, request }: OpenStream, answer: Answer): StreamEnd {
+  const { text, toolCalls } = answer.content();
+  const finishReason = answer.finishReason() ?? "stop";
+  const settlement = call.settle({
+    usage: answer.usage(),
+    estimate: () => answer.measure(request.messages),
+    finishReason,
+    ...keptContent(deps, request.messages, text),
+  });
+  return {
+    type: "end",
+    logId: call.logId,
+    toolCalls,
+    finishReason,
+    model: routing.model.id,
+    provider: routing.model.provider,
+    cached: false,
+    routing: toRoutingView(routing),
+    ...settlement,
+  };
+}
+
+/** Settles a stream that had opened and did not come to its end: what was served is charged by the provider. */
+function settleBroken(deps: GatewayDeps, { call, request }: OpenStream, answer: Answer, failure: unknown): void {
+  call.settle({
+    usage: answer.usage(),
+    estimate: () => answer.measure(request.messages),
+    error: failure,
+    ...keptContent(deps, request.messages, answer.content().text),
+  });
+}
+
+/** A signal that aborts with the caller's, and when the stream is released before it is complete. */
+function makeUpstream(signal: AbortSignal): { signal: AbortSignal; release(isComplete: boolean): void } {
+  const controller = new AbortController();
+  const onAbort = () => controller.abort(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
+  return {
+    signal: controller.signal,
+    release: (isComplete) => {
+      signal.removeEventListener("abort", onAbort);
+      if (!isComplete) controller.abort();
+    },
+  };
+}
+
+type OpenStream = {
+  first: StreamPart[];
+  rest(): Promise<StreamPart[] | undefined>;
+  leave(): Promise<unknown> | undefined;
+  passage: Passage;
+  call: Call;
+  routing: Routing;
+  request: CompletionRequest;
+};
+
+/**
+ * Opens the stream of one model and reads until its first parts are there; up to then it is tried again. When it does not
+ * open, its record is settled here.
+ */
+async function openStream(
+  deps: GatewayDeps,
+  { caller, request: chat }: PlannedChat,
+  share: Share,
+  signal: AbortSignal,
+): Promise<OpenStream> {
+  const { target, routing, maxTries } = share;
+  const request = toCompletionRequest(chat, target.model);
+  const call = await openCall(deps, caller, {
+    kind: "chat",
+    routing,
+    isStreamed: true,
+    inputTokens: () => estimateMessageTokens(request.messages),
+    toBounds: () => boundChat(target.model, request),
+  });
+  const tried = {
+    signal,
+    onTry: () => {
+      share.onTry();
+      call.onTry();
+    },
+    onCharged: call.onCharged,
+    isStream: true,
+  };
+  const attempt = () => {
+    const capped = call.capped(request);
+    return tryTarget(target, tried, async (context, passage): Promise<OpenStream> => {
+      const iterator = target.provider.stream(capped, context)[Symbol.asyncIterator]();
+      const rest = async () => {
+        const result = await iterator.next();
+        return result.done ? undefined : result.value;
+      };
+      const first = await rest();
+      if (first === undefined)
+        throw new AppError("provider_failed", "The provider sent an empty stream.", { retryable: true });
+      return { first, rest, leave: () => iterator.return?.(), passage, call, routing, request };
+    });
+  };
+  try {
+    const stream = await withRetries(attempt, { signal, maxTries });
+    call.onFirstToken();
+    return stream;
+  } catch (error) {
+    call.settle({ error });
+    throw error;
+  }
+}
+
+/** Whether `opening` is still under way after `ms`. */
+function isSilentFor(ms: number, opening: Promise<unknown>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms, true);
+    const settled = () => {
+      clearTimeout(timer);
+      resolve(false);
+    };
+    opening.then(settled, settled);
+  });
+}

@@ -1,0 +1,179 @@
+import { AppError, toErrorView } from "../../errors.ts";
+import { newId } from "../../ids.ts";
+import type { CompletionDocument } from "../../store/completion-store.ts";
+import type { Routing } from "../chat/route-model.ts";
+import type { CompletionRequest, FinishReason, Served, Usage } from "../providers/provider.ts";
+import type { Budgets, Reservation } from "./budget.ts";
+import { addUsage, makeLostTries } from "./failed-attempts.ts";
+import type { Ledger } from "./ledger.ts";
+import type { CostBounds } from "./prices.ts";
+import { toNanoUsd, toUsd } from "./prices.ts";
+
+/** Who makes a call: the tenant and key that it is counted to, and the surface that it came from. */
+export type GatewayCaller = {
+  tenantId: string;
+  keyId: string;
+  surface: string;
+  signal: AbortSignal;
+  /** The limit of a run that makes several calls. */
+  limit?: CallLimit;
+};
+
+/** What a run may still spend. `check` is asked before each call and throws when it is used up; `spend` is told after. */
+export type CallLimit = { check(): void; spend(spent: { usage: Usage; costUsd: number }): void };
+
+export type Timings = { total: number; provider: number; firstToken?: number };
+
+/**
+ * How a call ended. `usage` is the provider's own; without it `estimate` counts what is known to have gone over the wire.
+ * Without both, it has cost nothing but the tries that were lost.
+ */
+type CallEnd = {
+  usage?: Usage | undefined;
+  estimate?: () => Usage;
+  finishReason?: FinishReason;
+  content?: CompletionDocument["content"];
+  /** Set when it did not complete. */
+  error?: unknown;
+  /** The answer was there already: it cost nothing. */
+  isCached?: boolean;
+};
+
+/** What the call used and cost, lost tries included. */
+type Settlement = { usage: Usage; costUsd: number; timingsMs: Timings };
+
+/** One model call under way. It is settled exactly once, however it ends. */
+export type Call = {
+  logId: string;
+  /**
+   * The request as the next try may send it: for a tenant with a budget limited to what is set aside, less what lost tries
+   * have cost; else as it is.
+   * @throws AppError `budget_exhausted` when lost tries have used it up.
+   */
+  capped(request: CompletionRequest): CompletionRequest;
+  /** Tells that a try of the provider begins. */
+  onTry(): void;
+  /** Tells that the first part of a streamed answer is there. */
+  onFirstToken(): void;
+  /** Tells that a try has failed and is charged all the same. */
+  onCharged(served: Served): void;
+  settle(end: CallEnd): Settlement;
+};
+
+export type CallAbout = {
+  kind: CompletionDocument["kind"];
+  routing: Routing;
+  isStreamed: boolean;
+  /** The estimate of the prompt. */
+  inputTokens: () => number;
+};
+
+/** What is set aside for a call, and what that may be spent on. */
+type Held = { reservation: Reservation; bounds: CostBounds };
+
+/**
+ * Begins a call that will cost something: the most that it can cost is set aside of the tenant's budget, or what is left.
+ * A promise only when there is a budget to take it from.
+ * @throws AppError `budget_exhausted`, or what the run's limit throws.
+ */
+export function openCall(
+  deps: { ledger: Ledger; budgets: Budgets },
+  caller: GatewayCaller,
+  about: CallAbout & { toBounds: () => CostBounds },
+): Call | Promise<Call> {
+  caller.limit?.check();
+  let bounds: CostBounds | undefined;
+  const claim = () => {
+    bounds = about.toBounds();
+    return bounds;
+  };
+  const begin = (reservation: Reservation | undefined) =>
+    beginCall(deps.ledger, caller, about, reservation && bounds && { reservation, bounds });
+  const reserved = deps.budgets.reserve(caller.tenantId, claim, caller.signal);
+  return reserved instanceof Promise ? reserved.then(begin) : begin(reserved);
+}
+
+/** Begins the record of a call; it reaches the ledger when it is settled. */
+export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbout, held?: Held): Call {
+  const { routing } = about;
+  const logId = newId("log");
+  const createdAt = new Date();
+  const startedAt = performance.now();
+  let attempts = 0;
+  let firstTryAt = startedAt;
+  let firstTokenMs: number | undefined;
+  let settlement: Settlement | undefined;
+  const lost = makeLostTries(routing.model, about.inputTokens);
+  const sinceStart = () => round(performance.now() - startedAt);
+  return {
+    logId,
+    capped: (request) => (held === undefined ? request : capRequest(request, held, lost.sum()?.nanoUsd ?? 0)),
+    onTry: () => {
+      attempts++;
+      if (attempts === 1) firstTryAt = performance.now();
+    },
+    onFirstToken: () => {
+      firstTokenMs ??= sinceStart();
+    },
+    onCharged: lost.add,
+    settle: (end) => {
+      if (settlement !== undefined) return settlement;
+      const isCached = end.isCached === true;
+      const own = end.usage ?? end.estimate?.() ?? { inputTokens: 0, outputTokens: 0 };
+      const ownNanoUsd = isCached ? 0 : toNanoUsd(routing.model, own);
+      const failed = lost.sum();
+      const usage = failed ? addUsage(own, failed.usage) : own;
+      const costNanoUsd = ownNanoUsd + (failed?.nanoUsd ?? 0);
+      held?.reservation.settle(costNanoUsd);
+      caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
+      const durationMs = sinceStart();
+      ledger.record({
+        _id: logId,
+        tenantId: caller.tenantId,
+        keyId: caller.keyId,
+        surface: caller.surface,
+        kind: about.kind,
+        requestedModel: routing.requested,
+        model: routing.model.id,
+        provider: routing.model.provider,
+        isStreamed: about.isStreamed,
+        outcome: toOutcome(end.error, caller.signal),
+        ...(end.finishReason === undefined ? {} : { finishReason: end.finishReason }),
+        ...(end.error === undefined ? {} : { error: toErrorView(end.error) }),
+        inputTokens: usage.inputTokens,
+        outputTokens: usage.outputTokens,
+        usageSource: end.usage === undefined || failed ? "estimate" : "provider",
+        costNanoUsd,
+        isCached,
+        attempts,
+        ...(firstTokenMs === undefined ? {} : { firstTokenMs }),
+        durationMs,
+        createdAt,
+        ...(end.content === undefined ? {} : { content: end.content }),
+      });
+      const timingsMs = {
+        total: durationMs,
+        provider: round(durationMs - (firstTryAt - startedAt)),
+        ...(firstTokenMs === undefined ? {} : { firstToken: firstTokenMs }),
+      };
+      settlement = { usage, costUsd: toUsd(costNanoUsd), timingsMs };
+      return settlement;
+    },
+  };
+}
+
+function capRequest(request: CompletionRequest, { reservation, bounds }: Held, lostNanoUsd: number): CompletionRequest {
+  const leftNanoUsd = reservation.nanoUsd - lostNanoUsd;
+  if (leftNanoUsd < bounds.leastNanoUsd) {
+    throw new AppError("budget_exhausted", "Tries that failed have used up what was left of the budget for this call.");
+  }
+  return { ...request, maxTokens: bounds.answerFor(leftNanoUsd) };
+}
+
+function toOutcome(error: unknown, signal: AbortSignal): CompletionDocument["outcome"] {
+  if (error === undefined) return "completed";
+  const isAbort = signal.aborted || (error instanceof AppError && error.code === "client_closed");
+  return isAbort ? "aborted" : "failed";
+}
+
+const round = (ms: number) => Math.round(ms * 1_000) / 1_000;

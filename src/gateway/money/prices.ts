@@ -1,0 +1,59 @@
+import type { CataloguedModel } from "../catalogue.ts";
+import { boundPromptTokens, boundTokens } from "../count-tokens.ts";
+import type { ModelPrice } from "../providers/model.ts";
+import type { CompletionRequest, Usage } from "../providers/provider.ts";
+
+/** A shorter answer than this is not worth a call, in tokens, unless the caller wants no more. */
+const LEAST_ANSWER = 1_024;
+/** Prices are whole billionths, so that an amount can miss a token's price by a fraction. */
+const ROUNDING_TOKENS = 0.01;
+
+/**
+ * The price of a call in billionths of a US dollar: USD a million tokens is a thousand of them a token. Tokens that the
+ * provider read from its cache, or wrote to it, have their own price where the catalogue knows one.
+ */
+export function toNanoUsd(model: CataloguedModel, usage: Usage): number {
+  const isLong = model.longPrompt !== undefined && usage.inputTokens > model.longPrompt.aboveTokens;
+  const price: ModelPrice = isLong && model.longPrompt ? model.longPrompt : model.price;
+  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage;
+  const usd =
+    (inputTokens - cachedTokens - cacheWriteTokens) * price.input +
+    cachedTokens * (price.cached ?? price.input) +
+    cacheWriteTokens * (price.cacheWrite ?? price.input) +
+    outputTokens * price.output;
+  return Math.round(usd * 1_000);
+}
+
+export const toUsd = (nanoUsd: number) => nanoUsd / 1e9;
+
+/** What a call may cost, in billionths of a US dollar. The prompt is counted as long as it can be. */
+export type CostBounds = {
+  /** With the longest answer that the model can give, whatever it is asked for. */
+  mostNanoUsd: number;
+  /** With the answer that is asked for, or the model's longest where none is. */
+  askedNanoUsd: number;
+  /** With the shortest answer that is worth the call. */
+  leastNanoUsd: number;
+  /** The longest answer that an amount pays for, in tokens; never longer than what is asked for. */
+  answerFor(nanoUsd: number): number;
+};
+
+export function boundChat(model: CataloguedModel, request: CompletionRequest): CostBounds {
+  const inputTokens = Math.min(boundPromptTokens(request), model.contextWindow);
+  const priceOf = (outputTokens: number) => toNanoUsd(model, { inputTokens, outputTokens });
+  const asked = request.maxTokens ?? model.defaultOutput ?? model.maxOutput;
+  const longest = Math.max(asked, model.maxOutput);
+  const tokenNanoUsd = (priceOf(longest) - priceOf(0)) / longest;
+  return {
+    mostNanoUsd: priceOf(longest),
+    askedNanoUsd: priceOf(request.maxTokens ?? longest),
+    leastNanoUsd: priceOf(Math.min(asked, LEAST_ANSWER)),
+    answerFor: (nanoUsd) => Math.min(asked, Math.floor((nanoUsd - priceOf(0)) / tokenNanoUsd + ROUNDING_TOKENS)),
+  };
+}
+
+export function boundEmbedding(model: CataloguedModel, input: readonly string[]): CostBounds {
+  const inputTokens = input.reduce((sum, text) => sum + Math.min(boundTokens(text), model.contextWindow), 0);
+  const nanoUsd = toNanoUsd(model, { inputTokens, outputTokens: 0 });
+  return { mostNanoUsd: nanoUsd, askedNanoUsd: nanoUsd, leastNanoUsd: nanoUsd, answerFor: () => 0 };
+}

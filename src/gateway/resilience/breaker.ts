@@ -1,0 +1,98 @@
+import { AppError } from "../../errors.ts";
+
+/** So many failed calls in a row open the breaker. */
+const FAILURES_TO_OPEN = 5;
+/** How long it stays open at first, in ms; doubles each time that the probe fails. */
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 30_000;
+
+/** Whether an error is a breaker's refusal: there was no call, and another try would be refused as well. */
+export const isBreakerOpen = (error: AppError) => error.reason === "breaker_open";
+
+/**
+ * Keeps calls away from a provider that fails. Closed: calls pass. Open: calls are refused at once until the pause is
+ * over. Then one call passes as a probe: its success closes the breaker, its failure opens it for twice as long.
+ */
+export type Breaker = {
+  /** @throws AppError `provider_failed` with `retryAfterMs` while it is open. */
+  enter(): Passage;
+  isOpen(): boolean;
+};
+
+/** A call that the breaker let pass. */
+export type Passage = {
+  /**
+   * Tells that a stream has begun. A probe that got so far lets others pass, for it may last for minutes; but it is no
+   * success yet: whoever fails next opens the breaker again.
+   */
+  begin(): void;
+  /** Tells how the call ended. Only the first time counts. */
+  leave(error?: unknown): void;
+};
+
+export function makeBreaker(provider: string, now: () => number = Date.now): Breaker {
+  let failures = 0;
+  let pauseMs = FIRST_PAUSE_MS;
+  let openUntil = 0;
+  let probe: Passage | undefined;
+  const isOpen = () => openUntil > 0 && (now() < openUntil || probe !== undefined);
+  const open = () => {
+    openUntil = now() + pauseMs;
+    pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
+  };
+  const settle = (isProbe: boolean, error: unknown) => {
+    if (openUntil > 0 && !isProbe) return; // it began before the breaker opened, and says nothing new
+    if (error === undefined) {
+      failures = 0;
+      openUntil = 0;
+      pauseMs = FIRST_PAUSE_MS;
+    } else if (isProvidersFault(error)) {
+      failures++;
+      if (isProbe || failures >= FAILURES_TO_OPEN) open();
+    }
+  };
+  const makePassage = (): Passage => {
+    let hasLeft = false;
+    const passage: Passage = {
+      begin: () => {
+        if (probe !== passage) return;
+        probe = undefined;
+        openUntil = 0;
+        failures = FAILURES_TO_OPEN - 1;
+      },
+      leave: (error) => {
+        if (hasLeft) return;
+        hasLeft = true;
+        const isProbe = probe === passage;
+        if (isProbe) probe = undefined;
+        settle(isProbe, error);
+      },
+    };
+    return passage;
+  };
+  return {
+    isOpen,
+    enter: () => {
+      if (isOpen()) {
+        throw new AppError("provider_failed", `${provider} keeps failing and is not called for a moment.`, {
+          details: { code: "breaker_open" },
+          reason: "breaker_open",
+          retryable: true,
+          retryAfterMs: Math.max(openUntil - now(), 100),
+        });
+      }
+      const passage = makePassage();
+      if (openUntil > 0) probe = passage;
+      return passage;
+    },
+  };
+}
+
+/** Whether an error speaks against the provider: not a refused request, nor a rate limit, nor a caller that left. */
+export function isProvidersFault(error: unknown): boolean {
+  return (
+    error instanceof AppError &&
+    error.retryable &&
+    (error.code === "provider_failed" || error.code === "provider_timeout")
+  );
+}

@@ -1,0 +1,139 @@
+import { AppError } from "../../errors.ts";
+import type { ProviderKey } from "../../tenancy/provider-keys.ts";
+import { beginSpan, failureOf, type Traced } from "../../tracing.ts";
+import type { CataloguedModel } from "../catalogue.ts";
+import type { GatewayDeps } from "../deps.ts";
+import type { CallContext, Provider, Served } from "../providers/provider.ts";
+import { ownProvider, type ProviderId } from "../providers/registry.ts";
+import type { Breaker, Passage } from "./breaker.ts";
+
+/** The keys that a tenant's calls may use right now; a provider that is not among them cannot be called. */
+export type UsableKeys = ReadonlyMap<ProviderId, ProviderKey>;
+
+/** The platform's own provider has its key, if any, from the settings. */
+const ownKey: ProviderKey = { keyId: `platform-${ownProvider}`, apiKey: "", source: "platform" };
+
+/**
+ * The keys of a tenant for these providers; a promise only when a key has to be read. A provider whose key cannot be read
+ * is left out, unless it is the `required` one.
+ * @throws AppError `provider_key_unreadable` for the required provider.
+ */
+export function findKeys(
+  deps: Pick<GatewayDeps, "keys">,
+  tenantId: string,
+  wanted: { providers: Iterable<ProviderId>; required?: ProviderId },
+): UsableKeys | Promise<UsableKeys> {
+  const usable = new Map<ProviderId, ProviderKey>();
+  const reading: Promise<void>[] = [];
+  const read = async (provider: ProviderId, reading: Promise<ProviderKey | undefined>) => {
+    try {
+      const key = await reading;
+      if (key !== undefined) usable.set(provider, key);
+    } catch (error) {
+      const isUnreadable = error instanceof AppError && error.code === "provider_key_unreadable";
+      if (provider === wanted.required || !isUnreadable) throw error;
+    }
+  };
+  for (const provider of wanted.providers) {
+    const key = provider === ownProvider ? ownKey : deps.keys.find(tenantId, provider);
+    if (key instanceof Promise) reading.push(read(provider, key));
+    else if (key !== undefined) usable.set(provider, key);
+  }
+  return reading.length === 0 ? usable : Promise.all(reading).then(() => usable);
+}
+
+/** A model with what calling it takes. */
+export type Target = {
+  model: CataloguedModel;
+  provider: Provider;
+  key: ProviderKey;
+  /** Of the tenant's calls to the provider with the key. */
+  breaker: Breaker;
+};
+
+/** @throws AppError `provider_not_configured` when there is no key for the model's provider. */
+export function toTarget(
+  deps: GatewayDeps,
+  { keys, tenantId }: { keys: UsableKeys; tenantId: string },
+  model: CataloguedModel,
+): Target {
+  const provider = deps.providers.get(model.provider);
+  const key = keys.get(model.provider);
+  if (provider === undefined || key === undefined) throw notConfigured(model);
+  return { model, provider, key, breaker: deps.breakerOf({ provider: model.provider, key, tenantId }) };
+}
+
+/** The refusal of a model whose provider nobody gave a key for. */
+export function notConfigured(model: CataloguedModel): AppError {
+  const message = `No key is configured for ${model.provider}, which serves ${model.id}.`;
+  return new AppError("provider_not_configured", message, { param: "model", details: { provider: model.provider } });
+}
+
+/**
+ * One try at a target, through its breaker and in a span of its own; `onCharged` is told when it fails and costs all the same.
+ * `attempt` is given the passage when its call goes on after it returns, as a stream's does: then it leaves itself.
+ */
+export async function tryTarget<T>(
+  target: Target,
+  input: { signal: AbortSignal; onTry: () => void; onCharged: (served: Served) => void; isStream?: boolean },
+  attempt: (context: CallContext, passage: Passage) => Promise<T>,
+): Promise<T> {
+  const entered = target.breaker.enter();
+  const traced = beginCallSpan(target, input.isStream === true);
+  const passage = tracePassage(entered, traced);
+  input.onTry();
+  const { apiKey } = target.key;
+  const { signal, onCharged } = input;
+  try {
+    const context = apiKey === "" ? { signal, onCharged } : { signal, onCharged, apiKey };
+    const result = await traced.run(() => attempt(context, passage));
+    if (input.isStream === true) passage.begin();
+    else passage.leave();
+    return result;
+  } catch (error) {
+    passage.leave(error);
+    throw toCallersError(error, target);
+  }
+}
+
+function beginCallSpan({ model }: Target, isStream: boolean): Traced {
+  const operation = model.type === "embedding" ? "embeddings" : "chat";
+  return beginSpan({
+    name: `${operation} ${model.id}`,
+    kind: "CLIENT",
+    attributes: {
+      "gen_ai.operation.name": operation,
+      "gen_ai.provider.name": model.provider,
+      "gen_ai.request.model": model.id,
+      "switchyard.is_stream": isStream,
+    },
+  });
+}
+
+/** A passage whose end is the span's. */
+function tracePassage({ begin, leave }: Passage, traced: Traced): Passage {
+  return {
+    begin,
+    leave: (error) => {
+      leave(error);
+      traced.end(error === undefined ? {} : { failure: failureOf(error) });
+    },
+  };
+}
+
+/** Says whose key a provider refused: the caller can replace the tenant's; the platform's is our own failure. */
+function toCallersError(error: unknown, { key, model }: Target): unknown {
+  if (!(error instanceof AppError) || error.code !== "provider_key_refused") return error;
+  const { provider } = model;
+  if (key.source === "platform") {
+    return new AppError("provider_failed", `${provider} refused the platform's key.`, {
+      details: error.details,
+      reason: error.reason,
+      cause: error,
+    });
+  }
+  return new AppError("provider_key_refused", `${provider} refused the key that you set for it.`, {
+    details: { provider, status: 401 },
+    cause: error,
+  });
+}

@@ -18,6 +18,6 @@ export type GatewayDeps = {
   budgets: Budgets;
   /** Whether the texts of chats are kept in their records. */
   storeContent: boolean;
-  /** Tries of one call at most, those at substitutes included. */
-  maxTries: number;
+  /** Attempts of one call at most, those at fallbacks included. */
+  maxAttempts: number;
 };

@@ -5,7 +5,7 @@ import type { GatewayDeps } from "./deps.ts";
 import { type GatewayCaller, openCall } from "./money/account.ts";
 import { boundEmbedding } from "./money/prices.ts";
 import type { CallContext } from "./providers/provider.ts";
-import { withSubstitutes } from "./resilience/fallback.ts";
+import { withFallbacks } from "./resilience/fallback.ts";
 import { withRetries } from "./resilience/retry.ts";
 import { findKeys, type Target, tryTarget } from "./resilience/target.ts";
 
@@ -28,8 +28,9 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
   const model =
     request.model === undefined ? catalogue.defaultEmbedding : findModel(catalogue, request.model, "embedding");
   const keys = await findKeys(deps, caller.tenantId, { providers: [model.provider], required: model.provider });
-  const routing = { requested: request.model ?? model.id, model, reason: "named", substitutes: [] };
-  return withSubstitutes(deps, { routing, keys, tenantId: caller.tenantId }, async ({ target, maxTries, onTry }) => {
+  const routing = { requested: request.model ?? model.id, model, reason: "named", fallbacks: [] };
+  const plan = { routing, keys, tenantId: caller.tenantId };
+  return withFallbacks(deps, plan, async ({ target, maxAttempts, onAttempt }) => {
     const inputTokens = () => request.input.reduce((sum, text) => sum + estimateTokens(text), 0);
     const call = await openCall(deps, caller, {
       kind: "embedding",
@@ -41,16 +42,16 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
     const { signal } = caller;
     const tried = {
       signal,
-      onTry: () => {
-        onTry();
-        call.onTry();
+      onAttempt: () => {
+        onAttempt();
+        call.onAttempt();
       },
       onCharged: call.onCharged,
     };
     const estimate = () => ({ inputTokens: inputTokens(), outputTokens: 0 });
     try {
       const embedTexts = toEmbedder(target, request);
-      const result = await withRetries(() => tryTarget(target, tried, embedTexts), { signal, maxTries });
+      const result = await withRetries(() => tryTarget(target, tried, embedTexts), { signal, maxAttempts });
       const usage = result.usage === undefined ? undefined : { inputTokens: result.usage.inputTokens, outputTokens: 0 };
       const settlement = call.settle({ usage, estimate });
       return {

@@ -91,7 +91,7 @@ export function makeGateway(input: GatewayInput): Gateway {
     ledger,
     budgets,
     storeContent: config.storeContent,
-    maxTries: config.maxTries,
+    maxAttempts: config.maxTries,
   };
   const answers = makeAnswerCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
   const chat = makeCompressedChat(makeCachedChat(deps, answers));

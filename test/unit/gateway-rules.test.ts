@@ -116,12 +116,12 @@ describe("routing", () => {
     expect(routeModel(ask("Hello"), (provider) => provider === "edge").model.isStandIn).to.equal(true);
   });
 
-  it("names substitutes of the same type, another provider's first", () => {
-    const { model, substitutes } = routeModel(ask("Prove it step by step"), all);
-    expect(substitutes.every((one) => one.type === "reasoning" && one.id !== model.id)).to.equal(true);
-    expect(substitutes[0]?.provider).not.to.equal(model.provider);
-    expect(substitutes.length).to.be.within(1, 3);
-    expect(routeModel({ ...ask("hi"), model: "gpt-5.4-nano" }, all).substitutes).to.deep.equal([]);
+  it("names fallbacks of the same type, another provider's first", () => {
+    const { model, fallbacks } = routeModel(ask("Prove it step by step"), all);
+    expect(fallbacks.every((one) => one.type === "reasoning" && one.id !== model.id)).to.equal(true);
+    expect(fallbacks[0]?.provider).not.to.equal(model.provider);
+    expect(fallbacks.length).to.be.within(1, 3);
+    expect(routeModel({ ...ask("hi"), model: "gpt-5.4-nano" }, all).fallbacks).to.deep.equal([]);
   });
 
   it("refuses what a named model does not take, and routes around it", () => {
@@ -143,7 +143,7 @@ describe("routing", () => {
     expect(takes("claude-sonnet-4-6", { temperature: 0 })).to.equal("claude-sonnet-4-6");
     for (const type of ["Hello", "Refactor this code", "Prove it step by step"]) {
       const routed = routeModel(ask(type, { temperature: 0.2, tools }), all);
-      for (const model of [routed.model, ...routed.substitutes]) {
+      for (const model of [routed.model, ...routed.fallbacks]) {
         expect(model.maxTemperature, model.id).to.be.greaterThan(0.2);
         expect(model.features).to.include("tool_use");
       }
@@ -262,7 +262,7 @@ describe("retry", () => {
         tries++;
         return Promise.reject(error);
       };
-      return withRetries(attempt, { signal, maxTries: 3 }).catch((thrown: unknown) => thrown);
+      return withRetries(attempt, { signal, maxAttempts: 3 }).catch((thrown: unknown) => thrown);
     };
     const error = failed();
     expect([await run(error), tries]).to.deep.equal([error, 3]);
@@ -288,7 +288,7 @@ describe("retry", () => {
       setImmediate(() => controller.abort());
       return Promise.reject(failed({ retryAfterMs: 4_000 }));
     };
-    const work = withRetries(attempt, { signal: controller.signal, maxTries: 3 }).catch((thrown: unknown) => thrown);
+    const work = withRetries(attempt, { signal: controller.signal, maxAttempts: 3 }).catch((thrown: unknown) => thrown);
     const first = await Promise.race([work, delay(3_000, "the wait has gone on", { ref: false })]);
     expect(first).to.have.property("code", "client_closed");
   });
@@ -332,9 +332,9 @@ describe("circuit breaker", () => {
     let now = 0;
     const breaker = makeBreaker("edge", () => now);
     const cutStream = () => {
-      const passage = breaker.enter();
-      passage.begin();
-      passage.leave(failure);
+      const permit = breaker.enter();
+      permit.begin();
+      permit.leave(failure);
     };
     for (let n = 0; n < 5; n++) cutStream();
     expect(breaker.isOpen()).to.equal(true);

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { parseBegun } from "../../src/gateway/providers/partial-json.ts";
+import { parsePartialJson } from "../../src/gateway/providers/partial-json.ts";
 
 const whole = '{"id":"a","choices":[{"text":"He said: \\"no\\", and é \\u00e9","n":12}],"usage":{"tokens":7}}';
 
@@ -8,20 +8,20 @@ describe("JSON that broke off", () => {
     const { choices, usage } = JSON.parse(whole);
     const [{ text }] = choices;
     for (let end = 1; end < whole.length; end++) {
-      const begun = parseBegun(whole.slice(0, end)) as typeof choices; // any part of the whole
+      const begun = parsePartialJson(whole.slice(0, end)) as typeof choices; // any part of the whole
       expect(begun, `the first ${end} characters`).to.be.an("object");
       const said = begun.choices?.[0]?.text ?? "";
       expect(text.startsWith(said), `${JSON.stringify(said)} is a part of the text`).to.equal(true);
       expect([undefined, usage.tokens]).to.include(begun.usage?.tokens);
     }
-    expect(parseBegun(whole.slice(0, whole.indexOf("He said") + 7))).to.deep.equal({
+    expect(parsePartialJson(whole.slice(0, whole.indexOf("He said") + 7))).to.deep.equal({
       id: "a",
       choices: [{ text: "He said" }],
     });
-    expect(parseBegun(whole)).to.deep.equal(JSON.parse(whole));
+    expect(parsePartialJson(whole)).to.deep.equal(JSON.parse(whole));
   });
 
   it("is nothing when it is no JSON", () => {
-    for (const text of ["", "<html>", "Bad gateway", "]", '{"a":}']) expect(parseBegun(text)).to.equal(undefined);
+    for (const text of ["", "<html>", "Bad gateway", "]", '{"a":}']) expect(parsePartialJson(text)).to.equal(undefined);
   });
 });

@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { makeGrownText } from "../../src/gateway/chat/string-builder.ts";
+import { makeStringBuilder } from "../../src/gateway/chat/string-builder.ts";
 
 describe("a text that grows by tokens", () => {
   it("is all of its parts in order, whenever it is read", () => {
-    const grown = makeGrownText();
+    const grown = makeStringBuilder();
     expect(grown.text()).to.equal("");
     let expected = "";
     for (let n = 0; n < 1_000; n++) {

@@ -62,7 +62,7 @@ function makeDeps(
       flush: async () => undefined,
     },
     storeContent: false,
-    maxTries: 5,
+    maxAttempts: 5,
   };
 }
 

@@ -6,9 +6,9 @@ import type { AnswerCache, KeptAnswer } from "./answer-cache.ts";
 import { type ChatOutcome, complete, toCompletionRequest, toRoutingView } from "./complete.ts";
 import { type Plan, type PlannedChat, planChat } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
-import { makeFlights } from "./single-flight.ts";
+import { makeSingleFlight } from "./single-flight.ts";
 import { type StreamEnd, type StreamEvent, streamChat } from "./stream.ts";
-import { makeGrownText } from "./string-builder.ts";
+import { makeStringBuilder } from "./string-builder.ts";
 
 /** How long an answer is kept when the caller does not say, in seconds. */
 const DEFAULT_TTL_SECONDS = 300;
@@ -22,11 +22,11 @@ export type CachedChat = {
 /**
  * Answers identical chats of a tenant with one call: from the cache, or together with one that is under way. A chat is
  * cacheable when it says so, or when its temperature is 0. It is planned once: the key of the cache and the call are of the
- * same plan. Only whole answers are kept, and none of a substitute, which the key does not name.
+ * same plan. Only whole answers are kept, and none of a fallback, which the key does not name.
  */
 export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedChat {
-  const completions = makeFlights<ChatOutcome>();
-  const streams = makeFlights<StreamEvent[]>();
+  const completions = makeSingleFlight<ChatOutcome>();
+  const streams = makeSingleFlight<StreamEvent[]>();
 
   const keep = (key: string, { caller: { tenantId }, plan, request }: PlannedChat, answer: KeptAnswer) => {
     const isWhole = answer.finishReason === "stop" || answer.finishReason === "tool_calls";
@@ -111,7 +111,7 @@ function toKey({ caller: { tenantId }, plan, request }: PlannedChat): string {
     .digest("base64url");
 }
 
-/** The record of a call that was answered without one of its own: it costs nothing. */
+/** Zero-cost ledger entry for a cache hit or a coalesced call. */
 function openCopy(deps: GatewayDeps, caller: GatewayCaller, { routing }: Plan, isStreamed: boolean) {
   const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed, inputTokens: () => 0 });
   return {
@@ -134,8 +134,8 @@ function toKept({ text, reasoning, toolCalls, finishReason, model, provider, usa
 
 /** Gathers what a stream says; the whole answer at its end. */
 function makeTranscript() {
-  const text = makeGrownText();
-  const reasoning = makeGrownText();
+  const text = makeStringBuilder();
+  const reasoning = makeStringBuilder();
   return {
     take(batch: readonly StreamEvent[]): KeptAnswer | undefined {
       for (const event of batch) {

@@ -4,7 +4,7 @@ import type { GatewayDeps } from "../deps.ts";
 import { openCall, type Timings } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
 import type { CompletionRequest, FinishReason, Message, ToolCall, Usage } from "../providers/provider.ts";
-import { type Share, withSubstitutes } from "../resilience/fallback.ts";
+import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { withRetries } from "../resilience/retry.ts";
 import { tryTarget } from "../resilience/target.ts";
 import type { CompressionReport } from "./compress.ts";
@@ -48,18 +48,18 @@ export type ChatOutcome = {
 export type CacheStatus = "miss" | "hit" | "shared";
 
 /**
- * Answers a planned chat: asks the provider with retries, then the plan's substitutes, and settles a record of each
+ * Answers a planned chat: asks the provider with retries, then the plan's fallbacks, and settles a record of each
  * model that was asked, also when it fails.
  * @throws AppError `provider_key_refused`, `provider_failed`, `provider_rate_limited`, `provider_timeout`, `client_closed`.
  */
 export function complete(deps: GatewayDeps, chat: PlannedChat): Promise<ChatOutcome> {
-  return withSubstitutes(deps, chat.plan, (share) => completeAt(deps, chat, share));
+  return withFallbacks(deps, chat.plan, (share) => completeAt(deps, chat, share));
 }
 
 async function completeAt(
   deps: GatewayDeps,
   { caller, request }: PlannedChat,
-  { target, routing, maxTries, onTry }: Share,
+  { target, routing, maxAttempts, onAttempt }: Share,
 ): Promise<ChatOutcome> {
   const { model, provider } = target;
   const wireRequest = toCompletionRequest(request, model);
@@ -73,9 +73,9 @@ async function completeAt(
   const { signal } = caller;
   const tried = {
     signal,
-    onTry: () => {
-      onTry();
-      call.onTry();
+    onAttempt: () => {
+      onAttempt();
+      call.onAttempt();
     },
     onCharged: call.onCharged,
   };
@@ -85,7 +85,7 @@ async function completeAt(
         const capped = call.capped(wireRequest);
         return tryTarget(target, tried, (context) => provider.complete(capped, context));
       },
-      { signal, maxTries },
+      { signal, maxAttempts },
     );
     const { text, toolCalls, finishReason } = result;
     const { usage, costUsd, timingsMs } = call.settle({

@@ -12,7 +12,7 @@ export type Routing = {
   model: CataloguedModel;
   reason: string;
   /** Models that may serve it when the first one fails, in order: for `auto` of the same type, else the tenant's own. */
-  substitutes: readonly CataloguedModel[];
+  fallbacks: readonly CataloguedModel[];
   /** Models that came before this one and failed, or were not called. */
   skipped?: readonly SkippedModel[];
 };
@@ -32,7 +32,7 @@ const LONG_TASK_TOKENS = 30_000;
 /** The temperature and `top_p` of every provider when a request names none; some models take no others. */
 const DEFAULT_SAMPLING = 1;
 /** Models that a call goes on to when the one before failed, at most. */
-const MAX_SUBSTITUTES = 3;
+const MAX_FALLBACKS = 3;
 
 /** The type of task that a request is, by its last user message. */
 export function classifyTask(request: ChatRequest): { type: ModelType; reason: string } {
@@ -62,7 +62,7 @@ export function routeNamed(
     requested: request.model,
     model,
     reason: model.id === request.model ? "named" : `alias of ${model.id}`,
-    substitutes: fallbacks.filter((one) => isUsable(one.provider) && findObstacle(one, request) === undefined),
+    fallbacks: fallbacks.filter((one) => isUsable(one.provider) && findObstacle(one, request) === undefined),
   };
 }
 
@@ -83,10 +83,10 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
   const model = fitting[0] ?? usable[0];
   if (model === undefined) {
     const nothing = "no usable model has room for it: the default";
-    return { requested, model: catalogue.defaultChat, reason: nothing, substitutes: [] };
+    return { requested, model: catalogue.defaultChat, reason: nothing, fallbacks: [] };
   }
   const fit = model.type === type ? `the cheapest usable ${type} model` : `no usable ${type} model: the cheapest one`;
-  return { requested, model, reason: `${reason}; ${fit}`, substitutes: toSubstitutes(usable, model) };
+  return { requested, model, reason: `${reason}; ${fit}`, fallbacks: toFallbacks(usable, model) };
 }
 
 /** What keeps a model from serving a request, whatever its size; undefined when nothing does. */
@@ -112,10 +112,10 @@ function requireServable(model: CataloguedModel, request: ChatRequest): void {
 }
 
 /** The others of the model's type: first the cheapest of each other provider, for it is mostly the provider that fails. */
-function toSubstitutes(usable: readonly CataloguedModel[], model: CataloguedModel): CataloguedModel[] {
+function toFallbacks(usable: readonly CataloguedModel[], model: CataloguedModel): CataloguedModel[] {
   const others = usable.filter((one) => one !== model && one.type === model.type);
   const isFirstElsewhere = (one: CataloguedModel, place: number) =>
     one.provider !== model.provider && others.findIndex(({ provider }) => provider === one.provider) === place;
   const elsewhere = others.filter(isFirstElsewhere);
-  return [...elsewhere, ...others.filter((one) => !elsewhere.includes(one))].slice(0, MAX_SUBSTITUTES);
+  return [...elsewhere, ...others.filter((one) => !elsewhere.includes(one))].slice(0, MAX_FALLBACKS);
 }

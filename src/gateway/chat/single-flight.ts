@@ -11,7 +11,7 @@ type Flight<T> = {
 };
 
 /** One call for all who ask the same at the same time. */
-export type Flights<T> = {
+export type SingleFlight<T> = {
   /** Whether somebody asks for this already. */
   has(key: string): boolean;
   /**
@@ -21,7 +21,7 @@ export type Flights<T> = {
   join(key: string, begin: (signal: AbortSignal) => AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T>;
 };
 
-export function makeFlights<T>(): Flights<T> {
+export function makeSingleFlight<T>(): SingleFlight<T> {
   const flights = new Map<string, Flight<T>>();
 
   const run = async (key: string, flight: Flight<T>, source: AsyncIterable<T>) => {

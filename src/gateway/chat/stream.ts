@@ -4,8 +4,8 @@ import type { GatewayDeps } from "../deps.ts";
 import { type Call, openCall } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
 import type { CompletionRequest, StreamPart } from "../providers/provider.ts";
-import type { Passage } from "../resilience/breaker.ts";
-import { type Share, withSubstitutes } from "../resilience/fallback.ts";
+import type { Permit } from "../resilience/breaker.ts";
+import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { withRetries } from "../resilience/retry.ts";
 import { tryTarget } from "../resilience/target.ts";
 import { fromAbort } from "../resilience/transport-errors.ts";
@@ -28,7 +28,7 @@ export type StreamEvent = AnswerDelta | StreamEnd;
 
 /**
  * Answers a chat part by part: batches of deltas, one for what arrived together, then one `end` with usage and cost.
- * Tries again until the first part, also with the plan's substitutes, never after it. However it ends, also when the consumer
+ * Tries again until the first part, also with the plan's fallbacks, never after it. However it ends, also when the consumer
  * leaves the loop, the upstream request is ended and its record settled. Throws as `complete` does; before the first batch,
  * or in the middle. `toPlan` is called once, when the stream is first read: an outer generator would cost a promise a part.
  */
@@ -40,7 +40,7 @@ export async function* streamChat(
   const upstream = makeUpstream(caller.signal);
   const answer = makeAnswer();
   const chat = { caller, request, plan };
-  const opening = withSubstitutes(deps, plan, (share) => openStream(deps, chat, share, upstream.signal));
+  const opening = withFallbacks(deps, plan, (share) => openStream(deps, chat, share, upstream.signal));
   let stream: OpenStream | undefined;
   let failure: unknown = readerLeft;
   try {
@@ -69,7 +69,7 @@ export async function* streamChat(
     stream ??= await opening.catch(() => undefined); // one that did not open has settled its own record
     await stream?.leave();
     if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
-    stream?.passage.leave(failure);
+    stream?.permit.leave(failure);
     if (stream !== undefined && failure !== undefined) settleBroken(deps, stream, answer, failure);
   }
 }
@@ -126,7 +126,7 @@ type OpenStream = {
   first: StreamPart[];
   rest(): Promise<StreamPart[] | undefined>;
   leave(): Promise<unknown> | undefined;
-  passage: Passage;
+  permit: Permit;
   call: Call;
   routing: Routing;
   request: CompletionRequest;
@@ -142,7 +142,7 @@ async function openStream(
   share: Share,
   signal: AbortSignal,
 ): Promise<OpenStream> {
-  const { target, routing, maxTries } = share;
+  const { target, routing, maxAttempts } = share;
   const request = toCompletionRequest(chat, target.model);
   const call = await openCall(deps, caller, {
     kind: "chat",
@@ -153,16 +153,16 @@ async function openStream(
   });
   const tried = {
     signal,
-    onTry: () => {
-      share.onTry();
-      call.onTry();
+    onAttempt: () => {
+      share.onAttempt();
+      call.onAttempt();
     },
     onCharged: call.onCharged,
     isStream: true,
   };
   const attempt = () => {
     const capped = call.capped(request);
-    return tryTarget(target, tried, async (context, passage): Promise<OpenStream> => {
+    return tryTarget(target, tried, async (context, permit): Promise<OpenStream> => {
       const iterator = target.provider.stream(capped, context)[Symbol.asyncIterator]();
       const rest = async () => {
         const result = await iterator.next();
@@ -171,11 +171,11 @@ async function openStream(
       const first = await rest();
       if (first === undefined)
         throw new AppError("provider_failed", "The provider sent an empty stream.", { retryable: true });
-      return { first, rest, leave: () => iterator.return?.(), passage, call, routing, request };
+      return { first, rest, leave: () => iterator.return?.(), permit, call, routing, request };
     });
   };
   try {
-    const stream = await withRetries(attempt, { signal, maxTries });
+    const stream = await withRetries(attempt, { signal, maxAttempts });
     call.onFirstToken();
     return stream;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { estimateTokens, estimateUsage } from "../count-tokens.ts";
 import type { FinishReason, Message, StreamPart, ToolCall, Usage } from "../providers/provider.ts";
-import { makeGrownText } from "./string-builder.ts";
+import { makeStringBuilder } from "./string-builder.ts";
 
 /** A part of an answer, as opposed to what is told about it. */
 export type AnswerDelta = Extract<StreamPart, { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }>;
@@ -19,8 +19,8 @@ export type Answer = {
 };
 
 export function makeAnswer(): Answer {
-  const text = makeGrownText();
-  const reasoning = makeGrownText();
+  const text = makeStringBuilder();
+  const reasoning = makeStringBuilder();
   let hasBegun = false;
   let usage: Usage | undefined;
   let promptUsage: Usage | undefined;

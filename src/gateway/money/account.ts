@@ -4,7 +4,7 @@ import type { CompletionDocument } from "../../store/completion-store.ts";
 import type { Routing } from "../chat/route-model.ts";
 import type { CompletionRequest, FinishReason, Served, Usage } from "../providers/provider.ts";
 import type { Budgets, Reservation } from "./budget.ts";
-import { addUsage, makeLostTries } from "./failed-attempts.ts";
+import { addUsage, makeFailedAttempts } from "./failed-attempts.ts";
 import type { Ledger } from "./ledger.ts";
 import type { CostBounds } from "./prices.ts";
 import { toNanoUsd, toUsd } from "./prices.ts";
@@ -26,7 +26,7 @@ export type Timings = { total: number; provider: number; firstToken?: number };
 
 /**
  * How a call ended. `usage` is the provider's own; without it `estimate` counts what is known to have gone over the wire.
- * Without both, it has cost nothing but the tries that were lost.
+ * Without both, it has cost nothing but the failed attempts that are billed.
  */
 type CallEnd = {
   usage?: Usage | undefined;
@@ -39,20 +39,20 @@ type CallEnd = {
   isCached?: boolean;
 };
 
-/** What the call used and cost, lost tries included. */
+/** What the call used and cost, billed failed attempts included. */
 type Settlement = { usage: Usage; costUsd: number; timingsMs: Timings };
 
 /** One model call under way. It is settled exactly once, however it ends. */
 export type Call = {
   logId: string;
   /**
-   * The request as the next try may send it: for a tenant with a budget limited to what is set aside, less what lost tries
-   * have cost; else as it is.
-   * @throws AppError `budget_exhausted` when lost tries have used it up.
+   * The request as the next attempt may send it: for a tenant with a budget limited to what is set aside, less what failed
+   * attempts have cost; else as it is.
+   * @throws AppError `budget_exhausted` when failed attempts have used it up.
    */
   capped(request: CompletionRequest): CompletionRequest;
   /** Tells that a try of the provider begins. */
-  onTry(): void;
+  onAttempt(): void;
   /** Tells that the first part of a streamed answer is there. */
   onFirstToken(): void;
   /** Tells that a try has failed and is charged all the same. */
@@ -100,17 +100,17 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
   const createdAt = new Date();
   const startedAt = performance.now();
   let attempts = 0;
-  let firstTryAt = startedAt;
+  let firstAttemptAt = startedAt;
   let firstTokenMs: number | undefined;
   let settlement: Settlement | undefined;
-  const lost = makeLostTries(routing.model, about.inputTokens);
+  const lost = makeFailedAttempts(routing.model, about.inputTokens);
   const sinceStart = () => round(performance.now() - startedAt);
   return {
     logId,
     capped: (request) => (held === undefined ? request : capRequest(request, held, lost.sum()?.nanoUsd ?? 0)),
-    onTry: () => {
+    onAttempt: () => {
       attempts++;
-      if (attempts === 1) firstTryAt = performance.now();
+      if (attempts === 1) firstAttemptAt = performance.now();
     },
     onFirstToken: () => {
       firstTokenMs ??= sinceStart();
@@ -153,7 +153,7 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
       });
       const timingsMs = {
         total: durationMs,
-        provider: round(durationMs - (firstTryAt - startedAt)),
+        provider: round(durationMs - (firstAttemptAt - startedAt)),
         ...(firstTokenMs === undefined ? {} : { firstToken: firstTokenMs }),
       };
       settlement = { usage, costUsd: toUsd(costNanoUsd), timingsMs };

@@ -60,7 +60,7 @@ type BudgetDeps = {
 /** A settlement that the store does not take is tried so often; then the amount stays set aside until the month ends. */
 const SETTLE_TRIES = 4;
 const SETTLE_RETRY_MS = 250;
-/** A month's record changes at most so often under one reservation: it is begun, and its limit moves. */
+/** Max compare-and-set retries per reservation. */
 const MAX_TURNS = 4;
 /** The same while others take from it; whoever comes before us leaves less, so that few turns are ever needed. */
 const MAX_TAKES = 100;

@@ -3,18 +3,18 @@ import { estimateTokens } from "../count-tokens.ts";
 import type { Served, Usage } from "../providers/provider.ts";
 import { toNanoUsd } from "./prices.ts";
 
-/** What tries cost that the provider worked on and that brought no answer. */
-export type LostTries = {
+/** What failed attempts cost: the provider worked on them and bills them. */
+export type FailedAttempts = {
   add(served: Served): void;
   /** The sum of all of them; undefined when there were none. */
   sum(): { usage: Usage; nanoUsd: number } | undefined;
 };
 
 /**
- * Adds up lost tries of one call: the provider's own count where it told one, else the prompt's estimate, `inputTokens`,
- * and what had been said. Each is priced by itself, since a price can depend on a prompt's length.
+ * Adds up the billed failed attempts of one call: the provider's own count where it reported one, else the prompt's
+ * estimate, `inputTokens`, and what had been said. Each is priced by itself, since a price can depend on a prompt's length.
  */
-export function makeLostTries(model: CataloguedModel, inputTokens: () => number): LostTries {
+export function makeFailedAttempts(model: CataloguedModel, inputTokens: () => number): FailedAttempts {
   let sum: { usage: Usage; nanoUsd: number } | undefined;
   return {
     add({ usage: told, promptUsage, text = "" }) {

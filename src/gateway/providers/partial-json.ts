@@ -5,7 +5,7 @@ const MAX_CHARACTERS = 1 << 20;
  * The value of a JSON text, or of the beginning of one that broke off: what had come is kept, also half a string, and what
  * had not is missing. undefined for what is no JSON.
  */
-export function parseBegun(text: string): unknown {
+export function parsePartialJson(text: string): unknown {
   const whole = tryParse(text);
   if (whole !== undefined) return whole;
   const begun = text.slice(0, MAX_CHARACTERS);

@@ -77,8 +77,8 @@ export type CallContext = {
   signal: AbortSignal;
   apiKey?: string;
   /**
-   * Told, at most once, of a call that fails although the provider has worked on it: it was given up while it waited, or its
-   * answer broke off. It is charged for the prompt and for what it sent. Not told once a stream has yielded a part.
+   * Called at most once when a failed call is still billable: aborted while pending, or cut mid-response. The prompt and what
+   * was sent are charged. Not called once a stream has yielded a part.
    */
   onCharged?(served: Served): void;
 };

@@ -5,7 +5,7 @@ import {
   type TransportStream,
   type TransportTimeouts,
 } from "../resilience/transport.ts";
-import { parseBegun } from "./partial-json.ts";
+import { parsePartialJson } from "./partial-json.ts";
 import type { CallContext, Served } from "./provider.ts";
 import { fromWireError } from "./wire-errors.ts";
 
@@ -54,7 +54,7 @@ export function makeWireClient(options: {
   return {
     send: async (path, body, context, reader) => {
       const charge = (begun: string, isGivenUp: boolean) => {
-        const served = reader.measure(parseBegun(begun));
+        const served = reader.measure(parsePartialJson(begun));
         if (served !== undefined || isGivenUp) context.onCharged?.(served ?? {});
       };
       const call = { ...toCall(path, body, context), isWhole: reader.isSlow === true, onBroken: charge };

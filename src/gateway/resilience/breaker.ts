@@ -15,12 +15,12 @@ export const isBreakerOpen = (error: AppError) => error.reason === "breaker_open
  */
 export type Breaker = {
   /** @throws AppError `provider_failed` with `retryAfterMs` while it is open. */
-  enter(): Passage;
+  enter(): Permit;
   isOpen(): boolean;
 };
 
 /** A call that the breaker let pass. */
-export type Passage = {
+export type Permit = {
   /**
    * Tells that a stream has begun. A probe that got so far lets others pass, for it may last for minutes; but it is no
    * success yet: whoever fails next opens the breaker again.
@@ -34,7 +34,7 @@ export function makeBreaker(provider: string, now: () => number = Date.now): Bre
   let failures = 0;
   let pauseMs = FIRST_PAUSE_MS;
   let openUntil = 0;
-  let probe: Passage | undefined;
+  let probe: Permit | undefined;
   const isOpen = () => openUntil > 0 && (now() < openUntil || probe !== undefined);
   const open = () => {
     openUntil = now() + pauseMs;
@@ -51,11 +51,11 @@ export function makeBreaker(provider: string, now: () => number = Date.now): Bre
       if (isProbe || failures >= FAILURES_TO_OPEN) open();
     }
   };
-  const makePassage = (): Passage => {
+  const makePermit = (): Permit => {
     let hasLeft = false;
-    const passage: Passage = {
+    const permit: Permit = {
       begin: () => {
-        if (probe !== passage) return;
+        if (probe !== permit) return;
         probe = undefined;
         openUntil = 0;
         failures = FAILURES_TO_OPEN - 1;
@@ -63,12 +63,12 @@ export function makeBreaker(provider: string, now: () => number = Date.now): Bre
       leave: (error) => {
         if (hasLeft) return;
         hasLeft = true;
-        const isProbe = probe === passage;
+        const isProbe = probe === permit;
         if (isProbe) probe = undefined;
         settle(isProbe, error);
       },
     };
-    return passage;
+    return permit;
   };
   return {
     isOpen,
@@ -81,9 +81,9 @@ export function makeBreaker(provider: string, now: () => number = Date.now): Bre
           retryAfterMs: Math.max(openUntil - now(), 100),
         });
       }
-      const passage = makePassage();
-      if (openUntil > 0) probe = passage;
-      return passage;
+      const permit = makePermit();
+      if (openUntil > 0) probe = permit;
+      return permit;
     },
   };
 }

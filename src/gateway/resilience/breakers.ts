@@ -1,11 +1,11 @@
 import { AppError } from "../../errors.ts";
 import type { ProviderKey } from "../../tenancy/provider-keys.ts";
-import { type Breaker, isProvidersFault, makeBreaker, type Passage } from "./breaker.ts";
+import { type Breaker, isProvidersFault, makeBreaker, type Permit } from "./breaker.ts";
 
 /** Breakers that are kept; one that is forgotten starts closed again. */
 const MAX_BREAKERS = 10_000;
 
-/** Leaves a passage without a word for or against the provider. */
+/** Leaves a permit without a word for or against the provider. */
 const noVerdict = Symbol("no verdict");
 
 /** Who calls whom, and with which key. */
@@ -65,12 +65,12 @@ function joinBreakers(reach: Breaker, answers: Breaker): Breaker {
     enter: () => {
       if (reach.isOpen()) return reach.enter(); // throws, before the other one takes this call for its probe
       const answered = answers.enter();
-      return joinPassages(reach.enter(), answered);
+      return joinPermits(reach.enter(), answered);
     },
   };
 }
 
-function joinPassages(reached: Passage, answered: Passage): Passage {
+function joinPermits(reached: Permit, answered: Permit): Permit {
   return {
     begin: () => {
       reached.begin();

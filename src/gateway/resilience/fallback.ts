@@ -6,31 +6,27 @@ import type { GatewayDeps } from "../deps.ts";
 import { isBreakerOpen } from "./breaker.ts";
 import { type Target, toTarget } from "./target.ts";
 
-/** Tries at one model; fewer at one that has a substitute, so that its caller is not kept waiting. */
-const TRIES_AT_LAST = 3;
-const TRIES_BEFORE_SUBSTITUTE = 2;
+/** Attempts at one model; fewer at one that has a fallback, so that its caller is not kept waiting. */
+const ATTEMPTS_AT_LAST = 3;
+const ATTEMPTS_BEFORE_FALLBACK = 2;
 
-/** One model's share of a call: `onTry` is to be told of each try before it begins. */
-export type Share = { target: Target; routing: Routing; maxTries: number; onTry(): void };
+/** One model's share of a call: `onAttempt` is to be told of each try before it begins. */
+export type Share = { target: Target; routing: Routing; maxAttempts: number; onAttempt(): void };
 
 /**
- * Calls the planned model, and when it fails in a way that another may not, or its breaker is open, its substitutes in
- * order; `deps.maxTries` bounds the tries in all. `call` settles its own record, so each model that was tried leaves one.
+ * Calls the planned model, and when it fails in a way that another may not, or its breaker is open, its fallbacks in
+ * order; `deps.maxAttempts` bounds the attempts in all. `call` settles its own record, so each model that was tried leaves one.
  * @throws the error of the last model that was called.
  */
-export async function withSubstitutes<T>(
-  deps: GatewayDeps,
-  plan: Plan,
-  call: (share: Share) => Promise<T>,
-): Promise<T> {
+export async function withFallbacks<T>(deps: GatewayDeps, plan: Plan, call: (share: Share) => Promise<T>): Promise<T> {
   const { routing } = plan;
-  const { substitutes } = routing;
+  const { fallbacks } = routing;
   const skipped: SkippedModel[] = [];
-  let triesLeft = deps.maxTries;
+  let attemptsLeft = deps.maxAttempts;
   let failure: unknown;
-  for (let place = -1; place < substitutes.length; place++) {
-    const model = substitutes[place] ?? routing.model;
-    const isLast = place === substitutes.length - 1;
+  for (let place = -1; place < fallbacks.length; place++) {
+    const model = fallbacks[place] ?? routing.model;
+    const isLast = place === fallbacks.length - 1;
     const target = toTarget(deps, plan, model);
     if (!isLast && target.breaker.isOpen()) {
       skipped.push(toSkipped(target, "it keeps failing and is not called for a moment"));
@@ -38,19 +34,19 @@ export async function withSubstitutes<T>(
     }
     const share: Share = {
       target,
-      routing: skipped.length === 0 ? routing : toSubstituted(routing, model, skipped),
-      maxTries: Math.min(triesLeft, isLast ? TRIES_AT_LAST : TRIES_BEFORE_SUBSTITUTE),
-      onTry: () => {
-        triesLeft--;
+      routing: skipped.length === 0 ? routing : toFallbackRouting(routing, model, skipped),
+      maxAttempts: Math.min(attemptsLeft, isLast ? ATTEMPTS_AT_LAST : ATTEMPTS_BEFORE_FALLBACK),
+      onAttempt: () => {
+        attemptsLeft--;
       },
     };
     try {
       return await call(share);
     } catch (error) {
-      // That a substitute is not called either says less than why the model before it failed.
+      // If a fallback is only skipped by its breaker, keep the earlier model's error.
       const isRefusal = error instanceof AppError && isBreakerOpen(error) && failure !== undefined;
       if (!isRefusal) failure = error;
-      if (isLast || triesLeft <= 0 || !mayAnotherModelDo(error)) throw failure;
+      if (isLast || attemptsLeft <= 0 || !mayAnotherModelDo(error)) throw failure;
       skipped.push(toSkipped(target, error instanceof AppError ? `${error.code}: ${error.message}` : "it failed"));
     }
   }
@@ -65,7 +61,7 @@ function mayAnotherModelDo(error: unknown): boolean {
   return error.code === "provider_failed" && (error.retryable || error.reason === "access_refused");
 }
 
-function toSubstituted(routing: Routing, model: CataloguedModel, skipped: readonly SkippedModel[]): Routing {
+function toFallbackRouting(routing: Routing, model: CataloguedModel, skipped: readonly SkippedModel[]): Routing {
   const reason = `${routing.reason}; a substitute for ${routing.model.id}`;
   return { ...routing, model, reason, skipped: [...skipped] };
 }

@@ -23,18 +23,18 @@ export function retryDelayMs(error: AppError, tries: number, random: () => numbe
 }
 
 /**
- * Runs `attempt` until it succeeds, at most `maxTries` times, with jitter between tries and heeding `Retry-After`.
+ * Runs `attempt` until it succeeds, at most `maxAttempts` times, with jitter between tries and heeding `Retry-After`.
  * Throws the last error, or the signal's when the caller went away.
  */
 export async function withRetries<T>(
   attempt: () => Promise<T>,
-  options: { signal: AbortSignal; maxTries: number },
+  options: { signal: AbortSignal; maxAttempts: number },
 ): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await attempt();
     } catch (error) {
-      if (tries >= options.maxTries || !isWorthRetry(error)) throw error;
+      if (tries >= options.maxAttempts || !isWorthRetry(error)) throw error;
       await delay(retryDelayMs(error, tries), undefined, { signal: options.signal }).catch(() => {
         throw fromAbort(options.signal);
       });

@@ -5,7 +5,7 @@ import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
 import type { CallContext, Provider, Served } from "../providers/provider.ts";
 import { ownProvider, type ProviderId } from "../providers/registry.ts";
-import type { Breaker, Passage } from "./breaker.ts";
+import type { Breaker, Permit } from "./breaker.ts";
 
 /** The keys that a tenant's calls may use right now; a provider that is not among them cannot be called. */
 export type UsableKeys = ReadonlyMap<ProviderId, ProviderKey>;
@@ -71,27 +71,27 @@ export function notConfigured(model: CataloguedModel): AppError {
 
 /**
  * One try at a target, through its breaker and in a span of its own; `onCharged` is told when it fails and costs all the same.
- * `attempt` is given the passage when its call goes on after it returns, as a stream's does: then it leaves itself.
+ * `attempt` is given the permit when its call goes on after it returns, as a stream's does: then it leaves itself.
  */
 export async function tryTarget<T>(
   target: Target,
-  input: { signal: AbortSignal; onTry: () => void; onCharged: (served: Served) => void; isStream?: boolean },
-  attempt: (context: CallContext, passage: Passage) => Promise<T>,
+  input: { signal: AbortSignal; onAttempt: () => void; onCharged: (served: Served) => void; isStream?: boolean },
+  attempt: (context: CallContext, permit: Permit) => Promise<T>,
 ): Promise<T> {
   const entered = target.breaker.enter();
   const traced = beginCallSpan(target, input.isStream === true);
-  const passage = tracePassage(entered, traced);
-  input.onTry();
+  const permit = tracePermit(entered, traced);
+  input.onAttempt();
   const { apiKey } = target.key;
   const { signal, onCharged } = input;
   try {
     const context = apiKey === "" ? { signal, onCharged } : { signal, onCharged, apiKey };
-    const result = await traced.run(() => attempt(context, passage));
-    if (input.isStream === true) passage.begin();
-    else passage.leave();
+    const result = await traced.run(() => attempt(context, permit));
+    if (input.isStream === true) permit.begin();
+    else permit.leave();
     return result;
   } catch (error) {
-    passage.leave(error);
+    permit.leave(error);
     throw toCallersError(error, target);
   }
 }
@@ -110,8 +110,8 @@ function beginCallSpan({ model }: Target, isStream: boolean): Traced {
   });
 }
 
-/** A passage whose end is the span's. */
-function tracePassage({ begin, leave }: Passage, traced: Traced): Passage {
+/** A permit whose end is the span's. */
+function tracePermit({ begin, leave }: Permit, traced: Traced): Permit {
   return {
     begin,
     leave: (error) => {

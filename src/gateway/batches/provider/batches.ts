@@ -24,7 +24,7 @@ export type Ineligible = "streamed" | "no-batch-interface";
 export type Batches = {
   /**
    * Accepts a chat for the next batch, once however often it is asked for the same `jobId`, as a job that waits under it, or
-   * tells why it cannot be batched. `isRetried`: who asks does so again under this id until it is accepted.
+   * tells why it cannot be batched. `isRetried`: the caller retries with the same id until accepted.
    * @throws AppError as planning a chat does, and `budget_exhausted`.
    */
   accept(

@@ -3,7 +3,7 @@ import { jittered } from "../../../jitter.ts";
 import { Postponed } from "../../../jobs/postpone.ts";
 import type { BatchDocument, BatchLineDocument } from "../../../store/batch-store.ts";
 import { estimateMessageTokens } from "../../count-tokens.ts";
-import { makeLostTries } from "../../money/failed-attempts.ts";
+import { makeFailedAttempts } from "../../money/failed-attempts.ts";
 import type { BatchLineResult, CallContext, ProviderBatches } from "../../providers/provider.ts";
 import { withRetries } from "../../resilience/retry.ts";
 import { findKeys, toTarget, tryTarget } from "../../resilience/target.ts";
@@ -19,8 +19,8 @@ const FIRST_POLL_MS = 2_000;
 const ALL_LINES = 100_000;
 /** A provider takes a day at most; one that still fails after so long is given up, in ms. */
 const PATIENCE_MS = 26 * 3_600_000;
-/** Tries at one line that our own worker runs. */
-const TRIES_A_LINE = 3;
+/** Attempts at one line that our own worker runs. */
+const ATTEMPTS_A_LINE = 3;
 
 export type RunDeps = BatchDeps & { collector: Collector };
 
@@ -113,7 +113,7 @@ async function submit(
   if (since !== undefined) {
     const isKnown = (ids: string[]) => store.known(batch.group, ids);
     id = await batches.find({ batchId: batch._id, size: batch.size, since, isKnown }, context);
-    // Who had it may be frozen, and its call still on its way: handed in too early, the batch would be there twice.
+    // The previous worker may only be paused with its request in flight; resubmitting now could duplicate the batch.
     const settlesInMs = since.getTime() + config.settleMs - Date.now();
     if (id === undefined && settlesInMs > 0) throw new Postponed(Math.min(settlesInMs, config.pollMs));
   } else {
@@ -142,13 +142,13 @@ async function runHere(deps: RunDeps, lines: readonly BatchLineDocument[], signa
     const { tenantId } = line;
     const keys = await findKeys(gateway, tenantId, { providers: [model.provider], required: model.provider });
     const target = toTarget(gateway, { keys, tenantId }, model);
-    const lost = makeLostTries(model, () => estimateMessageTokens(line.request.messages));
-    const tried = { signal, onTry: () => undefined, onCharged: lost.add };
+    const lost = makeFailedAttempts(model, () => estimateMessageTokens(line.request.messages));
+    const tried = { signal, onAttempt: () => undefined, onCharged: lost.add };
     let result: BatchLineResult;
     try {
       const answer = await withRetries(
         () => tryTarget(target, tried, (context) => target.provider.complete(line.request, context)),
-        { signal, maxTries: TRIES_A_LINE },
+        { signal, maxAttempts: ATTEMPTS_A_LINE },
       );
       result = { customId: line._id, result: answer };
     } catch (error) {

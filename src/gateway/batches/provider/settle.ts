@@ -3,13 +3,13 @@ import type { BatchLineDocument } from "../../../store/batch-store.ts";
 import type { CompletionDocument } from "../../../store/completion-store.ts";
 import { toChatResponse } from "../../chat/response.ts";
 import { estimateUsage } from "../../count-tokens.ts";
-import { addUsage, type LostTries } from "../../money/failed-attempts.ts";
+import { addUsage, type FailedAttempts } from "../../money/failed-attempts.ts";
 import { toNanoUsd, toUsd } from "../../money/prices.ts";
 import type { BatchLineResult, CompletionResult, Usage } from "../../providers/provider.ts";
 import { BATCH_PRICE, type BatchDeps } from "./deps.ts";
 import type { RunDeps } from "./run.ts";
 
-type Lost = ReturnType<LostTries["sum"]>;
+type Lost = ReturnType<FailedAttempts["sum"]>;
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 };
 
 /** A line that batches let expire goes into another one so often. */
@@ -72,7 +72,7 @@ export async function dropEnded(deps: BatchDeps, batchId: string): Promise<void>
 
 type Spent = { usage: Usage; costNanoUsd: number; isCounted: boolean };
 
-/** What a line's answer, and the tries before it that were lost, come to at half the price. */
+/** What a line's answer, and the billed failed attempts before it, come to at half the price. */
 function toSpent(
   { gateway }: RunDeps,
   line: BatchLineDocument,

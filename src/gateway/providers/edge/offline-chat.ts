@@ -91,7 +91,7 @@ function answer(messages: readonly Message[], asked: number, question: string): 
     .join(" ");
 }
 
-/** What this model says when it has nothing to say, met again in an earlier answer of it, is nothing to quote either. */
+/** Do not quote our own boilerplate from earlier turns. */
 function isOwn(sentence: string): boolean {
   return sentence.startsWith("You asked: ") || introduction.includes(sentence) || nothingFound.includes(sentence);
 }

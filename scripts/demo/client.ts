@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { createParser } from "eventsource-parser";
 
 export type JobView = {
@@ -30,6 +31,10 @@ export function makeClient(url: string, apiKey: string) {
       headers: { ...headers, ...(init.headers as Record<string, string> | undefined) },
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
+    if (response.status === 429) {
+      await delay(Number(response.headers.get("retry-after") ?? 1) * 1_000);
+      return call(path, init);
+    }
     if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
     return response;
   };

@@ -5,7 +5,8 @@ import { fileURLToPath } from "node:url";
 import { MultiBar, Presets, type SingleBar } from "cli-progress";
 import type { DemoClient, JobView } from "./client.ts";
 
-const POLL_MS = 60;
+/** Ten documents at this pace stay within a tenant's rate for about a minute; after that the client waits as it is told. */
+const POLL_MS = 500;
 const NAME_WIDTH = 38;
 /** Columns of a line besides its bar: indentation, name, spaces, and the longest stage. */
 const TEXT_WIDTH = NAME_WIDTH + 24;

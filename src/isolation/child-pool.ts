@@ -164,9 +164,8 @@ async function* exchange<Request, Part>(
   const stopped = Promise.withResolvers<never>();
   stopped.promise.catch(() => undefined); // where nothing waits for it any more
   const onAbort = () => stopped.reject(signal.reason);
-  const next = async (withinMs: number): Promise<unknown> => {
-    const late = () => stopped.reject(new ChildLost("time", `it took longer than ${timeoutMs} ms`));
-    const timer = setTimeout(late, withinMs);
+  const next = async (withinMs: number, late: ChildLost): Promise<unknown> => {
+    const timer = setTimeout(() => stopped.reject(late), withinMs);
     try {
       return await Promise.race([nextMessage(child), stopped.promise]);
     } finally {
@@ -176,13 +175,14 @@ async function* exchange<Request, Part>(
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     signal.throwIfAborted();
-    if (!child.isReady) await next(START_TIMEOUT_MS);
+    if (!child.isReady) await next(START_TIMEOUT_MS, new ChildLost("crash", "it did not start in time"));
     child.isReady = true;
     child.process.send(request, () => undefined); // a child that cannot be reached has ended, which its pipe reports
+    const overdue = new ChildLost("time", `it took longer than ${timeoutMs} ms`);
     let leftMs = timeoutMs;
     for (;;) {
       const askedAt = performance.now();
-      const message = (await next(leftMs)) as ChildMessage<Part>; // what `serveRequests` writes
+      const message = (await next(leftMs, overdue)) as ChildMessage<Part>; // what `serveRequests` writes
       leftMs -= performance.now() - askedAt;
       if (message.id === request.id) yield message;
     }

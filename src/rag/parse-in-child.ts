@@ -1,5 +1,5 @@
 import type { Config } from "../config.ts";
-import { AppError } from "../errors.ts";
+import { AppError, unavailable } from "../errors.ts";
 import { ChildLost, makeChildPool } from "../isolation/child-pool.ts";
 import type { Logger } from "../logger.ts";
 import type { RawSource } from "./parse/parse-source.ts";
@@ -43,11 +43,16 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
   const explain = (error: unknown) => {
     if (!(error instanceof ChildLost)) return error;
     logger.warn({ err: error }, "a parsing process was lost with its document");
-    const reason =
-      error.reason === "time"
-        ? `Reading it took longer than ${timeoutMs} ms.`
-        : "Reading it needs more memory than allowed.";
-    return unreadable(reason, error);
+    switch (error.reason) {
+      case "time":
+        return unreadable(`Reading it took longer than ${timeoutMs} ms.`, error);
+      case "memory":
+        return unreadable("Reading it needs more memory than allowed.", error);
+      case "crash":
+        return unavailable("The parsing of documents", error);
+      default:
+        return error.reason satisfies never;
+    }
   };
   async function* parts(request: ParseRequest, options: { owner: string; signal: AbortSignal }) {
     try {

@@ -39,8 +39,8 @@ Switchyard is up.${isEmbedded ? " The embedded store is for one machine: see the
 
 Try:
   export URL=${url} KEY=${apiKey}
-  curl $URL/rag/ingest -H "authorization: Bearer $KEY" -F file=@README.md
-  curl $URL/rag/query -H "authorization: Bearer $KEY" --json '{"query":"How do I scale workers?","topK":3}'
+  curl $URL/rag/ingest -H "authorization: Bearer $KEY" -F file=@examples/manuals/pump-manual.md
+  curl $URL/rag/query -H "authorization: Bearer $KEY" --json '{"query":"How do I bleed the pump?","topK":3}'
   curl $URL/ai/chat -H "authorization: Bearer $KEY" --json '{"messages":[{"role":"user","content":"What are you?"}]}'
 
 Ctrl-C stops it.`);

@@ -111,6 +111,9 @@ const declarations = [
   approvalCollection,
 ];
 
+/** The names of all collections. */
+export const collectionNames: readonly string[] = declarations.map(({ name }) => name);
+
 /**
  * Connects to MongoDB, creates what is declared and missing (collections, indexes, search indexes) and finds out what the
  * server can do.

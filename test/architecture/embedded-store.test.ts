@@ -21,6 +21,7 @@ const implied: Readonly<Record<string, string>> = {
   killCursors: "the driver leaves a cursor early",
   delete: "what the driver makes of deleteOne and deleteMany",
   findAndModify: "what the driver makes of findOneAndUpdate",
+  dropDatabase: "the tests remove what they have written",
   explain: "the tests ask which index serves a query",
   serverStatus: "the tests and measurements ask for the id of the process",
 };

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { type Collection, type Db, Decimal128, type Document, MaxKey, MongoServerError, Timestamp } from "mongodb";
+import { skipTest } from "../support/skip-test.ts";
 import { freshCollection, ofId, useDatabase } from "./support.ts";
 
 type Refusal = [what: string, code: number, run: (collection: Collection<Document>, db: Db) => Promise<unknown>];
@@ -74,7 +75,7 @@ describe("dialect: what the embedded store leaves to MongoDB", () => {
   const open = useDatabase();
   before("ask which server this is", async function () {
     const { modules } = await open().db.command({ buildInfo: 1 });
-    if (!Array.isArray(modules) || !modules.includes("switchyard-embedded")) this.skip(); // MongoDB offers all of it
+    if (!Array.isArray(modules) || !modules.includes("switchyard-embedded")) skipTest(this, "MongoDB offers all of it");
   });
 
   for (const [what, code, run] of refusals) {

@@ -68,20 +68,15 @@ export function notOffered(what: string, name: ErrorName = "NotImplemented"): Co
   return commandError(name, `the embedded store does not offer ${what}: set MONGODB_URL`);
 }
 
-/** 11000: a unique index has this key already. */
-export function duplicateKey(options: {
-  namespace: string;
-  index: string;
-  keyPattern: Record<string, unknown>;
-  keyValue: Record<string, unknown>;
-}): CommandError {
-  const shown = Object.entries(options.keyValue).map(([path, value]) => `${path}: ${showValue(value)}`);
-  return commandError(
-    "DuplicateKey",
-    `E11000 duplicate key error collection: ${options.namespace} index: ${options.index} dup key: { ${shown.join(", ")} }`,
-    { keyPattern: options.keyPattern, keyValue: options.keyValue },
-  );
-}
+/** MongoDB's errors that the language of queries and updates gives, by their names. */
+export const badValue = (message: string) => commandError("BadValue", message);
+export const failedToParse = (message: string) => commandError("FailedToParse", message);
+export const typeMismatch = (message: string) => commandError("TypeMismatch", message);
+export const pathNotViable = (message: string) => commandError("PathNotViable", message);
+export const immutableField = (message: string) => commandError("ImmutableField", message);
+
+/** An error that MongoDB numbers without naming it. */
+export const located = (code: number, message: string) => new CommandError(code, `Location${code}`, message);
 
 /** How much of a value an error message quotes, in characters. */
 const maxShown = 200;

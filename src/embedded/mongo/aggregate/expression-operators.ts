@@ -1,8 +1,6 @@
-import { typeName } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
+import { type Document, typeName } from "../bson/bson-types.ts";
 import { addNumbers, numberKind, toDouble, toSafeInteger } from "../bson/numbers.ts";
-import { notOffered } from "../command-error.ts";
-import { located, typeMismatch } from "../refusals.ts";
+import { located, notOffered, typeMismatch } from "../command-error.ts";
 
 /** What an expression is evaluated against: the document and one clock. */
 export type EvaluationContext = { readonly root: Document; readonly now: Date };

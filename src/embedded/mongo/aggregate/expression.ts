@@ -1,7 +1,5 @@
-import { getField, isDocument, setField } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
-import { notOffered } from "../command-error.ts";
-import { located } from "../refusals.ts";
+import { type Document, getField, isDocument, setField } from "../bson/bson-types.ts";
+import { located, notOffered } from "../command-error.ts";
 import { type EvaluationContext, type Expression, expressionOperators } from "./expression-operators.ts";
 
 /** The context of one document. */

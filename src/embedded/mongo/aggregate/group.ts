@@ -1,7 +1,5 @@
-import { isDocument, setField } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
-import { notOffered } from "../command-error.ts";
-import { located } from "../refusals.ts";
+import { type Document, isDocument, setField } from "../bson/bson-types.ts";
+import { located, notOffered } from "../command-error.ts";
 import { encodeValue } from "../storage/index-keys.ts";
 import { compileExpression, rootContext } from "./expression.ts";
 import { addToSum, type EvaluationContext, type Expression } from "./expression-operators.ts";

@@ -1,11 +1,9 @@
-import { isDocument, setField } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
+import { type Document, isDocument, setField } from "../bson/bson-types.ts";
 import { sortComparator } from "../bson/compare.ts";
 import { toSafeInteger } from "../bson/numbers.ts";
-import { commandError, notOffered, showValue } from "../command-error.ts";
+import { commandError, located, notOffered, showValue, typeMismatch } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
 import { compileProjectStage } from "../query/projection.ts";
-import { invalidOptions, located, typeMismatch } from "../refusals.ts";
 import { isSearchStage } from "../search/search-stages.ts";
 import { compileExpression, rootContext } from "./expression.ts";
 import { compileGroup } from "./group.ts";
@@ -46,7 +44,8 @@ export function compilePipeline(given: readonly Document[]): Stage {
 export function runUpdatePipeline(given: readonly Document[], document: Document): Document {
   const compiled = given.map((stage) => {
     const [name, operand] = readStage(stage);
-    if (Object.hasOwn(stages, name)) throw invalidOptions(`${name} is not allowed to be used within an update`);
+    if (Object.hasOwn(stages, name))
+      throw commandError("InvalidOptions", `${name} is not allowed to be used within an update`);
     const compile = Object.hasOwn(updateStages, name) ? updateStages[name] : undefined;
     if (compile === undefined) throw notOffered(`${name} in an update`, "Location40324");
     return compile(operand);

@@ -1,4 +1,5 @@
-import { Binary, type Document, Double, Long, ObjectId } from "bson";
+import { Binary, Double, Long, ObjectId } from "bson";
+import type { Document } from "./bson-types.ts";
 
 const bsonType = {
   double: 1,

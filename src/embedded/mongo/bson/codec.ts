@@ -1,9 +1,7 @@
-import { BSONError, type DBRef, type Document, Double, deserialize, Int32, serialize } from "bson";
+import { BSONError, type DBRef, Double, deserialize, Int32, serialize } from "bson";
 import { commandError, notOffered } from "../command-error.ts";
 import { readDocument } from "./bson-reader.ts";
-import { isInt32, isStoredClass, setField } from "./bson-types.ts";
-
-export type { Document };
+import { type Document, isInt32, isStoredClass, setField } from "./bson-types.ts";
 
 /** The largest document MongoDB stores, in bytes. */
 export const maxDocumentBytes = 16 * 1024 * 1024;

@@ -1,6 +1,5 @@
-import type { Document } from "bson";
-import { located } from "../refusals.ts";
-import { canonicalType, canonicalTypeOf } from "./bson-types.ts";
+import { located } from "../command-error.ts";
+import { canonicalType, canonicalTypeOf, type Document } from "./bson-types.ts";
 import { compareNumbers, numberKind, toDouble } from "./numbers.ts";
 import { valuesAt } from "./path-values.ts";
 

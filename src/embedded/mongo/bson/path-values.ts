@@ -1,5 +1,4 @@
-import type { Document } from "bson";
-import { getField, isDocument } from "./bson-types.ts";
+import { type Document, getField, isDocument } from "./bson-types.ts";
 
 const indexPattern = /^(?:0|[1-9]\d*)$/;
 

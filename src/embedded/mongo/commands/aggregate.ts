@@ -1,9 +1,8 @@
 import { compilePipeline, readStage } from "../aggregate/pipeline.ts";
-import { isDocument } from "../bson/bson-types.ts";
-import { type Document, encodeDocument } from "../bson/codec.ts";
-import { notOffered } from "../command-error.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
+import { encodeDocument } from "../bson/codec.ts";
+import { failedToParse, located, notOffered, typeMismatch } from "../command-error.ts";
 import { countRows, findRows, type Query } from "../query/query.ts";
-import { failedToParse, located, typeMismatch } from "../refusals.ts";
 import { searchStages } from "../search/search-stages.ts";
 import type { Collection } from "../storage/collection.ts";
 import { defaultBatchSize } from "../wire/cursors.ts";

@@ -1,9 +1,7 @@
-import { isDocument } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
 import { numberKind, toDouble } from "../bson/numbers.ts";
-import { CommandError, commandError, notOffered } from "../command-error.ts";
+import { commandError, located, notOffered, typeMismatch } from "../command-error.ts";
 import type { Engine } from "../engine.ts";
-import { typeMismatch } from "../refusals.ts";
 import type { Collection } from "../storage/collection.ts";
 
 /** What one call of a command has at hand. */
@@ -108,14 +106,10 @@ export function readSort(value: unknown): Record<string, 1 | -1> | undefined {
     const number = toNumber(direction);
     if (number !== 1 && number !== -1) {
       if (isDocument(direction)) throw notOffered(`a sort by ${Object.keys(direction)[0]}`);
-      throw new CommandError(
-        15975,
-        "Location15975",
-        "$sort key ordering must be 1 (for ascending) or -1 (for descending)",
-      );
+      throw located(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)");
     }
     if (path === "" || path.split(".").includes("")) {
-      throw new CommandError(15998, "Location15998", "FieldPath field names may not be empty strings.");
+      throw located(15998, "FieldPath field names may not be empty strings.");
     }
     sort[path] = number;
   }

@@ -1,6 +1,6 @@
-import type { Document } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
+import { failedToParse } from "../command-error.ts";
 import { findRows } from "../query/query.ts";
-import { failedToParse } from "../refusals.ts";
 import { removeDocument } from "../storage/documents.ts";
 import {
   type CommandContext,

@@ -1,10 +1,8 @@
-import { isDocument } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
-import { notOffered } from "../command-error.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
+import { notOffered, typeMismatch } from "../command-error.ts";
 import { type IndexScan, type Plan, planQuery } from "../query/planner.ts";
 import type { Query } from "../query/query.ts";
 import { runPlan } from "../query/scan.ts";
-import { typeMismatch } from "../refusals.ts";
 import type { Collection } from "../storage/collection.ts";
 import { readPipeline, splitPipeline } from "./aggregate.ts";
 import { type CommandContext, type CommandFamily, findCollection, readDocument, readDocuments } from "./command.ts";

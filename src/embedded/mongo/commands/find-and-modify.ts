@@ -1,4 +1,4 @@
-import type { Document } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
 import { notOffered } from "../command-error.ts";
 import { findRow } from "../query/query.ts";
 import { changeDocument, checkChange, insertUpsert } from "../update/modify.ts";

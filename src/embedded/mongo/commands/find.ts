@@ -1,9 +1,9 @@
 import { Long } from "bson";
-import { type Document, encodeDocument } from "../bson/codec.ts";
-import { commandError } from "../command-error.ts";
+import type { Document } from "../bson/bson-types.ts";
+import { encodeDocument } from "../bson/codec.ts";
+import { commandError, typeMismatch } from "../command-error.ts";
 import { compileProjection } from "../query/projection.ts";
 import { findRows, type Query } from "../query/query.ts";
-import { typeMismatch } from "../refusals.ts";
 import type { Row } from "../storage/documents.ts";
 import { defaultBatchSize } from "../wire/cursors.ts";
 import {

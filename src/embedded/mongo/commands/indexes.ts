@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Document } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
 import { commandError } from "../command-error.ts";
 import { makeRow } from "../query/scan.ts";
 import { readSearchIndexSpec, type SearchIndexSpec } from "../search/search-index-spec.ts";

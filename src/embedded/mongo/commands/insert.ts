@@ -1,5 +1,5 @@
-import type { Document } from "../bson/codec.ts";
-import { typeMismatch } from "../refusals.ts";
+import type { Document } from "../bson/bson-types.ts";
+import { typeMismatch } from "../command-error.ts";
 import { insertDocument } from "../storage/documents.ts";
 import { readInsert } from "../storage/insert-document.ts";
 import { type CommandContext, type CommandFamily, collectionName, readBoolean } from "./command.ts";

@@ -1,4 +1,4 @@
-import type { Document } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
 import { maxDocumentBytes } from "../bson/codec.ts";
 import { maxMessageBytes } from "../wire/wire.ts";
 import type { CommandContext, CommandFamily } from "./command.ts";

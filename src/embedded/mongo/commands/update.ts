@@ -1,7 +1,6 @@
-import { isDocument } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
+import { failedToParse } from "../command-error.ts";
 import { findRow, findRows } from "../query/query.ts";
-import { failedToParse } from "../refusals.ts";
 import { type Change, changeDocument, checkChange, insertUpsert } from "../update/modify.ts";
 import {
   type CommandContext,

@@ -1,4 +1,4 @@
-import type { Document } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
 import { CommandError, commandError } from "../command-error.ts";
 
 /**

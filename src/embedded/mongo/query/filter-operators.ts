@@ -1,9 +1,7 @@
-import type { Document } from "bson";
-import { canonicalType, canonicalTypeOf, isDocument } from "../bson/bson-types.ts";
+import { canonicalType, canonicalTypeOf, type Document, isDocument } from "../bson/bson-types.ts";
 import { compareValues, equalValues } from "../bson/compare.ts";
 import { numberKind, toDouble } from "../bson/numbers.ts";
-import { notOffered } from "../command-error.ts";
-import { badValue } from "../refusals.ts";
+import { badValue, notOffered } from "../command-error.ts";
 import type { Matcher } from "./filter.ts";
 
 /** Whether some value that the condition's path reaches satisfies `visit`; `wholeLeaf` leaves arrays at its end whole. */

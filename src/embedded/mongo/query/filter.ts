@@ -1,8 +1,6 @@
-import type { Document } from "bson";
-import { isDocument } from "../bson/bson-types.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
 import { someAtPath } from "../bson/path-values.ts";
-import { notOffered } from "../command-error.ts";
-import { badValue } from "../refusals.ts";
+import { badValue, notOffered } from "../command-error.ts";
 import { type Condition, compileCondition, isOperatorDocument } from "./filter-operators.ts";
 
 /** Whether a document matches. */

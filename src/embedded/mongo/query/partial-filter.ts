@@ -1,5 +1,4 @@
-import { isDocument } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
 import { equalValues } from "../bson/compare.ts";
 import { notOffered } from "../command-error.ts";
 import type { Conjunction } from "./predicates.ts";

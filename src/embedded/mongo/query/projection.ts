@@ -1,8 +1,6 @@
-import { isDocument, setField } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
+import { type Document, isDocument, setField } from "../bson/bson-types.ts";
 import { numberKind, toDouble } from "../bson/numbers.ts";
-import { notOffered } from "../command-error.ts";
-import { located } from "../refusals.ts";
+import { located, notOffered } from "../command-error.ts";
 import { keepScore, scoreOf } from "../search/search-score.ts";
 
 export type Projection = (document: Document) => Document;

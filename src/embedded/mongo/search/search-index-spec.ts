@@ -1,5 +1,4 @@
-import { isDocument } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
 import { commandError } from "../command-error.ts";
 import { readTextDefinition } from "./text-definition.ts";
 import { readVectorDefinition } from "./vector-definition.ts";

@@ -1,4 +1,4 @@
-import type { Document } from "bson";
+import type { Document } from "../bson/bson-types.ts";
 
 /** The scores that a search stage gives to a document, by the names under which `$meta` reads them. */
 export type ScoreName = "vectorSearchScore" | "searchScore";

@@ -1,6 +1,5 @@
-import { isDocument } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
-import { failedToParse } from "../refusals.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
+import { failedToParse } from "../command-error.ts";
 import type { Collection } from "../storage/collection.ts";
 import { textSearch } from "./text-stage.ts";
 import { vectorSearch } from "./vector-stage.ts";

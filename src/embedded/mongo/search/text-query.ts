@@ -1,5 +1,4 @@
-import { isDocument } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
 import { commandError, notOffered } from "../command-error.ts";
 import type { TextDefinition } from "./text-definition.ts";
 

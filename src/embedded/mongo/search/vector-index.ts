@@ -1,5 +1,5 @@
-import { getField, isDocument } from "../bson/bson-types.ts";
-import { type Document, decodeDocument } from "../bson/codec.ts";
+import { type Document, getField, isDocument } from "../bson/bson-types.ts";
+import { decodeDocument } from "../bson/codec.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { encodeValue } from "../storage/index-keys.ts";
 import type { VectorDefinition, VectorField } from "./vector-definition.ts";

@@ -1,4 +1,5 @@
-import { type Document, decodeDocument, encodeDocument } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
+import { decodeDocument, encodeDocument } from "../bson/codec.ts";
 import { commandError } from "../command-error.ts";
 import {
   asBytes,

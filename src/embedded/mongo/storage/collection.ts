@@ -1,5 +1,5 @@
 import type { StatementSync } from "node:sqlite";
-import type { Document } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
 import { compileFilter } from "../query/filter.ts";
 import { readTextDefinition } from "../search/text-definition.ts";
 import { makeTextIndex, type TextIndex } from "../search/text-index.ts";

@@ -1,6 +1,7 @@
-import { type Document, encodeDocument, maxDocumentBytes } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
+import { encodeDocument, maxDocumentBytes } from "../bson/codec.ts";
 import { valuesAt } from "../bson/path-values.ts";
-import { commandError, duplicateKey } from "../command-error.ts";
+import { type CommandError, commandError, showValue } from "../command-error.ts";
 import type { Collection, Index } from "./collection.ts";
 import { type IndexEntries, indexEntries } from "./index-entries.ts";
 import { encodeValue } from "./index-keys.ts";
@@ -135,14 +136,15 @@ function checkId(collection: Collection, document: Document, idKey: Uint8Array):
   if (collection.byId.get(idKey) !== undefined) throw duplicateOf(collection, indexAt(collection, 0), document);
 }
 
-function duplicateOf(collection: Collection, index: Index, document: Document) {
-  const keyValue: Record<string, unknown> = {};
-  for (const path of index.paths) {
-    const values = valuesAt(document, path);
-    keyValue[path] = values[0] ?? null;
-  }
-  const keyPattern = index.spec.key as Record<string, unknown>; // checked when the index was created
-  return duplicateKey({ namespace: collection.namespace, index: index.name, keyPattern, keyValue });
+/** 11000: a unique index has this key already. */
+function duplicateOf({ namespace }: Collection, index: Index, document: Document): CommandError {
+  const keyValue = Object.fromEntries(index.paths.map((path) => [path, valuesAt(document, path)[0] ?? null]));
+  const shown = Object.entries(keyValue).map(([path, value]) => `${path}: ${showValue(value)}`);
+  return commandError(
+    "DuplicateKey",
+    `E11000 duplicate key error collection: ${namespace} index: ${index.name} dup key: { ${shown.join(", ")} }`,
+    { keyPattern: index.spec.key, keyValue },
+  );
 }
 
 /** Whether the fields that the index files are the very same values: then its keys need not be made to be compared. */

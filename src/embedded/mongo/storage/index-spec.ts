@@ -1,9 +1,7 @@
-import { isDocument } from "../bson/bson-types.ts";
-import type { Document } from "../bson/codec.ts";
-import { commandError, notOffered } from "../command-error.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
+import { commandError, notOffered, typeMismatch } from "../command-error.ts";
 import { toNumber } from "../commands/command.ts";
 import { checkPartialFilter } from "../query/partial-filter.ts";
-import { typeMismatch } from "../refusals.ts";
 import { maxIndexPaths } from "./index-entries.ts";
 
 /** Options of an index that are kept, and those that are accepted and mean nothing here. */

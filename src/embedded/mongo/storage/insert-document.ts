@@ -1,7 +1,7 @@
 import { ObjectId } from "bson";
-import { type Document, decodeReceived, encodeDocument } from "../bson/codec.ts";
-import { commandError } from "../command-error.ts";
-import { typeMismatch } from "../refusals.ts";
+import type { Document } from "../bson/bson-types.ts";
+import { decodeReceived, encodeDocument } from "../bson/codec.ts";
+import { commandError, typeMismatch } from "../command-error.ts";
 
 /** The document as it is stored: with an `_id`, which comes first. The bytes of the client are kept when they are so. */
 export function readInsert(raw: unknown): { document: Document; bytes: Uint8Array } {

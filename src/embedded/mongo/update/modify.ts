@@ -1,6 +1,7 @@
 import { ObjectId } from "bson";
-import { type Document, encodeDocument } from "../bson/codec.ts";
-import { failedToParse } from "../refusals.ts";
+import type { Document } from "../bson/bson-types.ts";
+import { encodeDocument } from "../bson/codec.ts";
+import { failedToParse } from "../command-error.ts";
 import type { Collection } from "../storage/collection.ts";
 import { insertDocument, type Row, replaceDocument } from "../storage/documents.ts";
 import { checkId } from "../storage/insert-document.ts";

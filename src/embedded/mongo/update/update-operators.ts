@@ -1,8 +1,7 @@
 import { isDocument, typeName } from "../bson/bson-types.ts";
 import { compareValues } from "../bson/compare.ts";
 import { addNumbers, numberKind } from "../bson/numbers.ts";
-import { notOffered, showValue } from "../command-error.ts";
-import { badValue, typeMismatch } from "../refusals.ts";
+import { badValue, notOffered, showValue, typeMismatch } from "../command-error.ts";
 import { type Modifier, removed } from "./update-paths.ts";
 
 /** The modifier of one `operator: { path: operand }` for the document of that `_id`; throws for a malformed operand. */

@@ -1,7 +1,5 @@
-import type { Document } from "bson";
-import { getField, isDocument, setField } from "../bson/bson-types.ts";
-import { CommandError, notOffered, showValue } from "../command-error.ts";
-import { badValue, conflictingUpdate, pathNotViable } from "../refusals.ts";
+import { type Document, getField, isDocument, setField } from "../bson/bson-types.ts";
+import { badValue, commandError, notOffered, pathNotViable, showValue } from "../command-error.ts";
 
 /** The outcome of a modifier that takes the field away. */
 export const removed: unique symbol = Symbol("removed");
@@ -12,7 +10,7 @@ export type Modifier = {
   isCreating: boolean;
   /** Whether a path through a scalar is passed over, as `$unset` does, instead of refused. */
   isTolerant?: boolean;
-  apply(current: unknown, path: string): unknown;
+  apply(current: unknown): unknown;
 };
 
 /** The parts of a path that stand for elements of an array, as all of them: what is not here is refused. */
@@ -21,27 +19,28 @@ export const updatePositions: ReadonlySet<string> = new Set(["$[]"]);
 /** Splits an update's path and refuses what cannot be a field's name. */
 export function parsePath(path: string): string[] {
   const parts = path.split(".");
-  if (path === "") throw new CommandError(56, "EmptyFieldName", "An empty update path is not valid.");
+  if (path === "") throw commandError("EmptyFieldName", "An empty update path is not valid.");
   if (parts.includes("")) {
     const message = `The update path '${path}' contains an empty field name, which is not allowed.`;
-    throw new CommandError(56, "EmptyFieldName", message);
+    throw commandError("EmptyFieldName", message);
   }
   const bad = parts.find((part, at) => part.startsWith("$") && (at === 0 || !updatePositions.has(part)));
   if (bad === "$" || bad?.startsWith("$[") === true) throw notOffered(`the position ${bad} in an update`, "BadValue");
   if (bad !== undefined) {
     const message = `The dollar ($) prefixed field '${bad}' in '${path}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`;
-    throw new CommandError(52, "DollarPrefixedFieldName", message);
+    throw commandError("DollarPrefixedFieldName", message);
   }
   return parts;
 }
 
-/** Tells paths of which one is, or is inside, another. */
-export function makeConflictCheck(describe: (path: string, at: string) => string): (parts: readonly string[]) => void {
+/** Refuses paths of which one is, or is inside, another. */
+export function makeConflictCheck(): (parts: readonly string[]) => void {
   const taken = new Set<string>();
   const prefixes = new Set<string>();
   return (parts) => {
     const path = parts.join(".");
-    const refuse = (at: string) => conflictingUpdate(describe(path, at));
+    const refuse = (at: string) =>
+      commandError("ConflictingUpdateOperators", `Updating the path '${path}' would create a conflict at '${at}'`);
     if (taken.has(path) || prefixes.has(path)) throw refuse(path);
     for (let length = 1; length < parts.length; length += 1) {
       const prefix = parts.slice(0, length).join(".");
@@ -53,27 +52,22 @@ export function makeConflictCheck(describe: (path: string, at: string) => string
 }
 
 /** Applies a modifier at a path of a document that this update owns. Only `$[]` leads through an array. */
-export function modifyAt(
-  document: Document,
-  parts: readonly string[],
-  modifier: Modifier,
-  path = parts.join("."),
-): void {
+export function modifyAt(document: Document, parts: readonly string[], modifier: Modifier): void {
   const [part = "", ...rest] = parts;
   const value = getField(document, part);
   if (rest.length === 0) {
-    write(document, part, modifier.apply(value, path));
+    write(document, part, modifier.apply(value));
   } else if (rest[0] !== undefined && updatePositions.has(rest[0])) {
-    for (const element of elementsOf(part, value)) enter(part, element, rest.slice(1), modifier, path);
+    for (const element of elementsOf(part, value)) enter(part, element, rest.slice(1), modifier);
   } else if (value !== undefined) {
-    enter(part, value, rest, modifier, path);
+    enter(part, value, rest, modifier);
   } else if (modifier.isCreating) {
-    write(document, part, nest(rest, modifier.apply(undefined, path)));
+    write(document, part, nest(rest, modifier.apply(undefined)));
   }
 }
 
-function enter(name: string, value: unknown, rest: readonly string[], modifier: Modifier, path: string): void {
-  if (isDocument(value) && rest.length > 0) modifyAt(value, rest, modifier, path);
+function enter(name: string, value: unknown, rest: readonly string[], modifier: Modifier): void {
+  if (isDocument(value) && rest.length > 0) modifyAt(value, rest, modifier);
   else if (Array.isArray(value) || rest.length === 0) throw notOffered("an update inside an array", "BadValue");
   else if (modifier.isTolerant !== true)
     throw pathNotViable(`Cannot create field '${rest[0]}' in element {${name}: ${showValue(value)}}`);

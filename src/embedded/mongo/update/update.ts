@@ -1,10 +1,8 @@
-import type { Document } from "bson";
 import { runUpdatePipeline } from "../aggregate/pipeline.ts";
-import { cloneValue, isDocument, setField, typeName } from "../bson/bson-types.ts";
+import { cloneValue, type Document, isDocument, setField, typeName } from "../bson/bson-types.ts";
 import { compareValues, equalValues } from "../bson/compare.ts";
-import { CommandError, notOffered, showValue } from "../command-error.ts";
+import { CommandError, commandError, failedToParse, immutableField, notOffered, showValue } from "../command-error.ts";
 import { filterEqualities } from "../query/filter.ts";
-import { failedToParse, immutableField } from "../refusals.ts";
 import { updateOperators } from "./update-operators.ts";
 import { type Modifier, makeConflictCheck, modifyAt, parsePath } from "./update-paths.ts";
 
@@ -39,8 +37,7 @@ export function isOperatorUpdate(update: Document): boolean {
   const operators = names.filter((name) => name.startsWith("$"));
   if (operators.length === 0) return false;
   if (names[0]?.startsWith("$") === false) {
-    throw new CommandError(
-      52,
+    throw commandError(
       "DollarPrefixedFieldName",
       `The dollar ($) prefixed field '${operators[0]}' in '${operators[0]}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`,
     );
@@ -78,7 +75,7 @@ function keepId(before: Document, after: Document): Document {
 type Step = { parts: string[]; modifier: Modifier };
 
 function parseSteps(update: Document, id: unknown, isInsert: boolean): Step[] {
-  const check = makeConflictCheck((path, at) => `Updating the path '${path}' would create a conflict at '${at}'`);
+  const check = makeConflictCheck();
   const steps = Object.entries(updateOperators).flatMap(([operator, makeModifier]): Step[] => {
     const fields: unknown = update[operator];
     if (!Object.hasOwn(update, operator)) return [];

@@ -1,4 +1,4 @@
-import type { Document } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
 import { CommandError, commandError, notOffered } from "../command-error.ts";
 import { commands } from "../commands/all-commands.ts";
 import { type Command, checkFields, checkSession } from "../commands/command.ts";

@@ -1,5 +1,6 @@
 import { connect, type Socket } from "node:net";
-import { type Document, encodeDocument } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
+import { encodeDocument } from "../bson/codec.ts";
 import {
   deriveScramKeys,
   hmac,

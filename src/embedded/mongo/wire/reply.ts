@@ -1,4 +1,5 @@
-import { type Document, encodeDocument } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
+import { encodeDocument } from "../bson/codec.ts";
 
 /** A document in an answer that is BSON already. */
 export class RawDocument {

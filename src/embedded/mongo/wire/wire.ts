@@ -1,4 +1,5 @@
-import { type Document, decodeReceived } from "../bson/codec.ts";
+import type { Document } from "../bson/bson-types.ts";
+import { decodeReceived } from "../bson/codec.ts";
 import { CommandError, errorCodes } from "../command-error.ts";
 import { crc32c } from "./crc32c.ts";
 

@@ -1,5 +1,5 @@
 import { chmod, rm } from "node:fs/promises";
-import { createServer, type ListenOptions, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
 import type { Logger } from "../../logger.ts";
 import { withReleasers } from "../../releasers.ts";
@@ -12,36 +12,30 @@ import { makeGates } from "./wire/scram.ts";
 export type MongoServerOptions = {
   dataFile: string;
   /** Where to listen on a Unix socket; only its owner may connect. */
-  socketPath?: string;
-  /** Loopback address to listen on instead; anything else is refused. Default 127.0.0.1. */
-  host?: string;
-  /** 0 takes any free port. */
-  port?: number;
+  socketPath: string;
   /** Clients prove that they know it, and the server proves the same to them. Without one any client is served. */
   password?: string;
   logger: Logger;
 };
 
 export type MongoServer = {
-  /** For the driver: `mongodb://127.0.0.1:PORT`, or the same with the socket's path. It holds no password. */
+  /** For the driver: `mongodb://` with the path of the socket. It holds no password. */
   url: string;
   /** Answers what has arrived, commits, and closes connections and file. */
   close(): Promise<void>;
 };
 
-const loopbackHosts: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"]);
 const maxConnections = 2_000;
 /** How long clients have at the end to take their last answers. */
 const drainMs = 2_000;
 
 /**
- * Starts the embedded MongoDB-compatible server over one data file. It is for one machine: a Unix socket or loopback. One
- * process at a time may have the file.
+ * Starts the embedded MongoDB-compatible server over one data file. It is for one machine: a Unix socket. One process at a
+ * time may have the file.
  */
 export function startMongoServer(options: MongoServerOptions): Promise<MongoServer> {
   return withReleasers(async (releasers) => {
-    const { logger } = options;
-    const listenOptions = toListenOptions(options);
+    const { logger, socketPath } = options;
     const engine = openEngine({ dataFile: options.dataFile, logger });
     releasers.add(() => engine.storage.close());
     const dispatcher = makeDispatcher(engine);
@@ -57,45 +51,30 @@ export function startMongoServer(options: MongoServerOptions): Promise<MongoServ
     });
     server.maxConnections = maxConnections;
     releasers.add(() => closeServer(server, sockets));
-    await listen(server, listenOptions, options.socketPath);
+    await listen(server, socketPath);
     server.on("error", (error) => logger.error({ err: error }, "the embedded store cannot take a connection"));
-    const url = toUrl(server, options.socketPath);
+    const url = `mongodb://${encodeURIComponent(socketPath)}/?directConnection=true`;
     logger.info({ url, dataFile: options.dataFile }, "the embedded store listens: for one machine, not for production");
     return { url, close: () => releasers.close() };
   });
 }
 
-function toListenOptions(options: MongoServerOptions): ListenOptions {
-  if (options.socketPath !== undefined) return { path: options.socketPath };
-  const host = options.host ?? "127.0.0.1";
-  if (!loopbackHosts.has(host)) throw new TypeError(`The embedded store listens on loopback only, not on ${host}`);
-  return { host, port: options.port ?? 0 };
-}
-
-async function listen(server: Server, options: ListenOptions, socketPath: string | undefined): Promise<void> {
+async function listen(server: Server, socketPath: string): Promise<void> {
   // The data file is ours by now, so a socket that is there was left by a process that died.
-  if (socketPath !== undefined) await rm(socketPath, { force: true });
+  await rm(socketPath, { force: true });
   const listening = new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.once("listening", resolve);
   });
   // The socket is made inside this call: with that mask it is never open to others, not even for a moment.
-  const umask = socketPath !== undefined && isMainThread ? process.umask(0o177) : undefined;
+  const umask = isMainThread ? process.umask(0o177) : undefined;
   try {
-    server.listen(options);
+    server.listen(socketPath);
   } finally {
     if (umask !== undefined) process.umask(umask);
   }
   await listening;
-  if (socketPath !== undefined) await chmod(socketPath, 0o600);
-}
-
-function toUrl(server: Server, socketPath: string | undefined): string {
-  if (socketPath !== undefined) return `mongodb://${encodeURIComponent(socketPath)}/?directConnection=true`;
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new TypeError("The server has no address");
-  const host = address.family === "IPv6" ? `[${address.address}]` : address.address;
-  return `mongodb://${host}:${address.port}/?directConnection=true`;
+  await chmod(socketPath, 0o600);
 }
 
 async function closeServer(server: Server, sockets: ReadonlySet<Socket>): Promise<void> {

@@ -1,11 +1,11 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { notOffered, typeMismatch } from "../command-error.ts";
-import { type IndexScan, type Plan, planQuery } from "../query/planner.ts";
+import { type Plan, planQuery } from "../query/planner.ts";
 import type { Query } from "../query/query.ts";
 import { runPlan } from "../query/scan.ts";
 import type { Collection } from "../storage/collection.ts";
 import { readPipeline, splitPipeline } from "./aggregate.ts";
-import { type CommandContext, type CommandFamily, findCollection, readDocument, readDocuments } from "./command.ts";
+import { type CommandContext, type CommandFamily, findCollection } from "./command.ts";
 import { readFind } from "./find.ts";
 
 export const explainCommands: CommandFamily = { explain: { fields: ["verbosity"], run: explain } };
@@ -32,13 +32,6 @@ function readQuery(name: string, inner: Document): Query {
       return readFind(inner).query;
     case "aggregate":
       return splitPipeline(readPipeline(inner)).query;
-    case "findAndModify":
-      return { filter: readDocument(inner, "query"), limit: 1 };
-    case "update":
-    case "delete": {
-      const [statement] = readDocuments(inner, name === "update" ? "updates" : "deletes");
-      return { filter: readDocument(statement ?? {}, "q") };
-    }
     default:
       throw notOffered(`explain of ${name}`);
   }
@@ -48,13 +41,9 @@ function readQuery(name: string, inner: Document): Query {
 function explainQuery(collection: Collection | undefined, query: Query): Document {
   if (collection === undefined) return { stage: "EOF" };
   const plan = planQuery(collection, query);
-  let stage = describeAccess(plan, query);
-  const sort = query.sort ?? {};
-  if (!plan.isSorted && Object.keys(sort).length > 0) {
-    stage = { stage: "SORT", sortPattern: sort, inputStage: stage };
-  }
-  if (query.limit) stage = { stage: "LIMIT", limitAmount: query.limit, inputStage: stage };
-  return stage;
+  let stage = describeAccess(plan);
+  if (!plan.isSorted) stage = { stage: "SORT", inputStage: stage };
+  return query.limit ? { stage: "LIMIT", inputStage: stage } : stage;
 }
 
 /** What running it reads: documents looked at, and documents that match. */
@@ -73,14 +62,8 @@ function explainExecution(collection: Collection | undefined, query: Query): Doc
   return counts;
 }
 
-function describeAccess(plan: Plan, query: Query): Document {
-  const filter = plan.isExact ? {} : { filter: query.filter };
-  const { scan } = plan;
-  if (scan === undefined) return { stage: "COLLSCAN", ...filter };
-  return { stage: "FETCH", ...filter, inputStage: describeScan(scan) };
-}
-
-function describeScan({ index, isBackward }: IndexScan): Document {
-  const direction = isBackward ? "backward" : "forward";
-  return { stage: "IXSCAN", indexName: index.name, keyPattern: index.spec.key, direction };
+function describeAccess({ scan }: Plan): Document {
+  if (scan === undefined) return { stage: "COLLSCAN" };
+  const direction = scan.isBackward ? "backward" : "forward";
+  return { stage: "FETCH", inputStage: { stage: "IXSCAN", indexName: scan.index.name, direction } };
 }

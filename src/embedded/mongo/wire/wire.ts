@@ -1,7 +1,6 @@
 import type { Document } from "../bson/bson-types.ts";
 import { decodeReceived } from "../bson/codec.ts";
 import { CommandError, errorCodes } from "../command-error.ts";
-import { crc32c } from "./crc32c.ts";
 
 /**
  * MongoDB's wire protocol, the part that drivers of today speak: OP_MSG, and the OP_QUERY that their first hello comes in.
@@ -14,10 +13,9 @@ const opReply = 1;
 const opQuery = 2004;
 const opMsg = 2013;
 
-const flagChecksum = 1;
 const flagMoreToCome = 2;
-/** Bits 0 to 15 are required: a message with one that is not known must be refused. */
-const unknownRequiredFlags = 0xffff & ~(flagChecksum | flagMoreToCome);
+/** Bits 0 to 15 are required: a message with one that is not known (or with a checksum, bit 0) must be refused. */
+const unknownRequiredFlags = 0xffff & ~flagMoreToCome;
 
 export type Request = {
   requestId: number;
@@ -57,7 +55,7 @@ function readMsg(message: Buffer): Request {
   if (message.length < headerBytes + 9) throw new MalformedMessage("no body");
   const flags = message.readUInt32LE(16);
   if ((flags & unknownRequiredFlags) !== 0) throw new MalformedMessage(`unknown flags ${flags.toString(16)}`);
-  const end = (flags & flagChecksum) !== 0 ? checkedEnd(message) : message.length;
+  const end = message.length;
   let body: Document | undefined;
   const sequences: { name: string; documents: Buffer[] }[] = [];
   for (let at = 20; at < end; ) {
@@ -75,12 +73,6 @@ function readMsg(message: Buffer): Request {
     body[name] = name === "documents" ? documents : documents.map((bytes) => decodeReceived(bytes));
   }
   return { requestId: message.readInt32LE(4), body, isSilent: (flags & flagMoreToCome) !== 0, isLegacy: false };
-}
-
-function checkedEnd(message: Buffer): number {
-  const end = message.length - 4;
-  if (message.readUInt32LE(end) !== crc32c(message.subarray(0, end))) throw new MalformedMessage("checksum");
-  return end;
 }
 
 function sizeAt(message: Buffer, at: number, end: number): number {
@@ -117,9 +109,7 @@ function readQuery(message: Buffer): Request {
   const namespace = message.toString("utf8", 20, nameEnd);
   if (!namespace.endsWith(".$cmd")) throw new MalformedMessage("OP_QUERY other than a command");
   const at = nameEnd + 9;
-  const query = decodeReceived(message.subarray(at, at + sizeAt(message, at, message.length)));
-  const inner: unknown = query.$query;
-  const body = typeof inner === "object" && inner !== null ? inner : query;
+  const body = decodeReceived(message.subarray(at, at + sizeAt(message, at, message.length)));
   return {
     requestId: message.readInt32LE(4),
     body: { ...body, $db: namespace.slice(0, -".$cmd".length) },

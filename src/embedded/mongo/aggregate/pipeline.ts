@@ -1,5 +1,5 @@
 import { type Document, isDocument, setField } from "../bson/bson-types.ts";
-import { sortComparator } from "../bson/compare.ts";
+import { readSort, type Sort, sortComparator } from "../bson/compare.ts";
 import { toSafeInteger } from "../bson/numbers.ts";
 import { commandError, located, notOffered, showValue, typeMismatch } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
@@ -101,10 +101,15 @@ function set(operand: unknown): Stage {
   });
 }
 
-function sort(operand: unknown): Stage {
+/** The operand of `$sort`. */
+export function readSortStage(operand: unknown): Sort {
   if (!isDocument(operand)) throw located(15973, "the $sort key specification must be an object");
   if (Object.keys(operand).length === 0) throw located(15976, "$sort stage must have at least one sort key");
-  const compare = sortComparator(operand);
+  return readSort(operand) ?? {};
+}
+
+function sort(operand: unknown): Stage {
+  const compare = sortComparator(readSortStage(operand));
   return (documents) => [...documents].sort(compare);
 }
 

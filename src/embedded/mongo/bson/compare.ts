@@ -1,7 +1,7 @@
-import { located } from "../command-error.ts";
-import { canonicalType, canonicalTypeOf, type Document } from "./bson-types.ts";
+import { located, notOffered, typeMismatch } from "../command-error.ts";
+import { canonicalType, canonicalTypeOf, type Document, isDocument } from "./bson-types.ts";
 import { compareNumbers, numberKind, toDouble } from "./numbers.ts";
-import { valuesAt } from "./path-values.ts";
+import { hasPlace, valuesAt } from "./path-values.ts";
 
 /**
  * MongoDB's order of any two BSON values: first by type, then by value; numbers of all types compare with each other.
@@ -101,28 +101,43 @@ function toBinary(value: unknown): BinaryParts {
   return { subtype: sub_type, bytes: buffer.subarray(0, position) };
 }
 
+/** The order of documents: paths and directions, the first path first. */
+export type Sort = Record<string, 1 | -1>;
+
+/** A sort specification. @throws CommandError 14 or a number without a name for what is none, 238 for what is not offered. */
+export function readSort(value: unknown): Sort | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (!isDocument(value)) throw typeMismatch("Expected field sort to be of type object");
+  return Object.fromEntries(Object.entries(value).map(([path, given]) => [checkSortPath(path), readDirection(given)]));
+}
+
+function checkSortPath(path: string): string {
+  if (path.split(".").includes("")) throw located(15998, "FieldPath field names may not be empty strings.");
+  if (hasPlace(path)) throw notOffered("a sort by a place in an array");
+  return path;
+}
+
+function readDirection(value: unknown): 1 | -1 {
+  if (isDocument(value)) throw notOffered(`a sort by ${Object.keys(value)[0]}`);
+  const direction = numberKind(value) === undefined ? undefined : toDouble(value);
+  if (direction === 1 || direction === -1) return direction;
+  throw located(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)");
+}
+
 /**
  * The order of documents under a sort specification as `{ a: 1, "b.c": -1 }`. An array counts by its smallest element
  * going up and its largest going down, an empty array comes before null, a missing field counts as null. Ties keep
  * their order, because JavaScript's sort is stable.
- * @throws CommandError 15974 or 15975 for a direction that is not 1 or -1.
  */
-export function sortComparator(specification: Document): (a: Document, b: Document) => number {
-  const fields = Object.keys(specification).map((path) => ({ path, sign: sortDirection(specification[path]) }));
+export function sortComparator(sort: Sort): (a: Document, b: Document) => number {
+  const fields = Object.entries(sort);
   return (a, b) => {
-    for (const { path, sign } of fields) {
+    for (const [path, sign] of fields) {
       const order = compareSortKeys(sortKey(a, path, sign), sortKey(b, path, sign));
       if (order !== 0) return order * sign;
     }
     return 0;
   };
-}
-
-function sortDirection(value: unknown): 1 | -1 {
-  if (numberKind(value) === undefined) throw located(15974, `Illegal key in $sort specification: ${String(value)}`);
-  const direction = toDouble(value);
-  if (direction === 1 || direction === -1) return direction;
-  throw located(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)");
 }
 
 /** The value that stands for a document in a sort; the marker stands for an empty array. */

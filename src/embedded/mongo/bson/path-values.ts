@@ -1,10 +1,8 @@
 import { type Document, getField, isDocument } from "./bson-types.ts";
 
-const indexPattern = /^(?:0|[1-9]\d*)$/;
-
-/** Whether a part of a path can name an array element. */
-export function isIndexPart(part: string): boolean {
-  return indexPattern.test(part);
+/** Whether a part of the path can name an element of an array by its place: filters alone may have one. */
+export function hasPlace(path: string): boolean {
+  return path.split(".").some((part) => /^\d+$/.test(part));
 }
 
 /**
@@ -63,13 +61,6 @@ function collect(container: unknown, parts: readonly string[], at: number, value
   }
   if (!Array.isArray(container)) {
     collect(isDocument(container) ? getField(container, part) : undefined, parts, at + 1, values);
-    return;
-  }
-  const isPosition = isIndexPart(part) && Number(part) < container.length;
-  if (isPosition) {
-    const element: unknown = container[Number(part)];
-    if (at === parts.length - 1) values.push(element);
-    else collect(element, parts, at + 1, values);
     return;
   }
   for (const item of container) {

@@ -1,7 +1,7 @@
-import { compilePipeline, readStage } from "../aggregate/pipeline.ts";
+import { compilePipeline, readSortStage, readStage } from "../aggregate/pipeline.ts";
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { encodeDocument } from "../bson/codec.ts";
-import { failedToParse, located, notOffered, typeMismatch } from "../command-error.ts";
+import { failedToParse, notOffered, typeMismatch } from "../command-error.ts";
 import { countRows, findRows, type Query } from "../query/query.ts";
 import { searchStages } from "../search/search-stages.ts";
 import type { Collection } from "../storage/collection.ts";
@@ -12,7 +12,6 @@ import {
   collectionName,
   readCount,
   readDocument,
-  readSort,
   toNumber,
 } from "./command.ts";
 
@@ -76,9 +75,7 @@ export function splitPipeline(stages: readonly Document[]): { query: Query; rest
   };
   const sort: unknown = stages[at]?.$sort;
   if (sort !== undefined) {
-    if (!isDocument(sort)) throw located(15973, "the $sort key specification must be an object");
-    if (Object.keys(sort).length === 0) throw located(15976, "$sort stage must have at least one sort key");
-    query.sort = readSort(sort);
+    query.sort = readSortStage(sort);
     at++;
   }
   const limit = toNumber(stages[at]?.$limit);

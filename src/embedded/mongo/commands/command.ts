@@ -1,6 +1,6 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { numberKind, toDouble } from "../bson/numbers.ts";
-import { commandError, located, notOffered, typeMismatch } from "../command-error.ts";
+import { commandError, notOffered, typeMismatch } from "../command-error.ts";
 import type { Engine } from "../engine.ts";
 import type { Collection } from "../storage/collection.ts";
 
@@ -95,23 +95,4 @@ export function readBoolean(body: Document, field: string, fallback: boolean): b
   const number = toNumber(value);
   if (number !== undefined) return number !== 0;
   throw typeMismatch(`BSON field '${field}' is the wrong type, expected type 'bool'`);
-}
-
-/** Sort specification: every direction 1 or -1. @throws CommandError for anything else. */
-export function readSort(value: unknown): Record<string, 1 | -1> | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (!isDocument(value)) throw typeMismatch("Expected field sort to be of type object");
-  const sort: Record<string, 1 | -1> = {};
-  for (const [path, direction] of Object.entries(value)) {
-    const number = toNumber(direction);
-    if (number !== 1 && number !== -1) {
-      if (isDocument(direction)) throw notOffered(`a sort by ${Object.keys(direction)[0]}`);
-      throw located(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)");
-    }
-    if (path === "" || path.split(".").includes("")) {
-      throw located(15998, "FieldPath field names may not be empty strings.");
-    }
-    sort[path] = number;
-  }
-  return sort;
 }

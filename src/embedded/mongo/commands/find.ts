@@ -1,6 +1,7 @@
 import { Long } from "bson";
 import type { Document } from "../bson/bson-types.ts";
 import { encodeDocument } from "../bson/codec.ts";
+import { readSort } from "../bson/compare.ts";
 import { commandError, typeMismatch } from "../command-error.ts";
 import { compileProjection } from "../query/projection.ts";
 import { findRows, type Query } from "../query/query.ts";
@@ -14,7 +15,6 @@ import {
   readBoolean,
   readCount,
   readDocument,
-  readSort,
   toNumber,
 } from "./command.ts";
 

@@ -1,4 +1,5 @@
 import type { Document } from "../bson/bson-types.ts";
+import type { Sort } from "../bson/compare.ts";
 import type { Collection, Index } from "../storage/collection.ts";
 import { boundedRange, extendPrefixes, type KeyRange, maxRanges, prefixRange } from "./key-ranges.ts";
 import { impliesPartial } from "./partial-filter.ts";
@@ -8,8 +9,6 @@ export type IndexScan = {
   index: Index;
   ranges: readonly KeyRange[];
   isBackward: boolean;
-  /** How many fields of the index the filter narrows. */
-  narrowed: number;
 };
 
 /** How the documents of a query are found. */
@@ -22,7 +21,7 @@ export type Plan = {
   isSorted: boolean;
 };
 
-export type PlanRequest = { filter: Document; sort?: Record<string, 1 | -1> | undefined };
+export type PlanRequest = { filter: Document; sort?: Sort | undefined };
 
 type Candidate = { scan: IndexScan; isExact: boolean; isSorted: boolean; score: number };
 
@@ -64,13 +63,13 @@ function consider(index: Index, conjunction: Conjunction, request: PlanRequest):
   if (index.isSparse && !index.paths.some((path) => conjunction.paths.get(path)?.needsPresence)) return undefined;
   const narrowing = narrow(index, conjunction);
   const order = sortDirection(index, request, narrowing.fixed);
-  const { ranges, narrowed, isExact } = narrowing;
-  const isWorthwhile = narrowed > 0 || (order !== undefined && hasSort(request));
-  if (!isWorthwhile) return undefined;
+  const { ranges, points, bounded, isExact } = narrowing;
+  const givesOrder = order !== undefined && hasSort(request);
+  if (points + bounded === 0 && !givesOrder) return undefined;
   const isFullKey = index.isUnique && narrowing.fixed.size === index.paths.length;
-  const score = narrowing.points * 4 + narrowing.bounded * 2 + (order !== undefined && hasSort(request) ? 3 : 0);
+  const score = points * 4 + bounded * 2 + (givesOrder ? 3 : 0);
   return {
-    scan: { index, ranges, isBackward: order === -1, narrowed },
+    scan: { index, ranges, isBackward: order === -1 },
     isExact,
     isSorted: order !== undefined || !hasSort(request),
     score: score + (isFullKey ? 1_000 : 0) - index.paths.length / 100,
@@ -79,7 +78,7 @@ function consider(index: Index, conjunction: Conjunction, request: PlanRequest):
 
 type Narrowing = {
   ranges: KeyRange[];
-  narrowed: number;
+  /** How many fields of the index the filter fixes to values, and whether (1 or 0) it bounds the next one. */
   points: number;
   bounded: number;
   isExact: boolean;
@@ -95,14 +94,13 @@ function narrow(index: Index, conjunction: Conjunction): Narrowing {
   for (const [place, path] of index.paths.entries()) {
     const isDescending = index.isDescending[place] === true;
     const isMultikey = (index.multikey & (1 << place)) !== 0;
-    const predicates = isPositional(path) ? undefined : conjunction.paths.get(path);
+    const predicates = conjunction.paths.get(path);
     if (predicates?.equals === undefined || predicates.equals.length * prefixes.length > maxRanges) {
       const ranges = boundedRanges(prefixes, predicates, isDescending, isMultikey);
       const isBounded = ranges !== undefined;
       if (isBounded && predicates?.isExact === true && !isMultikey) answered.add(path);
       return {
         ranges: ranges ?? prefixes.map(prefixRange),
-        narrowed: points + (isBounded ? 1 : 0),
         points,
         bounded: isBounded ? 1 : 0,
         isExact: isAllAnswered(conjunction, answered),
@@ -115,7 +113,7 @@ function narrow(index: Index, conjunction: Conjunction): Narrowing {
     if (isAnsweredByEquality(predicates)) answered.add(path);
   }
   const isExact = isAllAnswered(conjunction, answered);
-  return { ranges: prefixes.map(prefixRange), narrowed: points, points, bounded: 0, isExact, fixed };
+  return { ranges: prefixes.map(prefixRange), points, bounded: 0, isExact, fixed };
 }
 
 function isAnsweredByEquality(predicates: Predicates): boolean {
@@ -125,11 +123,6 @@ function isAnsweredByEquality(predicates: Predicates): boolean {
 function isAllAnswered(conjunction: Conjunction, answered: ReadonlySet<string>): boolean {
   for (const path of conjunction.paths.keys()) if (!answered.has(path)) return false;
   return true;
-}
-
-/** A part that is a number names a place of an array to an index, and a field or a place to a query: never mixed. */
-function isPositional(path: string): boolean {
-  return path.split(".").some((part) => /^\d+$/.test(part));
 }
 
 function boundedRanges(

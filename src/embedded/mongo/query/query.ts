@@ -1,6 +1,6 @@
 import type { Document } from "../bson/bson-types.ts";
 import { decodeDocument } from "../bson/codec.ts";
-import { sortComparator } from "../bson/compare.ts";
+import { type Sort, sortComparator } from "../bson/compare.ts";
 import { commandError } from "../command-error.ts";
 import type { Collection } from "../storage/collection.ts";
 import type { Row } from "../storage/documents.ts";
@@ -11,7 +11,7 @@ import { makeRow, runPlan } from "./scan.ts";
 
 export type Query = {
   filter: Document;
-  sort?: Record<string, 1 | -1> | undefined;
+  sort?: Sort | undefined;
   /** 0 or undefined: no limit. */
   limit?: number | undefined;
 };
@@ -90,7 +90,7 @@ const sortMemoryBytes = 32 * 1024 * 1024;
 function sortRows(
   collection: Collection,
   rows: Iterable<Row>,
-  sort: Record<string, 1 | -1>,
+  sort: Sort,
   wanted: number | undefined,
 ): IteratorObject<Row> {
   const compare = sortComparator(sort);

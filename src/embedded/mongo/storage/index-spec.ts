@@ -1,4 +1,5 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
+import { hasPlace } from "../bson/path-values.ts";
 import { commandError, notOffered, typeMismatch } from "../command-error.ts";
 import { toNumber } from "../commands/command.ts";
 import { checkPartialFilter } from "../query/partial-filter.ts";
@@ -48,6 +49,7 @@ function readKey(key: Document): Record<string, number> {
       if (number !== 1 && number !== -1) throw cannotCreate("Values in the index key pattern must be 1 or -1");
       const parts = path.split(".");
       if (parts.includes("")) throw cannotCreate("Index keys cannot contain an empty field.");
+      if (hasPlace(path)) throw notOffered("an index of a place in an array");
       if (path === "$**") throw notOffered("a wildcard index");
       if (parts.some((part) => part.startsWith("$")))
         throw cannotCreate("Index key contains an illegal field name: field name starts with '$'.");

@@ -25,12 +25,8 @@ export function startHousekeeping(engine: Engine, dispatcher: Dispatcher): () =>
 /** Reads the vectors of all search indexes bit by bit, so that the first search need not. */
 function readVectors(engine: Engine): () => void {
   const indexes = engine.catalog
-    .databases()
-    .flatMap((db) =>
-      engine.catalog
-        .list(db)
-        .flatMap(({ searchIndexes }) => searchIndexes.filter(({ type }) => type === "vectorSearch")),
-    );
+    .all()
+    .flatMap(({ searchIndexes }) => searchIndexes.filter(({ type }) => type === "vectorSearch"));
   let next: NodeJS.Immediate | undefined;
   const step = () => {
     const [index] = indexes;
@@ -55,12 +51,9 @@ const maxPerRound = 1_000;
 
 /** Removes documents whose date under a TTL index is past. A document without a date there stays for ever. */
 function removeExpired(engine: Engine): void {
-  for (const db of engine.catalog.databases()) {
-    for (const collection of engine.catalog.list(db)) {
-      for (const index of collection.indexes) {
-        if (index.expireAfterSeconds !== undefined)
-          removeExpiredOf(engine, collection, index, index.expireAfterSeconds);
-      }
+  for (const collection of engine.catalog.all()) {
+    for (const index of collection.indexes) {
+      if (index.expireAfterSeconds !== undefined) removeExpiredOf(engine, collection, index, index.expireAfterSeconds);
     }
   }
 }

@@ -31,12 +31,7 @@ export const expressionOperators: Readonly<Record<string, OperatorCompiler>> = {
   $literal: (operand) => () => operand,
   $slice: (operand, compile) => {
     const parts = toOperands(operand);
-    if (parts.length < 2 || parts.length > 3) {
-      throw located(
-        28667,
-        `Expression $slice takes at least 2 arguments, and at most 3, but ${parts.length} were passed in.`,
-      );
-    }
+    if (parts.length !== 2) throw notOffered(`$slice of ${parts.length} arguments`);
     const operands = parts.map(compile);
     return (context) => slice(operands.map((part) => part(context)));
   },
@@ -62,11 +57,6 @@ function add(values: readonly unknown[]): unknown {
   if (values.some((value) => value instanceof Date)) throw notOffered("$add of dates");
   const bad = values.find((value) => numberKind(value) === undefined);
   if (bad !== undefined) throw typeMismatch(`$add only supports numeric or date types, not ${typeName(bad)}`);
-  return sumOf(values);
-}
-
-/** The sum of the numbers among the values; 0 when there is none. */
-export function sumOf(values: readonly unknown[]): unknown {
   return values.reduce<unknown>((total, value) => addToSum(total, value), 0);
 }
 
@@ -84,18 +74,12 @@ function concatArrays(values: readonly unknown[]): unknown {
   });
 }
 
-function slice([array, second, third]: readonly unknown[]): unknown {
-  if (isNullish(array) || second === null || third === null) return null;
+function slice([array, second]: readonly unknown[]): unknown {
+  if (isNullish(array) || second === null) return null;
   if (!Array.isArray(array))
     throw located(28724, `First argument to $slice must be an array, but is of type: ${typeName(array)}`);
   const first = toSafeInteger(second);
   if (first === undefined)
     throw located(28725, `Second argument to $slice must be a numeric value, but is of type: ${typeName(second)}`);
-  if (third === undefined) return first < 0 ? array.slice(first) : array.slice(0, first);
-  const count = toSafeInteger(third);
-  if (count === undefined)
-    throw located(28727, `Third argument to $slice must be numeric, but is of type: ${typeName(third)}`);
-  if (count <= 0) throw located(28729, `Third argument to $slice must be positive: ${count}`);
-  const from = first < 0 ? Math.max(0, array.length + first) : first;
-  return array.slice(from, from + count);
+  return first < 0 ? array.slice(first) : array.slice(0, first);
 }

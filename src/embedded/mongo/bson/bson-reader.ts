@@ -1,5 +1,6 @@
-import { Binary, Double, Long, ObjectId } from "bson";
-import type { Document } from "./bson-types.ts";
+import { Binary, Long, ObjectId } from "bson";
+import { type Document, setField } from "./bson-types.ts";
+import { makeDouble } from "./numbers.ts";
 
 const bsonType = {
   double: 1,
@@ -21,11 +22,12 @@ const twoTo32 = 2 ** 32;
 type Input = { bytes: Buffer; view: DataView; at: number };
 
 /**
- * Decodes a stored document: twice as fast as the library's reader, because number wrappers are made only where they are
+ * Decodes a stored document so that writing it again gives the same bytes: a Long stays a `Long`, a double that
+ * JavaScript would write as an int32 stays a `Double`; every other number is a plain number. It is twice as fast as the library's reader, because number wrappers are made only where they are
  * kept, names of fields are made once, and fields that nobody asks for are passed over. It trusts its input: whatever is
  * stored was checked by the library when it arrived. With `wanted`, only those of its own fields.
  */
-export function readDocument(stored: Uint8Array, wanted?: ReadonlySet<string>): Document {
+export function decodeDocument(stored: Uint8Array, wanted?: ReadonlySet<string>): Document {
   const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
   const view = new DataView(stored.buffer, stored.byteOffset, stored.byteLength);
   const input: Input = { bytes, view, at: 0 };
@@ -43,12 +45,7 @@ function readFields(input: Input, wanted?: ReadonlySet<string>): Document {
       input.at += sizeOf(input, type);
       continue;
     }
-    const value = readValue(input, type);
-    if (name === "__proto__") {
-      Object.defineProperty(document, name, { value, enumerable: true, configurable: true, writable: true });
-    } else {
-      document[name] = value;
-    }
+    setField(document, name, readValue(input, type));
   }
 }
 
@@ -72,7 +69,7 @@ function readValue(input: Input, type: number): unknown {
       return input.view.getInt32(input.at - 4, true);
     case bsonType.double:
       input.at += 8;
-      return keepDouble(input.view.getFloat64(input.at - 8, true));
+      return makeDouble(input.view.getFloat64(input.at - 8, true));
     case bsonType.document:
       return readFields(input);
     case bsonType.array:
@@ -101,11 +98,6 @@ function readValue(input: Input, type: number): unknown {
 
 function unknownType(type: number): TypeError {
   return new TypeError(`The data file holds a value of unknown type ${type}`);
-}
-
-/** A double that would be written as an int32 keeps its class. */
-function keepDouble(value: number): number | Double {
-  return (value | 0) === value && !Object.is(value, -0) ? new Double(value) : value;
 }
 
 function readHigh(input: Input): number {

@@ -1,6 +1,5 @@
 import { BSONError, type DBRef, Double, deserialize, Int32, serialize } from "bson";
 import { commandError, notOffered } from "../command-error.ts";
-import { readDocument } from "./bson-reader.ts";
 import { type Document, isInt32, isStoredClass, setField } from "./bson-types.ts";
 
 /** The largest document MongoDB stores, in bytes. */
@@ -14,16 +13,7 @@ const receivedOptions = {
 } as const;
 
 /**
- * Decodes a stored document so that writing it again gives the same bytes: a Long stays a `Long`, a double that
- * JavaScript would write as an int32 stays a `Double`; every other number is a plain number. With `wanted`, only the
- * fields of those names are read.
- */
-export function decodeDocument(bytes: Uint8Array, wanted?: ReadonlySet<string>): Document {
-  return readDocument(bytes, wanted);
-}
-
-/**
- * The same for bytes from a client; `rawFields` are left as bytes (arrays: of each item).
+ * Decodes bytes from a client, with numbers as `decodeDocument` has them; `rawFields` are left as bytes (arrays: of each item).
  * @throws CommandError 22 when they are not BSON, or hold text that is not UTF-8; 238 for a type that is not stored.
  */
 export function decodeReceived(bytes: Uint8Array, rawFields?: Record<string, boolean>): Document {

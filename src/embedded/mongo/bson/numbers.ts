@@ -27,7 +27,7 @@ export function toDouble(value: unknown): number {
 }
 
 /** A double as it is kept in documents: wrapped where a plain number would be written as a 32-bit integer. */
-function makeDouble(value: number): number | Double {
+export function makeDouble(value: number): number | Double {
   return isInt32(value) ? new Double(value) : value;
 }
 

@@ -20,7 +20,6 @@ function createIndexes(context: CommandContext, body: Document): Document {
   const name = collectionName(context, "createIndexes", body.createIndexes);
   const specs = readDocuments(body, "indexes").map(readIndexSpec);
   if (specs.length === 0) throw commandError("BadValue", "Must specify at least one index to create");
-  const isNew = catalog.find(context.db, name) === undefined;
   const collection = catalog.ensure(context.db, name);
   const before = collection.indexes;
   const missing = specs.filter((spec, at) => isMissing(collection, spec, specs.slice(0, at)));
@@ -34,13 +33,7 @@ function createIndexes(context: CommandContext, body: Document): Document {
     collection.indexes = before;
     throw error;
   }
-  const after = collection.indexes.length;
-  return {
-    numIndexesBefore: before.length,
-    numIndexesAfter: after,
-    createdCollectionAutomatically: isNew,
-    ...(missing.length === 0 ? { note: "all indexes already exist" } : {}),
-  };
+  return { numIndexesBefore: before.length, numIndexesAfter: collection.indexes.length };
 }
 
 function fillIndexes(collection: Collection, indexes: readonly Index[]): void {
@@ -65,16 +58,7 @@ function isMissing(collection: Collection, spec: Document, others: readonly Docu
   if (sameName !== undefined) {
     if (isDeepStrictEqual(sameName, spec) || spec.name === "_id_") return false;
     const shown = `Requested index: ${JSON.stringify(spec)}, existing index: ${JSON.stringify(sameName)}`;
-    if (!isDeepStrictEqual(Object.entries(sameName.key), Object.entries(spec.key))) {
-      throw commandError(
-        "IndexKeySpecsConflict",
-        `An existing index has the same name as the requested index. ${shown}`,
-      );
-    }
-    throw commandError(
-      "IndexOptionsConflict",
-      `An equivalent index already exists with the same name but different options. ${shown}`,
-    );
+    throw commandError("IndexKeySpecsConflict", `An existing index has the same name and is another. ${shown}`);
   }
   const sameKey = known.find((other) => isDeepStrictEqual(identity(other), identity(spec)));
   if (sameKey === undefined) return true;

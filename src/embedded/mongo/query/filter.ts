@@ -55,15 +55,10 @@ function testAtPath(test: Condition, document: Document, parts: readonly string[
   return test((visit, wholeLeaf) => someAtPath(document, parts, visit, { wholeLeaf }));
 }
 
-/** The `path: value` pairs that an upsert takes over from its filter: equalities, also inside `$and` and a single `$or`. */
+/** The `path: value` pairs that an upsert takes over from its filter: its equalities. @throws CommandError 238 for `$and` and `$or`. */
 export function filterEqualities(filter: Document): [string, unknown][] {
   return Object.entries(filter).flatMap(([name, value]: [string, unknown]): [string, unknown][] => {
-    if (name === "$and" || (name === "$or" && Array.isArray(value) && value.length === 1)) {
-      return Array.isArray(value)
-        ? value.flatMap((entry: unknown) => (isDocument(entry) ? filterEqualities(entry) : []))
-        : [];
-    }
-    if (name.startsWith("$")) return [];
+    if (name.startsWith("$")) throw notOffered(`an upsert by ${name}`);
     if (!isOperatorDocument(value)) return [[name, value]];
     return Array.isArray(value.$in) && value.$in.length === 1 ? [[name, value.$in[0]]] : [];
   });

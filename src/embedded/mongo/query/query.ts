@@ -1,5 +1,5 @@
+import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
-import { decodeDocument } from "../bson/codec.ts";
 import { type Sort, sortComparator } from "../bson/compare.ts";
 import { commandError } from "../command-error.ts";
 import type { Collection } from "../storage/collection.ts";

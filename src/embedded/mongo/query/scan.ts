@@ -1,15 +1,11 @@
+import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
-import { decodeDocument } from "../bson/codec.ts";
 import { commandError } from "../command-error.ts";
-import type { Collection } from "../storage/collection.ts";
+import { allRows, type Collection, firstChunk, largestChunk } from "../storage/collection.ts";
 import type { Row } from "../storage/documents.ts";
 import { compileFilter } from "./filter.ts";
 import type { KeyRange } from "./key-ranges.ts";
 import type { IndexScan, Plan } from "./planner.ts";
-
-/** How many rows are read at a time: few at first, for those who want only one; more as the scan goes on. */
-const firstChunk = 4;
-const largestChunk = 256;
 
 /** A stored document that is decoded when first asked for. */
 export function makeRow(rid: number, bytes: Uint8Array): Row {
@@ -45,7 +41,7 @@ export function* runPlan(
 
 function* candidates(collection: Collection, { scan }: Plan, chunk: number): Generator<Row> {
   if (scan === undefined) {
-    yield* fullScan(collection);
+    for (const { rid, bytes } of allRows(collection)) yield makeRow(rid, bytes);
     return;
   }
   const seen = scan.index.multikey === 0 ? undefined : new Set<number>();
@@ -75,17 +71,5 @@ function* scanRange(scan: IndexScan, range: KeyRange, firstSize: number): Genera
     if (last === undefined || rows.length < size) return;
     key = last[0];
     rid = last[1];
-  }
-}
-
-function* fullScan(collection: Collection): Generator<Row> {
-  let rid = 0;
-  for (let size = firstChunk; ; size = Math.min(size * 4, largestChunk)) {
-    if (collection.isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${collection.namespace}`);
-    const rows = collection.scan.all(rid, size) as unknown as [number, Uint8Array][]; // prepared to give arrays
-    for (const row of rows) yield makeRow(row[0], row[1]);
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < size) return;
-    rid = last[0];
   }
 }

@@ -4,13 +4,13 @@ import { commandError, notOffered } from "../command-error.ts";
 export type TextDefinition = {
   /** Paths whose words are searched. */
   textPaths: string[];
-  /** Paths that `equals`, `in`, `range` and `exists` may ask for. */
+  /** Paths that `equals` and `in` may ask for. */
   filterPaths: string[];
   /** The first path of type token: the tenant. Words are counted for each of its values apart. */
   partitionPath: string | undefined;
 };
 
-const filterTypes: ReadonlySet<string> = new Set(["token", "boolean", "number", "date", "objectId", "uuid"]);
+const filterTypes: ReadonlySet<unknown> = new Set(["token", "boolean"]);
 
 /**
  * The definition of an index of type search: static mappings of strings (with English stemming, whatever analyzer is
@@ -24,13 +24,14 @@ export function readTextDefinition(definition: Document): TextDefinition {
   if (mappings.dynamic !== undefined && mappings.dynamic !== false) {
     throw notOffered("a search index with dynamic mappings");
   }
-  if (definition.synonyms !== undefined) throw notOffered("a search index with synonyms");
+  const stranger = Object.keys(definition).find((name) => name !== "mappings");
+  if (stranger !== undefined) throw notOffered(`a search index with ${stranger}`);
   if (!isDocument(mappings.fields)) throw invalid('"mappings.fields" must be a document');
   const result: TextDefinition = { textPaths: [], filterPaths: [], partitionPath: undefined };
   for (const [path, mapping] of Object.entries(mappings.fields)) {
     const type: unknown = isDocument(mapping) ? mapping.type : undefined;
     if (type === "string") result.textPaths.push(path);
-    else if (typeof type === "string" && filterTypes.has(type)) result.filterPaths.push(path);
+    else if (filterTypes.has(type)) result.filterPaths.push(path);
     else throw notOffered(`the search type ${String(type)} of "${path}"`);
     if (type === "token") result.partitionPath ??= path;
   }

@@ -1,5 +1,5 @@
+import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
-import { decodeDocument } from "../bson/codec.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { encodeValue } from "../storage/index-keys.ts";
 import { prepareRows, type Storage } from "../storage/storage.ts";

@@ -4,7 +4,8 @@ import type { TextDefinition } from "./text-definition.ts";
 
 /** A `$search` taken apart: words that score, and a filter of values as a query has it. */
 export type SearchClauses = {
-  texts: { text: string; paths: readonly string[] }[];
+  text: string;
+  paths: readonly string[];
   conditions: Document[];
   /** The tenants that are asked for; undefined: all. */
   partitionValues: readonly unknown[] | undefined;
@@ -26,14 +27,14 @@ export function readSearch(operand: Document, definition: TextDefinition): Searc
   if (stranger !== undefined) throw notOffered(`${stranger} beside compound in $search`);
   const { compound } = operand;
   if (!isDocument(compound)) throw refused('"compound" must be a document');
-  const clauses: SearchClauses = { texts: [], conditions: [], partitionValues: undefined };
+  const clauses: SearchClauses = { text: "", paths: [], conditions: [], partitionValues: undefined };
   for (const [name, value] of Object.entries(compound)) {
     const clause = searchClauses.find((known) => known === name);
     if (clause === undefined) throw notOffered(`compound.${name} of $search`);
     const list: unknown[] = Array.isArray(value) ? value : [value];
     for (const part of list) addClause(clauses, clause, part, definition);
   }
-  if (clauses.texts.length === 0) throw notOffered("a $search without words");
+  if (clauses.paths.length === 0) throw notOffered("a $search without words");
   return clauses;
 }
 
@@ -47,7 +48,8 @@ function addClause(clauses: SearchClauses, place: ClauseName, clause: unknown, d
   const operand: unknown = clause[name];
   if (!isDocument(operand)) throw refused(`"${name}" must be a document`);
   if (operator === "text") {
-    clauses.texts.push(readText(operand, definition));
+    if (clauses.paths.length > 0) throw notOffered("several texts in compound.must of $search");
+    Object.assign(clauses, readText(operand, definition));
     return;
   }
   const { path, values } = readCondition(operator, operand, definition);
@@ -55,7 +57,7 @@ function addClause(clauses: SearchClauses, place: ClauseName, clause: unknown, d
   if (path === definition.partitionPath) clauses.partitionValues ??= values;
 }
 
-function readText(operand: Document, definition: TextDefinition): SearchClauses["texts"][number] {
+function readText(operand: Document, definition: TextDefinition): Pick<SearchClauses, "text" | "paths"> {
   const stranger = Object.keys(operand).find((name) => name !== "query" && name !== "path");
   if (stranger !== undefined) throw notOffered(`text.${stranger} of $search`);
   const paths = toStrings(operand.path, "text.path");

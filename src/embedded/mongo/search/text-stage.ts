@@ -1,5 +1,5 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
-import { commandError } from "../command-error.ts";
+import { commandError, notOffered } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
 import { findRows } from "../query/query.ts";
 import { makeRow } from "../query/scan.ts";
@@ -9,16 +9,14 @@ import { attachScore } from "./search-score.ts";
 import type { TextIndex } from "./text-index.ts";
 import { readSearch, type SearchClauses } from "./text-query.ts";
 
-const defaultIndexName = "default";
-
 /**
  * `$search`: words that must be found, and values to filter by. Results come best score first. An index that does not
  * exist gives nothing, as in Atlas. https://www.mongodb.com/docs/atlas/atlas-search/query-syntax/
  */
 export function textSearch(collection: Collection | undefined, operand: unknown): IteratorObject<Document> {
   if (!isDocument(operand)) throw commandError("UnknownError", "$search must be a document");
-  const name: unknown = operand.index ?? defaultIndexName;
-  const index = collection?.searchIndexes.find((candidate) => candidate.name === name);
+  if (typeof operand.index !== "string") throw notOffered("a $search without an index");
+  const index = collection?.searchIndexes.find(({ name }) => name === operand.index);
   if (collection === undefined || index === undefined) return [].values();
   if (index.type !== "search") throw commandError("UnknownError", `index "${index.name}" is not of type search`);
   return runSearch(collection, index.text, readSearch(operand, index.text.definition));
@@ -26,27 +24,13 @@ export function textSearch(collection: Collection | undefined, operand: unknown)
 
 function* runSearch(collection: Collection, index: TextIndex, clauses: SearchClauses): Generator<Document> {
   const isLetThrough = makeRowTest(collection, clauses.conditions.length > 0 ? { $and: clauses.conditions } : {});
-  const hits = Array.from(scoreClauses(index, clauses), ([rid, score]) => ({ rid, score }));
+  const hits = Array.from(index.search(clauses), ([rid, score]) => ({ rid, score }));
   for (const { rid, score } of bestFirst(collection, hits)) {
     const document = isLetThrough(rid);
     if (document === undefined) continue;
     attachScore(document, "searchScore", score);
     yield document;
   }
-}
-
-/** The rows that have words of every clause, with the sum of their scores. */
-function scoreClauses(index: TextIndex, { texts, partitionValues }: SearchClauses): Map<number, number> {
-  return texts
-    .map((clause) => index.search({ ...clause, partitionValues }))
-    .reduce((both, scores) => {
-      const sums = new Map<number, number>();
-      for (const [rid, score] of scores) {
-        const other = both.get(rid);
-        if (other !== undefined) sums.set(rid, score + other);
-      }
-      return sums;
-    });
 }
 
 /** After so many rows that the filter refused, all rows that it lets through are looked up at once, by an index. */

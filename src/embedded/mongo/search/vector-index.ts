@@ -1,8 +1,8 @@
-import { type Document, getField, isDocument } from "../bson/bson-types.ts";
-import { decodeDocument } from "../bson/codec.ts";
+import { decodeDocument } from "../bson/bson-reader.ts";
+import { type Document, getField } from "../bson/bson-types.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { encodeValue } from "../storage/index-keys.ts";
-import type { VectorDefinition, VectorField } from "./vector-definition.ts";
+import type { VectorDefinition } from "./vector-definition.ts";
 import { makePartition, type Partition, putRow, removeRow } from "./vector-matrix.ts";
 import { toUnitLength } from "./vector-scan.ts";
 import { searchPartitions, type VectorHit, type VectorQuery } from "./vector-search.ts";
@@ -12,9 +12,9 @@ export type VectorIndex = {
   definition: VectorDefinition;
   insert(rid: number, document: Document): void;
   replace(rid: number, before: Document, next: Document): void;
-  remove(rid: number): void;
+  remove(rid: number, document: Document): void;
   /** The nearest documents that the filter lets through, nearest first. Reads what is not read yet. */
-  search(field: VectorField, query: VectorQuery): VectorHit[];
+  search(query: VectorQuery): VectorHit[];
   /** Reads some more of the collection, and says whether all is read. */
   readMore(): boolean;
 };
@@ -37,19 +37,16 @@ export function makeVectorIndex(options: {
   read: (afterRid: number, count: number) => StoredRow[];
 }): VectorIndex {
   const { definition } = options;
-  const roots = new Set(indexedPaths(definition).map(rootOf));
-  const fields = new Map<VectorField, Matrices>(
-    definition.vectors.map((field) => [field, { partitions: new Map(), partitionOfRid: new Map() }]),
-  );
+  const paths = [...definition.filterPaths, definition.path];
+  const wanted = new Set(paths);
+  const matrices: Matrices = { partitions: new Map(), partitionOfRid: new Map() };
   let readTo = 0; // the last row that is read; Infinity when all are
 
-  const put = (rid: number, document: Document) => {
-    for (const [field, matrices] of fields) putDocument(definition, field, matrices, rid, document);
-  };
+  const put = (rid: number, document: Document) => putDocument(definition, matrices, rid, document);
   const readMore = () => {
     if (readTo === Number.POSITIVE_INFINITY) return true;
     const rows = options.read(readTo, rowsAtATime);
-    for (const { rid, bytes } of rows) put(rid, decodeDocument(bytes, roots));
+    for (const { rid, bytes } of rows) put(rid, decodeDocument(bytes, wanted));
     readTo = rows.length < rowsAtATime ? Number.POSITIVE_INFINITY : (rows.at(-1)?.rid ?? readTo);
     return readTo === Number.POSITIVE_INFINITY;
   };
@@ -59,30 +56,19 @@ export function makeVectorIndex(options: {
       if (rid <= readTo) put(rid, document);
     },
     replace: (rid, before, next) => {
-      if (rid <= readTo && !hasSameFields(definition, before, next)) put(rid, next);
+      if (rid <= readTo && paths.some((path) => before[path] !== next[path])) put(rid, next);
     },
-    remove: (rid) => {
-      for (const matrices of fields.values()) drop(matrices, rid);
-    },
-    search: (field, query) => {
+    remove: (rid) => drop(matrices, rid),
+    search: (query) => {
       while (!readMore());
-      const matrices = fields.get(field);
-      return matrices === undefined
-        ? []
-        : searchPartitions(choosePartitions(matrices, definition, query), field, query);
+      return searchPartitions(choosePartitions(matrices, definition, query), query);
     },
     readMore,
   };
 }
 
-function putDocument(
-  definition: VectorDefinition,
-  field: VectorField,
-  matrices: Matrices,
-  rid: number,
-  document: Document,
-): void {
-  const vector = toStored(field, fieldAt(document, field.path));
+function putDocument(definition: VectorDefinition, matrices: Matrices, rid: number, document: Document): void {
+  const vector = toStored(definition, getField(document, definition.path));
   if (vector === undefined) {
     drop(matrices, rid); // a document without a vector of the right length is not in the index
     return;
@@ -90,7 +76,7 @@ function putDocument(
   const keys = definition.filterPaths.map((path) => valuesAt(document, path).map(keyOf));
   const first = keys[0];
   const partitionKey = first === undefined ? "" : first.length === 1 ? (first[0] ?? "") : mixedKey;
-  const partition = matrices.partitions.get(partitionKey) ?? makePartition(field.dimensions);
+  const partition = matrices.partitions.get(partitionKey) ?? makePartition(definition.dimensions);
   matrices.partitions.set(partitionKey, partition);
   if (matrices.partitionOfRid.get(rid) !== partition) drop(matrices, rid);
   matrices.partitionOfRid.set(rid, partition);
@@ -111,39 +97,16 @@ function keyOf(value: unknown): string {
   return encodeValue(value).toString("latin1");
 }
 
-function toStored(field: VectorField, value: unknown): Float32Array | undefined {
+function toStored({ dimensions }: VectorDefinition, value: unknown): Float32Array | undefined {
   const vector = readVector(value);
-  if (vector === undefined || vector.length !== field.dimensions) return undefined;
+  if (vector === undefined || vector.length !== dimensions) return undefined;
   return toUnitLength(vector);
 }
 
-/** The value at a dotted path, through documents only: a vector does not stand inside an array. */
-function fieldAt(document: Document, path: string): unknown {
-  return path
-    .split(".")
-    .reduce<unknown>((value, part) => (isDocument(value) ? getField(value, part) : undefined), document);
-}
-
-/** Only what filters may ask for, in the shape of the document. */
-function filterValues(definition: VectorDefinition, document: Document): Document {
-  const values: Document = {};
-  for (const path of definition.filterPaths) {
-    const root = rootOf(path);
-    if (Object.hasOwn(document, root)) values[root] = document[root];
-  }
-  return values;
-}
-
-function hasSameFields(definition: VectorDefinition, before: Document, next: Document): boolean {
-  return indexedPaths(definition).every((path) => before[rootOf(path)] === next[rootOf(path)]);
-}
-
-function indexedPaths(definition: VectorDefinition): string[] {
-  return [...definition.filterPaths, ...definition.vectors.map(({ path }) => path)];
-}
-
-function rootOf(path: string): string {
-  return path.split(".", 1)[0] ?? path;
+/** Only what filters may ask for. */
+function filterValues({ filterPaths }: VectorDefinition, document: Document): Document {
+  const there = filterPaths.filter((path) => Object.hasOwn(document, path));
+  return Object.fromEntries(there.map((path) => [path, document[path]]));
 }
 
 function choosePartitions(matrices: Matrices, definition: VectorDefinition, query: VectorQuery): Partition[] {

@@ -1,7 +1,6 @@
 import type { Document } from "../bson/bson-types.ts";
 import { compileFilter } from "../query/filter.ts";
 import type { Conjunction } from "../query/predicates.ts";
-import type { VectorField } from "./vector-definition.ts";
 import { type Group, gather, type Partition } from "./vector-matrix.ts";
 import { scanNearest, scoreOfVector, toUnitLength } from "./vector-scan.ts";
 
@@ -9,11 +8,7 @@ export type VectorQuery = { vector: Float32Array; limit: number; filter: Documen
 export type VectorHit = { rid: number; score: number };
 
 /** The nearest rows of some partitions, best score first, equal ones as they were stored. */
-export function searchPartitions(
-  partitions: readonly Partition[],
-  field: VectorField,
-  query: VectorQuery,
-): VectorHit[] {
+export function searchPartitions(partitions: readonly Partition[], query: VectorQuery): VectorHit[] {
   const vector = toUnitLength(query.vector);
   if (vector === undefined) return [];
   const matches = Object.keys(query.filter).length === 0 ? undefined : compileFilter(query.filter);
@@ -21,7 +16,7 @@ export function searchPartitions(
     const places = nearestPlaces(partition, { ...query, vector }, matches);
     return places.map((place) => ({
       rid: partition.rids[place] ?? 0,
-      score: scoreOfVector(partition.matrix, place * field.dimensions, vector),
+      score: scoreOfVector(partition.matrix, place * partition.dimensions, vector),
     }));
   });
   return hits.sort((a, b) => b.score - a.score || a.rid - b.rid).slice(0, query.limit);

@@ -3,10 +3,9 @@ import { commandError, notOffered } from "../command-error.ts";
 import { toNumber } from "../commands/command.ts";
 import { readConjunction } from "../query/predicates.ts";
 import { makeRow } from "../query/scan.ts";
-import type { Collection, SearchIndex } from "../storage/collection.ts";
+import type { Collection } from "../storage/collection.ts";
 import { bestFirst } from "./best-first.ts";
 import { attachScore } from "./search-score.ts";
-import type { VectorField } from "./vector-definition.ts";
 import { readVector } from "./vector-value.ts";
 
 const options: ReadonlySet<string> = new Set(["index", "path", "queryVector", "numCandidates", "limit", "filter"]);
@@ -30,13 +29,15 @@ export function vectorSearch(collection: Collection | undefined, operand: unknow
   if (filter !== undefined && !isDocument(filter)) throw refused('"filter" must be a document');
   const index = collection?.searchIndexes.find((candidate) => candidate.name === name);
   if (collection === undefined || index === undefined) return [].values();
-  const { vectors, field } = findField(index, path);
-  if (vector.length !== field.dimensions) {
-    throw refused(`vector field is indexed with ${field.dimensions} dimensions but queried with ${vector.length}`);
+  if (index.type !== "vectorSearch") throw refused(`index "${index.name}" is not of type vectorSearch`);
+  const { dimensions, filterPaths, path: indexed } = index.vectors.definition;
+  if (path !== indexed) throw refused(`${path} is not indexed as vector`);
+  if (vector.length !== dimensions) {
+    throw refused(`vector field is indexed with ${dimensions} dimensions but queried with ${vector.length}`);
   }
-  checkFilter(filter ?? {}, vectors.definition.filterPaths);
+  checkFilter(filter ?? {}, filterPaths);
   const query = { vector, limit, filter: filter ?? {}, conjunction: readConjunction(filter ?? {}) };
-  return bestFirst(collection, vectors.search(field, query)).flatMap(({ rid, score }) => {
+  return bestFirst(collection, index.vectors.search(query)).flatMap(({ rid, score }) => {
     const found = collection.byRid.get(rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
     if (found === undefined) return [];
     const document = makeRow(rid, found[0]).document();
@@ -55,13 +56,6 @@ function readLimit(operand: Document): number {
   }
   if (limit > candidates) throw refused('"limit" must be less than or equal to "numCandidates"');
   return limit;
-}
-
-function findField(index: SearchIndex, path: string) {
-  if (index.type !== "vectorSearch") throw refused(`index "${index.name}" is not of type vectorSearch`);
-  const field: VectorField | undefined = index.vectors.definition.vectors.find((known) => known.path === path);
-  if (field === undefined) throw refused(`${path} is not indexed as vector`);
-  return { vectors: index.vectors, field };
 }
 
 /** The filter's own operators are those of any filter; only declared paths may be asked for. */

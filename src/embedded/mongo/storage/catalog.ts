@@ -1,5 +1,6 @@
+import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
-import { decodeDocument, encodeDocument } from "../bson/codec.ts";
+import { encodeDocument } from "../bson/codec.ts";
 import { commandError } from "../command-error.ts";
 import {
   asBytes,
@@ -19,7 +20,8 @@ export type Catalog = {
   ensure(db: string, name: string): Collection;
   drop(collection: Collection): void;
   list(db: string): Collection[];
-  databases(): string[];
+  /** Those of all databases. */
+  all(): Collection[];
   addIndex(collection: Collection, spec: Document): Index;
   addSearchIndex(collection: Collection, input: { name: string; type: string; definition: Document }): SearchIndex;
   /** Reads everything from the file again: after a rollback memory may know what the file does not. */
@@ -38,7 +40,7 @@ export function openCatalog(storage: Storage): Catalog {
     ensure: (db, name) => catalog.find(db, name) ?? createCollection(state, db, name),
     drop: (collection) => dropCollection(state, collection),
     list: (db) => [...(databases.get(db)?.values() ?? [])],
-    databases: () => [...databases.keys()],
+    all: () => [...databases.values()].flatMap((collections) => [...collections.values()]),
     addIndex: (collection, spec) => addIndex(storage, collection, spec),
     addSearchIndex: (collection, input) => addSearchIndex(storage, collection, input),
     reload: () => {

@@ -1,5 +1,6 @@
 import type { StatementSync } from "node:sqlite";
 import type { Document } from "../bson/bson-types.ts";
+import { commandError } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
 import { readTextDefinition } from "../search/text-definition.ts";
 import { makeTextIndex, type TextIndex } from "../search/text-index.ts";
@@ -198,8 +199,6 @@ export function dropSearchTables(index: SearchIndex): void {
   if (index.type === "search") index.text.drop();
 }
 
-const scanChunk = 256;
-
 /** The next rows after one, in the order of insertion. */
 export function readRows(
   collection: Collection,
@@ -210,14 +209,19 @@ export function readRows(
   return rows.map(([rid, bytes]) => ({ rid, bytes }));
 }
 
+/** How many rows are read at a time: few at first, for those who want only one; more as the reading goes on. */
+export const firstChunk = 4;
+export const largestChunk = 256;
+
 /** Every row of the collection in the order of insertion, read in chunks so that no statement stays open. */
 export function* allRows(collection: Collection): Generator<{ rid: number; bytes: Uint8Array }> {
   let after = 0;
-  for (;;) {
-    const rows = readRows(collection, after, scanChunk);
+  for (let size = firstChunk; ; size = Math.min(size * 4, largestChunk)) {
+    if (collection.isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${collection.namespace}`);
+    const rows = readRows(collection, after, size);
     yield* rows;
     const last = rows.at(-1);
-    if (last === undefined || rows.length < scanChunk) return;
+    if (last === undefined || rows.length < size) return;
     after = last.rid;
   }
 }

@@ -2,7 +2,7 @@ import type { Document } from "../bson/bson-types.ts";
 import { encodeDocument, maxDocumentBytes } from "../bson/codec.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { type CommandError, commandError, showValue } from "../command-error.ts";
-import type { Collection, Index } from "./collection.ts";
+import type { Collection, Index, SearchIndex } from "./collection.ts";
 import { type IndexEntries, indexEntries } from "./index-entries.ts";
 import { encodeValue } from "./index-keys.ts";
 import type { Storage } from "./storage.ts";
@@ -40,10 +40,7 @@ export function insertDocument(storage: Storage, collection: Collection, documen
     for (const key of entry.keys) index.insertKey?.run(key, rid);
     noteMultikey(index, entry.multikey);
   });
-  for (const index of collection.searchIndexes) {
-    if (index.type === "vectorSearch") index.vectors.insert(rid, document);
-    else index.text.insert(rid, document);
-  }
+  for (const index of collection.searchIndexes) filedIn(index).insert(rid, document);
 }
 
 /**
@@ -73,13 +70,7 @@ export function replaceDocument(
   storage.beginWrite();
   collection.replace.run(bytes, row.rid);
   for (const { index, old, next: entries } of changes) moveKeys(index, row.rid, old, entries);
-  for (const index of collection.searchIndexes) {
-    if (index.type === "vectorSearch") {
-      index.vectors.replace(row.rid, before, next);
-    } else {
-      index.text.replace(row.rid, before, next);
-    }
-  }
+  for (const index of collection.searchIndexes) filedIn(index).replace(row.rid, before, next);
   return bytes;
 }
 
@@ -92,10 +83,7 @@ export function removeDocument(storage: Storage, collection: Collection, row: Ro
       const index = indexAt(collection, at);
       for (const key of indexEntries(index, document).keys) index.deleteKey?.run(key, row.rid);
     }
-    for (const index of collection.searchIndexes) {
-      if (index.type === "vectorSearch") index.vectors.remove(row.rid);
-      else index.text.remove(row.rid, document);
-    }
+    for (const index of collection.searchIndexes) filedIn(index).remove(row.rid, document);
   }
   collection.remove.run(row.rid);
 }
@@ -109,6 +97,8 @@ export function fileDocument(collection: Collection, index: Index, row: Row): vo
   for (const key of entry.keys) index.insertKey?.run(key, row.rid);
   noteMultikey(index, entry.multikey);
 }
+
+const filedIn = (index: SearchIndex) => (index.type === "vectorSearch" ? index.vectors : index.text);
 
 function indexAt(collection: Collection, at: number): Index {
   const index = collection.indexes[at];

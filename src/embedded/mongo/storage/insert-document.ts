@@ -21,12 +21,6 @@ export function readInsert(raw: unknown): { document: Document; bytes: Uint8Arra
 
 /** Refuses what cannot be an `_id`. @throws CommandError 53. */
 export function checkId(id: unknown): void {
-  const type = Array.isArray(id)
-    ? "array"
-    : id instanceof RegExp
-      ? "regex"
-      : id === undefined
-        ? "undefined"
-        : undefined;
+  const type = Array.isArray(id) ? "array" : id === undefined ? "undefined" : undefined;
   if (type !== undefined) throw commandError("InvalidIdField", `The '_id' value cannot be of type ${type}`);
 }

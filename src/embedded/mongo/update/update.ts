@@ -1,7 +1,7 @@
 import { runUpdatePipeline } from "../aggregate/pipeline.ts";
 import { cloneValue, type Document, isDocument, setField, typeName } from "../bson/bson-types.ts";
 import { compareValues, equalValues } from "../bson/compare.ts";
-import { CommandError, commandError, failedToParse, immutableField, notOffered, showValue } from "../command-error.ts";
+import { commandError, failedToParse, immutableField, notOffered, showValue } from "../command-error.ts";
 import { filterEqualities } from "../query/filter.ts";
 import { updateOperators } from "./update-operators.ts";
 import { type Modifier, makeConflictCheck, modifyAt, parsePath } from "./update-paths.ts";
@@ -95,18 +95,11 @@ function parseSteps(update: Document, id: unknown, isInsert: boolean): Step[] {
   return steps.sort((a, b) => compareValues(a.parts, b.parts));
 }
 
-/**
- * What an upsert starts from: the equalities of its filter.
- * @throws CommandError 54 when two conditions name one path.
- */
+/** What an upsert starts from: the equalities of its filter. */
 export function upsertSeed(filter: Document): Document {
   const seed: Document = {};
   for (const [path, value] of filterEqualities(filter)) {
     if (path.includes(".")) throw notOffered("an upsert by a nested field");
-    if (Object.hasOwn(seed, path)) {
-      const message = `cannot infer query fields to set, path '${path}' is matched twice`;
-      throw new CommandError(54, "NotSingleValueField", message);
-    }
     setField(seed, path, cloneValue(value));
   }
   return seed;

@@ -16,6 +16,13 @@ const search = (operand: Document) => aggregate({ $search: { index: "words", ...
 const command = (given: (name: string) => Document) => (collection: Collection<Document>, db: Db) =>
   db.command(given(collection.collectionName));
 
+const searchIndex =
+  (definition: Document, type = "search") =>
+  (collection: Collection<Document>) =>
+    collection.createSearchIndex({ name: "other", type, definition });
+const text = { text: { query: "a", path: "text" } };
+const vector = { type: "vector", path: "a", numDimensions: 2, similarity: "cosine" };
+
 const refusals: Refusal[] = [
   ["the command distinct", 59, (collection) => collection.distinct("a")],
   ["the command listCollections", 59, (_, db) => db.listCollections().toArray()],
@@ -57,6 +64,15 @@ const refusals: Refusal[] = [
   ["values of type Decimal128", 238, (collection) => collection.insertOne({ a: [Decimal128.fromString("1")] })],
   ["values of type Timestamp", 238, update({ $set: { a: new Timestamp(1n) } })],
   ["values of type MaxKey", 238, find({ a: { $lt: new MaxKey() } })],
+  ["$slice of 3 arguments", 238, update([{ $set: { a: { $slice: ["$a", 1, 2] } } }])],
+  ["a sort by a place in an array", 238, (collection) => collection.find({}).sort({ "a.0": 1 }).toArray()],
+  ["an index of a place in an array", 238, (collection) => collection.createIndex({ "a.0": 1 })],
+  ["an upsert by $or", 238, (c) => c.updateOne({ $or: [{ b: 1 }] }, { $set: { d: 1 } }, { upsert: true })],
+  [
+    "explain of delete",
+    238,
+    command((name) => ({ explain: { delete: name, deletes: [] }, verbosity: "queryPlanner" })),
+  ],
   ["an index of two paths below one field", 238, (collection) => collection.createIndex({ "a.b": 1, "a.c": 1 })],
   [
     "an index on documents other than those with a field or a value",
@@ -68,6 +84,15 @@ const refusals: Refusal[] = [
   ["the option hidden of an index", 197, (collection) => collection.createIndex({ a: 1 }, { hidden: true })],
   ["phrase beside compound in $search", 238, search({ phrase: { query: "a", path: "text" } })],
   ["compound.should of $search", 238, search({ compound: { should: [{ text: { query: "a", path: "text" } }] } })],
+  ["a $search without an index", 238, search({ index: undefined })],
+  ["several texts in compound.must of $search", 238, search({ compound: { must: [text, text] } })],
+  ["a search index with synonyms", 238, searchIndex({ mappings: {}, synonyms: [] })],
+  ["a vector index of nested fields", 238, searchIndex({ fields: [{ ...vector, path: "a.b" }] }, "vectorSearch")],
+  [
+    "a vector index of several vectors",
+    238,
+    searchIndex({ fields: [vector, { ...vector, path: "b" }] }, "vectorSearch"),
+  ],
   ["text.fuzzy of $search", 238, search({ compound: { must: { text: { query: "a", path: "text", fuzzy: {} } } } })],
 ];
 

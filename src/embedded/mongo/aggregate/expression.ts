@@ -1,11 +1,6 @@
 import { type Document, getField, isDocument, setField } from "../bson/bson-types.ts";
 import { located, notOffered } from "../command-error.ts";
-import { type EvaluationContext, type Expression, expressionOperators } from "./expression-operators.ts";
-
-/** The context of one document. */
-export function rootContext(root: Document, now = new Date()): EvaluationContext {
-  return { root, now };
-}
+import { type Expression, expressionOperators } from "./expression-operators.ts";
 
 /**
  * Compiles an aggregation expression: an operator, a field path, `$$NOW`, a document, an array or a constant.

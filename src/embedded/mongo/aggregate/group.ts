@@ -1,7 +1,7 @@
 import { type Document, isDocument, setField } from "../bson/bson-types.ts";
 import { located, notOffered } from "../command-error.ts";
 import { encodeValue } from "../storage/index-keys.ts";
-import { compileExpression, rootContext } from "./expression.ts";
+import { compileExpression } from "./expression.ts";
 import { addToSum, type EvaluationContext, type Expression } from "./expression-operators.ts";
 
 /** Folds the values of one expression over a group: a start, and what each value adds to it. */
@@ -24,7 +24,8 @@ export function compileGroup(operand: unknown): (documents: Iterable<Document>) 
   const fields = Object.keys(specifications).map((name) => compileField(name, specifications[name]));
   return function* (documents) {
     const groups = new Map<string, Group>();
-    for (const document of documents) addToGroup(groups, fields, keyOf, rootContext(document));
+    const now = new Date();
+    for (const root of documents) addToGroup(groups, fields, keyOf, { root, now });
     for (const { key, totals } of groups.values()) {
       const result: Document = { _id: key };
       for (const [at, { name }] of fields.entries()) setField(result, name, totals[at]);

@@ -5,7 +5,7 @@ import { commandError, located, notOffered, showValue, typeMismatch } from "../c
 import { compileFilter } from "../query/filter.ts";
 import { compileProjectStage } from "../query/projection.ts";
 import { isSearchStage } from "../search/search-stages.ts";
-import { compileExpression, rootContext } from "./expression.ts";
+import { compileExpression } from "./expression.ts";
 import { compileGroup } from "./group.ts";
 
 /** A compiled stage: lazy where it can be, so that `$limit` ends the work of those before it. */
@@ -90,10 +90,10 @@ function set(operand: unknown): Stage {
     if (name.startsWith("$")) throw located(16410, "FieldPath field names may not start with '$'.");
     return [name, compileExpression(value)] as const;
   });
-  return mapping((document) => {
-    const result: Document = { ...document };
+  return mapping((root) => {
+    const result: Document = { ...root };
     for (const [name, expression] of fields) {
-      const value = expression(rootContext(document, now));
+      const value = expression({ root, now });
       if (value === undefined) delete result[name];
       else setField(result, name, value);
     }

@@ -62,23 +62,15 @@ export function canonicalTypeOf(value: unknown): number {
   }
 }
 
+const typeNames: Readonly<Record<number, string>> = {
+  ...Object.fromEntries(Object.entries(canonicalType).map(([name, order]) => [order, name])),
+  [canonicalType.boolean]: "bool",
+};
+
 /** The type's name as MongoDB's messages have it; a missing field is `missing`. */
 export function typeName(value: unknown): string {
-  switch (typeof value) {
-    case "undefined":
-      return "missing";
-    case "number":
-      return isInt32(value) ? "int" : "double";
-    case "string":
-      return "string";
-    case "boolean":
-      return "bool";
-    default:
-      if (value === null) return "null";
-      if (Array.isArray(value)) return "array";
-      if (value instanceof Date) return "date";
-      return storedClasses[bsonTag(value) ?? ""]?.name ?? "object";
-  }
+  if (typeof value === "number") return isInt32(value) ? "int" : "double";
+  return storedClasses[bsonTag(value) ?? ""]?.name ?? typeNames[canonicalTypeOf(value)] ?? "object";
 }
 
 /** Whether a plain number is written as a 32-bit integer by `bson` (every other one is a double). */

@@ -104,11 +104,12 @@ function toBinary(value: unknown): BinaryParts {
 /** The order of documents: paths and directions, the first path first. */
 export type Sort = Record<string, 1 | -1>;
 
-/** A sort specification. @throws CommandError 14 or a number without a name for what is none, 238 for what is not offered. */
+/** A sort specification, undefined for none. @throws CommandError 14 or a number without a name for what is none, 238 for what is not offered. */
 export function readSort(value: unknown): Sort | undefined {
   if (value === undefined || value === null) return undefined;
   if (!isDocument(value)) throw typeMismatch("Expected field sort to be of type object");
-  return Object.fromEntries(Object.entries(value).map(([path, given]) => [checkSortPath(path), readDirection(given)]));
+  const fields = Object.entries(value).map(([path, given]) => [checkSortPath(path), readDirection(given)] as const);
+  return fields.length === 0 ? undefined : Object.fromEntries(fields);
 }
 
 function checkSortPath(path: string): string {

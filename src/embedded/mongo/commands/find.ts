@@ -71,8 +71,8 @@ function getMore(context: CommandContext, body: Document): Document {
 function readCursorId(value: unknown): Long {
   if (value instanceof Long) return value;
   const number = toNumber(value);
-  if (number === undefined) throw typeMismatch("BSON field 'getMore.getMore' is the wrong type, expected type 'long'");
-  return Long.fromNumber(number);
+  if (number !== undefined) return Long.fromNumber(number);
+  throw typeMismatch("the id of a cursor is of the wrong type, expected type 'long'");
 }
 
 function killCursors(context: CommandContext, body: Document): Document {
@@ -80,11 +80,5 @@ function killCursors(context: CommandContext, body: Document): Document {
   const ids: unknown = body.cursors;
   if (!Array.isArray(ids))
     throw typeMismatch("BSON field 'killCursors.cursors' is the wrong type, expected type 'array'");
-  const killed: Long[] = [];
-  const notFound: Long[] = [];
-  for (const value of ids) {
-    const id = readCursorId(value);
-    (context.engine.cursors.kill(id) ? killed : notFound).push(id);
-  }
-  return { cursorsKilled: killed, cursorsNotFound: notFound, cursorsAlive: [], cursorsUnknown: [] };
+  return { cursorsKilled: ids.map(readCursorId).filter((id) => context.engine.cursors.kill(id)) };
 }

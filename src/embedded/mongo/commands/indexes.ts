@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Document } from "../bson/bson-types.ts";
+import { isDocument } from "../bson/bson-types.ts";
 import { commandError } from "../command-error.ts";
 import { makeRow } from "../query/scan.ts";
-import { readSearchIndexSpec, type SearchIndexSpec } from "../search/search-index-spec.ts";
+import { readTextDefinition } from "../search/text-definition.ts";
+import { readVectorDefinition } from "../search/vector-definition.ts";
 import { allRows, type Collection, type Index, type SearchIndex } from "../storage/collection.ts";
 import { fileDocument } from "../storage/documents.ts";
 import { readIndexSpec } from "../storage/index-spec.ts";
@@ -89,6 +91,22 @@ function createSearchIndexes(context: CommandContext, body: Document): Document 
     collection.searchIndexes = before;
     throw error;
   }
+}
+
+type SearchIndexSpec = { name: string; type: "search" | "vectorSearch"; definition: Document };
+
+/** An index of createSearchIndexes. @throws CommandError 2, 8 as MongoDB, 238 for what is not offered. */
+function readSearchIndexSpec(spec: Document): SearchIndexSpec {
+  const { name, definition } = spec;
+  const type: unknown = spec.type ?? "search";
+  if (typeof name !== "string" || name === "")
+    throw commandError("BadValue", "the name of a search index must be a string");
+  if (type !== "search" && type !== "vectorSearch")
+    throw commandError("BadValue", `unknown type of search index: ${String(type)}`);
+  if (!isDocument(definition)) throw commandError("BadValue", "a search index needs a definition");
+  if (type === "vectorSearch") readVectorDefinition(definition);
+  else readTextDefinition(definition);
+  return { name, type, definition };
 }
 
 /** Atlas takes the same definition again, and refuses another one under a name that is taken. */

@@ -25,12 +25,10 @@ function describe(context: CommandContext): Document {
     maxBsonObjectSize: maxDocumentBytes,
     maxMessageSizeBytes: maxMessageBytes,
     maxWriteBatchSize: maxWriteBatch,
-    localTime: new Date(),
     logicalSessionTimeoutMinutes: sessionMinutes,
     connectionId: context.connectionId,
     minWireVersion: 0,
     maxWireVersion,
-    readOnly: false,
   };
 }
 

@@ -1,7 +1,7 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { someAtPath } from "../bson/path-values.ts";
 import { badValue, notOffered } from "../command-error.ts";
-import { type Condition, compileCondition, isOperatorDocument } from "./filter-operators.ts";
+import { compileCondition, isOperatorDocument } from "./filter-operators.ts";
 
 /** Whether a document matches. */
 export type Matcher = (document: Document) => boolean;
@@ -48,11 +48,8 @@ function compileClause(name: string, condition: unknown): Matcher {
 function compileField(path: string, condition: unknown): Matcher {
   const conditions = compileCondition(condition, compileFilter);
   const parts = path.split(".");
-  return (document) => conditions.every((test) => testAtPath(test, document, parts));
-}
-
-function testAtPath(test: Condition, document: Document, parts: readonly string[]): boolean {
-  return test((visit, wholeLeaf) => someAtPath(document, parts, visit, { wholeLeaf }));
+  return (document) =>
+    conditions.every((test) => test((visit, wholeLeaf) => someAtPath(document, parts, visit, { wholeLeaf })));
 }
 
 /** The `path: value` pairs that an upsert takes over from its filter: its equalities. @throws CommandError 238 for `$and` and `$or`. */

@@ -51,11 +51,7 @@ function toPlan(candidate: Candidate, conjunction: Conjunction): Plan {
 
 function fullScan(request: PlanRequest): Plan {
   const isExact = Object.keys(request.filter).length === 0;
-  return { scan: undefined, isExact, isSorted: !hasSort(request) };
-}
-
-function hasSort(request: PlanRequest): boolean {
-  return request.sort !== undefined && Object.keys(request.sort).length > 0;
+  return { scan: undefined, isExact, isSorted: request.sort === undefined };
 }
 
 function consider(index: Index, conjunction: Conjunction, request: PlanRequest): Candidate | undefined {
@@ -64,14 +60,14 @@ function consider(index: Index, conjunction: Conjunction, request: PlanRequest):
   const narrowing = narrow(index, conjunction);
   const order = sortDirection(index, request, narrowing.fixed);
   const { ranges, points, bounded, isExact } = narrowing;
-  const givesOrder = order !== undefined && hasSort(request);
+  const givesOrder = order !== undefined && request.sort !== undefined;
   if (points + bounded === 0 && !givesOrder) return undefined;
   const isFullKey = index.isUnique && narrowing.fixed.size === index.paths.length;
   const score = points * 4 + bounded * 2 + (givesOrder ? 3 : 0);
   return {
     scan: { index, ranges, isBackward: order === -1 },
     isExact,
-    isSorted: order !== undefined || !hasSort(request),
+    isSorted: order !== undefined || request.sort === undefined,
     score: score + (isFullKey ? 1_000 : 0) - index.paths.length / 100,
   };
 }
@@ -139,7 +135,7 @@ function boundedRanges(
 
 /** 1 or -1 when a scan of the index in that direction gives the order asked for; undefined when none does. */
 function sortDirection(index: Index, request: PlanRequest, fixed: ReadonlySet<string>): 1 | -1 | undefined {
-  if (!hasSort(request) || request.sort === undefined) return 1;
+  if (request.sort === undefined) return 1;
   if (index.multikey !== 0) return undefined;
   let direction: 1 | -1 | undefined;
   let place = 0;

@@ -56,7 +56,7 @@ function readOperator(predicates: Predicates, operator: string, operand: unknown
   switch (operator) {
     case "$in":
       if (Array.isArray(operand)) narrowEquals(predicates, operand);
-      else inexact(predicates);
+      else predicates.isExact = false;
       break;
     case "$gt":
     case "$gte":
@@ -68,39 +68,31 @@ function readOperator(predicates: Predicates, operator: string, operand: unknown
       break;
     case "$exists":
       if (operand === true || operand === 1) predicates.needsPresence = true;
-      inexact(predicates);
+      predicates.isExact = false;
       break;
     default:
-      inexact(predicates);
+      predicates.isExact = false;
   }
-}
-
-function inexact(predicates: Predicates): void {
-  predicates.isExact = false;
 }
 
 function narrowEquals(predicates: Predicates, values: readonly unknown[]): void {
-  if (predicates.equals !== undefined || !values.every(isKeyable)) {
-    inexact(predicates);
+  // An array is filed by its elements: not all values equal to it have one key.
+  if (predicates.equals !== undefined || values.some(Array.isArray)) {
+    predicates.isExact = false;
     return;
   }
   predicates.equals = values;
-  if (!values.every(isScalar)) inexact(predicates);
+  if (!values.every(isScalar)) predicates.isExact = false;
   if (values.every((value) => value !== null && value !== undefined)) predicates.needsPresence = true;
 }
 
 function narrowRange(predicates: Predicates, side: "from" | "to", value: unknown, isInclusive: boolean): void {
   if (predicates[side] !== undefined || !isScalar(value) || Number.isNaN(value)) {
-    inexact(predicates);
+    predicates.isExact = false;
     return;
   }
   predicates[side] = { value, isInclusive };
   predicates.needsPresence = true;
-}
-
-/** Whether all values equal to this one have its key. An array is filed by its elements. */
-function isKeyable(value: unknown): boolean {
-  return !Array.isArray(value);
 }
 
 const scalarTypes: ReadonlySet<number> = new Set([

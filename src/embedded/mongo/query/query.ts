@@ -7,7 +7,7 @@ import type { Row } from "../storage/documents.ts";
 import { encodeValue } from "../storage/index-keys.ts";
 import { compileFilter } from "./filter.ts";
 import { planQuery } from "./planner.ts";
-import { makeRow, runPlan } from "./scan.ts";
+import { makeRow, readRow, runPlan } from "./scan.ts";
 
 export type Query = {
   filter: Document;
@@ -124,6 +124,6 @@ function lighten(row: Row, roots: ReadonlySet<string>): Row {
 
 function readAgain(collection: Collection, rid: number): Row[] {
   if (collection.isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${collection.namespace}`);
-  const found = collection.byRid.get(rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
-  return found === undefined ? [] : [makeRow(rid, found[0])];
+  const row = readRow(collection, rid);
+  return row === undefined ? [] : [row];
 }

@@ -20,6 +20,12 @@ export function makeRow(rid: number, bytes: Uint8Array): Row {
   };
 }
 
+/** The document of that row, undefined when it is gone. */
+export function readRow(collection: Collection, rid: number): Row | undefined {
+  const found = collection.byRid.get(rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
+  return found && makeRow(rid, found[0]);
+}
+
 /**
  * The documents that a plan finds and the filter matches, in the plan's order. It reads a chunk at a time and holds no
  * statement open between chunks, so it may rest between two batches of a cursor while others write: it goes on behind

@@ -2,10 +2,9 @@ import { type Document, isDocument } from "../bson/bson-types.ts";
 import { commandError, notOffered } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
 import { findRows } from "../query/query.ts";
-import { makeRow } from "../query/scan.ts";
+import { readRow } from "../query/scan.ts";
 import type { Collection } from "../storage/collection.ts";
-import { bestFirst } from "./best-first.ts";
-import { attachScore } from "./search-score.ts";
+import { attachScore, bestFirst } from "./search-score.ts";
 import type { TextIndex } from "./text-index.ts";
 import { readSearch, type SearchClauses } from "./text-query.ts";
 
@@ -46,10 +45,8 @@ function makeRowTest(collection: Collection, filter: Document): (rid: number) =>
       allowed = new Set(findRows(collection, { filter }).map((row) => row.rid));
     }
     if (allowed?.has(rid) === false) return undefined;
-    const found = collection.byRid.get(rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
-    if (found === undefined) return undefined;
-    const document = makeRow(rid, found[0]).document();
-    if (allowed !== undefined || matches(document)) return document;
+    const document = readRow(collection, rid)?.document();
+    if (document === undefined || allowed !== undefined || matches(document)) return document;
     refused++;
     return undefined;
   };

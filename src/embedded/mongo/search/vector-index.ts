@@ -2,11 +2,10 @@ import { decodeDocument } from "../bson/bson-reader.ts";
 import { type Document, getField } from "../bson/bson-types.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { encodeValue } from "../storage/index-keys.ts";
-import type { VectorDefinition } from "./vector-definition.ts";
+import { readVector, type VectorDefinition } from "./vector-definition.ts";
 import { makePartition, type Partition, putRow, removeRow } from "./vector-matrix.ts";
 import { toUnitLength } from "./vector-scan.ts";
 import { searchPartitions, type VectorHit, type VectorQuery } from "./vector-search.ts";
-import { readVector } from "./vector-value.ts";
 
 export type VectorIndex = {
   definition: VectorDefinition;

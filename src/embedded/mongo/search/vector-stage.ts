@@ -2,11 +2,10 @@ import { type Document, isDocument } from "../bson/bson-types.ts";
 import { commandError, notOffered } from "../command-error.ts";
 import { toNumber } from "../commands/command.ts";
 import { readConjunction } from "../query/predicates.ts";
-import { makeRow } from "../query/scan.ts";
+import { readRow } from "../query/scan.ts";
 import type { Collection } from "../storage/collection.ts";
-import { bestFirst } from "./best-first.ts";
-import { attachScore } from "./search-score.ts";
-import { readVector } from "./vector-value.ts";
+import { attachScore, bestFirst } from "./search-score.ts";
+import { readVector } from "./vector-definition.ts";
 
 const options: ReadonlySet<string> = new Set(["index", "path", "queryVector", "numCandidates", "limit", "filter"]);
 const maxCandidates = 10_000;
@@ -38,9 +37,8 @@ export function vectorSearch(collection: Collection | undefined, operand: unknow
   checkFilter(filter ?? {}, filterPaths);
   const query = { vector, limit, filter: filter ?? {}, conjunction: readConjunction(filter ?? {}) };
   return bestFirst(collection, index.vectors.search(query)).flatMap(({ rid, score }) => {
-    const found = collection.byRid.get(rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
-    if (found === undefined) return [];
-    const document = makeRow(rid, found[0]).document();
+    const document = readRow(collection, rid)?.document();
+    if (document === undefined) return [];
     attachScore(document, "vectorSearchScore", score);
     return [document];
   });

@@ -23,10 +23,12 @@ export type Catalog = {
   /** Those of all databases. */
   all(): Collection[];
   addIndex(collection: Collection, spec: Document): Index;
-  addSearchIndex(collection: Collection, input: { name: string; type: string; definition: Document }): SearchIndex;
+  addSearchIndex(collection: Collection, input: SearchIndexInput): SearchIndex;
   /** Reads everything from the file again: after a rollback memory may know what the file does not. */
   reload(): void;
 };
+
+type SearchIndexInput = { name: string; type: string; definition: Document };
 
 /** What of the catalogue is in memory: collections by database and name. */
 type State = { storage: Storage; databases: Map<string, Map<string, Collection>> };
@@ -52,12 +54,6 @@ export function openCatalog(storage: Storage): Catalog {
   return catalog;
 }
 
-function forget({ databases }: State, collection: Collection): void {
-  const collections = databases.get(collection.db);
-  collections?.delete(collection.name);
-  if (collections?.size === 0) databases.delete(collection.db);
-}
-
 function remember({ databases }: State, collection: Collection): void {
   const collections = databases.get(collection.db) ?? new Map<string, Collection>();
   collections.set(collection.name, collection);
@@ -75,7 +71,9 @@ function dropCollection(state: State, collection: Collection): void {
   sqlite.prepare("DELETE FROM collections WHERE id = ?").run(collection.id);
   collection.isDropped = true;
   for (const index of collection.indexes) index.isDropped = true;
-  forget(state, collection);
+  const collections = state.databases.get(collection.db);
+  collections?.delete(collection.name);
+  if (collections?.size === 0) state.databases.delete(collection.db);
 }
 
 function addIndex(storage: Storage, collection: Collection, spec: Document): Index {
@@ -91,8 +89,6 @@ function addIndex(storage: Storage, collection: Collection, spec: Document): Ind
   collection.indexes.push(index);
   return index;
 }
-
-type SearchIndexInput = { name: string; type: string; definition: Document };
 
 function addSearchIndex(storage: Storage, collection: Collection, input: SearchIndexInput): SearchIndex {
   storage.beginWrite();
@@ -134,19 +130,11 @@ function loadCollections(storage: Storage): Collection[] {
     .prepare("SELECT id, db, name FROM collections ORDER BY id")
     .all()
     .map((row) => {
-      const collection = openCollection(storage, {
-        id: Number(row.id),
-        db: String(row.db),
-        name: String(row.name),
-      });
+      const collection = openCollection(storage, { id: Number(row.id), db: String(row.db), name: String(row.name) });
       for (const index of indexesOf.all(collection.id)) {
         const spec = decodeDocument(asBytes(index.spec));
-        const opened = openIndex(storage, collection.id, {
-          id: Number(index.id),
-          spec,
-          multikey: Number(index.multikey),
-        });
-        collection.indexes.push(opened);
+        const opened = { id: Number(index.id), spec, multikey: Number(index.multikey) };
+        collection.indexes.push(openIndex(storage, collection.id, opened));
       }
       for (const index of searchIndexesOf.all(collection.id)) {
         const definition = decodeDocument(asBytes(index.definition));

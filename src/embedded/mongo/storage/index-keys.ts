@@ -106,7 +106,7 @@ function writeValue(out: Buffers, value: unknown, isTop: boolean): void {
       writeInt64(out, type, BigInt(Number(value)) ^ signBit);
       break;
     case typeByte.objectId:
-      writeBytes(out, type, value instanceof ObjectId ? value.id : Buffer.from(String(value), "hex"));
+      writeObjectId(out, value);
       break;
     case typeByte.binary:
       writeBinary(out, value);
@@ -174,11 +174,11 @@ function writeEscaped(out: Buffers, bytes: Uint8Array): void {
   out.bytes[out.length++] = 1;
 }
 
-function writeBytes(out: Buffers, type: number, bytes: Uint8Array): void {
-  reserve(out, bytes.length + 1);
-  out.bytes[out.length] = type;
-  out.bytes.set(bytes, out.length + 1);
-  out.length += bytes.length + 1;
+function writeObjectId(out: Buffers, value: unknown): void {
+  reserve(out, 13);
+  out.bytes[out.length] = typeByte.objectId;
+  out.bytes.set(value instanceof ObjectId ? value.id : Buffer.from(String(value), "hex"), out.length + 1);
+  out.length += 13;
 }
 
 function writeBinary(out: Buffers, value: unknown): void {

@@ -49,10 +49,7 @@ export function makeCursors(): Cursors {
       const cursor = open.get(id.toString());
       if (cursor === undefined) throw commandError("CursorNotFound", `cursor id ${id} not found`);
       if (cursor.namespace !== namespace) {
-        throw commandError(
-          "Unauthorized",
-          `Requested getMore on namespace '${namespace}', but cursor belongs to a different namespace ${cursor.namespace}`,
-        );
+        throw commandError("Unauthorized", `cursor id ${id} belongs to another namespace, ${cursor.namespace}`);
       }
       cursor.usedAt = Date.now();
       try {

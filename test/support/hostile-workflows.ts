@@ -15,7 +15,7 @@ const chained = (first: string, count: number) => `${first}${".map(x, x + x)".re
 /** Templates of many expressions, each of which loops for as long as it may; 4,738 of them fill a text. */
 export const manyLoops = (expressions: number): HostileWorkflow => {
   const text = "{{input.l.all(a,input.l.all(b,a!=b+999))}}".repeat(expressions);
-  return { steps: [completion(text, text)], input: { l: numbers(130) } };
+  return { steps: [completion(text, text)], input: { l: numbers(400) } };
 };
 
 /** Runs that cost seconds or much memory in a single operation, by what they do. */

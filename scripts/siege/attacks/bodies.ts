@@ -50,7 +50,7 @@ export const bodyAttacks = (memberKey: string): readonly Attack[] => [
     make: () =>
       chat({ tools: [{ type: "function", function: { name: "t", parameters: { properties: keys(330_000, 1) } } }] }),
   }),
-  body("deep-json", "JSON that nests 100,000 times", {
+  body("deep-json", "JSON that nests 5,000 times", {
     path: "/rag/query",
     make: () => ({ query: "x", filter: JSON.parse(`${"[".repeat(5_000)}${"]".repeat(5_000)}`) as object }),
   }),

@@ -1,7 +1,7 @@
 import { AppError, toErrorView } from "../errors.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { agentRunsQueue } from "../jobs/queues.ts";
-import type { Work } from "../jobs/work.ts";
+import { recordsOf, type Work } from "../jobs/work.ts";
 import type { OpenAgentRun } from "../store/agent-run-store.ts";
 import { hashRun } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
@@ -9,17 +9,13 @@ import { executeRun } from "./run.ts";
 
 /** Runs of agents as durable work. */
 export function makeAgentWork(deps: AgentsDeps): Work<OpenAgentRun> {
-  const { agentRuns } = deps.store;
-  const remove = ({ tenantId, _id }: OpenAgentRun) => agentRuns.remove(tenantId, _id);
+  const records = recordsOf<OpenAgentRun>(deps.store.agentRuns);
   return {
     queue: agentRunsQueue,
     idField: "runId",
     run: (context) => executeRun(deps, context),
-    find: agentRuns.get,
-    unfinished: agentRuns.unfinished,
-    touch: ({ tenantId, _id }) => agentRuns.touch(tenantId, _id),
-    reject: remove,
-    closeOrphan: (run, job) => (job ? close(deps, run, job) : remove(run)),
+    ...records,
+    closeOrphan: (run, job) => (job ? close(deps, run, job) : records.reject(run)),
   };
 }
 

@@ -2,7 +2,7 @@ import { AppError, notFound, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { compositeQueue } from "../jobs/queues.ts";
-import type { Work } from "../jobs/work.ts";
+import { recordsOf, type Work } from "../jobs/work.ts";
 import type { ExecutionRecord, OpenExecution } from "../store/execution-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { acceptExecution } from "./accept.ts";
@@ -58,17 +58,14 @@ export function makeComposite(deps: CompositeDeps): Composite {
 /** Composite runs as durable work. */
 function makeCompositeWork(deps: CompositeDeps): Work<OpenExecution> {
   const { executions } = deps.store;
-  const remove = ({ tenantId, _id }: OpenExecution) => executions.remove(tenantId, _id);
+  const records = recordsOf<OpenExecution>(executions);
   return {
     queue: compositeQueue,
     idField: "executionId",
     run: (context) => execute(deps, context),
-    find: executions.get,
-    unfinished: executions.unfinished,
-    touch: ({ tenantId, _id }) => executions.touch(tenantId, _id),
-    reject: remove,
+    ...records,
     closeOrphan(execution, job) {
-      if (!job) return remove(execution);
+      if (!job) return records.reject(execution);
       const error = job.error ?? toErrorView(new AppError("cancelled", "The job was cancelled."));
       return executions.finish(execution.tenantId, execution._id, { error, erase: isRegulated(execution.profile) });
     },

@@ -46,6 +46,24 @@ export type Work<R extends WorkRecord = WorkRecord> = {
   closeOrphan(record: R, job: JobRecord | null): Promise<unknown>;
 };
 
+/** A store of records that a work may take as it is: a record whose job was not accepted is removed. */
+type WorkStore<R extends WorkRecord> = {
+  get(tenantId: string, recordId: string): Promise<R | null>;
+  unfinished(page: { before: Date; limit: number }): Promise<R[]>;
+  touch(tenantId: string, recordId: string): Promise<unknown>;
+  remove(tenantId: string, recordId: string): Promise<unknown>;
+};
+
+/** What a work does with its records, by the functions of their store. */
+export function recordsOf<R extends WorkRecord>(store: WorkStore<R>) {
+  return {
+    find: store.get,
+    unfinished: store.unfinished,
+    touch: ({ tenantId, _id }: WorkRecord) => store.touch(tenantId, _id),
+    reject: ({ tenantId, _id }: WorkRecord) => store.remove(tenantId, _id),
+  };
+}
+
 /** Records of one kind that one sweep looks at. */
 const SWEPT = 100;
 /** Records that nothing happened to for this long are swept, in ms. */

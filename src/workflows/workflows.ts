@@ -2,7 +2,7 @@ import { AppError, notFound, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../jobs/job-record.ts";
 import { workflowStepsQueue } from "../jobs/queues.ts";
-import { cancelWork, type Work } from "../jobs/work.ts";
+import { cancelWork, recordsOf, type Work } from "../jobs/work.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { OpenWorkflowRun } from "../store/workflow-run-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
@@ -79,17 +79,14 @@ export function makeWorkflows(deps: WorkflowsDeps): Workflows {
 /** Runs of workflows as durable work. */
 function makeWorkflowWork(deps: WorkflowsDeps): Work<OpenWorkflowRun> {
   const { workflowRuns } = deps.store;
-  const remove = ({ tenantId, _id }: OpenWorkflowRun) => workflowRuns.remove(tenantId, _id);
+  const records = recordsOf<OpenWorkflowRun>(workflowRuns);
   return {
     queue: workflowStepsQueue,
     idField: "runId",
     run: (context) => executeRun(deps, context),
-    find: workflowRuns.get,
-    unfinished: workflowRuns.unfinished,
-    touch: ({ tenantId, _id }) => workflowRuns.touch(tenantId, _id),
-    reject: remove,
+    ...records,
     async closeOrphan(run, job) {
-      if (!job) return remove(run);
+      if (!job) return void (await records.reject(run));
       const { tenantId, _id, awaiting } = run;
       const status = job.status === "failed" ? "failed" : "cancelled";
       const error = job.error ?? toErrorView(new AppError("cancelled", "The run was cancelled."));

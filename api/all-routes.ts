@@ -19,7 +19,6 @@ import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
-import { widgetRoutes } from "./routes/widget.ts";
 import { widgetKeyRoutes } from "./routes/widget-keys.ts";
 import { workflowRoutes } from "./routes/workflows.ts";
 
@@ -46,7 +45,6 @@ export const allRoutes: readonly AnyRoute[] = [
   ...openAiModelRoutes,
   ...openAiFileRoutes,
   ...openAiBatchRoutes,
-  ...widgetRoutes,
   ...pageRoutes,
   ...healthRoutes,
 ];

@@ -1,13 +1,11 @@
 import Koa from "koa";
 import type { Platform } from "../src/platform.ts";
 import { allRoutes } from "./all-routes.ts";
-import { serveBoard } from "./board.ts";
 import type { RequestState } from "./context.ts";
-import { serveMetrics } from "./metrics.ts";
 import { answerErrors } from "./middleware/errors.ts";
 import { requestScope } from "./middleware/request-id.ts";
-import { securityHeaders } from "./middleware/security-headers.ts";
 import { mountRoutes } from "./mount.ts";
+import { serveOperatorPages } from "./operator-pages.ts";
 import type { AnyRoute } from "./route.ts";
 import { documentationRoutes } from "./routes/documentation.ts";
 
@@ -18,10 +16,8 @@ export function createApp(platform: Platform, options: { routes?: readonly AnyRo
   const app = new Koa<RequestState>();
   app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // answers are ours already
   app.use(requestScope(platform));
-  app.use(securityHeaders());
   app.use(answerErrors(logger));
-  app.use(serveBoard(platform));
-  app.use(serveMetrics(platform));
+  app.use(serveOperatorPages(platform));
   mountRoutes(app, platform, [...routes, ...documentationRoutes(routes)]);
   return app;
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { withFewFields } from "../src/bounded-json.ts";
+import { named } from "./schema-names.ts";
 
 /** Codes of JSON-RPC 2.0 (https://www.jsonrpc.org/specification, 5.1); `refused` is of the range left to servers. */
 export const rpcCodes = {
@@ -27,34 +28,40 @@ const isEnvelope = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && "jsonrpc" in value && value.jsonrpc === "2.0";
 
 /** A body that is JSON-RPC at all: a message, or a batch of which at least one is. */
-export const rpcBodySchema = z.union([
-  withFewFields(
-    MAX_MESSAGE_FIELDS,
-    z.looseObject({
-      jsonrpc: z.literal("2.0"),
-      id: z.unknown().optional().describe("A string or a number; absent for a notification"),
-      method: z.unknown().optional().describe("`initialize`, `ping`, `tools/list` or `tools/call`"),
-      params: z.unknown().optional().describe("An object"),
-    }),
-  ),
-  z
-    .array(z.unknown())
-    .min(1)
-    .refine((messages) => messages.some(isEnvelope), "must hold JSON-RPC messages"),
-]);
+export const rpcBodySchema = named(
+  "RpcRequest",
+  z.union([
+    withFewFields(
+      MAX_MESSAGE_FIELDS,
+      z.looseObject({
+        jsonrpc: z.literal("2.0"),
+        id: z.unknown().optional().describe("A string or a number; absent for a notification"),
+        method: z.unknown().optional().describe("`initialize`, `ping`, `tools/list` or `tools/call`"),
+        params: z.unknown().optional().describe("An object"),
+      }),
+    ),
+    z
+      .array(z.unknown())
+      .min(1)
+      .refine((messages) => messages.some(isEnvelope), "must hold JSON-RPC messages"),
+  ]),
+);
 
 const rpcId = z.union([z.string(), z.number(), z.null()]);
-export const rpcErrorSchema = z.object({
-  jsonrpc: z.literal("2.0"),
-  id: rpcId,
-  error: z.object({ code: z.number().int(), message: z.string(), data: z.unknown().optional() }),
-});
-const rpcResponseSchema = z.union([
-  z.object({ jsonrpc: z.literal("2.0"), id: rpcId, result: z.looseObject({}) }),
-  rpcErrorSchema,
-]);
+export const rpcErrorSchema = named(
+  "RpcError",
+  z.object({
+    jsonrpc: z.literal("2.0"),
+    id: rpcId,
+    error: z.object({ code: z.number().int(), message: z.string(), data: z.unknown().optional() }),
+  }),
+);
+const rpcResponseSchema = named(
+  "RpcResponse",
+  z.union([z.object({ jsonrpc: z.literal("2.0"), id: rpcId, result: z.looseObject({}) }), rpcErrorSchema]),
+);
 /** The answer to a message, or to a batch. */
-export const rpcAnswerSchema = z.union([rpcResponseSchema, z.array(rpcResponseSchema).min(1)]);
+export const rpcAnswerSchema = named("RpcReply", z.union([rpcResponseSchema, z.array(rpcResponseSchema).min(1)]));
 
 /** What one message of a body is. The id of a request is a string or a number: MCP does not allow null, as JSON-RPC does. */
 export function readMessage(value: unknown): Incoming {

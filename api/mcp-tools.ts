@@ -1,12 +1,13 @@
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { AppError } from "../src/errors.ts";
+import { allTools } from "../src/mcp-tools/all-tools.ts";
+import type { AnyTool } from "../src/mcp-tools/tool.ts";
 import { type Caller, hasRole } from "../src/tenancy/roles.ts";
-import { allTools } from "../src/tools/all-tools.ts";
-import type { AnyTool } from "../src/tools/tool.ts";
 import { type RpcResponse, rpcCodes, rpcError, rpcResult } from "./json-rpc.ts";
 import { toAppError, toErrorBody } from "./middleware/errors.ts";
 import { admitCall } from "./middleware/rate-limit.ts";
-import { parseInput } from "./middleware/validate.ts";
+import { knownFields, parseInput } from "./middleware/validate.ts";
+import { unknownIn } from "./read-input.ts";
 import type { HandlerInput } from "./route.ts";
 
 const SURFACE = "mcp";
@@ -18,12 +19,12 @@ export type ToolRequest = {
   isAdmitted: boolean;
 };
 
-/** An answer; `isAway` tells that a needed part is down. */
+/** A response; `isAway`: a needed part is unavailable. */
 export type Answer = { response: RpcResponse; isAway?: boolean };
 
 /**
- * Answers `tools/call`. A tool or arguments that cannot be are the caller's mistake in the protocol (-32602); whatever
- * happens in the tool is a result that the model can read.
+ * Answers `tools/call`. An unknown tool and wrong arguments are the caller's mistake in the protocol (-32602); whatever
+ * happens in the tool is a result that the model can read. Arguments that the tool does not know are named in `_ignored`.
  */
 export async function answerToolCall(input: HandlerInput, request: ToolRequest): Promise<Answer> {
   const { id, params } = request;
@@ -31,19 +32,26 @@ export async function answerToolCall(input: HandlerInput, request: ToolRequest):
   const tool = allTools.find((each) => each.name === name);
   if (!tool)
     return { response: rpcError(id, rpcCodes.params, `There is no tool ${JSON.stringify(name)?.slice(0, 100)}.`) };
+  const sent = ("arguments" in params ? params.arguments : undefined) ?? {};
+  const ignored = unknownIn(sent, knownFields(tool.input));
   let given: unknown;
   try {
-    given = parseInput(tool.input, ("arguments" in params ? params.arguments : undefined) ?? {}, "arguments");
+    given = parseInput(tool.input, sent, "arguments");
   } catch (error) {
     const { message, details } = toAppError(error);
-    return { response: rpcError(id, rpcCodes.params, message, details) };
+    const unknown = ignored.map((name) => ({ in: "arguments", path: name.slice(0, 64), message: "is unknown" }));
+    return {
+      response: rpcError(id, rpcCodes.params, message, [...(Array.isArray(details) ? details : []), ...unknown]),
+    };
   }
   const startedAt = performance.now();
   const log = input.platform.logger.child({ requestId: input.requestId, tool: tool.name });
   try {
     const result = await run(input, tool, given, request.isAdmitted);
     log.info({ ms: Math.round(performance.now() - startedAt) }, "a tool was called");
-    return { response: rpcResult(id, toContent(result)) };
+    return {
+      response: rpcResult(id, toContent(ignored.length === 0 ? result : { ...Object(result), _ignored: ignored })),
+    };
   } catch (thrown) {
     const error = toAppError(thrown);
     if (error.code === "internal") log.error({ err: error.cause ?? error }, "a tool failed");

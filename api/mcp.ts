@@ -2,8 +2,9 @@ import type { InitializeResult, ListToolsResult } from "@modelcontextprotocol/sd
 import { z } from "zod";
 import type { AppError } from "../src/errors.ts";
 import { toJsonSchema } from "../src/json-schema.ts";
-import { hasRole, type Role } from "../src/tenancy/roles.ts";
-import { allTools } from "../src/tools/all-tools.ts";
+import { allTools } from "../src/mcp-tools/all-tools.ts";
+import type { Role } from "../src/store/key-store.ts";
+import { hasRole } from "../src/tenancy/roles.ts";
 import {
   type Incoming,
   type RpcId,
@@ -21,14 +22,16 @@ import { toErrorBody } from "./middleware/errors.ts";
 import { apiVersion } from "./middleware/request-id.ts";
 import { errorBodySchema } from "./openapi.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, type RouteEnvelope, route } from "./route.ts";
+import { named } from "./schema-names.ts";
 
 /** The one revision that is spoken, whatever the client offers (modelcontextprotocol.io/specification/2024-11-05). */
 const PROTOCOL_VERSION = "2024-11-05";
 const MAX_BATCH = 50;
 
 const instructions =
-  "Switchyard: models of several providers behind one gateway, search over the documents of your tenant, and patterns of " +
-  "several models. Tools answer JSON as text. A long run answers a jobId; follow it at its statusUrl with the same key.";
+  "Switchyard: models of several providers behind one gateway, search over the documents of your tenant, your tenant's " +
+  "agents, and patterns of several models. Tools return JSON as text. A long run returns a jobId; follow it at its " +
+  "statusUrl with the same key.";
 
 /**
  * Bodies that could not be read, and those that are not read because the caller is over its limits, are answered in the
@@ -62,7 +65,10 @@ const toolServer = route({
     200: { description: "The answer, or the answers of a batch", body: rpcAnswerSchema },
     202: { description: "Nothing was asked: notifications or responses" },
     400: { description: "The body is no JSON-RPC", body: rpcErrorSchema },
-    503: { description: "A needed part is down", body: z.union([rpcAnswerSchema, errorBodySchema]) },
+    503: {
+      description: "A needed part is down",
+      body: named("RpcFailure", z.union([rpcAnswerSchema, errorBodySchema])),
+    },
   },
   errors: ["foreign_origin"],
   example: {
@@ -74,7 +80,8 @@ const toolServer = route({
   async handler(input) {
     const { body } = input;
     const messages = Array.isArray(body) ? body : [body];
-    if (messages.length > MAX_BATCH) return { status: 200, body: refuseBatch() };
+    if (messages.length > MAX_BATCH) return { status: 200, body: refuseBatch(`holds ${MAX_BATCH} messages at most`) };
+    if (messages.filter(isToolList).length > 1) return { status: 200, body: refuseBatch("asks for tools/list once") };
     // The first call goes on the request's own place; each further one takes another.
     const first = messages.findIndex((message) => isToolCall(readMessage(message)));
     const given = await Promise.all(
@@ -91,9 +98,14 @@ function isToolCall(incoming: Incoming): boolean {
   return incoming.kind === "request" && incoming.method === "tools/call";
 }
 
-/** One error for the whole of a batch that is too long: an error a message would multiply what the caller sent. */
-function refuseBatch(): RpcResponse {
-  return rpcError(null, rpcCodes.request, `A batch holds ${MAX_BATCH} messages at most.`);
+function isToolList(message: unknown): boolean {
+  const incoming = readMessage(message);
+  return incoming.kind === "request" && incoming.method === "tools/list";
+}
+
+/** One error for the whole of a batch that is too large, or whose response would be: one a message would multiply it. */
+function refuseBatch(rule: string): RpcResponse {
+  return rpcError(null, rpcCodes.request, `A batch ${rule}.`);
 }
 
 /** The reply over HTTP: 503 when whatever was asked for is away, so that clients and proxies try again. */

@@ -4,7 +4,7 @@ import { AppError } from "../src/errors.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
 import type { ApiContext, RequestState } from "./context.ts";
-import { authenticate, nobody } from "./middleware/authenticate.ts";
+import { authenticate, nobody, watchKey } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
 import { answerIdempotently } from "./middleware/idempotency.ts";
@@ -83,6 +83,12 @@ function serveRoute(
       requestId: ctx.state.requestId,
       path: ctx.path,
       header: (name) => ctx.get(name) || undefined,
+      ignore: (name) => {
+        const { headers } = ctx.state;
+        const before = headers["x-svc-ignored"];
+        headers["x-svc-ignored"] = before === undefined ? name : `${before}, ${name}`;
+        ctx.state.ignored = [...(ctx.state.ignored ?? []), name];
+      },
       checkpoint: async () => undefined,
       ...(refusal === undefined ? {} : { refusal }),
     };
@@ -94,8 +100,16 @@ function serveRoute(
     const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await answerIdempotently(platform, input, { key, isSecret, handle });
-    await writeReply(ctx, reply, platform);
+    await writeReply(ctx, ctx.state.ignored === undefined ? reply : withIgnored(ctx, reply), platform);
   };
+}
+
+/** With `x-svc-debug: true` the ignored fields are named in the body too, where a JSON object has room for them. */
+function withIgnored(ctx: ApiContext, reply: Reply): Reply {
+  if ("events" in reply || ctx.get("x-svc-debug") !== "true") return reply;
+  const { body } = reply;
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return reply;
+  return { ...reply, body: { ...body, _ignored: ctx.state.ignored } };
 }
 
 /** Why a request is not admitted, where the route answers that itself. @throws AppError where it does not. */
@@ -139,12 +153,27 @@ async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Pr
     logError(platform.logger, error, ctx);
     return toEvent(toErrorBody(error, requestId).error);
   };
+  const release = watchKey(ctx, platform.tenancy);
   try {
     await writeEventStream(ctx.res, reply, { headers, signal, onError, isHeadOnly: ctx.method === "HEAD" });
   } catch (error) {
-    ctx.respond = true; // nothing was sent yet: an ordinary error answer
+    ctx.respond = true; // nothing was sent yet: an ordinary error response
     throw error;
+  } finally {
+    release();
   }
+}
+
+/** The error of an unknown path. The log shows of it what looks like a name: the rest may hold what must not be kept. */
+function nothingAt(ctx: ApiContext, router: Router<RequestState>): AppError {
+  ctx.state.loggedPath = ctx.path
+    .split("/", 8)
+    .map((part) => (/^[a-z._-]{0,30}$/i.test(part) ? part : "…"))
+    .join("/");
+  const withVersion = `/v1${ctx.path}`;
+  const isKnown = router.match(withVersion, ctx.method).path.length > 0;
+  const hint = isKnown ? ` It is ${withVersion}: set the base URL of your client to the address with /v1.` : "";
+  return new AppError("not_found", `There is nothing at ${ctx.path.slice(0, 200)}.${hint}`);
 }
 
 /** Answers what no route took: 204 with `Allow` for OPTIONS, 405 for a known path, 404 for any other. */
@@ -152,14 +181,14 @@ function answerUnrouted(router: Router<RequestState>, widgetPaths: ReadonlySet<s
   return function answerUnroutedRequest(ctx: ApiContext): void {
     const layers = router.match(ctx.path, ctx.method).path;
     const allowed = [...new Set(layers.flatMap((layer) => layer.methods))];
-    if (allowed.length === 0) throw new AppError("not_found", `There is nothing at ${ctx.path.slice(0, 200)}.`);
+    if (allowed.length === 0) throw nothingAt(ctx, router);
     if (ctx.method === "OPTIONS" && ctx.get("origin") !== "" && widgetPaths.has(ctx.path)) {
       answerPreflight(ctx);
       return;
     }
     const allow = [...allowed, "OPTIONS"].join(", ");
     if (ctx.method !== "OPTIONS") {
-      ctx.set("allow", allow);
+      ctx.state.headers.allow = allow;
       throw new AppError("method_not_allowed", `${ctx.path} does not take ${ctx.method}.`, { details: { allowed } });
     }
     sendReply(ctx, { status: 204, headers: { allow } });

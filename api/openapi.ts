@@ -5,6 +5,7 @@ import { toStatus } from "./middleware/errors.ts";
 import { apiVersion } from "./middleware/request-id.ts";
 import { acceptedSchema } from "./prefer.ts";
 import { type AnyRoute, type ResponseDeclaration, takesIdempotencyKey } from "./route.ts";
+import { type Components, makeComponents, named } from "./schema-names.ts";
 
 export type Operation = {
   operationId: string;
@@ -23,16 +24,19 @@ export type OpenApiDocument = {
 } & JsonSchema;
 
 /** The body of every error. */
-export const errorBodySchema = z.object({
-  error: z.object({
-    type: z.enum(errorTypes),
-    code: z.enum(Object.keys(errorCodes)).describe("Stable; switch on this"),
-    message: z.string().describe("For people; may change"),
-    param: z.string().optional().describe("Path of the field that is wrong, as `messages[0].role`"),
-    details: z.unknown().optional(),
-    requestId: z.string(),
+export const errorBodySchema = named(
+  "Error",
+  z.object({
+    error: z.object({
+      type: z.enum(errorTypes),
+      code: z.enum(Object.keys(errorCodes)).describe("Stable; switch on this"),
+      message: z.string().describe("For people; may change"),
+      param: z.string().optional().describe("Path of the field that is wrong, as `messages[0].role`"),
+      details: z.unknown().optional(),
+      requestId: z.string(),
+    }),
   }),
-});
+);
 
 const description = `Every answer carries \`x-request-id\` and \`x-api-version\`. Fields that an endpoint does not know are ignored and named in \`x-svc-ignored\`.
 Errors have one shape (\`Error\`). Calls are limited per tenant: see \`RateLimit\` and, on 429, \`Retry-After\`.`;
@@ -40,9 +44,11 @@ Errors have one shape (\`Error\`). Calls are limited per tenant: see \`RateLimit
 /** The OpenAPI 3.1 document of the declared routes. */
 export function makeOpenApi(routes: readonly AnyRoute[]): OpenApiDocument {
   const paths: OpenApiDocument["paths"] = {};
+  const components = makeComponents();
+  components.refer(errorBodySchema, "output");
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, "{$1}");
-    paths[path] = { ...paths[path], [route.method]: toOperation(route) };
+    paths[path] = { ...paths[path], [route.method]: toOperation(route, components) };
   }
   return {
     openapi: "3.1.0",
@@ -53,14 +59,14 @@ export function makeOpenApi(routes: readonly AnyRoute[]): OpenApiDocument {
     paths,
     components: {
       securitySchemes: { apiKey: { type: "http", scheme: "bearer", description: "An API key, `sk_…`" } },
-      schemas: { Error: toJsonSchema(errorBodySchema, "output") },
+      schemas: components.schemas,
     },
   };
 }
 
-function toOperation(route: AnyRoute): Operation {
+function toOperation(route: AnyRoute, components: Components): Operation {
   const parameters = toParameters(route);
-  const requestBody = toRequestBody(route);
+  const requestBody = toRequestBody(route, components);
   return {
     operationId: toOperationId(route),
     summary: route.summary,
@@ -69,7 +75,7 @@ function toOperation(route: AnyRoute): Operation {
     ...(route.auth === "public" ? { security: [] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(requestBody === undefined ? {} : { requestBody }),
-    responses: { ...toResponses(route), ...toErrorResponses(route) },
+    responses: { ...toResponses(route, components), ...toErrorResponses(route) },
   };
 }
 
@@ -117,31 +123,44 @@ function fieldParameters(schema: z.ZodType | undefined, place: "path" | "query")
   }));
 }
 
-function toRequestBody(route: AnyRoute): JsonSchema | undefined {
+function toRequestBody(route: AnyRoute, components: Components): JsonSchema | undefined {
   const content: JsonSchema = {};
+  const name = `${capital(toOperationId(route))}Request`;
   if (route.body) {
     const example = route.example === undefined ? {} : { example: route.example };
-    content["application/json"] = { schema: toJsonSchema(route.body, "input"), ...example };
+    content["application/json"] = { schema: components.refer(route.body, "input", name), ...example };
   }
-  if (route.multipart) content["multipart/form-data"] = { schema: toJsonSchema(route.multipart, "input") };
+  if (route.multipart) {
+    const formName = route.multipart === route.body ? name : `${name}Form`;
+    content["multipart/form-data"] = { schema: components.refer(route.multipart, "input", formName) };
+  }
   return Object.keys(content).length === 0 ? undefined : { required: route.isBodyOptional !== true, content };
 }
 
-function toResponses(route: AnyRoute): Record<string, JsonSchema> {
-  const accepted = { 202: { description: "The job goes on; follow it at `Location`", body: acceptedSchema } };
+function toResponses(route: AnyRoute, components: Components): Record<string, JsonSchema> {
+  const name = `${capital(toOperationId(route))}Response`;
+  const accepted = { 202: { description: "The job continues; follow it at `Location`", body: acceptedSchema } };
   const declared: Record<string, ResponseDeclaration> = { ...(route.isAsync ? accepted : {}), ...route.responses };
-  return Object.fromEntries(Object.entries(declared).map(([status, response]) => [status, toResponse(response)]));
+  return Object.fromEntries(
+    Object.entries(declared).map(([status, response]) => [
+      status,
+      toResponse(response, (schema) => components.refer(schema, "output", isSmall(schema) ? undefined : name)),
+    ]),
+  );
 }
 
-function toResponse({
-  description: about,
-  body,
-  events,
-  contentType = "application/json",
-}: ResponseDeclaration): JsonSchema {
+/** Whether a schema needs no name of its own: it is a text, anything, or a list of what has a name. */
+function isSmall(schema: z.ZodType): boolean {
+  return schema instanceof z.ZodString || schema instanceof z.ZodUnknown || schema instanceof z.ZodArray;
+}
+
+function toResponse(
+  { description: about, body, events, contentType = "application/json" }: ResponseDeclaration,
+  refer: (schema: z.ZodType) => JsonSchema,
+): JsonSchema {
   const content: JsonSchema = {};
-  if (body) content[contentType] = { schema: toJsonSchema(body, "output") };
-  if (events) content["text/event-stream"] = { schema: toJsonSchema(events, "output") };
+  if (body) content[contentType] = { schema: refer(body) };
+  if (events) content["text/event-stream"] = { schema: refer(events) };
   return { description: about, ...(Object.keys(content).length === 0 ? {} : { content }) };
 }
 

@@ -1,39 +1,43 @@
 import { z } from "zod";
 import { idSchema, newId } from "../src/ids.ts";
-import { jobKinds } from "../src/jobs/define-queue.ts";
 import { toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
-import type { JobRecord } from "../src/jobs/job-record.ts";
-import { isFinal, jobStates } from "../src/jobs/job-state.ts";
+import type { JobRecord } from "../src/store/job-record.ts";
+import { jobKinds } from "../src/store/job-record.ts";
+import { isFinal, jobStates } from "../src/store/job-state.ts";
 import { toAppError } from "./middleware/errors.ts";
 import type { HandlerInput, JsonReply } from "./route.ts";
+import { named } from "./schema-names.ts";
 
-/** How long a call that is backed by a job waits for its end, when the client names no time. */
+/** How long a call that is backed by a job waits for the job's end, unless the client names a time. */
 export const DEFAULT_WAIT_MS = 30_000;
-/** The longest wait that a client may ask for; a longer one is shortened to it, and said so. */
+/** The longest wait; a longer one is shortened to it, as `Preference-Applied` then shows. */
 export const MAX_WAIT_MS = 120_000;
 /** When a client should look at an unfinished job again, in seconds. */
 const POLL_AFTER_SECONDS = 1;
 
-/** The body of a 202; ids of what is being made, as `documentId`, stand beside these fields. */
-export const acceptedSchema = z.looseObject({
-  jobId: idSchema("job"),
-  kind: z.enum(jobKinds),
-  status: z.enum(jobStates),
-  statusUrl: z.string(),
-});
+/** The body of a 202; ids of what the job makes, as `documentId`, stand beside these fields. */
+export const acceptedSchema = named(
+  "AcceptedJob",
+  z.looseObject({
+    jobId: idSchema("job"),
+    kind: z.enum(jobKinds),
+    status: z.enum(jobStates),
+    statusUrl: z.string(),
+  }),
+);
 
 export type Preference = {
   /** How long to wait for the job, in ms; 0 answers at once. */
   waitMs: number;
-  /** Value of `Preference-Applied`; none when the client preferred nothing that we know. */
+  /** Value of `Preference-Applied`; undefined when the client sent no preference that we know. */
   applied: string | undefined;
 };
 
 /**
- * Reads `Prefer` (RFC 7240) as far as it concerns waiting. `wait=N` (seconds) waits so long, also beside `respond-async`,
- * which alone does not wait at all. Preferences that we do not know, or cannot read, are ignored, as the RFC wants it.
+ * Reads `Prefer` (RFC 7240) as far as it concerns waiting. `wait=N` waits N seconds, also beside `respond-async`, which alone
+ * does not wait at all. Preferences that are unknown or cannot be read are ignored, as the RFC demands.
  */
-export function readPreference(header: string | undefined): Preference {
+export function readPreference(header: string | undefined, defaultWaitMs = DEFAULT_WAIT_MS): Preference {
   const preferences = (header ?? "").split(/[,;]/).map((part) => part.trim().toLowerCase());
   const wait = preferences
     .map((part) => /^wait\s*=\s*"?(\d{1,9})"?$/.exec(part)?.[1])
@@ -43,37 +47,54 @@ export function readPreference(header: string | undefined): Preference {
     return { waitMs, applied: `wait=${waitMs / 1_000}` };
   }
   if (preferences.includes("respond-async")) return { waitMs: 0, applied: "respond-async" };
-  return { waitMs: DEFAULT_WAIT_MS, applied: undefined };
+  return { waitMs: defaultWaitMs, applied: undefined };
 }
 
-/** What a body that makes a job may ask for besides. */
+/** Fields that every body of a route with a job may have. */
 export const withCallback = {
   callback: z
     .object({ url: z.string().min(1).max(8_192) })
     .optional()
-    .describe("Told of the job's end by a signed webhook: `job.completed`, `job.failed` or `job.cancelled`"),
+    .describe("Notified of the job's end by a signed webhook: `job.completed`, `job.failed` or `job.cancelled`"),
 };
+
+type JobCall = HandlerInput<unknown, unknown, { callback?: { url: string } | undefined }>;
+
+type JobService = {
+  /** Accepts the work under this id of its job. `isInteractive`: the client waits for it. */
+  accept(given: { jobId: string; isInteractive: boolean }): Promise<{ job: JobRecord }>;
+  /** Status of the response with the job's result; default 200. */
+  status?: number;
+  /** How long the call waits when the client names no time; default 30 s. */
+  defaultWaitMs?: number;
+};
+
+/**
+ * Serves a call that is backed by a job: accepts it, or finds the job that an earlier attempt of the same call made, and
+ * replies as `replyWithJob` does.
+ * @throws AppError what `accept` throws, the job's own error, and `source_refused` for the callback's address.
+ */
+export async function serveJob(input: JobCall, service: JobService): Promise<JsonReply> {
+  const preference = readPreference(input.header("prefer"), service.defaultWaitMs);
+  const { platform, caller, body } = input;
+  if (body.callback) platform.callbacks.check(body.callback.url);
+  const reserved = await reserveJob(input);
+  const { job } =
+    "job" in reserved
+      ? reserved
+      : await service.accept({ jobId: reserved.jobId, isInteractive: preference.waitMs > 0 });
+  // Only now: nothing is kept of a call that is refused. A repeat of a call that was cut in between comes here too.
+  if (body.callback) await platform.callbacks.expect(caller.tenantId, job._id, body.callback.url);
+  return replyWithJob(input, job, { status: service.status ?? 200, preference });
+}
 
 type Reserving = Pick<HandlerInput, "platform" | "caller" | "reservation">;
 
 /**
- * The id for the job of a call, or the job itself when an earlier try of the same call was cut between accepting and
- * answering. So a call that is repeated with its `Idempotency-Key` makes one job, whenever its process died. An address that
- * is to be told of the job's end is noted before the job is accepted.
- * @throws AppError `source_refused` for such an address.
+ * The id for the job of a call, or the job itself when an earlier attempt of the same call stopped between accepting and
+ * responding. So a call that is repeated with its `Idempotency-Key` makes one job, whenever its process died.
  */
-export async function reserveJob(
-  input: Reserving,
-  callback?: { url: string },
-): Promise<{ job: JobRecord } | { jobId: string }> {
-  const reserved = await findReserved(input);
-  if (callback && "jobId" in reserved) {
-    await input.platform.callbacks.expect(input.caller.tenantId, reserved.jobId, callback.url);
-  }
-  return reserved;
-}
-
-async function findReserved({
+export async function reserveJob({
   platform,
   caller,
   reservation,
@@ -81,52 +102,46 @@ async function findReserved({
   if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
   const job = await platform.jobs.find(caller.tenantId, reservation.jobId);
   if (job === null) return { jobId: reservation.jobId };
-  const wasRefused = job.status === "failed" && job.attempts === 0;
-  return wasRefused ? { jobId: newId("job") } : { job };
+  const wasRejected = job.status === "failed" && job.attempts === 0;
+  return wasRejected ? { jobId: newId("job") } : { job };
 }
 
 type Waiting = Pick<HandlerInput, "platform" | "caller" | "signal" | "header" | "checkpoint">;
 
 /**
- * Answers a call that is backed by `job`: with `toReply` of the finished record when it completes in time, with its error
- * when it fails in time, else with 202 and where to look, also when a part that waiting takes is away. A cancelled job is a
- * 409. A client that leaves while we wait ends the waiting, never the job; its repeat with the same `Idempotency-Key` is
- * told where to look.
+ * Replies with the result of `job` when it completes in time, with its error when it fails in time, and otherwise with 202
+ * and where to follow it, also when the store or Redis is unavailable. A client that leaves ends the waiting, never the job;
+ * its repeat with the same `Idempotency-Key` learns where to follow the job.
  * @throws AppError the job's own error; `wrong_state` when it was cancelled.
  */
 export async function replyWithJob(
   input: Waiting,
   job: JobRecord,
-  toReply: (record: JobRecord) => JsonReply = (record) => ({ status: 201, body: record.result }),
+  {
+    status = 201,
+    preference = readPreference(input.header("prefer")),
+  }: { status?: number; preference?: Preference } = {},
 ): Promise<JsonReply> {
-  const { waitMs, applied } = readPreference(input.header("prefer"));
+  const { waitMs, applied } = preference;
   const headers: Record<string, string> = applied === undefined ? {} : { "preference-applied": applied };
   const accepted = toAcceptedReply(job, headers);
   if (waitMs === 0) return accepted;
-  const record = await waitForJob(input, job, { waitMs, accepted });
-  if (!isFinal(record.status)) return toAcceptedReply(record, headers);
-  if (record.status === "completed") {
-    const reply = toReply(record);
-    return { ...reply, headers: { ...headers, ...reply.headers } };
+  const { platform, caller, signal } = input;
+  let record = job;
+  try {
+    await input.checkpoint(accepted);
+    record = await platform.jobs.wait(caller.tenantId, job._id, { timeoutMs: waitMs, signal, isEnough: isSuspended });
+  } catch (error) {
+    // The client has left, but a repeat of its call will ask; or we cannot wait now, but the job is accepted.
+    if (!signal.aborted && toAppError(error).code !== "unavailable") throw error;
   }
+  if (!isFinal(record.status)) return toAcceptedReply(record, headers);
+  if (record.status === "completed") return { status, headers, body: record.result };
   throw toJobError(record);
 }
 
-async function waitForJob(
-  input: Waiting,
-  job: JobRecord,
-  { waitMs: timeoutMs, accepted }: { waitMs: number; accepted: JsonReply },
-): Promise<JobRecord> {
-  const { platform, caller, signal } = input;
-  try {
-    await input.checkpoint(accepted);
-    return await platform.jobs.wait(caller.tenantId, job._id, { timeoutMs, signal });
-  } catch (error) {
-    if (signal.aborted) return job; // nobody listens any more, but a repeat of the call will
-    if (toAppError(error).code === "unavailable") return job; // we cannot wait just now, but it is accepted
-    throw error;
-  }
-}
+/** Whether a job waits for a person or another outside event, and not for its next attempt. */
+const isSuspended = ({ status, checkAt }: JobRecord) => status === "awaiting" && checkAt === undefined;
 
 /** 202 with the job's ids, and where to follow it. */
 export function toAcceptedReply(job: JobRecord, headers: Record<string, string> = {}): JsonReply {

@@ -1,10 +1,12 @@
+import type { z } from "zod";
 import type { Config } from "../src/config.ts";
-import { notFound } from "../src/errors.ts";
+import { AppError } from "../src/errors.ts";
 import type { ApiContext } from "./context.ts";
 import { hasBody, mediaType, readJsonBody } from "./middleware/body.ts";
 import type { BodyBudget } from "./middleware/body-budget.ts";
 import { readMultipartBody } from "./middleware/multipart.ts";
-import { knownFields, parseInput } from "./middleware/validate.ts";
+import { toPlainWords } from "./middleware/plain-words.ts";
+import { formatPath, knownFields, parseInput, toSentence } from "./middleware/validate.ts";
 import type { AnyRoute, BodyLimit } from "./route.ts";
 
 /** Largest body of a tool call, in bytes: a text of 200,000 characters fits, each of them escaped. */
@@ -26,7 +28,7 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, reser
 
   return async function readInput(ctx, maxBytes) {
     const limitBytes = Math.min(routeBytes, maxBytes);
-    const params = route.params ? parseParams(route, ctx) : undefined;
+    const params = route.params ? parseParams(route.params, route, ctx) : undefined;
     let ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);
     const query = route.query ? parseInput(route.query, ctx.query, "query") : undefined;
     let body: unknown;
@@ -42,7 +44,10 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, reser
       ignored = [...ignored, ...unknownIn(json, knownBody)];
       body = parseInput(route.body, json, "body");
     }
-    if (ignored.length > 0) ctx.set("x-svc-ignored", ignored.slice(0, MAX_IGNORED).map(toHeaderText).join(", "));
+    if (ignored.length > 0) {
+      ctx.state.ignored = ignored.slice(0, MAX_IGNORED);
+      ctx.state.headers["x-svc-ignored"] = ctx.state.ignored.map(toHeaderText).join(", ");
+    }
     return { params, query, body };
   };
 }
@@ -52,14 +57,18 @@ function bodyLimits({ jsonBytes, contentBytes }: Config["limits"]): Record<BodyL
   return { json: jsonBytes, content: contentBytes, tools: Math.min(jsonBytes, MAX_TOOLS_BYTES) };
 }
 
-function parseParams(route: AnyRoute, ctx: ApiContext): unknown {
-  const result = route.params?.safeParse(ctx.params);
-  if (result?.success) return result.data;
-  throw notFound("resource");
+/** Parameters of the path. One that cannot be an id of its kind is logged without its value, which may be anything. */
+function parseParams(schema: z.ZodType, route: AnyRoute, ctx: ApiContext): unknown {
+  const result = schema.safeParse(ctx.params, { error: toPlainWords });
+  if (result.success) return result.data;
+  ctx.state.loggedPath = route.path;
+  const [issue] = result.error.issues;
+  const problem = toSentence(formatPath(issue?.path ?? []), issue?.message ?? "is not valid");
+  throw new AppError("not_found", `There is nothing at this path: ${problem}`);
 }
 
-/** The first fields that are not known. */
-function unknownIn(value: unknown, known: Set<string> | undefined): string[] {
+/** The first fields of a value that a schema does not know; `known` is what `knownFields` gives for it. */
+export function unknownIn(value: unknown, known: Set<string> | undefined): string[] {
   if (known === undefined || typeof value !== "object" || value === null || Array.isArray(value)) return [];
   const unknown: string[] = [];
   for (const name of Object.keys(value)) {

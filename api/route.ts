@@ -1,7 +1,8 @@
 import type { z } from "zod";
 import type { AppError, ErrorCode, ErrorView } from "../src/errors.ts";
 import type { Platform } from "../src/platform.ts";
-import type { Caller, Role } from "../src/tenancy/roles.ts";
+import type { Role } from "../src/store/key-store.ts";
+import type { Caller } from "../src/tenancy/roles.ts";
 
 export type Method = "get" | "post" | "put" | "delete";
 
@@ -60,6 +61,8 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   /** The path as it was asked for, without the query. */
   path: string;
   header(name: string): string | undefined;
+  /** Names in `x-svc-ignored` what of the request was not used as it was asked for. */
+  ignore(name: string): void;
   /** Why the caller, over its rate, is refused. Only routes with an `envelope` see one; others are refused before. */
   refusal?: AppError;
   /**
@@ -121,10 +124,14 @@ export type RouteDeclaration<
 > = RouteFields<P, Q, B, M> & {
   /** Refuses an input, by throwing, before anything of it is kept, not even the hash that idempotency keeps. */
   screen?(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): void;
-  handler(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): Promise<Reply> | Reply;
-};
+} & Handling<HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>>;
 
-/** A route whose types have been forgotten: what mounting and documenting need. */
+/** A route makes its reply in `handler`, or only the body of its one successful response in `result`. */
+type Handling<I> =
+  | { handler(input: I): Promise<Reply> | Reply; result?: never }
+  | { result(input: I): unknown; handler?: never };
+
+/** A route without the types of its input: what mounting and documenting need. */
 export type AnyRoute = RouteFields<z.ZodType, z.ZodType, z.ZodType, z.ZodType> & {
   // A method, not a property: its parameter is compared loosely, so that every declaration is an AnyRoute.
   screen?(input: HandlerInput<never, never, never>): void;
@@ -146,5 +153,11 @@ export function route<
   B extends z.ZodType = z.ZodUndefined,
   M extends z.ZodType = z.ZodNever,
 >(declaration: RouteDeclaration<P, Q, B, M>): AnyRoute {
-  return declaration;
+  if (declaration.handler !== undefined) return declaration;
+  const { result, ...fields } = declaration;
+  const status =
+    Object.keys(fields.responses)
+      .map(Number)
+      .find((each) => each < 300) ?? 200;
+  return { ...fields, handler: async (input) => ({ status, body: await result(input) }) };
 }

@@ -2,9 +2,8 @@ import type { ApiContext } from "./context.ts";
 import type { JsonReply } from "./route.ts";
 
 /**
- * Sends an answer with all of its headers in one go. Koa's own way to an answer looks for streams, types and lengths in a body
- * that is JSON nearly always, and Node's keeps each header before it writes it.
- * A body that is text is sent as it is, anything else as JSON; an answer without one has none.
+ * Sends a response with all of its headers at once. Koa looks for streams, types and lengths in a body that is nearly always
+ * JSON, and Node keeps each header before it writes it. A string or a buffer is sent as it is, anything else as JSON.
  */
 export function sendReply(ctx: ApiContext, { status, headers, body }: JsonReply): void {
   const { res } = ctx;
@@ -14,7 +13,7 @@ export function sendReply(ctx: ApiContext, { status, headers, body }: JsonReply)
     res.writeHead(status, head).end();
     return;
   }
-  const text = typeof body === "string" ? body : JSON.stringify(body);
+  const text = typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
   head["content-type"] ??= "application/json; charset=utf-8";
   head["content-length"] = Buffer.byteLength(text);
   res.writeHead(status, head).end(text);

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { ConfigError, loadConfig } from "../src/config.ts";
+import { loadConfig } from "../src/config.ts";
 import type { QueueDefinition } from "../src/jobs/define-queue.ts";
+import { listen } from "../src/listen.ts";
 import { serveOperations } from "../src/metrics/serve-operations.ts";
 import { openPlatform, type Platform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
@@ -26,14 +26,9 @@ export async function serveApi(platform: Platform, routes: readonly AnyRoute[] =
   const { host, port } = platform.config.http;
   const server = createServer(createApp(platform, { routes }).callback());
   configureServer(server);
-  server.listen(port, host);
-  await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
-    if (error.syscall !== "listen") throw error;
-    throw new ConfigError(`PORT and HOST: ${host} port ${port} cannot be listened on (${error.code}).`);
-  });
-  const address = server.address() as AddressInfo; // a TCP server that listens has one
+  const url = await listen(server, { host, port, setting: "HOST and PORT" });
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`,
+    url,
     close: () => drain(server, platform.config.shutdownGraceMs),
   };
 }

@@ -1,60 +1,83 @@
 import { Command } from "commander";
-import { type Verification, verifyTrail } from "../src/agents/audit.ts";
-import { ConfigError, loadConfig } from "../src/config.ts";
-import { AppError, notFound } from "../src/errors.ts";
-import { openPlatform } from "../src/platform.ts";
+import { type Verification, verifyAuditLog } from "../src/agents/audit.ts";
+import { AppError, ConfigError, notFound } from "../src/errors.ts";
+import { ApiRefusal, keyOption, openApi, urlOption } from "./cli/api.ts";
+import { withStore } from "./cli/open-store.ts";
 
-type VerifyOptions = { head?: string; json?: boolean };
+type VerifyOptions = { head?: string; json?: boolean; url: string; key?: string; store?: boolean };
+type Found = Verification & { about: Record<string, unknown>; hasEnded: boolean };
+type Reader = (runId: string) => Promise<Found>;
 
-/** `npm run audit`: proves the trails of agents' runs. Exit code 0 when they hold, 1 when one does not, 2 when none could be read. */
+/** `npm run audit`: proves the audit logs of agents' runs. Exit code 0 when they hold, 1 when one does not, 2 when none could be read. */
 const program = new Command("audit");
 
 program
   .command("verify")
-  .description(
-    "compute the hash chain of each run anew from the database, and tell the first place where it does not hold",
-  )
+  .description("compute the hash chain of each run again, and report the first place where it does not hold")
   .argument("<runId...>")
-  .option("--head <hash>", "the `auditHead` that was told when the run ended: the chain must lead to it")
+  .option("--head <hash>", "the `auditHead` of the run's response: the chain must lead to it")
   .option("--json", "one line of JSON a run")
+  .addOption(urlOption())
+  .addOption(keyOption())
+  .option("--store", "read the database itself, although a key is given")
   .action(async (runIds: string[], options: VerifyOptions) => {
-    const platform = await openPlatform({ ...loadConfig(), logLevel: "error" }, { name: "audit" });
-    try {
-      for (const runId of runIds) {
-        const run = await platform.store.agentRuns.getForOperator(runId);
-        if (!run) throw notFound(`run ${runId}`);
-        const found = verifyTrail(run, await platform.store.audit.list(run.tenantId, runId));
-        const verification = compareHead(found, options.head);
-        if (!verification.verified) process.exitCode = 1;
-        const about = { runId, tenantId: run.tenantId, agentId: run.agentId, agentVersion: run.agentVersion };
-        const hasEnded = run.end !== undefined;
-        console.log(
-          options.json
-            ? JSON.stringify({ ...about, hasEnded, ...verification })
-            : toText(runId, verification, hasEnded),
-        );
-      }
-    } finally {
-      await platform.close();
-    }
+    const verifyAll = async (read: Reader) => {
+      for (const runId of runIds) print(await read(runId), runId, options);
+    };
+    const { url, key } = options;
+    if (key !== undefined && !options.store) await verifyAll(apiReader({ url, key }));
+    else await withStore("audit", (platform) => verifyAll(storeReader(platform.store)));
   });
 
-/** Who can write the database can compute a whole chain anew; a hash that was kept elsewhere tells that too. */
-function compareHead(found: Verification, head: string | undefined): Verification {
-  if (head === undefined || !found.verified || found.head === head) return found;
-  const problem = "The chain holds in itself, but leads to another hash than the one that was given.";
-  return { ...found, verified: false, breach: { seq: Math.max(0, found.entries - 1), problem } };
+type Store = Parameters<Parameters<typeof withStore>[1]>[0]["store"];
+
+function storeReader(store: Store): Reader {
+  return async (runId) => {
+    const run = await store.agentRuns.getForOperator(runId);
+    if (!run) throw notFound(`run ${runId}`);
+    const { tenantId, agentId, agentVersion } = run;
+    const verification = verifyAuditLog(run, await store.audit.list(tenantId, runId));
+    return { ...verification, about: { runId, tenantId, agentId, agentVersion }, hasEnded: run.end !== undefined };
+  };
 }
 
-function toText(runId: string, { verified, entries, head, breach }: Verification, hasEnded: boolean): string {
-  if (verified) return `${runId}: the trail holds, ${entries} entries${hasEnded ? "" : " so far"}, head ${head}`;
-  return `${runId}: THE TRAIL IS BROKEN at entry ${breach?.seq ?? 0} of ${entries}: ${breach?.problem ?? ""}`;
+/** The API computes the chain at each reading. */
+function apiReader(options: { url: string; key: string }): Reader {
+  const api = openApi(options);
+  return async (runId) => {
+    const run = await api("GET", `/runs/${encodeURIComponent(runId)}/trail`);
+    const { agentId, agentVersion, finishedAt } = run;
+    const verification = run.integrity as Verification; // of the response's schema
+    return { ...verification, about: { runId, agentId, agentVersion }, hasEnded: finishedAt !== undefined };
+  };
+}
+
+function print({ about, hasEnded, ...verification }: Found, runId: string, { head, json }: VerifyOptions): void {
+  // Someone who can write the database can compute a whole chain again. A head that was kept elsewhere shows that too.
+  const isOther = verification.verified && head !== undefined && head !== verification.head;
+  if (!verification.verified || isOther) process.exitCode = 1;
+  if (json) {
+    const problem = "The chain holds, but does not lead to the given head.";
+    const breach = { seq: Math.max(0, verification.entries - 1), problem };
+    const shown = isOther ? { ...verification, verified: false, breach } : verification;
+    console.log(JSON.stringify({ ...about, hasEnded, ...shown }));
+  } else console.log(`${runId}: ${isOther ? otherHead(verification.head) : toText(verification, hasEnded)}`);
+}
+
+function otherHead(head: string): string {
+  return `THE AUDIT LOG IS ANOTHER ONE: its chain holds, but leads to ${head}, not to the given head`;
+}
+
+function toText({ verified, entries, head, breach }: Verification, hasEnded: boolean): string {
+  if (verified) return `the audit log holds, ${entries} entries${hasEnded ? "" : " so far"}, head ${head}`;
+  return `THE AUDIT LOG IS BROKEN at entry ${breach?.seq ?? 0} of ${entries}: ${breach?.problem ?? ""}`;
 }
 
 try {
   await program.parseAsync();
 } catch (error) {
-  if (!(error instanceof AppError) && !(error instanceof ConfigError)) throw error;
+  const isExpected = error instanceof AppError || error instanceof ConfigError || error instanceof ApiRefusal;
+  if (!isExpected) throw error;
   console.error(error.message);
   process.exitCode = 2;
 }

@@ -18,7 +18,7 @@ const program = new Command("ingest")
   .addOption(new Option("--key <key>", "an API key").env("KEY"))
   .option("--manifest <file>", "where to note what is done; one for each tenant", ".ingest-manifest.jsonl")
   .option("--concurrency <n>", "documents at once, at most; fewer while the server says 429", toCount, 16)
-  .option("--dry-run", "tell what would be loaded, and load nothing")
+  .option("--dry-run", "print what would be loaded, and load nothing")
   .option("--json", "print the account as JSON, and nothing else")
   .action(async (what: string[], options: Options) => {
     process.exitCode = await ingest(what, options);
@@ -33,18 +33,21 @@ function toCount(text: string): number {
 async function ingest(what: readonly string[], options: Options): Promise<number> {
   const startedAt = performance.now();
   const say = (text: string) => options.json || console.log(text);
-  const { items, problems } = await findItems(what);
+  const { items, problems, notes, passedOver } = await findItems(what);
   const url = options.url.replace(/\/+$/, "");
   const manifest = openManifest(options.manifest, url);
   try {
     const wanted = items.filter((item) => !isLoaded(manifest, item));
     const skipped = items.length - wanted.length;
-    say(`${wanted.length} to load (${totalSize(wanted)})${skipped > 0 ? `, ${skipped} loaded before` : ""}`);
+    for (const note of notes) say(note);
+    const before = skipped > 0 ? `, ${skipped} loaded before` : "";
+    const others = passedOver > 0 ? `, ${passedOver} of other types left out` : "";
+    say(`${wanted.length} to load (${totalSize(wanted)})${before}${others}`);
     if (options.dryRun) {
       for (const { id } of wanted) say(`  ${id}`);
       return account(
         options,
-        { found: items.length, loaded: 0, skipped, wouldLoad: wanted.map(({ id }) => id) },
+        { found: items.length, loaded: 0, skipped, passedOver, wouldLoad: wanted.map(({ id }) => id) },
         problems,
       );
     }
@@ -80,7 +83,7 @@ async function ingest(what: readonly string[], options: Options): Promise<number
     progress.stop();
     stopping.release();
     const seconds = Number(((performance.now() - startedAt) / 1_000).toFixed(1));
-    const facts = { found: items.length, loaded, skipped, left, seconds, isStopped: left > 0 };
+    const facts = { found: items.length, loaded, skipped, passedOver, left, seconds, isStopped: left > 0 };
     return account(options, facts, failures);
   } finally {
     manifest.close();
@@ -91,6 +94,7 @@ type Facts = {
   found: number;
   loaded: number;
   skipped: number;
+  passedOver: number;
   left?: number;
   seconds?: number;
   isStopped?: boolean;

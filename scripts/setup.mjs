@@ -2,7 +2,7 @@
 // dependency: it runs before there are any. `--quiet` says nothing when there is nothing to do.
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -25,7 +25,7 @@ function stop(text) {
   process.exit(1);
 }
 
-/** Runs a command with its output hidden; what it printed is told when it fails. */
+/** Runs a command with its output hidden, and prints it when the command fails. */
 function run(command, args, options = {}) {
   const result = spawnSync(command, args, { cwd: root, encoding: "utf8", env, ...options });
   if (result.status === 0) return true;
@@ -65,31 +65,54 @@ function checkNode() {
   );
 }
 
-/** A redis-server binary, unless REDIS_URL names one that runs. */
+/**
+ * A redis-server binary, unless REDIS_URL names a server or one is on the PATH. On Debian the binary of the package
+ * `redis-tools` serves: installed, or unpacked into node_modules, which needs no root, or installed by this script.
+ */
 function provideRedis() {
   if (process.env.REDIS_URL || isRedisServer("redis-server")) return false;
-  if (linkRedis()) return true;
+  if (linkRedis("/usr/bin")) return true;
+  if (process.platform === "darwin") return stop("redis-server is missing: run `brew install redis`, then this again.");
   if (!existsSync("/usr/bin/apt-get")) {
     return stop("redis-server is missing: install Redis 6.2 or newer, or set REDIS_URL, and run this again.");
   }
-  say("installing Debian's redis-tools for a private redis-server …");
-  const isRoot = process.getuid?.() === 0;
-  const apt = (...args) => {
-    const command = ["apt-get", "-qq", "-y", "--no-install-recommends", ...args];
-    const [first, ...rest] = isRoot ? command : ["sudo", "-n", ...command];
-    return run(first, rest, { mayFail: true, env: { ...env, DEBIAN_FRONTEND: "noninteractive" } });
-  };
-  if (!apt("install", "redis-tools")) apt("update") && apt("install", "redis-tools");
-  if (linkRedis()) return true;
+  say("unpacking a private redis-server from Debian's redis-tools …");
+  if (unpackRedis() || installRedis()) return true;
   return stop("redis-server could not be installed. Run `apt-get install redis-tools` as root, or set REDIS_URL.");
 }
 
-/**
- * Makes a server of the package without one: server and checker are one binary, which looks at its own name. So no system
- * service is installed, let alone started.
- */
-function linkRedis() {
-  const checker = "/usr/bin/redis-check-rdb";
+/** Downloads the package and unpacks it, which any user may. False when its lists or libraries are missing. */
+function unpackRedis() {
+  const folder = join(root, "node_modules", ".redis");
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  // A download as root would drop its rights to a user who cannot write to a private folder.
+  const asRoot = process.getuid?.() === 0 ? ["-o", "APT::Sandbox::User=root"] : [];
+  if (!run("apt-get", ["-qq", ...asRoot, "download", "redis-tools"], { cwd: folder, mayFail: true })) return false;
+  const [deb] = readdirSync(folder);
+  return run("dpkg-deb", ["-x", deb, "."], { cwd: folder, mayFail: true }) && linkRedis(join(folder, "usr", "bin"));
+}
+
+function installRedis() {
+  const isRoot = process.getuid?.() === 0;
+  const apt = (...args) => {
+    const [first, ...rest] = [
+      ...(isRoot ? [] : ["sudo", "-n"]),
+      "apt-get",
+      "-qq",
+      "-y",
+      "--no-install-recommends",
+      ...args,
+    ];
+    return run(first, rest, { mayFail: true, env: { ...env, DEBIAN_FRONTEND: "noninteractive" } });
+  };
+  if (!apt("install", "redis-tools")) apt("update") && apt("install", "redis-tools");
+  return linkRedis("/usr/bin");
+}
+
+/** Links the package's binary as redis-server: server and checker are one binary that looks at its own name. */
+function linkRedis(folder) {
+  const checker = join(folder, "redis-check-rdb");
   const link = join(bin, "redis-server");
   if (!existsSync(checker)) return false;
   rmSync(link, { force: true });

@@ -1,12 +1,15 @@
-import { ConfigError, loadConfig } from "../src/config.ts";
+import { loadConfig } from "../src/config.ts";
+import { ConfigError } from "../src/errors.ts";
+import { StartFailure } from "./start/children.ts";
+import { warnOfNearSettings } from "./start/near-settings.ts";
 import { runStack } from "./start/run-stack.ts";
 
-/** How often the parent is looked for, in ms. */
+/** How often this process checks that its parent lives, in ms. */
 const LOOK_EVERY_MS = 300;
 
 /**
  * npm and a shell stand between a signal and this process, and end without passing it on. So under npm it stops when its
- * parent is gone.
+ * parent has ended.
  */
 function onParentGone(stop: () => void): void {
   if (process.env.npm_lifecycle_event === undefined) return;
@@ -23,6 +26,7 @@ async function start(): Promise<void> {
   process.umask(0o077); // what it and its processes write is for this user alone
   let stop = (): void => process.exit(1);
   onParentGone(() => stop());
+  for (const warning of warnOfNearSettings(process.env)) console.error(warning);
   const config = loadConfig();
   const isEmbedded = config.mongo.url === undefined || config.redis.url === undefined;
   const stack = await runStack(config, { say: (text) => console.log(text) });
@@ -59,5 +63,6 @@ try {
   await start();
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
+  if (error instanceof StartFailure) process.exit(error.exitCode);
   process.exit(error instanceof ConfigError ? 2 : 1);
 }

@@ -1,23 +1,10 @@
 import { resolve } from "node:path";
 import { z } from "zod";
+import { ConfigError } from "./errors.ts";
 import { type KeyProvider, keyedProviders, ofKeyProviders } from "./gateway/providers/registry.ts";
 import { isAddressOrRange } from "./net/client-address.ts";
+import { count, flag, fraction, headers, list, logLevel, part, url } from "./setting-forms.ts";
 import { parseMasterKeys } from "./tenancy/master-keys.ts";
-
-const flag = z.enum(["true", "false"]).transform((text) => text === "true");
-const list = z.string().transform((text) =>
-  text
-    .split(",")
-    .map((part) => part.trim())
-    .filter((part) => part.length > 0),
-);
-/** As OpenTelemetry writes headers: the values may be percent-encoded. */
-const headers = z
-  .string()
-  .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, "must be name=value, several by commas")
-  .transform((text) => Object.fromEntries(new URLSearchParams(text.replaceAll("+", "%2B").replaceAll(",", "&"))));
-const count = (from: number, to: number) => z.coerce.number().int().min(from).max(to);
-const url = z.url({ protocol: /^https?$/ });
 
 /** One setting: its environment variable is the key, `about` is its line in the README's table. */
 const setting = <S extends z.ZodType>(schema: S, about: string, shown?: string) => ({ schema, about, shown });
@@ -63,12 +50,26 @@ export const settings = {
     z.string().default(".data"),
     "Folder of the embedded services; it must belong to the user who starts them",
   ),
-  MONGODB_URL: setting(z.string().optional(), "MongoDB or Atlas", "embedded server"),
+  MONGODB_URL: setting(
+    z
+      .string()
+      .regex(/^mongodb(\+srv)?:\/\/./, "must be a connection string, as mongodb://127.0.0.1:27017")
+      .optional(),
+    "MongoDB or Atlas",
+    "embedded server",
+  ),
   MONGODB_DB: setting(z.string().default("switchyard"), "Database name"),
-  REDIS_URL: setting(z.string().optional(), "Redis, with `noeviction`", "private redis-server"),
+  REDIS_URL: setting(
+    z
+      .string()
+      .regex(/^(rediss?|unix):\/\/.|^\//, "must be a URL, as redis://127.0.0.1:6379, or the path of a socket")
+      .optional(),
+    "Redis, with `noeviction`",
+    "private redis-server",
+  ),
   REDIS_PREFIX: setting(z.string().default("switchyard"), "Prefix of every key in Redis"),
   ADMIN_TOKEN: setting(
-    z.string().min(12).optional(),
+    z.string().min(12, "must have at least 12 characters").optional(),
     "The operator's credential for Bull Board and `/metrics`",
     "both are off",
   ),
@@ -99,7 +100,7 @@ export const settings = {
   ),
   WORKERS: setting(count(0, 64).default(2), "Worker processes that `npm start` runs"),
   WORKER_QUEUES: setting(list.optional(), "Queues that a worker takes jobs from, separated by commas", "all"),
-  WORKER_CONCURRENCY: setting(z.coerce.number().positive().max(64).default(1), "Factor on every queue's concurrency"),
+  WORKER_CONCURRENCY: setting(part(64).default(1), "Factor on every queue's concurrency"),
   EDGE_BASE_URL: setting(url.optional(), "An OpenAI-compatible server for the `edge` provider", "offline model"),
   EDGE_API_KEY: setting(z.string().optional(), "Its key"),
   EDGE_MODEL: setting(z.string().default("default"), "The chat model that is asked of it"),
@@ -129,7 +130,7 @@ export const settings = {
     "Requests a minute of one widget key at one address, or at one /64 network of IPv6",
   ),
   WIDGET_RATE_SHARE: setting(
-    z.coerce.number().positive().max(1).default(0.5),
+    part(1).default(0.5),
     "Share of a tenant's rate and of its places for requests at once that all its widget keys may take together",
   ),
   WIDGET_MAX_TOKENS: setting(
@@ -173,19 +174,11 @@ export const settings = {
     "Name of the service in traces",
     "`switchyard-api`, `switchyard-worker`",
   ),
-  OTEL_TRACES_SAMPLER_ARG: setting(z.coerce.number().min(0).max(1).default(1), "Share of the traces that are kept"),
-  LOG_LEVEL: setting(
-    z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
-    "Least level that is logged",
-  ),
+  OTEL_TRACES_SAMPLER_ARG: setting(fraction.default(1), "Share of the traces that are kept"),
+  LOG_LEVEL: setting(logLevel.default("info"), "Least level that is logged"),
 } as const;
 
 type Values = { [K in keyof typeof settings]: z.output<(typeof settings)[K]["schema"]> };
-
-/** A setting that is missing or wrong; the message names each variable and what is wrong with it. */
-export class ConfigError extends Error {
-  override name = "ConfigError";
-}
 
 /**
  * Reads and checks the environment. Empty values count as unset.
@@ -197,7 +190,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
   for (const [name, { schema }] of Object.entries(settings)) {
     const result = schema.safeParse(env[name] === "" ? undefined : env[name]);
     if (result.success) values[name] = result.data;
-    else problems.push(`${name}: ${result.error.issues.map((issue) => issue.message).join("; ")}`);
+    else problems.push(`${name}: ${result.error.issues[0]?.message}`);
   }
   if (problems.length > 0) throw new ConfigError(`The settings are not valid.\n  ${problems.join("\n  ")}`);
   return toConfig(values as Values); // every key of `settings` was parsed by its own schema just above

@@ -6,6 +6,7 @@ export const errorTypes = [
   "not_found_error",
   "conflict_error",
   "rate_limit_error",
+  "quota_error",
   "compliance_error",
   "upstream_error",
   "server_error",
@@ -34,9 +35,10 @@ export const errorCodes = {
   idempotency_in_progress: "conflict_error",
   rate_limited: "rate_limit_error",
   too_many_concurrent: "rate_limit_error",
-  budget_exhausted: "rate_limit_error",
-  quota_exceeded: "rate_limit_error",
+  budget_exhausted: "quota_error",
+  quota_exceeded: "quota_error",
   compliance_blocked: "compliance_error",
+  provider_rejected: "invalid_request_error",
   provider_failed: "upstream_error",
   webhook_failed: "upstream_error",
   provider_timeout: "upstream_error",
@@ -115,6 +117,13 @@ export function unavailable(part: string, cause?: unknown): AppError {
 /** The form in which an error is stored on a record and shown in a body: nothing but what the caller may see. */
 export type ErrorView = { type: ErrorType; code: ErrorCode; message: string; param?: string; details?: unknown };
 
+/** The error that a record keeps as `view`; `internal` with `message` where it keeps none. */
+export function fromErrorView(view: ErrorView | undefined, message: string): AppError {
+  if (!view) return new AppError("internal", message);
+  const { code, message: kept, param, details } = view;
+  return new AppError(code, kept, { details, ...(param === undefined ? {} : { param }) });
+}
+
 /** What a caller may see of `error`. Anything that is not an AppError becomes `internal`, without its message. */
 export function toErrorView(error: unknown): ErrorView {
   if (!(error instanceof AppError)) {
@@ -127,4 +136,9 @@ export function toErrorView(error: unknown): ErrorView {
     ...(error.param === undefined ? {} : { param: error.param }),
     ...(error.details === undefined ? {} : { details: error.details }),
   };
+}
+
+/** A setting that is missing or wrong; the message names each variable and what is wrong with it. */
+export class ConfigError extends Error {
+  override name = "ConfigError";
 }

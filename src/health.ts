@@ -1,7 +1,11 @@
 import { z } from "zod";
+import type { Config } from "./config.ts";
 import { AppError } from "./errors.ts";
+import type { Jobs } from "./jobs/jobs.ts";
+import type { QueueClient } from "./jobs/queue-client.ts";
 import type { QueueLag } from "./jobs/queue-lag.ts";
-import type { Platform } from "./platform.ts";
+import type { RedisConnections } from "./redis.ts";
+import type { Store } from "./store/store.ts";
 
 /** Longest time that one part has to answer, in ms. */
 const CHECK_TIMEOUT_MS = 2_000;
@@ -34,7 +38,13 @@ export type Readiness = z.output<typeof readinessSchema>;
 /** What was found out about the service: what everybody may know, and the figures behind it. */
 export type Inspection = { readiness: Readiness; queues: readonly QueueLag[] };
 
-type Inspected = Pick<Platform, "store" | "redis" | "queues" | "jobs" | "config">;
+type Inspected = {
+  store: Store;
+  redis: RedisConnections;
+  queues: QueueClient;
+  jobs: Pick<Jobs, "measure">;
+  config: Pick<Config, "health">;
+};
 
 /** Asks every part whether it can do its work; ready only when all of them can. Takes 2 s at most, and never throws. */
 export async function inspect({ store, redis, queues, jobs, config }: Inspected): Promise<Inspection> {
@@ -65,7 +75,7 @@ export async function checkHealth(platform: Inspected): Promise<Readiness> {
 }
 
 /** Whether this process reaches what it needs for its own work, whatever the others do. */
-export async function checkOwnHealth({ store, redis }: Pick<Platform, "store" | "redis">) {
+export async function checkOwnHealth({ store, redis }: Pick<Inspected, "store" | "redis">) {
   const [storePart, redisPart] = await Promise.all([
     check(() => store.ping()),
     check(async () => void (await redis.producer.ping())),
@@ -114,7 +124,7 @@ function since(startedAt: number): number {
 }
 
 /** Every queue must have a worker. @throws AppError `unavailable` that names the queues without one. */
-async function findWorkers(queues: Platform["queues"]): Promise<void> {
+async function findWorkers(queues: QueueClient): Promise<void> {
   const counts = await Promise.all(
     queues.instances().map(async (queue) => ({ name: queue.name, count: await queue.getWorkersCount() })),
   );

@@ -14,7 +14,9 @@ const WRITE_FOR_OTHERS = 0o022;
  * @throws AppError `unavailable` when it belongs to another user, or others may put files into it.
  */
 export async function openDataFolder(path: string): Promise<{ isListable: boolean }> {
-  await mkdir(path, { recursive: true, mode: 0o700 });
+  await mkdir(path, { recursive: true, mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    throw refusal(`DATA_DIR: ${path} cannot be used as a folder (${error.code}).`);
+  });
   const entry = await lstat(path);
   // The operator may link to another disk; another user's link could be turned elsewhere at any time.
   if (entry.isSymbolicLink() && entry.uid !== 0) refuseForeign(path, entry);

@@ -1,11 +1,11 @@
 import { type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
-import { unavailable } from "./errors.ts";
+import { firstAnswer } from "./first-answer.ts";
 import type { Logger } from "./logger.ts";
 
 /** Longest wait for one command of a producer, in ms; then the caller gets 503. */
 const COMMAND_TIMEOUT_MS = 3_000;
 /** Longest wait for the first connection, in ms. */
-const CONNECT_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 /** Longest pause between two tries to connect again, in ms. */
 const MAX_RECONNECT_MS = 1_000;
 /** At most one line about a lost connection in this time, in ms. */
@@ -46,7 +46,7 @@ export type RedisConnections = {
 
 /**
  * Opens Redis at `url` (`redis://`, `rediss://`, or the path of a Unix socket) and waits until it answers.
- * @throws AppError `unavailable` when it does not within 10 s.
+ * @throws AppError `unavailable` when it does not within 5 s.
  */
 export async function openRedis(options: { url: string; prefix: string; logger: Logger }): Promise<RedisConnections> {
   const { url, prefix } = options;
@@ -55,10 +55,10 @@ export async function openRedis(options: { url: string; prefix: string; logger: 
   const connect = (profile: Profile) => {
     const retryStrategy = (tries: number) => Math.min(tries * 50, MAX_RECONNECT_MS);
     const connection = new CodedRedis(url, { ...profile, retryStrategy });
-    connection.on("error", onError);
     open.push(connection);
     return connection;
   };
+  const lasting = (profile: Profile) => connect(profile).on("error", onError);
   const producer = connect({
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
@@ -71,10 +71,11 @@ export async function openRedis(options: { url: string; prefix: string; logger: 
     producer.disconnect();
     throw error;
   }
+  producer.on("error", onError);
   return {
     producer,
-    consumer: () => connect({ maxRetriesPerRequest: null }),
-    subscriber: () => connect({ maxRetriesPerRequest: null }),
+    consumer: () => lasting({ maxRetriesPerRequest: null }),
+    subscriber: () => lasting({ maxRetriesPerRequest: null }),
     prefix,
     close: async () => {
       for (const connection of open) connection.disconnect();
@@ -83,14 +84,20 @@ export async function openRedis(options: { url: string; prefix: string; logger: 
 }
 
 async function untilReady(connection: Redis): Promise<void> {
-  if (connection.status === "ready") return;
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => reject(unavailable("Redis")), CONNECT_TIMEOUT_MS);
-    connection.once("ready", () => {
-      clearTimeout(timer);
-      resolve();
-    });
+  let failure: unknown;
+  const keep = (error: unknown) => {
+    failure = error;
+  };
+  connection.on("error", keep);
+  const { path, host, port } = connection.options;
+  await firstAnswer({
+    setting: "REDIS_URL",
+    host: path ?? `${host}:${port}`,
+    timeoutMs: CONNECT_TIMEOUT_MS,
+    answer: new Promise<void>((resolve) => void connection.once("ready", resolve)),
+    failure: () => failure,
   });
+  connection.off("error", keep);
 }
 
 /** Every connection tells of a break again and again; one line in a while says as much. */

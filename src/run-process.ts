@@ -1,5 +1,4 @@
-import { ConfigError } from "./config.ts";
-import { AppError } from "./errors.ts";
+import { AppError, ConfigError } from "./errors.ts";
 
 /** A host that runs as a process: what its parent is told when it is ready, and how it ends. */
 export type Running = {

@@ -1,7 +1,9 @@
 import { AppError } from "../src/errors.ts";
 import type { Lease } from "../src/jobs/claim.ts";
-import type { JobProgress, JobRecord } from "../src/jobs/job-record.ts";
-import type { ShellDeps } from "./run-job.ts";
+import type { Work } from "../src/jobs/work.ts";
+import type { Platform } from "../src/platform.ts";
+import type { JobProgress, JobRecord } from "../src/store/job-record.ts";
+import type { RunAlone } from "./run-alone.ts";
 import type { StopReason } from "./verdict.ts";
 
 /** The longest time between two heartbeats, in ms: also the longest until a cancel is seen whose announcement was lost. */
@@ -19,6 +21,21 @@ const abortReasons: Record<StopReason, () => AppError> = {
 
 /** The jobs that this process runs, and how to stop each. */
 export type RunningJobs = Map<string, (reason: StopReason) => void>;
+
+/** What the shell of every queue in a process shares. */
+export type ShellDeps = {
+  platform: Platform;
+  works: readonly Work[];
+  workerId: string;
+  running: RunningJobs;
+  leaseMs: number;
+  /** How a job runs that is suspected to end its process; without it, such a job runs as any other. */
+  runAlone?: RunAlone;
+  /** Jobs that run so now. */
+  alone: Set<string>;
+  /** Called when a job is ours. */
+  onClaimed?(): void;
+};
 
 export type HeldLease = {
   signal: AbortSignal;

@@ -1,45 +1,43 @@
-import { DelayedError, type Job, UnrecoverableError } from "bullmq";
+import { type Job as BullJob, DelayedError, UnrecoverableError } from "bullmq";
 import { AppError, toErrorView } from "../src/errors.ts";
 import { jittered } from "../src/jitter.ts";
 import type { Lease } from "../src/jobs/claim.ts";
-import type { PayloadOf, QueueDefinition } from "../src/jobs/define-queue.ts";
-import type { JobRecord } from "../src/jobs/job-record.ts";
-import { isFinal } from "../src/jobs/job-state.ts";
+import type { QueueDefinition } from "../src/jobs/define-queue.ts";
 import { Postponed, Suspended } from "../src/jobs/postpone.ts";
-import type { WorkContext } from "../src/jobs/work.ts";
+import { type WorkContext, workOf } from "../src/jobs/work.ts";
 import type { Logger } from "../src/logger.ts";
-import type { Platform } from "../src/platform.ts";
 import { isStoreUnavailable } from "../src/store/connect.ts";
-import { holdLease, type RunningJobs } from "./hold-lease.ts";
+import type { JobRecord } from "../src/store/job-record.ts";
+import { isFinal } from "../src/store/job-state.ts";
+import { holdLease, type ShellDeps } from "./hold-lease.ts";
+import { poisonous } from "./run-alone.ts";
 import { traceJob } from "./trace-job.ts";
 import { judge } from "./verdict.ts";
 
-/** What a handler is given. */
-export type JobContext<P> = Omit<WorkContext, "recordId"> & { payload: P; attempt: number };
+/** What the shell needs of a BullMQ job. */
+type Job = Pick<BullJob, "id" | "data"> & { moveToDelayed(at: number, token?: string): Promise<unknown> };
 
-/** Runs one try of a job; what it returns is the job's result. Safe to run twice. */
-export type Handler<Q extends QueueDefinition> = (
-  platform: Platform,
-  context: JobContext<PayloadOf<Q>>,
-) => Promise<unknown>;
-
-/** A job that was lost with its worker so often is taken to be the cause of it, and given up. */
+/** A job that was lost this many times with a worker that other jobs shared may be the cause: it gets a process for itself. */
+const SUSPECT_AFTER_LOST = 2;
+/** A job that was lost this many times is taken to be the cause in any case, and given up. */
 const MAX_LOST_TRIES = 10;
+/** Processes that a worker starts at once for single jobs; further ones are looked at again later. */
+const MAX_ALONE = 2;
 /** How long after its holder's lease a job is looked at again, in ms. */
 const AFTER_LEASE_MS = 200;
 /** How long after the store did not answer a job is looked at again, in ms; up to half of it less, at random. */
 const STORE_AWAY_MS = 1_000;
 
-export type ShellDeps = { platform: Platform; workerId: string; running: RunningJobs; leaseMs: number };
-
-/** The BullMQ processor of a queue: payload, lease, progress and verdict live here, the work itself in the handler. */
-export function makeProcessor<Q extends QueueDefinition>(deps: ShellDeps, queue: Q, handler: Handler<Q>) {
+/** The BullMQ processor of a queue: payload, lease, progress and verdict live here; each job does the work that it names. */
+export function makeProcessor(deps: ShellDeps, queue: QueueDefinition) {
   const { claims } = deps.platform.jobs;
   const tryOnce = async (job: Job, token: string | undefined): Promise<unknown> => {
     const jobId = job.id ?? "";
     const claimed = await claims.claim(jobId, deps.workerId);
     if (!claimed) return yieldJob(deps, job, token);
     const { record, lease } = claimed;
+    deps.onClaimed?.();
+    if (deps.runAlone && lostTries(record) >= SUSPECT_AFTER_LOST) return runSuspect(deps, { job, token, lease, queue });
     const parsed = queue.payload.safeParse(job.data);
     if (!parsed.success) {
       const path = parsed.error.issues[0]?.path.join(".") ?? "";
@@ -48,15 +46,12 @@ export function makeProcessor<Q extends QueueDefinition>(deps: ShellDeps, queue:
       deps.platform.jobs.announcements.changed(jobId);
       throw new UnrecoverableError(`invalid payload at ${path || "its top"}`);
     }
-    const payload = parsed.data as PayloadOf<Q>; // parsed by the queue's own schema
-    return runTry(deps, {
-      job,
-      token,
-      record,
-      lease,
-      queue,
-      work: (context) => traceJob(record, () => handler(deps.platform, { ...context, payload })),
-    });
+    const payload = parsed.data as Record<string, unknown>; // every payload is an object of ids
+    const work = workOf(deps.works, { queue: queue.name, payload });
+    if (!work) throw new TypeError(`No work has a job of the queue ${queue.name} with this payload.`);
+    const recordId = String(payload[work.idField]);
+    const run = (context: ShellContext) => traceJob(record, () => work.run({ ...context, recordId }));
+    return runTry(deps, { job, token, record, lease, queue, run });
   };
   return async (job: Job, token: string | undefined, _signal?: AbortSignal): Promise<unknown> => {
     try {
@@ -70,20 +65,56 @@ export function makeProcessor<Q extends QueueDefinition>(deps: ShellDeps, queue:
   };
 }
 
+/** Tries that ended without a word, as with the death of their worker. */
+const lostTries = ({ attempts, failures }: JobRecord) => attempts - 1 - failures;
+
+/** Runs a job that was lost several times in a process of its own; one that ends that process too is given up. */
+async function runSuspect(
+  deps: ShellDeps,
+  { job, token, lease, queue }: Pick<Try, "job" | "token" | "lease" | "queue">,
+): Promise<undefined> {
+  const { claims, announcements } = deps.platform.jobs;
+  const { jobId } = lease;
+  await claims.release(lease); // the process claims it itself
+  const lookAgainAt = async (at: number) => {
+    await job.moveToDelayed(at, token);
+    throw new DelayedError();
+  };
+  if (!deps.runAlone || deps.alone.size >= MAX_ALONE) return lookAgainAt(Date.now() + jittered(STORE_AWAY_MS));
+  const stopping = new AbortController();
+  deps.alone.add(jobId);
+  deps.running.set(jobId, () => stopping.abort());
+  try {
+    const outcome = await deps.runAlone({ queue: queue.name, jobId }, stopping.signal);
+    if (outcome.kind === "not-begun") return await lookAgainAt(Date.now() + jittered(STORE_AWAY_MS));
+    if (outcome.kind === "ended")
+      return outcome.delayUntil === undefined ? undefined : await lookAgainAt(outcome.delayUntil);
+    const record = await deps.platform.store.jobs.findById(jobId);
+    const error = poisonous();
+    if (record?.lease) await claims.fail({ jobId, token: record.lease.token }, toErrorView(error));
+    announcements.changed(jobId);
+    throw new UnrecoverableError(error.message);
+  } finally {
+    deps.alone.delete(jobId);
+    deps.running.delete(jobId);
+  }
+}
+
+type ShellContext = Omit<WorkContext, "recordId">;
 type Try = {
   job: Job;
   token: string | undefined;
   record: JobRecord;
   lease: Lease;
   queue: QueueDefinition;
-  work(context: Omit<JobContext<unknown>, "payload">): Promise<unknown>;
+  run(context: ShellContext): Promise<unknown>;
 };
 
 async function runTry(deps: ShellDeps, attempt: Try): Promise<unknown> {
   const { record, lease, queue } = attempt;
   const { claims, announcements } = deps.platform.jobs;
   const logger = deps.platform.logger.child({ jobId: record._id, tenantId: record.tenantId, queue: queue.name });
-  if (record.attempts - record.failures > MAX_LOST_TRIES) {
+  if (lostTries(record) >= MAX_LOST_TRIES) {
     const error = new AppError("internal", "The job ended its worker again and again.");
     await claims.fail(lease, toErrorView(error));
     announcements.changed(record._id);
@@ -91,10 +122,9 @@ async function runTry(deps: ShellDeps, attempt: Try): Promise<unknown> {
   }
   const held = holdLease(deps, { record, lease, timeoutMs: queue.timeoutMs });
   try {
-    const result = await attempt.work({
+    const result = await attempt.run({
       tenantId: record.tenantId,
       jobId: record._id,
-      attempt: record.attempts,
       isLastAttempt: record.failures + 1 >= queue.attempts,
       signal: held.signal,
       logger,

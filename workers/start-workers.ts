@@ -1,12 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { Worker } from "bullmq";
+import { DelayedError, UnrecoverableError, Worker } from "bullmq";
+import type { QueueDefinition } from "../src/jobs/define-queue.ts";
+import { queues as productQueues } from "../src/jobs/queues.ts";
+import type { Work } from "../src/jobs/work.ts";
 import type { Platform } from "../src/platform.ts";
 import { adaptConcurrency } from "./adapt-concurrency.ts";
-import type { HandlerEntry } from "./handlers.ts";
-import type { RunningJobs } from "./hold-lease.ts";
+import type { RunningJobs, ShellDeps } from "./hold-lease.ts";
 import { keepReconciled } from "./maintenance.ts";
-import { makeProcessor, type ShellDeps } from "./run-job.ts";
+import { makeRelief, type Process, type Relief } from "./relief.ts";
+import type { LoneJob, LoneReport, RunAlone } from "./run-alone.ts";
+import { makeProcessor } from "./run-job.ts";
 
 /** How often BullMQ looks for jobs whose worker has died, in parts of the lease. */
 const STALL_CHECKS_A_LEASE = 3;
@@ -15,11 +19,14 @@ const STALL_CHECKS_A_LEASE = 3;
 const POLL_QUEUE_S = 2;
 
 export type WorkersOptions = {
-  handlers: readonly HandlerEntry[];
+  /** Works besides the product's own, as a bench's no-op. */
+  extra?: readonly Work[];
   /** Names of the queues to take jobs from; all when absent. */
   queues?: readonly string[];
   concurrencyFactor: number;
   shutdownGraceMs: number;
+  /** How a job runs that is suspected to end its process; without it, such a job runs as any other. */
+  runAlone?: RunAlone;
 };
 
 export type RunningWorkers = {
@@ -29,19 +36,27 @@ export type RunningWorkers = {
 
 /**
  * Takes jobs from the queues, until closed.
- * @throws TypeError when a queue that is asked for has no handler, or two.
+ * @throws TypeError when no work has jobs on one of these queues.
  */
 export async function startWorkers(platform: Platform, options: WorkersOptions): Promise<RunningWorkers> {
-  const entries = chooseEntries(options);
+  const works = [...platform.works, ...(options.extra ?? [])];
+  const queues = chooseQueues(works, options.queues);
   const leaseMs = platform.config.jobs.leaseMs;
   const running: RunningJobs = new Map();
   const workerId = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
-  const deps: ShellDeps = { platform, workerId, running, leaseMs };
-  const workers = entries.map((entry) => startWorker(deps, entry, options.concurrencyFactor));
-  const adapted = entries.flatMap((entry, at) => {
-    const worker = workers[at];
-    return worker && entry.queue.isComputing ? [adaptConcurrency(worker)] : [];
-  });
+  const { runAlone } = options;
+  const deps: ShellDeps = {
+    platform,
+    works,
+    workerId,
+    running,
+    leaseMs,
+    alone: new Set(),
+    ...(runAlone ? { runAlone } : {}),
+  };
+  const started = queues.map((queue) => ({ queue, ...startWorker(deps, queue, options.concurrencyFactor) }));
+  const workers = started.map(({ worker }) => worker);
+  const adapted = started.flatMap(({ queue, worker }) => (queue.isComputing ? [adaptConcurrency(worker)] : []));
   const stopCancels = await platform.jobs.announcements.onCancel((jobId) => running.get(jobId)?.("cancelled"));
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   const reconciling = keepReconciled(platform);
@@ -53,32 +68,89 @@ export async function startWorkers(platform: Platform, options: WorkersOptions):
       const grace = setTimeout(() => {
         for (const stop of running.values()) stop("shutdown");
       }, options.shutdownGraceMs);
-      await Promise.all(workers.map((worker) => worker.close()));
+      await Promise.all(started.flatMap(({ worker, relief }) => [worker.close(), relief.close()]));
       clearTimeout(grace);
     },
   };
 }
-
-function startWorker(deps: ShellDeps, { queue, handler }: HandlerEntry, factor: number): Worker {
-  const { redis, logger } = deps.platform;
-  const worker = new Worker(queue.name, makeProcessor(deps, queue, handler), {
-    connection: redis.consumer(),
-    prefix: redis.prefix,
-    concurrency: Math.max(1, Math.round(queue.concurrency * factor)),
-    lockDuration: deps.leaseMs,
-    stalledInterval: Math.ceil(deps.leaseMs / STALL_CHECKS_A_LEASE),
-    drainDelay: POLL_QUEUE_S,
-    maxStalledCount: Number.MAX_SAFE_INTEGER, // the record decides when a job has been lost too often
-  });
-  worker.on("error", (error) => logger.warn({ queue: queue.name, err: { message: error.message } }, "worker error"));
-  return worker;
+/**
+ * Runs one job that another worker leaves to this process, with no other beside it, and reports to that worker. It ends with
+ * the process of the worker.
+ */
+export async function runLoneJob(
+  platform: Platform,
+  extra: readonly Work[],
+  { queue: name, jobId }: LoneJob,
+): Promise<void> {
+  const works = [...platform.works, ...extra];
+  const [queue] = chooseQueues(works, [name]);
+  const record = await platform.store.jobs.findById(jobId);
+  if (!queue || !record) return;
+  const running: RunningJobs = new Map();
+  const report = (message: LoneReport) => process.send?.(message);
+  const onClaimed = () => void report({ type: "begun" });
+  const workerId = `${hostname()}:${process.pid}:alone`;
+  const deps: ShellDeps = {
+    platform,
+    works,
+    workerId,
+    running,
+    leaseMs: platform.config.jobs.leaseMs,
+    alone: new Set(),
+    onClaimed,
+  };
+  process.on("SIGTERM", () => running.get(jobId)?.("shutdown"));
+  process.on("SIGINT", () => undefined); // Ctrl-C reaches the whole group; the worker says when to stop
+  const stopCancels = await platform.jobs.announcements.onCancel((id) => running.get(id)?.("cancelled"));
+  let delayUntil: number | undefined;
+  const job = {
+    id: jobId,
+    data: record.payload,
+    moveToDelayed: async (at: number) => {
+      delayUntil = at;
+    },
+  };
+  try {
+    await makeProcessor(deps, queue)(job, undefined);
+  } catch (error) {
+    if (!(error instanceof DelayedError || error instanceof UnrecoverableError)) throw error;
+  } finally {
+    stopCancels();
+  }
+  report({ type: "ended", ...(delayUntil === undefined ? {} : { delayUntil }) });
 }
 
-function chooseEntries({ handlers, queues }: WorkersOptions): HandlerEntry[] {
-  const names = queues ?? handlers.map((entry) => entry.queue.name);
-  return names.map((name) => {
-    const [entry, second] = handlers.filter(({ queue }) => queue.name === name);
-    if (!entry || second) throw new TypeError(`The queue ${name} has ${entry ? "two handlers" : "no handler"}`);
-    return entry;
+function startWorker(deps: ShellDeps, queue: QueueDefinition, factor: number): { worker: Worker; relief: Relief } {
+  const { redis, logger, queues } = deps.platform;
+  const onError = (error: unknown) => logger.warn({ queue: queue.name, err: error }, "worker error");
+  const makeWorker = (process: Process, autorun: boolean) =>
+    new Worker(queue.name, process, {
+      connection: redis.consumer(),
+      prefix: redis.prefix,
+      autorun,
+      concurrency: Math.max(1, Math.round(queue.concurrency * factor)),
+      lockDuration: deps.leaseMs,
+      stalledInterval: Math.ceil(deps.leaseMs / STALL_CHECKS_A_LEASE),
+      drainDelay: POLL_QUEUE_S,
+      maxStalledCount: Number.MAX_SAFE_INTEGER, // the record decides when a job has been lost too often
+    }).on("error", (error) => onError({ message: error.message }));
+  const relief = makeRelief({
+    queue: queues.find(queue.name),
+    process: makeProcessor(deps, queue),
+    makeWorker: (process) => makeWorker(process, false),
+    onError,
+  });
+  const worker = makeWorker(relief.process, true);
+  relief.watch(worker);
+  return { worker, relief };
+}
+
+function chooseQueues(works: readonly Work[], names: readonly string[] | undefined): QueueDefinition[] {
+  const known = new Set([...Object.values(productQueues), ...works.map(({ queue }) => queue)]);
+  const chosen = names ?? [...known].map(({ name }) => name);
+  return chosen.map((name) => {
+    const work = works.find(({ queue }) => queue.name === name);
+    if (!work) throw new TypeError(`No work has jobs on the queue ${name}`);
+    return work.queue;
   });
 }

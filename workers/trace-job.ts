@@ -1,5 +1,5 @@
-import type { JobRecord } from "../src/jobs/job-record.ts";
 import { Postponed, Suspended } from "../src/jobs/postpone.ts";
+import type { JobRecord } from "../src/store/job-record.ts";
 import { beginSpan, failureOf } from "../src/tracing.ts";
 
 /**

@@ -1,8 +1,11 @@
 import { AppError } from "../../src/errors.ts";
-import { type Caller, hasRole, type Role } from "../../src/tenancy/roles.ts";
+import type { Role } from "../../src/store/key-store.ts";
+import { type Caller, hasRole } from "../../src/tenancy/roles.ts";
 import type { Tenancy } from "../../src/tenancy/tenancy.ts";
 import type { ApiContext } from "../context.ts";
 
+/** How often the key of an open stream is checked again, in ms. */
+const RECHECK_MS = 5_000;
 const bearer = /^Bearer +([^\s]+) *$/i;
 
 /**
@@ -18,9 +21,12 @@ export async function authenticate(
   if (header === undefined || header === "") {
     throw new AppError("missing_api_key", "Send your API key as `Authorization: Bearer <key>`.");
   }
+  if (/^[sp]k_\S+ *$/.test(header)) {
+    throw new AppError("invalid_api_key", "The word `Bearer` is missing: send `Authorization: Bearer <key>`.");
+  }
   const key = bearer.exec(header)?.[1];
   const caller = key === undefined ? null : await tenancy.authenticate(key);
-  if (caller === null) throw new AppError("invalid_api_key", "The API key is not known, has expired or was revoked.");
+  if (caller === null) throw new AppError("invalid_api_key", "The API key is unknown, has expired or was revoked.");
   ctx.state.caller = caller;
   if (!hasRole(caller.role, needed)) {
     throw new AppError(
@@ -29,6 +35,18 @@ export async function authenticate(
     );
   }
   return caller;
+}
+
+/** Cuts an open stream soon after its key was revoked or has expired; call the result when the stream ends. */
+export function watchKey(ctx: ApiContext, tenancy: Pick<Tenancy, "authenticate">): () => void {
+  const key = bearer.exec(ctx.get("authorization"))?.[1];
+  if (key === undefined) return () => undefined;
+  const recheck = async () => {
+    if ((await tenancy.authenticate(key)) === null) ctx.res.destroy();
+  };
+  // A store that is unavailable says nothing about the key; the next check will.
+  const timer = setInterval(() => void recheck().catch(() => undefined), RECHECK_MS).unref();
+  return () => clearInterval(timer);
 }
 
 /** The caller of a public route: nobody, without a tenant, so that a query on tenant data by mistake throws. */

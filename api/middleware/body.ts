@@ -8,6 +8,8 @@ import type { ApiContext } from "../context.ts";
 const MAX_DEPTH = 100;
 /** More fields than any object has that is valid: the longest free one, a workflow's input, has no room for so many. */
 const MAX_FIELDS = 52_000;
+/** Most fields of all objects of a body together. */
+const MAX_BODY_FIELDS = 200_000;
 /** What we still take, unread, of a body that was refused for its size, so that the client can read the answer; in bytes. */
 const MAX_DISCARDED_BYTES = 64 << 20;
 
@@ -31,6 +33,7 @@ export function hasBody(request: IncomingMessage): boolean {
 export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<unknown> {
   if (ctx.req.headers["content-type"] !== "application/json") requireJsonType(ctx);
   const bytes = await readBytes(ctx, limitBytes);
+  refuseManyFields(bytes);
   if (!isUtf8(bytes)) throw new AppError("malformed_json", "The body is not valid UTF-8.");
   return parseJson(bytes.toString("utf8"));
 }
@@ -89,10 +92,29 @@ export function tooLarge(ctx: ApiContext, limitBytes: number): AppError {
     if (discarded > MAX_DISCARDED_BYTES) req.destroy();
   });
   req.resume();
-  ctx.set("connection", "close");
+  ctx.state.headers.connection = "close";
   return new AppError("request_too_large", `The body is larger than ${limitBytes} bytes.`, {
     details: { limitBytes },
   });
+}
+
+const [quote, backslash, colon] = [0x22, 0x5c, 0x3a]; // as bytes; in UTF-8 they are part of no other character
+
+/**
+ * Refuses a body with more fields than any valid one has, before it is parsed: parsing a million of them would hold the
+ * event loop for more than a second. A colon outside of strings is a field.
+ */
+function refuseManyFields(bytes: Buffer): void {
+  if (bytes.length <= 2 * MAX_BODY_FIELDS) return; // a field has two bytes at least, and then it is no JSON
+  let fields = 0;
+  let isInString = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (isInString && byte === backslash) at += 1;
+    else if (byte === quote) isInString = !isInString;
+    else if (!isInString && byte === colon) fields += 1;
+  }
+  if (fields > MAX_BODY_FIELDS) throw oddShape(`The body has more than ${MAX_BODY_FIELDS} fields.`);
 }
 
 function parseJson(text: string): unknown {

@@ -21,6 +21,7 @@ const statusOfType: Record<ErrorType, number> = {
   not_found_error: 404,
   conflict_error: 409,
   rate_limit_error: 429,
+  quota_error: 413,
   compliance_error: 422,
   upstream_error: 502,
   server_error: 500,
@@ -29,7 +30,6 @@ const statusOfType: Record<ErrorType, number> = {
 /** Codes whose status is not that of their type. */
 const statusOfCode: Partial<Record<ErrorCode, number>> = {
   budget_exhausted: 402,
-  quota_exceeded: 413,
   method_not_allowed: 405,
   request_too_large: 413,
   unsupported_media_type: 415,
@@ -37,6 +37,7 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
   source_unreachable: 422,
   cancelled: 409,
   client_closed: 499,
+  provider_rate_limited: 429,
   provider_timeout: 504,
   timeout: 504,
   provider_key_unreadable: 503,

@@ -8,6 +8,19 @@ import type { RequestState } from "../context.ts";
 /** The date of the HTTP contract; additive changes keep it. */
 export const apiVersion = "2026-11-01";
 
+/** Headers of every response: a browser is not to frame, sniff or run it, nor, unless a route says so, to keep it. */
+const securityHeaders = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none';frame-ancestors 'none'",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "origin-agent-cluster": "?1",
+  "referrer-policy": "no-referrer",
+  "strict-transport-security": "max-age=31536000; includeSubDomains",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+};
+
 const saneRequestId = /^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$/;
 
 type ScopeDeps = { logger: Logger; metrics: { http: HttpMetrics } };
@@ -27,7 +40,7 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
     const { state, res } = ctx;
     state.requestId = requestId;
     state.signal = controller.signal;
-    state.headers = { "x-request-id": requestId, "x-api-version": apiVersion };
+    state.headers = { ...securityHeaders, "x-request-id": requestId, "x-api-version": apiVersion };
     metrics.http.entered();
     const method = ctx.req.method ?? "";
     const traced = beginSpan({
@@ -47,7 +60,7 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
           {
             requestId,
             method,
-            path: ctx.path,
+            path: state.loggedPath ?? ctx.path,
             status,
             ms: Math.round(ms * 10) / 10,
             ...(state.caller ? { tenantId: state.caller.tenantId, keyId: state.caller.keyId } : {}),

@@ -1,23 +1,60 @@
 import type { z } from "zod";
 import { AppError } from "../../src/errors.ts";
+import { toPlainWords } from "./plain-words.ts";
 
 /** Most problems that one answer lists. */
 const MAX_ISSUES = 100;
-/** Paths and messages name fields as the caller did; so many characters of them are told. */
-const MAX_TOLD_LENGTH = 300;
+/** Most characters of a path or message that the response shows: they name fields as the caller did. */
+const MAX_SHOWN_LENGTH = 300;
+
+const inPlainWords = { error: toPlainWords };
 
 type Issue = z.core.$ZodIssue;
 type InputPlace = "body" | "query" | "arguments";
 
-/** Parses a part of a request. @throws AppError `invalid_request` with every problem and its path. */
+/** How often the nulls of a value are taken out: those of an inner field may show only when an outer one is right. */
+const MAX_NULL_ROUNDS = 4;
+
+/**
+ * Parses a part of a request. A null in the place of an optional field counts as absent.
+ * @throws AppError `invalid_request` with every problem and its path.
+ */
 export function parseInput(schema: z.ZodType, value: unknown, where: InputPlace): unknown {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const flat = result.error.issues.slice(0, MAX_ISSUES).flatMap((issue) => flatten(issue, value));
-  throw toValidationError(flat, where);
+  let problems: Problem[] = [];
+  for (let round = 0; round <= MAX_NULL_ROUNDS; round += 1) {
+    const result = schema.safeParse(value, inPlainWords);
+    if (result.success) return result.data;
+    problems = result.error.issues.slice(0, MAX_ISSUES).flatMap((issue) => flatten(issue, value));
+    const hasChanged = problems.filter(({ path }) => dropNull(schema, value, path)).length > 0;
+    if (!hasChanged) break;
+  }
+  throw toValidationError(problems, where);
 }
 
 type Problem = { path: PropertyKey[]; message: string };
+
+/** Removes the null at a path that belongs to a declared field, and reports whether there was one. */
+function dropNull(schema: z.ZodType, value: unknown, path: readonly PropertyKey[]): boolean {
+  const name = path.at(-1);
+  if (name === undefined || valueAt(value, path) !== null || !isField(schema, path)) return false;
+  const parent = valueAt(value, path.slice(0, -1));
+  return (
+    typeof parent === "object" && parent !== null && !Array.isArray(parent) && Reflect.deleteProperty(parent, name)
+  );
+}
+
+/** Whether a path leads to a field that an object schema declares, and not to one of a record, which the caller names. */
+function isField(schema: z.ZodType, path: readonly PropertyKey[]): boolean {
+  const { def } = schema._zod as z.core.$ZodTypeInternals & { def: SchemaDef };
+  const inner = [def.in, def.innerType, def.left, def.right, ...(def.options ?? [])].filter(
+    (each) => each !== undefined,
+  );
+  if (inner.some((each) => isField(each, path))) return true;
+  const [key, ...rest] = path;
+  const next = def.type === "object" ? def.shape?.[String(key)] : def.type === "array" ? def.element : undefined;
+  if (next === undefined) return false;
+  return rest.length === 0 ? def.type === "object" : isField(next, rest);
+}
 
 function toValidationError(flat: readonly Problem[], where: InputPlace): AppError {
   const details = flat
@@ -25,12 +62,17 @@ function toValidationError(flat: readonly Problem[], where: InputPlace): AppErro
     .map(({ path, message }) => ({ in: where, path: shorten(formatPath(path)), message: shorten(message) }));
   const [first] = details;
   const param = first === undefined || first.path === "" ? where : first.path;
-  const message = first === undefined ? "The request is not valid." : `${param}: ${first.message}`;
+  const message = first === undefined ? "The request is not valid." : toSentence(param, first.message);
   return new AppError("invalid_request", message, { param, details });
 }
 
+/** "messages is missing." of a problem that continues the field's name; "key: …" of one that is a sentence itself. */
+export function toSentence(param: string, problem: string): string {
+  return /^(is|must|has) /.test(problem) ? `${param} ${problem}.` : `${param}: ${problem}`;
+}
+
 function shorten(text: string): string {
-  return text.length > MAX_TOLD_LENGTH ? `${text.slice(0, MAX_TOLD_LENGTH)}…` : text;
+  return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text;
 }
 
 /** The problems of an issue in `value`; those of a union are those of the branch that the value came closest to. */
@@ -40,13 +82,21 @@ function flatten(issue: Issue, value: unknown, prefix: readonly PropertyKey[] = 
   const branches = issue.errors.map((branch) =>
     branch.slice(0, MAX_ISSUES).flatMap((inner) => flatten(inner, value, path)),
   );
+  const wholes = branches.map((branch) =>
+    branch.length === 1 && branch[0]?.path.length === path.length ? branch[0].message : "",
+  );
+  const types = wholes.map((message) => /^must be (.*), not (.*)$/.exec(message));
+  if (types.length > 1 && types.every((type) => type !== null)) {
+    const allowed = [...new Set(types.map((type) => type[1]))];
+    return [{ path, message: `must be ${allowed.join(" or ")}, not ${types[0]?.[2]}` }];
+  }
   const [closest] = branches
     .filter((branch) => branch.length > 0)
     .sort((a, b) => distance(value, a) - distance(value, b));
   return closest ?? [{ path, message: issue.message }];
 }
 
-/** How far a value is from a branch: a field that is missing tells that another one was meant, more than a wrong one does. */
+/** How far a value is from a branch: a missing field, more than a wrong one, shows that another branch was meant. */
 function distance(value: unknown, problems: readonly Problem[]): number {
   const missing = problems.filter(({ path }) => valueAt(value, path) === undefined).length;
   const deepest = problems.reduce((depth, { path }) => Math.max(depth, path.length), 0);
@@ -73,7 +123,7 @@ export function knownFields(schema: z.ZodType | undefined): Set<string> | undefi
   if (schema === undefined) return undefined;
   const { def } = schema._zod as z.core.$ZodTypeInternals & { def: SchemaDef };
   if (def.type === "object") return def.catchall === undefined ? new Set(Object.keys(def.shape ?? {})) : undefined;
-  if (def.type === "pipe" && def.in) return knownFields(def.in);
+  if (def.type === "pipe") return knownFields(def.in) ?? knownFields(def.out); // `z.preprocess` knows fields behind it
   if (def.innerType) return knownFields(def.innerType);
   if (def.type !== "union" && def.type !== "intersection") return undefined;
   const parts = (def.options ?? [def.left, def.right]).map(knownFields);
@@ -83,9 +133,11 @@ export function knownFields(schema: z.ZodType | undefined): Set<string> | undefi
 /** The parts of zod's definitions that name fields; https://zod.dev/packages/core describes them. */
 type SchemaDef = {
   type: string;
-  shape?: Record<string, unknown>;
+  shape?: Record<string, z.ZodType>;
   catchall?: unknown;
   in?: z.ZodType;
+  element?: z.ZodType;
+  out?: z.ZodType;
   innerType?: z.ZodType;
   options?: z.ZodType[];
   left?: z.ZodType;

@@ -11,8 +11,9 @@ import {
 } from "../../src/agents/schemas.ts";
 import { idSchema } from "../../src/ids.ts";
 import { listOf, listQuery } from "../list-query.ts";
-import { acceptedSchema, readPreference, replyWithJob, reserveJob, withCallback } from "../prefer.ts";
+import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { named } from "../schema-names.ts";
 import { modelCallErrors } from "./chat.ts";
 
 const tags = ["Agents"];
@@ -35,9 +36,7 @@ const createAgent = route({
   example,
   responses: { 201: { description: "The agent", body: agentViewSchema } },
   errors: ["unknown_model", "source_refused", "quota_exceeded"],
-  async handler({ body, caller, platform }) {
-    return { status: 201, body: await platform.agents.create(caller, body) };
-  },
+  result: ({ body, caller, platform }) => platform.agents.create(caller, body),
 });
 
 const listAgents = route({
@@ -49,9 +48,7 @@ const listAgents = route({
   description: "Each without its prompt and the set-up of its tools, which `/agents/:id` shows.",
   query: listQuery.extend({ cursor: idSchema("agent").optional() }),
   responses: { 200: { description: "A page of agents", body: listOf(agentSummarySchema) } },
-  async handler({ query, caller, platform }) {
-    return { status: 200, body: await platform.agents.list(caller.tenantId, query) };
-  },
+  result: ({ query, caller, platform }) => platform.agents.list(caller.tenantId, query),
 });
 
 const getAgent = route({
@@ -62,9 +59,7 @@ const getAgent = route({
   summary: "One agent",
   params,
   responses: { 200: { description: "The agent", body: agentViewSchema } },
-  async handler({ params: { id }, caller, platform }) {
-    return { status: 200, body: await platform.agents.get(caller.tenantId, id) };
-  },
+  result: ({ params: { id }, caller, platform }) => platform.agents.get(caller.tenantId, id),
 });
 
 const replaceAgent = route({
@@ -79,9 +74,7 @@ const replaceAgent = route({
   example,
   responses: { 200: { description: "The agent", body: agentViewSchema } },
   errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
-  async handler({ params: { id }, body, caller, platform }) {
-    return { status: 200, body: await platform.agents.replace(caller, id, body) };
-  },
+  result: ({ params: { id }, body, caller, platform }) => platform.agents.replace(caller, id, body),
 });
 
 const removeAgent = route({
@@ -94,10 +87,7 @@ const removeAgent = route({
   params,
   responses: { 204: { description: "It is gone" } },
   errors: ["insufficient_role"],
-  async handler({ params: { id }, caller, platform }) {
-    await platform.agents.remove(caller, id);
-    return { status: 204 };
-  },
+  result: ({ params: { id }, caller, platform }) => platform.agents.remove(caller, id),
 });
 
 const runAgent = route({
@@ -110,23 +100,18 @@ const runAgent = route({
     "The agent thinks, uses its tools and observes until it answers, or a limit stops it (`status: stopped`, with the reason " +
     "and the best answer so far). Each iteration can be followed at `/jobs/:id/events`, and stays readable as an audit trail.",
   params,
-  body: runBodySchema.extend(withCallback),
+  body: named("AgentRunRequest", runBodySchema.extend(withCallback)),
   isAsync: true,
   responses: {
     200: { description: "The agent's answer", body: runResultSchema },
     202: { description: "The agent is running", body: acceptedSchema },
   },
-  errors: [...modelCallErrors, "source_refused"],
+  errors: [...modelCallErrors, "source_refused", "compliance_blocked"],
   example: { input: "When is pump P-100 bled?", sessionId: "desk-7" },
-  async handler(input) {
+  handler(input) {
     const { params: path, body, caller, platform } = input;
-    const isInteractive = readPreference(input.header("prefer")).waitMs > 0;
-    const reserved = await reserveJob(input, body.callback);
-    const job =
-      "job" in reserved
-        ? reserved.job
-        : (await platform.agents.accept(caller, path.id, body, isInteractive, reserved.jobId)).job;
-    return replyWithJob(input, job, (record) => ({ status: 200, body: record.result }));
+    const request = { caller, agentId: path.id, body };
+    return serveJob(input, { accept: (job) => platform.agents.accept({ ...request, ...job }) });
   },
 });
 
@@ -138,11 +123,9 @@ const listRuns = route({
   summary: "Runs of an agent, newest first",
   description: "Runs that the agent made for other agents are among them. What was asked and answered is in each run.",
   params,
-  query: listQuery.extend({ cursor: idSchema("run").optional(), sessionId: z.string().max(200).optional() }),
+  query: listQuery.extend({ cursor: idSchema("run").optional(), sessionId: z.string().max(256).optional() }),
   responses: { 200: { description: "A page of runs", body: listOf(runSummarySchema) } },
-  async handler({ params: { id }, query, caller, platform }) {
-    return { status: 200, body: await platform.agents.runs(caller.tenantId, id, query) };
-  },
+  result: ({ params: { id }, query, caller, platform }) => platform.agents.runs(caller.tenantId, id, query),
 });
 
 const getRun = route({
@@ -156,9 +139,7 @@ const getRun = route({
     "it holds, and `integrity.breach` where it does not.",
   params: params.extend({ runId: idSchema("run") }),
   responses: { 200: { description: "The run", body: runViewSchema } },
-  async handler({ params: { id, runId }, caller, platform }) {
-    return { status: 200, body: await platform.agents.runOf(caller.tenantId, runId, id) };
-  },
+  result: ({ params: { id, runId }, caller, platform }) => platform.agents.runOf(caller.tenantId, runId, id),
 });
 
 const getRunById = route({
@@ -170,9 +151,7 @@ const getRunById = route({
   description: "The same as `/agents/:id/runs/:runId`. The page `/runs/:runId` shows it as a timeline.",
   params: z.object({ runId: idSchema("run") }),
   responses: { 200: { description: "The run", body: runViewSchema } },
-  async handler({ params: { runId }, caller, platform }) {
-    return { status: 200, body: await platform.agents.runOf(caller.tenantId, runId) };
-  },
+  result: ({ params: { runId }, caller, platform }) => platform.agents.runOf(caller.tenantId, runId),
 });
 
 export const agentRoutes: readonly AnyRoute[] = [

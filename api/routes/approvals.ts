@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { idSchema } from "../../src/ids.ts";
+import { approvalStates } from "../../src/store/approval-store.ts";
 import {
   approvalDetailSchema,
   approvalViewSchema,
   decisionBodySchema,
   decisionResultSchema,
 } from "../../src/workflows/schemas.ts";
-import { approvalStates } from "../../src/workflows/states.ts";
 import { listOf, listQuery } from "../list-query.ts";
 import { type AnyRoute, route } from "../route.ts";
 
@@ -25,9 +25,8 @@ const listApprovals = route({
     status: z.enum(approvalStates).default("pending"),
   }),
   responses: { 200: { description: "A page of approvals", body: listOf(approvalViewSchema) } },
-  async handler({ query: { status, ...page }, caller, platform }) {
-    return { status: 200, body: await platform.workflows.approvals(caller.tenantId, { status, ...page }) };
-  },
+  result: ({ query: { status, ...page }, caller, platform }) =>
+    platform.workflows.approvals(caller.tenantId, { status, ...page }),
 });
 
 const getApproval = route({
@@ -38,9 +37,7 @@ const getApproval = route({
   summary: "One approval, with the run that waits for it as far as it has come",
   params,
   responses: { 200: { description: "The approval", body: approvalDetailSchema } },
-  async handler({ params: { id }, caller, platform }) {
-    return { status: 200, body: await platform.workflows.approval(caller, id) };
-  },
+  result: ({ params: { id }, caller, platform }) => platform.workflows.approval(caller, id),
 });
 
 const decide = route({
@@ -58,9 +55,7 @@ const decide = route({
   example: { decision: "approved", comment: "Checked against the invoice." },
   responses: { 200: { description: "The decision, and what the run is now", body: decisionResultSchema } },
   errors: ["insufficient_role", "wrong_state"],
-  async handler({ params: { id }, body, caller, platform }) {
-    return { status: 200, body: await platform.workflows.decide(caller, id, body) };
-  },
+  result: ({ params: { id }, body, caller, platform }) => platform.workflows.decide(caller, id, body),
 });
 
 export const approvalRoutes: readonly AnyRoute[] = [listApprovals, getApproval, decide];

@@ -1,8 +1,9 @@
 import type { z } from "zod";
+import { defined } from "../../src/defined.ts";
 import { AppError, type ErrorCode } from "../../src/errors.ts";
 import type { Ineligible } from "../../src/gateway/batches/provider/batches.ts";
 import { type ChatRequest, toChatRequest } from "../../src/gateway/chat/request.ts";
-import { toChatResponse, toPreprocessing, toWireToolCall } from "../../src/gateway/chat/response.ts";
+import { toChatResponse, toPreprocessing, toWireToolCalls } from "../../src/gateway/chat/response.ts";
 import type { StreamEnd, StreamEvent } from "../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import type { GatewayCaller } from "../../src/gateway/money/account.ts";
@@ -10,9 +11,14 @@ import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } fr
 import { acceptedSchema, reserveJob, toAcceptedReply } from "../prefer.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, route, type SseMessage } from "../route.ts";
 
+/** The header of options, for the documentation. */
+export const svcOptionsHeader =
+  "`key=value` pairs: `compress=true`, `cache=true|false`, `cache-ttl=SECONDS`, `strict=true` (reject a `temperature` that the model does not take, instead of adjusting it)";
 const DEFAULT_SURFACE = "api";
 const WIDGET_SURFACE = "widget";
-const surfacePattern = /^[\w.:/-]{1,64}$/;
+/** The model of a body that names none. */
+const DEFAULT_MODEL = "meta-llm";
+const MAX_SURFACE = 64;
 
 /** What any call of a model can fail with. */
 export const modelCallErrors = [
@@ -21,6 +27,7 @@ export const modelCallErrors = [
   "provider_key_refused",
   "budget_exhausted",
   "provider_key_unreadable",
+  "provider_rejected",
   "provider_failed",
   "provider_rate_limited",
   "provider_timeout",
@@ -39,9 +46,10 @@ const chat = route({
     "have `WIDGET_MAX_TOKENS` tokens at most (default 1,024), and `prefer_async` and the headers below are ignored.",
   body: chatBodySchema,
   headers: {
-    "x-svc-options": "`key=value` pairs: `compress=true`, `cache=true|false`, `cache-ttl=SECONDS`",
+    "x-svc-options": svcOptionsHeader,
     "x-svc-debug": "`true` adds `_preprocessing`",
-    "x-svc-surface": "Tags the source of the request for analytics; up to 64 letters, digits and `_ . : / -`",
+    "x-svc-surface":
+      "Tags the source of the request for analytics; other characters than letters, digits and `_ . : / -` become a dash, and it is cut to 64",
   },
   responses: {
     200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema },
@@ -55,66 +63,87 @@ const chat = route({
     const isWidget = input.caller.widget !== undefined;
     const options = isWidget ? {} : parseSvcOptions(input.header("x-svc-options"));
     const { widgetMaxTokens } = platform.config.limits;
-    const asked = isWidget ? await asAgent({ ...input, body: boundForWidget(body, widgetMaxTokens) }) : body;
-    const request = { ...toChatRequest(asked), options };
-    const caller = toGatewayCaller(input);
+    const asked = isWidget ? await asAgent({ ...input, body: boundForWidget(input, widgetMaxTokens) }) : body;
     const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
-    const mayWait = body.prefer_async === true && !isWidget;
+    const request = { ...toChatRequest(asked), options: { ...options, debug: hasDebug } };
+    for (const setting of platform.gateway.ignoredBy(request)) input.ignore(setting);
+    const caller = toGatewayCaller(input);
+    const mayWait = body.prefer_async === true;
     const batched = mayWait ? await acceptForBatch(input, body, { caller, request }) : { headers: {} };
     if ("reply" in batched) return batched.reply;
     const { headers } = batched;
-    if (body.stream)
-      return { status: 200, headers, events: toSseEvents(platform.gateway.stream(caller, request), hasDebug) };
-    return { status: 200, headers, body: toChatResponse(await platform.gateway.complete(caller, request), hasDebug) };
+    if (body.stream) {
+      const events = toSseEvents(platform.gateway.stream(caller, request), hasDebug);
+      return { status: 200, headers, events: isWidget ? concealing(events) : events };
+    }
+    const completing = platform.gateway.complete(caller, request);
+    const outcome = await (isWidget ? completing.catch(conceal) : completing);
+    return { status: 200, headers, body: toChatResponse(outcome, hasDebug) };
   },
 });
 
-/** Who makes a model call on behalf of a request. @throws AppError `invalid_request` for a bad `x-svc-surface`. */
+/** Any text as the name of a row of usage. */
+function toSurface(text: string): string {
+  const plain = text
+    .slice(0, 4 * MAX_SURFACE)
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "");
+  return plain
+    .replace(/[^\w.:/-]+/g, "-")
+    .slice(0, MAX_SURFACE)
+    .replace(/^-+|-+$/g, "");
+}
+
+/** Who makes a model call on behalf of a request. */
 export function toGatewayCaller(
   { caller, header, signal }: HandlerInput,
   defaultSurface: string = DEFAULT_SURFACE,
 ): GatewayCaller {
   // Visitors of a page do not choose the rows of its tenant's usage.
-  const surface = caller.widget ? WIDGET_SURFACE : (header("x-svc-surface") ?? defaultSurface);
-  if (!surfacePattern.test(surface)) {
-    throw new AppError("invalid_request", "x-svc-surface takes up to 64 letters, digits and _ . : / -", {
-      param: "x-svc-surface",
-    });
-  }
+  const surface = caller.widget ? WIDGET_SURFACE : toSurface(header("x-svc-surface") ?? "") || defaultSurface;
   return { tenantId: caller.tenantId, keyId: caller.keyId, surface, signal };
 }
 
+type ChatInput = HandlerInput<unknown, unknown, ChatBody>;
+
 /**
- * A body that a visitor of a page may send: without tools, and with a cap on the tokens of its answer.
- * @throws AppError `invalid_request` for tools and for a higher cap.
+ * A body that a visitor of a page may send: without tools, with a model that the key allows, and with a cap on the tokens
+ * of the response. @throws AppError `invalid_request` for anything else.
  */
-function boundForWidget(body: ChatBody, maxTokens: number): ChatBody {
+function boundForWidget({ body, caller: { widget } }: ChatInput, mostTokens: number): ChatBody {
+  const maxTokens = Math.min(mostTokens, widget?.maxTokens ?? mostTokens);
+  const wanted = body.model ?? DEFAULT_MODEL;
+  const models = widget?.models ?? [wanted];
+  const model = wanted === DEFAULT_MODEL && !models.includes(wanted) ? models[0] : wanted;
+  if (model === undefined || !models.includes(model)) {
+    throw new AppError("invalid_request", `model: this widget key takes ${models.join(", ")}.`, { param: "model" });
+  }
   for (const param of ["tools", "tool_choice"] as const) {
-    if (body[param] === undefined) continue;
+    if ((body[param] ?? undefined) === undefined) continue;
     throw new AppError("invalid_request", `${param}: a widget key takes no tools.`, { param });
   }
   for (const param of ["maxTokens", "max_tokens"] as const) {
     if ((body[param] ?? 0) <= maxTokens) continue;
     throw new AppError("invalid_request", `${param}: a widget key gets ${maxTokens} tokens at most.`, { param });
   }
-  return { ...body, maxTokens: body.maxTokens ?? body.max_tokens ?? maxTokens };
+  return { ...body, model, maxTokens: body.maxTokens ?? body.max_tokens ?? maxTokens };
 }
 
 /**
  * The body of a chat, where a widget key chats as an agent with the agent's model and system prompt instead of its own.
  * @throws AppError `insufficient_scope` when the agent is gone.
  */
-async function asAgent({ body, caller, platform }: HandlerInput<unknown, unknown, ChatBody>): Promise<ChatBody> {
+async function asAgent({ body, caller, platform }: ChatInput): Promise<ChatBody> {
   const agentId = caller.widget?.agentId;
   if (agentId === undefined) return body;
   const definition = await platform.agents.definitionOf(caller.tenantId, agentId);
   if (definition === null) throw new AppError("insufficient_scope", "The agent of this widget key is gone.");
-  const { model, systemPrompt, temperature = body.temperature } = definition;
+  const { model, systemPrompt } = definition;
   const messages = body.messages.filter(({ role }) => role !== "system"); // nor may a visitor speak as the system
   if (messages.length === 0) {
     throw new AppError("invalid_request", "Send a message besides those of the system.", { param: "messages" });
   }
-  return { ...body, messages, model, systemPrompt, ...(temperature === undefined ? {} : { temperature }) };
+  return { ...body, messages, model, systemPrompt, temperature: definition.temperature ?? body.temperature };
 }
 
 /** Answers with a job of the next batch, or says in a header why the chat is answered at once. */
@@ -124,11 +153,26 @@ async function acceptForBatch(
   call: { caller: GatewayCaller; request: ChatRequest },
 ): Promise<{ reply: JsonReply } | { headers: Record<string, string> }> {
   const ineligible = (reason: Ineligible) => ({ headers: { "x-svc-batch": `ineligible; reason=${reason}` } });
+  if (input.caller.widget) return ineligible("widget-key");
   if (body.stream) return ineligible("streamed");
   const reserved = await reserveJob(input);
   if ("job" in reserved) return { reply: toAcceptedReply(reserved.job) };
   const accepted = await input.platform.gateway.batches.accept(call.caller, call.request, reserved.jobId);
   return "job" in accepted ? { reply: toAcceptedReply(accepted.job) } : ineligible(accepted.ineligible);
+}
+
+/** A page's visitors do not learn what its tenant has to spend. */
+function conceal(error: unknown): never {
+  if (!(error instanceof AppError) || error.code !== "budget_exhausted") throw error;
+  throw new AppError("budget_exhausted", "This chat's budget is used up for now.", { cause: error });
+}
+
+async function* concealing<T>(events: AsyncIterable<T>): AsyncGenerator<T> {
+  try {
+    yield* events;
+  } catch (error) {
+    conceal(error);
+  }
 }
 
 async function* toSseEvents(events: AsyncIterable<StreamEvent[]>, hasDebug: boolean): AsyncGenerator<SseMessage[]> {
@@ -145,19 +189,11 @@ async function* toSseEvents(events: AsyncIterable<StreamEvent[]>, hasDebug: bool
 }
 
 function toFinalEvent(end: StreamEnd, hasDebug: boolean): z.input<typeof chatEventSchema> {
-  const toolCalls = end.toolCalls.map(toWireToolCall);
-  return {
-    done: true,
-    logId: end.logId,
-    inputTokens: end.usage.inputTokens,
-    outputTokens: end.usage.outputTokens,
-    finishReason: end.finishReason,
-    model: end.model,
-    cached: end.cached,
-    costUsd: end.costUsd,
-    ...(toolCalls.length > 0 ? { toolCalls } : {}),
-    ...toPreprocessing(end, hasDebug),
-  };
+  const { logId, usage, finishReason, model, cached, costUsd } = end;
+  const { inputTokens, outputTokens } = usage;
+  const about = { logId, inputTokens, outputTokens, finishReason, model, cached, costUsd };
+  const toolCalls = toWireToolCalls(end.toolCalls);
+  return { done: true, ...about, ...defined({ toolCalls }), ...toPreprocessing(end, hasDebug) };
 }
 
 export const chatRoutes: readonly AnyRoute[] = [chat];

@@ -7,8 +7,9 @@ import {
   profileListSchema,
 } from "../../src/composite/schemas.ts";
 import { idSchema } from "../../src/ids.ts";
-import { acceptedSchema, readPreference, replyWithJob, reserveJob, withCallback } from "../prefer.ts";
+import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { named } from "../schema-names.ts";
 import { modelCallErrors } from "./chat.ts";
 
 const tags = ["Composite intelligence"];
@@ -21,7 +22,7 @@ const executePattern = route({
   summary: "Run a multi-model pattern under an industry profile",
   description:
     "An input that holds what a regulated profile must not let through is refused with 422, which names kinds and positions; nothing of it is kept. `models` replaces the profile's choice: the members in order, the first one also judges.",
-  body: compositeBodySchema.extend(withCallback),
+  body: named("CompositeRequest", compositeBodySchema.extend(withCallback)),
   isAsync: true,
   // Before the idempotency record too: it holds a hash of the body, from which a short secret could be guessed.
   screen: ({ body, platform }) => platform.composite.guard(body),
@@ -35,15 +36,11 @@ const executePattern = route({
     profile: "coding",
     input: "Sessions live in memory. Two servers share no memory.\n\nWhy do users lose their sessions?",
   },
-  async handler(input) {
+  handler(input) {
     const { body, caller, platform } = input;
-    const isInteractive = readPreference(input.header("prefer")).waitMs > 0;
-    const reserved = await reserveJob(input, body.callback);
-    const job =
-      "job" in reserved
-        ? reserved.job
-        : (await platform.composite.accept(caller, body, isInteractive, reserved.jobId)).job;
-    return replyWithJob(input, job, (record) => ({ status: 200, body: record.result }));
+    return serveJob(input, {
+      accept: ({ jobId, isInteractive }) => platform.composite.accept(caller, body, isInteractive, jobId),
+    });
   },
 });
 
@@ -54,7 +51,7 @@ const listPatterns = route({
   tags,
   summary: "The patterns",
   responses: { 200: { description: "Every pattern", body: patternListSchema } },
-  handler: ({ platform }) => ({ status: 200, body: { patterns: platform.composite.patterns() } }),
+  result: ({ platform }) => ({ patterns: platform.composite.patterns() }),
 });
 
 const listProfiles = route({
@@ -64,7 +61,7 @@ const listProfiles = route({
   tags,
   summary: "The industry profiles",
   responses: { 200: { description: "Every profile", body: profileListSchema } },
-  handler: ({ platform }) => ({ status: 200, body: { profiles: platform.composite.profiles() } }),
+  result: ({ platform }) => ({ profiles: platform.composite.profiles() }),
 });
 
 const getExecution = route({
@@ -75,9 +72,7 @@ const getExecution = route({
   summary: "A run with each of its model calls",
   params: z.object({ id: idSchema("execution") }),
   responses: { 200: { description: "The run", body: executionViewSchema } },
-  async handler({ params: { id }, caller, platform }) {
-    return { status: 200, body: await platform.composite.trace(caller.tenantId, id) };
-  },
+  result: ({ params: { id }, caller, platform }) => platform.composite.trace(caller.tenantId, id),
 });
 
 export const compositeRoutes: readonly AnyRoute[] = [executePattern, listPatterns, listProfiles, getExecution];

@@ -1,24 +1,47 @@
+import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import { z } from "zod";
 import { docsPolicy, renderDocsPage } from "../docs-page.ts";
-import { makeOpenApi, type OpenApiDocument } from "../openapi.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { makeOpenApi } from "../openapi.ts";
+import { type AnyRoute, type HandlerInput, type JsonReply, route } from "../route.ts";
+import { isNamed } from "./models.ts";
 
-/** The routes that document `routes` and themselves. The document is made at the first request for it. */
-export function documentationRoutes(routes: readonly AnyRoute[]): readonly AnyRoute[] {
-  let made: OpenApiDocument | undefined;
-  const document = () => {
-    made ??= makeOpenApi([...routes, ...documentation]);
-    return made;
+type Made = { text: string; zipped: Buffer; etag: string };
+
+/** A file that is made at its first request, and served compressed to clients that take it so. */
+function makeOnce(make: () => string, headers: Record<string, string>) {
+  let made: Made | undefined;
+  return function serve({ header }: HandlerInput): JsonReply {
+    made ??= pack(make());
+    const { text, zipped, etag } = made;
+    const caching = { ...headers, etag, "cache-control": "no-cache", vary: "accept-encoding" };
+    if (isNamed(header("if-none-match"), etag)) return { status: 304, headers: caching };
+    const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(header("accept-encoding") ?? "");
+    if (!takesGzip) return { status: 200, headers: caching, body: text };
+    return { status: 200, headers: { ...caching, "content-encoding": "gzip" }, body: zipped };
   };
-  const documentation = [
+}
+
+function pack(text: string): Made {
+  const etag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
+  return { text, zipped: gzipSync(text), etag };
+}
+
+/** The routes that document `routes` and themselves. */
+export function documentationRoutes(routes: readonly AnyRoute[]): readonly AnyRoute[] {
+  const makeDocument = () => makeOpenApi([...routes, ...documentation]);
+  const headers = { "if-none-match": "The `ETag` of the version that you have" };
+  const unchanged = { 304: { description: "The version that you have is current" } };
+  const documentation: AnyRoute[] = [
     route({
       method: "get",
       path: "/openapi.json",
       auth: "public",
       tags: ["Documentation"],
       summary: "This API as an OpenAPI 3.1 document",
-      responses: { 200: { description: "The document", body: z.looseObject({ openapi: z.string() }) } },
-      handler: () => ({ status: 200, body: document() }),
+      headers,
+      responses: { 200: { description: "The document", body: z.looseObject({ openapi: z.string() }) }, ...unchanged },
+      handler: makeOnce(() => JSON.stringify(makeDocument()), { "content-type": "application/json; charset=utf-8" }),
     }),
     route({
       method: "get",
@@ -26,11 +49,11 @@ export function documentationRoutes(routes: readonly AnyRoute[]): readonly AnyRo
       auth: "public",
       tags: ["Documentation"],
       summary: "The reference as a page for people",
-      responses: { 200: { description: "The page", body: z.string(), contentType: "text/html" } },
-      handler: () => ({
-        status: 200,
-        body: renderDocsPage(document()),
-        headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": docsPolicy },
+      headers,
+      responses: { 200: { description: "The page", body: z.string(), contentType: "text/html" }, ...unchanged },
+      handler: makeOnce(() => renderDocsPage(makeDocument()), {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": docsPolicy,
       }),
     }),
   ];

@@ -1,3 +1,4 @@
+import { toEmbedRequest } from "../../src/gateway/embed.ts";
 import { embeddingsBodySchema, embeddingsResponseSchema } from "../../src/gateway/schemas.ts";
 import { type AnyRoute, route } from "../route.ts";
 import { modelCallErrors, toGatewayCaller } from "./chat.ts";
@@ -17,11 +18,7 @@ const createEmbeddings = (path: string, tag: string, surface?: string) =>
     example: { input: ["a job", "a lease"] },
     async handler(input) {
       const { body, platform } = input;
-      const outcome = await platform.gateway.embed(toGatewayCaller(input, surface), {
-        input: typeof body.input === "string" ? [body.input] : body.input,
-        ...(body.model === undefined ? {} : { model: body.model }),
-        ...(body.dimensions === undefined ? {} : { dimensions: body.dimensions }),
-      });
+      const outcome = await platform.gateway.embed(toGatewayCaller(input, surface), toEmbedRequest(body));
       const toWire = body.encoding_format === "base64" ? toBase64 : toNumbers;
       return {
         status: 200,

@@ -1,21 +1,25 @@
 import { z } from "zod";
 import { type AnyRoute, route } from "../route.ts";
+import { named } from "../schema-names.ts";
 
 const MAX_ENTRIES = 100;
 const MAX_MODELS = 5;
 const tags = ["Gateway"];
 
 const model = z.string().min(1).max(200);
-const fallbacksSchema = z.object({
-  fallbacks: z
-    .array(
-      z.object({
-        model: model.describe("The model that may fail"),
-        models: z.array(model).min(1).max(MAX_MODELS).describe("Those that answer in its place, in order"),
-      }),
-    )
-    .max(MAX_ENTRIES),
-});
+const fallbacksSchema = named(
+  "Fallbacks",
+  z.object({
+    fallbacks: z
+      .array(
+        z.object({
+          model: model.describe("The model that may fail"),
+          models: z.array(model).min(1).max(MAX_MODELS).describe("Those that answer in its place, in order"),
+        }),
+      )
+      .max(MAX_ENTRIES),
+  }),
+);
 
 const description =
   "When a named model fails before its first token, or its provider keeps failing, these answer in its place; the answer's " +
@@ -29,9 +33,7 @@ const getFallbacks = route({
   summary: "What answers in the place of models that fail",
   description,
   responses: { 200: { description: "Your tenant's fallbacks", body: fallbacksSchema } },
-  async handler({ caller, platform }) {
-    return { status: 200, body: { fallbacks: await platform.fallbacks.find(caller.tenantId) } };
-  },
+  result: async ({ caller, platform }) => ({ fallbacks: await platform.fallbacks.find(caller.tenantId) }),
 });
 
 const putFallbacks = route({
@@ -45,10 +47,10 @@ const putFallbacks = route({
   responses: { 200: { description: "They are set", body: fallbacksSchema } },
   errors: ["unknown_model"],
   example: { fallbacks: [{ model: "claude-opus-5-5", models: ["gpt-5.6-sol"] }] },
-  async handler({ body, caller, platform }) {
+  async result({ body, caller, platform }) {
     platform.gateway.checkFallbacks(body.fallbacks);
     await platform.fallbacks.put(caller.tenantId, body.fallbacks);
-    return { status: 200, body };
+    return body;
   },
 });
 

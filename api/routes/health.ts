@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { checkHealth, readinessSchema } from "../../src/health.ts";
+import { checkHealth, type Readiness, readinessSchema } from "../../src/health.ts";
+import type { Platform } from "../../src/platform.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 const tags = ["Health"];
@@ -11,7 +12,7 @@ const healthz = route({
   tags,
   summary: "Whether this process is alive",
   responses: { 200: { description: "It is", body: z.object({ status: z.literal("ok") }) } },
-  handler: () => ({ status: 200, body: { status: "ok" } }),
+  result: () => ({ status: "ok" }),
 });
 
 const readyz = route({
@@ -20,16 +21,28 @@ const readyz = route({
   auth: "public",
   tags,
   summary: "Whether the service can do its work",
-  description: "200 only when the store, Redis and at least one worker answer.",
+  description: "200 only when the store, Redis and at least one worker respond. A finding is at most 1 s old.",
   responses: {
     200: { description: "All parts are up", body: readinessSchema },
     503: { description: "A part is down; `parts` tells which", body: readinessSchema },
   },
   async handler({ platform }) {
-    const body = await checkHealth(platform);
+    const body = await findReadiness(platform);
     const isReady = body.status === "ready";
     return { status: isReady ? 200 : 503, body, headers: isReady ? {} : { "retry-after": "2" } };
   },
 });
+
+/** How long one finding serves all who ask, in ms: each costs several calls of store and Redis, and anybody may ask. */
+const FRESH_MS = 1_000;
+const findings = new WeakMap<Platform, { at: number; readiness: Promise<Readiness> }>();
+
+function findReadiness(platform: Platform): Promise<Readiness> {
+  const known = findings.get(platform);
+  if (known && performance.now() - known.at < FRESH_MS) return known.readiness;
+  const readiness = checkHealth(platform);
+  findings.set(platform, { at: performance.now(), readiness });
+  return readiness;
+}
 
 export const healthRoutes: readonly AnyRoute[] = [healthz, readyz];

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { idSchema } from "../../src/ids.ts";
-import { jobKinds } from "../../src/jobs/define-queue.ts";
-import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-record.ts";
-import { jobStates } from "../../src/jobs/job-state.ts";
+import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-view.ts";
 import type { JobEvent } from "../../src/jobs/jobs.ts";
 import { cancelWork } from "../../src/jobs/work.ts";
+import { jobKinds } from "../../src/store/job-record.ts";
+import { jobStates } from "../../src/store/job-state.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { listOf, listQuery } from "../list-query.ts";
 import { type AnyRoute, route, type SseMessage } from "../route.ts";
@@ -20,9 +20,7 @@ const getJob = route({
   summary: "State, progress and result of a job",
   params,
   responses: { 200: { description: "The job", body: jobViewSchema } },
-  async handler({ params: { id }, caller, platform }) {
-    return { status: 200, body: toJobView(await platform.jobs.get(caller.tenantId, id)) };
-  },
+  result: async ({ params: { id }, caller, platform }) => toJobView(await platform.jobs.get(caller.tenantId, id)),
 });
 
 const listJobs = route({
@@ -38,9 +36,8 @@ const listJobs = route({
     status: z.enum(jobStates).optional(),
   }),
   responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
-  async handler({ query, caller, platform }) {
-    return { status: 200, body: mapPage(await platform.jobs.list(caller.tenantId, query), toJobSummary) };
-  },
+  result: async ({ query, caller, platform }) =>
+    mapPage(await platform.jobs.list(caller.tenantId, query), toJobSummary),
 });
 
 const cancelJob = route({
@@ -53,10 +50,8 @@ const cancelJob = route({
   params,
   responses: { 200: { description: "The job as it is now", body: jobViewSchema } },
   errors: ["wrong_state"],
-  async handler({ params: { id }, caller, platform }) {
-    const { jobs, works } = platform;
-    return { status: 200, body: toJobView(await cancelWork(jobs, works, { tenantId: caller.tenantId, jobId: id })) };
-  },
+  result: async ({ params: { id }, caller, platform: { jobs, works } }) =>
+    toJobView(await cancelWork(jobs, works, { tenantId: caller.tenantId, jobId: id })),
 });
 
 const followJob = route({

@@ -1,22 +1,32 @@
 import { z } from "zod";
 import { idSchema } from "../../src/ids.ts";
+import { roles } from "../../src/store/key-store.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { apiKeyViewSchema, toApiKeyView } from "../../src/tenancy/api-keys.ts";
-import { roles } from "../../src/tenancy/roles.ts";
 import { listOf, listQuery } from "../list-query.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { named } from "../schema-names.ts";
 
 const tags = ["Keys"];
 
-const createBody = z.object({
-  role: z.enum(roles).default("member"),
-  subject: z.string().trim().min(1).max(200).optional().describe("Who acts by this key; default: the subject of yours"),
-  name: z.string().trim().min(1).max(100).optional(),
-  expiresAt: z.iso
-    .datetime({ offset: true })
-    .refine((text) => !(Date.parse(text) <= Date.now()), "must be in the future")
-    .optional(),
-});
+const createBody = named(
+  "ApiKeyRequest",
+  z.object({
+    role: z.enum(roles).default("member"),
+    subject: z
+      .string()
+      .trim()
+      .min(1)
+      .max(200)
+      .optional()
+      .describe("Who acts by this key; default: the subject of yours"),
+    name: z.string().trim().min(1).max(100).optional(),
+    expiresAt: z.iso
+      .datetime({ offset: true })
+      .refine((text) => !(Date.parse(text) <= Date.now()), "must be in the future")
+      .optional(),
+  }),
+);
 
 const createKey = route({
   method: "post",
@@ -29,8 +39,10 @@ const createKey = route({
   body: createBody,
   example: { role: "member", subject: "ana@acme.io", name: "laptop" },
   hasSecretReply: true,
-  responses: { 201: { description: "The new key", body: apiKeyViewSchema.extend({ key: z.string() }) } },
-  async handler({ body, caller, platform }) {
+  responses: {
+    201: { description: "The new key", body: named("NewApiKey", apiKeyViewSchema.extend({ key: z.string() })) },
+  },
+  async result({ body, caller, platform }) {
     const { role, subject = caller.subject, name, expiresAt } = body;
     const { key, record } = await platform.tenancy.createKey({
       tenantId: caller.tenantId,
@@ -39,7 +51,7 @@ const createKey = route({
       ...(name === undefined ? {} : { name }),
       ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
     });
-    return { status: 201, body: { key, ...toApiKeyView(record) } };
+    return { key, ...toApiKeyView(record) };
   },
 });
 
@@ -51,12 +63,8 @@ const listKeys = route({
   summary: "API keys of the tenant, newest first",
   query: listQuery.extend({ cursor: idSchema("apiKey").optional() }),
   responses: { 200: { description: "A page of keys, by their previews", body: listOf(apiKeyViewSchema) } },
-  async handler({ query, caller, platform }) {
-    return {
-      status: 200,
-      body: mapPage(await platform.tenancy.listKeys(caller.tenantId, query), toApiKeyView),
-    };
-  },
+  result: async ({ query, caller, platform }) =>
+    mapPage(await platform.tenancy.listKeys(caller.tenantId, query), toApiKeyView),
 });
 
 const revokeKey = route({
@@ -69,10 +77,7 @@ const revokeKey = route({
   params: z.object({ id: idSchema("apiKey") }),
   responses: { 204: { description: "It was revoked" } },
   errors: ["wrong_state"],
-  async handler({ params, caller, platform }) {
-    await platform.tenancy.revokeKey(caller.tenantId, params.id);
-    return { status: 204 };
-  },
+  result: ({ params, caller, platform }) => platform.tenancy.revokeKey(caller.tenantId, params.id),
 });
 
 export const keyRoutes: readonly AnyRoute[] = [createKey, listKeys, revokeKey];

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { modelEntrySchema, modelQuerySchema } from "../../src/gateway/schemas.ts";
+import { listedModelSchema, modelQuerySchema } from "../../src/gateway/schemas.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 /** How long clients may keep the list, in seconds. */
@@ -16,11 +16,11 @@ const listModels = route({
   query: modelQuerySchema,
   headers: { "if-none-match": "The `ETag` of the list that you have" },
   responses: {
-    200: { description: "The models", body: z.object({ models: z.array(modelEntrySchema) }) },
+    200: { description: "The models", body: z.object({ models: z.array(listedModelSchema) }) },
     304: { description: "The list that you have is current" },
   },
-  handler({ query, platform, header }) {
-    const models = platform.gateway.models(query);
+  async handler({ query, caller, platform, header }) {
+    const models = await platform.gateway.models(caller.tenantId, query);
     const etag = `"${createHash("sha256").update(JSON.stringify(models)).digest("base64url").slice(0, 22)}"`;
     const headers = { "cache-control": `private, max-age=${MAX_AGE_SECONDS}`, etag };
     if (isNamed(header("if-none-match"), etag)) return { status: 304, headers };
@@ -29,7 +29,7 @@ const listModels = route({
 });
 
 /** Whether `If-None-Match` names the tag; weak tags compare equal (RFC 9110, 13.1.2). */
-function isNamed(header: string | undefined, etag: string): boolean {
+export function isNamed(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false;
   return header.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
 }

@@ -1,34 +1,110 @@
+import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { idSchema } from "../../src/ids.ts";
-import { type Asset, assetRoute, pagePolicy } from "../asset.ts";
-import type { AnyRoute } from "../route.ts";
+import { type AnyRoute, route } from "../route.ts";
 
-const html = { type: "text/html; charset=utf-8", headers: pagePolicy };
-const script = { type: "text/javascript; charset=utf-8" };
+/** How long a browser may keep the widget's script, in seconds. */
+const SCRIPT_MAX_AGE_S = 3_600;
 
-const assets: readonly Asset[] = [
+/** Files of `api/pages`. Anybody may load them: they hold no data, which a page fetches with its reader's key. */
+type Asset = {
+  path: string;
+  file: string;
+  summary: string;
+  /** Of the path's parameters, which the page itself reads. */
+  params?: z.ZodObject;
+  headers?: Record<string, string>;
+};
+
+/** What a page may load: only files of this server, and nothing inline. */
+const pagePolicy = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+};
+
+const readPage = (file: string) => readFile(new URL(`../pages/${file}`, import.meta.url), "utf8");
+
+const home = route({
+  method: "get",
+  path: "/",
+  auth: "public",
+  tags: ["Pages"],
+  summary: "Where to begin: a page for browsers, the same links as JSON for others",
+  headers: { accept: "`text/html` selects the page" },
+  responses: {
+    200: {
+      description: "The links; or the page, as `text/html`",
+      body: z.union([z.object({ name: z.string(), links: z.record(z.string(), z.string()) }), z.string()]),
+    },
+  },
+  async handler({ header }) {
+    const headers = { vary: "accept" };
+    if (!header("accept")?.includes("text/html")) return { status: 200, headers, body: homeLinks };
+    const page = { ...headers, ...pagePolicy, "content-type": "text/html; charset=utf-8" };
+    return { status: 200, headers: page, body: await readPage("home.html") };
+  },
+});
+
+const homeLinks = {
+  name: "Switchyard",
+  links: { reference: "/docs", openapi: "/openapi.json", openai: "/v1", tools: "/mcp", readiness: "/readyz" },
+};
+
+const types: Record<string, string> = { html: "text/html", js: "text/javascript", css: "text/css" };
+
+function assetRoute(tag: string, { path, file, summary, params, headers }: Asset): AnyRoute {
+  const type = types[file.split(".").at(-1) ?? ""] ?? "text/plain";
+  const policy = type === "text/html" ? pagePolicy : {};
+  let content: Promise<string> | undefined;
+  return route({
+    method: "get",
+    path,
+    auth: "public",
+    tags: [tag],
+    summary,
+    ...(params === undefined ? {} : { params }),
+    responses: { 200: { description: "The file", body: z.string(), contentType: type } },
+    async handler() {
+      content ??= readPage(file);
+      const body = await content;
+      return { status: 200, body, headers: { ...policy, ...headers, "content-type": `${type}; charset=utf-8` } };
+    },
+  });
+}
+
+const pages: readonly Asset[] = [
   {
     path: "/runs/:runId",
     file: "run.html",
     summary: "A page that shows an agent's run as a timeline, live while it runs",
     params: z.object({ runId: idSchema("run") }),
-    ...html,
   },
   {
     path: "/approvals",
     file: "approvals.html",
-    summary: "A page that shows which decisions runs wait for, with each run so far, to decide there",
-    ...html,
+    summary: "A page that shows the decisions that runs wait for, with each run so far, to decide there",
   },
-  { path: "/pages/approvals.js", file: "approvals.js", summary: "Its script", ...script },
-  { path: "/pages/run.js", file: "run.js", summary: "Its script", ...script },
-  {
-    path: "/pages/session.js",
-    file: "session.js",
-    summary: "How the pages call the API, with their reader's key",
-    ...script,
-  },
-  { path: "/pages/page.css", file: "page.css", type: "text/css; charset=utf-8", summary: "The pages' style" },
+  { path: "/pages/approvals.js", file: "approvals.js", summary: "Its script" },
+  { path: "/pages/run.js", file: "run.js", summary: "Its script" },
+  { path: "/pages/session.js", file: "session.js", summary: "How the pages call the API, with their reader's key" },
+  { path: "/pages/page.css", file: "page.css", summary: "The pages' style" },
 ];
 
-export const pageRoutes: readonly AnyRoute[] = assets.map((asset) => assetRoute(["Pages"], asset));
+const widget: readonly Asset[] = [
+  {
+    path: "/widget.js",
+    file: "widget.js",
+    summary: "The chat bubble, for any page",
+    // It is made for pages of other origins.
+    headers: { "cross-origin-resource-policy": "cross-origin", "cache-control": `public, max-age=${SCRIPT_MAX_AGE_S}` },
+  },
+  { path: "/widget/demo", file: "widget-demo.html", summary: "A page to try the chat bubble on" },
+  { path: "/widget/demo.js", file: "widget-demo.js", summary: "Its script" },
+  { path: "/widget/demo.css", file: "widget-demo.css", summary: "Its style" },
+];
+
+export const pageRoutes: readonly AnyRoute[] = [
+  home,
+  ...widget.map((asset) => assetRoute("Widget", asset)),
+  ...pages.map((asset) => assetRoute("Pages", asset)),
+];

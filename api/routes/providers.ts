@@ -4,6 +4,7 @@ import { type KeyProvider, keyedProviders, keyProviders } from "../../src/gatewa
 import { verifyProviderKey } from "../../src/gateway/providers/verify-key.ts";
 import type { Platform } from "../../src/platform.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { named } from "../schema-names.ts";
 
 const tags = ["Provider keys"];
 
@@ -61,13 +62,13 @@ const setKey = route({
     "Model calls of your tenant use it from then on, everywhere within 5 seconds. It is stored encrypted and never told again.",
   params,
   query,
-  body,
-  responses: { 200: { description: "It is set", body: z.object(configured) } },
+  body: named("ProviderKeyRequest", body),
+  responses: { 200: { description: "It is set", body: named("ProviderKeyState", z.object(configured)) } },
   errors: ["provider_key_refused", "provider_failed", "provider_key_unreadable"],
-  async handler({ params: { provider }, query: { verify }, body: { key }, caller, platform }) {
+  async result({ params: { provider }, query: { verify }, body: { key }, caller, platform }) {
     await check(platform, provider, key, verify === "true");
     await platform.providerKeys.put(caller.tenantId, provider, key);
-    return { status: 200, body: { provider, configured: true } };
+    return { provider, configured: true };
   },
 });
 
@@ -85,10 +86,10 @@ const rotateKey = route({
     200: { description: "It is replaced", body: z.object({ ...configured, rotatedAt: z.iso.datetime() }) },
   },
   errors: ["provider_key_refused", "provider_failed", "provider_key_unreadable"],
-  async handler({ params: { provider }, query: { verify }, body: { key }, caller, platform }) {
+  async result({ params: { provider }, query: { verify }, body: { key }, caller, platform }) {
     await check(platform, provider, key, verify === "true");
     const rotatedAt = await platform.providerKeys.rotate(caller.tenantId, provider, key);
-    return { status: 200, body: { provider, configured: true, rotatedAt: rotatedAt.toISOString() } };
+    return { provider, configured: true, rotatedAt: rotatedAt.toISOString() };
   },
 });
 
@@ -101,10 +102,7 @@ const removeKey = route({
   description: "Calls then use the platform's key, where it has one.",
   params,
   responses: { 204: { description: "It is removed" } },
-  async handler({ params: { provider }, caller, platform }) {
-    await platform.providerKeys.remove(caller.tenantId, provider);
-    return { status: 204 };
-  },
+  result: ({ params: { provider }, caller, platform }) => platform.providerKeys.remove(caller.tenantId, provider),
 });
 
 /** @throws AppError `invalid_request` for a key of another shape, and what the provider says of it when it is asked. */

@@ -1,34 +1,38 @@
 import { z } from "zod";
 import { idSchema } from "../../src/ids.ts";
-import { shownStates } from "../../src/rag/document-state.ts";
 import {
-  type DocumentView,
   documentViewSchema,
   fileFieldsSchema,
   ingestBodySchema,
   ingestResultSchema,
   queryBodySchema,
   queryResultSchema,
+  withOneSource,
 } from "../../src/rag/schemas.ts";
+import { shownStates } from "../../src/store/document-state.ts";
 import { listQuery } from "../list-query.ts";
 import { uploadedFileSchema } from "../middleware/multipart.ts";
-import { acceptedSchema, readPreference, replyWithJob, reserveJob, withCallback } from "../prefer.ts";
+import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { named } from "../schema-names.ts";
 
 const tags = ["Knowledge retrieval"];
 const params = z.object({ id: idSchema("document") });
 
 const [byUrl, byContent] = ingestBodySchema.options;
-const fileBodySchema = fileFieldsSchema.extend({
-  file: uploadedFileSchema,
-  callback: z
-    .string()
-    .min(1)
-    .max(8_192)
-    .transform((url) => ({ url }))
-    .optional()
-    .describe("Where to tell of the job's end: in a form, the URL itself"),
-});
+const fileBodySchema = named(
+  "IngestForm",
+  fileFieldsSchema.extend({
+    file: uploadedFileSchema,
+    callback: z
+      .string()
+      .min(1)
+      .max(8_192)
+      .transform((url) => ({ url }))
+      .optional()
+      .describe("Where to report the job's end: in a form, the URL itself"),
+  }),
+);
 
 const ingest = route({
   method: "post",
@@ -37,11 +41,15 @@ const ingest = route({
   tags,
   summary: "Ingest a URL, a text or a file",
   description:
-    "PDF, DOCX, HTML, Markdown or plain text, told by content first, then by type, then by name. The same URL keeps its " +
-    "document: queries see the former version until the new one is complete.",
-  body: z.union([byUrl.extend(withCallback), byContent.extend(withCallback)]),
+    "PDF, DOCX, HTML, Markdown or plain text; the content decides first, then the type, then the name. Send exactly one " +
+    "of `url`, `content` and `file`. The same URL keeps its document: queries see the earlier version until the new one " +
+    "is complete. A document with the content of an earlier one names it in `duplicateOf`.",
+  body: named(
+    "IngestRequest",
+    withOneSource("json", z.union([byUrl.extend(withCallback), byContent.extend(withCallback)])),
+  ),
   bodyLimit: "content",
-  multipart: fileBodySchema,
+  multipart: withOneSource("multipart", fileBodySchema),
   isAsync: true,
   responses: {
     201: { description: "The document is indexed", body: ingestResultSchema },
@@ -49,14 +57,13 @@ const ingest = route({
   },
   errors: ["source_refused", "source_unreachable", "source_unreadable", "request_too_large"],
   example: { content: "# Pump P-100\n\nBleed the pump before the season.", title: "Pump manual" },
-  async handler(input) {
+  handler(input) {
     const { body, caller, platform } = input;
-    const isInteractive = readPreference(input.header("prefer")).waitMs > 0;
-    const reserved = await reserveJob(input, body.callback);
-    if ("job" in reserved) return replyWithJob(input, reserved.job);
     const source = "file" in body ? toFileInput(body) : body;
-    const { job } = await platform.rag.accept(caller, source, isInteractive, reserved.jobId);
-    return replyWithJob(input, job);
+    return serveJob(input, {
+      accept: ({ jobId, isInteractive }) => platform.rag.accept(caller, source, isInteractive, jobId),
+      status: 201,
+    });
   },
 });
 
@@ -108,10 +115,7 @@ const getDocument = route({
   summary: "One document",
   params,
   responses: { 200: { description: "The document", body: documentViewSchema } },
-  async handler({ params: { id }, caller, platform }) {
-    const body: DocumentView = await platform.rag.get(caller, id);
-    return { status: 200, body };
-  },
+  result: ({ params: { id }, caller, platform }) => platform.rag.get(caller, id),
 });
 
 const query = route({
@@ -119,13 +123,16 @@ const query = route({
   path: "/rag/query",
   auth: "member",
   tags,
-  summary: "Find passages by meaning, words, or both",
+  summary: "Find chunks by meaning, words, or both",
   body: queryBodySchema,
-  responses: { 200: { description: "Passages, best first", body: z.object({ results: z.array(queryResultSchema) }) } },
-  example: { query: "When is the pump bled?", topK: 5 },
-  async handler({ body, caller, platform, signal }) {
-    return { status: 200, body: { results: await platform.rag.query(caller, body, signal) } };
+  responses: {
+    200: {
+      description: "Chunks, best first",
+      body: named("QueryResponse", z.object({ results: z.array(queryResultSchema) })),
+    },
   },
+  example: { query: "When is the pump bled?", topK: 5 },
+  result: async ({ body, caller, platform, signal }) => ({ results: await platform.rag.query(caller, body, signal) }),
 });
 
 const removeDocument = route({
@@ -137,10 +144,7 @@ const removeDocument = route({
   description: "A document that is still being indexed is deleted too; its job is cancelled.",
   params,
   responses: { 204: { description: "It is gone" } },
-  async handler({ params: { id }, caller, platform }) {
-    await platform.rag.remove(caller, id);
-    return { status: 204 };
-  },
+  result: ({ params: { id }, caller, platform }) => platform.rag.remove(caller, id),
 });
 
 export const ragRoutes: readonly AnyRoute[] = [ingest, listDocuments, getDocument, query, removeDocument];

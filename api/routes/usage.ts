@@ -6,6 +6,7 @@ import type { CompletionDocument } from "../../src/store/completion-store.ts";
 import { type UsageRow, usageGroupings } from "../../src/store/usage-store.ts";
 import { quotaNames } from "../../src/tenancy/quotas.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { named } from "../schema-names.ts";
 
 const DAY_MS = 24 * 3_600_000;
 /** Days that are summed when the request names none. */
@@ -43,26 +44,29 @@ const getUsage = route({
   responses: {
     200: {
       description: "A row for each group, and the sum of all",
-      body: z.object({
-        from: z.string(),
-        to: z.string(),
-        groupBy: z.enum(usageGroupings),
-        data: z.array(groupSchema),
-        total: countersSchema,
-        budget: z
-          .object({
-            month: z.string(),
-            limitUsd: z.number(),
-            leftUsd: z.number(),
-            reservedUsd: z.number().describe("Set aside for calls under way"),
-          })
-          .nullable()
-          .describe("What is left this month, in UTC; null where no budget is set"),
-        quotas: z
-          .record(z.enum(quotaNames), z.object({ used: count, limit: count }))
-          .describe("How many of each the tenant keeps, counted up to the limit"),
-        nextCursor: z.null(),
-      }),
+      body: named(
+        "Usage",
+        z.object({
+          from: z.string(),
+          to: z.string(),
+          groupBy: z.enum(usageGroupings),
+          data: z.array(groupSchema),
+          total: countersSchema,
+          budget: z
+            .object({
+              month: z.string(),
+              limitUsd: z.number(),
+              leftUsd: z.number(),
+              reservedUsd: z.number().describe("Set aside for calls under way"),
+            })
+            .nullable()
+            .describe("What is left this month, in UTC; null where no budget is set"),
+          quotas: z
+            .record(z.enum(quotaNames), z.object({ used: count, limit: count }))
+            .describe("How many of each the tenant keeps, counted up to the limit"),
+          nextCursor: z.null(),
+        }),
+      ),
     },
   },
   async handler({ query, caller, platform }) {
@@ -120,29 +124,32 @@ function toCounters({
   return { requests, errors, inputTokens, outputTokens, costUsd: toUsd(costNanoUsd) };
 }
 
-const logSchema = z.object({
-  logId: z.string(),
-  kind: z.enum(["chat", "embedding"]),
-  surface: z.string(),
-  keyId: z.string(),
-  requestedModel: z.string(),
-  model: z.string(),
-  provider: z.string(),
-  stream: z.boolean(),
-  status: z.enum(["completed", "aborted", "failed"]),
-  finishReason: z.string().optional(),
-  error: z.object({ type: z.string(), code: z.string(), message: z.string() }).loose().optional(),
-  inputTokens: count,
-  outputTokens: count,
-  usageSource: z.enum(["provider", "estimate"]),
-  costUsd: z.number().min(0),
-  cached: z.boolean(),
-  attempts: count,
-  durationMs: z.number(),
-  firstTokenMs: z.number().optional(),
-  createdAt: z.iso.datetime(),
-  content: z.object({ messages: z.array(z.unknown()), text: z.string() }).optional(),
-});
+const logSchema = named(
+  "CallLog",
+  z.object({
+    logId: z.string(),
+    kind: z.enum(["chat", "embedding"]),
+    surface: z.string(),
+    keyId: z.string(),
+    requestedModel: z.string(),
+    model: z.string(),
+    provider: z.string(),
+    stream: z.boolean(),
+    status: z.enum(["completed", "aborted", "failed"]),
+    finishReason: z.string().optional(),
+    error: z.object({ type: z.string(), code: z.string(), message: z.string() }).loose().optional(),
+    inputTokens: count,
+    outputTokens: count,
+    usageSource: z.enum(["provider", "estimate"]),
+    costUsd: z.number().min(0),
+    cached: z.boolean(),
+    attempts: count,
+    durationMs: z.number(),
+    firstTokenMs: z.number().optional(),
+    createdAt: z.iso.datetime(),
+    content: z.object({ messages: z.array(z.unknown()), text: z.string() }).optional(),
+  }),
+);
 
 const getLog = route({
   method: "get",
@@ -153,9 +160,7 @@ const getLog = route({
   description: "Texts are in it only where the operator has them kept (`STORE_COMPLETION_CONTENT`).",
   params: z.object({ logId: idSchema("log") }),
   responses: { 200: { description: "The record", body: logSchema } },
-  async handler({ params, caller, platform }) {
-    return { status: 200, body: toLogView(await platform.gateway.log(caller.tenantId, params.logId)) };
-  },
+  result: async ({ params, caller, platform }) => toLogView(await platform.gateway.log(caller.tenantId, params.logId)),
 });
 
 function toLogView(record: CompletionDocument): z.input<typeof logSchema> {

@@ -1,14 +1,18 @@
 import { z } from "zod";
 import type { WebhookSecrets } from "../../src/webhooks/secrets.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { named } from "../schema-names.ts";
 
 const tags = ["Workflows"];
 
-const secretSchema = z.object({
-  secret: z.string().describe("`whsec_` and 32 bytes in base64"),
-  createdAt: z.iso.datetime(),
-  previousUntil: z.iso.datetime().optional().describe("Until then the signature of the secret before is sent, too"),
-});
+const secretSchema = named(
+  "WebhookSecret",
+  z.object({
+    secret: z.string().describe("`whsec_` and 32 bytes in base64"),
+    createdAt: z.iso.datetime(),
+    previousUntil: z.iso.datetime().optional().describe("Until then the signature of the secret before is sent, too"),
+  }),
+);
 
 const toView = ({ current, createdAt, previous }: WebhookSecrets) => ({
   secret: current,
@@ -27,10 +31,7 @@ const getSecret = route({
     "`webhook-id`, `webhook-timestamp` and the raw body with one of its libraries. The first call makes the secret.",
   responses: { 200: { description: "The secret", body: secretSchema } },
   errors: ["provider_key_unreadable"],
-  async handler({ caller, platform }) {
-    const secrets = await platform.webhooks.secrets.find(caller.tenantId);
-    return { status: 200, body: toView(secrets), headers: { "cache-control": "no-store" } };
-  },
+  result: async ({ caller, platform }) => toView(await platform.webhooks.secrets.find(caller.tenantId)),
 });
 
 const rotateSecret = route({
@@ -43,10 +44,7 @@ const rotateSecret = route({
   hasSecretReply: true,
   responses: { 200: { description: "The new secret", body: secretSchema } },
   errors: ["wrong_state", "provider_key_unreadable"],
-  async handler({ caller, platform }) {
-    const secrets = await platform.webhooks.secrets.rotate(caller.tenantId);
-    return { status: 200, body: toView(secrets), headers: { "cache-control": "no-store" } };
-  },
+  result: async ({ caller, platform }) => toView(await platform.webhooks.secrets.rotate(caller.tenantId)),
 });
 
 export const webhookRoutes: readonly AnyRoute[] = [getSecret, rotateSecret];

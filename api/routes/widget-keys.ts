@@ -2,18 +2,51 @@ import { z } from "zod";
 import { AppError } from "../../src/errors.ts";
 import { idSchema } from "../../src/ids.ts";
 import { mapPage } from "../../src/store/page.ts";
+import type { ShownWidgetKey } from "../../src/store/widget-key-store.ts";
 import { isWidgetKey } from "../../src/tenancy/widget-keys.ts";
 import { listOf, listQuery } from "../list-query.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { named } from "../schema-names.ts";
 
 const tags = ["Widget keys"];
 
+/** A field or parameter that is misspelt must not make a key that may do more, or revoke another one. */
+const query = z.strictObject({});
+/** Names that stand for a model which the gateway picks. */
+const anyModel = ["meta-llm", "auto"];
 const agentId = idSchema("agent");
+const agentFields = {
+  agent_id: agentId.optional(),
+  agentId: agentId.optional().describe("The same as `agent_id`"),
+};
 /** An origin as browsers send it: scheme, host and port, and nothing after. */
 const originSchema = z
   .string()
   .max(300)
   .refine((text) => URL.canParse(text) && new URL(text).origin === text, "must be an origin, as https://acme.io");
+
+const createBody = z.strictObject({
+  ...agentFields,
+  allowedOrigins: z.array(originSchema).min(1).max(50).optional(),
+  models: z
+    .array(z.string().min(1).max(200))
+    .min(1)
+    .max(20)
+    .optional()
+    .describe("Models that visitors may choose, the first by default; without it any"),
+  maxTokens: z.number().int().min(1).max(1_000_000).optional().describe("Cap on the tokens of one response"),
+});
+
+const widgetKeyView = z.object({
+  id: idSchema("apiKey"),
+  keyPreview: z.string(),
+  agent_id: z.string().optional(),
+  allowedOrigins: z.array(z.string()).optional(),
+  models: z.array(z.string()).optional(),
+  maxTokens: z.number().int().optional(),
+  createdAt: z.iso.datetime(),
+});
+const newWidgetKey = z.object({ id: idSchema("apiKey"), key: z.string(), keyPreview: z.string() });
 
 const createKey = route({
   method: "post",
@@ -23,27 +56,45 @@ const createKey = route({
   summary: "Make a publishable key that can only chat",
   description:
     "It may stand in a page or an app. `allowedOrigins` names the pages that may use it; without it any page may. With " +
-    "`agent_id` it chats as that agent. The key is in this answer only.",
-  body: z.object({
-    agent_id: agentId.optional(),
-    allowedOrigins: z.array(originSchema).min(1).max(50).optional(),
-  }),
+    "`agent_id` it chats as that agent; otherwise `models` bounds the choice of its visitors. The key is in this response only. " +
+    "Unknown fields and parameters are refused.",
+  query,
+  body: named("WidgetKeyRequest", createBody),
   isBodyOptional: true,
   hasSecretReply: true,
-  responses: { 201: { description: "The new key", body: z.object({ key: z.string(), keyPreview: z.string() }) } },
-  errors: ["not_found"],
-  async handler({ body, caller, platform }) {
-    const { agent_id: scopedTo, allowedOrigins } = body;
+  responses: { 201: { description: "The new key", body: named("NewWidgetKey", newWidgetKey) } },
+  errors: ["not_found", "unknown_model"],
+  async result({ body: { allowedOrigins, models, maxTokens, ...body }, caller, platform }) {
+    const scopedTo = readAgentId(body);
     if (scopedTo !== undefined) await platform.agents.get(caller.tenantId, scopedTo);
+    if (scopedTo !== undefined && models !== undefined) {
+      throw new AppError("invalid_request", "models: a key of an agent has the agent's model.", { param: "models" });
+    }
+    const unknown = models?.find((model) => !anyModel.includes(model) && !platform.gateway.findModel(model));
+    if (unknown !== undefined) {
+      throw new AppError("unknown_model", `There is no model ${JSON.stringify(unknown)}; GET /ai/models lists them.`, {
+        param: "models",
+      });
+    }
     const { key, record } = await platform.tenancy.widgetKeys.create({
       tenantId: caller.tenantId,
       createdBy: caller.subject,
       ...(scopedTo === undefined ? {} : { agentId: scopedTo }),
       ...(allowedOrigins === undefined ? {} : { allowedOrigins }),
+      ...(models === undefined ? {} : { models }),
+      ...(maxTokens === undefined ? {} : { maxTokens }),
     });
-    return { status: 201, body: { key, keyPreview: record.preview } };
+    return { id: record._id, key, keyPreview: record.preview };
   },
 });
+
+/** The agent under either name. @throws AppError `invalid_request` when both name one, and not the same. */
+function readAgentId({ agent_id, agentId: same }: { agent_id?: string | undefined; agentId?: string | undefined }) {
+  if (agent_id !== undefined && same !== undefined && agent_id !== same) {
+    throw new AppError("invalid_request", "agentId: agent_id names another agent.", { param: "agentId" });
+  }
+  return agent_id ?? same;
+}
 
 const listKeys = route({
   method: "get",
@@ -53,28 +104,28 @@ const listKeys = route({
   summary: "Widget keys of the tenant, newest first",
   query: listQuery.extend({ cursor: idSchema("apiKey").optional() }),
   responses: {
-    200: {
-      description: "A page of keys, by their previews",
-      body: listOf(
-        z.object({
-          keyPreview: z.string(),
-          agent_id: z.string().optional(),
-          allowedOrigins: z.array(z.string()).optional(),
-          createdAt: z.iso.datetime(),
-        }),
-      ),
-    },
+    200: { description: "A page of keys, by their previews", body: listOf(named("WidgetKey", widgetKeyView)) },
   },
-  async handler({ query, caller, platform }) {
-    const page = await platform.tenancy.widgetKeys.list(caller.tenantId, query);
-    const views = mapPage(page, ({ preview, agentId: scopedTo, allowedOrigins, createdAt }) => ({
-      keyPreview: preview,
-      ...(scopedTo === undefined ? {} : { agent_id: scopedTo }),
-      ...(allowedOrigins === undefined ? {} : { allowedOrigins }),
-      createdAt: createdAt.toISOString(),
-    }));
-    return { status: 200, body: views };
-  },
+  result: async ({ query: page, caller, platform }) =>
+    mapPage(await platform.tenancy.widgetKeys.list(caller.tenantId, page), toView),
+});
+
+function toView({
+  _id,
+  preview,
+  agentId: scopedTo,
+  createdAt,
+  ...rest
+}: ShownWidgetKey): z.input<typeof widgetKeyView> {
+  const scope = scopedTo === undefined ? {} : { agent_id: scopedTo };
+  return { id: _id, keyPreview: preview, ...scope, ...rest, createdAt: createdAt.toISOString() };
+}
+
+const revokeBody = z.strictObject({
+  key: z.string().refine(isWidgetKey, "must be a widget key").optional(),
+  id: idSchema("apiKey").optional(),
+  keyPreview: z.string().max(50).optional(),
+  ...agentFields,
 });
 
 const revokeKey = route({
@@ -82,33 +133,24 @@ const revokeKey = route({
   path: "/ai/widget/key",
   auth: "admin",
   tags,
-  summary: "Revoke widget keys",
+  summary: "Revoke a widget key, or those of an agent",
   description:
-    "Names one by `key` or `keyPreview`, or those of an agent by `agent_id`; without a body those of no agent are meant. " +
-    "They are refused everywhere within 5 seconds.",
-  body: z.object({
-    key: z.string().refine(isWidgetKey, "must be a widget key").optional(),
-    keyPreview: z.string().max(50).optional(),
-    agent_id: agentId.optional(),
-  }),
+    "Name the key by `key`, `id` or `keyPreview`; several of them must fit the same key. `agent_id` alone revokes all keys of " +
+    "that agent. Without a body the tenant's only key of no agent is revoked; if it has several, the response is a 409 that " +
+    "lists them. A revoked key is refused everywhere within 5 seconds. Unknown fields and parameters are refused.",
+  query,
+  body: named("WidgetKeySelector", revokeBody),
   isBodyOptional: true,
   responses: { 204: { description: "It was revoked" } },
-  errors: ["not_found"],
-  async handler({ body: { key, keyPreview, agent_id: scopedTo }, caller, platform }) {
-    const named = [key, keyPreview, scopedTo].filter((value) => value !== undefined);
-    if (named.length > 1) {
-      throw new AppError("invalid_request", "Name the key in one way: key, keyPreview or agent_id.", { param: "key" });
-    }
-    const choice =
-      key !== undefined
-        ? { key }
-        : keyPreview !== undefined
-          ? { preview: keyPreview }
-          : scopedTo !== undefined
-            ? { agentId: scopedTo }
-            : { isUnscoped: true as const };
-    await platform.tenancy.widgetKeys.revoke(caller.tenantId, choice);
-    return { status: 204 };
+  errors: ["not_found", "wrong_state"],
+  async result({ body: { key, id, keyPreview, ...body }, caller, platform }) {
+    const scopedTo = readAgentId(body);
+    await platform.tenancy.widgetKeys.revoke(caller.tenantId, {
+      ...(key === undefined ? {} : { key }),
+      ...(id === undefined ? {} : { id }),
+      ...(keyPreview === undefined ? {} : { keyPreview }),
+      ...(scopedTo === undefined ? {} : { agentId: scopedTo }),
+    });
   },
 });
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { idSchema } from "../../src/ids.ts";
 import {
   executeBodySchema,
+  withNamedInput,
   workflowBodySchema,
   workflowReplacementSchema,
   workflowResultSchema,
@@ -11,8 +12,10 @@ import {
   workflowViewSchema,
 } from "../../src/workflows/schemas.ts";
 import { listOf, listQuery } from "../list-query.ts";
-import { acceptedSchema, readPreference, replyWithJob, reserveJob, toAcceptedReply, withCallback } from "../prefer.ts";
+import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
+import { named } from "../schema-names.ts";
+import { modelCallErrors } from "./chat.ts";
 
 const tags = ["Workflows"];
 const params = z.object({ id: idSchema("workflow") });
@@ -50,9 +53,7 @@ const createWorkflow = route({
   example,
   responses: { 201: { description: "The workflow", body: workflowViewSchema } },
   errors: ["unknown_model", "source_refused", "quota_exceeded"],
-  async handler({ body, caller, platform }) {
-    return { status: 201, body: await platform.workflows.create(caller, body) };
-  },
+  result: ({ body, caller, platform }) => platform.workflows.create(caller, body),
 });
 
 const listWorkflows = route({
@@ -64,9 +65,7 @@ const listWorkflows = route({
   description: "Each without its steps, which `/workflows/:id` shows.",
   query: listQuery.extend({ cursor: idSchema("workflow").optional() }),
   responses: { 200: { description: "A page of workflows", body: listOf(workflowSummarySchema) } },
-  async handler({ query, caller, platform }) {
-    return { status: 200, body: await platform.workflows.list(caller.tenantId, query) };
-  },
+  result: ({ query, caller, platform }) => platform.workflows.list(caller.tenantId, query),
 });
 
 const getWorkflow = route({
@@ -77,9 +76,7 @@ const getWorkflow = route({
   summary: "One workflow",
   params,
   responses: { 200: { description: "The workflow", body: workflowViewSchema } },
-  async handler({ params: { id }, caller, platform }) {
-    return { status: 200, body: await platform.workflows.get(caller.tenantId, id) };
-  },
+  result: ({ params: { id }, caller, platform }) => platform.workflows.get(caller.tenantId, id),
 });
 
 const replaceWorkflow = route({
@@ -95,9 +92,7 @@ const replaceWorkflow = route({
   example,
   responses: { 200: { description: "The workflow", body: workflowViewSchema } },
   errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
-  async handler({ params: { id }, body, caller, platform }) {
-    return { status: 200, body: await platform.workflows.replace(caller, id, body) };
-  },
+  result: ({ params: { id }, body, caller, platform }) => platform.workflows.replace(caller, id, body),
 });
 
 const removeWorkflow = route({
@@ -110,10 +105,7 @@ const removeWorkflow = route({
   params,
   responses: { 204: { description: "It is gone" } },
   errors: ["insufficient_role"],
-  async handler({ params: { id }, caller, platform }) {
-    await platform.workflows.remove(caller, id);
-    return { status: 204 };
-  },
+  result: ({ params: { id }, caller, platform }) => platform.workflows.remove(caller, id),
 });
 
 const executeWorkflow = route({
@@ -126,35 +118,21 @@ const executeWorkflow = route({
     "Answers at once with 202, since a run may wait for people; `Prefer: wait=N` waits up to N seconds for its end. The run's " +
     "steps can be followed at `/jobs/:id/events`.",
   params,
-  body: executeBodySchema.extend(withCallback),
+  body: named("WorkflowRunRequest", withNamedInput(executeBodySchema.extend(withCallback))),
   isBodyOptional: true,
   isAsync: true,
   responses: {
     200: { description: "How the run ended", body: workflowResultSchema },
     202: { description: "The run has begun", body: acceptedSchema },
   },
-  errors: [
-    "webhook_failed",
-    "source_refused",
-    "source_unreachable",
-    "provider_not_configured",
-    "provider_key_unreadable",
-    "provider_failed",
-    "budget_exhausted",
-    "wrong_state",
-  ],
+  errors: [...modelCallErrors, "webhook_failed", "source_refused", "source_unreachable", "wrong_state"],
   example: { input: { complaint: "The pump is louder than the old one." } },
-  async handler(input) {
+  handler(input) {
     const { params: path, body, caller, platform } = input;
-    const { applied, waitMs } = readPreference(input.header("prefer"));
-    const waits = applied !== undefined && waitMs > 0;
-    const reserved = await reserveJob(input, body.callback);
-    const job =
-      "job" in reserved
-        ? reserved.job
-        : (await platform.workflows.start(caller, path.id, body, waits, reserved.jobId)).job;
-    if (waits) return replyWithJob(input, job, (record) => ({ status: 200, body: record.result }));
-    return toAcceptedReply(job, applied === undefined ? {} : { "preference-applied": applied });
+    return serveJob(input, {
+      accept: (job) => platform.workflows.accept({ caller, workflowId: path.id, body, ...job }),
+      defaultWaitMs: 0,
+    });
   },
 });
 
@@ -167,9 +145,7 @@ const listRuns = route({
   params,
   query: listQuery.extend({ cursor: idSchema("workflowRun").optional() }),
   responses: { 200: { description: "A page of runs", body: listOf(workflowRunSummarySchema) } },
-  async handler({ params: { id }, query, caller, platform }) {
-    return { status: 200, body: await platform.workflows.runs(caller.tenantId, id, query) };
-  },
+  result: ({ params: { id }, query, caller, platform }) => platform.workflows.runs(caller.tenantId, id, query),
 });
 
 const getRun = route({
@@ -180,9 +156,7 @@ const getRun = route({
   summary: "A run with the results of its steps",
   params: runParams,
   responses: { 200: { description: "The run", body: workflowRunViewSchema } },
-  async handler({ params: { id, runId }, caller, platform }) {
-    return { status: 200, body: await platform.workflows.runOf(caller.tenantId, id, runId) };
-  },
+  result: ({ params: { id, runId }, caller, platform }) => platform.workflows.runOf(caller.tenantId, id, runId),
 });
 
 const cancelRun = route({
@@ -195,9 +169,7 @@ const cancelRun = route({
   params: runParams,
   responses: { 200: { description: "The run as it is now", body: workflowRunViewSchema } },
   errors: ["wrong_state"],
-  async handler({ params: { id, runId }, caller, platform }) {
-    return { status: 200, body: await platform.workflows.cancel(caller.tenantId, id, runId) };
-  },
+  result: ({ params: { id, runId }, caller, platform }) => platform.workflows.cancel(caller.tenantId, id, runId),
 });
 
 export const workflowRoutes: readonly AnyRoute[] = [

@@ -1,4 +1,4 @@
-import { verifyTrail } from "../../src/agents/audit.ts";
+import { verifyAuditLog } from "../../src/agents/audit.ts";
 import { type AgentRunRecord, agentRunCollection } from "../../src/store/agent-run-store.ts";
 import { type AuditEntry, auditCollection } from "../../src/store/audit-store.ts";
 import type { JobOf } from "./check-jobs.ts";
@@ -15,7 +15,7 @@ export async function checkAudits({ db, load }: Evidence, jobOf: JobOf): Promise
   const runOf = new Map(runs.map((run) => [run.jobId, run]));
   const trails: string[] = [];
   for (const run of runs) {
-    const { verified, breach } = verifyTrail(run, byRun.get(run._id) ?? []);
+    const { verified, breach } = verifyAuditLog(run, byRun.get(run._id) ?? []);
     if (!verified) trails.push(`the trail of ${run._id} is broken at ${breach?.seq}: ${breach?.problem}`);
   }
   for (const accepted of load.accepted.filter(({ work }) => work === "agent")) {

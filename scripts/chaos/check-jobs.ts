@@ -1,7 +1,8 @@
-import type { JobRecord } from "../../src/jobs/job-record.ts";
-import { isFinal } from "../../src/jobs/job-state.ts";
-import { type ChunkDocument, chunkCollection } from "../../src/store/chunk-store.ts";
+import type { ChunkDocument } from "../../src/store/chunk.ts";
+import { chunkCollection } from "../../src/store/chunk-store.ts";
 import { type DocumentRecord, documentCollection } from "../../src/store/document-store.ts";
+import type { JobRecord } from "../../src/store/job-record.ts";
+import { isFinal } from "../../src/store/job-state.ts";
 import { jobCollection } from "../../src/store/job-store.ts";
 import { about, type Check, countText, type Evidence } from "./evidence.ts";
 import type { Accepted } from "./load.ts";

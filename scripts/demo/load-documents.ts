@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { MultiBar, Presets, type SingleBar } from "cli-progress";
 import type { DemoClient, JobView } from "./client.ts";
 
-/** Ten documents at this pace stay within a tenant's rate for about a minute; after that the client waits as it is told. */
+/** Ten documents at this pace stay within a tenant's rate for about a minute; after that the client waits as the response asks. */
 const POLL_MS = 500;
 const NAME_WIDTH = 38;
 /** Columns of a line besides its bar: indentation, name, spaces, and the longest stage. */
@@ -77,6 +77,7 @@ async function followToEnd(client: DemoClient, jobId: string, bar: SingleBar | u
 }
 
 function summary(job: JobView): string {
-  if (job.status === "completed") return `indexed, ${job.result?.chunks} chunks`;
+  if (job.status === "completed")
+    return `indexed, ${job.result?.chunks} ${job.result?.chunks === 1 ? "chunk" : "chunks"}`;
   return `${job.status}: ${job.error?.message ?? ""}`;
 }

@@ -1,32 +1,42 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { on, once } from "node:events";
-import { basename } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-/** Longest wait for a process to be ready, and for one that was asked to end, in ms. */
+/** Longest wait for a process to be ready, and beyond the grace of one that ends, in ms. */
 const START_TIMEOUT_MS = 60_000;
 const STOP_SLACK_MS = 5_000;
 /** Wait before a process that died is started again, in ms: doubles each time, up to the second. */
 const RESTART_FROM_MS = 200;
 const RESTART_TO_MS = 10_000;
-/** A process that has lived for so long, in ms, is started again without a longer wait than the first. */
+/** A process that has lived this long, in ms, is restarted with the first wait again. */
 const STEADY_AFTER_MS = 60_000;
 
 export type Supervised = {
-  /** What the process said when it was ready first. */
+  /** What the process reported when it was first ready. */
   ready: Record<string, unknown>;
   close(): Promise<void>;
 };
 
+/** A process of ours ended before it was ready. It has printed why. */
+export class StartFailure extends Error {
+  override name = "StartFailure";
+  readonly exitCode: number;
+
+  constructor(exitCode: number | null) {
+    super("Switchyard did not start.");
+    this.exitCode = exitCode ?? 1;
+  }
+}
+
 /** Runs a process of the product and starts it again when it dies, until closed. */
 export async function supervise(options: {
   script: string;
-  /** What Node is told. */
+  /** Flags of Node. */
   flags?: readonly string[];
   env: Record<string, string>;
   graceMs: number;
-  /** What changes in the environment of later starts, by what the first one said when it was ready. */
+  /** What changes in the environment of later starts, by what the first one reported when it was ready. */
   envAgain?(ready: Record<string, unknown>): Record<string, string>;
   onRestart(code: number | null, signal: string | null): void;
 }): Promise<Supervised> {
@@ -42,8 +52,8 @@ export async function supervise(options: {
       await untilGone(current, signal);
       if (signal.aborted) return;
       if (performance.now() - since > STEADY_AFTER_MS) waitMs = RESTART_FROM_MS;
-      // Told after the wait: a signal to the whole group of processes ends this one a little before we hear of it.
-      await delay(waitMs, undefined, { signal }).catch(() => undefined); // aborted: nothing is started any more
+      // Reported after the wait: a signal to the whole process group ends this child shortly before it reaches us.
+      await delay(waitMs, undefined, { signal }).catch(() => undefined); // aborted: no restart
       waitMs = Math.min(waitMs * 2, RESTART_TO_MS);
       if (signal.aborted) return;
       options.onRestart(current.exitCode, current.signalCode);
@@ -67,12 +77,12 @@ function run({ script, flags = [], env }: Program): ChildProcess {
   return fork(script, { env, execArgv: [...process.execArgv, ...flags], stdio: "inherit" });
 }
 
-/** Starts a process and waits until it is ready; one that is not in time is ended. */
+/** Starts a process and waits until it is ready; one that is not in time is ended. @throws StartFailure when it ends before. */
 async function startOnce(options: Program & { graceMs: number }) {
   const child = run(options);
   const signal = AbortSignal.timeout(START_TIMEOUT_MS);
   const died = once(child, "exit", { signal }).then(([code]) => {
-    throw new Error(`${basename(options.script)} ended with code ${code} before it was ready`);
+    throw new StartFailure(code);
   });
   try {
     return { child, ready: await Promise.race([untilReady(child, signal), died]) };
@@ -82,7 +92,7 @@ async function startOnce(options: Program & { graceMs: number }) {
   }
 }
 
-/** What a process says when it is ready; under `node --watch` it tells which files it imports before. */
+/** The message of a process that is ready. Under `node --watch` it first reports the files that it imports. */
 async function untilReady(child: ChildProcess, signal: AbortSignal): Promise<Record<string, unknown>> {
   for await (const [message] of on(child, "message", { signal }) as AsyncIterable<[Record<string, unknown>]>) {
     if (message.type === "ready") return message;
@@ -92,7 +102,7 @@ async function untilReady(child: ChildProcess, signal: AbortSignal): Promise<Rec
 
 async function untilGone(child: ChildProcess, signal: AbortSignal): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  await once(child, "exit", { signal }).catch(() => undefined); // aborted: whoever did looks at the signal
+  await once(child, "exit", { signal }).catch(() => undefined); // aborted: the caller looks at the signal
 }
 
 /** Asks a process to end, and ends it for good when it has not within its grace. */

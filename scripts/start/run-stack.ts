@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Config } from "../../src/config.ts";
-import { ensureServices } from "../../src/embedded/ensure.ts";
+import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
+import { listen } from "../../src/listen.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { keepSecret, openDataFolder } from "../../src/private-files.ts";
 import { withReleasers } from "../../src/releasers.ts";
@@ -26,17 +29,11 @@ export function runStack(config: Config, options: { say(text: string): void; env
   return withReleasers<LocalStack>(async (releasers) => {
     const { dataDir, shutdownGraceMs } = config;
     await openDataFolder(dataDir);
-    const logger = makeLogger({ level: "error", name: "start" });
     const keep = (name: string, make: () => string) => keepSecret(join(dataDir, name), make);
     const apiKey = config.identity.bootstrapApiKey ?? (await keep("bootstrap.key", () => `sk_${randomLetters(32)}`));
     const adminToken = config.http.adminToken ?? (await keep("admin.token", () => randomLetters(24)));
-    options.say("starting the embedded services …");
-    const services = await ensureServices({
-      dataDir,
-      mongo: config.mongo.url === undefined,
-      redis: config.redis.url === undefined,
-      logger,
-    });
+    await refuseTakenPort(config.http);
+    const services = await startServices(config, options.say);
     releasers.add(() => services.close());
     const env = {
       LOG_LEVEL: "warn",
@@ -77,6 +74,27 @@ export function runStack(config: Config, options: { say(text: string): void; env
       close: releasers.close,
     };
   });
+}
+
+/** Starts the embedded services that the settings do not name elsewhere, or joins those of the data folder. */
+async function startServices(config: Config, say: (text: string) => void): Promise<Services> {
+  const mongo = config.mongo.url === undefined;
+  const redis = config.redis.url === undefined;
+  if (!mongo && !redis) return { close: async () => undefined };
+  const parts = [...(mongo ? ["store"] : []), ...(redis ? ["Redis"] : [])].join(" and ");
+  say(`starting the embedded ${parts} …`);
+  const logger = makeLogger({ level: "error", name: "start" });
+  const services = await ensureServices({ dataDir: config.dataDir, mongo, redis, logger });
+  if (services.isJoined) say(`joined the ${parts} of another process, in ${config.dataDir}`);
+  return services;
+}
+
+/** @throws ConfigError when another process listens at the API's port. */
+async function refuseTakenPort({ host, port }: Config["http"]): Promise<void> {
+  if (port === 0) return;
+  const server = createServer();
+  await listen(server, { host, port, setting: "HOST and PORT" });
+  await once(server.close(), "close");
 }
 
 /** On one machine each process has its own port of metrics: the API that of the setting, the workers those after it. */

@@ -1,36 +1,43 @@
-import { notFound } from "../errors.ts";
+import { defined } from "../defined.ts";
+import { AppError, notFound, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
-import type { JobRecord } from "../jobs/job-record.ts";
-import type { Work } from "../jobs/work.ts";
-import type { OpenAgentRun } from "../store/agent-run-store.ts";
-import { mapPage, type Page, type PageQuery } from "../store/page.ts";
+import { agentRunsQueue } from "../jobs/queues.ts";
+import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
+import { listRuns } from "../run-lists.ts";
+import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import type { Page, PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { acceptRun } from "./accept-run.ts";
+import { hashRun } from "./audit.ts";
 import { type Definitions, makeDefinitions } from "./definitions.ts";
 import type { AgentsDeps } from "./deps.ts";
+import { executeRun } from "./run.ts";
 import { toRunSummary, toRunView } from "./run-view.ts";
-import { makeAgentWork } from "./run-work.ts";
-import type { RunInput, RunSummary, RunView } from "./schemas.ts";
+import { MAX_RUN_MS, type RunInput, type RunSummary, type RunView } from "./schemas.ts";
+import { guardTexts } from "./tools.ts";
 
 export type RunQuery = PageQuery & { sessionId?: string | undefined };
+
+/** A run to accept; its job gets `jobId`, or an id of its own. */
+export type RunRequest = {
+  caller: Caller;
+  agentId: string;
+  body: RunInput & { callback?: { url: string } | undefined };
+  isInteractive: boolean;
+  jobId?: string;
+};
 
 /** Agents and their runs, bound to what they work with. */
 export type Agents = Definitions & {
   /**
-   * Takes a run in: records it and submits its job, under `jobId` when given.
-   * @throws AppError `not_found`, `provider_not_configured`, `budget_exhausted`, `unavailable`.
+   * Records a run of an agent as it is now, then submits its job.
+   * @throws AppError `not_found`, `compliance_blocked`, `provider_not_configured`, `provider_key_unreadable`, `budget_exhausted`, `unavailable`.
    */
-  accept(
-    caller: Caller,
-    agentId: string,
-    body: RunInput,
-    isInteractive: boolean,
-    jobId?: string,
-  ): Promise<{ job: JobRecord; runId: string }>;
-  work: Work<OpenAgentRun>;
-  /** A run with its audit trail; `agentId` when it must be of that agent. @throws AppError `not_found`. */
+  accept(request: RunRequest): Promise<{ job: JobRecord; runId: string }>;
+  work: Work;
+  /** A run with its audit log; `agentId` when it must be of that agent. @throws AppError `not_found`. */
   runOf(tenantId: string, runId: string, agentId?: string): Promise<RunView>;
-  /** An agent's runs, newest first, also of one that is deleted. */
+  /** An agent's runs, newest first, also of one that is deleted. @throws AppError `not_found`. */
   runs(tenantId: string, agentId: string, query: RunQuery): Promise<Page<RunSummary>>;
 };
 
@@ -39,8 +46,12 @@ export function makeAgents(deps: AgentsDeps): Agents {
   const work = makeAgentWork(deps);
   return {
     ...makeDefinitions(deps),
-    accept: (caller, agentId, body, isInteractive, jobId = newId("job")) =>
-      acceptRun({ ...deps, work }, { caller, agentId, body, isInteractive, jobId }),
+    async accept(request) {
+      const record = await toRun(deps, request);
+      await agentRuns.ensure(record);
+      const { isInteractive } = request;
+      return { job: await submitWork(deps.jobs, work, { record, isInteractive }), runId: record._id };
+    },
     work,
     async runOf(tenantId, runId, agentId) {
       const run = await agentRuns.get(tenantId, runId);
@@ -51,15 +62,79 @@ export function makeAgents(deps: AgentsDeps): Agents {
     },
     async runs(tenantId, agentId, query) {
       const page = await agentRuns.list(tenantId, agentId, query);
-      if (page.data.length === 0 && query.cursor === undefined && !(await agents.get(tenantId, agentId))) {
-        throw notFound("agent");
-      }
-      const open = page.data.filter(({ end }) => end === undefined);
-      const jobStates = await deps.jobs.statesOf(
-        tenantId,
-        open.map(({ jobId }) => jobId),
-      );
-      return mapPage(page, (run) => toRunSummary(run, jobStates.get(run.jobId)));
+      const hasRuns = page.data.length > 0 || query.cursor !== undefined;
+      if (!hasRuns && !(await agents.get(tenantId, agentId))) throw notFound("agent");
+      return listRuns(deps.jobs, { tenantId, page, toSummary: toRunSummary });
     },
   };
+}
+
+/** The record of a run that is about to be accepted, after all that can be refused now was checked. */
+async function toRun(
+  deps: AgentsDeps,
+  { caller, agentId, body, jobId = newId("job") }: RunRequest,
+): Promise<AgentRunRecord> {
+  const { tenantId, keyId, subject, role } = caller;
+  const agent = await deps.store.agents.get(tenantId, agentId);
+  if (!agent) throw notFound("agent");
+  const { definition, version: agentVersion } = agent;
+  const { input, sessionId, context: given, budget, callback } = body;
+  const context = given && JSON.stringify(given);
+  guardTexts(definition.tools, defined({ input, sessionId, context, "callback.url": callback?.url }));
+  await checkModel(deps, tenantId, definition.model);
+  const now = new Date();
+  return defined({
+    _id: newId("run"),
+    tenantId,
+    agentId,
+    agentVersion,
+    definition,
+    jobId,
+    caller: { keyId, subject, role },
+    input: input.toWellFormed(),
+    sessionId,
+    context: context?.toWellFormed(),
+    limits: { timeoutMs: MAX_RUN_MS, ...defined(budget ?? {}) },
+    depth: 1,
+    isOpen: true as const,
+    createdAt: now,
+    updatedAt: now,
+  });
+}
+
+async function checkModel({ gateway }: AgentsDeps, tenantId: string, name: string): Promise<void> {
+  const model = await gateway.resolveModel(tenantId, name);
+  await gateway.requireBudget(tenantId, [model]);
+}
+
+/** Runs of agents as durable work. */
+function makeAgentWork(deps: AgentsDeps): Work {
+  const records = recordsOf<OpenAgentRun>(deps.store.agentRuns);
+  return defineWork<OpenAgentRun>({
+    queue: agentRunsQueue,
+    idField: "runId",
+    run: (context) => executeRun(deps, context),
+    ...records,
+    closeOrphan: (run, job) => (job ? closeOrphan(deps, run, job) : records.reject(run)),
+  });
+}
+
+/** Ends a run by what its audit log holds. */
+async function closeOrphan({ store }: AgentsDeps, { tenantId, _id }: OpenAgentRun, job: JobRecord): Promise<void> {
+  const run = await store.agentRuns.get(tenantId, _id);
+  if (!run) return;
+  const entries = await store.audit.list(tenantId, _id);
+  const contents = entries.map(({ content }) => content);
+  const spent = contents.flatMap((content) => ("spent" in content ? [content.spent] : []));
+  await store.agentRuns.finish(tenantId, _id, {
+    status: job.status === "failed" ? "failed" : "cancelled",
+    output: "",
+    error: job.error ?? toErrorView(new AppError("cancelled", "The job was cancelled.")),
+    steps: contents.filter(({ kind }) => kind === "intention" || kind === "answer").length,
+    tokensUsed: spent.reduce((sum, { tokens }) => sum + tokens, 0),
+    costUsd: spent.reduce((sum, { costUsd }) => sum + costUsd, 0),
+    entries: entries.length,
+    head: entries.at(-1)?.hash ?? hashRun(run),
+    finishedAt: new Date(),
+  });
 }

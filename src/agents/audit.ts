@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
+import { defined } from "../defined.ts";
 import type { AgentRunRecord } from "../store/agent-run-store.ts";
-import type { AuditEntry } from "../store/audit-store.ts";
+import type { AuditContent, AuditEntry, AuditStore } from "../store/audit-store.ts";
 
-/** What is wrong with a trail, and at which place of it. */
+/** What is wrong with an audit log, and at which place of it. */
 export type Breach = { seq: number; problem: string };
 export type Verification = { verified: boolean; head: string; entries: number; breach?: Breach };
 
@@ -21,24 +22,20 @@ export function hashEntry({ tenantId, runId, seq, at, content, previous }: Unhas
   return hashOf({ tenantId, runId, seq, at, content, previous });
 }
 
-/** What the chain of a run begins with: what was asked, of which agent, by whom and when. */
+/** The start of a run's chain: its input, its agent, its caller and its time. */
 export function hashRun(run: AgentRunRecord): string {
   const { _id: runId, tenantId, agentId, agentVersion, caller, input, sessionId, context, parentRunId } = run;
-  const optional = {
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(context === undefined ? {} : { context }),
-    ...(parentRunId === undefined ? {} : { parentRunId }),
-  };
+  const optional = defined({ sessionId, context, parentRunId });
   const createdAt = run.createdAt.toISOString();
   const { subject, keyId } = caller;
   return hashOf({ runId, tenantId, agentId, agentVersion, subject, keyId, input, createdAt, ...optional });
 }
 
 /**
- * Computes a run's chain anew from what the store holds, and tells the first place where it does not hold together: an entry
- * that was changed, removed, moved or put in, or a run whose own record was changed.
+ * Computes a run's chain again from the stored entries, and reports the first place where it is broken: an entry that was
+ * changed, removed, moved or inserted, or a run whose own record was changed.
  */
-export function verifyTrail(run: AgentRunRecord, entries: readonly AuditEntry[]): Verification {
+export function verifyAuditLog(run: AgentRunRecord, entries: readonly AuditEntry[]): Verification {
   let head = hashRun(run);
   const broken = (seq: number, problem: string): Verification => ({
     verified: false,
@@ -61,4 +58,38 @@ export function verifyTrail(run: AgentRunRecord, entries: readonly AuditEntry[])
   if (end && head !== end.head)
     return broken(Math.max(0, entries.length - 1), "The last entry is not the one the run ended with.");
   return { verified: true, head, entries: entries.length };
+}
+
+/** The audit log of one run, as the worker that runs it writes it. */
+export type AuditLog = {
+  /** The entries of earlier workers, in order. */
+  recorded: readonly AuditContent[];
+  /** Adds an entry; entries that are added at once follow each other. @throws AppError `unavailable` when another worker did. */
+  append(content: AuditContent): Promise<void>;
+  /** How many entries there are, and the hash of the last one. */
+  head(): { entries: number; head: string };
+};
+
+export async function openAuditLog(store: AuditStore, run: AgentRunRecord): Promise<AuditLog> {
+  const { _id: runId, tenantId } = run;
+  const earlier = await store.list(tenantId, runId);
+  let head = earlier.at(-1)?.hash ?? hashRun(run);
+  let seq = earlier.length;
+  let last: Promise<void> = Promise.resolve();
+  const write = async (content: AuditContent) => {
+    const unhashed = { tenantId, runId, seq, at: new Date().toISOString(), content, previous: head };
+    const entry: AuditEntry = { _id: `${runId}:${seq}`, ...unhashed, hash: hashEntry(unhashed) };
+    await store.append(entry);
+    head = entry.hash;
+    seq += 1;
+  };
+  return {
+    recorded: earlier.map(({ content }) => content),
+    append(content) {
+      // One after the other: each entry carries the hash of the one before. After a failure no further one is written.
+      last = last.then(() => write(content));
+      return last;
+    },
+    head: () => ({ entries: seq, head }),
+  };
 }

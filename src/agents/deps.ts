@@ -1,21 +1,23 @@
 import type { Composite } from "../composite/composite.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Jobs } from "../jobs/jobs.ts";
-import type { GuardedRequest } from "../net/guarded-request.ts";
+import type { Egress } from "../net/egress.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { Workflows } from "../workflows/workflows.ts";
+import type { Credentials } from "./credentials.ts";
 
 /** What agents work with. */
 export type AgentsDeps = {
   store: Pick<Store, "agents" | "agentRuns" | "audit" | "workflows">;
-  jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "wait" | "cancel">;
-  gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel" | "budget">;
+  jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "wait">;
+  gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel" | "requireBudget">;
   rag: Pick<Rag, "query">;
   composite: Pick<Composite, "accept">;
-  workflows: Pick<Workflows, "start" | "runOf" | "get">;
-  /** How tools reach the outside. */
-  outside: GuardedRequest;
+  workflows: Pick<Workflows, "accept" | "runOf" | "get">;
+  /** How tools call other servers. */
+  egress: Egress;
+  credentials: Credentials;
   quotas: Pick<Quotas, "check">;
 };

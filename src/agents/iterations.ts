@@ -1,17 +1,18 @@
+import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
-import type { ChatOutcome } from "../gateway/chat/complete.ts";
+import type { ChatOutcome } from "../gateway/chat/outcome.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
-import type { Message } from "../gateway/providers/provider.ts";
+import type { Message, ToolCall } from "../gateway/providers/provider.ts";
 import type { Logger } from "../logger.ts";
 import type { AgentDefinition } from "../store/agent-store.ts";
 import type { AuditCall, AuditContent } from "../store/audit-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import type { ModelTurn } from "./gateway-model.ts";
-import type { Spending } from "./limits.ts";
+import type { AuditLog } from "./audit.ts";
 import { RunStopped } from "./run-state.ts";
-import { type AgentTool, callTool } from "./tools/tool.ts";
-import type { Trail } from "./trail.ts";
+import type { RunUsage } from "./run-usage.ts";
+import { callTool } from "./tools/call-tool.ts";
+import type { AgentTool } from "./tools/tool.ts";
 
 /** Tool calls of one answer that are made; further ones are dropped from the conversation too. */
 const MAX_CALLS = 16;
@@ -19,7 +20,7 @@ const MAX_CALLS = 16;
 const MAX_THOUGHT = 100_000;
 const MAX_ARGUMENTS = 100_000;
 
-/** What a run's followers are told of it: nothing that was said. */
+/** What followers of a run receive of it: nothing that was said. */
 export type RunStepEvent = { event: AuditContent["kind"]; index: number; action?: string; isError?: boolean };
 
 export type IterationDeps = {
@@ -30,44 +31,43 @@ export type IterationDeps = {
   context: Readonly<Record<string, unknown>> | undefined;
   tools: readonly AgentTool[];
   gateway: Pick<Gateway, "complete">;
-  trail: Trail;
-  spending: Spending;
+  auditLog: AuditLog;
+  usage: RunUsage;
   /** Aborts when the run has to end, for whatever reason. */
   signal: AbortSignal;
-  tell(event: RunStepEvent): Promise<void>;
+  notify(event: RunStepEvent): Promise<void>;
   logger: Logger;
 };
 
-/** The iterations of one run. What an earlier worker recorded is handed out again first, and neither asked nor paid anew. */
+/** What a model said. */
+export type ModelTurn = { text: string; calls: ToolCall[] };
+
+/** The iterations of one run. Recorded responses of an earlier worker come first, and are neither asked nor paid again. */
 export type Iterations = {
   recall(): ModelTurn | undefined;
   think(messages: Message[]): Promise<ModelTurn>;
   act(callId: string): Promise<string>;
-  /** Answers of the model by now. */
+  /** Responses of the model by now. */
   count(): number;
-  /** The best that there is to answer with: what the model said last, else what it observed last. */
+  /** The best output so far: what the model said last, else what it observed last. */
   bestAnswer(): string;
-  /** Whether the model has answered without a tool call. */
-  hasAnswered(): boolean;
 };
 
 type Turn = Extract<AuditContent, { kind: "intention" | "answer" }>;
 type Observed = Extract<AuditContent, { kind: "observation" }>;
 
 export function makeIterations(deps: IterationDeps): Iterations {
-  const { trail, spending, signal, definition } = deps;
-  const recorded = trail.recorded.filter((content): content is Turn => isTurn(content));
+  const { auditLog, usage, signal, definition } = deps;
+  const recorded = auditLog.recorded.filter((content): content is Turn => isTurn(content));
   const observed = new Map<string, Observed>();
   const calls = new Map<string, AuditCall & { index: number }>();
   let best = "";
   let lastObserved = "";
-  let isAnswered = false;
   let count = 0;
 
   const take = (turn: Turn): ModelTurn => {
     count += 1;
     if (turn.thought.trim() !== "") best = turn.thought;
-    isAnswered = turn.kind === "answer";
     const asked = turn.kind === "intention" ? turn.calls : [];
     for (const call of asked) calls.set(call.id, { ...call, index: count });
     return { text: turn.thought, calls: asked };
@@ -76,8 +76,8 @@ export function makeIterations(deps: IterationDeps): Iterations {
     observed.set(observation.callId, observation);
     if (!observation.isError) lastObserved = observation.output;
   };
-  for (const content of trail.recorded) {
-    if ("spent" in content) spending.recall(content.spent);
+  for (const content of auditLog.recorded) {
+    if ("spent" in content) usage.recall(content.spent);
     if (content.kind === "observation") takeObservation(content);
   }
   return {
@@ -89,10 +89,10 @@ export function makeIterations(deps: IterationDeps): Iterations {
       signal.throwIfAborted();
       if (count >= definition.maxIterations) throw new RunStopped("max_iterations");
       const turn = await askModel(deps, messages, count + 1);
-      await trail.append(turn);
+      await auditLog.append(turn);
       const taken = take(turn);
       const action = taken.calls.map(({ name }) => name).join(", ");
-      await deps.tell({ event: turn.kind, index: count, ...(action === "" ? {} : { action }) });
+      await deps.notify({ event: turn.kind, index: count, ...(action === "" ? {} : { action }) });
       return taken;
     },
     async act(callId) {
@@ -101,47 +101,46 @@ export function makeIterations(deps: IterationDeps): Iterations {
       const call = calls.get(callId);
       if (!call) throw new TypeError(`a tool call ${callId} was never recorded`);
       const startedAt = new Date().toISOString();
-      const meter = spending.meter();
+      const used = usage.ofStep();
       const { caller, context, acceptedAt, tools, logger } = deps;
       const { idempotencyKey } = call;
-      const toolContext = { caller, context, idempotencyKey, acceptedAt, signal, limit: meter.limit, spend: meter.add };
+      const toolContext = { caller, context, idempotencyKey, acceptedAt, signal, limit: used.limit, spend: used.add };
       const outcome = await callTool(tools, call, toolContext, logger);
-      const observation: Observed = { kind: "observation", callId, ...outcome, startedAt, spent: meter.spent() };
-      await trail.append(observation);
+      const observation: Observed = { kind: "observation", callId, ...outcome, startedAt, spent: used.spent() };
+      await auditLog.append(observation);
       takeObservation(observation);
       const { isError } = outcome;
-      await deps.tell({ event: "observation", index: call.index, action: call.name, isError });
+      await deps.notify({ event: "observation", index: call.index, action: call.name, isError });
       return outcome.output;
     },
     count: () => count,
     bestAnswer: () => (best === "" ? lastObserved : best),
-    hasAnswered: () => isAnswered,
   };
 }
 
 const isTurn = ({ kind }: AuditContent) => kind === "intention" || kind === "answer";
 
-/** Asks the model for one answer, and gives it the form in which it is recorded. */
+/** Calls the model once, and gives its response the form in which it is recorded. */
 async function askModel(deps: IterationDeps, messages: Message[], index: number): Promise<Turn> {
-  const { definition, caller, spending, signal, runId, tools } = deps;
-  const left = spending.tokensLeft(definition.model, messages);
-  const meter = spending.meter();
+  const { definition, caller, usage, signal, runId, tools } = deps;
+  const left = usage.tokensLeft(definition.model, messages);
+  const used = usage.ofStep();
   const { tenantId, keyId } = caller;
-  const gatewayCaller: GatewayCaller = { tenantId, keyId, surface: "agents", signal, limit: meter.limit };
+  const gatewayCaller: GatewayCaller = { tenantId, keyId, surface: "agents", signal, limit: used.limit };
   const outcome = await complete(deps, gatewayCaller, {
     model: definition.model,
     messages,
-    ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),
+    ...defined({ temperature: definition.temperature }),
     ...toMaxTokens(left, definition.maxTokens),
     ...(tools.length === 0
       ? {}
       : { tools: tools.map(({ name, description, parameters }) => ({ name, description, parameters })) }),
-    // A run's answers are its own: one that is repeated is one that its trail would not explain.
+    // A response from the cache is one that the run's audit log would not explain.
     options: { cache: false },
   });
   const thought = (outcome.text || (outcome.reasoning ?? "")).slice(0, MAX_THOUGHT).toWellFormed();
   const { model, logId } = outcome;
-  const common = { thought, model, logId, spent: meter.spent() };
+  const common = { thought, model, logId, spent: used.spent() };
   if (outcome.toolCalls.length === 0) return { kind: "answer", ...common };
   return {
     kind: "intention",

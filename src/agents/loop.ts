@@ -1,30 +1,34 @@
+import { BaseChatModel, type BaseChatModelCallOptions } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import type { ChatResult } from "@langchain/core/outputs";
+import type { Runnable } from "@langchain/core/runnables";
 import { createAgent, createMiddleware } from "langchain";
 import type { Message } from "../gateway/providers/provider.ts";
-import { GatewayModel, type ModelTurn, toAiMessage } from "./gateway-model.ts";
+import { parseArguments } from "./arguments.ts";
+import type { ModelTurn } from "./iterations.ts";
 
 /** Steps of LangGraph that one iteration takes at most. */
 const GRAPH_STEPS_AN_ITERATION = 4;
 
 export type LoopInput = {
   systemPrompt: string;
-  /** Earlier turns of the session, and at last what is asked. */
+  /** Earlier turns of the session, and at last the run's input. */
   messages: readonly { role: "user" | "assistant"; content: string }[];
   maxIterations: number;
-  /** The recorded answer of the model that is next; undefined when the model has to be asked. */
+  /** The recorded response of the model that is next; undefined when the model has to be called. */
   recall(): ModelTurn | undefined;
-  /** Asks the model, and records its answer before it is acted on. */
+  /** Calls the model, and records its response before anything is done with it. */
   think(messages: Message[]): Promise<ModelTurn>;
-  /** Makes a tool call, unless its observation is recorded already; what the model observes. */
+  /** Makes a tool call, unless its observation is recorded already; returns the observation. */
   act(callId: string): Promise<string>;
-  /** Called at the first failure: ends the calls that are made side by side with what failed. */
+  /** Called at the first failure: ends the calls that run in parallel with what failed. */
   giveUp(): void;
 };
 
 /**
- * The loop of an agent, think, act, observe, until the model answers without a tool call: LangChain's agent, with middleware
- * that lets each answer and each tool call pass through the run's trail. The tools are run by `act` and not by LangChain, whose
- * own way loses what a failed call was. What `recall`, `think` or `act` throws ends the loop and is thrown as it is.
+ * The loop of an agent, think, act, observe, until the model answers without a tool call. The project uses LangChain for it;
+ * middleware lets each response and each tool call pass through the run's audit log. `act` runs the tools, and not LangChain,
+ * which would lose what a failed call was. Errors of `recall`, `think` and `act` end the loop and are thrown unchanged.
  */
 export async function runLoop(input: LoopInput): Promise<void> {
   const pending = new Set<Promise<unknown>>();
@@ -42,8 +46,8 @@ export async function runLoop(input: LoopInput): Promise<void> {
       pending.delete(working);
     }
   };
-  const trail = createMiddleware({
-    name: "trail",
+  const audited = createMiddleware({
+    name: "audit",
     wrapModelCall: async (request, handler) => {
       const known = input.recall();
       return known ? toAiMessage(known) : handler(request);
@@ -54,8 +58,8 @@ export async function runLoop(input: LoopInput): Promise<void> {
   const agent = createAgent({
     model: new GatewayModel((messages) => watched(() => input.think(messages))),
     systemPrompt: input.systemPrompt,
-    middleware: [trail],
-    version: "v1", // the calls of one answer are made side by side in one step
+    middleware: [audited],
+    version: "v1", // the calls of one response run in parallel in one step
   });
   const messages: BaseMessage[] = input.messages.map(({ role, content }) =>
     role === "user" ? new HumanMessage(content) : new AIMessage(content),
@@ -63,7 +67,56 @@ export async function runLoop(input: LoopInput): Promise<void> {
   try {
     await agent.invoke({ messages }, { recursionLimit: (input.maxIterations + 2) * GRAPH_STEPS_AN_ITERATION });
   } catch (error) {
-    await Promise.allSettled(pending); // calls side by side with the one that failed
+    await Promise.allSettled(pending); // calls that ran in parallel with the one that failed
     throw failure ? failure.error : error;
   }
+}
+
+/**
+ * The gateway as a chat model of LangChain. It is no OpenAI client with a custom `fetch`: the gateway is in this process, so a
+ * wire format between would cost time, lose what kind an error is, and retry beside the gateway's own retries.
+ */
+class GatewayModel extends BaseChatModel<BaseChatModelCallOptions> {
+  readonly #ask: (messages: Message[]) => Promise<ModelTurn>;
+
+  constructor(ask: (messages: Message[]) => Promise<ModelTurn>) {
+    super({ disableStreaming: true, maxRetries: 0 });
+    this.#ask = ask;
+  }
+
+  override _llmType(): string {
+    return "gateway";
+  }
+
+  /** The run passes its tools to the gateway itself. */
+  override bindTools(): this & Runnable {
+    return this as this & Runnable;
+  }
+
+  override async _generate(messages: BaseMessage[]): Promise<ChatResult> {
+    const turn = await this.#ask(messages.map(toMessage));
+    return { generations: [{ text: turn.text, message: toAiMessage(turn) }] };
+  }
+}
+
+/**
+ * A turn as LangChain keeps it. Arguments that are no JSON object become `{}` in the conversation, because providers require
+ * an object; the observation of the call reports the error.
+ */
+function toAiMessage({ text, calls }: ModelTurn): AIMessage {
+  const toolCalls = calls.map(({ id, name, arguments: json }) => {
+    return { id, name, args: parseArguments(json) ?? {}, type: "tool_call" as const };
+  });
+  return new AIMessage({ content: text, tool_calls: toolCalls });
+}
+
+/** A message as the gateway takes it. */
+function toMessage(message: BaseMessage): Message {
+  const content = message.text;
+  if (ToolMessage.isInstance(message)) return { role: "tool", content, toolCallId: message.tool_call_id };
+  if (!AIMessage.isInstance(message)) return { role: message.type === "system" ? "system" : "user", content };
+  const calls = (message.tool_calls ?? []).map(({ id = "", name, args }) => {
+    return { id, name, arguments: JSON.stringify(args) };
+  });
+  return calls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls: calls };
 }

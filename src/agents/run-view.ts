@@ -1,9 +1,11 @@
-import type { JobRecord } from "../jobs/job-record.ts";
-import type { JobState } from "../jobs/job-state.ts";
+import { defined } from "../defined.ts";
+import { openRunState } from "../run-lists.ts";
 import type { AgentRunRecord, AgentRunSummaryRecord } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent, AuditEntry } from "../store/audit-store.ts";
-import { verifyTrail } from "./audit.ts";
-import { openRunState } from "./run-state.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import type { JobState } from "../store/job-state.ts";
+import { parseArguments } from "./arguments.ts";
+import { verifyAuditLog } from "./audit.ts";
 import type { RunSummary, RunView, StepView } from "./schemas.ts";
 
 type Turn = Extract<AuditContent, { kind: "intention" | "answer" }>;
@@ -11,7 +13,7 @@ type Observed = { content: Extract<AuditContent, { kind: "observation" }>; at: s
 
 /** A run as it is read back: its steps joined from the entries, and whether the chain holds. */
 export function toRunView(run: AgentRunRecord, entries: readonly AuditEntry[], job: JobRecord | null): RunView {
-  const { entries: count, ...integrity } = verifyTrail(run, entries);
+  const { entries: count, ...integrity } = verifyAuditLog(run, entries);
   const steps = joinSteps(entries);
   return {
     ...toHead(
@@ -37,21 +39,21 @@ export function toRunSummary(run: AgentRunSummaryRecord, job: JobState | undefin
 function toHead(run: AgentRunSummaryRecord, job: JobState | undefined, contents: readonly AuditContent[]) {
   const { _id: runId, agentId, agentVersion, jobId, parentRunId, sessionId, createdAt, startedAt, end } = run;
   const spent = contents.flatMap((content) => ("spent" in content ? [content.spent] : []));
-  return {
+  return defined({
     runId,
     agentId,
     agentVersion,
     jobId,
-    ...(parentRunId === undefined ? {} : { parentRunId }),
-    ...(sessionId === undefined ? {} : { sessionId }),
+    parentRunId,
+    sessionId,
     status: end?.status ?? openRunState(job),
-    ...(end?.reason === undefined ? {} : { stopReason: end.reason }),
+    stopReason: end?.reason,
     createdAt: createdAt.toISOString(),
-    ...(startedAt === undefined ? {} : { startedAt: startedAt.toISOString() }),
-    ...(end === undefined ? {} : { finishedAt: end.finishedAt.toISOString() }),
+    startedAt: startedAt?.toISOString(),
+    finishedAt: end?.finishedAt.toISOString(),
     tokensUsed: end?.tokensUsed ?? spent.reduce((sum, { tokens }) => sum + tokens, 0),
     costUsd: end?.costUsd ?? spent.reduce((sum, { costUsd }) => sum + costUsd, 0),
-  };
+  });
 }
 
 /** One step an iteration: the model's answer, and what was observed of the calls that it asked for. */
@@ -82,7 +84,7 @@ function joinSteps(entries: readonly AuditEntry[]): StepView[] {
 type Action = NonNullable<StepView["actions"]>[number];
 
 function toAction({ id, name, arguments: json, idempotencyKey }: AuditCall, observation: Observed | undefined): Action {
-  const action = { id, action: name, actionInput: readInput(json), idempotencyKey };
+  const action = { id, action: name, actionInput: parseArguments(json) ?? { invalid: json }, idempotencyKey };
   if (!observation) return { ...action, observation: "" };
   const { output, isError, startedAt, runId } = observation.content;
   return {
@@ -99,13 +101,8 @@ function toAction({ id, name, arguments: json, idempotencyKey }: AuditCall, obse
 function joinActions(calls: readonly Action[], answeredAt: string) {
   const [first, second] = calls;
   if (!first) return { action: "final_answer", actionInput: {}, observation: "", finishedAt: answeredAt };
-  const finishedAt = calls.every((call) => call.finishedAt !== undefined)
-    ? calls
-        .map((call) => call.finishedAt ?? "")
-        .sort()
-        .at(-1)
-    : undefined;
-  const finished = finishedAt === undefined ? {} : { finishedAt };
+  const ends = calls.flatMap((call) => call.finishedAt ?? []).sort();
+  const finished = ends.length < calls.length ? {} : defined({ finishedAt: ends.at(-1) });
   if (!second) {
     const { id: _id, startedAt: _startedAt, finishedAt: _finishedAt, ...only } = first;
     return { ...only, ...finished };
@@ -117,15 +114,4 @@ function joinActions(calls: readonly Action[], answeredAt: string) {
     actions: [...calls],
     ...finished,
   };
-}
-
-/** The arguments that a model wrote; a text that is no JSON object is shown as it is. */
-function readInput(json: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(json === "" ? "{}" : json);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
-  } catch {
-    // shown below
-  }
-  return { invalid: json };
 }

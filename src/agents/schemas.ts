@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
-import { errorViewSchema } from "../jobs/job-record.ts";
-import { runStates, stopReasons } from "./run-state.ts";
-import { type ToolSpec, toolSpecSchema } from "./tools/tool-configs.ts";
+import { errorViewSchema } from "../jobs/job-view.ts";
+import { stopReasons } from "../store/agent-run-store.ts";
+import { runStates } from "./run-state.ts";
+import { nameOfTool, type ToolSpec, toolSpecSchema } from "./tools.ts";
 
 const MAX_TOOLS = 32;
 export const DEFAULT_ITERATIONS = 10;
@@ -68,9 +69,6 @@ export const agentSummarySchema = agentViewSchema
   });
 export type AgentSummary = z.output<typeof agentSummarySchema>;
 
-/** The name that a model calls a tool by. */
-export const nameOfTool = ({ name, type }: ToolSpec) => name ?? type;
-
 function checkNames(tools: readonly ToolSpec[], context: z.RefinementCtx): void {
   const seen = new Set<string>();
   for (const [index, tool] of tools.entries()) {
@@ -91,7 +89,8 @@ const MAX_CONTEXT_FIELDS = MAX_CONTEXT / 5;
 
 const sessionSchema = z
   .string()
-  .regex(/^[\w.:@/-]{1,200}$/, "must be 1 to 200 letters, digits and _ . : @ / -")
+  .max(256)
+  .overwrite((text) => text.toWellFormed())
   .describe("Groups the runs of one conversation: earlier turns are given to the model");
 
 /** The body of `POST /agents/:id/run`. */
@@ -128,7 +127,9 @@ export const runResultSchema = z.object({
   sessionId: z.string().optional(),
   auditHead: z
     .string()
-    .describe("Hash that the audit trail ends with: who keeps it can tell later whether the trail is the same"),
+    .describe(
+      "Hash of the last entry of the audit log. A client that keeps it can check later whether the log is the same",
+    ),
 });
 export type RunResult = z.output<typeof runResultSchema>;
 
@@ -182,7 +183,7 @@ const runHead = {
 export const runSummarySchema = z.object({ ...runHead, steps: z.number().int() });
 export type RunSummary = z.output<typeof runSummarySchema>;
 
-/** A run with its audit trail. */
+/** A run with its audit log. */
 export const runViewSchema = z.object({
   ...runHead,
   agentName: z.string(),

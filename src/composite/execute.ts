@@ -1,8 +1,9 @@
-import { AppError, type ErrorView, notFound, toErrorView } from "../errors.ts";
+import { defined } from "../defined.ts";
+import { AppError, type ErrorView, toErrorView } from "../errors.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
-import type { ExecutionRecord, ExecutionStep } from "../store/execution-store.ts";
-import type { CompositeDeps } from "./deps.ts";
+import type { ExecutionStep } from "../store/execution-store.ts";
+import { type CompositeDeps, type CompositeRun, findRun } from "./deps.ts";
 import type { PatternOutcome } from "./patterns/pattern.ts";
 import { patterns } from "./patterns.ts";
 import { isRegulated, profiles } from "./profiles.ts";
@@ -17,8 +18,7 @@ import type { CompositeResult } from "./schemas.ts";
 export async function execute(deps: CompositeDeps, context: WorkContext): Promise<CompositeResult> {
   const { tenantId, recordId: executionId, signal } = context;
   const { executions } = deps.store;
-  const execution = await executions.get(tenantId, executionId);
-  if (!execution) throw notFound("execution");
+  const execution = await findRun(deps.store, tenantId, executionId);
   if (execution.result) return execution.result; // it ended, and its worker died before it could tell
   if (execution.error) throw toError(execution.error);
   const erase = isRegulated(execution.profile);
@@ -40,7 +40,7 @@ export async function execute(deps: CompositeDeps, context: WorkContext): Promis
 
 async function runPattern(
   deps: CompositeDeps,
-  execution: ExecutionRecord,
+  execution: CompositeRun,
   context: WorkContext,
 ): Promise<CompositeResult> {
   const { tenantId, recordId: executionId, signal } = context;
@@ -78,28 +78,29 @@ function withLastFailure(error: unknown, last: ErrorView | undefined): unknown {
   });
 }
 
-function toResult(execution: ExecutionRecord, outcome: PatternOutcome, calls: RunCalls): CompositeResult {
+function toResult(execution: CompositeRun, outcome: PatternOutcome, calls: RunCalls): CompositeResult {
   const { _id, pattern, profile, models } = execution;
   const { disclaimer } = profiles[profile];
   const { output, agreement, dissent } = outcome;
-  const isOneModel = models.length > 1 && new Set(models).size === 1;
-  const sameModel = `All members are the same model (${models[0]}): that they agree tells little.`;
+  const [answered, ...others] = calls.models();
+  const isOneModel = models.length > 1 && answered !== undefined && others.length === 0;
+  const sameModel = `All members are the same model (${answered}): that they agree tells little.`;
   const warnings = [...(isOneModel ? [sameModel] : []), ...outcome.warnings];
-  return {
+  return defined({
     executionId: _id,
     pattern,
     profile,
     output: disclaimer === undefined ? output : `${output}\n\n${disclaimer}`,
     regulated: isRegulated(profile),
-    ...(disclaimer === undefined ? {} : { disclaimer }),
+    disclaimer,
     stepsExecuted: calls.count(),
     models,
     tokensUsed: calls.tokens(),
     costUsd: Number(calls.costUsd().toFixed(9)),
-    ...(agreement === undefined ? {} : { agreement }),
-    ...(dissent === undefined || dissent.length === 0 ? {} : { dissent }),
-    ...(warnings.length === 0 ? {} : { warnings }),
-  };
+    agreement,
+    dissent: dissent?.length === 0 ? undefined : dissent,
+    warnings: warnings.length === 0 ? undefined : warnings,
+  });
 }
 
 /** What followers are told of a call: nothing that was said in it. */
@@ -110,5 +111,5 @@ function toStepEvent({ step, role, model, status, tokens, costUsd }: ExecutionSt
 const isRetryable = (error: unknown) => !(error instanceof AppError) || error.retryable;
 
 function toError({ code, message, param, details }: ErrorView): AppError {
-  return new AppError(code, message, { ...(param === undefined ? {} : { param }), details });
+  return new AppError(code, message, defined({ param, details }));
 }

@@ -7,7 +7,12 @@ import { type ProfileId, profiles } from "./profiles.ts";
 type Inspect = (text: string, kinds: readonly GuardKind[]) => Finding[];
 
 /** What a run is given by its caller. */
-export type GuardedInput = { profile: ProfileId; input: string; models?: readonly string[] | undefined };
+export type GuardedInput = {
+  profile: ProfileId;
+  input: string;
+  models?: readonly string[] | null | undefined;
+  callback?: { url: string } | null | undefined;
+};
 
 /**
  * The compliance guard: refuses an input that holds what its profile must not let through. It comes before everything else
@@ -15,14 +20,17 @@ export type GuardedInput = { profile: ProfileId; input: string; models?: readonl
  * @throws AppError `compliance_blocked`, whose details name kinds and positions (UTF-16 units), never values; `unavailable`
  * when the guard itself fails.
  */
-export function guardInput({ profile, input, models = [] }: GuardedInput, find: Inspect = inspect): void {
+export function guardInput({ profile, input, models, callback }: GuardedInput, find: Inspect = inspect): void {
+  const named = (models ?? []).map((id, at) => [`models[${at}]`, id] as const);
+  const address = !callback ? {} : { "callback.url": callback.url };
+  guardTexts(profile, { input, ...Object.fromEntries(named), ...address }, find);
+}
+
+/** The same for texts by the names of their fields. */
+export function guardTexts(profile: ProfileId, texts: Readonly<Record<string, string>>, find: Inspect = inspect): void {
   const { guards, name } = profiles[profile];
   if (guards.length === 0) return;
-  const found = inspectFields(
-    { input, ...Object.fromEntries(models.map((id, at) => [`models[${at}]`, id])) },
-    guards,
-    find,
-  );
+  const found = inspectFields(texts, guards, find);
   const [first] = found;
   if (!first) return;
   const kinds = [...new Set(found.map(({ kind }) => kind))];

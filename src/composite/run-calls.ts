@@ -25,6 +25,8 @@ export type RunCalls = {
   count(): number;
   tokens(): number;
   costUsd(): number;
+  /** The models that answered. */
+  models(): string[];
   /** Why the last call that failed did. */
   lastFailure(): ErrorView | undefined;
 };
@@ -88,6 +90,7 @@ export function makeRunCalls({ gateway, caller, recorded, onStart, onEnd }: Call
     count: () => ended.length,
     tokens: () => ended.reduce((sum, { tokens }) => sum + tokens, 0),
     costUsd: () => ended.reduce((sum, { costUsd }) => sum + costUsd, 0),
+    models: () => [...new Set(ended.filter(({ status }) => status === "completed").map(({ model }) => model))],
     lastFailure: () => lastFailure,
   };
 }
@@ -95,6 +98,7 @@ export function makeRunCalls({ gateway, caller, recorded, onStart, onEnd }: Call
 /** Failures of one model, which the others can make good. All else, a spent budget or a lost store, stops the run. */
 function isMembersOwn(error: unknown): boolean {
   const codes: readonly string[] = [
+    "provider_rejected",
     "provider_failed",
     "provider_timeout",
     "provider_rate_limited",

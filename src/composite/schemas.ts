@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { idSchema } from "../ids.ts";
-import { errorViewSchema } from "../jobs/job-record.ts";
-import { jobStates } from "../jobs/job-state.ts";
+import { errorViewSchema } from "../jobs/job-view.ts";
+import { jobStates } from "../store/job-state.ts";
 import { MAX_MODELS, patternIds } from "./patterns.ts";
 import { profileIds } from "./profiles.ts";
 
@@ -15,8 +15,8 @@ export const compositeBodySchema = z.object({
   models: z
     .array(z.string().min(1).max(200))
     .max(MAX_MODELS)
-    .optional()
-    .describe("The members, in order, instead of the profile's own; the first one also judges"),
+    .nullish()
+    .describe("The members, in order, instead of the profile's own; the first one also judges; too few serve again"),
 });
 export type CompositeInput = z.output<typeof compositeBodySchema>;
 

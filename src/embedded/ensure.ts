@@ -28,12 +28,14 @@ const STOP_TIMEOUT_MS = 15_000;
 export type Services = {
   mongoUrl?: string;
   redisUrl?: string;
+  /** Whether another process hosts them. */
+  isJoined?: boolean;
   close(): Promise<void>;
 };
 
 /**
  * Starts the embedded services of a data folder in a process of their own, or joins those that run. Every process that
- * needs them may call it; whoever comes first hosts them. While open it watches: when the host dies, another process that
+ * needs them may call it; the first one hosts them. While open it watches: when the host dies, another process that
  * still needs the services becomes the host, and clients find them at the same sockets.
  * What listens there already must prove that it knows the secret of the data folder, as every client must.
  * @throws AppError `unavailable` when they do not start (the message says why), do not answer within 30 s, or folder or
@@ -69,6 +71,7 @@ export async function ensureServices(options: {
   return {
     ...(mongo ? { mongoUrl: mongoUrl(sockets.mongo, secrets) } : {}),
     ...(redis ? { redisUrl: redisUrl(redisPlace) } : {}),
+    isJoined: host === undefined,
     async close() {
       controller.abort();
       await watching;
@@ -143,7 +146,7 @@ async function untilHosting(host: ChildProcess): Promise<void> {
   }
 }
 
-/** Waits for a host's word; under `node --watch` it tells which files it imports before. */
+/** Waits for a host's report; under `node --watch` the host sends the names of its files first. */
 async function untilSaid(host: ChildProcess, signal: AbortSignal): Promise<void> {
   for await (const [message] of on(host, "message", { signal }) as AsyncIterable<[Partial<HostMessage>]>) {
     if (message.type === "ready") return;
@@ -167,7 +170,7 @@ async function isListening(socketPath: string): Promise<boolean> {
     await once(socket, "connect");
     return true;
   } catch {
-    return false; // nobody listens
+    return false; // no process listens
   } finally {
     socket.destroy();
   }

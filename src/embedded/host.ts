@@ -9,15 +9,15 @@ import { startRedisServer } from "./redis-server.ts";
 import { openServiceSecrets } from "./service-secrets.ts";
 import { openSocketFolder } from "./socket-folder.ts";
 
-/** Longest time to close, in ms; whoever forked the host waits a little longer. */
+/** Longest time to close, in ms; the process that forked the host waits a little longer. */
 const CLOSE_TIMEOUT_MS = 14_000;
 
 export type HostOptions = { dataDir: string; mongo: boolean; redis: boolean; logLevel: string };
-/** What a host tells the process that forked it. */
+/** What a host reports to the process that forked it. */
 export type HostMessage = { type: "ready" } | { type: "failed"; message: string };
 
 /**
- * Hosts the embedded services of a data folder in this process, until told to close. The lock on the store's file keeps a
+ * Hosts the embedded services of a data folder in this process, until it is closed. The lock on the store's file keeps a
  * second host out; where the store is elsewhere, a file of its own is locked instead.
  */
 export function openHost(options: HostOptions) {
@@ -61,7 +61,7 @@ function lockFile(path: string): () => void {
   return () => lock.close();
 }
 
-/** The process that `ensureServices` forks: told by its argument what to host, it lives as long as the one who forked it. */
+/** The process that `ensureServices` forks. Its argument says what to host. It ends when its parent does. */
 async function runHost(): Promise<void> {
   process.umask(0o077); // every file of the store and of Redis is for this user alone, from the moment it is made
   const options = JSON.parse(process.argv[2] ?? "{}") as HostOptions; // written by ensure.ts
@@ -78,7 +78,7 @@ async function runHost(): Promise<void> {
   process.on("disconnect", stop);
   process.on("SIGTERM", stop);
   process.on("SIGINT", () => undefined); // Ctrl-C reaches the whole group; the parent says when it needs us no more
-  if (process.connected) await tell({ type: "ready" });
+  if (process.connected) await report({ type: "ready" });
   else await stop();
 }
 
@@ -88,13 +88,13 @@ async function endWithReason(error: unknown): Promise<never> {
   if (!isTaken && process.connected) {
     const reason = error instanceof Error ? error.message : String(error);
     const message = error instanceof AppError ? reason : `The embedded store does not start: ${reason}`;
-    await tell({ type: "failed", message });
+    await report({ type: "failed", message });
   }
   process.exit(isTaken ? 0 : 1);
 }
 
 /** Resolves when the message is on its way, or the parent is gone. */
-function tell(message: HostMessage): Promise<void> {
+function report(message: HostMessage): Promise<void> {
   return new Promise((resolve) => {
     process.send?.(message, undefined, undefined, () => resolve());
   });

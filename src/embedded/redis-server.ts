@@ -7,7 +7,7 @@ import { AppError, unavailable } from "../errors.ts";
 import { openPrivateFolder } from "../private-files.ts";
 import type { ServiceSecrets } from "./service-secrets.ts";
 
-/** Longest wait for a started server to serve (it reads its append-only file first), and to stop when told to, in ms. */
+/** Longest wait for a started server to serve (it reads its append-only file first), and to stop when asked to, in ms. */
 const START_TIMEOUT_MS = 25_000;
 const STOP_TIMEOUT_MS = 10_000;
 /** Longest wait for the answer to one command, in ms. */
@@ -24,7 +24,7 @@ export type RedisServer = { url: string; close(): Promise<void> };
 export type RedisPlace = { socketPath: string; secrets: ServiceSecrets };
 
 /**
- * `busy`: a server holds the socket and does not serve yet (`LOADING`), or is too slow to tell. `foreign`: what answers there
+ * `busy`: a server holds the socket and does not serve yet (`LOADING`), or answers too slowly. `foreign`: what answers there
  * does not know the secrets.
  */
 export type RedisState = "serving" | "busy" | "gone" | "foreign";
@@ -104,7 +104,7 @@ async function spawnFirst(config: string): Promise<ChildProcess> {
   for (const binary of binaries) {
     // Detached: Ctrl-C reaches a whole group of processes, and this one is needed until the workers have ended.
     const server = spawn(binary, ["-"], { stdio: ["pipe", "ignore", "ignore"], detached: true });
-    server.stdin.on("error", () => undefined); // it has ended, which its code tells
+    server.stdin.on("error", () => undefined); // it has ended, and its exit code says why
     try {
       await once(server, "spawn");
       server.stdin.end(config);
@@ -153,7 +153,7 @@ async function shutDown(place: RedisPlace): Promise<void> {
   }
 }
 
-/** Sends inline commands; their answers, as far as they came within a second, null when nobody listens. */
+/** Sends inline commands; their answers, as far as they came within a second, null when no process listens. */
 function ask(socketPath: string, commands: readonly string[]): Promise<string | null> {
   return new Promise((resolve) => {
     let answer: string | null = null;
@@ -166,7 +166,7 @@ function ask(socketPath: string, commands: readonly string[]): Promise<string | 
       answer = `${answer ?? ""}${bytes}`;
     });
     socket.on("error", (error) => {
-      // Anything but "nobody is there" (a full backlog, say) is a server that is busy.
+      // Any error but "no server listens" (a full backlog, say) means a busy server.
       const isGone = "code" in error && (error.code === "ENOENT" || error.code === "ECONNREFUSED");
       if (!isGone) answer ??= "";
     });

@@ -9,7 +9,7 @@ export type ServiceSecrets = {
   mongo: string;
   /** Password of the private redis-server. */
   redis: string;
-  /** What that server shows to who has its password, so that one who takes any password is found out. */
+  /** What that server shows to a client with the password. A false server that accepts any password does not know it. */
   redisProof: string;
 };
 
@@ -17,7 +17,7 @@ const SECRET_BYTES = 32;
 
 /**
  * Reads the secret of a data folder, which the first process makes. Each use has a value of its own derived from it: the
- * password that a false Redis is told opens nothing else.
+ * password that a false Redis receives opens nothing else.
  * @throws AppError `unavailable` when the file is another user's, or holds something else.
  */
 export async function openServiceSecrets(dataDir: string): Promise<ServiceSecrets> {

@@ -1,8 +1,12 @@
+import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { type EdgeSettings, edgeModels } from "./providers/edge/models.ts";
 import type { ProviderModel } from "./providers/model.ts";
 import { keyedProviders, keyProviders, ownProvider, type ProviderId } from "./providers/registry.ts";
 import type { ModelEntry } from "./schemas.ts";
+
+/** The temperature and `top_p` of every provider when a request names none; some models take no others. */
+export const DEFAULT_SAMPLING = 1;
 
 /** The model name that asks for routing by task. */
 export const autoModel = "auto";
@@ -49,25 +53,36 @@ export function findModel(catalogue: Catalogue, id: string, kind: "chat" | "embe
     model === undefined
       ? `There is no model ${JSON.stringify(id.slice(0, 100))}`
       : `${model.id} is not a model for this`;
-  throw new AppError("unknown_model", `${what}; GET /ai/models lists them.`, { param: "model" });
+  throw new AppError("unknown_model", `${what}; GET /ai/models lists them, and /v1/models those that you can call.`, {
+    param: "model",
+  });
 }
 
 /** A catalogued model as the interface shows it: prices for 1,000 tokens. */
 export function toModelEntry(model: CataloguedModel): ModelEntry {
-  return {
-    id: model.id,
-    name: model.name,
-    provider: model.provider,
-    type: model.type,
-    contextWindow: model.contextWindow,
-    inputCostPer1k: perThousand(model.price.input),
-    outputCostPer1k: perThousand(model.price.output),
-    supportedFeatures: [...model.features],
-    ...(model.aliases === undefined ? {} : { aliases: [...model.aliases] }),
-    ...(model.batch === true ? { batch: true } : {}),
-    priceSource: model.priceSource,
-    priceDate: model.priceDate,
-  };
+  const { id, name, provider, type, contextWindow, price, features, aliases, batch, priceSource, priceDate } = model;
+  return defined({
+    id,
+    name,
+    provider,
+    type,
+    contextWindow,
+    inputCostPer1k: perThousand(price.input),
+    outputCostPer1k: perThousand(price.output),
+    supportedFeatures: [...features],
+    temperature: type === "embedding" ? undefined : temperaturesOf(model),
+    aliases: aliases && [...aliases],
+    batch,
+    priceSource,
+    priceDate,
+  });
+}
+
+/** The temperatures that a model takes. */
+export function temperaturesOf({ maxTemperature }: CataloguedModel): { min: number; max: number } {
+  return maxTemperature === undefined
+    ? { min: DEFAULT_SAMPLING, max: DEFAULT_SAMPLING }
+    : { min: 0, max: maxTemperature };
 }
 
 /** Without the noise of a binary division: 0.13 a million is 0.00013, not 0.00013000000000000002. */

@@ -1,15 +1,24 @@
+import { defined, withoutNulls } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { findModel } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
-import { type GatewayCaller, openCall } from "./money/account.ts";
+import type { GatewayCaller } from "./money/account.ts";
 import { boundEmbedding } from "./money/prices.ts";
 import type { CallContext } from "./providers/provider.ts";
 import { withFallbacks } from "./resilience/fallback.ts";
-import { withRetries } from "./resilience/retry.ts";
-import { findKeys, type Target, tryTarget } from "./resilience/target.ts";
+import { askModel } from "./resilience/retry.ts";
+import { findKeys, type Target } from "./resilience/target.ts";
+import type { EmbeddingsBody } from "./schemas.ts";
 
 export type EmbedRequest = { input: string[]; model?: string; dimensions?: number };
+
+/** The request that a body of `POST /ai/embeddings` makes. */
+export function toEmbedRequest(body: EmbeddingsBody): EmbedRequest {
+  const { input, model, dimensions } = withoutNulls(body);
+  return defined({ input: typeof input === "string" ? [input] : input, model, dimensions });
+}
+
 export type EmbedOutcome = {
   /** One for each input, in order. */
   embeddings: Float32Array[];
@@ -30,41 +39,26 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
   const keys = await findKeys(deps, caller.tenantId, { providers: [model.provider], required: model.provider });
   const routing = { requested: request.model ?? model.id, model, reason: "named", fallbacks: [] };
   const plan = { routing, keys, tenantId: caller.tenantId };
-  return withFallbacks(deps, plan, async ({ target, maxAttempts, onAttempt }) => {
-    const inputTokens = () => request.input.reduce((sum, text) => sum + estimateTokens(text), 0);
-    const call = await openCall(deps, caller, {
-      kind: "embedding",
-      routing,
+  const inputTokens = () => request.input.reduce((sum, text) => sum + estimateTokens(text), 0);
+  return withFallbacks(deps, plan, async (share) => {
+    const asked = {
+      caller,
+      kind: "embedding" as const,
       isStreamed: false,
       inputTokens,
       toBounds: () => boundEmbedding(model, request.input),
-    });
-    const { signal } = caller;
-    const tried = {
-      signal,
-      onAttempt: () => {
-        onAttempt();
-        call.onAttempt();
-      },
-      onCharged: call.onCharged,
     };
+    const { call, result } = await askModel(deps, share, asked, () => toEmbedder(share.target, request));
+    const usage = result.usage && { inputTokens: result.usage.inputTokens, outputTokens: 0 };
     const estimate = () => ({ inputTokens: inputTokens(), outputTokens: 0 });
-    try {
-      const embedTexts = toEmbedder(target, request);
-      const result = await withRetries(() => tryTarget(target, tried, embedTexts), { signal, maxAttempts });
-      const usage = result.usage === undefined ? undefined : { inputTokens: result.usage.inputTokens, outputTokens: 0 };
-      const settlement = call.settle({ usage, estimate });
-      return {
-        embeddings: result.embeddings,
-        model: model.id,
-        inputTokens: settlement.usage.inputTokens,
-        costUsd: settlement.costUsd,
-        logId: call.logId,
-      };
-    } catch (error) {
-      call.settle({ error });
-      throw error;
-    }
+    const settlement = call.settle({ usage, estimate });
+    return {
+      embeddings: result.embeddings,
+      model: model.id,
+      inputTokens: settlement.usage.inputTokens,
+      costUsd: settlement.costUsd,
+      logId: call.logId,
+    };
   });
 }
 
@@ -74,7 +68,6 @@ function toEmbedder({ model, provider }: Target, request: EmbedRequest) {
   if (embedTexts === undefined) {
     throw new AppError("unknown_model", `${model.provider} has no embeddings.`, { param: "model" });
   }
-  const { dimensions } = request;
-  const wireRequest = { model: model.id, input: request.input, ...(dimensions === undefined ? {} : { dimensions }) };
+  const wireRequest = { ...request, model: model.id };
   return (context: CallContext) => embedTexts(wireRequest, context);
 }

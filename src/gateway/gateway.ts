@@ -13,21 +13,22 @@ import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import { type FileBatches, makeFileBatches } from "./batches/file/file-batches.ts";
 import { type Batches, makeBatches } from "./batches/provider/batches.ts";
 import { makeCatalogue, toModelEntry } from "./catalogue.ts";
-import { makeAnswerCache } from "./chat/answer-cache.ts";
 import { makeCachedChat } from "./chat/cache.ts";
-import type { ChatOutcome } from "./chat/complete.ts";
-import { makeCompressedChat } from "./chat/compressed-chat.ts";
-import { checkFallbacks, resolveModel, usableModels } from "./chat/plan.ts";
+import { makeCompressedChat } from "./chat/compress.ts";
+import type { ChatOutcome } from "./chat/outcome.ts";
+import { checkFallbacks, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
+import { makeResponseCache } from "./chat/response-cache.ts";
+import { misfitsOf } from "./chat/route-model.ts";
 import type { StreamEvent } from "./chat/stream.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
 import type { GatewayCaller } from "./money/account.ts";
-import { type BudgetView, makeBudgets } from "./money/budget.ts";
+import { type BudgetView, makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger, measureLedger } from "./money/ledger.ts";
 import { openProviders } from "./providers/registry.ts";
 import { makeBreakers } from "./resilience/breakers.ts";
-import type { ModelEntry, ModelQuery } from "./schemas.ts";
+import type { ListedModel, ModelEntry, ModelQuery } from "./schemas.ts";
 
 /** All model traffic goes through here, whoever starts it: routed, retried, accounted once. */
 export type Gateway = {
@@ -35,15 +36,21 @@ export type Gateway = {
   /** Batches of deltas, then one `end`; an empty batch tells that the model is asked and has not spoken yet. */
   stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
   embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
-  models(query: ModelQuery): ModelEntry[];
+  /** The catalogue as a tenant sees it. */
+  models(tenantId: string, query: ModelQuery): Promise<ListedModel[]>;
+  /** What the named model of a chat does not take as it is asked for, as `temperature;used=1`. */
+  ignoredBy(request: ChatRequest): string[];
   /** The model of an id or alias. */
   findModel(idOrAlias: string): ModelEntry | undefined;
   /** @throws AppError `unknown_model`, `invalid_request` for fallbacks that cannot be. */
   checkFallbacks(fallbacks: readonly ModelFallbacks[]): void;
   /** Ids of the chat models that a tenant's calls can use right now; see `usableModels`. */
   usableModels(tenantId: string): Promise<string[]>;
-  /** The id of the chat model that a name stands for. Throws `unknown_model`, `provider_not_configured`. */
-  resolveModel(tenantId: string, name: string): Promise<string>;
+  /**
+   * The id of the chat model that a name stands for; `auto` stays without a `task` to choose a model for.
+   * @throws AppError `unknown_model`, `provider_not_configured`.
+   */
+  resolveModel(tenantId: string, name: string, task?: string): Promise<string>;
   /** The embedding model that is used when none is named. */
   defaultEmbeddingModel: string;
   /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
@@ -51,6 +58,11 @@ export type Gateway = {
   usage(tenantId: string, query: { from: string; to: string; groupBy: UsageGrouping }): Promise<UsageRow[]>;
   /** What a tenant has left of its budget this month; null without a budget. */
   budget(tenantId: string): Promise<BudgetView | null>;
+  /**
+   * Rejects at submission what the budget would stop at its first call; each call checks it again.
+   * @throws AppError `budget_exhausted` when nothing is left of the budget and one of the models costs something.
+   */
+  requireBudget(tenantId: string, models: readonly string[]): Promise<void>;
   /** Sets a tenant's budget a month, in USD; null for none. */
   setBudget(tenantId: string, usd: number | null): Promise<void>;
   /** Resolves when the records of all calls that ended are written. */
@@ -93,8 +105,8 @@ export function makeGateway(input: GatewayInput): Gateway {
     storeContent: config.storeContent,
     maxAttempts: config.maxTries,
   };
-  const answers = makeAnswerCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
-  const chat = makeCompressedChat(makeCachedChat(deps, answers));
+  const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
+  const chat = makeCompressedChat(makeCachedChat(deps, responses));
   const { batches, fileBatches } = openBatches(deps, input);
   return {
     batches,
@@ -102,20 +114,18 @@ export function makeGateway(input: GatewayInput): Gateway {
     complete: chat.complete,
     stream: chat.stream,
     embed: (caller, request) => embed(deps, caller, request),
-    models: ({ provider, type }) =>
-      catalogue.all
-        .filter(
-          (model) =>
-            (provider === undefined || model.provider === provider) && (type === undefined || model.type === type),
-        )
-        .map(toModelEntry),
+    models: (tenantId, query) => listModels(deps, tenantId, query),
+    ignoredBy: (request) => {
+      const model = catalogue.find(request.model);
+      return model === undefined ? [] : misfitsOf(model, request).map(({ param, used }) => `${param};used=${used}`);
+    },
     findModel: (idOrAlias) => {
       const model = catalogue.find(idOrAlias);
       return model && toModelEntry(model);
     },
     checkFallbacks: (wanted) => checkFallbacks(catalogue, wanted),
     usableModels: (tenantId) => usableModels(deps, tenantId),
-    resolveModel: (tenantId, name) => resolveModel(deps, tenantId, name),
+    resolveModel: (tenantId, name, task) => resolveModel(deps, tenantId, { name, task }),
     defaultEmbeddingModel: catalogue.defaultEmbedding.id,
     log: async (tenantId, logId) => {
       const pending = ledger.pending(logId);
@@ -125,6 +135,10 @@ export function makeGateway(input: GatewayInput): Gateway {
     },
     usage: (tenantId, query) => store.usage.sum(tenantId, query),
     budget: (tenantId) => budgets.view(tenantId),
+    async requireBudget(tenantId, models) {
+      const isFree = (id: string) => catalogue.find(id)?.price.output === 0; // `auto` may choose one that is not
+      if (!models.every(isFree)) requireLeft(await budgets.view(tenantId));
+    },
     setBudget: (tenantId, usd) => budgets.set(tenantId, usd),
     flush: async () => void (await Promise.all([ledger.flush(), budgets.flush()])),
     close: async () => {

@@ -1,14 +1,12 @@
 import { z } from "zod";
-import { withFewFields } from "../bounded-json.ts";
 import {
   finishReason,
-  isSmallSchema,
   MAX_MESSAGES,
   MAX_TOOLS,
+  samplingFields,
   text,
   tokenCount,
   tokenLimit,
-  tooLargeSchema,
   toolCallId,
   toolCallSchema,
   toolCallsSchema,
@@ -16,8 +14,6 @@ import {
   toolSchema,
   usageSchema,
 } from "./schemas.ts";
-
-const MAX_FORMAT_FIELDS = 20;
 
 /** Text, or a list of text parts. Other kinds of parts are refused: no model here is sent pictures or sound. */
 const textContent = z.union([text, z.array(z.object({ type: z.literal("text"), text })).max(1_000)]);
@@ -28,7 +24,7 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("assistant"),
     content: textContent.nullish(),
-    tool_calls: toolCallsSchema.optional(),
+    tool_calls: toolCallsSchema.nullish(),
   }),
   z.object({ role: z.literal("tool"), content: textContent, tool_call_id: toolCallId }),
 ]);
@@ -38,22 +34,13 @@ export const openAiChatBodySchema = z.object({
   model: z.string().min(1).max(200).describe("A model, `meta-llm` or `auto`"),
   messages: z.array(messageSchema).min(1).max(MAX_MESSAGES),
   stream: z.boolean().nullish(),
-  stream_options: z.object({ include_usage: z.boolean().optional() }).nullish(),
-  temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().min(0).max(1).nullish(),
-  stop: z.union([z.string().min(1).max(500), z.array(z.string().min(1).max(500)).max(4)]).nullish(),
-  seed: z.number().int().nullish(),
-  response_format: withFewFields(
-    MAX_FORMAT_FIELDS,
-    z.object({ type: z.enum(["text", "json_object", "json_schema"]) }).loose(),
-  )
-    .refine(isSmallSchema, tooLargeSchema)
-    .nullish(),
+  stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
+  ...samplingFields,
   max_tokens: tokenLimit.nullish(),
   max_completion_tokens: tokenLimit.nullish().describe("The same as `max_tokens`"),
   n: z.literal(1, "only one choice is made").nullish(),
-  tools: z.array(toolSchema).max(MAX_TOOLS).optional(),
-  tool_choice: toolChoiceSchema.optional(),
+  tools: z.array(toolSchema).max(MAX_TOOLS).nullish(),
+  tool_choice: toolChoiceSchema.nullish(),
 });
 export type OpenAiChatBody = z.output<typeof openAiChatBodySchema>;
 

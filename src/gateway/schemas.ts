@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isSmallJson, withFewFields } from "../bounded-json.ts";
+import { defaultModelAlias } from "./providers/edge/models.ts";
 import { providerIds } from "./providers/registry.ts";
 
 export const MAX_MESSAGES = 200;
@@ -16,6 +17,7 @@ export const toolCallSchema = z.object({
   type: z.literal("function"),
   function: z.object({ name: toolName, arguments: z.string().max(MAX_MESSAGE_CHARACTERS) }),
 });
+export type WireToolCall = z.output<typeof toolCallSchema>;
 export const toolCallsSchema = z.array(toolCallSchema).min(1).max(MAX_TOOLS);
 
 const messageSchema = z.discriminatedUnion("role", [
@@ -24,26 +26,27 @@ const messageSchema = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("assistant"),
     content: text.nullish().describe("May be missing or null when there are tool calls"),
-    tool_calls: toolCallsSchema.optional(),
-    toolCalls: toolCallsSchema.optional().describe("The same as `tool_calls`"),
+    tool_calls: toolCallsSchema.nullish(),
+    toolCalls: toolCallsSchema.nullish().describe("The same as `tool_calls`"),
   }),
   z.object({ role: z.literal("tool"), content: text, tool_call_id: toolCallId }),
 ]);
 
 /** How large a JSON Schema may be that a caller gives for a model to fill. */
 const schemaBounds = { values: 5_000, levels: 32, characters: 128 << 10 };
-export const isSmallSchema = (value: unknown) => isSmallJson(value, schemaBounds);
-export const tooLargeSchema = "is larger than 5000 values, 32 levels or 131072 characters";
+const isSmallSchema = (value: unknown) => isSmallJson(value, schemaBounds);
+const tooLargeSchema = "is larger than 5000 values, 32 levels or 131072 characters";
 const MAX_SCHEMA_KEYWORDS = 100;
+const MAX_FORMAT_FIELDS = 20;
 
 export const toolSchema = z.object({
   type: z.literal("function"),
   function: z.object({
     name: toolName,
-    description: z.string().max(20_000).optional(),
+    description: z.string().max(20_000).nullish(),
     parameters: withFewFields(MAX_SCHEMA_KEYWORDS, z.record(z.string(), z.unknown()))
       .refine(isSmallSchema, tooLargeSchema)
-      .optional()
+      .nullish()
       .describe("JSON Schema of the arguments"),
   }),
 });
@@ -55,18 +58,32 @@ export const toolChoiceSchema = z.union([
 
 export const tokenLimit = z.number().int().min(1).max(1_000_000);
 
-/** The body of `POST /ai/chat`. */
+/** What both surfaces take to steer a model's choice of words; null stands for absence. */
+export const samplingFields = {
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  stop: z.union([z.string().min(1).max(500), z.array(z.string().min(1).max(500)).max(4)]).nullish(),
+  seed: z.number().int().nullish(),
+  response_format: withFewFields(
+    MAX_FORMAT_FIELDS,
+    z.object({ type: z.enum(["text", "json_object", "json_schema"]) }).loose(),
+  )
+    .refine(isSmallSchema, tooLargeSchema)
+    .nullish(),
+};
+
+/** The body of `POST /ai/chat`. Null stands for absence. */
 export const chatBodySchema = z.object({
   messages: z.array(messageSchema).min(1).max(MAX_MESSAGES),
-  model: z.string().min(1).max(200).default("meta-llm").describe("A model, `meta-llm` or `auto`"),
-  stream: z.boolean().default(false),
-  temperature: z.number().min(0).max(2).optional(),
-  maxTokens: tokenLimit.optional().describe("Cap on the tokens of the answer"),
-  max_tokens: tokenLimit.optional().describe("The same as `maxTokens`"),
-  systemPrompt: text.optional().describe("Put before the messages as a system message"),
-  prefer_async: z.boolean().optional().describe("Answer through a batch at half price, where the model has one"),
-  tools: z.array(toolSchema).min(1).max(MAX_TOOLS).optional(),
-  tool_choice: toolChoiceSchema.optional(),
+  model: z.string().min(1).max(200).nullable().default(defaultModelAlias).describe("A model, `meta-llm` or `auto`"),
+  stream: z.boolean().nullable().default(false),
+  ...samplingFields,
+  maxTokens: tokenLimit.nullish().describe("Cap on the tokens of the answer"),
+  max_tokens: tokenLimit.nullish().describe("The same as `maxTokens`"),
+  systemPrompt: text.nullish().describe("Put before the messages as a system message"),
+  prefer_async: z.boolean().nullish().describe("Answer through a batch at half price, where the model has one"),
+  tools: z.array(toolSchema).min(1).max(MAX_TOOLS).nullish(),
+  tool_choice: toolChoiceSchema.nullish(),
 });
 export type ChatBody = z.output<typeof chatBodySchema>;
 
@@ -162,6 +179,10 @@ export const modelEntrySchema = z.object({
   inputCostPer1k: z.number().min(0).describe("USD for 1,000 tokens"),
   outputCostPer1k: z.number().min(0).describe("USD for 1,000 tokens"),
   supportedFeatures: z.array(z.string()),
+  temperature: z
+    .object({ min: z.number(), max: z.number() })
+    .optional()
+    .describe("The temperatures that it takes; one beyond them is adjusted, and named in `x-svc-ignored`"),
   aliases: z.array(z.string()).optional().describe("Other names that it is called by"),
   batch: z.literal(true).optional().describe("Whether `prefer_async` answers through a batch, at half the price"),
   priceSource: z.string().optional(),
@@ -169,9 +190,17 @@ export const modelEntrySchema = z.object({
 });
 export type ModelEntry = z.output<typeof modelEntrySchema>;
 
+/** An entry of a tenant's list. */
+export const listedModelSchema = modelEntrySchema.extend({
+  available: z.boolean().describe("Whether your calls can use it right now"),
+  unavailableBecause: z.string().optional(),
+});
+export type ListedModel = z.output<typeof listedModelSchema>;
+
 /** Which models are listed. */
 export const modelQuerySchema = z.object({
   provider: z.enum(providerIds).optional(),
+  available: z.enum(["true", "false"]).optional().describe("Only those that your calls can use, or cannot use"),
   type: z.string().min(1).max(50).optional().describe("Task type, as `chat`, `coding`, `reasoning`, `embedding`"),
 });
 export type ModelQuery = z.output<typeof modelQuerySchema>;
@@ -179,10 +208,12 @@ export type ModelQuery = z.output<typeof modelQuerySchema>;
 /** The body of `POST /ai/embeddings`. */
 export const embeddingsBodySchema = z.object({
   input: z.union([text.min(1), z.array(text.min(1)).min(1).max(2_048)]),
-  model: z.string().min(1).max(200).optional(),
-  dimensions: z.number().int().min(1).max(4_096).optional(),
-  encoding_format: z.enum(["float", "base64"]).default("float"),
+  model: z.string().min(1).max(200).nullish(),
+  dimensions: z.number().int().min(1).max(4_096).nullish(),
+  encoding_format: z.enum(["float", "base64"]).nullable().default("float"),
 });
+
+export type EmbeddingsBody = z.output<typeof embeddingsBodySchema>;
 
 /** The answer of `POST /ai/embeddings`: OpenAI's list, with cost and log id. */
 export const embeddingsResponseSchema = z.object({

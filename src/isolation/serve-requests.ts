@@ -1,30 +1,30 @@
-import { setPriority } from "node:os";
+import { getPriority, setPriority } from "node:os";
 import { Worker } from "node:worker_threads";
 import { AppError } from "../errors.ts";
-import { type ChildError, type ChildMessage, type ChildRequest, MESSAGES_FD } from "./child-messages.ts";
-import { writeFrame } from "./frames.ts";
+import { type ChildError, type ChildMessage, type ChildRequest, MESSAGES_FD, writeFrame } from "./child-messages.ts";
 
-/** Other processes of the machine come first: what runs here may be somebody's attempt to use up the processor. */
+/** The service's own processes run first: a child may run an attempt to use up the processor. */
 const NICENESS = 5;
-/** Characters of an error's cause that reach the host's log. */
+/** Longest cause of an error in the host's log, in characters. */
 const MAX_CAUSE = 4_000;
 
 /** Whether this process was forked by a pool of children. */
 export const isChild = () => process.send !== undefined && process.argv[2] === "--serve-requests";
 
 /**
- * The inside of a child process: answers the requests of its pool, one at a time. What `handle` throws reaches the caller
- * of the pool: an AppError as it is, anything else as `internal`. `send` waits while the pool's caller has not taken the
- * parts before, and throws a RangeError for a part that is too large.
+ * Serves the requests of the pool in a child process, one at a time. The pool's caller receives what `handle` throws: an
+ * AppError as it is, any other error as `internal`. `send` blocks until the pool's caller has taken the parts before, and
+ * throws a RangeError for a part that is too large.
  */
 export function serveRequests<Request, Part>(
   handle: (request: Request, send: (part: Part) => void) => Promise<void> | void,
 ): void {
   const reply = (message: ChildMessage<Part>) => writeFrame(MESSAGES_FD, message);
-  setPriority(NICENESS);
+  // The host may have lowered it already, and only root could raise it again.
+  if (getPriority() < NICENESS) setPriority(NICENESS);
   const workerData = { rssMb: Number(process.argv[3]), parentPid: process.ppid };
   new Worker(new URL("./watchdog.ts", import.meta.url), { workerData }).unref();
-  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined); // the pool decides when a child ends
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined); // only the pool ends a child
   process.on("disconnect", () => process.exit(0));
   process.on("message", async ({ id, request }: ChildRequest<Request>) => {
     try {

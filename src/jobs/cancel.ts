@@ -1,9 +1,9 @@
 import { AppError, notFound } from "../errors.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import { isFinal, statesBefore } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";
 import type { Announcements } from "./announce.ts";
 import { KEEP_ENDED_MS } from "./claim.ts";
-import type { JobRecord } from "./job-record.ts";
-import { isFinal, statesBefore } from "./job-state.ts";
 import type { QueueClient } from "./queue-client.ts";
 
 export type CancelDeps = {

@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { ErrorView } from "../errors.ts";
+import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
-import type { JobProgress, JobRecord } from "./job-record.ts";
-import { CHECK_QUEUED_AFTER_MS } from "./submit.ts";
 
 /** How long a record is kept after its job has ended, in ms: 30 days. */
 export const KEEP_ENDED_MS = 30 * 86_400_000;
+
+/** A queued job that reconcile finds this old is looked for in BullMQ, in ms. */
+export const CHECK_QUEUED_AFTER_MS = 10_000;
 
 /** A resumed job that reconcile finds this old is looked for in BullMQ, in ms. */
 const CHECK_RESUMED_AFTER_MS = 2_000;

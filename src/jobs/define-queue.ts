@@ -1,8 +1,5 @@
 import type { z } from "zod";
-
-/** The kinds of work a client sees in `GET /jobs/:id`. */
-export const jobKinds = ["ingestion", "agent", "workflow", "composite", "completion"] as const;
-export type JobKind = (typeof jobKinds)[number];
+import type { JobKind } from "../store/job-record.ts";
 
 /**
  * Everything producer and consumer must agree on about a queue, in one value.

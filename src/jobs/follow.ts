@@ -1,34 +1,49 @@
-import { notFound } from "../errors.ts";
+import { AppError, notFound } from "../errors.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import { isFinal } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";
 import type { Announcements } from "./announce.ts";
-import { type JobEvent, type JobRecord, toJobView } from "./job-record.ts";
-import { isFinal } from "./job-state.ts";
+import { type JobEvent, toJobView } from "./job-view.ts";
 
 /** An announcement may be lost with Redis; the record is read anyway after this time, in ms. */
 const POLL_MS = 2_000;
 
 export type FollowDeps = { store: JobStore; announcements: Announcements };
 
+export type WaitOptions = {
+  /** How long to wait at most, in ms; without it until the signal aborts. */
+  timeoutMs?: number;
+  signal: AbortSignal;
+  /** Ends the wait before the job has ended. It is asked at each change, and every 2 s. */
+  isEnough?(record: JobRecord): Promise<boolean> | boolean;
+  /** Whether the job is cancelled when the signal aborts for good; a worker that shuts down leaves it to the next attempt. */
+  isOwner?: boolean;
+};
+
 /**
- * Waits until a job has ended, for `timeoutMs` at most, and answers its record as it is then. The record decides, an
- * announcement only says when to look.
- * @throws AppError `not_found` for a job that the tenant does not have; the signal's reason when the caller goes away.
+ * Waits until a job has ended, and returns its record as it is then. The record decides; an announcement only says when to
+ * look.
+ * @throws AppError `not_found` for a job that the tenant does not have; the signal's reason when it aborts.
  */
 export async function waitForJob(
-  deps: FollowDeps,
+  deps: FollowDeps & { cancel(tenantId: string, jobId: string): Promise<unknown> },
   tenantId: string,
   jobId: string,
-  options: { timeoutMs: number; signal: AbortSignal },
+  { timeoutMs = Number.POSITIVE_INFINITY, signal, isEnough, isOwner = false }: WaitOptions,
 ): Promise<JobRecord> {
-  const deadline = performance.now() + options.timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   const changes = await watch(deps.announcements, jobId);
   try {
     for (;;) {
       const record = await read(deps.store, tenantId, jobId);
       const leftMs = deadline - performance.now();
-      if (isFinal(record.status) || leftMs <= 0) return record;
-      await changes.next(Math.min(leftMs, POLL_MS), options.signal);
+      if (isFinal(record.status) || leftMs <= 0 || (await isEnough?.(record))) return record;
+      await changes.next(Math.min(leftMs, POLL_MS), signal);
     }
+  } catch (error) {
+    const mayGoOn = signal.reason instanceof AppError && signal.reason.retryable;
+    if (isOwner && signal.aborted && !mayGoOn) await deps.cancel(tenantId, jobId).catch(() => undefined); // it may have ended
+    throw error;
   } finally {
     changes.stop();
   }

@@ -1,12 +1,12 @@
 import { type ErrorView, unavailable } from "../errors.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import { statesBefore } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";
-import { isDuplicateKey } from "../store/tenant-store.ts";
+import { isDuplicateKey } from "../store/writes.ts";
 import type { Announcements } from "./announce.ts";
 import { KEEP_ENDED_MS } from "./claim.ts";
 import type { QueueDefinition } from "./define-queue.ts";
-import type { JobRecord } from "./job-record.ts";
-import { statesBefore } from "./job-state.ts";
 import type { Refusals } from "./refuse.ts";
 
 /** A job that no worker runs: it waits for something that others bring about, and is ended by them. */

@@ -1,5 +1,5 @@
 import { AppError, type ErrorView } from "../errors.ts";
-import type { JobRecord } from "./job-record.ts";
+import type { JobRecord } from "../store/job-record.ts";
 
 /** What a caller is told of a job that goes on: what it makes, and where to follow it. */
 export function toAcceptedView(job: JobRecord) {

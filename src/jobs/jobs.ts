@@ -3,6 +3,8 @@ import { notFound } from "../errors.ts";
 import type { Logger } from "../logger.ts";
 import type { JobMetrics } from "../metrics/job-metrics.ts";
 import type { RedisConnections } from "../redis.ts";
+import type { JobKind, JobRecord } from "../store/job-record.ts";
+import type { JobState } from "../store/job-state.ts";
 import type { JobStore, JobSummaryRecord } from "../store/job-store.ts";
 import type { Page, PageQuery } from "../store/page.ts";
 import { inSpan } from "../tracing.ts";
@@ -10,11 +12,10 @@ import { type Announcements, makeAnnouncements } from "./announce.ts";
 import { makeBacklog } from "./backlog.ts";
 import { cancelJob } from "./cancel.ts";
 import { type Claims, makeClaims } from "./claim.ts";
-import type { JobKind, QueueDefinition } from "./define-queue.ts";
-import { followJob, waitForJob } from "./follow.ts";
+import type { QueueDefinition } from "./define-queue.ts";
+import { followJob, type WaitOptions, waitForJob } from "./follow.ts";
 import { type HeldJobs, makeHeldJobs } from "./held-jobs.ts";
-import type { JobEvent, JobRecord } from "./job-record.ts";
-import type { JobState } from "./job-state.ts";
+import type { JobEvent } from "./job-view.ts";
 import { measureClaims } from "./measure-claims.ts";
 import type { QueueClient } from "./queue-client.ts";
 import { measureQueues, type QueueLag } from "./queue-lag.ts";
@@ -22,7 +23,7 @@ import { type Reconciled, reconcileJobs, requeueJob } from "./reconcile.ts";
 import { makeRefusals } from "./refuse.ts";
 import { type Submission, submitJob } from "./submit.ts";
 
-export type { JobEvent } from "./job-record.ts";
+export type { JobEvent } from "./job-view.ts";
 
 export type JobQuery = PageQuery & { kind?: JobKind | undefined; status?: JobState | undefined };
 
@@ -38,7 +39,8 @@ export type Jobs = {
   list(tenantId: string, query: JobQuery): Promise<Page<JobSummaryRecord>>;
   /** In which state each of these jobs of a tenant is; those that are not there are left out. */
   statesOf(tenantId: string, jobIds: readonly string[]): Promise<Map<string, JobState>>;
-  wait(tenantId: string, jobId: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<JobRecord>;
+  /** Waits until a job has ended, and returns its record as it is then. @throws AppError `not_found`; the signal's reason. */
+  wait(tenantId: string, jobId: string, options: WaitOptions): Promise<JobRecord>;
   cancel(tenantId: string, jobId: string): Promise<JobRecord>;
   events(tenantId: string, jobId: string, options: { afterId?: number; signal: AbortSignal }): AsyncIterable<JobEvent>;
   /** Lets a suspended job go on; false when it is not suspended. */
@@ -69,6 +71,8 @@ export function makeJobs(deps: {
   const refusals = makeRefusals(store, onError);
   const countBefore = makeBacklog(store, onError);
   const claims = measureClaims(makeClaims(store, deps.config.leaseMs), metrics);
+  const cancel = (tenantId: string, jobId: string) =>
+    cancelJob({ store, queues, announcements, onError }, tenantId, jobId);
   return {
     async submit(queue, submission) {
       const attributes = { "messaging.system": "bullmq", "messaging.destination.name": queue.name };
@@ -86,8 +90,8 @@ export function makeJobs(deps: {
     find: (tenantId, jobId) => store.find(tenantId, jobId),
     list: (tenantId, query) => store.list(tenantId, query),
     statesOf: (tenantId, jobIds) => store.statesOf(tenantId, jobIds),
-    wait: (tenantId, jobId, options) => waitForJob({ store, announcements }, tenantId, jobId, options),
-    cancel: (tenantId, jobId) => cancelJob({ store, queues, announcements, onError }, tenantId, jobId),
+    wait: (tenantId, jobId, options) => waitForJob({ store, announcements, cancel }, tenantId, jobId, options),
+    cancel,
     events: (tenantId, jobId, options) => followJob({ store, announcements }, tenantId, jobId, options),
     async resume(jobId) {
       const record = await claims.resume(jobId);

@@ -1,6 +1,6 @@
 import type { JobMetrics, TryOutcome } from "../metrics/job-metrics.ts";
+import type { JobRecord } from "../store/job-record.ts";
 import type { Claims, Lease } from "./claim.ts";
-import type { JobRecord } from "./job-record.ts";
 
 /** Counts how long jobs wait and run and what becomes of them, where it is decided: at the changes of their records. */
 export function measureClaims(claims: Claims, metrics: JobMetrics): Claims {

@@ -18,6 +18,8 @@ export type QueueClient = {
   findLive(queue: string, jobIds: readonly string[]): Promise<Set<string>>;
   /** Removes the BullMQ job, if it is there and nobody runs it. */
   remove(queue: string, jobId: string): Promise<void>;
+  /** A queue itself, by its name. */
+  find(name: string): Queue;
   /** The queues themselves, for Bull Board and health. */
   instances(): Queue[];
   close(): Promise<void>;
@@ -58,6 +60,7 @@ export function openQueueClient(options: {
   };
   return {
     definition,
+    find,
     add: (name, job) =>
       answered(async () => {
         const { kind } = definition(name);

@@ -1,7 +1,7 @@
+import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
-import type { JobRecord } from "./job-record.ts";
+import { CHECK_QUEUED_AFTER_MS } from "./claim.ts";
 import type { QueueClient } from "./queue-client.ts";
-import { CHECK_QUEUED_AFTER_MS } from "./submit.ts";
 
 /** Records that are looked at together. */
 const BATCH = 500;

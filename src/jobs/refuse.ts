@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { toErrorView } from "../errors.ts";
 import { jittered } from "../jitter.ts";
+import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { KEEP_ENDED_MS } from "./claim.ts";
-import type { JobRecord } from "./job-record.ts";
 
 /** Waits between two tries to note a refusal, in ms: doubles from the first to the last, with jitter. */
 const RETRY_FROM_MS = 100;

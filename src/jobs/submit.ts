@@ -1,16 +1,14 @@
 import { unavailable } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
+import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { currentTrace } from "../tracing.ts";
+import { CHECK_QUEUED_AFTER_MS } from "./claim.ts";
 import type { PayloadOf, QueueDefinition } from "./define-queue.ts";
 import { fairPriority } from "./fair-priority.ts";
-import type { JobRecord } from "./job-record.ts";
 import type { QueueClient } from "./queue-client.ts";
 import type { Refusals } from "./refuse.ts";
-
-/** A queued job that reconcile finds this old is looked for in BullMQ, in ms. */
-export const CHECK_QUEUED_AFTER_MS = 10_000;
 
 export type Submission<Q extends QueueDefinition> = {
   tenantId: string;

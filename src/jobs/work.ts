@@ -1,8 +1,8 @@
 import type { Logger } from "../logger.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
+import type { JobProgress, JobRecord } from "../store/job-record.ts";
+import { isFinal } from "../store/job-state.ts";
 import type { QueueDefinition } from "./define-queue.ts";
-import type { JobProgress, JobRecord } from "./job-record.ts";
-import { isFinal } from "./job-state.ts";
 import type { Jobs } from "./jobs.ts";
 
 /** What a worker's shell gives to the work of a job. */
@@ -46,6 +46,14 @@ export type Work<R extends WorkRecord = WorkRecord> = {
   closeOrphan(record: R, job: JobRecord | null): Promise<unknown>;
 };
 
+/**
+ * Checks that a kind of work says all that is its own, and forgets the type of its records: the functions below hand each
+ * record back to the work that it came from.
+ */
+export function defineWork<R extends WorkRecord>(work: Work<R>): Work {
+  return work;
+}
+
 /** A store of records that a work may take as it is: a record whose job was not accepted is removed. */
 type WorkStore<R extends WorkRecord> = {
   get(tenantId: string, recordId: string): Promise<R | null>;
@@ -74,10 +82,14 @@ const SWEEP_AFTER_MS = 30_000;
  * unavailable nothing can be undone and the caller waits, so the sweep does it.
  * @throws AppError `unavailable`.
  */
-export async function submitWork<R extends WorkRecord>(
+export async function submitWork(
   jobs: Pick<Jobs, "submit">,
-  work: Pick<Work<R>, "queue" | "idField" | "reject">,
-  { record, isInteractive, subject = {} }: { record: R; isInteractive: boolean; subject?: Record<string, string> },
+  work: Pick<Work, "queue" | "idField" | "reject">,
+  {
+    record,
+    isInteractive,
+    subject = {},
+  }: { record: WorkRecord; isInteractive: boolean; subject?: Record<string, string> },
 ): Promise<JobRecord> {
   const { _id, tenantId, jobId } = record;
   const ids = { [work.idField]: _id };

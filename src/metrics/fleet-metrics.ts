@@ -1,39 +1,32 @@
-import { Gauge, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import type { Inspection } from "../health.ts";
+import { instrumentsOf } from "./instruments.ts";
 
-/** What is the same whichever process tells it: take `max`, not `sum`, over those that do. */
+/** Figures of the whole service, which each process reports alike: aggregate them by `max`, not by `sum`. */
 export type FleetMetrics = { set(inspection: Inspection): void };
 
 export function makeFleetMetrics(registry: Registry): FleetMetrics {
-  const registers = [registry];
-  const up = new Gauge({
-    name: "switchyard_part_up",
-    help: "Whether a part of the service answers, as /readyz tells it: 1 or 0",
-    labelNames: ["part"],
-    registers,
+  const { gauge } = instrumentsOf(registry);
+  const up = gauge("switchyard_part_up", {
+    help: "Whether a part of the service responds, as in /readyz: 1 or 0",
+    labels: ["part"],
   });
-  const jobs = new Gauge({
-    name: "switchyard_queue_jobs",
+  const jobs = gauge("switchyard_queue_jobs", {
     help: "Jobs of a queue in Redis by state",
-    labelNames: ["queue", "state"],
-    registers,
+    labels: ["queue", "state"],
   });
-  const oldest = new Gauge({
-    name: "switchyard_queue_oldest_waiting_seconds",
-    help: "Age of the oldest job that could run and that no worker has taken; 0 when none waits",
-    labelNames: ["queue"],
-    registers,
+  const oldest = gauge("switchyard_queue_oldest_waiting_seconds", {
+    help: "Age of the oldest job that could run and that no worker has claimed; 0 when none waits",
+    labels: ["queue"],
   });
-  const workers = new Gauge({
-    name: "switchyard_queue_workers",
+  const workers = gauge("switchyard_queue_workers", {
     help: "Worker processes that take jobs of a queue",
-    labelNames: ["queue"],
-    registers,
+    labels: ["queue"],
   });
   return {
     set({ readiness, queues }) {
-      // Old figures would look like new ones: a part that does not answer has none.
-      for (const gauge of [up, jobs, oldest, workers]) gauge.reset();
+      // Old figures would look like new ones: a part that does not respond has none.
+      for (const each of [up, jobs, oldest, workers]) each.reset();
       for (const [part, { status }] of Object.entries(readiness.parts)) up.set({ part }, status === "up" ? 1 : 0);
       for (const lag of queues) {
         const { queue } = lag;

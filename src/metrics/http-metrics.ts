@@ -1,6 +1,7 @@
-import { Gauge, Histogram, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
+import { instrumentsOf } from "./instruments.ts";
 
-/** An answer that was given: the pattern of its route, as `/jobs/:id`, never the path with its ids. */
+/** A response that was sent: the pattern of its route, as `/jobs/:id`, never the path with its ids. */
 export type Answered = { method: string; route: string; status: number; seconds: number };
 
 export type HttpMetrics = {
@@ -11,18 +12,15 @@ export type HttpMetrics = {
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 export function makeHttpMetrics(registry: Registry): HttpMetrics {
-  const duration = new Histogram({
-    name: "switchyard_http_request_duration_seconds",
-    help: "Time from a request's head to the end of its answer, streams included; 499 is a client that left",
-    labelNames: ["method", "route", "status"],
+  const { gauge, histogram } = instrumentsOf(registry);
+  const duration = histogram("switchyard_http_request_duration_seconds", {
+    help: "Time from a request's head to the end of its response, streams included; 499 is a client that left",
+    labels: ["method", "route", "status"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
-    registers: [registry],
   });
   let inFlight = 0; // a number: the library would look its labels up, twice a request
-  new Gauge({
-    name: "switchyard_http_requests_in_flight",
+  gauge("switchyard_http_requests_in_flight", {
     help: "Requests that are being served",
-    registers: [registry],
     collect() {
       this.set(inFlight);
     },

@@ -5,17 +5,17 @@ import { type HttpMetrics, makeHttpMetrics } from "./http-metrics.ts";
 import { type JobMetrics, makeJobMetrics } from "./job-metrics.ts";
 
 /**
- * What a process counts about itself, in Prometheus' terms. Labels are sets that are known before: routes, queues, catalogued
- * models, states. No id, tenant, key or text of a client is one.
+ * What a process counts about itself, in Prometheus' terms. Labels come from sets that are known beforehand: routes, queues,
+ * catalogued models, states. No id, tenant, key, surface or text of a client is one.
  */
 export type Metrics = {
   http: HttpMetrics;
   jobs: JobMetrics;
   calls: CallMetrics;
   fleet: FleetMetrics;
-  /** Adds memory, CPU, garbage collection and the delay of the event loop, under the names that Node's dashboards know. */
+  /** Adds memory, CPU, garbage collection and event loop delay, under the names that dashboards for Node expect. */
   watchProcess(): void;
-  /** The text that a scraper is given, in Prometheus' format 0.0.4. */
+  /** The metrics in Prometheus' text format 0.0.4. */
   render(): Promise<{ contentType: string; text: string }>;
 };
 

@@ -1,10 +1,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { AppError } from "../errors.ts";
-import { checkOwnHealth } from "../health.ts";
+import { checkOwnHealth, inspect } from "../health.ts";
+import { listen } from "../listen.ts";
 import type { Platform } from "../platform.ts";
-import { renderMetrics } from "./render.ts";
 
 /** Longest time for a request to arrive, in ms. */
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -18,28 +16,33 @@ export type Operations = {
 type Answer = { status: number; contentType: string; text: string };
 
 /**
- * Serves `/metrics`, `/healthz` and `/readyz` of this one process on `METRICS_PORT`: for scrapers and probes inside the
- * operator's network, without a credential. A worker has no other port. Does nothing when the port is not set.
- * @throws AppError `unavailable` when the address cannot be listened on.
+ * The metrics of this process for a scraper; with `isWholeFleet` also the state of queues and parts, which every process
+ * could report and the API does. Takes at most 2 s longer when a part is unavailable, and never throws for it.
+ */
+export async function renderMetrics(platform: Platform, { isWholeFleet }: { isWholeFleet: boolean }) {
+  if (isWholeFleet) platform.metrics.fleet.set(await inspect(platform));
+  return platform.metrics.render();
+}
+
+/**
+ * The admin server: `/metrics`, `/healthz` and `/readyz` of this one process on `METRICS_PORT`, for scrapers and probes
+ * inside the operator's network, without a credential. A worker has no other port. Does nothing when the port is not set.
+ * @throws ConfigError when the address cannot be used.
  */
 export async function serveOperations(platform: Platform, scope: { isWholeFleet: boolean }): Promise<Operations> {
   const { host, port } = platform.config.metrics;
   if (port === undefined) return { url: undefined, close: async () => undefined };
   const server = createServer((request, response) => {
     respond(platform, scope, request, response).catch((error: unknown) => {
-      platform.logger.error({ err: error }, "metrics could not be told");
+      platform.logger.error({ err: error }, "metrics could not be collected");
       write(response, { status: 500, contentType: "text/plain", text: "internal error\n" });
     });
   });
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.headersTimeout = REQUEST_TIMEOUT_MS;
-  server.listen(port, host);
-  await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
-    throw new AppError("unavailable", `METRICS_PORT: ${host} port ${port} cannot be listened on (${error.code}).`);
-  });
-  const address = server.address() as AddressInfo; // a TCP server that listens has one
+  const url = await listen(server, { host, port, setting: "HOST and METRICS_PORT" });
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`,
+    url,
     close: () => closeServer(server),
   };
 }

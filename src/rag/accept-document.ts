@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import { AppError, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
-import type { JobRecord } from "../jobs/job-record.ts";
 import { submitWork, type Work } from "../jobs/work.ts";
-import { assertFetchable } from "../net/guarded-fetch.ts";
+import { assertFetchable } from "../net/egress.ts";
 import type { DocumentRecord, DocumentSource } from "../store/document-store.ts";
+import type { JobRecord } from "../store/job-record.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { RagDeps } from "./deps.ts";
-import { firstLineOf } from "./first-line.ts";
-import { tagsOf } from "./metadata-tags.ts";
-import type { Metadata } from "./schemas.ts";
+import { rejectMedia } from "./parse/parse-source.ts";
+import { firstLineOf } from "./parse/section.ts";
+import { type Metadata, tagsOf } from "./schemas.ts";
 
-/** What to ingest: an address, a text, or a file's bytes with what its sender said of them. */
+/** What to ingest: a URL, a text, or a file's bytes with the name and type that its sender declared. */
 export type IngestInput = { title?: string | undefined; metadata?: Metadata | undefined } & (
   | { url: string }
   | { content: string }
@@ -27,11 +27,11 @@ export type Acceptance = {
 };
 
 /**
- * Keeps the source, records the document and submits its job, in this order: a job never looks for a document in vain.
- * @throws AppError `source_refused`, `unavailable` (then nothing new is left behind, or what the store took unseen is swept).
+ * Keeps the source, records the document and submits its job, in this order: a job always finds its document.
+ * @throws AppError `source_refused`; `source_unreadable` for a picture and the like; `unavailable` (then nothing is left behind, or the sweep removes it).
  */
 export async function acceptDocument(
-  deps: RagDeps & { work: Work<DocumentRecord> },
+  deps: RagDeps & { work: Work },
   acceptance: Acceptance,
 ): Promise<{ job: JobRecord; documentId: string }> {
   const { caller, document, isInteractive, jobId, allowOrigins } = acceptance;
@@ -42,14 +42,14 @@ export async function acceptDocument(
   const { tenantId, _id: documentId } = record;
   const fail = (_: DocumentRecord, error: unknown) =>
     deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
-  const work = isNew ? deps.work : { ...deps.work, reject: fail }; // what queries see of a known document stays
+  const work = isNew ? deps.work : { ...deps.work, reject: fail }; // queries still see a known document
   return { job: await submitWork(deps.jobs, work, { record, isInteractive }), documentId };
 }
 
 type Recorded = { record: DocumentRecord; isNew: boolean };
 type NewDocument<D> = { caller: Caller; document: D; jobId: string };
 
-/** The same URL of a tenant is the same document: what queries see of it stays until the new version is there. */
+/** The same URL of a tenant is the same document: queries see the earlier version until the new one is complete. */
 async function recordUrl(
   deps: RagDeps,
   { caller, document, jobId, url }: NewDocument<IngestInput> & { url: URL },
@@ -67,7 +67,7 @@ async function recordUrl(
     ...(title === undefined ? {} : { title, isTitleGiven: true }),
     ...(metadata === undefined ? {} : { metadata, tags: tagsOf(metadata) }),
   };
-  for (let tries = 0; tries < 3; tries += 1) {
+  for (let attempt = 0; attempt < 3; attempt += 1) {
     const known = await deps.store.documents.findByUrl(caller.tenantId, urlHash);
     if (known) {
       const reassigned = await deps.store.documents.reassign(caller.tenantId, known._id, change);
@@ -76,7 +76,7 @@ async function recordUrl(
       return { record: fresh, isNew: true };
     }
   }
-  throw new AppError("wrong_state", "The document of this URL is being changed by others; try again.", {
+  throw new AppError("wrong_state", "Another request is changing the document of this URL; try again.", {
     retryable: true,
   });
 }
@@ -87,6 +87,7 @@ async function recordBytes(
 ): Promise<Recorded> {
   const isFile = "file" in document;
   const bytes = isFile ? document.file.bytes : Buffer.from(document.content);
+  if (isFile) await rejectMedia(bytes);
   const { name, type } = isFile ? document.file : {};
   const source: DocumentSource = {
     kind: isFile ? "file" : "content",
@@ -94,7 +95,7 @@ async function recordBytes(
     ...(name ? { name } : {}),
     ...(type ? { type } : {}),
   };
-  const fallback = isFile ? (name ?? "Untitled") : firstLineOf(document.content);
+  const fallback = isFile ? (name ?? "Untitled") : (firstLineOf(document.content) ?? "Untitled");
   const record = toRecord({ caller, document, jobId, source, fallback });
   await deps.store.sources.write(caller.tenantId, record._id, bytes);
   await deps.store.documents.insert(record);

@@ -5,7 +5,7 @@ import type { GuardedFetch } from "../net/guarded-fetch.ts";
 import type { Store } from "../store/store.ts";
 import type { ParsePool } from "./parse-in-child.ts";
 
-/** What the functions of this area work with. */
+/** The dependencies of this folder's functions. */
 export type RagDeps = {
   store: Pick<Store, "documents" | "chunks" | "sources">;
   jobs: Pick<Jobs, "submit" | "get" | "cancel">;

@@ -1,11 +1,13 @@
-import { AppError, type ErrorView, toErrorView } from "../errors.ts";
-import type { JobRecord } from "../jobs/job-record.ts";
+import { AppError, type ErrorView, notFound, toErrorView } from "../errors.ts";
 import { ingestionQueue } from "../jobs/queues.ts";
-import type { Work } from "../jobs/work.ts";
+import { defineWork, type Work } from "../jobs/work.ts";
 import type { DocumentRecord } from "../store/document-store.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import { isFinal } from "../store/job-state.ts";
 import type { RagDeps } from "./deps.ts";
 import { indexDocument } from "./index-document.ts";
-import { dropDeleted, type RemoveDeps } from "./remove-document.ts";
+
+type RemoveDeps = Pick<RagDeps, "store" | "jobs">;
 
 const LOST: ErrorView = {
   type: "server_error",
@@ -13,10 +15,10 @@ const LOST: ErrorView = {
   message: "The document was not indexed: its job was lost.",
 };
 
-/** The indexing of documents as durable work. A document in deletion is open until all of it is gone. */
-export function makeDocumentWork(deps: RagDeps): Work<DocumentRecord> {
+/** The indexing of documents as durable work. A document that is being deleted counts as unfinished until it is gone. */
+export function makeDocumentWork(deps: RagDeps): Work {
   const { documents } = deps.store;
-  return {
+  return defineWork<DocumentRecord>({
     queue: ingestionQueue,
     idField: "documentId",
     run: (context) => indexDocument(deps, context),
@@ -29,14 +31,14 @@ export function makeDocumentWork(deps: RagDeps): Work<DocumentRecord> {
     },
     reject: (document) => forget(deps, document),
     closeOrphan: (document, job) => closeOrphan(deps, document, job),
-  };
+  });
 }
 
 async function closeOrphan(deps: RemoveDeps, document: DocumentRecord, job: JobRecord | null): Promise<void> {
   const { tenantId, _id: documentId, lastVersion } = document;
   if (document.status === "deleting") return dropDeleted(deps, document);
   if (isUnknownToClients(document, job)) return forget(deps, document);
-  if (job?.status === "completed") return deps.store.documents.touch(tenantId, documentId); // it has just ended well
+  if (job?.status === "completed") return deps.store.documents.touch(tenantId, documentId); // it has just succeeded
   const cancelled = toErrorView(new AppError("cancelled", "The job was cancelled."));
   const error = job?.status === "cancelled" ? cancelled : (job?.error ?? LOST);
   const wasAbandoned = await deps.store.documents.abandon(document, error);
@@ -50,11 +52,44 @@ async function forget(deps: RemoveDeps, { tenantId, _id }: DocumentRecord): Prom
 }
 
 /**
- * Whether no client ever received this document's id: its job was rejected while the store was unavailable, or the request was
- * cut off before its job existed, and its repeat may have made another document under the job's id. A document of a URL is
- * kept: a repeat uses it again.
+ * Whether no client ever received this document's id: its job was rejected while the store was unavailable, or the request
+ * was cut off before its job existed, and its repetition made another document for the job's id. A document of a URL is
+ * kept: a repetition uses it again.
  */
 function isUnknownToClients({ _id, source, lastVersion }: DocumentRecord, job: JobRecord | null): boolean {
   const wasAccepted = job !== null && (job.status !== "failed" || job.attempts > 0) && job.subject.documentId === _id;
   return source.kind !== "url" && lastVersion === 0 && !wasAccepted;
+}
+
+/**
+ * Removes a document. It is hidden first, so that a running job cannot publish it. Then its job is cancelled, and its chunks
+ * and source are removed. The record goes last, once no job can write any more; else the sweep removes it later.
+ * @throws AppError `not_found`
+ */
+export async function removeDocument(deps: RemoveDeps, tenantId: string, documentId: string): Promise<void> {
+  const document = await deps.store.documents.beginDelete(tenantId, documentId);
+  if (!document) throw notFound("document");
+  const job = await unlessOver(deps.jobs.get(tenantId, document.jobId));
+  if (job && !isFinal(job.status)) await unlessOver(deps.jobs.cancel(tenantId, job._id));
+  await dropDeleted(deps, document);
+}
+
+/** Drops all that belongs to a document in deletion; its record too, unless its job may still be running. */
+async function dropDeleted(deps: RemoveDeps, document: DocumentRecord): Promise<void> {
+  const { tenantId, _id: documentId, jobId } = document;
+  const job = await unlessOver(deps.jobs.get(tenantId, jobId));
+  await deps.store.chunks.remove(tenantId, { documentId });
+  await deps.store.sources.remove(tenantId, documentId);
+  if (job && !isFinal(job.status)) await deps.store.documents.touch(tenantId, documentId);
+  else await deps.store.documents.drop(tenantId, documentId);
+}
+
+/** Returns null for a job that is gone, or that has just ended and so cannot be cancelled. */
+async function unlessOver<T>(job: Promise<T>): Promise<T | null> {
+  try {
+    return await job;
+  } catch (error) {
+    if (error instanceof AppError && (error.code === "not_found" || error.code === "wrong_state")) return null;
+    throw error;
+  }
 }

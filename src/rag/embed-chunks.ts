@@ -4,15 +4,15 @@ import type { NewChunk } from "../store/chunk-store.ts";
 import type { RagDeps } from "./deps.ts";
 import type { ChunkText } from "./split.ts";
 
-/** Texts of one embedding request, well below the 2,048 inputs and 300,000 tokens that OpenAI takes. */
+/** Texts of one embedding request, well below OpenAI's limits of 2,048 inputs and 300,000 tokens. */
 export const EMBED_BATCH = 256;
 
-/** What the chunks of one version have in common. */
+/** The common properties of all chunks of one version. */
 export type VersionContext = {
   caller: GatewayCaller;
   documentId: string;
   version: number;
-  /** Its words count for every passage of the document in searches for words. */
+  /** Lexical searches match its words for each chunk of the document. */
   title: string;
   isLive: boolean;
   /** Whether earlier versions may hold embeddings of the same texts. */
@@ -20,17 +20,17 @@ export type VersionContext = {
 };
 
 /**
- * Makes storable chunks of passages, numbered from `from`. A passage that an earlier version (or an earlier try of this
- * job) has embedded with the same model keeps that embedding; only the others are asked of the gateway.
+ * Makes storable chunks, numbered from `from`. A chunk that an earlier version or attempt embedded with the same model
+ * reuses that embedding; the gateway embeds the others.
  */
 export async function embedChunks(
   deps: Pick<RagDeps, "store" | "gateway">,
   context: VersionContext,
-  passages: { from: number; texts: readonly ChunkText[] },
+  { from, texts }: { from: number; texts: readonly ChunkText[] },
 ): Promise<NewChunk[]> {
   const { caller, documentId, version, title, isLive } = context;
   const model = deps.gateway.defaultEmbeddingModel;
-  const inputs = passages.texts.map(toEmbeddingInput);
+  const inputs = texts.map(toEmbeddingInput);
   const hashes = inputs.map((input) => createHash("sha256").update(input).digest("base64url"));
   const known = context.hasEarlier
     ? await deps.store.chunks.embeddingsByHash(caller.tenantId, { documentId, model, hashes })
@@ -38,16 +38,16 @@ export async function embedChunks(
   const missing = inputs.filter((_, index) => !known.has(hashes[index] ?? ""));
   const made = missing.length === 0 ? [] : (await deps.gateway.embed(caller, { input: missing })).embeddings;
   const fresh = made[Symbol.iterator]();
-  return passages.texts.map((text, index): NewChunk => {
+  return texts.map((text, index): NewChunk => {
     const hash = hashes[index] ?? "";
     const embedding = known.get(hash) ?? fresh.next().value;
-    if (embedding === undefined) throw new TypeError("the gateway gave fewer embeddings than texts");
+    if (embedding === undefined) throw new TypeError("the gateway returned fewer embeddings than texts");
     const live = isLive ? { live: true, liveAt: new Date() } : { live: false };
-    return { documentId, version, title, n: passages.from + index, ...text, ...live, hash, embedding, model };
+    return { documentId, version, title, n: from + index, ...text, ...live, hash, embedding, model };
   });
 }
 
-/** A passage is found by what its headings say, too; the last of them stands in the passage already, as a rule. */
+/** Embeds the headings with the content, so that a query finds them too; often the content begins with them already. */
 function toEmbeddingInput({ content, heading }: ChunkText): string {
   return heading === undefined || content.startsWith(heading) ? content : `${heading}\n${content}`;
 }

@@ -1,21 +1,21 @@
-/** Passages that are taken to be relevant: the first ones that share the query's words. */
-const FEEDBACK_PASSAGES = 2;
+/** The first hits of a lexical search are assumed to be relevant. */
+const FEEDBACK_CHUNKS = 2;
 
 /**
- * The query's vector moved towards the passages that match its words best: Rocchio's method with pseudo-relevance feedback
- * (Rocchio 1971), both parts weighing the same. A short query says little to an embedding of words; with what a first
- * search found, the vector search finds passages that say the same in other words.
+ * Moves the query's vector towards the chunks that match its words best: Rocchio's method with pseudo-relevance feedback
+ * (Rocchio 1971), both parts with equal weight. A short query carries little meaning; together with the first hits, the
+ * vector search also finds chunks that say the same in other words.
  */
-export function withFeedback(query: Float32Array, passages: readonly Float32Array[]): Float32Array {
-  const used = passages.filter((passage) => passage.length === query.length).slice(0, FEEDBACK_PASSAGES);
+export function withFeedback(query: Float32Array, chunks: readonly Float32Array[]): Float32Array {
+  const used = chunks.filter((chunk) => chunk.length === query.length).slice(0, FEEDBACK_CHUNKS);
   if (used.length === 0) return query;
   const mean = new Float32Array(query.length);
-  for (const passage of used) for (const [at, value] of passage.entries()) mean[at] = (mean[at] ?? 0) + value;
+  for (const chunk of used) for (const [at, value] of chunk.entries()) mean[at] = (mean[at] ?? 0) + value;
   const [queryLength, meanLength] = [lengthOf(query), lengthOf(mean)];
   return query.map((value, at) => value / queryLength + (mean[at] ?? 0) / meanLength);
 }
 
-/** Length of a vector; 1 for a vector of zeros, which has no direction to keep. */
+/** Length of a vector; 1 for a vector of zeros, so that a division keeps it. */
 function lengthOf(vector: Float32Array): number {
   return Math.hypot(...vector) || 1;
 }

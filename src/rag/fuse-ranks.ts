@@ -1,10 +1,10 @@
-const RANK_CONSTANT = 60; // Cormack, Clarke and Büttcher 2009; also what MongoDB's $rankFusion uses
+const RANK_CONSTANT = 60; // Cormack, Clarke and Büttcher 2009; also the constant of MongoDB's $rankFusion
 
 /**
- * Reciprocal rank fusion: each list gives 1 / (60 + rank) to its members, rank from 1; the sums order the result.
- * Equal sums keep the order of first appearance, so the outcome is deterministic.
+ * Reciprocal rank fusion: each list adds 1 / (60 + rank) to its members, rank from 1; the sums order the result.
+ * Equal sums keep the order of first appearance, so the result is deterministic.
  */
-export function fuseRanks<T>(lists: readonly (readonly T[])[], keyOf: (item: T) => string): T[] {
+export function fuseRanks<T>(lists: readonly (readonly T[])[], keyOf: (item: T) => string): { item: T; sum: number }[] {
   const fused = new Map<string, { item: T; sum: number }>();
   for (const list of lists) {
     for (const [index, item] of list.entries()) {
@@ -15,5 +15,5 @@ export function fuseRanks<T>(lists: readonly (readonly T[])[], keyOf: (item: T) 
       else fused.set(key, { item, sum });
     }
   }
-  return [...fused.values()].sort((a, b) => b.sum - a.sum).map(({ item }) => item);
+  return [...fused.values()].sort((a, b) => b.sum - a.sum);
 }

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { basename } from "node:path/posix";
 import { AppError, toErrorView } from "../errors.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
@@ -5,23 +7,22 @@ import type { DocumentRecord } from "../store/document-store.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, embedChunks, type VersionContext } from "./embed-chunks.ts";
-import { fetchSource } from "./fetch-source.ts";
+import type { RawSource } from "./parse/parse-source.ts";
 import { inBatches, mapOrdered } from "./pipeline.ts";
 import type { IngestResult } from "./schemas.ts";
 import type { ChunkText } from "./split.ts";
 
 const EMBEDS_IN_FLIGHT = 4;
-const TELL_EVERY_MS = 250; // progress is a write of its own
-const TELL_BYTES = 65_536; // a smaller source is parsed before anybody could look
-/** A document of no more chunks is written in one command, live at once: between that and its publication lies no more time
- * than between showing and publishing a larger one. */
+const REPORT_EVERY_MS = 250; // each report is a write to the store
+const REPORT_BYTES = 65_536; // the parsing of a smaller source is too short to be reported
+/** Chunks of a document that is written in one command and live at once. A larger one is shown just before it is published. */
 const SINGLE_WRITE = EMBED_BATCH;
 
 /**
- * Makes a document searchable: fetch, parse and split in a child process, embed, write, publish. Each try writes a version of its
- * own, unseen until it is complete; one compare-and-set on the document then moves queries over, and what was before is
- * dropped. So it can be cut at any point and run again, and two runs at once do no harm.
- * @throws AppError the reason why it failed; the document then has it too, unless the job will be tried again.
+ * Makes a document searchable: fetch, parse and split in a child process, embed, write, publish. Each attempt writes a
+ * version of its own, which no query sees until it is complete. A compare-and-set on the document then switches queries to
+ * it, and the earlier version is removed. So an attempt may be cut at any point and repeated, and two may run at once.
+ * @throws AppError the reason of the failure; it is stored on the document too, unless the job will be retried.
  */
 export async function indexDocument(deps: RagDeps, context: WorkContext): Promise<IngestResult> {
   const { tenantId, recordId: documentId, jobId } = context;
@@ -31,7 +32,7 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
     return await buildVersion(deps, context, document);
   } catch (error) {
     await deps.store.chunks.remove(tenantId, { documentId, version: document.lastVersion }).catch((cause: unknown) => {
-      deps.logger.warn({ err: cause, documentId }, "chunks of a failed try stay, unseen, until the next one");
+      deps.logger.warn({ err: cause, documentId }, "chunks of a failed attempt stay hidden until the next attempt");
     });
     if (isFinal(error, context))
       await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
@@ -40,8 +41,8 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
 }
 
 /**
- * Whether the job ends with this error. Where its end is decided elsewhere (a lost lease, a shutdown), the sweep tells it; with
- * a store that is away it does not end.
+ * Whether the job ends with this error. After a lost lease or a shutdown, the sweep records the end. While the store is
+ * unavailable, the job does not end.
  */
 function isFinal(error: unknown, { signal, isLastAttempt }: WorkContext): boolean {
   const reason: unknown = signal.aborted ? signal.reason : error;
@@ -55,8 +56,12 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   const version = document.lastVersion;
   if (document.source.url !== undefined) await context.progress({ stage: "fetching", done: 0, total: 1 });
   const source = await inSpan(stage("fetch source"), () => fetchSource(deps, document, signal));
-  if (source.bytes.length > TELL_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
-  const read = await inSpan(stage("parse source"), () => deps.parser.read(source, { tenantId, signal }));
+  const contentHash = createHash("sha256").update(source.bytes).digest("base64url");
+  if (source.bytes.length > REPORT_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
+  const [read, duplicateOf] = await Promise.all([
+    inSpan(stage("parse source"), () => deps.parser.read(source, { tenantId, signal })),
+    deps.store.documents.findByContent(tenantId, contentHash, documentId),
+  ]);
   const title = document.isTitleGiven ? document.title : (read.title ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
   const count = await writeChunks(deps, context, read, {
@@ -70,19 +75,32 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   if (count === 0) throw new AppError("source_unreadable", "The source cannot be read. There is no text in it.");
   if (!isSmall) await showAll(deps, context, { version, count });
   signal.throwIfAborted();
-  const change = { version, chunks: count, type: read.type, title };
+  const change = { version, chunks: count, type: read.type, title, contentHash, duplicateOf };
   const published = await deps.store.documents.publish(tenantId, documentId, change);
   if (!published) return superseded(deps, document);
   if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
-  return { documentId, chunks: count, status: "indexed" };
+  return { documentId, chunks: count, status: "indexed", ...(duplicateOf === null ? {} : { duplicateOf }) };
 }
 
-/** A part of the work that a trace shows; the calls that embed have spans of their own. */
+/** Returns the bytes of a document, fetched if it is a URL. @throws AppError as `GuardedFetch.get` does */
+async function fetchSource(deps: RagDeps, document: DocumentRecord, signal: AbortSignal): Promise<RawSource> {
+  const { source, tenantId } = document;
+  if (source.url !== undefined) {
+    const { url, bytes, type } = await deps.fetcher.get(source.url, signal);
+    const name = basename(new URL(url).pathname);
+    return { bytes, ...(type ? { type } : {}), ...(name ? { name } : {}) };
+  }
+  const bytes = await deps.store.sources.read(tenantId, document._id);
+  if (!bytes) throw new AppError("source_unreadable", "The document's source is gone.");
+  return { bytes, ...(source.type ? { type: source.type } : {}), ...(source.name ? { name: source.name } : {}) };
+}
+
+/** The span of a part of the work; embedding calls have spans of their own. */
 function stage(name: string): SpanStart {
   return { name, kind: "INTERNAL", attributes: {} };
 }
 
-/** Shows a version's chunks to searches, and makes sure that they are all there: a sweep may have taken the job for lost. */
+/** Shows a version's chunks to searches, and checks that they are complete: a sweep may have removed some meanwhile. */
 async function showAll(
   deps: RagDeps,
   { tenantId, recordId: documentId }: WorkContext,
@@ -94,7 +112,7 @@ async function showAll(
     throw new AppError("unavailable", "Chunks of the document were removed meanwhile.", { retryable: true });
 }
 
-/** Embeds and writes what the child process gives, a few batches at a time, in order. Answers how many chunks there are. */
+/** Embeds and writes the chunks of the child process in order, a few batches at a time. Returns their number. */
 async function writeChunks(
   deps: RagDeps,
   context: WorkContext,
@@ -109,7 +127,7 @@ async function writeChunks(
     }
   };
   let done = 0;
-  let toldAt = performance.now();
+  let reportedAt = performance.now();
   const write = async (batch: { from: number; texts: readonly ChunkText[] }) => {
     version.caller.signal.throwIfAborted();
     const chunks = await embedChunks(deps, version, batch);
@@ -118,14 +136,14 @@ async function writeChunks(
   };
   for await (const written of mapOrdered(numbered(), EMBEDS_IN_FLIGHT, write)) {
     done += written;
-    if (performance.now() - toldAt < TELL_EVERY_MS) continue;
-    toldAt = performance.now();
+    if (performance.now() - reportedAt < REPORT_EVERY_MS) continue;
+    reportedAt = performance.now();
     await context.progress({ stage: "embedding", done, total: Math.max(done, read.expected) });
   }
   return count;
 }
 
-/** The document went to a later version while this one was made, or it was deleted. This version is not needed any more. */
+/** Drops this version: the document was deleted, or moved to a later version meanwhile. */
 async function superseded(
   deps: RagDeps,
   { tenantId, _id: documentId, lastVersion }: DocumentRecord,

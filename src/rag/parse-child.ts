@@ -2,30 +2,36 @@ import { AppError } from "../errors.ts";
 import { isChild, serveRequests } from "../isolation/serve-requests.ts";
 import { parseSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";
-import { MAX_CHUNKS, type ParsePart, type ParseRequest } from "./parse-messages.ts";
+import type { SourceType } from "./schemas.ts";
 import { CHUNK_CHARACTERS, type ChunkText, splitSections, toChunks } from "./split.ts";
 
-const BATCH_CHUNKS = 256; // sent on while the next are counted, so that host and child work at the same time
+/** A source that the child process is to read. A document of more than `maxChunks` chunks is rejected. */
+export type ParseRequest = { bytes: Uint8Array; type?: string; name?: string; maxChunks: number };
 
-/**
- * The inside of a parsing process: parsing, splitting and counting of sources that nobody vouches for. What crashes, hangs
- * or eats memory here ends with the process, and the host goes on.
- */
-async function read({ bytes, type, name }: ParseRequest, send: (part: ParsePart) => void): Promise<void> {
+/** The response: an outline, then the chunks in batches. `expected` is about how many there will be. */
+export type ParsePart =
+  | { kind: "outline"; title?: string; type: SourceType; expected: number }
+  | { kind: "chunks"; chunks: ChunkText[] };
+
+const BATCH_CHUNKS = 256; // sent while the next chunks are counted, so that host and child work at the same time
+
+/** Parses, splits and counts an untrusted source. A crash, a hang or a lack of memory ends this process only. */
+async function read({ bytes, type, name, maxChunks }: ParseRequest, send: (part: ParsePart) => void): Promise<void> {
+  const tooMany = () => new AppError("request_too_large", `The document has more than ${maxChunks} chunks.`);
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const parsed = await parseSource({ bytes: buffer, ...(type ? { type } : {}), ...(name ? { name } : {}) });
   const characters = parsed.sections.reduce((sum, { text }) => sum + text.length, 0);
-  if (characters > MAX_CHUNKS * CHUNK_CHARACTERS) throw tooMany();
-  const passages = await splitSections(parsed.sections, parsed.type, MAX_CHUNKS);
-  if (passages.length > MAX_CHUNKS) throw tooMany();
+  if (characters > maxChunks * CHUNK_CHARACTERS) throw tooMany();
+  const pieces = await splitSections(parsed.sections, parsed.type, maxChunks);
+  if (pieces.length > maxChunks) throw tooMany();
   const title = parsed.title?.slice(0, 300);
-  send({ kind: "outline", type: parsed.type, passages: passages.length, ...(title ? { title } : {}) });
+  send({ kind: "outline", type: parsed.type, expected: pieces.length, ...(title ? { title } : {}) });
   let batch: ChunkText[] = [];
   let total = 0;
-  for (const passage of passages) {
-    const chunks = await toChunks(passage, parsed.type);
+  for (const piece of pieces) {
+    const chunks = await toChunks(piece, parsed.type);
     total += chunks.length;
-    if (total > MAX_CHUNKS) throw tooMany();
+    if (total > maxChunks) throw tooMany();
     batch.push(...chunks);
     if (batch.length >= BATCH_CHUNKS) {
       send({ kind: "chunks", chunks: batch });
@@ -33,10 +39,6 @@ async function read({ bytes, type, name }: ParseRequest, send: (part: ParsePart)
     }
   }
   if (batch.length > 0) send({ kind: "chunks", chunks: batch });
-}
-
-function tooMany(): AppError {
-  return new AppError("request_too_large", `The document has more than ${MAX_CHUNKS} chunks.`);
 }
 
 if (isChild()) {

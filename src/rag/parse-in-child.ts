@@ -1,37 +1,40 @@
 import type { Config } from "../config.ts";
 import { AppError, unavailable } from "../errors.ts";
-import { ChildLost, makeChildPool } from "../isolation/child-pool.ts";
+import { ChildLost } from "../isolation/child.ts";
+import { makeChildPool } from "../isolation/child-pool.ts";
 import type { Logger } from "../logger.ts";
 import type { RawSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";
-import { MAX_CHUNKS, type ParsePart, type ParseRequest } from "./parse-messages.ts";
+import type { ParsePart, ParseRequest } from "./parse-child.ts";
 import type { SourceType } from "./schemas.ts";
 import type { ChunkText } from "./split.ts";
 
-/** Processes that parse for a worker, and of these for one tenant: a slow document does not hold up those of others. */
+/** Largest number of chunks of one document. */
+const MAX_CHUNKS = 50_000;
+/** Parsing processes of a worker, and of one tenant: a slow document does not block those of others. */
 const CHILDREN = 3;
 const CHILDREN_A_TENANT = 2;
-const memory = { heapMb: 1_024, rssMb: 1_024 }; // the second is reached first, and ends a child before V8 labours at the first
+const memory = { heapMb: 1_024, rssMb: 1_024 }; // RSS is reached first, before V8 spends its time collecting garbage
 
-/** A source that was read: its outline, and its chunks as the child makes them. `chunks` can be iterated once. */
+/** A parsed source: its outline, and its chunks as the child produces them. `chunks` can be iterated once. */
 export type ReadSource = {
   title?: string;
   type: SourceType;
-  /** About how many chunks there will be. */
+  /** About the number of chunks. */
   expected: number;
   chunks: AsyncIterable<ChunkText[]>;
 };
 
 export type ParsePool = {
   /**
-   * Reads a source in a process of its own, with limits on time and memory.
+   * Parses a source in a child process, with limits on time and memory.
    * @throws AppError `source_unreadable`, `request_too_large`; also while the chunks are iterated.
    */
   read(source: RawSource, options: { tenantId: string; signal: AbortSignal }): Promise<ReadSource>;
   close(): void;
 };
 
-/** Makes a pool of processes that start when they are needed. `timeoutMs` bounds the reading of one source. */
+/** Makes a pool of processes that start on demand. `timeoutMs` bounds the parsing of one source. */
 export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger: Logger }): ParsePool {
   const pool = makeChildPool<ParseRequest, ParsePart>({
     entry: new URL("./parse-child.ts", import.meta.url),
@@ -63,15 +66,15 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
   }
   return {
     async read({ bytes, type, name }, { tenantId, signal }) {
-      const request = { bytes, ...(type ? { type } : {}), ...(name ? { name } : {}) };
+      const request = { bytes, maxChunks: MAX_CHUNKS, ...(type ? { type } : {}), ...(name ? { name } : {}) };
       const replies = parts(request, { owner: tenantId, signal });
       const first = await replies.next();
       if (first.done || first.value.kind !== "outline") {
         await replies.return();
-        throw new TypeError("a parsing process began without an outline");
+        throw new TypeError("a parsing process sent no outline");
       }
-      const { kind: _kind, passages, ...outline } = first.value;
-      return { ...outline, expected: passages, chunks: chunksOf(replies) };
+      const { kind: _kind, ...outline } = first.value;
+      return { ...outline, chunks: chunksOf(replies) };
     },
     close: () => pool.close(),
   };

@@ -1,4 +1,4 @@
-/** Regroups what comes in arrays of any length into arrays of `size`; the last may be shorter. */
+/** Regroups arrays of any length into arrays of `size`; the last may be shorter. */
 export async function* inBatches<T>(source: AsyncIterable<readonly T[]>, size: number): AsyncGenerator<T[]> {
   let held: T[] = [];
   for await (const items of source) {
@@ -12,8 +12,8 @@ export async function* inBatches<T>(source: AsyncIterable<readonly T[]>, size: n
 }
 
 /**
- * Maps with up to `concurrency` calls in flight and yields the results in order. It takes from the source only as fast as
- * results are wanted. When a call fails, the others are awaited before the error is thrown, so none goes on unseen.
+ * Maps with up to `concurrency` calls in flight and yields the results in order. It reads from the source only as fast as
+ * results are consumed. When a call fails, the others are awaited before the error is thrown: none runs on in the background.
  */
 export async function* mapOrdered<T, R>(
   source: AsyncIterable<T>,
@@ -24,7 +24,7 @@ export async function* mapOrdered<T, R>(
   try {
     for await (const item of source) {
       const call = map(item);
-      call.catch(() => undefined); // awaited in its turn, where the error is thrown
+      call.catch(() => undefined); // awaited below, where its error is thrown
       flying.push(call);
       if (flying.length >= concurrency) yield await (flying.shift() as Promise<R>); // just seen not to be empty
     }

@@ -1,27 +1,29 @@
 import { LRUCache } from "lru-cache";
+import { functionWords } from "../common-words.ts";
 import { AppError } from "../errors.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
-import type { ChunkHit } from "../store/chunk-search.ts";
+import type { ChunkHit } from "../store/chunk.ts";
+import type { TextHit } from "../store/chunk-search.ts";
 import type { DocumentFace } from "../store/document-store.ts";
 import type { RagDeps } from "./deps.ts";
 import { withFeedback } from "./feedback.ts";
 import { fuseRanks } from "./fuse-ranks.ts";
-import { lexicalQuery } from "./lexical-query.ts";
-import { tagsOf } from "./metadata-tags.ts";
-import type { QueryInput, QueryResult } from "./schemas.ts";
+import { type QueryInput, type QueryResult, tagsOf } from "./schemas.ts";
 
-const MAX_FILTERED_DOCUMENTS = 5_000; // a filter that leaves more than that is to be narrowed
+const MAX_FILTERED_DOCUMENTS = 5_000; // a filter that matches more is rejected
+const MAX_TERMS = 64; // words of a query; each costs the index a look-up
 const MAX_RERUNS = 2;
-const EXTRA_HITS = 10; // beyond topK, for hits that fall out since their version is not the document's
+const EXTRA_HITS = 10; // beyond topK, since hits of outdated versions are dropped
 const MAX_HITS = 1_000;
-const FUSED_DEPTH = 3; // hybrid ranks so many times topK of each list, or at least
-const MIN_FUSED = 100; // so many
+const FUSED_DEPTH = 3; // hits of each list that hybrid ranks, as a multiple of topK
+const MIN_FUSED = 100;
 const CACHED_EMBEDDINGS = 1_000;
+const HALF_SURE = 6; // the word score (BM25) at which a chunk is relevant by one half: a rare word, or a few common ones
 
 export type QueryDeps = Pick<RagDeps, "store" | "gateway">;
 export type RunQuery = (caller: GatewayCaller, input: QueryInput) => Promise<QueryResult[]>;
 
-/** Makes the function that answers queries; it keeps the embeddings of recent ones. */
+/** Makes the function that runs queries; it caches the embeddings of recent ones. */
 export function makeQuery(deps: QueryDeps): RunQuery {
   const embeddings = new LRUCache<string, Float32Array>({ max: CACHED_EMBEDDINGS });
   const embed = async (caller: GatewayCaller, text: string): Promise<Float32Array> => {
@@ -44,7 +46,7 @@ export function makeQuery(deps: QueryDeps): RunQuery {
   };
 }
 
-/** Searches, and keeps the hits of the versions that documents have now. Runs again when a version changed in between. */
+/** Searches, and keeps the hits of the documents' current versions. Searches again when a version changed meanwhile. */
 async function searchCurrent(
   deps: QueryDeps,
   tenantId: string,
@@ -54,7 +56,7 @@ async function searchCurrent(
   for (let run = 0; ; run += 1) {
     const hits = await find(deps, tenantId, input.mode, { ...search, limit });
     const faces = await facesOf(deps, tenantId, hits);
-    const current = hits.filter((hit) => faces.get(hit.documentId)?.version === hit.version);
+    const current = uniqueTexts(hits.filter((hit) => faces.get(hit.documentId)?.version === hit.version));
     const isStale = hits.some((hit) => hit.version < (faces.get(hit.documentId)?.version ?? 0));
     const isShort = current.length < Math.min(input.topK, hits.length) && hits.length >= limit && limit < MAX_HITS;
     if (run === MAX_RERUNS || !(isStale || isShort)) {
@@ -71,17 +73,50 @@ async function find(
   tenantId: string,
   mode: QueryInput["mode"],
   search: Search & { limit: number },
-): Promise<ChunkHit[]> {
+): Promise<Hit[]> {
   const { chunks } = deps.store;
-  if (mode === "vector") return chunks.searchVectors(tenantId, search);
-  if (mode === "lexical") return chunks.searchText(tenantId, search);
+  if (mode === "vector") {
+    return (await chunks.searchVectors(tenantId, search)).map((hit) => ({ ...hit, score: hit.similarity }));
+  }
   const byText = await chunks.searchText(tenantId, search);
+  if (mode === "lexical") return scoreFalling(byText);
   const vector = withFeedback(
     search.vector,
     byText.flatMap(({ embedding }) => (embedding ? [embedding] : [])),
   );
   const byVector = await chunks.searchVectors(tenantId, { ...search, vector, scoreBy: search.vector });
-  return fuseRanks<ChunkHit>([byText, byVector], (hit) => hit._id);
+  const fused = fuseRanks<ChunkHit>([byText, byVector], (hit) => hit._id);
+  const best = Math.max(relevanceOf(byText), ...byVector.map(cosineOf));
+  return fused.map(({ item, sum }) => ({ ...item, score: (best * sum) / (fused[0]?.sum ?? 1) }));
+}
+
+/** A chunk with its place in the results: `score` falls from one to the next. */
+type Hit = ChunkHit & { score: number };
+
+const cosineOf = ({ similarity }: ChunkHit) => Math.max(0, 2 * similarity - 1);
+
+/**
+ * The relevance of the best hit, from 0 to 1: by its vector, or by its words, whichever is more. The relevance by words grows
+ * with the word score and never reaches 1. Scores of other hits are fractions of it, so they compare across queries.
+ */
+function relevanceOf(hits: readonly TextHit[]): number {
+  return Math.max(0, ...hits.map((hit) => Math.max(cosineOf(hit), hit.wordScore / (hit.wordScore + HALF_SURE))));
+}
+
+/** Scores hits in their order. If an index is late, two lists are merged, and a hit may follow one of a lower word score. */
+function scoreFalling(hits: readonly TextHit[]): Hit[] {
+  const best = relevanceOf(hits);
+  let share = 1;
+  return hits.map((hit) => {
+    share = Math.min(share, hit.wordScore / (hits[0]?.wordScore || 1));
+    return { ...hit, score: best * share };
+  });
+}
+
+/** The hits without those of a text that another one has: the same content may have been ingested twice. */
+function uniqueTexts(hits: readonly Hit[]): Hit[] {
+  const seen = new Set<string>();
+  return hits.filter(({ content }) => !seen.has(content) && seen.add(content));
 }
 
 function depthOf({ mode, topK }: QueryInput): number {
@@ -99,8 +134,19 @@ async function facesOf(
 }
 
 /**
- * The documents that a query is limited to; undefined where it is not.
- * @throws AppError `invalid_request` when the filter leaves too many.
+ * Returns the words of a query for a lexical search: without function words (unless there are no others), without
+ * repetitions, at most 64. The index stems them. A query without words is returned as it is.
+ */
+export function lexicalQuery(query: string): string {
+  const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [])];
+  const telling = words.filter((word) => !functionWords.has(word));
+  const chosen = telling.length > 0 ? telling : words;
+  return chosen.slice(0, MAX_TERMS).join(" ") || query;
+}
+
+/**
+ * Returns the documents that a query is limited to, or undefined if it is not limited.
+ * @throws AppError `invalid_request` when too many documents match the filter.
  */
 async function chosenDocuments(
   deps: QueryDeps,
@@ -111,7 +157,7 @@ async function chosenDocuments(
   const groups = Object.entries(filter).map(([key, value]) => [value].flat().flatMap((one) => tagsOf({ [key]: one })));
   const found = await deps.store.documents.idsByTags(tenantId, groups, MAX_FILTERED_DOCUMENTS + 1);
   if (found.length > MAX_FILTERED_DOCUMENTS) {
-    throw new AppError("invalid_request", `The filter leaves more than ${MAX_FILTERED_DOCUMENTS} documents.`, {
+    throw new AppError("invalid_request", `More than ${MAX_FILTERED_DOCUMENTS} documents match the filter.`, {
       param: "filter",
     });
   }
@@ -119,11 +165,12 @@ async function chosenDocuments(
   return wanted ? found.filter((id) => wanted.has(id)) : found;
 }
 
-function toResult(hit: ChunkHit, face: DocumentFace | undefined): QueryResult {
+function toResult(hit: Hit, face: DocumentFace | undefined): QueryResult {
   return {
     content: hit.content,
     documentId: hit.documentId,
     score: hit.score,
+    similarity: hit.similarity,
     title: face?.title ?? "",
     chunkId: hit._id,
     ...(hit.page === undefined ? {} : { page: hit.page }),

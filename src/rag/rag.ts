@@ -2,29 +2,28 @@ import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
 import { newId } from "../ids.ts";
-import type { JobRecord } from "../jobs/job-record.ts";
 import type { Work } from "../jobs/work.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
-import type { DocumentRecord, ShownDocument } from "../store/document-store.ts";
+import type { ShownDocument } from "../store/document-store.ts";
+import type { JobRecord } from "../store/job-record.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { acceptDocument, type IngestInput } from "./accept-document.ts";
 import type { RagDeps } from "./deps.ts";
-import { makeDocumentWork } from "./document-work.ts";
+import { makeDocumentWork, removeDocument } from "./document-work.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
-import { removeDocument } from "./remove-document.ts";
 import type { DocumentView, QueryInput, QueryResult } from "./schemas.ts";
 
 export type DocumentQuery = PageQuery & { status?: DocumentView["status"] | undefined };
 
-/** Who asks; `limit` is that of a run which asks among other things. */
+/** The caller of a query; `limit` is the run's, if an agent or a workflow queries. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId"> & { limit?: CallLimit };
 
-/** Retrieval, bound to what it works with. */
+/** Retrieval, bound to its dependencies. */
 export type Rag = {
   /**
-   * Takes a document in: keeps its source, records it and submits the job that indexes it, under `jobId` when given.
+   * Accepts a document: keeps its source, records it and submits the job that indexes it, under `jobId` if given.
    * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
    */
   accept(
@@ -33,7 +32,7 @@ export type Rag = {
     isInteractive: boolean,
     jobId?: string,
   ): Promise<{ job: JobRecord; documentId: string }>;
-  work: Work<DocumentRecord>;
+  work: Work;
   query(caller: QueryCaller, input: QueryInput, signal: AbortSignal): Promise<QueryResult[]>;
   list(caller: Caller, query: DocumentQuery): Promise<Page<DocumentView>>;
   /** @throws AppError `not_found` */
@@ -43,7 +42,7 @@ export type Rag = {
   close(): Promise<void>;
 };
 
-/** Makes the retrieval of a process. Processes and connections start when they are first needed. */
+/** Makes the retrieval of a process. Child processes and connections start when they are first needed. */
 export function makeRag(
   input: { config: Pick<Config, "fetch" | "parse"> } & Pick<RagDeps, "store" | "jobs" | "gateway" | "logger">,
 ): Rag {
@@ -85,10 +84,11 @@ function toView(record: ShownDocument): DocumentView {
     chunks: record.chunks,
     createdAt: record.createdAt.toISOString(),
     updatedAt: record.updatedAt.toISOString(),
-    status: record.status === "deleting" ? "failed" : record.status, // never read in that state; for the type alone
+    status: record.status === "deleting" ? "failed" : record.status, // it is never shown in that state; only the type needs this
     source: { kind, ...(url ? { url } : {}), ...(name ? { name } : {}), ...(type ? { type } : {}) },
     metadata: record.metadata,
     jobId: record.jobId,
+    ...(record.duplicateOf ? { duplicateOf: record.duplicateOf } : {}),
     ...(record.error ? { error: record.error } : {}),
   };
 }

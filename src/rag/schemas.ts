@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
-import { errorViewSchema } from "../jobs/job-record.ts";
-import { shownStates } from "./document-state.ts";
+import { errorViewSchema } from "../jobs/job-view.ts";
+import { shownStates } from "../store/document-state.ts";
 
-/** The document types that can be read. */
+/** The readable document types. */
 export const sourceTypes = ["pdf", "docx", "html", "markdown", "text"] as const;
 export type SourceType = (typeof sourceTypes)[number];
 
@@ -15,11 +15,36 @@ const MAX_METADATA_LENGTH = 256;
 const metadataKey = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, - or _");
 const metadataValue = z.union([z.string().max(MAX_METADATA_LENGTH), z.number(), z.boolean()]);
 
-/** Facts about a document that queries can filter on: a flat object. */
+/** Facts about a document that queries can filter by: a flat object. */
 export const metadataSchema = withFewFields(MAX_METADATA_FIELDS, z.record(metadataKey, metadataValue));
 export type Metadata = z.output<typeof metadataSchema>;
 
+/** Metadata as it is indexed: `key=value`, the value in JSON so that `1` and `"1"` differ. */
+export function tagsOf(metadata: Metadata): string[] {
+  return Object.entries(metadata).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+}
+
 const title = z.string().trim().min(1).max(MAX_TITLE_LENGTH);
+
+const sourceFields = ["url", "content", "file"] as const;
+
+/** A schema of ingest bodies that first requires exactly one of `url`, `content` and `file`; JSON cannot hold a file. */
+export function withOneSource<S extends z.ZodType>(form: "json" | "multipart", schema: S) {
+  return z.preprocess((value, context) => {
+    if (typeof value !== "object" || value === null) return value;
+    const given = sourceFields.filter((field) => (Reflect.get(value, field) ?? null) !== null);
+    const [only] = given;
+    const isFitting = given.length === 1 && (only === "file") === (form === "multipart");
+    if (isFitting) return value;
+    const found = given.length === 0 ? "none of them" : given.join(" and ");
+    const rule =
+      given.length === 1
+        ? `\`file\` is sent as multipart/form-data, \`url\` and \`content\` as JSON; this ${form} body has \`${only}\``
+        : `must have exactly one of \`url\`, \`content\` and \`file\`; it has ${found}`;
+    context.addIssue({ code: "custom", message: rule });
+    return z.NEVER;
+  }, schema);
+}
 
 /** The body of `POST /rag/ingest` as JSON. Files come as multipart/form-data instead. */
 export const ingestBodySchema = z.union([
@@ -53,10 +78,13 @@ export const fileFieldsSchema = z.object({
     .optional(),
 });
 
+const duplicateOf = idSchema("document").describe("An earlier document of the same content");
+
 export const ingestResultSchema = z.object({
   documentId: idSchema("document"),
   chunks: z.number().int().describe("Chunks that the document was split into"),
   status: z.enum(shownStates),
+  duplicateOf: duplicateOf.optional(),
 });
 export type IngestResult = z.output<typeof ingestResultSchema>;
 
@@ -75,6 +103,7 @@ export const documentViewSchema = z.object({
   }),
   metadata: metadataSchema,
   jobId: idSchema("job"),
+  duplicateOf: duplicateOf.optional(),
   error: errorViewSchema.optional(),
 });
 export type DocumentView = z.output<typeof documentViewSchema>;
@@ -99,7 +128,12 @@ export type QueryInput = z.output<typeof queryBodySchema>;
 export const queryResultSchema = z.object({
   content: z.string(),
   documentId: idSchema("document"),
-  score: z.number().min(0).max(1).describe("(1 + cosine) / 2 of query and chunk, whatever the mode"),
+  score: z
+    .number()
+    .min(0)
+    .max(1)
+    .describe("What the results are ordered by: the similarity in `vector` mode, else a relevance from 0 to 1"),
+  similarity: z.number().min(0).max(1).describe("(1 + cosine) / 2 of the vectors of query and chunk"),
   title: z.string(),
   chunkId: z.string(),
   page: z.number().int().optional(),

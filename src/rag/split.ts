@@ -3,17 +3,17 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import type { Section } from "./parse/section.ts";
 import type { SourceType } from "./schemas.ts";
 
-/** What a query finds: a passage, its length in tokens, and where in the document it stands. */
+/** A chunk's text, its length in tokens, and its place in the document. */
 export type ChunkText = { content: string; tokens: number; page?: number; heading?: string };
 
-/** Longest passage, in characters. */
+/** Longest chunk, in characters. */
 export const CHUNK_CHARACTERS = 1_600; // about 400 tokens of English
 const OVERLAP_CHARACTERS = 240; // about 60
 const TARGET_TOKENS = 400;
-const MAX_TOKENS = 512; // a passage above is split again, so that dense scripts do not make chunks four times too long
-const SMALL_SECTION = 400; // characters; a shorter section joins its neighbour under the same heading
+const MAX_TOKENS = 512; // a longer piece is split again: in dense scripts 1,600 characters are up to four times too long
+const SMALL_SECTION = 400; // characters; a shorter section is joined to its neighbour under the same heading
 const MAX_RESPLITS = 4;
-const SLICE_CHARACTERS = 65_536; // what the splitter is given at once
+const SLICE_CHARACTERS = 65_536; // the splitter's largest input
 const PIECES_A_CHUNK = 50; // at least
 const plainText = { disallowedSpecial: new Set<string>() }; // text that spells a model's control token is still just text
 
@@ -23,28 +23,27 @@ export function tokensOf(text: string): number {
 }
 
 /**
- * Cuts sections into passages of about 1,600 characters, by paragraph, line and word, never across pages or headings.
- * Characters, not tokens, measure here: a token-counting splitter takes forty times as long. It stops at the first passage
- * beyond `atMost`.
+ * Splits sections into pieces of about 1,600 characters, by paragraph, line and word, never across pages or headings. It
+ * measures characters: a splitter that counts tokens takes forty times as long. It stops at the first piece beyond `atMost`.
  */
 export async function splitSections(
   sections: readonly Section[],
   type: SourceType,
   atMost = Number.POSITIVE_INFINITY,
 ): Promise<Section[]> {
-  const passages: Section[] = [];
+  const pieces: Section[] = [];
   const splitter = makeSplitter(type, CHUNK_CHARACTERS, OVERLAP_CHARACTERS);
   for (const section of joinSmall(sections)) {
     for (const slice of slicesOf(section.text)) {
       const texts = slice.length <= CHUNK_CHARACTERS ? [slice.trim()] : await splitter.splitText(slice);
-      for (const text of texts) if (/\S/.test(text)) passages.push({ ...section, text });
-      if (passages.length > atMost) return passages;
+      for (const text of texts) if (/\S/.test(text)) pieces.push({ ...section, text });
+      if (pieces.length > atMost) return pieces;
     }
   }
-  return passages;
+  return pieces;
 }
 
-/** A text in slices, cut at the last paragraph, line or word that ends in the second half of each, where there is one. */
+/** Slices a text, if possible at the last end of a paragraph, line or word in the second half of each slice. */
 function* slicesOf(text: string): Generator<string> {
   let from = 0;
   while (text.length - from > SLICE_CHARACTERS) {
@@ -57,15 +56,15 @@ function* slicesOf(text: string): Generator<string> {
   yield text.slice(from);
 }
 
-/** The length, or one less where a character would be cut in two there. */
+/** `length`, or one less if it would cut a surrogate pair. */
 function wholeCharacters(text: string, length: number): number {
   const code = text.charCodeAt(length - 1);
   return length > 1 && code >= 0xd800 && code < 0xdc00 ? length - 1 : length;
 }
 
-/** Counts a passage's tokens, once, and splits it again where they are too many. */
-export async function toChunks(passage: Section, type: SourceType, depth = 0): Promise<ChunkText[]> {
-  const { text, ...place } = passage;
+/** Counts a piece's tokens, and splits it again if there are too many. */
+export async function toChunks(piece: Section, type: SourceType, depth = 0): Promise<ChunkText[]> {
+  const { text, ...place } = piece;
   const tokens = tokensOf(text);
   if (tokens <= MAX_TOKENS || depth >= MAX_RESPLITS || text.length < 8) return [{ content: text, tokens, ...place }];
   const size = Math.max(4, Math.floor((text.length * TARGET_TOKENS * 0.95) / tokens));
@@ -76,8 +75,8 @@ export async function toChunks(passage: Section, type: SourceType, depth = 0): P
 }
 
 /**
- * LangChain's splitter awaits several times for each piece between two separators, down to single characters. Tiny pieces
- * are joined first, so that the work is bounded by the text's length.
+ * LangChain's splitter awaits several times per part between two separators, down to single characters. Joining tiny parts
+ * first bounds the work by the text's length.
  */
 class PiecewiseSplitter extends RecursiveCharacterTextSplitter {
   protected override splitOnSeparator(text: string, separator: string): string[] {
@@ -105,7 +104,7 @@ function cutEvery(text: string, length: number): string[] {
   return pieces;
 }
 
-/** Joins neighbours while they are no longer than `length` together. */
+/** Joins neighbours up to `length` characters. */
 function joinTiny(pieces: readonly string[], length: number): string[] {
   const joined: string[] = [];
   let last = "";
@@ -120,7 +119,7 @@ function joinTiny(pieces: readonly string[], length: number): string[] {
   return joined;
 }
 
-/** Joins neighbours of which one is small, where they share a page and a heading above both. */
+/** Joins neighbours if one of them is small and they share a page and a heading above both. */
 function joinSmall(sections: readonly Section[]): Section[] {
   const joined: Section[] = [];
   for (const section of sections) {

@@ -1,10 +1,45 @@
 import type { Db, Filter } from "mongodb";
-import type { RunEnd, RunLimits } from "../agents/run-state.ts";
-import type { Role } from "../tenancy/roles.ts";
+import type { ErrorView } from "../errors.ts";
 import type { AgentDefinition } from "./agent-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import type { Role } from "./key-store.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
-import { isDuplicateKey } from "./tenant-store.ts";
+import { insertOrFind } from "./writes.ts";
+
+/** How a run can have ended. */
+export const agentRunEnds = ["completed", "stopped", "failed", "cancelled"] as const;
+export type AgentRunEnd = (typeof agentRunEnds)[number];
+
+/** Why a run was stopped. */
+export const stopReasons = [
+  "max_iterations",
+  "timeout",
+  "max_tokens",
+  "max_cost",
+  "max_depth",
+  "budget_exhausted",
+  "parent_stopped",
+] as const;
+export type StopReason = (typeof stopReasons)[number];
+
+/** What a run may use. Times in ms. */
+export type RunLimits = { timeoutMs: number; maxTokens?: number; maxCostUsd?: number };
+
+/** How a run ended. */
+export type RunEnd = {
+  status: AgentRunEnd;
+  output: string;
+  reason?: StopReason;
+  error?: ErrorView;
+  /** Iterations: answers of the model. */
+  steps: number;
+  tokensUsed: number;
+  costUsd: number;
+  /** Number of its audit entries, and the hash of the last one: what the chain must lead to. */
+  entries: number;
+  head: string;
+  finishedAt: Date;
+};
 
 /** A run of an agent. What happened in it is in its audit entries; whether it waits or runs is on its job. */
 export type AgentRunRecord = {
@@ -109,16 +144,7 @@ export function makeAgentRunStore(db: Db): AgentRunStore {
   const open = (tenantId: string, runId: string): Filter<AgentRunRecord> =>
     ofTenant(tenantId, { _id: runId, isOpen: true as const });
   return {
-    async ensure(run) {
-      try {
-        await runs.insertOne(run);
-        return run;
-      } catch (error) {
-        const there = isDuplicateKey(error) ? await runs.findOne(ofTenant(run.tenantId, { _id: run._id })) : null;
-        if (there) return there;
-        throw error;
-      }
-    },
+    ensure: (run) => insertOrFind(runs, run, ofTenant(run.tenantId, { _id: run._id })),
     get: (tenantId, runId) => runs.findOne(ofTenant(tenantId, { _id: runId })),
     getForOperator: (runId) => runs.findOne({ _id: runId }),
     list: (tenantId, agentId, { sessionId, ...page }) =>

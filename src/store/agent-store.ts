@@ -1,10 +1,24 @@
 import type { Db } from "mongodb";
-import type { AgentBody } from "../agents/schemas.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
 
 /** What an agent is told to be, in one version. */
-export type AgentDefinition = AgentBody;
+export type AgentDefinition = {
+  name: string;
+  description?: string | undefined;
+  model: string;
+  systemPrompt: string;
+  /** Each of a type of the agents' area, which checks and reads `config`. */
+  tools: {
+    type: string;
+    name?: string | undefined;
+    description?: string | undefined;
+    config: Record<string, unknown>;
+  }[];
+  maxIterations: number;
+  temperature?: number | undefined;
+  maxTokens?: number | undefined;
+};
 
 /** An agent at its latest version. A run keeps the definition that it began with. */
 export type AgentRecord = {
@@ -55,7 +69,7 @@ export type AgentStore = {
   replace(
     tenantId: string,
     agentId: string,
-    next: { version: number; definition: AgentDefinition },
+    next: { version: number; change: { definition: AgentDefinition } },
   ): Promise<AgentRecord | null>;
   /** False when it was not there. */
   remove(tenantId: string, agentId: string): Promise<boolean>;
@@ -76,10 +90,10 @@ export function makeAgentStore(db: Db): AgentStore {
       return found.map(({ _id }) => _id);
     },
     count: (tenantId, limit) => agents.countDocuments(ofTenant(tenantId), { limit }),
-    replace: (tenantId, agentId, { version, definition }) =>
+    replace: (tenantId, agentId, { version, change }) =>
       agents.findOneAndUpdate(
         ofTenant(tenantId, { _id: agentId, version }),
-        { $set: { definition, updatedAt: new Date() }, $inc: { version: 1 } },
+        { $set: { ...change, updatedAt: new Date() }, $inc: { version: 1 } },
         { returnDocument: "after" },
       ),
     async remove(tenantId, agentId) {

@@ -1,8 +1,12 @@
 import type { Db } from "mongodb";
-import type { ApprovalState } from "../workflows/states.ts";
+
 import { defineCollection, ofTenant } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
-import { isDuplicateKey } from "./tenant-store.ts";
+import { insertOrFind } from "./writes.ts";
+
+/** `cancelled`: its run ended without it. */
+export const approvalStates = ["pending", "approved", "rejected", "expired", "cancelled"] as const;
+export type ApprovalState = (typeof approvalStates)[number];
 
 /** A decision that a run waits for. Its state decides; what wakes the run up only follows it. */
 export type ApprovalRecord = {
@@ -47,8 +51,8 @@ export type ApprovalStore = {
   decide(tenantId: string, approvalId: string, decision: Decision, now: Date): Promise<ApprovalRecord | null>;
   /** Notes that the run was told. */
   settle(tenantId: string, approvalId: string): Promise<void>;
-  /** Pending ones, whosever, whose time was over at `now`. */
-  overdue(now: Date, limit: number): Promise<ApprovalRecord[]>;
+  /** Pending ones whose time was over at `now`, of one tenant or across tenants. */
+  overdue(now: Date, query: { limit: number; tenantId?: string }): Promise<ApprovalRecord[]>;
   /** Decided ones, whosever, whose run was not told since `before`. */
   unsettled(before: Date, limit: number): Promise<ApprovalRecord[]>;
 };
@@ -56,17 +60,7 @@ export type ApprovalStore = {
 export function makeApprovalStore(db: Db): ApprovalStore {
   const approvals = db.collection<ApprovalRecord>(approvalCollection.name);
   return {
-    async ensure(approval) {
-      const { tenantId, _id } = approval;
-      try {
-        await approvals.insertOne(approval);
-        return approval;
-      } catch (error) {
-        const there = isDuplicateKey(error) ? await approvals.findOne(ofTenant(tenantId, { _id })) : null;
-        if (there) return there;
-        throw error;
-      }
-    },
+    ensure: (approval) => insertOrFind(approvals, approval, ofTenant(approval.tenantId, { _id: approval._id })),
     get: (tenantId, approvalId) => approvals.findOne(ofTenant(tenantId, { _id: approvalId })),
     list: (tenantId, { status, ...page }) => findPage(approvals, { tenantId, page, filter: { status } }),
     decide: (tenantId, approvalId, { status, ...by }, now) =>
@@ -81,9 +75,9 @@ export function makeApprovalStore(db: Db): ApprovalStore {
       ),
     settle: async (tenantId, approvalId) =>
       void (await approvals.updateOne(ofTenant(tenantId, { _id: approvalId }), { $unset: { unsettledSince: "" } })),
-    overdue: (now, limit) =>
+    overdue: (now, { limit, tenantId }) =>
       approvals
-        .find({ status: "pending", expiresAt: { $lte: now } })
+        .find({ ...(tenantId === undefined ? {} : { tenantId }), status: "pending", expiresAt: { $lte: now } })
         .sort({ expiresAt: 1 })
         .limit(limit)
         .toArray(),

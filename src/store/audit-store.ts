@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import { unavailable } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { isDuplicateKey } from "./tenant-store.ts";
+import { insertIfAbsent } from "./writes.ts";
 
 /** One tool call that a model asked for. `arguments` is the text that the model wrote. */
 export type AuditCall = { id: string; name: string; arguments: string; idempotencyKey: string };
@@ -60,12 +60,7 @@ export function makeAuditStore(db: Db): AuditStore {
   const entries = db.collection<AuditEntry>(auditCollection.name);
   return {
     async append(entry) {
-      try {
-        await entries.insertOne(entry);
-      } catch (error) {
-        if (isDuplicateKey(error)) throw unavailable("This run's trail, which another worker writes,", error);
-        throw error;
-      }
+      if (!(await insertIfAbsent(entries, entry))) throw unavailable("This run's trail, which another worker writes,");
     },
     list: (tenantId, runId) => entries.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
   };

@@ -1,8 +1,18 @@
 import type { Db, UpdateFilter } from "mongodb";
-import type { BatchState, LineState } from "../gateway/batches/provider/batch-state.ts";
-import type { CompletionRequest } from "../gateway/providers/provider.ts";
+
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { isDuplicateKey } from "./tenant-store.ts";
+import { insertIfAbsent, insertOrFind, isDuplicateKey } from "./writes.ts";
+
+/**
+ * A *line* is one chat that shall be answered by a batch; it is accepted until its job is on
+ * record, and then waits until a batch takes it. A *batch* collects, is closed
+ * when it is full or its time has come, is submitted to the provider, and has ended when every line of it has.
+ */
+export const lineStates = ["accepted", "waiting", "batched", "done", "cancelled"] as const;
+export type LineState = (typeof lineStates)[number];
+
+export const batchStates = ["collecting", "closed", "submitted", "ended"] as const;
+export type BatchState = (typeof batchStates)[number];
 
 /** One request that waits for its batch, or is in one. Its id is that of its caller's job. */
 export type BatchLineDocument = TenantDocument & {
@@ -16,12 +26,15 @@ export type BatchLineDocument = TenantDocument & {
   requestedModel: string;
   /** Why this model, for the answer. */
   reason: string;
-  request: CompletionRequest;
+  /** As the gateway asks a provider for it; the store looks at nothing in it. */
+  request: object;
   state: LineState;
   batchId?: string;
   /** Batches that let it expire. */
   expiries: number;
   logId: string;
+  /** Set when its response is to say what was done with it. */
+  debug?: { compression?: { originalTokens: number; compressedTokens: number; ratio: number; techniques: string[] } };
   /** What was set aside of the tenant's budget for it, and of which month's. */
   reserved?: { month: string; nanoUsd: number };
   createdAt: Date;
@@ -77,8 +90,8 @@ export const batchCollection = defineCollection<BatchDocument>({
   ],
 });
 
-/** Batches of a busy group are begun and closed while one looks; so often at most. */
-const MAX_TRIES = 20;
+/** Batches of a busy group are begun and closed while one looks; attempts at most. */
+const MAX_ATTEMPTS = 20;
 
 export type BatchStore = {
   /** Records a line. False: there is one of that id, which stays, unless it was cancelled. */
@@ -123,15 +136,10 @@ export function makeBatchStore(db: Db): BatchStore {
   const batches = db.collection<BatchDocument>(batchCollection.name);
   return {
     async insertLine(line) {
-      try {
-        await lines.insertOne(line);
-        return true;
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error;
-        const { _id, ...fields } = line;
-        const { modifiedCount } = await lines.replaceOne({ _id, state: "cancelled" }, fields);
-        return modifiedCount === 1;
-      }
+      if (await insertIfAbsent(lines, line)) return true;
+      const { _id, ...fields } = line;
+      const { modifiedCount } = await lines.replaceOne({ _id, state: "cancelled" }, fields);
+      return modifiedCount === 1;
     },
     line: (tenantId, jobId) => lines.findOne(ofTenant(tenantId, { _id: jobId })),
     async moveLine(jobId, from, change) {
@@ -157,17 +165,14 @@ export function makeBatchStore(db: Db): BatchStore {
     lines: (batchId, state, limit) => lines.find({ batchId, state }).sort({ _id: 1 }).limit(limit).toArray(),
     countLines: (batchId, states) => lines.countDocuments({ batchId, state: { $in: [...states] } }),
     async ensureCollecting(batch) {
-      for (let tries = 1; ; tries += 1) {
-        const there = await batches.findOne({ group: batch.group, state: "collecting" });
-        if (there) return there;
-        try {
-          await batches.insertOne(batch);
-          return batch;
-        } catch (error) {
-          // Another process was first, and may have closed its batch by the time that we look.
-          if (!isDuplicateKey(error) || tries === MAX_TRIES) throw error;
-        }
+      const collecting = { group: batch.group, state: "collecting" as const };
+      for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
+        const found = await batches.findOne(collecting);
+        if (found) return found;
+        // Else another process was first, and may have closed its batch by the time that we look.
+        if (await insertIfAbsent(batches, batch)) return batch;
       }
+      return insertOrFind(batches, batch, collecting);
     },
     batch: (batchId) => batches.findOne({ _id: batchId }),
     changeBatch: (batchId, from, update) =>

@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { isDuplicateKey } from "./tenant-store.ts";
+import { insertIfAbsent } from "./writes.ts";
 
 /** What a tenant has left of its budget in one month (UTC, `YYYY-MM`), in billionths of a US dollar. */
 export type BudgetDocument = TenantDocument & {
@@ -41,15 +41,8 @@ export function makeBudgetStore(db: Db): BudgetStore {
   const idOf = (tenantId: string, month: string) => `${tenantId}:${month}`;
   return {
     find: (tenantId, month) => budgets.findOne(ofTenant(tenantId, { _id: idOf(tenantId, month) })),
-    async begin(tenantId, month, budget) {
-      try {
-        await budgets.insertOne({ _id: idOf(tenantId, month), tenantId, month, ...budget });
-        return true;
-      } catch (error) {
-        if (isDuplicateKey(error)) return false;
-        throw error;
-      }
-    },
+    begin: (tenantId, month, budget) =>
+      insertIfAbsent(budgets, { _id: idOf(tenantId, month), tenantId, month, ...budget }),
     async take(tenantId, month, { nanoUsd, restUntil }) {
       const filter = { _id: idOf(tenantId, month), leftNanoUsd: { $gte: nanoUsd } };
       const isFree = { $or: [{ restHeldUntil: { $exists: false } }, { restHeldUntil: { $lt: new Date() } }] };

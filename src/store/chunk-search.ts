@@ -1,19 +1,12 @@
 import { Binary, type Collection, type Filter } from "mongodb";
-import type { ChunkDocument } from "./chunk-store.ts";
+import type { ChunkDocument, ChunkHit } from "./chunk.ts";
+import type { StoreCapabilities } from "./collection.ts";
 import { ofTenant } from "./collection.ts";
 import { type RankedHit, type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
-import type { StoreCapabilities } from "./store.ts";
 import type { IndexFor } from "./vector-indexes.ts";
 
-/** A chunk that a search found; `score` is (1 + cosine) / 2 of its vector and the query's. */
-export type ChunkHit = Pick<ChunkDocument, "documentId" | "version" | "content"> & {
-  _id: string;
-  page?: number;
-  heading?: string;
-  score: number;
-};
-/** A hit of a search for words, with its vector. */
-export type TextHit = ChunkHit & { embedding?: Float32Array };
+/** A hit of a search for words, with its vector and the index's score of its words (BM25), which has no upper limit. */
+export type TextHit = ChunkHit & { wordScore: number; embedding?: Float32Array };
 export type VectorSearch = {
   /** What the chunks shall be near to. */
   vector: Float32Array;
@@ -31,7 +24,7 @@ export type ChunkSearch = {
 };
 
 /** A chunk as searches read it: the embedding only where the score has to be computed here. */
-type Found = Omit<ChunkHit, "score"> & { rank?: number; embedding?: Binary };
+type Found = Omit<ChunkHit, "similarity"> & { wordScore: number; embedding?: Binary };
 
 const MIN_CANDIDATES = 200;
 const MAX_CANDIDATES = 10_000;
@@ -53,7 +46,7 @@ export function makeChunkSearch(
   const byVectorIndex = async (tenantId: string, { vector, scoreBy, limit, documentIds }: VectorSearch) => {
     const index = await indexFor(vector.length);
     const found = await chunks
-      .aggregate<Found & { rank: number }>(
+      .aggregate<Omit<ChunkHit, "similarity"> & { rank: number; embedding?: Binary }>(
         [
           {
             $vectorSearch: {
@@ -71,8 +64,7 @@ export function makeChunkSearch(
       )
       .toArray();
     return found.map(({ embedding, ...hit }): RankedHit => {
-      const score = scoreBy && embedding ? similarity(scoreBy, embedding.toFloat32Array()) : hit.rank;
-      return { ...hit, score };
+      return { ...hit, similarity: scoreBy && embedding ? similarity(scoreBy, embedding.toFloat32Array()) : hit.rank };
     });
   };
 
@@ -85,7 +77,11 @@ export function makeChunkSearch(
     const compound = { must: [{ text: { query: text, path: ["content", "title"] } }], filter };
     return chunks
       .aggregate<Found>(
-        [{ $search: { index: "chunks_text", compound } }, { $limit: limit }, { $project: { ...shown, embedding: 1 } }],
+        [
+          { $search: { index: "chunks_text", compound } },
+          { $limit: limit },
+          { $project: { ...shown, embedding: 1, wordScore: { $meta: "searchScore" } } },
+        ],
         { batchSize: limit + 1 },
       )
       .toArray();
@@ -94,8 +90,8 @@ export function makeChunkSearch(
   const byTextOperator = (tenantId: string, { text, limit, documentIds }: TextSearch) =>
     chunks
       .find({ ...live(tenantId, documentIds), $text: { $search: text.replace(/["-]/g, " ") } })
-      .project<Found>({ ...shown, embedding: 1, rank: { $meta: "textScore" } })
-      .sort({ rank: { $meta: "textScore" } })
+      .project<Found>({ ...shown, embedding: 1, wordScore: { $meta: "textScore" } })
+      .sort({ wordScore: { $meta: "textScore" } })
       .limit(limit)
       .toArray();
 
@@ -145,7 +141,7 @@ function live(tenantId: string, documentIds?: readonly string[]): Filter<ChunkDo
 function scoredFor(vector: Float32Array): (found: Found) => TextHit {
   return ({ embedding, ...hit }) => {
     const floats = embedding?.toFloat32Array();
-    return floats ? { ...hit, score: similarity(vector, floats), embedding: floats } : { ...hit, score: 0 };
+    return floats ? { ...hit, similarity: similarity(vector, floats), embedding: floats } : { ...hit, similarity: 0 };
   };
 }
 

@@ -1,30 +1,9 @@
 import { Binary, type Db, type Filter } from "mongodb";
-import { type ChunkHit, makeChunkSearch, type TextHit, type TextSearch, type VectorSearch } from "./chunk-search.ts";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import type { StoreCapabilities } from "./store.ts";
+import type { ChunkDocument, ChunkHit } from "./chunk.ts";
+import { makeChunkSearch, type TextHit, type TextSearch, type VectorSearch } from "./chunk-search.ts";
+import type { StoreCapabilities } from "./collection.ts";
+import { defineCollection, ofTenant } from "./collection.ts";
 import { makeIndexFor, vectorIndex } from "./vector-indexes.ts";
-
-/** A passage of a document as queries find it. Several versions of a document's chunks may be there at a time. */
-export type ChunkDocument = TenantDocument & {
-  documentId: string;
-  version: number;
-  /** From 0, in the order of the document. */
-  n: number;
-  /** Whether searches see it. The document's own version decides in the end which chunks count. */
-  live: boolean;
-  liveAt?: Date;
-  /** The document's title, which searches for words look at beside the content. */
-  title: string;
-  content: string;
-  tokens: number;
-  /** Hash of what was embedded, by which a later version takes over the embedding. */
-  hash: string;
-  page?: number;
-  heading?: string;
-  /** float32 vector (BSON Binary subtype 9). */
-  embedding: Binary;
-  model: string;
-};
 
 export const chunkCollection = defineCollection<ChunkDocument>({
   name: "chunks",

@@ -26,3 +26,13 @@ export function ofTenant<F extends object>(tenantId: string, filter?: F): F & { 
   if (tenantId.length === 0) throw new TypeError("A query on tenant data needs the tenant's id");
   return { ...(filter ?? ({} as F)), tenantId }; // an absent filter is the empty one of the same type
 }
+
+/** What a MongoDB server can do, found out at start. */
+export type StoreCapabilities = {
+  /** Whether the server has vector search indexes. */
+  vectorSearch: boolean;
+  /** Whether the server has `$search`. */
+  textSearch: boolean;
+  /** Whether a search may miss what was written a moment ago. */
+  searchLag: "none" | "eventual";
+};

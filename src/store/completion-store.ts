@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { DUPLICATE_KEY, runWrite } from "./write-command.ts";
+import { DUPLICATE_KEY, runWrite } from "./writes.ts";
 
 /** The log record of one model call, whoever started it and however it ended. Never changed after it was written. */
 export type CompletionDocument = {

@@ -1,5 +1,13 @@
-import { type Db, MongoBulkWriteError, MongoClient, MongoError } from "mongodb";
-import { unavailable } from "../errors.ts";
+import {
+  type Db,
+  MongoBulkWriteError,
+  MongoClient,
+  type MongoClientOptions,
+  MongoError,
+  MongoParseError,
+} from "mongodb";
+import { ConfigError, unavailable } from "../errors.ts";
+import { firstAnswer } from "../first-answer.ts";
 import { endWritesOnClose } from "./driver-writes.ts";
 
 export type StoreConnection = {
@@ -14,11 +22,11 @@ export type StoreConnection = {
  * Connects to the MongoDB at `url` (the embedded server, Atlas or any other) and waits until it answers.
  * Finding the server, getting a connection and waiting for an answer take `timeoutMs` (in ms) each at most; an operation
  * that was cut is tried once more by the driver. Its `timeoutMS`, one limit for all of that, has no effect since version 7.
- * @throws AppError `unavailable` when it does not answer in time.
+ * @throws AppError `unavailable` when it does not answer in time, ConfigError when the URL is not one.
  */
 export async function connectStore(options: { url: string; db: string; timeoutMs: number }): Promise<StoreConnection> {
   endWritesOnClose();
-  const client = new MongoClient(options.url, {
+  const client = makeClient(options.url, {
     appName: "switchyard",
     serverSelectionTimeoutMS: options.timeoutMs,
     socketTimeoutMS: options.timeoutMs,
@@ -36,13 +44,33 @@ export async function connectStore(options: { url: string; db: string; timeoutMs
       throw unavailable("The store", error);
     }
   };
+  let failure: Error | undefined;
+  client.on("serverHeartbeatFailed", (event) => {
+    failure = event.failure;
+  });
   try {
-    await ping();
+    await firstAnswer({
+      setting: "MONGODB_URL",
+      host: client.options.srvHost ?? client.options.hosts.map(String).join(", "),
+      timeoutMs: options.timeoutMs,
+      answer: db.command({ ping: 1 }),
+      failure: () => failure,
+    });
   } catch (error) {
     await client.close();
     throw error;
   }
+  client.removeAllListeners("serverHeartbeatFailed");
   return { db, client, ping, close: () => client.close() };
+}
+
+function makeClient(url: string, options: MongoClientOptions): MongoClient {
+  try {
+    return new MongoClient(url, options);
+  } catch (error) {
+    if (error instanceof MongoParseError) throw new ConfigError(`MONGODB_URL: ${error.message}.`);
+    throw error;
+  }
 }
 
 /** Names of the driver's errors that mean: the server did not answer, or not in time. */
@@ -61,7 +89,7 @@ const unavailableErrors = new Set([
 ]);
 
 /** Whether `error` came of a store that is away, as against one that refused what it was asked. */
-export function isStoreUnavailable(error: unknown): boolean {
+export function isStoreUnavailable(error: unknown): error is MongoError {
   if (!(error instanceof MongoError)) return false;
   // A bulk write wraps what came of the connection and keeps neither its name nor its labels; a server's refusal has a code.
   if (error instanceof MongoBulkWriteError && error.code === undefined && error.err === undefined) return true;

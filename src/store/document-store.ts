@@ -1,9 +1,12 @@
 import type { Db, Filter } from "mongodb";
 import type { ErrorView } from "../errors.ts";
-import { type DocumentState, documentStatesBefore, pendingStates } from "../rag/document-state.ts";
-import type { Metadata } from "../rag/schemas.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
+import { insertIfAbsent } from "./writes.ts";
+
+/** Facts about a document that queries can filter on. */
+export type DocumentMetadata = Record<string, string | number | boolean>;
 
 /** Where a document comes from. `bytes` is the size of what was given; a URL has none before it is fetched. */
 export type DocumentSource = {
@@ -27,7 +30,7 @@ export type DocumentRecord = TenantDocument & {
   /** The last version that was begun: every try of every job writes its own. */
   lastVersion: number;
   chunks: number;
-  metadata: Metadata;
+  metadata: DocumentMetadata;
   /** The metadata as `key=json`, for an index on any of them. */
   tags: string[];
   error?: ErrorView;
@@ -37,6 +40,10 @@ export type DocumentRecord = TenantDocument & {
   jobId: string;
   /** The key by which it was ingested: model calls are counted to it. */
   keyId: string;
+  /** SHA-256 of the source's bytes, of the version that queries see. */
+  contentHash?: string;
+  /** A document that had the same content when this one was indexed. */
+  duplicateOf?: string;
 };
 
 export const documentCollection = defineCollection<DocumentRecord>({
@@ -50,6 +57,7 @@ export const documentCollection = defineCollection<DocumentRecord>({
     },
     { name: "list", key: { tenantId: 1, status: 1, _id: -1 } },
     { name: "tags", key: { tenantId: 1, tags: 1 } },
+    { name: "content", key: { tenantId: 1, contentHash: 1 } },
     { name: "unfinished", key: { status: 1, updatedAt: 1 } },
   ],
 });
@@ -57,7 +65,17 @@ export const documentCollection = defineCollection<DocumentRecord>({
 /** What callers see of a document. */
 export type ShownDocument = Pick<
   DocumentRecord,
-  "_id" | "title" | "chunks" | "createdAt" | "updatedAt" | "status" | "source" | "metadata" | "jobId" | "error"
+  | "_id"
+  | "title"
+  | "chunks"
+  | "createdAt"
+  | "updatedAt"
+  | "status"
+  | "source"
+  | "metadata"
+  | "jobId"
+  | "duplicateOf"
+  | "error"
 >;
 
 const shownFields = {
@@ -69,6 +87,7 @@ const shownFields = {
   source: 1,
   metadata: 1,
   jobId: 1,
+  duplicateOf: 1,
   error: 1,
 } as const;
 
@@ -80,6 +99,8 @@ export type DocumentStore = {
   insert(document: DocumentRecord): Promise<boolean>;
   get(tenantId: string, documentId: string): Promise<DocumentRecord | null>;
   findByUrl(tenantId: string, urlHash: string): Promise<DocumentRecord | null>;
+  /** The oldest indexed document, other than `documentId`, whose source has this hash; null if there is none. */
+  findByContent(tenantId: string, contentHash: string, documentId: string): Promise<string | null>;
   faces(tenantId: string, documentIds: readonly string[]): Promise<DocumentFace[]>;
   /** Documents in a state. */
   list(tenantId: string, query: PageQuery & { status: DocumentState }): Promise<Page<ShownDocument>>;
@@ -107,9 +128,12 @@ export type DocumentStore = {
 
 export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
   Partial<Pick<DocumentRecord, "title" | "metadata" | "tags">>;
-export type Publication = { version: number; chunks: number; type: string; title?: string };
-
-const DUPLICATE_KEY = 11000;
+export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
+  type: string;
+  title?: string;
+  contentHash: string;
+  duplicateOf: string | null;
+};
 
 export function makeDocumentStore(db: Db): DocumentStore {
   const documents = db.collection<DocumentRecord>(documentCollection.name);
@@ -122,17 +146,19 @@ export function makeDocumentStore(db: Db): DocumentStore {
   const visible = (tenantId: string, documentId: string) => ofTenant(tenantId, { _id: documentId });
 
   return {
-    async insert(document) {
-      try {
-        await documents.insertOne(document);
-        return true;
-      } catch (error) {
-        if (error instanceof Error && "code" in error && error.code === DUPLICATE_KEY) return false;
-        throw error;
-      }
-    },
+    insert: (document) => insertIfAbsent(documents, document),
     get: (tenantId, documentId) => documents.findOne({ ...visible(tenantId, documentId), status: { $ne: "deleting" } }),
     findByUrl: (tenantId, urlHash) => documents.findOne(ofTenant(tenantId, { urlHash })),
+    async findByContent(tenantId, contentHash, documentId) {
+      const filter = { ...ofTenant(tenantId, { contentHash, status: "indexed" as const }), _id: { $ne: documentId } };
+      const [first] = await documents
+        .find(filter)
+        .sort({ _id: 1 })
+        .limit(1)
+        .project<{ _id: string }>({ _id: 1 })
+        .toArray();
+      return first?._id ?? null;
+    },
     faces: (tenantId, documentIds) =>
       documents
         .find({ ...ofTenant(tenantId), _id: { $in: [...documentIds] }, status: { $ne: "deleting" } })
@@ -165,7 +191,7 @@ export function makeDocumentStore(db: Db): DocumentStore {
         )) ?? (await change({ ...filter, status: "indexed" }, {}, next))
       );
     },
-    publish(tenantId, documentId, { version, chunks, type, title }) {
+    publish(tenantId, documentId, { version, chunks, type, title, contentHash, duplicateOf }) {
       const filter = {
         ...visible(tenantId, documentId),
         status: { $in: documentStatesBefore("indexed") },
@@ -176,9 +202,11 @@ export function makeDocumentStore(db: Db): DocumentStore {
         version,
         chunks,
         "source.type": type,
+        contentHash,
         ...(title === undefined ? {} : { title }),
+        ...(duplicateOf === null ? {} : { duplicateOf }),
       } as const;
-      return change(filter, set, { $unset: { error: "" } });
+      return change(filter, set, { $unset: { error: "", ...(duplicateOf === null ? { duplicateOf: "" } : {}) } });
     },
     async fail(tenantId, documentId, { jobId, error }) {
       const filter = { ...visible(tenantId, documentId), jobId };

@@ -1,8 +1,8 @@
 import type { Binary } from "mongodb";
-import type { ChunkHit } from "./chunk-search.ts";
+import type { ChunkHit } from "./chunk.ts";
 
 /** A chunk with its vector, as a scan reads it. */
-export type Scored = Omit<ChunkHit, "score"> & { embedding: Binary };
+export type Scored = Omit<ChunkHit, "similarity"> & { embedding: Binary };
 
 /** (1 + cosine) / 2, as Atlas scores; 0.5 where a vector is all zeros. */
 export function similarity(a: Float32Array, b: Float32Array): number {
@@ -20,7 +20,7 @@ export function similarity(a: Float32Array, b: Float32Array): number {
   return norm === 0 ? 0.5 : (1 + dot / norm) / 2;
 }
 
-/** A hit with what it is ranked by, which is not its score where it is scored by another vector. */
+/** A hit with the similarity that ranks it, which is another one if the search has a vector of its own. */
 export type RankedHit = ChunkHit & { rank: number };
 
 /** The `limit` chunks nearest to the vector, best first, keeping no more than twice as many at a time. */
@@ -36,7 +36,7 @@ export async function scanVectors(
     const floats = embedding.toFloat32Array();
     if (floats.length !== vector.length) continue; // made by another model: not comparable
     const rank = similarity(vector, floats);
-    best.push({ ...chunk, rank, score: scoreBy ? similarity(scoreBy, floats) : rank });
+    best.push({ ...chunk, rank, similarity: scoreBy ? similarity(scoreBy, floats) : rank });
     if (best.length >= 2 * limit + 64) prune();
   }
   prune();
@@ -47,7 +47,10 @@ const K1 = 1.2; // BM25's usual constants: how fast repeats of a word stop count
 const B = 0.75; // and how much long texts are held back
 
 /** The chunks that share words with the query, by BM25 over these chunks alone, best first. */
-export function scanText<T extends { content: string }>(chunks: readonly T[], query: string): T[] {
+export function scanText<T extends { content: string }>(
+  chunks: readonly T[],
+  query: string,
+): (T & { wordScore: number })[] {
   const wanted = new Set(words(query));
   const texts = chunks.map((chunk) => words(chunk.content));
   const average = texts.reduce((sum, text) => sum + text.length, 0) / Math.max(1, texts.length);
@@ -64,10 +67,9 @@ export function scanText<T extends { content: string }>(chunks: readonly T[], qu
     return score;
   };
   return chunks
-    .map((chunk, index) => ({ chunk, score: scoreOf(texts[index] ?? []) }))
-    .filter(({ score }) => score > 0)
-    .sort((a, b) => b.score - a.score)
-    .map(({ chunk }) => chunk);
+    .map((chunk, index) => ({ ...chunk, wordScore: scoreOf(texts[index] ?? []) }))
+    .filter(({ wordScore }) => wordScore > 0)
+    .sort((a, b) => b.wordScore - a.wordScore);
 }
 
 function words(text: string): string[] {

@@ -1,7 +1,4 @@
 import type { Db, Filter } from "mongodb";
-import type { PatternId } from "../composite/patterns.ts";
-import type { ProfileId } from "../composite/profiles.ts";
-import type { CompositeResult } from "../composite/schemas.ts";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 
@@ -28,14 +25,15 @@ export type ExecutionRecord = {
   jobId: string;
   /** The key that asked for it: model calls are counted to it. */
   keyId: string;
-  pattern: PatternId;
-  profile: ProfileId;
+  /** The ids of the area above; the store keeps them as texts. */
+  pattern: string;
+  profile: string;
   /** Absent once a run of a regulated profile has ended. */
   input?: string;
   models: string[];
   judge: string;
   steps: ExecutionStep[];
-  result?: CompositeResult;
+  result?: object;
   error?: ErrorView;
   /** Set until the run has ended. */
   isOpen?: true;
@@ -58,7 +56,7 @@ export const executionCollection = defineCollection<ExecutionRecord>({
 });
 
 /** How a run ends. `erase` takes away what was said in it, by the caller and the models, but not the result. */
-export type ExecutionEnd = { result?: CompositeResult; error?: ErrorView; erase: boolean };
+export type ExecutionEnd = { result?: object; error?: ErrorView; erase: boolean };
 
 export type ExecutionStore = {
   insert(record: ExecutionRecord): Promise<void>;

@@ -1,11 +1,24 @@
 import type { Db, UpdateFilter } from "mongodb";
-import {
-  type FileBatchState,
-  finalFileBatchStates,
-  openFileBatchStates,
-} from "../gateway/batches/file/file-batch-state.ts";
+
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
+
+/** States of a batch of OpenAI's surface, as its API names them: https://platform.openai.com/docs/api-reference/batch. */
+export const fileBatchStates = [
+  "validating",
+  "in_progress",
+  "finalizing",
+  "completed",
+  "failed",
+  "cancelling",
+  "cancelled",
+] as const;
+export type FileBatchState = (typeof fileBatchStates)[number];
+
+export const finalFileBatchStates: readonly FileBatchState[] = ["completed", "failed", "cancelled"];
+export const openFileBatchStates = fileBatchStates.filter((state) => !finalFileBatchStates.includes(state));
+/** From which a batch can be cancelled. */
+export const cancellableFileBatchStates: readonly FileBatchState[] = ["validating", "in_progress"];
 
 /** A file of JSON lines: the requests of a batch, or its answers. Its bytes are in the source store, under its id. */
 export type FileDocument = TenantDocument & {
@@ -36,8 +49,8 @@ export type FileBatchDocument = TenantDocument & {
   outputFileId: string;
   errorFileId: string;
   createdAt: Date;
-  /** When it was last changed or looked at; absent on batches of earlier versions. */
-  updatedAt?: Date;
+  /** When it was last changed or looked at. */
+  updatedAt: Date;
   /** When it came into each state. */
   reachedAt: Partial<Record<FileBatchState, Date>>;
 };
@@ -103,10 +116,7 @@ export function makeFileStore(db: Db): FileStore {
     removeBatch: async (tenantId, batchId) => void (await batches.deleteOne(ofTenant(tenantId, { _id: batchId }))),
     unfinishedBatches: ({ before, limit }) =>
       batches
-        .find({
-          status: { $in: [...openFileBatchStates] },
-          $or: [{ updatedAt: { $lt: before } }, { updatedAt: { $exists: false } }],
-        })
+        .find({ status: { $in: [...openFileBatchStates] }, updatedAt: { $lt: before } })
         .sort({ updatedAt: 1 })
         .limit(limit)
         .toArray(),

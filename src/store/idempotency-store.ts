@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, type TenantDocument } from "./collection.ts";
-import { isDuplicateKey } from "./tenant-store.ts";
+import { insertIfAbsent } from "./writes.ts";
 
 /** What a call was answered, kept to answer its repeats. `body` is the JSON text, so that a repeat gets the same bytes. */
 export type StoredReply = { status: number; headers: Record<string, string>; body: string | null };
@@ -48,15 +48,7 @@ export type IdempotencyStore = {
 export function makeIdempotencyStore(db: Db): IdempotencyStore {
   const records = db.collection<IdempotencyDocument>(idempotencyCollection.name);
   return {
-    async insert(record) {
-      try {
-        await records.insertOne(record);
-        return true;
-      } catch (error) {
-        if (isDuplicateKey(error)) return false;
-        throw error;
-      }
-    },
+    insert: (record) => insertIfAbsent(records, record),
     find: (tenantId, id) => records.findOne({ _id: id, tenantId }),
     async takeOver(record, token) {
       const { modifiedCount } = await records.replaceOne({ _id: record._id, token }, record);

@@ -1,10 +1,9 @@
 import type { Db, Filter, UpdateFilter } from "mongodb";
-import type { JobKind } from "../jobs/define-queue.ts";
-import type { JobRecord } from "../jobs/job-record.ts";
-import { type JobState, openStates } from "../jobs/job-state.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import type { JobKind, JobRecord } from "./job-record.ts";
+import { type JobState, openStates } from "./job-state.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
-import { isDuplicateKey } from "./tenant-store.ts";
+import { isDuplicateKey } from "./writes.ts";
 
 export const jobCollection = defineCollection<JobRecord>({
   name: "jobs",

@@ -1,7 +1,11 @@
 import type { Db } from "mongodb";
-import type { Role } from "../tenancy/roles.ts";
+
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
+
+/** What a key's subject may do; each role may do what those before it may. */
+export const roles = ["member", "admin", "owner"] as const;
+export type Role = (typeof roles)[number];
 
 /** An API key as it is stored: never the key, only its hash and a preview to tell it by. */
 export type ApiKeyDocument = TenantDocument & {

@@ -1,6 +1,6 @@
 import type { Db, Filter } from "mongodb";
-import type { Role } from "../tenancy/roles.ts";
 import { defineCollection } from "./collection.ts";
+import type { Role } from "./key-store.ts";
 
 /** A person or service, told by its tenant and its name there: tenants name their subjects as they like. */
 export type MemberId = { tenantId: string; subject: string };

@@ -3,12 +3,15 @@ import { type AgentRunStore, agentRunCollection, makeAgentRunStore } from "./age
 import { type AgentStore, agentCollection, makeAgentStore } from "./agent-store.ts";
 import { type ApprovalStore, approvalCollection, makeApprovalStore } from "./approval-store.ts";
 import { type AuditStore, auditCollection, makeAuditStore } from "./audit-store.ts";
+import { backUpStore } from "./backup.ts";
 import { type BatchStore, batchCollection, batchLineCollection, makeBatchStore } from "./batch-store.ts";
 import { type BudgetStore, budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { type CallbackStore, callbackCollection, makeCallbackStore } from "./callback-store.ts";
 import { type ChunkStore, chunkCollection, makeChunkStore } from "./chunk-store.ts";
+import type { StoreCapabilities } from "./collection.ts";
 import { type CompletionStore, completionsCollection, makeCompletionStore } from "./completion-store.ts";
 import { connectStore } from "./connect.ts";
+import { migrateData } from "./data-version.ts";
 import { type DocumentStore, documentCollection, makeDocumentStore } from "./document-store.ts";
 import { type ExecutionStore, executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { type FileStore, fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
@@ -16,6 +19,7 @@ import { type IdempotencyStore, idempotencyCollection, makeIdempotencyStore } fr
 import { createIndexes } from "./indexes.ts";
 import { type JobStore, jobCollection, makeJobStore } from "./job-store.ts";
 import { type ApiKeyStore, apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
+import { migrations } from "./migrations.ts";
 import { makeOrganizationStore, type OrganizationStore, organizationCollection } from "./organization-store.ts";
 import {
   dataKeyCollection,
@@ -36,15 +40,6 @@ import {
   workflowStepCollection,
 } from "./workflow-run-store.ts";
 import { makeWorkflowStore, type WorkflowStore, workflowCollection } from "./workflow-store.ts";
-
-export type StoreCapabilities = {
-  /** Whether the server has vector search indexes. */
-  vectorSearch: boolean;
-  /** Whether the server has `$search`. */
-  textSearch: boolean;
-  /** Whether a search may miss what was written a moment ago. */
-  searchLag: "none" | "eventual";
-};
 
 /** Every repository of the product over one connection. */
 export type Store = {
@@ -77,6 +72,8 @@ export type Store = {
   ping(): Promise<void>;
   /** Resolves when the search indexes, where the server has any, can be queried. Throws `unavailable` when not. */
   checkSearch(): Promise<void>;
+  /** Copies the data of an embedded store to a new file while it works. */
+  backUp(path: string): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -117,7 +114,7 @@ export const collectionNames: readonly string[] = declarations.map(({ name }) =>
 /**
  * Connects to MongoDB, creates what is declared and missing (collections, indexes, search indexes) and finds out what the
  * server can do.
- * @throws AppError `unavailable` when the server does not answer within `timeoutMs`.
+ * @throws AppError `unavailable` when the server does not answer within `timeoutMs`; ConfigError when its data are newer.
  */
 export async function openStore(options: {
   url: string;
@@ -127,6 +124,7 @@ export async function openStore(options: {
 }): Promise<Store> {
   const { db, ping, close } = await connectStore(options);
   try {
+    await migrateData(db, { migrations, logger: options.logger });
     await createIndexes(db, declarations);
     const capabilities = await ensureSearchIndexes(db, { logger: options.logger });
     return {
@@ -159,6 +157,7 @@ export async function openStore(options: {
       checkSearch: async () => {
         if (capabilities.vectorSearch) await checkSearchIndexes(db);
       },
+      backUp: (path) => backUpStore(db, path),
       close,
     };
   } catch (error) {

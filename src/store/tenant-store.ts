@@ -1,5 +1,6 @@
-import { type Db, MongoServerError } from "mongodb";
+import type { Db } from "mongodb";
 import { defineCollection } from "./collection.ts";
+import { insertOrFind } from "./writes.ts";
 
 /** A model, and those that answer in its place when it fails, in order. */
 export type ModelFallbacks = { model: string; models: string[] };
@@ -44,24 +45,11 @@ export function makeTenantStore(db: Db): TenantStore {
       await tenants.updateOne({ _id: tenantId }, update);
     },
     async ensure(tenant) {
-      const there = await tenants.findOne({ name: tenant.name });
-      if (there) return there;
-      try {
-        await tenants.insertOne(tenant);
-        return tenant;
-      } catch (error) {
-        const other = isDuplicateKey(error) ? await tenants.findOne({ name: tenant.name }) : null;
-        if (other) return other; // another process was first
-        throw error;
-      }
+      const { name } = tenant;
+      return (await tenants.findOne({ name })) ?? insertOrFind(tenants, tenant, { name });
     },
     async setFallbacks(tenantId, fallbacks) {
       await tenants.updateOne({ _id: tenantId }, { $set: { fallbacks } });
     },
   };
-}
-
-/** Whether a write failed because a unique value is there already (MongoDB's code 11000). */
-export function isDuplicateKey(error: unknown): boolean {
-  return error instanceof MongoServerError && error.code === 11_000;
 }

@@ -1,6 +1,6 @@
 import type { Db, Document, Filter } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { runWrite } from "./write-command.ts";
+import { runWrite } from "./writes.ts";
 
 /** What is counted. Cost is in billionths of a US dollar: integers, so that any number of sums stays exact. */
 type UsageCounters = {

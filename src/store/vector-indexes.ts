@@ -1,5 +1,5 @@
 import type { Collection } from "mongodb";
-import type { ChunkDocument } from "./chunk-store.ts";
+import type { ChunkDocument } from "./chunk.ts";
 import type { SearchIndexDeclaration } from "./collection.ts";
 import { createSearchIndexes } from "./search-indexes.ts";
 

@@ -1,9 +1,10 @@
 import type { Collection, Db } from "mongodb";
 import { unavailable } from "../errors.ts";
 import type { Logger } from "../logger.ts";
-import { type ChunkDocument, chunkCollection } from "./chunk-store.ts";
+import type { ChunkDocument } from "./chunk.ts";
+import { chunkCollection } from "./chunk-store.ts";
+import type { StoreCapabilities } from "./collection.ts";
 import { areQueryable, createSearchIndexes } from "./search-indexes.ts";
-import type { StoreCapabilities } from "./store.ts";
 
 /** What a server answers that has no search indexes: unknown command or stage, not supported, search not enabled. */
 const unsupportedCodes = new Set<unknown>([59, 115, 238, 40324, 31082, 6047401, 13388]);

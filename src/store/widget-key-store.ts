@@ -12,15 +12,22 @@ export type WidgetKeyDocument = TenantDocument & {
   agentId?: string;
   /** Origins whose pages may use it; absent: any. */
   allowedOrigins?: string[];
+  /** Models that its visitors may choose, the first by default; absent: any. */
+  models?: string[];
+  /** Cap on the tokens of one response, below the one of all widget keys. */
+  maxTokens?: number;
   /** The subject of the key that made it. */
   createdBy: string;
   createdAt: Date;
 };
 
 /** What admins see of a key: not its hash. */
-export type ShownWidgetKey = Pick<WidgetKeyDocument, "_id" | "preview" | "agentId" | "allowedOrigins" | "createdAt">;
+export type ShownWidgetKey = Pick<
+  WidgetKeyDocument,
+  "_id" | "preview" | "agentId" | "allowedOrigins" | "models" | "maxTokens" | "createdAt"
+>;
 
-const shownFields = { preview: 1, agentId: 1, allowedOrigins: 1, createdAt: 1 } as const;
+const shownFields = { preview: 1, agentId: 1, allowedOrigins: 1, models: 1, maxTokens: 1, createdAt: 1 } as const;
 
 export const widgetKeyCollection = defineCollection<WidgetKeyDocument>({
   name: "widgetKeys",
@@ -30,20 +37,21 @@ export const widgetKeyCollection = defineCollection<WidgetKeyDocument>({
   ],
 });
 
-/** Which of a tenant's widget keys are meant. */
-export type WidgetKeyChoice = { hash: string } | { preview: string } | { agentId: string } | { isUnscoped: true };
+/** Which of a tenant's widget keys are meant: those that have all of these. `agentId: null` is a key of no agent. */
+export type WidgetKeyChoice = { _id?: string; hash?: string; preview?: string; agentId?: string | null };
 
 export type WidgetKeyStore = {
   insert(key: WidgetKeyDocument): Promise<void>;
   /** By hash, over all tenants: this is how a caller's tenant is found. */
   findByHash(hash: string): Promise<WidgetKeyDocument | null>;
   list(tenantId: string, page: PageQuery): Promise<Page<ShownWidgetKey>>;
-  /** Removes the keys that are meant; their ids. */
-  remove(tenantId: string, choice: WidgetKeyChoice): Promise<string[]>;
+  /** The keys that are meant, at most 1,000. */
+  find(tenantId: string, choice: WidgetKeyChoice): Promise<Pick<WidgetKeyDocument, "_id" | "preview">[]>;
+  remove(tenantId: string, ids: string[]): Promise<void>;
 };
 
-/** Keys that one call removes. */
-const REMOVED = 1_000;
+/** Keys that one choice finds. */
+const MAX_FOUND = 1_000;
 
 export function makeWidgetKeyStore(db: Db): WidgetKeyStore {
   const keys = db.collection<WidgetKeyDocument>(widgetKeyCollection.name);
@@ -51,15 +59,14 @@ export function makeWidgetKeyStore(db: Db): WidgetKeyStore {
     insert: async (key) => void (await keys.insertOne(key)),
     findByHash: (hash) => keys.findOne({ hash }),
     list: (tenantId, page) => findPage(keys, { tenantId, page, fields: shownFields }),
-    async remove(tenantId, choice) {
-      const filter = "isUnscoped" in choice ? { agentId: { $exists: false } } : choice;
-      const found = await keys
-        .find(ofTenant(tenantId, filter), { projection: { _id: 1 } })
-        .limit(REMOVED)
+    find: (tenantId, { agentId, ...choice }) => {
+      const scope = agentId === null ? { agentId: { $exists: false } } : agentId === undefined ? {} : { agentId };
+      const fields = { projection: { preview: 1 } };
+      return keys
+        .find(ofTenant(tenantId, { ...choice, ...scope }), fields)
+        .limit(MAX_FOUND)
         .toArray();
-      const ids = found.map(({ _id }) => _id);
-      await keys.deleteMany(ofTenant(tenantId, { _id: { $in: ids } }));
-      return ids;
     },
+    remove: async (tenantId, ids) => void (await keys.deleteMany(ofTenant(tenantId, { _id: { $in: ids } }))),
   };
 }

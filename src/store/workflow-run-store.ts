@@ -1,17 +1,23 @@
 import type { Db, Filter } from "mongodb";
 import type { ErrorView } from "../errors.ts";
-import type { Caller } from "../tenancy/roles.ts";
-import type { EndState } from "../workflows/states.ts";
-import type { StepType } from "../workflows/step-schemas.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
+import type { Role } from "./key-store.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
-import { isDuplicateKey } from "./tenant-store.ts";
+import { insertIfAbsent } from "./writes.ts";
+
+/** How a run can have ended. */
+export const workflowRunEnds = ["completed", "failed", "rejected", "expired", "cancelled"] as const;
 
 /** How a run ended. `output` is JSON. */
-export type WorkflowRunEnd = { status: EndState; output?: string; error?: ErrorView; finishedAt: Date };
+export type WorkflowRunEnd = {
+  status: (typeof workflowRunEnds)[number];
+  output?: string;
+  error?: ErrorView;
+  finishedAt: Date;
+};
 
 /** A step that has failed and will be tried again. */
-export type Trying = { path: string; id: string; type: StepType; attempts: number; startedAt: Date };
+export type Trying = { path: string; id: string; type: string; attempts: number; startedAt: Date };
 
 /** What a run waits for. */
 export type Awaiting = {
@@ -34,15 +40,16 @@ export type WorkflowRunRecord = {
   definition: string;
   jobId: string;
   /** Who started it: its model calls are theirs. */
-  caller: Pick<Caller, "keyId" | "subject" | "role">;
+  caller: { keyId: string; subject: string; role: Role };
   /** JSON; absent when none was given. */
   input?: string;
   /** True until the run has ended, and then absent. */
   isOpen?: true;
   /** True while the run is open and waits for nobody: sweeps look after those alone, however many wait. */
   isWatched?: true;
-  /** Set while the run waits for a decision. */
+  /** The decision that the run awaits, or awaited when it ended. */
   awaiting?: Awaiting;
+  /** The step that is attempted again, or was when the run ended. */
   trying?: Trying;
   end?: WorkflowRunEnd;
   createdAt: Date;
@@ -89,7 +96,7 @@ export type WorkflowStepRecord = {
   seq: number;
   path: string;
   id: string;
-  type: StepType;
+  type: string;
   status: "completed" | "failed";
   startedAt: Date;
   finishedAt: Date;
@@ -157,7 +164,7 @@ export function makeWorkflowRunStore(db: Db): WorkflowRunStore {
     async finish(tenantId, runId, end) {
       const { modifiedCount } = await runs.updateOne(open(tenantId, runId), {
         $set: { end, updatedAt: end.finishedAt },
-        $unset: { isOpen: "", isWatched: "", awaiting: "", trying: "" },
+        $unset: { isOpen: "", isWatched: "" },
       });
       return modifiedCount > 0;
     },
@@ -171,15 +178,7 @@ export function makeWorkflowRunStore(db: Db): WorkflowRunStore {
         .toArray(),
     touch: async (tenantId, runId) =>
       void (await runs.updateOne(open(tenantId, runId), { $set: { updatedAt: new Date() } })),
-    async addStep(step) {
-      try {
-        await steps.insertOne(step);
-        return true;
-      } catch (error) {
-        if (isDuplicateKey(error)) return false;
-        throw error;
-      }
-    },
+    addStep: (step) => insertIfAbsent(steps, step),
     steps: (tenantId, runId) => steps.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
   };
 }

@@ -11,8 +11,8 @@ export type WorkflowRecord = {
   definition: string;
   /** The definition's own, for lists. */
   description?: string;
-  /** Steps of the definition, nested ones included; absent in records that were written before lists needed it. */
-  stepCount?: number;
+  /** Steps of the definition, nested ones included. */
+  stepCount: number;
   /** 1 at creation, one more at each replacement. */
   version: number;
   /** Who made it: they, and admins, may change it. */
@@ -35,7 +35,7 @@ const summaryFields = {
 } as const;
 
 /** What a replacement changes. */
-export type WorkflowChange = Pick<WorkflowRecord, "name" | "definition" | "description"> & { stepCount: number };
+export type WorkflowChange = Pick<WorkflowRecord, "name" | "definition" | "description" | "stepCount">;
 
 export const workflowCollection = defineCollection<WorkflowRecord>({
   name: "workflows",

@@ -2,7 +2,8 @@ import { createHash, randomInt, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { idSchema, newId } from "../ids.ts";
 import type { ApiKeyDocument, ShownApiKey } from "../store/key-store.ts";
-import { type Caller, type Role, roles } from "./roles.ts";
+import { type Role, roles } from "../store/key-store.ts";
+import type { Caller } from "./roles.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const SECRET_LENGTH = 32;

@@ -2,10 +2,11 @@ import { z } from "zod";
 import { AppError, notFound } from "../errors.ts";
 import { idSchema, newId } from "../ids.ts";
 import type { Logger } from "../logger.ts";
+import { roles } from "../store/key-store.ts";
 import type { OrganizationDocument, OrganizationTenant } from "../store/organization-store.ts";
 import type { Store } from "../store/store.ts";
-import { isDuplicateKey } from "../store/tenant-store.ts";
-import { type Caller, roles } from "./roles.ts";
+import { isDuplicateKey } from "../store/writes.ts";
+import type { Caller } from "./roles.ts";
 import type { Tenancy } from "./tenancy.ts";
 
 const MAX_TENANTS = 100;
@@ -25,10 +26,15 @@ export const addTenantSchema = z
     organizationId,
     tenantId: idSchema("tenant")
       .optional()
-      .describe("A tenant that is there: your own, or one of another organization that you govern"),
-    name: name.optional().describe("Makes a tenant of this name; its first API key is told once"),
+      .describe(
+        "An existing tenant: your own, or one of another organization that you govern; required without `name`",
+      ),
+    name: name.optional().describe("Creates a tenant of this name; its first API key is shown once"),
   })
-  .refine((given) => (given.tenantId === undefined) !== (given.name === undefined), "give either tenantId or name");
+  .refine((given) => (given.tenantId === undefined) !== (given.name === undefined), {
+    path: ["tenantId"],
+    message: "give either tenantId or name",
+  });
 
 export type OrganizationView = {
   organizationId: string;

@@ -1,6 +1,4 @@
-/** What a key's subject may do; each role may do what those before it may. */
-export const roles = ["member", "admin", "owner"] as const;
-export type Role = (typeof roles)[number];
+import { type Role, roles } from "../store/key-store.ts";
 
 /** Who calls: resolved from the key of the request, never from a header or body. */
 export type Caller = {
@@ -14,7 +12,12 @@ export type Caller = {
 };
 
 /** What a widget key may be used for, besides that it only chats. */
-export type WidgetScope = { agentId?: string; allowedOrigins?: readonly string[] };
+export type WidgetScope = {
+  agentId?: string;
+  allowedOrigins?: readonly string[];
+  models?: readonly string[];
+  maxTokens?: number;
+};
 
 /** Whether `role` is at least `needed`. */
 export function hasRole(role: Role, needed: Role): boolean {

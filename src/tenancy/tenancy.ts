@@ -6,7 +6,7 @@ import type { RedisConnections } from "../redis.ts";
 import type { ApiKeyDocument, ShownApiKey } from "../store/key-store.ts";
 import type { Page, PageQuery } from "../store/page.ts";
 import type { Store } from "../store/store.ts";
-import { isDuplicateKey } from "../store/tenant-store.ts";
+import { isDuplicateKey } from "../store/writes.ts";
 import {
   hashApiKey,
   isApiKey,

@@ -1,4 +1,4 @@
-import { notFound } from "../errors.ts";
+import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { Page, PageQuery } from "../store/page.ts";
 import type { ShownWidgetKey, WidgetKeyChoice, WidgetKeyDocument, WidgetKeyStore } from "../store/widget-key-store.ts";
@@ -6,9 +6,14 @@ import { hashApiKey, makeSecret } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
 import type { Caller, WidgetScope } from "./roles.ts";
 
+/** Keys that an error lists. */
+const MAX_SHOWN = 100;
 const keyPattern = /^pk_[0-9A-Za-z]{32}$/;
 
-export type NewWidgetKey = { tenantId: string; createdBy: string; agentId?: string; allowedOrigins?: string[] };
+export type NewWidgetKey = Pick<
+  WidgetKeyDocument,
+  "tenantId" | "createdBy" | "agentId" | "allowedOrigins" | "models" | "maxTokens"
+>;
 
 /** Publishable keys: they stand in pages for anybody to read, so that all they can do is chat, within limits of their own. */
 export type WidgetKeys = {
@@ -18,9 +23,15 @@ export type WidgetKeys = {
   create(given: NewWidgetKey): Promise<{ key: string; record: WidgetKeyDocument }>;
   /** The newest first. */
   list(tenantId: string, page: PageQuery): Promise<Page<ShownWidgetKey>>;
-  /** @throws AppError `not_found` when there is none. */
-  revoke(tenantId: string, choice: WidgetKeyChoice | { key: string }): Promise<void>;
+  /**
+   * Revokes the key that has all of these, or those of an agent when it alone is named; without a choice the tenant's only
+   * key of no agent. @throws AppError `not_found` when there is none, `wrong_state` when several fit.
+   */
+  revoke(tenantId: string, choice: WidgetKeySelector): Promise<void>;
 };
+
+/** How a caller names widget keys. */
+export type WidgetKeySelector = { key?: string; id?: string; keyPreview?: string; agentId?: string };
 
 export const isWidgetKey = (text: string) => keyPattern.test(text);
 
@@ -31,16 +42,13 @@ export function makeWidgetKeys(store: WidgetKeyStore): WidgetKeys {
   });
   return {
     authenticate: (key) => callers.find(key),
-    async create({ tenantId, createdBy, agentId, allowedOrigins }) {
+    async create(given) {
       const key = `pk_${makeSecret()}`;
       const record: WidgetKeyDocument = {
+        ...given,
         _id: newId("apiKey"),
-        tenantId,
         hash: hashApiKey(key),
         preview: `${key.slice(0, 7)}…${key.slice(-4)}`,
-        ...(agentId === undefined ? {} : { agentId }),
-        ...(allowedOrigins === undefined ? {} : { allowedOrigins }),
-        createdBy,
         createdAt: new Date(),
       };
       await store.insert(record);
@@ -48,17 +56,37 @@ export function makeWidgetKeys(store: WidgetKeyStore): WidgetKeys {
     },
     list: (tenantId, page) => store.list(tenantId, page),
     async revoke(tenantId, choice) {
-      const removed = await store.remove(tenantId, "key" in choice ? { hash: hashApiKey(choice.key) } : choice);
-      if (removed.length === 0) throw notFound("widget key");
-      for (const keyId of removed) callers.forget(keyId);
+      const found = await store.find(tenantId, toChoice(choice));
+      if (found.length === 0) throw notFound("widget key");
+      const isWholeAgent = choice.agentId !== undefined && Object.keys(choice).length === 1;
+      if (found.length > 1 && !isWholeAgent) {
+        const keys = found.slice(0, MAX_SHOWN).map(({ _id, preview }) => ({ id: _id, keyPreview: preview }));
+        throw new AppError("wrong_state", "Several widget keys fit; name one by its id.", { details: { keys } });
+      }
+      const ids = found.map(({ _id }) => _id);
+      await store.remove(tenantId, ids);
+      for (const keyId of ids) callers.forget(keyId);
     },
   };
 }
 
-function toCaller({ _id, tenantId, agentId, allowedOrigins }: WidgetKeyDocument): Caller {
+function toChoice({ key, id, keyPreview, agentId }: WidgetKeySelector): WidgetKeyChoice {
+  if (key === undefined && id === undefined && keyPreview === undefined && agentId === undefined)
+    return { agentId: null };
+  return {
+    ...(key === undefined ? {} : { hash: hashApiKey(key) }),
+    ...(id === undefined ? {} : { _id: id }),
+    ...(keyPreview === undefined ? {} : { preview: keyPreview }),
+    ...(agentId === undefined ? {} : { agentId }),
+  };
+}
+
+function toCaller({ _id, tenantId, agentId, allowedOrigins, models, maxTokens }: WidgetKeyDocument): Caller {
   const widget: WidgetScope = {
     ...(agentId === undefined ? {} : { agentId }),
     ...(allowedOrigins === undefined ? {} : { allowedOrigins }),
+    ...(models === undefined ? {} : { models }),
+    ...(maxTokens === undefined ? {} : { maxTokens }),
   };
   return { tenantId, keyId: _id, subject: `widget:${_id}`, role: "member", widget };
 }

@@ -1,35 +1,34 @@
 import { AppError } from "../errors.ts";
 import { jittered } from "../jitter.ts";
 import { toAcceptedView } from "../jobs/job-outcome.ts";
-import type { JobRecord } from "../jobs/job-record.ts";
-import { isFinal } from "../jobs/job-state.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
-import type { GuardedRequest } from "../net/guarded-request.ts";
+import type { Egress } from "../net/egress.ts";
 import type { CallbackRecord, CallbackStore } from "../store/callback-store.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import { isFinal } from "../store/job-state.ts";
 import type { Webhooks } from "./webhooks.ts";
 
-/** Callbacks that one sweep looks at, and messages that it has under way at once. */
+/** Callbacks of one sweep, and messages that it sends in parallel. */
 const SWEPT = 200;
 const AT_ONCE = 8;
-/** A job that is not there after this time was never accepted, in ms. */
+/** A job that does not exist after this time was never accepted, in ms. */
 const NEVER_ACCEPTED_MS = 60_000;
-/** Least and longest time until a job that goes on is looked at again, in ms: in between, a tenth of its age. */
+/** Shortest and longest time until an unfinished job is checked again, in ms: in between, a tenth of its age. */
 const LOOK_AFTER_MS = 500;
 const LOOK_AT_MOST_MS = 60_000;
-/** A message that is under way for so long is lost, in ms; longer than a webhook may take. */
+/** A message without an outcome after this time is lost, in ms; longer than a webhook may take. */
 const LEASE_MS = 60_000;
-/** Tries of a message, and the wait after the first; it triples with each, less up to half at random: an hour and a half in all. */
-const MAX_TRIES = 8;
+/** Attempts at a message, and the wait after the first, in ms: it triples with each, less up to half at random; 90 minutes in all. */
+const MAX_ATTEMPTS = 8;
 const BACKOFF_MS = 5_000;
 
 export type Callbacks = {
-  /**
-   * Notes that an address is to be told of a job's end; call it before the job is accepted.
-   * @throws AppError `source_refused`, naming `callback.url`.
-   */
+  /** @throws AppError `source_refused`, naming `callback.url`, for an address that is never called. */
+  check(url: string): void;
+  /** Records that the end of an accepted job is to be reported to an address. */
   expect(tenantId: string, jobId: string, url: string): Promise<void>;
-  /** Tells of the jobs that have ended since; answers how many callbacks it looked at. Run it on a schedule. */
+  /** Reports the jobs that have ended since; returns how many callbacks it checked. Run it on a schedule. */
   sweep(): Promise<number>;
 };
 
@@ -37,16 +36,16 @@ export type CallbacksDeps = {
   store: CallbackStore;
   jobs: Pick<Jobs, "find">;
   webhooks: Pick<Webhooks, "deliver">;
-  outside: Pick<GuardedRequest, "check">;
+  egress: Pick<Egress, "check">;
   logger: Logger;
 };
 
-/** Tells addresses of the end of jobs, at least once each, whatever process dies. The message's id is the job's. */
+/** Reports the end of jobs to addresses, at least once each, whatever process dies. The message's id is the job's. */
 export function makeCallbacks(deps: CallbacksDeps): Callbacks {
-  const { store, outside } = deps;
+  const { store, egress } = deps;
   return {
+    check: (url) => void egress.check(url, "callback.url"),
     async expect(tenantId, jobId, url) {
-      outside.check(url, "callback.url");
       const now = new Date();
       await store.ensure({
         _id: jobId,
@@ -60,26 +59,26 @@ export function makeCallbacks(deps: CallbacksDeps): Callbacks {
     async sweep() {
       const due = await store.due(new Date(), SWEPT);
       for (let at = 0; at < due.length; at += AT_ONCE) {
-        await Promise.all(due.slice(at, at + AT_ONCE).map((callback) => lookAt(deps, callback)));
+        await Promise.all(due.slice(at, at + AT_ONCE).map((callback) => check(deps, callback)));
       }
       return due.length;
     },
   };
 }
 
-async function lookAt(deps: CallbacksDeps, callback: CallbackRecord): Promise<void> {
+async function check(deps: CallbacksDeps, callback: CallbackRecord): Promise<void> {
   const { store, jobs } = deps;
   const { tenantId, _id: jobId, tries, createdAt } = callback;
   const ageMs = Date.now() - createdAt.getTime();
   const job = await jobs.find(tenantId, jobId);
-  if (job && isFinal(job.status)) return tell(deps, callback, job);
+  if (job && isFinal(job.status)) return send(deps, callback, job);
   if (!job && ageMs > NEVER_ACCEPTED_MS) return store.remove(tenantId, jobId);
   const waitMs = Math.min(Math.max(ageMs / 10, LOOK_AFTER_MS), LOOK_AT_MOST_MS);
   await store.putOff(callback, { nextAt: new Date(Date.now() + waitMs), tries });
 }
 
-/** Sends the message once. The record is put off before: whoever else looks at it meanwhile leaves it alone. */
-async function tell(
+/** Sends the message once. The record is put off first, so that other sweeps leave it alone meanwhile. */
+async function send(
   { store, webhooks, logger }: CallbacksDeps,
   callback: CallbackRecord,
   job: JobRecord,
@@ -97,8 +96,8 @@ async function tell(
     await webhooks.deliver(tenantId, { id: jobId, url, method: "POST", body, signal });
     await store.remove(tenantId, jobId);
   } catch (error) {
-    const canHelp = !(error instanceof AppError) || error.retryable;
-    if (canHelp && taken.tries < MAX_TRIES) {
+    const isRetryable = !(error instanceof AppError) || error.retryable;
+    if (isRetryable && taken.tries < MAX_ATTEMPTS) {
       const backoffMs = jittered(BACKOFF_MS * 3 ** (taken.tries - 1));
       const askedMs = error instanceof AppError ? (error.retryAfterMs ?? 0) : 0;
       const nextAt = new Date(Date.now() + Math.max(backoffMs, askedMs));

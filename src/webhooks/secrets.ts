@@ -8,7 +8,7 @@ import { open, seal } from "../tenancy/envelope.ts";
 
 /** Bytes of a secret; the specification asks for 24 to 64. */
 const SECRET_BYTES = 32;
-/** How long webhooks carry the signature of the secret before, too: time enough for receivers to take the new one. */
+/** How long webhooks also carry a signature by the previous secret, so that receivers can switch to the new one, in ms. */
 const OVERLAP_MS = 86_400_000;
 
 /** The secrets that a tenant's webhooks are signed with, the current one first, as `whsec_…`. */
@@ -17,7 +17,7 @@ export type WebhookSecrets = { current: string; createdAt: Date; previous?: { se
 export type WebhookSecretKeeper = {
   /** Makes the tenant's first one where there is none. @throws AppError `unavailable`, `provider_key_unreadable`. */
   find(tenantId: string): Promise<WebhookSecrets>;
-  /** Puts a new one in the place of the current one. @throws AppError as `find`; `wrong_state` when others do it, too. */
+  /** Replaces the current secret. @throws AppError as `find`; `wrong_state` when others replace it at the same time. */
   rotate(tenantId: string): Promise<WebhookSecrets>;
 };
 
@@ -36,21 +36,24 @@ export function makeWebhookSecrets(deps: { store: WebhookSecretStore; dataKeys: 
     return { current, createdAt, previous: { secret: unseal(dataKey, tenantId, previous.sealed), until } };
   };
   const make = (dataKey: Buffer, tenantId: string) => seal(dataKey, randomBytes(SECRET_BYTES), contextOf(tenantId));
-  const cache = makeFreshCache<WebhookSecrets>(async (tenantId) => {
+  const load = async (tenantId: string) => {
     const dataKey = await dataKeys.ensure(tenantId);
     const stored = (await store.find(tenantId)) ?? (await store.ensure(tenantId, make(dataKey, tenantId)));
+    return { dataKey, stored };
+  };
+  const cache = makeFreshCache<WebhookSecrets>(async (tenantId) => {
+    const { dataKey, stored } = await load(tenantId);
     return toSecrets(dataKey, stored);
   });
   return {
     find: async (tenantId) => cache.find(tenantId),
     async rotate(tenantId) {
-      const dataKey = await dataKeys.ensure(tenantId);
-      const stored = (await store.find(tenantId)) ?? (await store.ensure(tenantId, make(dataKey, tenantId)));
+      const { dataKey, stored } = await load(tenantId);
       const until = new Date(Date.now() + OVERLAP_MS);
       const replaced = await store.replace(stored, { sealed: make(dataKey, tenantId), until });
       cache.forget(tenantId);
       if (replaced) return toSecrets(dataKey, replaced);
-      throw new AppError("wrong_state", "The secret is being replaced by others at the same time.");
+      throw new AppError("wrong_state", "Others are replacing the secret at the same time.");
     },
   };
 }

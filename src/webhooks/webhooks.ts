@@ -1,35 +1,34 @@
 import { Webhook } from "standardwebhooks";
 import { AppError } from "../errors.ts";
-import type { GuardedRequest } from "../net/guarded-request.ts";
-import { readStart } from "../net/read-start.ts";
+import { type Egress, readPrefix } from "../net/egress.ts";
 import { makeWebhookSecrets, type WebhookSecretKeeper, type WebhookSecrets } from "./secrets.ts";
 
-/** Longest wait for an answer and its body, in ms. */
+/** Longest wait for a response and its body, in ms. */
 const TIMEOUT_MS = 30_000;
-/** Bytes of an answer's body that are read. */
+/** Bytes of a response's body that are read. */
 const MAX_BODY_BYTES = 64 << 10;
-/** Headers of an answer that are told, and characters of each. */
+/** Headers of a response that are reported, and characters of each. */
 const MAX_HEADERS = 50;
 const MAX_HEADER_LENGTH = 1_000;
 /** Longest wait that a receiver can ask for, in ms. */
 const MAX_RETRY_AFTER_MS = 600_000;
 
-/** A message to somebody's own server. Its id is the same at every try, so that who gets it twice can tell. */
+/** A message to a tenant's own server. Its id is the same at every attempt, so that a receiver recognises a repeat. */
 export type Delivery = { id: string; url: string; method: string; body?: unknown; signal: AbortSignal };
-/** What was answered. `body` is a JSON value where the answer is JSON, else text. */
+/** The response. `body` is a JSON value where the response is JSON, else text. */
 export type Delivered = { status: number; headers: Record<string, string>; body: unknown };
 
 export type Webhooks = {
   /**
    * Sends one message, once, signed by the Standard Webhooks specification (https://www.standardwebhooks.com); GET has no body.
-   * @throws AppError `source_refused`, `webhook_failed` (the answer is no 2xx), `source_unreachable`, each with whether
-   * another try can help; the signal's reason.
+   * @throws AppError `source_refused`, `webhook_failed` (the response is no 2xx), `source_unreachable`, each with whether
+   * another attempt can help; the signal's reason.
    */
   deliver(tenantId: string, delivery: Delivery): Promise<Delivered>;
   secrets: WebhookSecretKeeper;
 };
 
-export type WebhooksDeps = Parameters<typeof makeWebhookSecrets>[0] & { outside: GuardedRequest };
+export type WebhooksDeps = Parameters<typeof makeWebhookSecrets>[0] & { egress: Egress };
 
 export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   const secrets = makeWebhookSecrets(deps);
@@ -47,20 +46,20 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
       const inTime = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
       try {
         const request = { method, headers, signal: inTime, ...(text === "" ? {} : { body: text }) };
-        const response = await deps.outside.fetch(url, request);
+        const response = await deps.egress.fetch(url, request);
         const delivered = await toDelivered(response);
         if (response.ok) return delivered;
         throw toFailure(response, delivered);
       } catch (error) {
         signal.throwIfAborted();
         if (!inTime.aborted) throw asRetryable(error);
-        throw new AppError("source_unreachable", `There was no answer within ${TIMEOUT_MS} ms.`, { retryable: true });
+        throw new AppError("source_unreachable", `There was no response within ${TIMEOUT_MS} ms.`, { retryable: true });
       }
     },
   };
 }
 
-/** One signature for each secret, the current one's first, so that receivers can change theirs while messages come in. */
+/** One signature for each secret, the current one's first, so that receivers can switch secrets without losing messages. */
 function toSignedHeaders({ current, previous }: WebhookSecrets, id: string, text: string): Record<string, string> {
   const now = new Date();
   const signatures = [current, ...(previous === undefined ? [] : [previous.secret])].map((secret) =>
@@ -74,25 +73,25 @@ function toSignedHeaders({ current, previous }: WebhookSecrets, id: string, text
 }
 
 async function toDelivered(response: Response): Promise<Delivered> {
-  // A cookie is a secret of the receiver's, and nobody here sends it back.
+  // A cookie is a secret of the receiver's, and is never sent back.
   const entries = [...response.headers].filter(([name]) => name !== "set-cookie").slice(0, MAX_HEADERS);
   const headers = Object.fromEntries(entries.map(([name, value]) => [name, value.slice(0, MAX_HEADER_LENGTH)]));
   const text = await readBody(response);
   return { status: response.status, headers, body: toBody(text, response.headers.get("content-type") ?? "") };
 }
 
-/** The first part of a body; what a receiver says beyond it is of no use to a workflow. */
+/** The first part of a body: a workflow needs no more of it. */
 async function readBody(response: Response): Promise<string> {
   try {
-    const { text } = await readStart(response, MAX_BODY_BYTES);
+    const { text } = await readPrefix(response, MAX_BODY_BYTES);
     return text.toWellFormed();
   } catch (error) {
-    const message = "The connection was cut before the answer was whole.";
+    const message = "The connection was cut before the response was complete.";
     throw new AppError("source_unreachable", message, { retryable: true, cause: error });
   }
 }
 
-/** A body that says it is JSON and is none, or was cut, stays text. */
+/** A body whose type is JSON but that is invalid, or was cut, stays text. */
 function toBody(text: string, type: string): unknown {
   if (!/^application\/([\w.+-]+\+)?json\b/i.test(type)) return text;
   try {
@@ -103,7 +102,7 @@ function toBody(text: string, type: string): unknown {
 }
 
 function toFailure({ status, headers }: Response, { body }: Delivered): AppError {
-  const isPassing = status === 408 || status === 429 || status >= 500;
+  const isTransient = status === 408 || status === 429 || status >= 500;
   const where = headers.get("location");
   const message =
     where === null
@@ -112,8 +111,8 @@ function toFailure({ status, headers }: Response, { body }: Delivered): AppError
   const retryAfterMs = toRetryAfterMs(headers.get("retry-after"));
   return new AppError("webhook_failed", message, {
     details: { status, body: typeof body === "string" ? body.slice(0, 500) : body },
-    retryable: isPassing,
-    ...(isPassing && retryAfterMs !== undefined ? { retryAfterMs } : {}),
+    retryable: isTransient,
+    ...(isTransient && retryAfterMs !== undefined ? { retryAfterMs } : {}),
   });
 }
 
@@ -124,7 +123,7 @@ function toRetryAfterMs(header: string | null): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
 }
 
-/** A receiver that cannot be reached now may be later, other than an address that is not allowed. */
+/** A receiver that cannot be reached now may be reachable later, unlike an address that is not allowed. */
 function asRetryable(error: unknown): unknown {
   if (!(error instanceof AppError) || error.code !== "source_unreachable" || error.retryable) return error;
   return new AppError(error.code, error.message, { details: error.details, retryable: true, cause: error });

@@ -1,21 +1,19 @@
 import { AppError, notFound } from "../errors.ts";
-import { isFinal } from "../jobs/job-state.ts";
-import type { ApprovalRecord, Decision } from "../store/approval-store.ts";
+import type { ApprovalRecord, ApprovalState, Decision } from "../store/approval-store.ts";
+import { isFinal } from "../store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import { type Caller, hasRole } from "../tenancy/roles.ts";
-import { toDecisionOutput } from "./ask-approval.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { toResult } from "./execute.ts";
-import { readRun } from "./read-run.ts";
-import { toApprovalView } from "./run-view.ts";
+import { isOverdue, readRun, toApprovalView } from "./run-view.ts";
 import type { ApprovalDetail, ApprovalView, DecisionInput, DecisionResult } from "./schemas.ts";
-import type { ApprovalState } from "./states.ts";
+import { toDecisionOutput } from "./steps/human-approval.ts";
 
-/** Approvals that one sweep looks at together, of each kind, and how often: many may run out at the same time. */
+/** Approvals of each kind in one round of a sweep, and rounds of it: many may expire at the same time. */
 const SWEPT = 100;
 const MAX_ROUNDS = 20;
-/** After this time a run that was not told of its decision is told again, in ms. */
-const TELL_AGAIN_AFTER_MS = 5_000;
+/** How long a decision may stay without effect on its run until a sweep repeats it, in ms. */
+const SETTLE_AGAIN_AFTER_MS = 5_000;
 
 export type ApprovalQuery = PageQuery & { status: ApprovalState };
 
@@ -24,6 +22,8 @@ export type Approvals = {
   approvals(tenantId: string, query: ApprovalQuery): Promise<Page<ApprovalView>>;
   /** @throws AppError `not_found`. */
   approval(caller: Caller, approvalId: string): Promise<ApprovalDetail>;
+  /** Ends the run of an approval whose time is over. */
+  expireNow(tenantId: string, approvalId: string): Promise<unknown>;
   /** @throws AppError `not_found`, `insufficient_role`; `wrong_state` when it was decided, or its time is over. */
   decide(caller: Caller, approvalId: string, body: DecisionInput): Promise<DecisionResult>;
 };
@@ -31,10 +31,17 @@ export type Approvals = {
 /** Decisions of people. The approval's own state decides, by one compare-and-set; what happens to the run follows it. */
 export function makeApprovals(deps: WorkflowsDeps): Approvals & { sweepApprovals(): Promise<void> } {
   const { approvals, workflowRuns } = deps.store;
-  const find = async (tenantId: string, approvalId: string) => {
+  const expire = async ({ tenantId, _id }: Pick<ApprovalRecord, "tenantId" | "_id">) => {
+    const expired = await approvals.decide(tenantId, _id, { status: "expired" }, new Date());
+    if (expired) await settle(deps, expired);
+    return expired;
+  };
+  /** An approval as it is now: one whose time is over expires here, before the sweep finds it. */
+  const find = async (tenantId: string, approvalId: string): Promise<ApprovalRecord> => {
     const approval = await approvals.get(tenantId, approvalId);
     if (!approval) throw notFound("approval");
-    return approval;
+    if (approval.status !== "pending" || !isOverdue(approval)) return approval;
+    return (await expire(approval)) ?? find(tenantId, approvalId);
   };
   const runOf = async ({ tenantId, runId }: ApprovalRecord) => {
     const run = await workflowRuns.get(tenantId, runId);
@@ -42,12 +49,17 @@ export function makeApprovals(deps: WorkflowsDeps): Approvals & { sweepApprovals
     return readRun(deps, run);
   };
   return {
-    approvals: async (tenantId, query) => mapPage(await approvals.list(tenantId, query), toApprovalView),
+    async approvals(tenantId, query) {
+      const overdue = await approvals.overdue(new Date(), { limit: SWEPT, tenantId });
+      await Promise.all(overdue.map(expire));
+      return mapPage(await approvals.list(tenantId, query), toApprovalView);
+    },
     async approval(caller, approvalId) {
       const approval = await find(caller.tenantId, approvalId);
       const mayDecide = approval.status === "pending" && hasRole(caller.role, approval.assigneeRole);
       return { ...toApprovalView(approval), run: await runOf(approval), mayDecide };
     },
+    expireNow: find,
     async decide(caller, approvalId, { decision, comment }) {
       const { assigneeRole } = await find(caller.tenantId, approvalId);
       if (!hasRole(caller.role, assigneeRole)) {
@@ -62,14 +74,11 @@ export function makeApprovals(deps: WorkflowsDeps): Approvals & { sweepApprovals
     async sweepApprovals() {
       const now = new Date();
       for (let round = 0; round < MAX_ROUNDS; round += 1) {
-        const overdue = await approvals.overdue(now, SWEPT);
-        for (const { tenantId, _id } of overdue) {
-          const expired = await approvals.decide(tenantId, _id, { status: "expired" }, now);
-          if (expired) await settle(deps, expired);
-        }
+        const overdue = await approvals.overdue(now, { limit: SWEPT });
+        for (const approval of overdue) await expire(approval);
         if (overdue.length < SWEPT) break;
       }
-      const before = new Date(now.getTime() - TELL_AGAIN_AFTER_MS);
+      const before = new Date(now.getTime() - SETTLE_AGAIN_AFTER_MS);
       for (const approval of await approvals.unsettled(before, SWEPT)) await settle(deps, approval);
     },
   };
@@ -77,8 +86,8 @@ export function makeApprovals(deps: WorkflowsDeps): Approvals & { sweepApprovals
 
 /** Why a decision comes too late, with the first one. */
 function toRefusal(approval: ApprovalRecord): AppError {
-  const isOver = approval.status === "pending"; // its time, and the sweep has not been here yet
-  const message = isOver ? "The time to decide is over." : `It is ${approval.status} already.`;
+  const { status } = approval;
+  const message = status === "expired" ? "The time to decide is over." : `It is ${status} already.`;
   return new AppError("wrong_state", message, { details: toApprovalView(approval) });
 }
 
@@ -90,8 +99,8 @@ export async function withdraw(deps: WorkflowsDeps, tenantId: string, approvalId
 }
 
 /**
- * Tells a run of its decision: approved, it goes on; else it ends here and now, without a worker. Safe to do again. A run whose
- * worker is just about to let go of it is left to that worker, which looks at the decision, and to the next sweep.
+ * Applies a decision to its run: approved, the run resumes; otherwise it ends here, without a worker. Safe to repeat. A run
+ * whose worker is about to release it is left to that worker, which reads the decision, and to the next sweep.
  */
 async function settle(deps: WorkflowsDeps, approval: ApprovalRecord): Promise<void> {
   const { approvals, workflowRuns } = deps.store;
@@ -99,8 +108,9 @@ async function settle(deps: WorkflowsDeps, approval: ApprovalRecord): Promise<vo
   const run = await workflowRuns.get(tenantId, runId);
   if (run && !run.end && approval.status === "approved" && !(await deps.jobs.resume(run.jobId))) {
     const [job, steps] = await Promise.all([deps.jobs.find(tenantId, run.jobId), workflowRuns.steps(tenantId, runId)]);
-    const isTold = !job || isFinal(job.status) || job.status === "queued" || steps.some((step) => step.path === path);
-    if (!isTold) return;
+    const isApplied =
+      !job || isFinal(job.status) || job.status === "queued" || steps.some((step) => step.path === path);
+    if (!isApplied) return;
   }
   if (run && approval.status !== "approved" && !(await endRun(deps, approval))) return;
   await approvals.settle(tenantId, _id);

@@ -1,16 +1,21 @@
-import { checkDefinitionSize, shortDescription } from "../definition-limits.ts";
-import { AppError, notFound } from "../errors.ts";
+import { defined } from "../defined.ts";
+import {
+  checkChatModel,
+  checkDefinitionSize,
+  firstVersion,
+  keepDefinitions,
+  shortDescription,
+  toVersionView,
+} from "../definitions.ts";
+import { AppError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
-import { type Caller, hasRole } from "../tenancy/roles.ts";
-import { checkDefinition } from "./check-definition.ts";
+import type { Caller } from "../tenancy/roles.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { eachStep, planSteps } from "./plan.ts";
 import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView } from "./schemas.ts";
-
-/** Changes of one workflow at once that a replacement without a version gives way to, and tries again. */
-const REPLACE_TRIES = 5;
+import { kindOf } from "./steps.ts";
 
 export type WorkflowDefinitions = {
   /** @throws AppError `invalid_request`, `unknown_model`, `source_refused`, with the step's field; `quota_exceeded`. */
@@ -21,23 +26,14 @@ export type WorkflowDefinitions = {
   get(tenantId: string, workflowId: string): Promise<WorkflowView>;
   /** The next version. @throws AppError `not_found`, `insufficient_role`, `wrong_state` (another version), as `create`. */
   replace(caller: Caller, workflowId: string, body: WorkflowReplacement): Promise<WorkflowView>;
-  /** Its runs go on, and stay. @throws AppError `not_found`, `insufficient_role`. */
+  /** Its runs continue, and stay. @throws AppError `not_found`, `insufficient_role`. */
   remove(caller: Caller, workflowId: string): Promise<void>;
 };
 
-/** Workflows as they are defined. Members manage their own; admins those of others too. */
+/** The definitions of workflows. */
 export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinitions {
   const { workflows } = deps.store;
-  const find = async (tenantId: string, workflowId: string) => {
-    const workflow = await workflows.get(tenantId, workflowId);
-    if (!workflow) throw notFound("workflow");
-    return workflow;
-  };
-  const checkRights = async (caller: Caller, workflowId: string) => {
-    const { createdBy } = await find(caller.tenantId, workflowId);
-    if (createdBy === caller.subject || hasRole(caller.role, "admin")) return;
-    throw new AppError("insufficient_role", "Only an admin changes the workflows of others.");
-  };
+  const kept = keepDefinitions("workflow", workflows);
   const check = (tenantId: string, body: WorkflowBody) => {
     checkDefinitionSize(body, "steps"); // first: the other checks take the longer, the larger it is
     return checkDefinition(deps, tenantId, body);
@@ -46,39 +42,18 @@ export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinition
     async create(caller, body) {
       await check(caller.tenantId, body);
       await deps.quotas.check(caller.tenantId, "workflows");
-      const now = new Date();
-      const workflow = {
-        _id: newId("workflow"),
-        tenantId: caller.tenantId,
-        ...toFields(body),
-        version: 1,
-        createdBy: caller.subject,
-        createdAt: now,
-        updatedAt: now,
-      };
+      const workflow = { _id: newId("workflow"), ...toFields(body), ...firstVersion(caller) };
       await workflows.insert(workflow);
       return toWorkflowView(workflow);
     },
     list: async (tenantId, page) => mapPage(await workflows.list(tenantId, page), toWorkflowSummary),
-    get: async (tenantId, workflowId) => toWorkflowView(await find(tenantId, workflowId)),
+    get: async (tenantId, workflowId) => toWorkflowView(await kept.find(tenantId, workflowId)),
     async replace(caller, workflowId, { version: expected, ...body }) {
-      await checkRights(caller, workflowId);
-      await check(caller.tenantId, body);
-      const change = toFields(body);
-      for (let tries = 0; tries < REPLACE_TRIES; tries += 1) {
-        const { version } = await find(caller.tenantId, workflowId);
-        if (expected !== undefined && expected !== version) {
-          throw new AppError("wrong_state", `The workflow is at version ${version}.`, { details: { version } });
-        }
-        const replaced = await workflows.replace(caller.tenantId, workflowId, { version, change });
-        if (replaced) return toWorkflowView(replaced);
-      }
-      throw new AppError("wrong_state", "The workflow is changed by others at the same time.");
+      const { tenantId } = await kept.findToChange(caller, workflowId);
+      await check(tenantId, body);
+      return toWorkflowView(await kept.replace(tenantId, workflowId, { expected, change: toFields(body) }));
     },
-    async remove(caller, workflowId) {
-      await checkRights(caller, workflowId);
-      if (!(await workflows.remove(caller.tenantId, workflowId))) throw notFound("workflow");
-    },
+    remove: kept.remove,
   };
 }
 
@@ -88,7 +63,7 @@ function toFields(body: WorkflowBody) {
   return {
     name: name.toWellFormed(),
     definition: JSON.stringify(body).toWellFormed(),
-    ...(description === undefined ? {} : { description: description.toWellFormed() }),
+    ...defined({ description: description?.toWellFormed() }),
     stepCount: eachStep(planSteps(steps)).reduce((count) => count + 1, 0),
   };
 }
@@ -97,27 +72,36 @@ function toFields(body: WorkflowBody) {
 export const toDefinition = ({ definition }: { definition: string }): WorkflowBody => JSON.parse(definition);
 
 function toWorkflowSummary(workflow: WorkflowSummaryRecord): WorkflowSummary {
-  const { _id: workflowId, name, description, stepCount, version, createdBy, createdAt, updatedAt } = workflow;
-  return {
-    workflowId,
-    name,
-    ...(description === undefined ? {} : { description: shortDescription(description) }),
-    ...(stepCount === undefined ? {} : { stepCount }),
-    version,
-    createdBy,
-    createdAt: createdAt.toISOString(),
-    updatedAt: updatedAt.toISOString(),
-  };
+  const { _id: workflowId, name, description, stepCount } = workflow;
+  const optional = defined({ description: shortDescription(description) });
+  return { workflowId, name, ...optional, stepCount, ...toVersionView(workflow) };
 }
 
-function toWorkflowView(workflow: WorkflowRecord): WorkflowView {
-  const { _id: workflowId, version, createdBy, createdAt, updatedAt } = workflow;
-  return {
-    workflowId,
-    ...toDefinition(workflow),
-    version,
-    createdBy,
-    createdAt: createdAt.toISOString(),
-    updatedAt: updatedAt.toISOString(),
-  };
+const toWorkflowView = (workflow: WorkflowRecord): WorkflowView => ({
+  workflowId: workflow._id,
+  ...toDefinition(workflow),
+  ...toVersionView(workflow),
+});
+
+/**
+ * What the schema cannot say of a definition: ids that are unique, expressions that parse, names of steps that come before,
+ * models that exist, addresses that may be called, an input schema that is one.
+ * @throws AppError `invalid_request`, `unknown_model`, `source_refused`; `param` names the field. As the evaluator.
+ */
+async function checkDefinition(deps: WorkflowsDeps, tenantId: string, body: WorkflowBody): Promise<void> {
+  const { steps, inputSchema } = body;
+  const known = new Set<string>();
+  const texts = [...eachStep(planSteps(steps))].map(({ id, field, step }) => {
+    const kind = kindOf(step);
+    if (known.has(id)) {
+      const message = `There is a step ${id} before this one: give each an id of its own.`;
+      throw new AppError("invalid_request", message, { param: `${field}.id` });
+    }
+    known.add(id);
+    const model = kind.model?.(step);
+    if (model !== undefined) checkChatModel(deps.gateway, model, `${field}.model`);
+    kind.check?.(step, { deps, field });
+    return { id, field, fields: kind.fields(step) };
+  });
+  await deps.evaluator.checkDefinition({ tenantId }, { steps: texts, ...(inputSchema ? { inputSchema } : {}) });
 }

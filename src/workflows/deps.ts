@@ -1,7 +1,7 @@
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
-import type { GuardedRequest } from "../net/guarded-request.ts";
+import type { Egress } from "../net/egress.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
@@ -16,7 +16,7 @@ export type WorkflowsDeps = {
   rag: Pick<Rag, "query">;
   webhooks: Pick<Webhooks, "deliver">;
   /** Whether an address may be called at all. */
-  outside: Pick<GuardedRequest, "check">;
+  egress: Pick<Egress, "check">;
   quotas: Pick<Quotas, "check">;
   evaluator: Omit<Evaluator, "close">;
   logger: Logger;

@@ -29,7 +29,7 @@ export class NotHere extends Error {
   override name = "NotHere";
 }
 
-/** Where work is done, and how far it has come, for whoever stops it. */
+/** Where work is done, and how far it has come, for the code that stops it. */
 export type Place = {
   parsed: ParsedTexts;
   /** What may be evaluated here: anything, what no operation of can take long, or nothing. */

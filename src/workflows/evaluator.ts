@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { AppError } from "../errors.ts";
-import { ChildLost, makeChildPool } from "../isolation/child-pool.ts";
+import { ChildLost } from "../isolation/child.ts";
+import { makeChildPool } from "../isolation/child-pool.ts";
 import {
   type CheckDefinition,
   type CheckInput,
@@ -17,9 +18,9 @@ import { isOutOfTime, withinTime } from "./within-time.ts";
 
 /** How long one step's expressions, or one check, may hold up everything else of this process, in ms. */
 const INLINE_MS = 10;
-/** It is tried again, so many times in all, where it had less than this share of that time: others had the processor. */
+/** Below this share of the processor during that time the work was held up by others, and is attempted again. */
 const OWN_SHARE = 0.5;
-const MAX_TRIES = 4;
+const MAX_ATTEMPTS = 4;
 /** How long it may take in a child process, in ms: much more than it needs, since others may have the processor. */
 const FILL_MS = 2_000;
 const CHECK_MS = 1_000;
@@ -27,12 +28,12 @@ const CHECK_MS = 1_000;
 const KILL_MS = 4_000;
 /** Children at the same time; one tenant has one. */
 const CHILDREN = 2;
-/** What V8 keeps of former work counts to the heap's bound alone, which frees it first; so the other one leaves room for it. */
+/** The bound on the resident set leaves room for garbage of earlier work, which V8 frees when the heap's bound is near. */
 const MEMORY = { heapMb: 128, rssMb: 768 };
 /** Evaluation of one tenant that waits for a child in this process: steps, which can come back later, and checks of requests. */
 const MAX_STEPS_WAITING = 4;
 const MAX_CHECKS_WAITING = 30;
-/** What took too long twice is not tried inline again for this long, in ms; and so many such works are remembered. */
+/** How long work that took too long twice is not attempted inline again, in ms; and how many such works are remembered. */
 const SLOW_TTL_MS = 60_000;
 const MAX_SLOW = 1_000;
 const TRY_AGAIN_MS = 1_000;
@@ -84,14 +85,14 @@ export function makeEvaluator(): Evaluator {
   const tryInline = (work: Evaluation, key: string | undefined): { answer: unknown } | { left: Evaluation } => {
     const timesSlow = key === undefined ? 0 : (slow.get(key) ?? 0);
     const place: Place = { parsed, allows: timesSlow > 1 ? "nothing" : "quick", at: "", left: work };
-    for (let tries = 1; ; tries += 1) {
+    for (let attempt = 1; ; attempt += 1) {
       const before = process.threadCpuUsage();
       try {
         return { answer: withinTime(INLINE_MS, () => evaluate(work, place)) };
       } catch (error) {
         if (!isOutOfTime(error) && !(error instanceof NotHere)) throw error;
         const wasItsOwn = isOutOfTime(error) && hadItsShare(before);
-        if (isOutOfTime(error) && !wasItsOwn && tries < MAX_TRIES) continue;
+        if (isOutOfTime(error) && !wasItsOwn && attempt < MAX_ATTEMPTS) continue;
         if (wasItsOwn && key !== undefined) slow.set(key, timesSlow + 1);
         return { left: toPlainWork(place.left) };
       }

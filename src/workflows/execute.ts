@@ -1,22 +1,26 @@
-import { AppError, type ErrorView, notFound, toErrorView } from "../errors.ts";
+import { defined } from "../defined.ts";
+import { AppError, type ErrorView, fromErrorView, notFound, toErrorView } from "../errors.ts";
 import { jittered } from "../jitter.ts";
 import { Postponed, Suspended } from "../jobs/postpone.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
 import type { WorkflowRunEnd, WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
-import { askApproval, toDecisionOutput } from "./ask-approval.ts";
-import { type Course, openCourse } from "./course.ts";
+import { inSpan } from "../tracing.ts";
 import { toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { EvaluatorBusy } from "./evaluator.ts";
 import { type PlannedStep, planSteps } from "./plan.ts";
-import { runStep, type StepResult } from "./run-step.ts";
+import { openProgress, type RunProgress } from "./run-progress.ts";
 import type { WorkflowResult } from "./schemas.ts";
-import type { RunState } from "./states.ts";
-import { judgeStep } from "./step-retry.ts";
+import type { StepResult } from "./steps/step.ts";
+import { kindOf } from "./steps.ts";
 
 /** How long a run keeps its worker before it lets others have a turn, in ms; a step that has begun is finished. */
 const TURN_MS = 1_000;
+/** Attempts of a step that names no number, the first one included. */
+const DEFAULT_ATTEMPTS = 3;
+const DEFAULT_BACKOFF_MS = 1_000;
+const MAX_BACKOFF_MS = 600_000;
 
 /** Leaves the walk: the run ends here. */
 class RunEnded extends Error {
@@ -33,15 +37,15 @@ type Walk = {
   deps: WorkflowsDeps;
   run: WorkflowRunRecord;
   context: WorkContext;
-  course: Course;
+  progress: RunProgress;
   beganAt: number;
   knownSteps: number;
 };
 
 /**
- * Goes on with a run from its first step without a result, and records each result once, by the step's path: of two workers that
- * do the same step, one records it. So a run that was cut goes on after the last recorded step.
- * @throws Postponed, to be gone on with later; Suspended while a decision is awaited; AppError when the run failed; the signal's
+ * Runs a run from its first step without a result, and records each result once, by the step's path: of two workers that
+ * do the same step, one records it. So an interrupted run resumes after its last recorded step.
+ * @throws Postponed, to be resumed later; Suspended while a decision is awaited; AppError when the run failed; the signal's
  * reason.
  */
 export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Promise<WorkflowResult> {
@@ -51,22 +55,22 @@ export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Pro
   if (run) return toResult(run, await walkToEnd(deps, run, context));
   const ended = await workflowRuns.get(tenantId, runId);
   if (!ended?.end) throw notFound("run");
-  return toResult(ended, ended.end); // it ended, and its worker died before it could tell
+  return toResult(ended, ended.end); // an earlier worker ended it, and died before it could report that
 }
 
 async function walkToEnd(deps: WorkflowsDeps, run: WorkflowRunRecord, context: WorkContext): Promise<WorkflowRunEnd> {
   const { tenantId, _id: runId } = run;
-  const course = openCourse(run, await deps.store.workflowRuns.steps(tenantId, runId));
+  const progress = openProgress(run, await deps.store.workflowRuns.steps(tenantId, runId));
   const finish = async (closing: Pick<WorkflowRunEnd, "status" | "error">) => {
-    const output = closing.status === "completed" ? course.output() : undefined;
+    const output = closing.status === "completed" ? progress.output() : undefined;
     const end = { ...closing, ...(output === undefined ? {} : { output }), finishedAt: new Date() };
     if (await deps.store.workflowRuns.finish(tenantId, runId, end)) return end;
-    const other = await deps.store.workflowRuns.get(tenantId, runId); // a decision or a cancel was before us
+    const other = await deps.store.workflowRuns.get(tenantId, runId); // a decision or a cancel came first
     return other?.end ?? end;
   };
   try {
-    const turn = { beganAt: performance.now(), knownSteps: course.count() };
-    await walk({ deps, run, context, course, ...turn }, planSteps(toDefinition(run).steps));
+    const turn = { beganAt: performance.now(), knownSteps: progress.count() };
+    await walk({ deps, run, context, progress, ...turn }, planSteps(toDefinition(run).steps));
     return await finish({ status: "completed" });
   } catch (error) {
     if (error instanceof RunEnded) return finish(error.end);
@@ -85,85 +89,100 @@ const isCancel = (error: unknown) => error instanceof AppError && error.code ===
 
 async function walk(on: Walk, list: readonly PlannedStep[]): Promise<void> {
   for (const planned of list) {
-    const result = on.course.resultOf(planned) ?? (await advance(on, planned));
-    if (result.status === "failed") throw new RunEnded(toEnd(result.error));
-    if (result.type !== "human_approval" && result.type !== "condition") continue; // the outputs of others may be long
-    const { decision, branch } = Object(JSON.parse(result.output ?? "null")) as {
-      decision?: RunState;
-      branch?: string;
-    };
-    if (decision === "rejected" || decision === "expired") throw new RunEnded({ status: decision });
-    if (result.type === "condition") await walk(on, branch === "then" ? planned.whenTrue : planned.whenFalse);
+    const { status, error, output = "null" } = on.progress.resultOf(planned) ?? (await advance(on, planned));
+    if (status === "failed") throw new RunEnded({ status, ...(error ? { error } : {}) });
+    const { effect } = kindOf(planned.step);
+    if (!effect) continue; // the outputs of other types may be long
+    const { end, branch = "" } = effect(JSON.parse(output));
+    if (end) throw new RunEnded({ status: end });
+    await walk(on, planned.branches[branch] ?? []);
   }
 }
 
-const toEnd = (error: ErrorView | undefined) => ({ status: "failed" as const, ...(error ? { error } : {}) });
-
 /** Does a step that has no result yet, and records it. */
 async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepRecord> {
-  const { deps, run, context, course, beganAt, knownSteps } = on;
+  const { deps, run, context, progress, beganAt, knownSteps } = on;
   context.signal.throwIfAborted();
-  if (course.count() > knownSteps && performance.now() - beganAt > TURN_MS) throw new Postponed(0);
+  if (progress.count() > knownSteps && performance.now() - beganAt > TURN_MS) throw new Postponed(0);
   const { path, id, step } = planned;
-  const tried = run.trying?.path === path ? run.trying : undefined;
-  const startedAt = tried?.startedAt ?? new Date();
-  const attempts = (tried?.attempts ?? 0) + 1;
-  const about = { path, id, type: step.type, attempts, startedAt };
+  const earlier = run.trying?.path === path ? run.trying : undefined;
+  const startedAt = earlier?.startedAt ?? new Date();
+  const attempts = (earlier?.attempts ?? 0) + 1;
+  const attempt = { path, id, type: step.type, attempts, startedAt };
   let outcome: StepResult | { error: ErrorView };
   try {
-    outcome = await work(on, planned);
+    outcome = await runStep(on, planned);
   } catch (error) {
+    if (isCancel(context.signal.reason)) await deps.store.workflowRuns.noteTry(run.tenantId, run._id, attempt);
     context.signal.throwIfAborted();
     if (error instanceof Suspended) {
       await context.step({ event: "awaiting_approval", id, path });
       throw error;
     }
-    if (error instanceof EvaluatorBusy) throw new Postponed(jittered(error.retryAfterMs ?? 0, { random: Math.random }));
+    if (error instanceof EvaluatorBusy) throw new Postponed(jittered(error.retryAfterMs ?? 0));
     if (isStoreUnavailable(error) || isCancel(error)) throw error;
-    const verdict = judgeStep({ error, step, attempts, random: Math.random });
     if (!(error instanceof AppError)) context.logger.error({ err: error, path }, "a step threw unexpectedly");
-    if ("afterMs" in verdict) {
-      await deps.store.workflowRuns.noteTry(run.tenantId, run._id, about);
-      throw new Postponed(verdict.afterMs);
+    const afterMs = retryAfterMs(error, planned, attempts);
+    if (afterMs !== undefined) {
+      await deps.store.workflowRuns.noteTry(run.tenantId, run._id, attempt);
+      throw new Postponed(afterMs);
     }
-    outcome = verdict;
+    outcome = { error: toErrorView(error) };
   }
   const record: WorkflowStepRecord = {
-    ...about,
+    ...attempt,
     _id: `${run._id}:${path}`,
     tenantId: run.tenantId,
     runId: run._id,
-    seq: course.count(),
+    seq: progress.count(),
     finishedAt: new Date(),
     ...("error" in outcome
       ? { status: "failed", error: { ...outcome.error, details: { ...Object(outcome.error.details), step: id, path } } }
       : {
           status: "completed",
           output: JSON.stringify(outcome.output ?? null),
-          ...(outcome.spent ? { spent: outcome.spent } : {}),
+          ...defined({ spent: outcome.spent, startedAt: outcome.startedAt }),
         }),
   };
   if (!(await deps.store.workflowRuns.addStep(record))) {
     throw new AppError("unavailable", "Another worker has this run.", { retryable: true });
   }
-  course.add(record);
+  progress.add(record);
   await context.step({ event: "step", id, path, type: step.type, status: record.status });
   return record;
 }
 
-async function work({ deps, run, context, course }: Walk, planned: PlannedStep): Promise<StepResult> {
-  const { step } = planned;
-  const scope = course.scope();
-  if (step.type !== "human_approval") return runStep({ deps, run, step, planned, scope, context });
-  return { output: toDecisionOutput(await askApproval({ deps, run, step, planned, scope, context })) };
+function runStep({ deps, run, context, progress }: Walk, planned: PlannedStep): Promise<StepResult> {
+  const { step, branches: _, ...place } = planned;
+  const { tenantId, workflowId, version } = run;
+  const { signal } = context;
+  const kind = kindOf(step);
+  const fill = () => {
+    const asker = { tenantId, key: `${workflowId}:${version}:${place.path}`, signal };
+    return deps.evaluator.fill(asker, { field: place.field, fields: kind.fields(step), scope: progress.scope() });
+  };
+  const attributes = { "switchyard.run.id": run._id, "switchyard.step.path": place.path };
+  return inSpan({ name: `step ${step.type}`, kind: "INTERNAL", attributes }, () =>
+    kind.run({ deps, run, step, place, fill, signal }),
+  );
+}
+
+/**
+ * How long to wait before the next attempt at a step that has failed, in ms: it doubles with each attempt, and is what the
+ * other side asked for where that is longer. Undefined when no further attempt can help. An error of no kind of ours may be
+ * transient.
+ */
+function retryAfterMs(error: unknown, { step }: PlannedStep, attempts: number): number | undefined {
+  const most = step.retry?.attempts ?? kindOf(step).attempts ?? DEFAULT_ATTEMPTS;
+  const { retryable = true, retryAfterMs: askedMs = 0 } = error instanceof AppError ? error : {};
+  if (!retryable || attempts >= most) return undefined;
+  const backoffMs = Math.min((step.retry?.backoffMs ?? DEFAULT_BACKOFF_MS) * 2 ** (attempts - 1), MAX_BACKOFF_MS);
+  return Math.max(jittered(backoffMs), Math.min(askedMs, MAX_BACKOFF_MS));
 }
 
 /** The result of a run that has ended. @throws AppError when it failed or was cancelled. */
 export function toResult(run: WorkflowRunRecord, { status, output, error }: WorkflowRunEnd): WorkflowResult {
   const { _id: runId, workflowId } = run;
-  if (status === "failed" || status === "cancelled") {
-    const { code = "internal", message = "The run failed.", param, details } = error ?? {};
-    throw new AppError(code, message, { details, ...(param === undefined ? {} : { param }) });
-  }
+  if (status === "failed" || status === "cancelled") throw fromErrorView(error, "The run failed.");
   return { runId, workflowId, status, ...(output === undefined ? {} : { output: JSON.parse(output) }) };
 }

@@ -6,7 +6,7 @@ export type ExpressionCost = {
   stepIds: readonly string[];
   /** Names among `input`, `steps`, `previous` and `run`; `steps` only where it is used as a whole. */
   roots: ReadonlySet<string>;
-  /** Values are added up so often at most; each time texts and lists may grow. */
+  /** How often values are added up at most; each time texts and lists may grow. */
   additions: number;
   /** Whether it loops, or calls what may look at a value more than once. */
   repeats: boolean;
@@ -22,8 +22,9 @@ const linearCalls = new Set(
 const repeatingCalls = new Set(
   "all exists exists_one map filter contains indexOf lastIndexOf split matches".split(" "),
 );
-/** Members of JavaScript's objects that no expression needs. */
+/** Members of JavaScript's objects that no expression needs, and the library's own namespace. */
 const refusedNames = new Set(["constructor", "__proto__", "prototype"]);
+const refusedRoot = "google";
 
 /** Longest text that anything may be done with inline, in characters; and one that may be looked at again and again. */
 const MAX_INLINE = 500_000;
@@ -42,6 +43,7 @@ export function costOf(tree: ASTNode, refuse: (name: string, node: ASTNode) => v
   const cost = { additions: 0, repeats: false };
   const visit = (node: ASTNode) => {
     const { op, args } = node;
+    if (op === "id" && args === refusedRoot) refuse(args, node);
     if (op === "id") roots.add(args);
     if (op === "+") cost.additions += 1;
     if (op === "call" || op === "rcall") {

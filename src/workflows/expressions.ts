@@ -24,7 +24,7 @@ export class ExpressionProblem extends Error {
 }
 
 export type Expression = ExpressionCost & {
-  /** Whether its value can be true or false, as far as can be told before it is evaluated. */
+  /** Whether its value can be true or false, as far as is known before it is evaluated. */
   mayBeBoolean: boolean;
   /** The value, as JSON has it. @throws ExpressionProblem. */
   evaluate(scope: Scope, room: Room): unknown;
@@ -69,36 +69,64 @@ export function parseExpression(text: string): Expression {
   if (text.length > MAX_LENGTH) {
     throw new ExpressionProblem(`It has ${text.length} characters; ${MAX_LENGTH} is the most.`, 0);
   }
-  const parsed = attempt(() => environment.parse(text));
+  const parsed = attempt(() => environment.parse(text), text);
   const checked = parsed.check();
-  if (!checked.valid) throw toProblem(checked.error);
+  if (!checked.valid) throw toProblem(checked.error, text);
   const cost = costOf(parsed.ast, (name, { range }) => {
     throw new ExpressionProblem(`"${name}" cannot be read.`, range.start);
   });
   return {
     ...cost,
     mayBeBoolean: ["bool", "dyn"].includes(String(checked.type)),
-    evaluate: (scope, room) => attempt(() => fromCel(parsed({ ...scope }), room)),
+    evaluate: (scope, room) => attempt(() => fromCel(parsed({ ...scope }), room), text),
   };
 }
 
-/** @throws ExpressionProblem for whatever goes wrong in `work`. */
-export function attempt<T>(work: () => T): T {
+/** @throws ExpressionProblem for whatever goes wrong in `work`, which evaluates the expression `text`. */
+export function attempt<T>(work: () => T, text = ""): T {
   try {
     return work();
   } catch (error) {
-    throw toProblem(error);
+    throw toProblem(error, text);
   }
 }
 
-function toProblem(error: unknown): ExpressionProblem {
+function toProblem(error: unknown, text: string): ExpressionProblem {
   if (error instanceof ExpressionProblem) return error;
   if (error instanceof NoRoom) {
     return new ExpressionProblem(`The values have more than ${MAX_VALUES} characters as JSON.`, 0);
   }
-  const { message = "It cannot be evaluated.", range } = Object(error) as {
-    message?: string;
-    range?: { start: number };
-  };
-  return new ExpressionProblem((message.split("\n")[0] ?? "").slice(0, SHOWN), range?.start ?? 0); // what follows draws the place
+  const { message = "It cannot be evaluated.", code, range = { start: 0, end: 0 } } = Object(error) as CelError;
+  const said = (message.split("\n")[0] ?? "").slice(0, SHOWN); // what follows draws the place
+  return new ExpressionProblem(inWords(said, code, text.slice(0, range.end)), range.start);
+}
+
+type CelError = { message?: string; code?: string; range?: { start: number; end: number } };
+
+/** What people who know other languages write, and what CEL has for it. */
+const otherLanguages: readonly [pattern: RegExp, hint: string][] = [
+  [/!==$/, "Use `!=`."],
+  [/===$/, "Use `==`."],
+  [/[^=!<>]=$/, "Use `==` to compare."],
+  [/\band?$/i, "Use `&&`."],
+  [/\bor?$/i, "Use `||`."],
+  [/\bnot\b[^"']*$/i, "Use `!`."],
+];
+
+/** The message of the library, in the words of the expression; `before` is the expression up to the end of the fault. */
+function inWords(message: string, code: string | undefined, before: string): string {
+  switch (code) {
+    case "no_such_key": {
+      const path = /[A-Za-z_][\w.]*(\[("[^"]*"|'[^']*')\])?$/.exec(before)?.[0];
+      return path === undefined ? message : `${path.slice(0, SHOWN)} has no value`;
+    }
+    case "unexpected_character": {
+      const hint = otherLanguages.find(([pattern]) => pattern.test(before))?.[1];
+      return hint === undefined ? message : `${message}. ${hint}`;
+    }
+    case "no_such_overload":
+      return `${message}. Convert a side, as with string(x), int(x) or double(x).`;
+    default:
+      return message;
+  }
 }

@@ -1,18 +1,8 @@
-import type { Step } from "./step-schemas.ts";
+import type { StepPlace } from "./steps/step.ts";
+import { branchesOf, type Step } from "./steps.ts";
 
-/** A step with what it is called, and where it stands. */
-export type PlannedStep = {
-  step: Step;
-  /** What expressions call it. */
-  id: string;
-  /** As `2/then/0`: stable for a version, and part of the ids of what the step does outside. */
-  path: string;
-  /** As `steps[2].then[0]`, for errors. */
-  field: string;
-  /** Of a condition: the steps of its branches. */
-  whenTrue: PlannedStep[];
-  whenFalse: PlannedStep[];
-};
+/** A step with its place, and the planned steps within it by the field that holds them. */
+export type PlannedStep = StepPlace & { step: Step; branches: Readonly<Record<string, readonly PlannedStep[]>> };
 
 /** The steps of a definition, with names for those without: `step_N`, N counting all steps in the order of the document. */
 export function planSteps(steps: readonly Step[]): PlannedStep[] {
@@ -20,16 +10,11 @@ export function planSteps(steps: readonly Step[]): PlannedStep[] {
   const plan = (list: readonly Step[], path: string, field: string): PlannedStep[] =>
     list.map((step, index) => {
       count += 1;
-      const id = step.id ?? `step_${count}`;
-      const here = { path: `${path}${index}`, field: `${field}[${index}]` };
-      if (step.type !== "condition") return { step, id, ...here, whenTrue: [], whenFalse: [] };
-      return {
-        step,
-        id,
-        ...here,
-        whenTrue: plan(step.then, `${here.path}/then/`, `${here.field}.then`),
-        whenFalse: plan(step.else, `${here.path}/else/`, `${here.field}.else`),
-      };
+      const place = { id: step.id ?? `step_${count}`, path: `${path}${index}`, field: `${field}[${index}]` };
+      const branches = branchesOf(step).map(([name, inner]) => {
+        return [name, plan(inner, `${place.path}/${name}/`, `${place.field}.${name}`)] as const;
+      });
+      return { step, ...place, branches: Object.fromEntries(branches) };
     });
   return plan(steps, "", "steps");
 }
@@ -38,7 +23,6 @@ export function planSteps(steps: readonly Step[]): PlannedStep[] {
 export function* eachStep(planned: readonly PlannedStep[]): Generator<PlannedStep> {
   for (const one of planned) {
     yield one;
-    yield* eachStep(one.whenTrue);
-    yield* eachStep(one.whenFalse);
+    for (const inner of Object.values(one.branches)) yield* eachStep(inner);
   }
 }

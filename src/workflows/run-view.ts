@@ -1,17 +1,32 @@
-import type { JobRecord } from "../jobs/job-record.ts";
-import type { JobState } from "../jobs/job-state.ts";
+import { defined } from "../defined.ts";
+import { openRunState } from "../run-lists.ts";
 import type { ApprovalRecord } from "../store/approval-store.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import type { JobState } from "../store/job-state.ts";
 import type {
   Awaiting,
   WorkflowRunRecord,
   WorkflowRunSummaryRecord,
   WorkflowStepRecord,
 } from "../store/workflow-run-store.ts";
+import type { WorkflowsDeps } from "./deps.ts";
 import type { ApprovalView, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
-import { openRunState } from "./states.ts";
 
-/** A run as it is read back, with its steps in the order in which they ended; one that is under way or waits comes last. */
-export function toRunView(
+/** The page on which people decide. */
+const APPROVALS_PAGE = "/approvals";
+
+/** A run as it is read back, with its steps and what its job reports. */
+export async function readRun(
+  { store, jobs }: Pick<WorkflowsDeps, "store" | "jobs">,
+  run: WorkflowRunRecord,
+): Promise<WorkflowRunView> {
+  const { tenantId, _id, jobId } = run;
+  const [job, steps] = await Promise.all([jobs.find(tenantId, jobId), store.workflowRuns.steps(tenantId, _id)]);
+  return toRunView(run, steps, job);
+}
+
+/** The view, with its steps in the order in which they ended; one that is under way or waits comes last. */
+function toRunView(
   run: WorkflowRunRecord,
   steps: readonly WorkflowStepRecord[],
   job: JobRecord | null,
@@ -19,9 +34,7 @@ export function toRunView(
   const error = run.end?.error ?? (run.end ? undefined : job?.error);
   return {
     ...toRunSummary(run, job?.status),
-    ...(run.input === undefined ? {} : { input: JSON.parse(run.input) }),
-    ...(run.end?.output === undefined ? {} : { output: JSON.parse(run.end.output) }),
-    ...(error === undefined ? {} : { error }),
+    ...defined({ input: parsed(run.input), output: parsed(run.end?.output), error }),
     steps: [...steps.map(toStepView), ...toOpenStep(run, steps, job)],
     tokensUsed: steps.reduce((sum, { spent }) => sum + (spent?.tokens ?? 0), 0),
     costUsd: Number(steps.reduce((sum, { spent }) => sum + (spent?.costUsd ?? 0), 0).toFixed(9)),
@@ -31,31 +44,35 @@ export function toRunView(
 /** A run in a list; `job` is the state of the job of one that is open. */
 export function toRunSummary(run: WorkflowRunSummaryRecord, job: JobState | undefined): WorkflowRunSummary {
   const { _id: runId, workflowId, name: workflowName, version, jobId, createdAt, startedAt, end } = run;
-  const state = end?.status ?? openRunState(job, startedAt !== undefined);
-  const waits = isWaiting(run, job);
-  return {
+  const state = openRunState(job);
+  const { awaiting } = isWaiting(run, job) ? run : {};
+  const openState: WorkflowRunSummary["status"] = awaiting
+    ? isOverdue(awaiting)
+      ? "expired"
+      : "awaiting_approval"
+    : state === "queued" && startedAt
+      ? "running"
+      : state; // it has its next turn soon
+  return defined({
     runId,
     workflowId,
     workflowName,
     version,
     jobId,
-    status: waits ? "awaiting_approval" : state,
-    ...(waits
-      ? {
-          awaiting: {
-            approvalId: run.awaiting.approvalId,
-            assigneeRole: run.awaiting.assigneeRole,
-            expiresAt: run.awaiting.expiresAt.toISOString(),
-          },
-        }
-      : {}),
+    status: end?.status ?? openState,
+    awaiting: awaiting && {
+      approvalId: awaiting.approvalId,
+      assigneeRole: awaiting.assigneeRole,
+      expiresAt: awaiting.expiresAt.toISOString(),
+      pageUrl: APPROVALS_PAGE,
+    },
     createdAt: createdAt.toISOString(),
-    ...(startedAt === undefined ? {} : { startedAt: startedAt.toISOString() }),
-    ...(end === undefined ? {} : { finishedAt: end.finishedAt.toISOString() }),
-  };
+    startedAt: startedAt?.toISOString(),
+    finishedAt: end?.finishedAt.toISOString(),
+  });
 }
 
-/** Whether an open run waits for a decision now: once that is there, its job goes on, and is the first to know. */
+/** Whether an open run awaits a decision now. After the decision its job is resumed first, so the job's state decides. */
 function isWaiting<R extends WorkflowRunSummaryRecord>(
   run: R,
   job: JobState | undefined,
@@ -63,62 +80,63 @@ function isWaiting<R extends WorkflowRunSummaryRecord>(
   return run.end === undefined && run.awaiting !== undefined && job === "awaiting";
 }
 
-type StepView = WorkflowRunView["steps"][number];
+/** Whether the time for a decision is over. */
+export const isOverdue = ({ expiresAt }: { expiresAt: Date }) => expiresAt.getTime() <= Date.now();
 
-function toStepView({
-  id,
-  type,
-  path,
-  status,
-  startedAt,
-  finishedAt,
-  attempts,
-  ...step
-}: WorkflowStepRecord): StepView {
-  const { output, error, spent } = step;
-  return {
+type StepView = WorkflowRunView["steps"][number];
+const typeOf = ({ type }: { type: string }) => type as StepView["type"]; // a definition's own, which was checked
+
+const parsed = (json: string | undefined): unknown => (json === undefined ? undefined : JSON.parse(json));
+
+function toStepView(step: WorkflowStepRecord): StepView {
+  const { id, path, status, startedAt, finishedAt, attempts, output, error, spent } = step;
+  return defined({
     id,
-    type,
+    type: typeOf(step),
     path,
     status,
     startedAt: startedAt.toISOString(),
     finishedAt: finishedAt.toISOString(),
     attempts,
-    ...(output === undefined ? {} : { output: JSON.parse(output) }),
-    ...(error === undefined ? {} : { error }),
-    ...(spent === undefined ? {} : { tokensUsed: spent.tokens, costUsd: spent.costUsd }),
-  };
+    output: parsed(output),
+    error,
+    tokensUsed: spent?.tokens,
+    costUsd: spent?.costUsd,
+  });
 }
 
-/** The step that an open run is at, where it says so: one that waits for a person, or for its next try. */
+/** The step that a run is at, or was at when it was cancelled: one that awaits a person, or its next attempt. */
 function toOpenStep(run: WorkflowRunRecord, ended: readonly WorkflowStepRecord[], job: JobRecord | null): StepView[] {
-  if (run.end) return [];
-  if (isWaiting(run, job?.status)) {
-    const { stepId: id, path, since } = run.awaiting;
-    const startedAt = since.toISOString();
-    return [{ id, type: "human_approval", path, status: "awaiting_approval", startedAt, attempts: 1 }];
-  }
-  const { trying } = run;
-  if (!trying || ended.some(({ path }) => path === trying.path)) return [];
-  return [{ ...trying, status: "retrying", startedAt: trying.startedAt.toISOString() }];
+  const { end, awaiting, trying } = run;
+  const at = awaiting
+    ? { id: awaiting.stepId, type: "human_approval", path: awaiting.path, startedAt: awaiting.since, attempts: 1 }
+    : trying;
+  if (!at || ended.some(({ path }) => path === at.path)) return [];
+  const step = { ...at, type: typeOf(at), startedAt: at.startedAt.toISOString() };
+  if (end)
+    return end.status === "cancelled"
+      ? [{ ...step, status: end.status, finishedAt: end.finishedAt.toISOString() }]
+      : [];
+  if (!awaiting) return [{ ...step, status: "retrying" }];
+  return isWaiting(run, job?.status) ? [{ ...step, status: "awaiting_approval" }] : [];
 }
 
 export function toApprovalView(approval: ApprovalRecord): ApprovalView {
-  const { _id: approvalId, workflowId, workflowName, runId, stepId, assigneeRole, message, status, comment } = approval;
-  const { createdAt, expiresAt, decidedBy, decidedAt } = approval;
+  const {
+    _id: approvalId,
+    tenantId: _,
+    path: _path,
+    unsettledSince,
+    createdAt,
+    expiresAt,
+    decidedAt,
+    ...fields
+  } = approval;
   return {
     approvalId,
-    workflowId,
-    workflowName,
-    runId,
-    stepId,
-    assigneeRole,
-    ...(message === undefined ? {} : { message }),
-    status,
+    ...fields,
     createdAt: createdAt.toISOString(),
     expiresAt: expiresAt.toISOString(),
-    ...(decidedBy === undefined ? {} : { decidedBy }),
-    ...(decidedAt === undefined ? {} : { decidedAt: decidedAt.toISOString() }),
-    ...(comment === undefined ? {} : { comment }),
+    ...(decidedAt ? { decidedAt: decidedAt.toISOString() } : {}),
   };
 }

@@ -1,8 +1,12 @@
 import { z } from "zod";
 import { idSchema } from "../ids.ts";
-import { errorViewSchema } from "../jobs/job-record.ts";
-import { approvalStates, runStates } from "./states.ts";
-import { stepsSchema, stepTypes } from "./step-schemas.ts";
+import { errorViewSchema } from "../jobs/job-view.ts";
+import { approvalStates } from "../store/approval-store.ts";
+import { workflowRunEnds } from "../store/workflow-run-store.ts";
+import { stepsSchema, stepTypes } from "./steps.ts";
+
+/** The states of a run: three of an open one, and its ends. */
+const runStates = ["queued", "running", "awaiting_approval", ...workflowRunEnds] as const;
 
 /** Longest input of a run, in characters of JSON. */
 const MAX_INPUT = 256_000;
@@ -43,11 +47,7 @@ export type WorkflowView = z.input<typeof workflowViewSchema>;
 /** A workflow in a list. */
 export const workflowSummarySchema = workflowViewSchema.omit({ steps: true, inputSchema: true }).extend({
   description: z.string().optional().describe("Cut after 300 characters"),
-  stepCount: z
-    .number()
-    .int()
-    .optional()
-    .describe("Steps, nested ones included; absent for a workflow of an earlier release until it is replaced"),
+  stepCount: z.number().int().describe("Steps, nested ones included"),
 });
 export type WorkflowSummary = z.output<typeof workflowSummarySchema>;
 
@@ -64,13 +64,28 @@ export const executeBodySchema = z.object({
 });
 export type ExecuteInput = z.output<typeof executeBodySchema>;
 
+/** Names that a message shows. */
+const SHOWN_FIELDS = 5;
+
+/** The schema of a body that takes unknown fields for a mistake when there is no `input`: they were meant to be in it. */
+export function withNamedInput<S extends z.ZodObject>(schema: S) {
+  return z.preprocess((body, context) => {
+    if (typeof body !== "object" || body === null || Object.hasOwn(body, "input")) return body;
+    const unknown = Object.keys(body).filter((name) => !(name in schema.shape));
+    if (unknown.length === 0) return body;
+    const names = unknown.slice(0, SHOWN_FIELDS).map((name) => name.slice(0, 40));
+    context.addIssue({ code: "custom", path: ["input"], message: `is missing: put ${names.join(", ")} into it` });
+    return z.NEVER;
+  }, schema);
+}
+
 const approverSchema = z.enum(["owner", "admin"]);
 
 const stepRunSchema = z.object({
   id: z.string(),
   type: z.enum(stepTypes),
   path: z.string().describe("Where the step stands in the definition, as `2/then/0`"),
-  status: z.enum(["completed", "failed", "retrying", "awaiting_approval"]),
+  status: z.enum(["completed", "failed", "retrying", "awaiting_approval", "cancelled"]),
   startedAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
   attempts: z.number().int(),
@@ -88,7 +103,12 @@ const runHead = {
   jobId: idSchema("job"),
   status: z.enum(runStates),
   awaiting: z
-    .object({ approvalId: idSchema("approval"), assigneeRole: approverSchema, expiresAt: z.iso.datetime() })
+    .object({
+      approvalId: idSchema("approval"),
+      assigneeRole: approverSchema,
+      expiresAt: z.iso.datetime(),
+      pageUrl: z.string().describe("Where a person can decide"),
+    })
     .optional(),
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().optional(),
@@ -145,7 +165,7 @@ export const approvalDetailSchema = approvalViewSchema.extend({
 });
 export type ApprovalDetail = z.output<typeof approvalDetailSchema>;
 
-/** The body of a decision. A `decided_by` in it is ignored: who decides is told by the key. */
+/** The body of a decision. A `decided_by` in it is ignored: the key says who decides. */
 export const decisionBodySchema = z.object({
   decision: z.enum(["approved", "rejected"]),
   comment: z.string().max(4_000).optional(),

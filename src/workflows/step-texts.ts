@@ -1,6 +1,5 @@
 import { AppError } from "../errors.ts";
 import { ExpressionProblem } from "./expressions.ts";
-import type { Step } from "./step-schemas.ts";
 
 /** A field of a step that may hold expressions: a text, a value with texts in it, or an expression that is true or false. */
 export type StepField = { at: string; value: unknown; kind: "text" | "value" | "condition" };
@@ -10,29 +9,6 @@ export type StepText = { at: string; text: string; isExpression: boolean };
 /** Deepest value of a webhook's body, and texts in it. */
 const MAX_BODY_DEPTH = 32;
 const MAX_BODY_TEXTS = 1_000;
-
-/** The fields of a step in which expressions may stand. */
-export function fieldsOf(step: Step): StepField[] {
-  const text = (at: string, value: string | undefined): StepField[] =>
-    value === undefined ? [] : [{ at, value, kind: "text" }];
-  switch (step.type) {
-    case "ai_completion":
-      return [...text("prompt", step.prompt), ...text("systemPrompt", step.systemPrompt)];
-    case "rag_query":
-      return text("query", step.query);
-    case "human_approval":
-      return text("message", step.message);
-    case "webhook":
-      return [
-        ...text("url", step.url),
-        ...(step.body === undefined ? [] : [{ at: "body", value: step.body, kind: "value" as const }]),
-      ];
-    case "condition":
-      return [{ at: "expression", value: step.expression, kind: "condition" }];
-    default:
-      return step satisfies never;
-  }
-}
 
 /** The texts of a field that are expressions or hold some. @throws ExpressionProblem for a value that is too deep or too large. */
 export function textsOf({ at, value, kind }: StepField): StepText[] {

@@ -63,7 +63,7 @@ describe("the documentation", () => {
     for (const { path, text } of pages) {
       const files = [...text.matchAll(/`((?:src|api|workers|scripts|test|deploy|examples)\/[\w./-]+)`/g)];
       for (const [, file = ""] of files) expect(await isThere(file), `${path}: ${file}`).to.equal(true);
-      for (const [, script = ""] of text.matchAll(/npm run ([\w:]+)/g)) expect(scripts, path).to.include(script);
+      for (const [, script = ""] of text.matchAll(/npm run ([\w:-]+)/g)) expect(scripts, path).to.include(script);
     }
   });
 

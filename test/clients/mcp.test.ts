@@ -130,12 +130,16 @@ describe("the official client of the Model Context Protocol", () => {
       [{ name: "Desk" }, "invalid_request"],
       [{ name: "Nobody" }, "not_found"],
       [{ agentId: "agt_01J00000000000000000000000" }, "not_found"],
-      [{}, "invalid_request"],
-      [{ agentId, name: "Desk" }, "invalid_request"],
     ] as const) {
       const refused = await call(client, "svc_agent_run", { ...which, ...asked });
       expect([refused.isError, refused.at("error.code")], JSON.stringify(which)).to.deep.equal([true, code]);
     }
+    for (const which of [{}, { agentId, name: "Desk" }, { agent: agentId }]) {
+      const wrong = await client.callTool({ name: "svc_agent_run", arguments: { ...which, ...asked } }).catch(String);
+      expect(wrong).to.contain("-32602: agentId: give either agentId or name");
+    }
+    const misspelt = await call(client, "svc_agent_run", { agentId, ...asked, sesion: "desk-7" });
+    expect([misspelt.isError, misspelt.at("_ignored")]).to.deep.equal([false, ["sesion"]]);
     const stranger = await connect(test.url, test.keys.stranger);
     const foreign = await call(stranger, "svc_agent_run", { agentId, ...asked });
     await stranger.close();

@@ -112,7 +112,7 @@ describe("files and batches through the official openai client", function () {
     expect(errors.map((one) => [one.custom_id, one.error.code])).to.deep.equal([
       ["bad", "invalid_request"],
       ["no-model", "unknown_model"],
-      ["refused", "provider_failed"],
+      ["refused", "provider_rejected"],
     ]);
     expect((await Array.fromAsync(openai.batches.list())).map(({ id }) => id)).to.include(made.id);
     expect(await statusOf(stranger.batches.retrieve(made.id)), "another tenant").to.equal(404);

@@ -208,6 +208,17 @@ describe("the official openai client", () => {
     }
   });
 
+  it("does not repeat what a provider rejects, and hears why", async () => {
+    const before = upstream.requests.length;
+    upstream.setDefault({ status: 400, errorCode: "context_length_exceeded", errorMessage: "Too long by 12 tokens." });
+    const error = await failureOf(openai.chat.completions.create({ model: "small", messages: [question] }));
+    upstream.setDefault({});
+    expect(error).to.be.instanceOf(OpenAI.BadRequestError);
+    expect(error).to.include({ code: "provider_rejected" });
+    expect(error.message).to.contain("Too long by 12 tokens.");
+    expect(upstream.requests.length - before).to.equal(1);
+  });
+
   it("hears of a stream that breaks in the middle", async () => {
     upstream.next({ fault: { type: "cut", afterPieces: 1 } });
     const stream = await openai.chat.completions.create({ model: "small", messages: [question], stream: true });

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import { Binary, type Document, MongoClient, MongoServerError } from "mongodb";
-import { commands } from "../../src/embedded/mongo/commands/all-commands.ts";
+import { commands } from "../../src/embedded/mongo/commands/commands.ts";
 import { startMongoServer } from "../../src/embedded/mongo/server.ts";
 import { inFolder, quiet } from "./support.ts";
 

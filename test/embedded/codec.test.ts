@@ -7,8 +7,6 @@ import { encodeDocument } from "../../src/embedded/mongo/bson/codec.ts";
 const leaf = fc.oneof(
   fc.integer(),
   fc.double(),
-  fc.integer({ min: -5, max: 5 }).map((value) => new Double(value)),
-  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map((value) => Long.fromBigInt(value)),
   fc.string({ unit: "binary", maxLength: 12 }),
   fc.boolean(),
   fc.constant(null),
@@ -41,14 +39,8 @@ describe("embedded store: reading stored documents", () => {
     fc.assert(check, { numRuns: 2_000 });
   });
 
-  it("reads only the fields that are asked for", () => {
-    const bytes = BSON.serialize({
-      a: 1,
-      skipped: { deep: [1, "two", new Double(3), new Date()] },
-      b: "x",
-      c: new UUID("8e5a9d3c-0b4e-4ad9-9a57-0f53a7f6a111"),
-      d: Long.MAX_VALUE,
-    });
-    expect(decodeDocument(bytes, new Set(["a", "b"]))).to.deep.equal({ a: 1, b: "x" });
+  it("reads longs and doubles as plain numbers", () => {
+    const bytes = BSON.serialize({ long: Long.fromString("-9007199254740991"), double: new Double(3), int: 7 });
+    expect(decodeDocument(bytes)).to.deep.equal({ long: -9_007_199_254_740_991, double: 3, int: 7 });
   });
 });

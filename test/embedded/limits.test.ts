@@ -64,14 +64,14 @@ describe("embedded store: what it enforces and refuses", () => {
       238,
     ],
   ];
-  for (const [title, command, code] of refused) {
-    it(`refuses ${title}`, () =>
-      withFreshServer(async (db) => {
-        await emptyCollection(db);
+  it(`refuses ${refused.map(([title]) => title).join(", ")}`, () =>
+    withFreshServer(async (db) => {
+      await emptyCollection(db);
+      for (const [title, command, code] of refused) {
         const answer: Document = await db.command(command).catch((error: unknown) => Object(error));
-        expect(answer.code ?? answer.writeErrors?.[0]?.code).to.equal(code);
-      }));
-  }
+        expect(answer.code ?? answer.writeErrors?.[0]?.code, title).to.equal(code);
+      }
+    }));
 
   it("serves reads and writes of others while a cursor rests between two batches", () =>
     withFreshServer(async (db) => {
@@ -97,12 +97,13 @@ describe("embedded store: what it enforces and refuses", () => {
     withFreshServer(async (db) => {
       const things = db.collection<Document>("things");
       const text = "x".repeat(500_000);
-      for (let n = 0; n < 100; n++) await things.insertOne({ n: (n * 37) % 100, deep: { n: n % 3 }, text });
+      const made = Array.from({ length: 80 }, (_, n) => ({ n: (n * 37) % 80, deep: { n: n % 3 }, text }));
+      for (let at = 0; at < made.length; at += 20) await things.insertMany(made.slice(at, at + 20));
       const found = await things.find({}).sort({ "deep.n": -1, n: 1 }).batchSize(7).toArray();
       const given = found.map(({ n, deep }) => [deep.n, n]);
       expect(given).to.deep.equal(given.toSorted((a, b) => b[0] - a[0] || a[1] - b[1]));
       expect(found.every((one) => one.text === text)).to.equal(true);
-      expect(found).to.have.length(100);
+      expect(found).to.have.length(80);
     }));
 
   it("ends a cursor whose collection is dropped, with MongoDB's error", () =>

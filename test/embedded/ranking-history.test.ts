@@ -12,8 +12,8 @@ const vectors = {
   definition: { fields: [{ type: "vector", path: "vector", numDimensions: 2, similarity: "cosine" }] },
 };
 const tenants = ["a", "b"];
-const operations = 500;
-const queries = 200;
+const operations = 300;
+const queries = 100;
 
 type Thing = { _id: string; tenant: string; title: string; text: string };
 type Random = () => number;

@@ -70,19 +70,19 @@ const malformed: [string, Buffer][] = [
 ];
 
 describe("embedded store: wire protocol", () => {
-  for (const [title, bytes] of malformed) {
-    it(`closes the connection that sends ${title}, and no other`, () =>
-      inFolder((folder) =>
-        withServer(folder, async (db) => {
+  it(`closes the connection that sends ${malformed.map(([title]) => title).join(", ")}; and no other`, () =>
+    inFolder((folder) =>
+      withServer(folder, async (db) => {
+        for (const [title, bytes] of malformed) {
           await db.command({ ping: 1 });
           const socket = await open(folder);
           socket.on("error", () => undefined); // a reset is a close too
           socket.write(bytes);
           await once(socket, "close");
-          expect(await db.command({ ping: 1 })).to.include({ ok: 1 });
-        }),
-      ));
-  }
+          expect(await db.command({ ping: 1 }), title).to.include({ ok: 1 });
+        }
+      }),
+    ));
 
   it("answers a legacy hello, and a message that comes byte by byte", () =>
     inFolder((folder) =>

@@ -283,7 +283,7 @@ describe("an agent's run", function () {
         if (way !== "removed in the middle") continue; // the command is a process of its own, and takes its time
         const told = await auditCommand(["verify", runId], test.env);
         expect(told).to.deep.include({ code: 1 });
-        expect(told.stdout).to.contain(`${runId}: THE TRAIL IS BROKEN at entry 1 of 4`);
+        expect(told.stdout).to.contain(`${runId}: THE AUDIT LOG IS BROKEN at entry 1 of 4`);
       }
       await entries.deleteMany({ runId });
       await entries.insertMany(saved);
@@ -292,7 +292,7 @@ describe("an agent's run", function () {
       const head = whole.string("integrity.head");
       expect(await auditCommand(["verify", runId, "--head", head], test.env)).to.deep.equal({
         code: 0,
-        stdout: `${runId}: the trail holds, 5 entries, head ${head}\n`,
+        stdout: `${runId}: the audit log holds, 5 entries, head ${head}\n`,
         stderr: "",
       });
       const other = await auditCommand(["verify", runId, "--json", "--head", "0".repeat(64)], test.env);
@@ -321,7 +321,8 @@ function auditCommand(args: string[], env: Record<string, string>) {
       process.execPath,
       [script, ...args],
       { env: { ...process.env, ...env }, timeout: 20_000 },
-      (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stdout, stderr }),
+      (error, stdout, stderr) =>
+        resolve({ code: error?.code ?? 0, stdout, stderr: stderr.replace(/^store: .*\n/, "") }),
     );
   });
 }

@@ -4,7 +4,6 @@ import { serveApi } from "../../api/server.ts";
 import { loadConfig } from "../../src/config.ts";
 import { type Logger, makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
-import { handlers } from "../../workers/handlers.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -185,7 +184,7 @@ describe("the search for secrets", () => {
 async function openAll(config: ReturnType<typeof loadConfig>, logger: Logger) {
   const platform = await openPlatform(config, { name: "leak", logger });
   const api = await serveApi(platform);
-  const workers = await startWorkers(platform, { handlers, concurrencyFactor: 1, shutdownGraceMs: 1_000 });
+  const workers = await startWorkers(platform, { concurrencyFactor: 1, shutdownGraceMs: 1_000 });
   let closed: Promise<void> | undefined;
   const close = async () => {
     await workers.close();

@@ -24,8 +24,15 @@ describe("a part that hangs", function () {
   const observe = async (pid: number) => {
     process.kill(pid, "SIGSTOP");
     try {
-      const [ready, metrics] = await Promise.all([client.get("/readyz"), scrape(`${test.url}/metrics`, TOKEN)]);
-      expect([ready.status, ready.at("status")]).to.deep.equal([503, "not_ready"]);
+      const isNotReady = async () => {
+        const ready = await client.get("/readyz"); // it may still be what the last look found
+        return ready.status === 503 ? ready : null;
+      };
+      const [ready, metrics] = await Promise.all([
+        pollUntil(isNotReady, { what: "503 of /readyz" }),
+        scrape(`${test.url}/metrics`, TOKEN),
+      ]);
+      expect(ready.at("status")).to.equal("not_ready");
       return { ready, metrics };
     } finally {
       process.kill(pid, "SIGCONT");

@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import type { JobRecord } from "../../src/jobs/job-record.ts";
-import { handlers } from "../../workers/handlers.ts";
+import type { JobRecord } from "../../src/store/job-record.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { makeScriptedJobs, scriptedQueue } from "../support/scripted-queue.ts";
@@ -15,7 +14,7 @@ describe("when Redis loses everything", function () {
   before(async () => {
     test = await startPlatform({
       services: "private",
-      extra: [jobs.entry],
+      extra: [jobs.work],
       workers: false,
       env: { RECONCILE_EVERY_MS: "300" },
     });
@@ -38,7 +37,7 @@ describe("when Redis loses everything", function () {
     const ids = accepted.map((job) => job._id);
     expect((await queues.findLive(scriptedQueue.name, ids)).size, "BullMQ jobs after the loss").to.equal(0);
     const workers = await startWorkers(test.platform, {
-      handlers: [...handlers, jobs.entry],
+      extra: [jobs.work],
       concurrencyFactor: 1,
       shutdownGraceMs: 1_000,
     });

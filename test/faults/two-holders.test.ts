@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { makeClaims } from "../../src/jobs/claim.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -6,7 +7,7 @@ import { type HostProcess, startProcess } from "../support/processes.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
-const path = "/two-holders";
+const [endedPath, heldPath] = ["/two-holders/ended", "/two-holders/held"];
 const page = (who: string) => Array.from({ length: 200 }, (_, n) => `Line ${n} is as the ${who} read it.`).join("\n");
 
 describe("a worker that comes back from a freeze longer than its lease", function () {
@@ -37,40 +38,33 @@ describe("a worker that comes back from a freeze longer than its lease", functio
   };
   const jobOf = async (jobId: string) => (await client.get(`/jobs/${jobId}`)).body as Record<string, unknown>;
 
-  it("writes nothing: job, document and chunks stay those of who took over", async () => {
-    const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+  /** A page that each of two workers asks for once; `release[n]` answers the worker that asked as number n. */
+  const servePage = (path: string) => {
+    const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let asked = 0;
-    site.put(path, () => {
+    site.put(path, async () => {
+      const at = asked;
       asked += 1;
-      return asked === 1 ? held.then(() => ({ body: page("first") })) : { body: page("second") };
+      await gates[at]?.promise;
+      return { body: page(at === 0 ? "first" : "second") };
     });
-    const first = await startWorker();
-    const accepted = await client.post(
-      "/rag/ingest",
-      { url: `${site.origin}${path}` },
-      { headers: { prefer: "respond-async" } },
-    );
-    const [jobId, documentId] = [accepted.string("jobId"), accepted.string("documentId")];
-    await pollUntil(() => asked === 1, { what: "the job at work" });
-    first.child.kill("SIGSTOP");
-    letGo(); // the answer is there when the first one goes on
-    const second = await startWorker();
-    const job = await pollUntil(
+    return { asked: () => asked, release: gates.map(({ resolve }) => resolve) };
+  };
+  const accept = async (path: string) => {
+    const headers = { prefer: "respond-async" };
+    const accepted = await client.post("/rag/ingest", { url: `${site.origin}${path}` }, { headers });
+    return { jobId: accepted.string("jobId"), documentId: accepted.string("documentId") };
+  };
+  const completionOf = (jobId: string) =>
+    pollUntil(
       async () => {
         const seen = await jobOf(jobId);
         return seen.status === "completed" ? seen : null;
       },
       { timeoutMs: 30_000, what: "the completion by the second worker" },
     );
-    expect(job).to.include({ attempts: 2 });
-    expect(await second.stop()).to.equal(0);
-    const document = (await client.get(`/rag/documents/${documentId}`)).body;
-
-    first.child.kill("SIGCONT");
-    expect(await first.stop(), "exit code, after it did what it had to do").to.equal(0);
-    expect(await jobOf(jobId)).to.deep.equal(job);
-    expect((await client.get(`/rag/documents/${documentId}`)).body).to.deep.equal(document);
-    const { chunks } = job.result as { chunks: number };
+  const expectSecondIn = async (documentId: string, { result }: Record<string, unknown>) => {
+    const { chunks } = result as { chunks: number };
     expect(chunks).to.be.at.least(2);
     const found = await client.post("/rag/query", { query: "line", topK: 100, documentIds: [documentId] });
     const contents = (found.at("results") as { content: string }[]).map(({ content }) => content);
@@ -78,5 +72,60 @@ describe("a worker that comes back from a freeze longer than its lease", functio
     for (const content of contents) expect(content).to.include("second").and.not.include("first");
     const everyVersion = { documentId, version: { $gt: 0 } as unknown as number }; // any number, in the store's language
     expect(await test.platform.store.chunks.count(await tenantOf(test), everyVersion)).to.equal(chunks);
+  };
+
+  it("writes nothing, whether the second worker has ended or is still at work", async () => {
+    const [endedPage, heldPage] = [servePage(endedPath), servePage(heldPath)];
+    const first = await startWorker();
+    const [ended, held] = [await accept(endedPath), await accept(heldPath)];
+    await pollUntil(() => endedPage.asked() === 1 && heldPage.asked() === 1, { what: "both jobs at work" });
+    first.child.kill("SIGSTOP");
+    // The answers are there when the first one goes on.
+    for (const { release } of [endedPage, heldPage]) release[0]?.();
+    endedPage.release[1]?.();
+    const second = await startWorker();
+    const job = await completionOf(ended.jobId);
+    expect(job).to.include({ attempts: 2 });
+    const document = (await client.get(`/rag/documents/${ended.documentId}`)).body;
+    await pollUntil(() => heldPage.asked() === 2, { timeoutMs: 30_000, what: "the other job at work again" });
+
+    first.child.kill("SIGCONT");
+    expect(await first.stop(), "exit code, after it did what it had to do").to.equal(0);
+    expect(await jobOf(ended.jobId)).to.deep.equal(job);
+    expect((await client.get(`/rag/documents/${ended.documentId}`)).body).to.deep.equal(document);
+    expect(await jobOf(held.jobId)).to.include({ status: "running" });
+    heldPage.release[1]?.();
+    const heldJob = await completionOf(held.jobId);
+    expect(await second.stop()).to.equal(0);
+    await expectSecondIn(ended.documentId, job);
+    await expectSecondIn(held.documentId, heldJob);
+  });
+
+  it("is refused each kind of write while the second one is at work", async () => {
+    const { jobId } = await accept("/two-holders/claimed");
+    const { store } = test.platform;
+    const first = await makeClaims(store.jobs, 0).claim(jobId, "first");
+    const claims = makeClaims(store.jobs, 60_000);
+    const second = await claims.claim(jobId, "second");
+    if (!first || !second) return expect.fail("both were to hold the job, one after the other");
+    const before = await store.jobs.findById(jobId);
+    const { lease } = first;
+    const progress = { stage: "late", done: 1, total: 2 };
+    const error = { type: "server_error", code: "internal", message: "Late." } as const;
+    const writes = {
+      heartbeat: claims.heartbeat(lease),
+      progress: claims.progress(lease, progress),
+      step: claims.step(lease, { late: true }),
+      complete: claims.complete(lease, "late", progress),
+      fail: claims.fail(lease, error),
+      cancelled: claims.cancelled(lease),
+      retry: claims.retry(lease, new Date(), error),
+      postpone: claims.postpone(lease, new Date()),
+      suspend: claims.suspend(lease),
+      release: claims.release(lease),
+    };
+    for (const [name, write] of Object.entries(writes)) expect(await write, name).to.equal(null);
+    expect(await store.jobs.findById(jobId)).to.deep.equal(before);
+    expect((await claims.complete(second.lease, "in time", progress))?.result).to.equal("in time");
   });
 });

@@ -1,8 +1,10 @@
+import { once } from "node:events";
 import { expect } from "chai";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
+import { makeScriptedJobs } from "../support/scripted-queue.ts";
 import { redisPid } from "../support/service-pids.ts";
 import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -16,12 +18,14 @@ describe("a worker process that ends while it runs a job", function () {
   let client: ApiClient;
   let site: DocumentServer;
   const processes: HostProcess[] = [];
+  const jobs = makeScriptedJobs();
 
   before(async () => {
     site = await startDocumentServer();
     test = await startPlatform({
       services: "private",
       workers: false,
+      extra: [jobs.work],
       env: {
         FETCH_ALLOW_ORIGINS: site.origin,
         JOB_LEASE_MS: "1000",
@@ -127,5 +131,41 @@ describe("a worker process that ends while it runs a job", function () {
     const successor = await startWorker();
     await completed(next.string("jobId"));
     expect(await successor.stop()).to.equal(0);
+  });
+
+  it("by the job itself: after two workers it ends a process of its own, and fails; a job that was near goes on", async () => {
+    const { store, tenancy } = test.platform;
+    const tenantId = await tenancy.ensureTenant("first");
+    const [poison, bystander] = [
+      await jobs.submit(test.platform, tenantId, async () => undefined),
+      await jobs.submit(test.platform, tenantId, async () => undefined),
+    ];
+    // It was lost as often as the poisonous one will be, because it ran beside it.
+    await store.jobs.change({ jobId: bystander._id, from: ["queued"] }, { $set: { attempts: 2 } });
+    const env = { ...test.env, HARMLESS: bystander._id };
+    let ended = 0;
+    const untilOver = async () => {
+      for (;;) {
+        const worker = await startProcess("test/support/poison-worker.ts", env);
+        processes.push(worker);
+        const gone = once(worker.child, "exit").then(() => "gone");
+        const failed = pollUntil(async () => (await jobOf(poison._id)).status === "failed", {
+          timeoutMs: 40_000,
+          what: "the end",
+        });
+        failed.catch(() => undefined); // of a worker that is gone
+        if ((await Promise.race([gone, failed])) !== "gone") return worker;
+        ended += 1;
+      }
+    };
+    const last = await untilOver();
+    expect(ended, "workers that ended").to.equal(2);
+    const failed = await jobOf(poison._id);
+    expect(failed.error).to.deep.include({
+      code: "internal",
+      message: "The job ended every worker process that ran it, at last one that it had for itself.",
+    });
+    expect((await completed(bystander._id)).result).to.deep.equal({ alone: true });
+    expect(await last.stop()).to.equal(0);
   });
 });

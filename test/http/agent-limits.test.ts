@@ -114,7 +114,7 @@ describe("limits of an agent's run", function () {
       [{ input: "  " }, "input"],
       [{ input: "x", budget: { maxTokens: 0 } }, "budget.maxTokens"],
       [{ input: "x", budget: { timeoutMs: 600_001 } }, "budget.timeoutMs"],
-      [{ input: "x", sessionId: "a b" }, "sessionId"],
+      [{ input: "x", sessionId: "x".repeat(257) }, "sessionId"],
       [{ input: "x", context: { long: "y".repeat(40_000) } }, "context"],
     ] as const) {
       const refused = await member.post(`/agents/${agentId}/run`, body);

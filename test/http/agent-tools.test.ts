@@ -3,6 +3,7 @@ import { type AgentScript, type AgentUpstream, startAgentUpstream } from "../sup
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { type McpServer, startMcpServer } from "../support/mcp-server.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
 import { startToolServer, type ToolServer } from "../support/tool-server.ts";
 
 const model = "gpt-5.4-mini";
@@ -179,6 +180,74 @@ describe("tools of agents", function () {
     expect(site.requests[0]?.headers["idempotency-key"]).to.equal(step.idempotencyKey);
   });
 
+  it("keep the credentials in their headers sealed, show previews, and use them when they call", async () => {
+    const token = "Bearer CRM-SECRET-TOKEN-9f3a";
+    site.requests.length = 0;
+    const headers = { authorization: token, "x-short": "hunter2", "x-user": "{{context.user}}" };
+    const tools = [http({ headers })];
+    const script = once("http_request", { url: `${site.origin}/crm` });
+    const { agentId, answer } = await run(tools, script, { context: { user: "ana" } });
+    expect(site.requests[0]?.headers).to.include({ authorization: token, "x-short": "hunter2", "x-user": "ana" });
+    const shown = await member.get(`/agents/${agentId}`);
+    expect(shown.at("tools[0].config.headers")).to.deep.equal({
+      authorization: "Bearer …9f3a",
+      "x-short": "…",
+      "x-user": "{{context.user}}",
+    });
+    const tenantId = await tenantOf(test);
+    const { agents, agentRuns } = test.platform.store;
+    const stored = async () =>
+      JSON.stringify([await agents.get(tenantId, agentId), await agentRuns.get(tenantId, answer.string("runId"))]);
+    expect(await stored()).not.to.match(/CRM-SECRET|hunter2/);
+
+    const body = { name: "Clerk", model, systemPrompt: "Another.", tools: shown.at("tools") };
+    const replaced = await member.request("PUT", `/agents/${agentId}`, { body });
+    expect(replaced.at("tools[0].config.headers.authorization"), replaced.text).to.equal("Bearer …9f3a");
+    upstream.play(script);
+    await member.post(`/agents/${agentId}/run`, { input: "Again." });
+    expect(site.requests[1]?.headers).to.include({ authorization: token, "x-short": "hunter2" });
+    const stranger = { ...body, tools: [http({ headers: { authorization: "Bearer …0000" } })] };
+    const refused = await member.request("PUT", `/agents/${agentId}`, { body: stranger });
+    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "tools[0].config.headers.authorization"]);
+  });
+
+  it("still use credentials that an earlier release stored, and seal them when the agent is written", async () => {
+    const body = { name: "Clerk", model, systemPrompt: "You keep the desk.", tools: [http()] };
+    const agentId = (await member.post("/agents", body)).string("agentId");
+    const tenantId = await tenantOf(test);
+    const { agents } = test.platform.store;
+    const definition = (await agents.get(tenantId, agentId))?.definition;
+    const old = { type: "http_request", config: { ...http().config, headers: { "x-key": "CRM-SECRET-TOKEN-9f3a" } } };
+    const change = {
+      definition: { name: "Clerk", model, systemPrompt: "Old.", maxIterations: 10, ...definition, tools: [old] },
+    };
+    await agents.replace(tenantId, agentId, { version: 1, change });
+    site.requests.length = 0;
+    upstream.play(once("http_request", { url: `${site.origin}/crm` }));
+    await member.post(`/agents/${agentId}/run`, { input: "Go." });
+    expect(site.requests[0]?.headers).to.include({ "x-key": "CRM-SECRET-TOKEN-9f3a" });
+    const shown = await member.get(`/agents/${agentId}`);
+    expect(shown.at("tools[0].config.headers")).to.deep.equal({ "x-key": "…9f3a" });
+    await member.request("PUT", `/agents/${agentId}`, { body: { ...body, tools: shown.at("tools") } });
+    expect(JSON.stringify(await agents.get(tenantId, agentId))).not.to.contain("CRM-SECRET");
+    upstream.play(once("http_request", { url: `${site.origin}/crm` }));
+    await member.post(`/agents/${agentId}/run`, { input: "Go." });
+    expect(site.requests[1]?.headers).to.include({ "x-key": "CRM-SECRET-TOKEN-9f3a" });
+  });
+
+  it("send credentials over https alone, unless the config names http, and name the port in what they refuse", async () => {
+    const config = { allowedHosts: ["crm.example.com"], headers: { authorization: "Bearer x" } };
+    const plain = await observed([{ type: "http_request", config }], "http_request", {
+      url: "http://crm.example.com/",
+    });
+    expect([plain.isError, plain.observation]).to.deep.equal([
+      true,
+      "The tool failed: The headers of this tool are sent over https only, unless it allows http://crm.example.com.",
+    ]);
+    const port = await observed([http({ allowedHosts: ["127.0.0.1"] })], "http_request", { url: `${site.origin}/x` });
+    expect(port.observation).to.contain("Allowed: 127.0.0.1. A port is part of the host.");
+  });
+
   it("find only the documents that they are given", async () => {
     const ingest = async (title: string) =>
       (await member.post("/rag/ingest", { title, content: `The code word of ${title} is ${title}-word.` })).string(
@@ -230,13 +299,39 @@ describe("tools of agents", function () {
     expect(fine.steps[0]).to.not.have.property("isError");
     expect(fine.steps[0]?.observation).to.contain("Rest and water.");
     upstream.calls.length = 0;
-    const blocked = await run([tool], script, { input: "Patient 123-45-6789 has a cold. What helps?" });
+    const told: AgentScript = (call) =>
+      call.turn === 1 && call.tools.length > 0
+        ? { calls: [{ name: "composite", arguments: { input: "Patient 123-45-6789 has a cold." } }] }
+        : script(call);
+    const blocked = await run([tool], told, { input: "What helps?" });
     expect(blocked.steps[0]?.isError).to.equal(true);
-    expect(blocked.steps[0]?.observation).to.contain("The profile Healthcare").and.not.to.contain("123-45-6789");
+    expect(blocked.steps[0]?.observation)
+      .to.contain("The profile Healthcare")
+      .and.not.to.match(/123-45-6789|was kept|was asked/);
     expect(
       upstream.calls.filter(({ tools }) => tools.length === 0),
       "no model call of the composite",
     ).to.have.lengthOf(0);
+  });
+
+  it("keep nothing of a run that the guard of one of them refuses, and ask no model", async () => {
+    const tool = { type: "composite", config: { pattern: "critique", profile: "healthcare" } };
+    const agent = { name: "Nurse", model, systemPrompt: "You help.", tools: [tool] };
+    const agentId = (await member.post("/agents", agent)).string("agentId");
+    upstream.calls.length = 0;
+    const secret = "123-45-6789";
+    for (const body of [
+      { input: `Patient ${secret} has a cold.` },
+      { input: "What helps?", context: { ssn: secret } },
+      { input: "What helps?", sessionId: `SSN ${secret}` },
+      { input: "What helps?", callback: { url: `${site.origin}/SSN-${secret}` } },
+    ]) {
+      const refused = await member.post(`/agents/${agentId}/run`, body);
+      expect([refused.status, refused.at("error.code")], refused.text).to.deep.equal([422, "compliance_blocked"]);
+    }
+    expect(upstream.calls).to.deep.equal([]);
+    expect((await member.get(`/agents/${agentId}/runs`)).at("data")).to.deep.equal([]);
+    expect(await test.platform.store.callbacks.due(new Date(Date.now() + 60_000), 100)).to.deep.equal([]);
   });
 
   it("run a workflow to its end, or up to where a person decides", async () => {
@@ -260,7 +355,7 @@ describe("tools of agents", function () {
     expect((await member.get("/workflows/approvals")).at("data[0].workflowId")).to.equal(asking);
     const failing = await run([tool(await create([{ ...completion, prompt: "{{ input.none }}" }]))], script);
     expect(failing.steps[0]?.isError).to.equal(true);
-    expect(failing.steps[0]?.observation).to.contain("No such key: none");
+    expect(failing.steps[0]?.observation).to.contain("input.none has no value");
   });
 
   describe("of an MCP server", () => {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { boardPath } from "../../api/board.ts";
+import { boardPath } from "../../api/operator-pages.ts";
 import { queues as productQueues } from "../../src/jobs/queues.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
@@ -72,6 +72,16 @@ describe("Bull Board", () => {
       open("/api/queues/ingestion/pause", basic(TOKEN), { method: "PUT", headers: { "sec-fetch-site": site } });
     expect((await pause("cross-site")).status).to.equal(403);
     expect((await pause("same-site")).status).to.equal(403);
+    // Over plain http a browser sends no Sec-Fetch-Site, but the Origin.
+    for (const [origin, status] of [
+      ["https://evil.example", 403],
+      ["null", 403],
+      [platform.url, 200],
+    ] as const) {
+      const headers = { origin };
+      const paused = await open("/api/queues/ingestion/pause", basic(TOKEN), { method: "PUT", headers });
+      expect(paused.status, origin).to.equal(status);
+    }
   });
 
   it("is not there without a token", async () => {

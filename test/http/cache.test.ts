@@ -120,7 +120,7 @@ describe("the cache of answers", () => {
   it("keeps no error, no cut stream and no truncated answer", async () => {
     const question = fresh();
     upstream.next({ status: 400 }, { fault: { type: "cut", afterPieces: 1 } }, { finishReason: "length" });
-    expect((await chat(question)).status).to.equal(502);
+    expect((await chat(question)).status).to.equal(400);
     expect((await stream(question)).end.error).to.be.an("object");
     expect((await chat(question)).at("choices[0].finish_reason")).to.equal("length");
     expect((await chat(question)).at("cached")).to.equal(false);
@@ -213,5 +213,11 @@ describe("the cache of answers", () => {
     await pollUntil(async () => statusOf(await chat(probe, headers, last)) === "miss", { what: "their end" });
     for (let more = 0; more < 4; more += 1) await chat(fresh(), headers, last);
     expect(statusOf(await chat(lasting, headers, last)), "nothing that lives had to go").to.equal("hit");
+    const { producer, prefix } = test.platform.redis;
+    for (const ends of await producer.keys(`${prefix}:answer-ends:*`)) {
+      const kept = await producer.zrange(ends, "0", "-1");
+      const living = await Promise.all(kept.map((key) => producer.exists(`${prefix}:answers:${key}`)));
+      expect(living, "the account has no answer that is gone").to.deep.equal(kept.map(() => 1));
+    }
   });
 });

@@ -206,11 +206,9 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
     const cool = await ask({ model: "gpt-5.4", temperature: 0 });
     expect(cool.status, cool.text).to.equal(200);
     expect(fakes.openai.requests[1]?.body).to.include({ temperature: 0, reasoning_effort: "none" });
-    const refused = await ask({ model: "gpt-6-luna", temperature: 0 });
-    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "temperature"]);
-    const cooler = await ask({ model: "claude-opus-5-5", temperature: 0 });
-    expect([cooler.status, cooler.at("error.param")]).to.deep.equal([400, "temperature"]);
-    expect([fakes.openai.requests.length, fakes.anthropic.requests.length]).to.deep.equal([2, 0]);
+    const refused = await ask({ model: "gpt-6-astra", tools });
+    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "tools"]);
+    expect(fakes.openai.requests).to.have.length(2);
   });
 
   it("embeds with OpenAI's models", async () => {

@@ -195,6 +195,88 @@ describe("chat contract on the wire", () => {
     expect(row).to.include({ requests: 1, inputTokens: 11, outputTokens: 7 });
   });
 
+  const cooled: [model: string, sent: object, used: string, at: object][] = [
+    ["claude-opus-5", { temperature: 0 }, "temperature;used=1", {}],
+    ["gpt-5.5", { temperature: 0.3, top_p: 0.5 }, "temperature;used=1, top_p;used=1", {}],
+    ["claude-haiku-4-5-20251001", { temperature: 2 }, "temperature;used=1", { temperature: 1 }],
+  ];
+  for (const [model, sent, used, at] of cooled) {
+    it(`adjusts ${JSON.stringify(sent)} to what ${model} takes, and says so`, async () => {
+      for (const stream of [false, true]) {
+        const { status, headers, text } = await post({ messages, model, ...sent, stream });
+        expect(status, text).to.equal(200);
+        expect(headers["x-svc-ignored"]).to.equal(used);
+      }
+      const sentOn = Object.entries(fake.requests[0]?.body ?? {}).filter(([name]) =>
+        /^(temperature|top_p)$/.test(name),
+      );
+      expect(Object.fromEntries(sentOn)).to.deep.equal(at);
+      const asked = fake.requests.length;
+      const strict = await errorOf({ messages, model, ...sent }, { "x-svc-options": "strict=true" });
+      expect(strict).to.deep.equal([400, "invalid_request", "temperature"]);
+      expect(fake.requests).to.have.length(asked);
+    });
+  }
+
+  it("takes null for every optional field as its absence", async () => {
+    const at = async (path: string, body: object) =>
+      (await postRaw(`${test.url}${path}`, { key: test.keys.member, body })).status;
+    const shared = { temperature: null, top_p: null, stop: null, seed: null, response_format: null, max_tokens: null };
+    const all = { ...shared, stream: null, tools: null, tool_choice: null };
+    const spoken = [...messages, { role: "assistant", content: "It.", tool_calls: null }, ...messages];
+    const own = { model: null, maxTokens: null, systemPrompt: null, prefer_async: null };
+    expect(await at("/ai/chat", { messages: spoken, ...all, ...own })).to.equal(200);
+    const openAi = { model: "meta-llm", n: null, stream_options: null, max_completion_tokens: null };
+    expect(await at("/v1/chat/completions", { messages: spoken, ...all, ...openAi })).to.equal(200);
+    expect(Object.keys(fake.requests[0]?.body ?? {})).to.deep.equal(["model", "messages"]);
+    expect(fake.requests[1]?.body).to.deep.equal(fake.requests[0]?.body);
+    const texts = { input: "a job", model: null, dimensions: null, encoding_format: null };
+    for (const path of ["/ai/embeddings", "/v1/embeddings"]) expect(await at(path, texts)).to.equal(200);
+  });
+
+  it("passes on what else steers an answer, as OpenAI's surface does", async () => {
+    const more = { top_p: 0.4, stop: "END", seed: 7, response_format: { type: "json_object" } };
+    expect((await post({ messages, ...more })).status).to.equal(200);
+    expect(fake.requests[0]?.body).to.deep.include({ ...more, stop: ["END"] });
+  });
+
+  it("takes any text as the surface, folded for analytics", async () => {
+    const surfaces = {
+      "My Mobile App/2.0": "My-Mobile-App/2.0",
+      [`${"long".repeat(40)}`]: "long".repeat(16),
+      " ": "api",
+    };
+    for (const surface of Object.keys(surfaces)) {
+      expect((await post({ messages }, { "x-svc-surface": surface })).status, surface).to.equal(200);
+    }
+    const client = makeClient({ url: test.url, key: test.keys.member });
+    for (const surface of Object.values(surfaces)) {
+      await pollUntil(async () => {
+        const rows = (await client.get("/usage?groupBy=surface")).at("data");
+        return Array.isArray(rows) && rows.some((one) => one.surface === surface);
+      });
+    }
+  });
+
+  it("reports what a provider rejects and limits as such", async () => {
+    fake.next({ status: 413, errorMessage: "The prompt is too large." });
+    const rejected = await postJson({ messages });
+    expect([rejected.status, rejected.body.error.code]).to.deep.equal([400, "provider_rejected"]);
+    expect(rejected.body.error.message).to.contain("The prompt is too large.");
+    fake.setDefault({ status: 429, headers: { "retry-after": "60" } });
+    const limited = await post({ messages });
+    expect([limited.status, limited.headers["retry-after"]]).to.deep.equal([429, "60"]);
+    expect(JSON.parse(limited.text).error.code).to.equal("provider_rate_limited");
+  });
+
+  it("counts the tokens of a prompt that compression leaves as it is", async () => {
+    const long = [{ role: "user", content: "The marmot whistles in the morning. ".repeat(200) }];
+    const { body } = await postJson({ messages: long }, { "x-svc-debug": "true", "x-svc-options": "compress=true" });
+    const { originalTokens, compressedTokens } = body._preprocessing.compression;
+    expect(originalTokens).to.be.within(1_000, 2_500);
+    expect(compressedTokens).to.equal(originalTokens);
+  });
+
   it("routes `auto` and says which model served", async () => {
     const { body } = await postJson(
       { messages: [{ role: "user", content: "Refactor this function" }], model: "auto" },

@@ -159,7 +159,8 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
   it("does not repeat a refused request, and answers a stream's early failure with a status", async () => {
     fake.setDefault({ status: 400, errorCode: "context_length_exceeded", errorMessage: `Too long for ${edgeKey}.` });
     const response = await client.post("/ai/chat", { ...question, stream: true });
-    expect(response.status).to.equal(502);
+    expect([response.status, response.at("error.code")]).to.deep.equal([400, "provider_rejected"]);
+    expect(response.at("error.message")).to.equal("The provider rejected the request: Too long for [key].");
     expect(response.at("error.details")).to.deep.equal({
       status: 400,
       code: "context_length_exceeded",

@@ -280,7 +280,7 @@ describe("the transcript of a composite pattern", () => {
       expect([two.status, two.at("output"), two.at("stepsExecuted")]).to.deep.equal([200, "Redis", 3]);
       expect(warningsOf(two)).to.include(c);
       const one = await run("consensus", [a, b, c], ({ model }) => (model === a ? opinion("Redis", 0.8) : failure));
-      expect([one.status, one.at("error.code")]).to.deep.equal([502, "provider_failed"]);
+      expect([one.status, one.at("error.code")]).to.deep.equal([400, "provider_rejected"]);
       expect(one.at("error.details")).to.deep.include({ needed: 2, got: 1 });
     });
   });
@@ -413,7 +413,7 @@ describe("the transcript of a composite pattern", () => {
 
     it("are asked once more in all when too few answered, and the caller learns why", async () => {
       const answer = await run("chain-of-thought", [a], () => failure);
-      expect(answer.status).to.equal(502);
+      expect(answer.status).to.equal(400);
       expect(upstream.calls).to.have.length(2);
       expect(answer.string("error.message")).to.match(/last failure/);
     });

@@ -40,6 +40,20 @@ describe("composite patterns without any provider", () => {
     expect(answer.string("warnings[0]")).to.match(/same model \(switchyard-offline\)/);
   });
 
+  const named: [models: string[] | null, members: number][] = [
+    [["auto", "auto", "meta-llm"], 3],
+    [["meta-llm"], 2],
+    [[], 3],
+    [null, 3],
+  ];
+  for (const [models, members] of named) {
+    it(`asks ${members} members for the models ${JSON.stringify(models)}, and names those that answered`, async () => {
+      const answer = await execute({ pattern: "debate", models });
+      expect(answer.at("models")).to.deep.equal(Array(members).fill("switchyard-offline"));
+      expect(answer.string("warnings[0]")).to.match(/same model \(switchyard-offline\)/);
+    });
+  }
+
   it("lists the patterns and the profiles", async () => {
     const patterns = (await member.get("/composite/patterns")).at("patterns");
     expect(patterns).to.have.length(7);
@@ -131,8 +145,6 @@ describe("composite patterns without any provider", () => {
     ["an unknown pattern", { pattern: "magic" }, "invalid_request", "pattern"],
     ["an unknown profile", { profile: "pirate" }, "invalid_request", "profile"],
     ["a blank input", { input: " \n" }, "invalid_request", "input"],
-    ["no model at all", { models: [] }, "invalid_request", "models"],
-    ["one model for two roles", { models: ["meta-llm"] }, "invalid_request", "models"],
     ["nine models", { models: Array(9).fill("meta-llm") }, "invalid_request", "models"],
     ["an unknown model", { models: ["meta-llm", "gpt-nobody"] }, "unknown_model", "models[1]"],
     ["an embedding model", { models: ["meta-llm", "text-embedding-3-small"] }, "unknown_model", "models[1]"],

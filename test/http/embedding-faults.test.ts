@@ -64,7 +64,7 @@ describe("faults of a provider of embeddings", () => {
     expect([silent.status, silent.at("error.code")]).to.deep.equal([504, "provider_timeout"]);
     await embed();
     const refused = await embed({ status: 400, errorMessage: "too many inputs" });
-    expect([refused.status, refused.at("error.details.message")]).to.deep.equal([502, "too many inputs"]);
+    expect([refused.status, refused.at("error.details.message")]).to.deep.equal([400, "too many inputs"]);
     const nonsense = { rawBody: '{"data": []}' };
     const empty = await embed(nonsense, nonsense, nonsense);
     expect([empty.status, empty.at("error.details")]).to.deep.equal([502, { code: "malformed_answer" }]);

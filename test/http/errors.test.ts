@@ -158,7 +158,7 @@ describe("errors and bad input", () => {
       "/%",
       "/jobs/%",
       "/jobs/%00",
-      "/jobs/%2e%2e",
+      "/jobs/%2e%2e%2f",
       "//",
       "/jobs//",
       `/jobs/${"a".repeat(5_000)}`,

@@ -11,7 +11,7 @@ const example = async (name: string): Promise<object> => JSON.parse(await readFi
 
 /** The tour of the README, with the offline model and the files of `examples/`. */
 describe("the examples", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let test: TestPlatform;
   let admin: ApiClient;
   before(async () => {
@@ -38,12 +38,23 @@ describe("the examples", function () {
   });
 
   it("have a workflow whose approver reads a whole answer, and which ends when it is approved", async () => {
+    const { gateway } = test.platform;
+    const { complete } = gateway;
+    const prompts: unknown[] = [];
+    gateway.complete = (caller, request) => {
+      prompts.push(request.messages.at(-1)?.content);
+      return complete(caller, request);
+    };
     const workflowId = (await admin.post("/workflows", await example("workflow.json"))).string("workflowId");
     const runId = (await admin.post(`/workflows/${workflowId}/execute`, await example("complaint.json"))).string(
       "runId",
     );
     const run = () => admin.get(`/workflows/${workflowId}/runs/${runId}`);
     await pollUntil(async () => (await run()).at("status") === "awaiting_approval");
+    gateway.complete = complete;
+    const [prompt] = prompts;
+    expect(prompt, "the passages as text, each after an empty line").to.match(/^#.+\n\n###? .+\n\n###? /s);
+    expect(prompt).to.not.include("\\n");
     const approvals = await admin.get("/workflows/approvals");
     expect(approvals.string("data[0].message")).to.equal(
       "A refund of 250 EUR is asked for. Send this answer?\n\n" +

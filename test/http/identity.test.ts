@@ -99,6 +99,20 @@ describe("identity and keys", () => {
     await pollUntil(async () => (await client(key).get("/jobs")).status === 401, { timeoutMs: 5_000 });
   });
 
+  it("a stream that is open when its key is revoked ends soon after", async () => {
+    const owner = client(platform.keys.owner);
+    const made = await owner.post("/keys", {});
+    const later = { headers: { prefer: "respond-async" } };
+    const jobId = (await owner.post("/rag/ingest", { content: "Nobody takes it." }, later)).string("jobId");
+    const { events } = await client(made.string("key")).events("GET", `/jobs/${jobId}/events`);
+    const end = Array.fromAsync(events).then(
+      () => "ended",
+      () => "cut",
+    );
+    expect((await owner.delete(`/keys/${made.string("keyId")}`)).status).to.equal(204);
+    expect(await end).to.equal("cut");
+  }).timeout(20_000);
+
   it("a key ends when it expires", async () => {
     const owner = client(platform.keys.owner);
     const expiresAt = new Date(Date.now() + 1_000).toISOString();

@@ -98,6 +98,12 @@ describe("the tool server on the wire", () => {
     expect((await post([ping])).body, "a batch of one").to.deep.equal([{ jsonrpc: "2.0", id: 1, result: {} }]);
   });
 
+  it("lists its tools once in a batch", async () => {
+    const { status, at, text } = await post([rpc(1, "tools/list"), ping, rpc(2, "tools/list")]);
+    expect([status, at("id"), at("error.code")]).to.deep.equal([200, null, -32_600]);
+    expect(text.length).to.be.below(200);
+  });
+
   it("refuses a batch that is too long by one error, however many messages it holds", async () => {
     const pings = Array.from({ length: 51 }, (_, id) => rpc(id, "ping"));
     for (const batch of [pings, [ping, ...Array(500_000).fill(0)], Array(51).fill(note)]) {

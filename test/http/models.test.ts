@@ -51,6 +51,25 @@ describe("GET /ai/models", () => {
     expect([unknown.status, unknown.at("error.param")]).to.deep.equal([400, "provider"]);
   });
 
+  it("says of each model whether it can be called, why not, and which temperatures it takes", async () => {
+    const models = await list();
+    const find = (id: string) => models.find((model) => model.id === id);
+    expect(find("switchyard-offline")).to.deep.include({ available: true, temperature: { min: 0, max: 2 } });
+    expect(find("switchyard-offline")).not.to.have.property("unavailableBecause");
+    expect(find("claude-haiku-4-5-20251001")).to.deep.include({ available: false, temperature: { min: 0, max: 1 } });
+    expect(find("claude-opus-5-5")?.temperature).to.deep.equal({ min: 1, max: 1 });
+    expect(find("gpt-4.1")?.unavailableBecause)
+      .to.contain("PUT /ai/providers/openai/key")
+      .and.contain("OPENAI_API_KEY");
+    const edge = ["switchyard-offline", "switchyard-offline-embedding"];
+    const idsOf = (listed: { id: string }[]) => listed.map(({ id }) => id);
+    expect(idsOf(await list("?available=true"))).to.deep.equal(edge);
+    expect(await list("?available=false")).to.have.length(models.length - edge.length);
+    expect(idsOf((await client.get("/v1/models")).at("data") as { id: string }[])).to.deep.equal(edge);
+    const refused = await client.post("/ai/chat", { model: "gpt-4.1", messages: [{ role: "user", content: "hi" }] });
+    expect(refused.string("error.message")).to.contain("PUT /ai/providers/openai/key");
+  });
+
   it("may be kept for five minutes and is asked for again by its tag", async () => {
     const first = await client.get("/ai/models");
     expect(first.headers.get("cache-control")).to.contain("max-age=300");

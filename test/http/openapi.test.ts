@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { z } from "zod";
 import { allRoutes } from "../../api/all-routes.ts";
 import { errorCodes } from "../../src/errors.ts";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
@@ -53,7 +54,7 @@ describe("the OpenAPI document", () => {
   it("documents 401 and 429 on what needs a key, and marks the rest as open", () => {
     for (const { path, method, operation } of operations()) {
       const isOpen = JSON.stringify(valueAt(operation, "security")) === "[]";
-      const isPublic = /^\/(healthz|readyz|openapi\.json|docs|widget.*|pages\/.*|approvals|runs\/\{runId\})$/.test(
+      const isPublic = /^\/($|healthz|readyz|openapi\.json|docs|widget.*|pages\/.*|approvals|runs\/\{runId\})$/.test(
         path,
       );
       expect(isOpen, `${method} ${path}`).to.equal(isPublic);
@@ -71,9 +72,62 @@ describe("the OpenAPI document", () => {
     }
   });
 
+  it("names what a client sends and receives, each once", () => {
+    const schemas = valueAt(document, "components.schemas") as Record<string, unknown>;
+    expect(schemas).to.include.keys(
+      ...["ChatRequest", "ChatResponse", "Agent", "AgentRun", "Workflow", "WorkflowRun", "Job", "Document", "Error"],
+    );
+    for (const name of Object.keys(schemas)) expect(name).to.match(/^[A-Z][A-Za-z0-9]*$/);
+    const shapes = Object.values(schemas).map((schema) => JSON.stringify(schema));
+    expect(new Set(shapes).size, "a schema under two names").to.equal(shapes.length);
+    for (const { path, method, operation } of operations()) {
+      const responses = Object.entries((valueAt(operation, "responses") ?? {}) as Record<string, unknown>);
+      const successes = responses.filter(([status]) => Number(status) < 300).map(([, response]) => response);
+      for (const part of [valueAt(operation, "requestBody"), ...successes]) {
+        for (const { schema } of Object.values(
+          (valueAt(part, "content") ?? {}) as Record<string, { schema: object }>,
+        )) {
+          const isNamed = "$ref" in schema;
+          expect(isNamed || JSON.stringify(schema).length < 100, `${method} ${path}`).to.equal(true);
+        }
+      }
+    }
+  });
+
+  it("has examples that fit its schemas", () => {
+    const local = JSON.parse(JSON.stringify(document).replaceAll("#/components/schemas/", "#/$defs/"));
+    let count = 0;
+    for (const [path, methods] of Object.entries(local.paths as Record<string, Record<string, unknown>>)) {
+      for (const [method, operation] of Object.entries(methods)) {
+        const content = valueAt(operation, "requestBody.content") as Record<string, unknown> | undefined;
+        const { schema, example } = (content?.["application/json"] ?? {}) as { schema?: object; example?: unknown };
+        if (schema === undefined || example === undefined) continue;
+        const checked = z.fromJSONSchema({ ...schema, $defs: local.components.schemas }).safeParse(example);
+        expect(checked.error?.message, `${method} ${path}`).to.equal(undefined);
+        count += 1;
+      }
+    }
+    expect(count).to.be.above(10);
+  });
+
   it("lists every error code", () => {
     const listed = valueAt(document, "components.schemas.Error.properties.error.properties.code.enum");
     expect(listed).to.have.members(Object.keys(errorCodes));
+  });
+
+  it("is made once, and sent compressed, or not again, to those who ask so", async () => {
+    for (const path of ["/openapi.json", "/docs"]) {
+      const plain = await fetch(platform.url + path, { headers: { "accept-encoding": "identity" } });
+      const zipped = await fetch(platform.url + path, { headers: { "accept-encoding": "gzip" } });
+      expect([plain.headers.get("content-encoding"), zipped.headers.get("content-encoding")]).to.deep.equal([
+        null,
+        "gzip",
+      ]);
+      expect(await zipped.text()).to.equal(await plain.text());
+      expect(Number(zipped.headers.get("content-length"))).to.be.below(Number(plain.headers.get("content-length")) / 4);
+      const again = await client.get(path, { headers: { "if-none-match": plain.headers.get("etag") ?? "" } });
+      expect([again.status, again.text]).to.deep.equal([304, ""]);
+    }
   });
 
   it("is a page for people too, that loads nothing from elsewhere and runs no script", async () => {

@@ -35,6 +35,18 @@ describe("the pages", () => {
     });
   }
 
+  it("begin at /, which links to all of them, and is JSON for programs", async () => {
+    const nobody = makeClient({ url: test.url });
+    const page = await nobody.get("/", { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } });
+    expect(page.headers.get("content-type")).to.equal("text/html; charset=utf-8");
+    expect(page.headers.get("content-security-policy")).to.contain("script-src 'self'");
+    for (const path of ["/docs", "/approvals", "/widget/demo", "/admin/queues", "/readyz"]) {
+      expect(page.text).to.contain(`href="${path}"`);
+    }
+    const links = await nobody.get("/");
+    expect([links.at("name"), links.at("links.reference")]).to.deep.equal(["Switchyard", "/docs"]);
+  });
+
   it("of an id that cannot be is a 404", async () => {
     expect((await makeClient({ url: test.url }).get("/runs/none")).status).to.equal(404);
   });

@@ -87,7 +87,7 @@ for (const provider of ["openai", "anthropic"] as const) {
 
       it(`does not wait for a minute, and passes the wait on (${kind})`, async () => {
         const outcome = await askKind({ status: 429, headers: { "retry-after": "60" } });
-        expect([outcome.status, outcome.error?.code]).to.deep.equal([502, "provider_rate_limited"]);
+        expect([outcome.status, outcome.error?.code]).to.deep.equal([429, "provider_rate_limited"]);
         expect(outcome.headers["retry-after"]).to.equal("60");
         expect(fake.requests).to.have.length(1);
         expectServed(outcome);

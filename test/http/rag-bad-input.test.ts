@@ -118,6 +118,32 @@ describe("knowledge retrieval, bad input", () => {
     expect((await client.post("/rag/ingest", { content: "still here" })).status).to.equal(201);
   });
 
+  it("answers 400 to anything but one of url, content and file, and says so", async () => {
+    const rule = /exactly one of `url`, `content` and `file`/;
+    const bodies = [{}, { title: "x" }, { content: "x", url: "https://example.org/" }, { content: "x", file: "y" }];
+    for (const body of bodies) {
+      const answer = await client.post("/rag/ingest", body);
+      expect(answer.status, answer.text).to.equal(400);
+      expect(answer.string("error.message")).to.match(rule);
+    }
+    const form = await upload(Buffer.from("A page."), "page.txt", { content: "Another page." });
+    expect(form.status, form.text).to.equal(400);
+    expect(form.string("error.message")).to.match(rule);
+    expect((await client.post("/rag/ingest", { file: "x" })).text).to.contain("multipart/form-data");
+  });
+
+  it("answers 422 to a picture at once, and keeps no document of it", async () => {
+    const png = Buffer.from(
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+      "base64",
+    );
+    const answer = await upload(png, "dot.png");
+    expect(answer.status, answer.text).to.equal(422);
+    expect(answer.string("error.message")).to.contain("image/png");
+    const failed = await client.get("/rag/documents?status=failed");
+    expect(failed.text).to.not.contain("dot.png");
+  });
+
   it("answers 422 to a URL that gives nothing, a picture, or an empty page", async () => {
     web.put("/picture", { body: "x", type: "image/png" });
     web.put("/empty", { body: " ", type: "text/html" });

@@ -26,7 +26,7 @@ describe("knowledge retrieval with another embedding model", () => {
       const found = await client.post("/rag/query", { query: sentence, mode });
       expect(found.status, found.text).to.equal(200);
       expect(found.at("results[0].content"), mode).to.equal(sentence);
-      expect(found.at("results[0].score"), mode).to.be.closeTo(1, 1e-3);
+      expect(found.at("results[0].similarity"), mode).to.be.closeTo(1, 1e-3);
     }
   });
 });

@@ -41,7 +41,7 @@ async function rankOn(prepare: (client: ApiClient) => Promise<void>): Promise<Re
 
 describe("knowledge retrieval after documents were deleted", () => {
   it("ranks as if they had never been there, in every mode", async () => {
-    const texts = Array.from({ length: 30 }, (_, n) => makeText(n));
+    const texts = Array.from({ length: 15 }, (_, n) => makeText(n));
     const fresh = await rankOn(async (client) => {
       for (const text of texts) await ingest(client, text);
     });

@@ -89,6 +89,25 @@ describe("versions of a document", () => {
     expect(versions[3]).to.equal(first.at("chunks"));
   });
 
+  it("is found although it changed while a query was at work", async () => {
+    const page = `${web.origin}/timetable`;
+    web.put("/timetable", { body: "The tram leaves at seven." });
+    const first = await client.post("/rag/ingest", { url: page });
+    const { documents } = platform.platform.store;
+    const { faces } = documents;
+    // Between what a query has found and the look at the documents that it is of.
+    documents.faces = async (...args) => {
+      documents.faces = faces;
+      web.put("/timetable", { body: "The tram leaves at eight." });
+      expect((await client.post("/rag/ingest", { url: page })).status).to.equal(201);
+      return faces(...args);
+    };
+    const documentIds = [first.string("documentId")];
+    const found = await find("tram leaves", { documentIds });
+    expect(documents.faces, "the query has looked").to.equal(faces);
+    expect(found.map(({ content }) => content)).to.deep.equal(["The tram leaves at eight."]);
+  });
+
   it("leaves the former version as it is when a re-ingest fails", async () => {
     web.put("/wiki", { body: "The ferry leaves at nine." });
     const first = await ingest("/wiki");

@@ -90,14 +90,21 @@ describe("widget keys", () => {
         headers: {
           origin: page,
           "access-control-request-method": "POST",
-          "access-control-request-headers": "authorization,content-type",
+          "access-control-request-headers": "authorization,content-type,x-svc-options,x-svc-debug,x-svc-surface",
         },
       });
     const chatting = await ask("/ai/chat");
     expect(chatting.status).to.equal(204);
     expect(chatting.headers.get("access-control-allow-origin")).to.equal(page);
     expect(chatting.headers.get("access-control-allow-methods")).to.equal("POST");
-    expect(chatting.headers.get("access-control-allow-headers")).to.contain("authorization");
+    const allowed = (chatting.headers.get("access-control-allow-headers") ?? "").split(", ");
+    expect(allowed).to.include.members([
+      "authorization",
+      "content-type",
+      "x-svc-options",
+      "x-svc-debug",
+      "x-svc-surface",
+    ]);
     expect((await ask("/rag/query")).headers.get("access-control-allow-origin")).to.equal(null);
     // An API key is never for a page.
     const withApiKey = await chat(test.keys.member, { origin: page });
@@ -115,17 +122,67 @@ describe("widget keys", () => {
     expect((await chat(other.key)).status, "as do other widgets").to.equal(200);
   });
 
-  it("are revoked by key, by preview, or those of no agent together", async () => {
-    const [one, two, three] = [await make(), await make(), await make()];
+  it("are revoked by what their creation answered, or the only one of no agent", async () => {
+    const before = (await admin.get("/ai/widget/keys?limit=200")).at("data") as { id: string }[];
+    for (const { id } of before) expect((await remove({ id })).status).to.equal(204);
+    const [one, two, three, four] = [await make(), await make(), await make(), await make()];
+    const made = await admin.post("/ai/widget/key", {});
     expect((await remove({ key: one.key })).status).to.equal(204);
     expect((await remove({ keyPreview: two.keyPreview })).status).to.equal(204);
-    for (const { key } of [one, two]) expect((await chat(key)).status).to.equal(401);
-    expect((await chat(three.key)).status).to.equal(200);
+    expect((await remove(made.body as object)).status, "the response to POST as it is").to.equal(204);
+    for (const key of [one.key, two.key, made.string("key")]) expect((await chat(key)).status).to.equal(401);
+    const several = await remove();
+    expect([several.status, several.at("error.code")]).to.deep.equal([409, "wrong_state"]);
+    const listed = several.at("error.details.keys") as { id: string; keyPreview: string }[];
+    expect(listed.map(({ keyPreview }) => keyPreview)).to.have.members([three.keyPreview, four.keyPreview]);
+    for (const { key } of [three, four]) expect((await chat(key)).status).to.equal(200);
+    const third = listed.find(({ keyPreview }) => keyPreview === three.keyPreview);
+    expect((await remove({ id: third?.id })).status).to.equal(204);
     expect((await remove()).status).to.equal(204);
-    await pollUntil(async () => (await chat(three.key)).status === 401, { what: "the revocation" });
+    await pollUntil(async () => (await chat(four.key)).status === 401, { what: "the revocation" });
     expect((await remove()).status, "none is left").to.equal(404);
     expect((await remove({ key: one.key })).status).to.equal(404);
-    expect((await remove({ key: one.key, keyPreview: "x" })).status).to.equal(400);
+  });
+
+  it("are neither made nor revoked by a misspelt field or a query parameter", async () => {
+    const { key } = await make();
+    const agent = { name: "Desk", model: "meta-llm", systemPrompt: "You answer." };
+    const agentId = (await admin.post("/agents", agent)).string("agentId");
+    const scoped = [
+      await make({ agent_id: agentId }),
+      await make({ agentId }),
+      await make({ agentId, agent_id: null }),
+    ];
+    const calls: [string, string, object | undefined][] = [
+      ["POST", "/ai/widget/key", { agent: agentId }],
+      ["POST", `/ai/widget/key?agent_id=${agentId}`, {}],
+      ["POST", "/ai/widget/key", { agentId, agent_id: "agt_01J00000000000000000000000" }],
+      ["DELETE", "/ai/widget/key", { agentID: agentId }],
+      ["DELETE", `/ai/widget/key?key=${key}`, undefined],
+    ];
+    for (const [method, path, body] of calls) {
+      const refused = await admin.request(method, path, body ? { body } : {});
+      expect([refused.status, refused.at("error.code")], `${method} ${path}`).to.deep.equal([400, "invalid_request"]);
+    }
+    for (const each of [{ key }, ...scoped]) expect((await chat(each.key)).status).to.equal(200);
+    expect((await remove({ keyPreview: scoped[0]?.keyPreview, agentId })).status).to.equal(204);
+    expect((await chat(scoped[1]?.key ?? "")).status, "another key of the agent").to.equal(200);
+    expect((await remove({ agentId })).status).to.equal(204);
+    for (const each of scoped) expect((await chat(each.key)).status).to.equal(401);
+    expect((await remove({ key })).status).to.equal(204);
+  });
+
+  it("may be bound to models and to a length of their responses", async () => {
+    const { key } = await make({ models: ["auto"], maxTokens: 5 });
+    const answer = await chat(key, {}, { messages: [{ role: "user", content: "Tell me a long story." }] });
+    expect([answer.status, Number(answer.at("outputTokens")) <= 5]).to.deep.equal([200, true]);
+    const refused = await chat(key, {}, { ...question, model: "gpt-4.1" });
+    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "model"]);
+    expect((await chat(key, {}, { ...question, maxTokens: 6 })).at("error.param")).to.equal("maxTokens");
+    expect((await admin.get("/ai/widget/keys")).at("data[0]")).to.deep.include({ models: ["auto"], maxTokens: 5 });
+    const unknown = await admin.post("/ai/widget/key", { models: ["gpt-0"] });
+    expect([unknown.status, unknown.at("error.code")]).to.deep.equal([400, "unknown_model"]);
+    expect((await remove({ key })).status).to.equal(204);
   });
 
   it("take an admin to make, and an origin that is one", async () => {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { pollUntil } from "../support/poll-until.ts";
 import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-desk.ts";
 
 describe("workflows", function () {
@@ -118,7 +119,7 @@ describe("workflows", function () {
     expect(ended.body).to.include({ status: "completed", output: "Four.", workflowId });
     desk.model.play(() => ({ status: 400 }));
     const failed = await desk.member.post(`/workflows/${workflowId}/execute`, {}, { headers });
-    expect(failed.status).to.equal(502);
+    expect([failed.status, failed.at("error.code")]).to.deep.equal([400, "provider_rejected"]);
     expect(failed.at("error.details.step")).to.equal("step_1");
     expect(failed.at("error.details.runId")).to.match(/^wfr_/);
   });
@@ -163,7 +164,7 @@ describe("workflows", function () {
     expect(run.at("status")).to.equal("failed");
     expect(run.at("error.code")).to.equal("invalid_request");
     expect(run.at("error.param")).to.equal("steps[0].then[0].prompt");
-    expect(run.at("error.message")).to.match(/No such key: name \(at character \d+\)/);
+    expect(run.at("error.message")).to.match(/^input\.customer\.name has no value \(at character \d+\)$/);
     expect(run.at("error.details.path")).to.equal("0/then/0");
     const odd = await desk.run([condition("input.word", [completion()])], { word: "yes" });
     expect(odd.at("error.param")).to.equal("steps[0].expression");
@@ -215,6 +216,7 @@ describe("workflows", function () {
     };
     const cancelled = await member.post(`/workflows/${workflowId}/runs/${waits}/cancel`);
     expect(cancelled.at("status"), cancelled.text).to.equal("cancelled");
+    expect(stepsOf(cancelled).map(({ id, status }) => [id, status])).to.deep.equal([["step_1", "cancelled"]]);
     expect((await member.get(`/workflows/approvals/${approvalId}`)).at("status")).to.equal("cancelled");
     const late = await desk.owner.post(`/workflows/approvals/${approvalId}/decide`, { decision: "approved" });
     expect(late.status).to.equal(409);
@@ -237,8 +239,33 @@ describe("workflows", function () {
     await reached.promise;
     expect((await member.post(`/workflows/${working}/runs/${busy}/cancel`)).status).to.equal(200);
     const stopped = await desk.reach(working, busy, "cancelled");
-    expect(stepsOf(stopped)).to.deep.equal([]);
+    expect(stepsOf(stopped).map(({ id, status, attempts }) => [id, status, attempts])).to.deep.equal([
+      ["step_1", "cancelled", 1],
+    ]);
     expect(await model.calls[0]?.ended, "the model call is given up").to.equal("left");
+  });
+
+  it("keep the step that was to be attempted again when they are cancelled", async () => {
+    desk.model.play(() => ({ status: 503 }));
+    const workflowId = await desk.create([completion({ id: "slow", retry: { attempts: 5, backoffMs: 600_000 } })]);
+    const runId = await desk.start(workflowId);
+    const path = `/workflows/${workflowId}/runs/${runId}`;
+    await pollUntil(async () => stepsOf(await desk.member.get(path))[0]?.status === "retrying");
+    expect((await desk.member.post(`${path}/cancel`)).status).to.equal(200);
+    const run = await desk.reach(workflowId, runId, "cancelled");
+    expect(stepsOf(run).map(({ id, status, attempts }) => [id, status, attempts])).to.deep.equal([
+      ["slow", "cancelled", 1],
+    ]);
+    expect(run.string("steps[0].finishedAt")).to.equal(run.at("finishedAt"));
+  });
+
+  it("refuse a body whose fields were meant as the input, and name them", async () => {
+    const workflowId = await desk.create([completion()]);
+    const refused = await desk.member.post(`/workflows/${workflowId}/execute`, { who: "Ana", tone: "calm" });
+    expect([refused.status, refused.at("error.param")], refused.text).to.deep.equal([400, "input"]);
+    expect(refused.string("error.message")).to.contain("who, tone");
+    const extra = await desk.member.post(`/workflows/${workflowId}/execute`, { input: { who: "Ana" }, tone: "calm" });
+    expect([extra.status, extra.headers.get("x-svc-ignored")]).to.deep.equal([202, "tone"]);
   });
 
   it("let only their maker and admins change them, and nobody of another tenant see them", async () => {

@@ -3,11 +3,24 @@ import { isChild, serveRequests } from "../../src/isolation/serve-requests.ts";
 
 /** What the child of the pool's tests is asked to do. */
 export type Order = {
-  act: "count" | "spin" | "fill-heap" | "fill-buffers" | "refuse" | "flood" | "crash" | "environment";
+  act:
+    | "count"
+    | "spin"
+    | "fill-heap"
+    | "fill-buffers"
+    | "refuse"
+    | "flood"
+    | "crash"
+    | "environment"
+    | "hold"
+    | "wait"
+    | "start-and-spin";
   to?: number;
 };
 
 const kept: unknown[] = [];
+
+const sleep = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
 const acts: Record<Order["act"], (send: (part: unknown) => void, to: number) => void> = {
   count: (send, to) => {
@@ -21,6 +34,19 @@ const acts: Record<Order["act"], (send: (part: unknown) => void, to: number) => 
   },
   "fill-buffers": () => {
     for (;;) kept.push(Buffer.alloc(1 << 20, 1));
+  },
+  hold: (send, to) => {
+    kept.push(Buffer.alloc(to << 20, 1));
+    sleep(400); // the watchdog has looked
+    send(to);
+  },
+  wait: (send, to) => {
+    sleep(to);
+    send("waited");
+  },
+  "start-and-spin": (send) => {
+    send("started");
+    for (;;) Math.random();
   },
   flood: (send, to) => send(Buffer.alloc(to, 1)),
   refuse: () => {

@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { idSchema, newId } from "../../src/ids.ts";
 import { defineQueue } from "../../src/jobs/define-queue.ts";
-import type { JobRecord } from "../../src/jobs/job-record.ts";
+import { defineWork, type WorkContext } from "../../src/jobs/work.ts";
 import type { Platform } from "../../src/platform.ts";
-import { bindHandler } from "../../workers/handlers.ts";
-import type { JobContext } from "../../workers/run-job.ts";
+import type { JobRecord } from "../../src/store/job-record.ts";
 
 /** A queue of the tests: what a job does is looked up by its id, so that each test scripts its own jobs. */
 export const scriptedQueue = defineQueue({
@@ -19,22 +18,35 @@ export const scriptedQueue = defineQueue({
   keepFailed: { age: 60, count: 100 },
 });
 
-export type Script = (
-  context: Pick<JobContext<unknown>, "jobId" | "attempt" | "isLastAttempt" | "signal" | "progress">,
-) => Promise<unknown>;
+/** What a work does with its records that has none. */
+export const withoutRecords = {
+  find: async () => null,
+  unfinished: async () => [],
+  touch: async () => undefined,
+  reject: async () => undefined,
+  closeOrphan: async () => undefined,
+};
 
-/** A handler that runs the script of the job, and the way to submit a job with a script. */
+export type Script = (context: WorkContext & { attempt: number }) => Promise<unknown>;
+
+/** A work that runs the script of the job, and the way to submit a job with a script. */
 export function makeScriptedJobs() {
-  const scripts = new Map<string, Script>();
+  const scripts = new Map<string, { script: Script; attempts: number }>();
   return {
-    entry: bindHandler(scriptedQueue, (_platform, context) => {
-      const script = scripts.get(context.jobId);
-      if (!script) throw new Error(`no script for ${context.jobId}`);
-      return script(context);
+    work: defineWork({
+      queue: scriptedQueue,
+      idField: "jobId",
+      run(context) {
+        const scripted = scripts.get(context.jobId);
+        if (!scripted) throw new Error(`no script for ${context.jobId}`);
+        scripted.attempts += 1;
+        return scripted.script({ ...context, attempt: scripted.attempts });
+      },
+      ...withoutRecords,
     }),
     async submit(platform: Platform, tenantId: string, script: Script): Promise<JobRecord> {
       const jobId = newId("job");
-      scripts.set(jobId, script);
+      scripts.set(jobId, { script, attempts: 0 });
       return platform.jobs.submit(scriptedQueue, {
         tenantId,
         jobId,

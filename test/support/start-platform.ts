@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serveApi } from "../../api/server.ts";
 import { type Config, loadConfig } from "../../src/config.ts";
+import type { Work } from "../../src/jobs/work.ts";
 import { openPlatform, type Platform } from "../../src/platform.ts";
 import { type Releasers, withReleasers } from "../../src/releasers.ts";
-import { type HandlerEntry, handlers } from "../../workers/handlers.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
 import { makeScannedLog, readPlaces, refuseSecrets } from "./secret-scan.ts";
 import { type SharedServices, shareServices } from "./shared-services.ts";
@@ -25,8 +25,8 @@ export type TestOptions = {
   env?: Record<string, string>;
   /** False: nobody takes jobs, as when all workers are down. */
   workers?: boolean;
-  /** Queues of the test's own, with their handlers. */
-  extra?: readonly HandlerEntry[];
+  /** Works of the test's own. */
+  extra?: readonly Work[];
   /**
    * `private`: an embedded store and a Redis of the test's own, for one that kills, freezes, empties or reads them as a whole,
    * or that puts secrets there. All others share those of the run.
@@ -66,7 +66,7 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
     const log = makeScannedLog();
     const platform = await openPlatform(config, {
       name: "test",
-      queues: extra.map((entry) => entry.queue),
+      queues: extra.map(({ queue }) => queue),
       ...(process.env.LOG_LEVEL ? {} : { logger: log.logger }),
     });
     releasers.add(() => platform.close());
@@ -74,7 +74,7 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
     releasers.add(() => api.close());
     if (options.workers !== false) {
       const workers = await startWorkers(platform, {
-        handlers: [...handlers, ...extra],
+        extra,
         concurrencyFactor: config.workers.concurrencyFactor,
         shutdownGraceMs: config.shutdownGraceMs,
       });

@@ -80,7 +80,7 @@ export async function openWorkflowDesk(options: TestOptions = {}): Promise<Workf
           const run = await member.get(`/workflows/${workflowId}/runs/${runId}`);
           return run.status === 200 && states.includes(run.string("status")) ? run : undefined;
         },
-        { timeoutMs: 15_000, what: `a run that is ${states.join(" or ")}` },
+        { timeoutMs: 30_000, what: `a run that is ${states.join(" or ")}` },
       ),
     async run(steps, input) {
       const workflowId = await desk.create(steps);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
-import { makeAnswer } from "../../src/gateway/chat/streamed-answer.ts";
+import { makeStreamedResponse } from "../../src/gateway/chat/streamed-response.ts";
 import { fromMessage } from "../../src/gateway/providers/anthropic/chat.ts";
 import { toMessagesParams } from "../../src/gateway/providers/anthropic/request.ts";
 import { makeMessageReader } from "../../src/gateway/providers/anthropic/stream.ts";
@@ -64,11 +64,12 @@ const errorOf = async (work: Promise<unknown>): Promise<AppError> => {
 describe("Anthropic wire format", () => {
   it("reads a stream the same wherever the network cuts it", async () => {
     for (const size of [1, 2, 3, 7, 64, 1_000_000]) {
-      const answer = makeAnswer();
+      const answer = makeStreamedResponse();
       const parts = await read(sse(...rich), size);
       answer.take(parts);
       expect(answer.content(), `${size} bytes at a time`).to.deep.equal({
         text: "Grüße 👋 日本",
+        reasoning: "Überlegen: ",
         toolCalls: [
           { id: "toolu_1", name: "find", arguments: '{"q": "lease"}' },
           { id: "toolu_2", name: "list", arguments: "{}" },
@@ -89,7 +90,7 @@ describe("Anthropic wire format", () => {
       for await (const batch of readEventStream(opened, makeMessageReader())) seen.push(...batch);
     })();
     expect((await errorOf(failing)).details).to.deep.equal({ code: "stream_cut" });
-    const answer = makeAnswer();
+    const answer = makeStreamedResponse();
     answer.take(seen);
     const measured = answer.measure([{ role: "user", content: "a prompt that would be counted otherwise" }]);
     expect(measured).to.include({ inputTokens: 100, cachedTokens: 60, cacheWriteTokens: 20 });
@@ -120,7 +121,7 @@ describe("Anthropic wire format", () => {
       delta(0, { type: "text_delta", text: "hi" }),
       ending("max_tokens", { input_tokens: 9, output_tokens: 3, cache_read_input_tokens: null }),
     );
-    const answer = makeAnswer();
+    const answer = makeStreamedResponse();
     answer.take(await read(text));
     expect([answer.usage(), answer.finishReason()]).to.deep.equal([{ inputTokens: 9, outputTokens: 3 }, "length"]);
   });

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { type AppError, toErrorView } from "../../src/errors.ts";
-import { type ChildLost, type ChildPool, makeChildPool } from "../../src/isolation/child-pool.ts";
+import type { ChildLost } from "../../src/isolation/child.ts";
+import { type ChildPool, makeChildPool } from "../../src/isolation/child-pool.ts";
 import type { Order } from "../support/child-fixture.ts";
 
 const entry = new URL("../support/child-fixture.ts", import.meta.url);
@@ -62,6 +63,31 @@ describe("a pool of child processes", () => {
     expect(await lossOf({ act: "fill-heap" })).to.equal("memory");
     expect(await lossOf({ act: "fill-buffers" })).to.equal("memory");
     expect(await run({ act: "count", to: 1 })).to.deep.equal([1]);
+  });
+
+  it("serves a request in a new child when a used one has no memory left for it", async () => {
+    open();
+    expect(await run({ act: "hold", to: 60 })).to.deep.equal([60]);
+    expect(await run({ act: "hold", to: 100 })).to.deep.equal([100]);
+    expect(await lossOf({ act: "hold", to: 200 })).to.equal("memory");
+  });
+
+  it("does not count the time in which its own process was frozen", async () => {
+    open({ timeoutMs: 300 });
+    await run({ act: "count", to: 1 });
+    const served = run({ act: "wait", to: 150 });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+    expect(await served).to.deep.equal(["waited"]);
+  });
+
+  it("does not call work too large that its own closing has ended", async () => {
+    open();
+    const parts = pool.run({ act: "start-and-spin" }, { owner: "acme", signal: new AbortController().signal });
+    expect(await parts.next()).to.include({ value: "started" });
+    const end = parts.next().catch((error: ChildLost) => error.reason);
+    pool.close();
+    expect(await end).to.equal("crash");
   });
 
   it("reports a child that ends by itself as a crash", async () => {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { type CompressionReport, compressChat } from "../../src/gateway/chat/compress.ts";
+import { compressChat } from "../../src/gateway/chat/compress.ts";
+import type { CompressionReport } from "../../src/gateway/chat/outcome.ts";
 import type { Message } from "../../src/gateway/providers/provider.ts";
 import { cpuTimeOf } from "../support/cpu-time.ts";
 import { longPrompts, type TestPrompt } from "../support/prompts.ts";

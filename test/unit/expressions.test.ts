@@ -35,6 +35,7 @@ describe("expressions", () => {
     ["7 / 2", 3],
     ["input.tags.exists(t, t == 'b')", true],
     ["input.tags.map(t, t + '!')", ["a!", "b!"]],
+    ["input.tags.join(' and ')", "a and b"],
     ["input.order.lines.filter(l, l.count > 1).size()", 1],
     ["has(input.order.total) && !has(input.order.discount)", true],
     ["input.none == null", true],
@@ -75,6 +76,7 @@ describe("expressions", () => {
     ["process.exit(1)", 0],
     ["import('fs')", 0],
     ["`back`", 0],
+    ["google.protobuf.Duration", 0],
   ];
   for (const [text, position] of refused) {
     it(`${JSON.stringify(text)} is refused when it is written, with its place`, () => {
@@ -84,11 +86,27 @@ describe("expressions", () => {
     });
   }
 
+  for (const [text, hint] of [
+    ["input.age === 41", "Use `==`."],
+    ["input.age !== 41", "Use `!=`."],
+    ["input.age = 41", "Use `==` to compare."],
+    ["input.age > 1 and input.score > 0", "Use `&&`."],
+    ["input.age > 1 or input.score > 0", "Use `||`."],
+    ["not input.age", "Use `!`."],
+  ] as const) {
+    it(`${text} is refused with what CEL has for it`, () => {
+      expect(problemOf(() => parseExpression(text)).message).to.contain(hint);
+    });
+  }
+
   const failing: [text: string, message: RegExp][] = [
-    ["input.missing", /missing/],
+    ["input.missing", /^input\.missing has no value$/],
+    ["input.order.deep + 1", /^input\.order\.deep has no value$/],
+    ["input['no key']", /^input\['no key'\] has no value$/],
+    ["steps.second.output", /^steps\.second has no value$/],
     ["input.order.total.deep", /./],
     ["input.tags[7]", /./],
-    ["input.name + input.age", /./],
+    ["input.name + input.age", /Convert a side, as with string\(x\)/],
     ["1 / 0", /zero/i],
     ["int('x')", /./],
     ["input.constructor", /./],
@@ -140,8 +158,8 @@ describe("expressions", () => {
         );
         const { user, system } = process.threadCpuUsage(before);
         expect([error.code, error.param], error.message).to.deep.equal(["invalid_request", "steps[0].expression"]);
-        // Time that others had the processor does not count.
-        expect((user + system) / 1_000).to.be.lessThan(1_000);
+        // Time that others had the processor does not count. The worst case took 153 ms once, and takes 44 ms as a rule.
+        expect((user + system) / 1_000).to.be.lessThan(300);
       });
     }
     it("a result that is too long is refused", () => {

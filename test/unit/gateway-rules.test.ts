@@ -125,7 +125,9 @@ describe("routing", () => {
   });
 
   it("refuses what a named model does not take, and routes around it", () => {
-    const named = (model: string, extra: object) => errorOf(() => routeModel({ ...ask("hi"), model, ...extra }, all));
+    const options = { strict: true };
+    const named = (model: string, extra: object) =>
+      errorOf(() => routeModel(ask("hi", { model, options, ...extra }), all));
     const tools = [{ name: "find" }];
     expect(named("claude-opus-5-5", { temperature: 0.2 })).to.include({
       code: "invalid_request",
@@ -141,6 +143,7 @@ describe("routing", () => {
     const takes = (model: string, extra: object) => routeModel({ ...ask("hi"), model, ...extra }, all).model.id;
     expect(takes("claude-opus-5-5", { temperature: 1, tools })).to.equal("claude-opus-5-5");
     expect(takes("claude-sonnet-4-6", { temperature: 0 })).to.equal("claude-sonnet-4-6");
+    expect(takes("claude-opus-5-5", { temperature: 0.2 }), "adjusted").to.equal("claude-opus-5-5");
     for (const type of ["Hello", "Refactor this code", "Prove it step by step"]) {
       const routed = routeModel(ask(type, { temperature: 0.2, tools }), all);
       for (const model of [routed.model, ...routed.fallbacks]) {
@@ -162,6 +165,7 @@ describe("routing", () => {
     expect(wire("claude-opus-5-5", { preferredTemperature: 0.3 })).not.to.have.any.keys("temperature");
     expect(wire("claude-haiku-4-5", { preferredTemperature: 0.3 })).to.include({ temperature: 0.3 });
     expect(wire("claude-haiku-4-5", { preferredTemperature: 1.5 })).not.to.have.any.keys("temperature");
+    expect(wire("claude-haiku-4-5", { temperature: 1.5 }), "clamped").to.include({ temperature: 1 });
     expect(wire("gpt-4.1", { preferredTemperature: 0.3, temperature: 1 })).to.include({ temperature: 1 });
     expect(wire("gpt-5.4", { topP: 0.5 })).to.include({ topP: 0.5, reasoningEffort: "none" });
   });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { fairPriority } from "../../src/jobs/fair-priority.ts";
-import { isFinal, jobStates, jobTransitions, openStates, statesBefore } from "../../src/jobs/job-state.ts";
+import { isFinal, jobStates, jobTransitions, openStates, statesBefore } from "../../src/store/job-state.ts";
 
 describe("the states of a job", () => {
   it("has three final states, and a way from every other to each of them", () => {

@@ -259,7 +259,7 @@ describe("OpenAI wire format", () => {
         retryable,
       ]),
     ).to.deep.equal([
-      ["provider_failed", false],
+      ["provider_rejected", false],
       ["provider_key_refused", false],
       ["provider_failed", false],
       ["provider_timeout", true],
@@ -270,6 +270,8 @@ describe("OpenAI wire format", () => {
     ]);
     expect(at(401).details).to.deep.equal({ status: 401, code: "invalid_api_key" });
     expect(JSON.stringify([at(401), at(401).message])).not.to.contain("sk-12345");
+    const unpaid = fromWireError(400, {}, '{"error":{"message":"Your credit balance is too low to call"}}');
+    expect([unpaid.code, unpaid.reason]).to.deep.equal(["provider_failed", "access_refused"]);
     expect(fromWireError(502, {}, "<html>bad gateway</html>").details).to.deep.equal({ status: 502 });
   });
 

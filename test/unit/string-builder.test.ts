@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { makeStringBuilder } from "../../src/gateway/chat/string-builder.ts";
+import { makeStringBuilder } from "../../src/gateway/chat/streamed-response.ts";
 
 describe("a text that grows by tokens", () => {
   it("is all of its parts in order, whenever it is read", () => {

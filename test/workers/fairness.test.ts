@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { handlers } from "../../workers/handlers.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
 import { startAgentUpstream } from "../support/agent-upstream.ts";
+import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -27,13 +27,19 @@ const works: Record<string, (client: ApiClient, agentId: string) => Promise<stri
 describe("a tenant's bulk load", function () {
   this.timeout(40_000);
   let upstream: Awaited<ReturnType<typeof startAgentUpstream>>;
+  let documents: DocumentServer;
   let test: TestPlatform;
   let loader: ApiClient;
   let other: ApiClient;
   const agents = new Map<ApiClient, string>();
   before(async () => {
     upstream = await startAgentUpstream();
-    const env = { OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: upstream.url };
+    documents = await startDocumentServer();
+    const env = {
+      OPENAI_API_KEY: "sk-test",
+      OPENAI_BASE_URL: upstream.url,
+      FETCH_ALLOW_ORIGINS: documents.origin,
+    };
     test = await startPlatform({ workers: false, env });
     loader = makeClient({ url: test.url, key: test.keys.owner });
     other = makeClient({ url: test.url, key: test.keys.stranger });
@@ -45,6 +51,7 @@ describe("a tenant's bulk load", function () {
   after(async () => {
     await test.close();
     await upstream.close();
+    documents.close();
   });
 
   const submit = (queue: string, client: ApiClient) => {
@@ -58,13 +65,14 @@ describe("a tenant's bulk load", function () {
     return ids;
   };
   const jobsOf = async (client: ApiClient) => ((await client.get("/jobs?limit=200")).body as { data: JobView[] }).data; // the client has checked its shape
-  /** Runs everything, one job of a queue at a time; the jobs in the order in which they were begun. */
-  const runAll = async () => {
-    const workers = await startWorkers(test.platform, {
-      handlers: handlers.map((entry) => ({ ...entry, queue: { ...entry.queue, concurrency: 1 } })),
-      concurrencyFactor: 1,
+  const startNarrow = () =>
+    startWorkers(test.platform, {
+      concurrencyFactor: 0, // one job of a queue at a time
       shutdownGraceMs: 1_000,
     });
+  /** Runs everything, one job of a queue at a time; the jobs in the order in which they were begun. */
+  const runAll = async () => {
+    const workers = await startNarrow();
     try {
       const ended = await pollUntil(
         async () => {
@@ -115,5 +123,29 @@ describe("a tenant's bulk load", function () {
     const order = all.filter(({ jobId }) => load.includes(jobId) || jobId === awaited.jobId);
     expect(order).to.have.length(bulk + 1);
     expect(order.findIndex(({ jobId }) => !load.includes(jobId))).to.be.within(0, 2);
+  });
+
+  it("does not block another tenant's job by slow ones that take all slots", async () => {
+    const released = Promise.withResolvers<void>();
+    const slow: string[] = [];
+    const paths = ["/one", "/two", "/three"];
+    for (const path of paths) {
+      documents.put(path, async () => {
+        await released.promise;
+        return { body: "Slow." };
+      });
+      slow.push((await loader.post("/rag/ingest", { url: documents.origin + path }, later)).string("jobId"));
+    }
+    const workers = await startNarrow();
+    try {
+      await pollUntil(() => paths.some((path) => documents.hits(path) > 0), { what: "the first slow job" });
+      const quick = await other.post("/rag/ingest", { content: "Quick." }, { headers: { prefer: "wait=20" } });
+      expect(quick.status, quick.text).to.equal(201);
+      const states = (await jobsOf(loader)).filter(({ jobId }) => slow.includes(jobId)).map(({ status }) => status);
+      expect(states.sort(), "the slow ones meanwhile").to.deep.equal(["queued", "queued", "running"]);
+    } finally {
+      released.resolve();
+      await workers.close();
+    }
   });
 });

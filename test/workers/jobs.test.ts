@@ -1,12 +1,15 @@
 import { once } from "node:events";
 import { expect } from "chai";
+import { boardPath } from "../../api/operator-pages.ts";
 import { AppError, unavailable } from "../../src/errors.ts";
 import { newId } from "../../src/ids.ts";
-import type { JobRecord } from "../../src/jobs/job-record.ts";
+import type { JobRecord } from "../../src/store/job-record.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { cancelledWithinMs } from "../support/promised-times.ts";
 import { makeScriptedJobs, type Script, scriptedQueue } from "../support/scripted-queue.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+type BoardJob = { id: string; failedReason?: string };
 
 describe("jobs through a queue and a worker", () => {
   const jobs = makeScriptedJobs();
@@ -21,7 +24,7 @@ describe("jobs through a queue and a worker", () => {
   };
 
   before(async () => {
-    test = await startPlatform({ extra: [jobs.entry], env: { JOB_LEASE_MS: "1500", RECONCILE_EVERY_MS: "300" } });
+    test = await startPlatform({ extra: [jobs.work], env: { JOB_LEASE_MS: "1500", RECONCILE_EVERY_MS: "300" } });
     tenantId = await test.platform.tenancy.ensureTenant("first");
   });
   after(() => test.close());
@@ -91,6 +94,34 @@ describe("jobs through a queue and a worker", () => {
       throw new AppError("source_unreadable", "That is no PDF.");
     });
     expect(await end(job)).to.include({ status: "failed", attempts: 1 });
+  });
+
+  it("shows operators on the board which jobs failed and which did not", async () => {
+    const succeeded = await submit(async () => "fine");
+    const unfit = await submit(async () => {
+      throw new AppError("source_unreadable", "That is no PDF.");
+    });
+    const exhausted = await submit(async () => {
+      throw new AppError("provider_failed", "The provider answered 500.", { retryable: true });
+    });
+    const ends = [succeeded, unfit, exhausted];
+    await Promise.all(ends.map(end));
+    const authorization = "Bearer operator-token-of-the-tests";
+    const shown = async (status: string) => {
+      const path = `${boardPath}/api/queues?activeQueue=${scriptedQueue.name}&status=${status}&jobsPerPage=100`;
+      const response = await fetch(`${test.url}${path}`, { headers: { authorization } });
+      const { queues } = (await response.json()) as { queues: { name: string; jobs: BoardJob[] }[] }; // Bull Board's
+      return queues.find(({ name }) => name === scriptedQueue.name)?.jobs ?? [];
+    };
+    const [failed, completed] = await pollUntil(async () => {
+      const lists = [await shown("failed"), await shown("completed")] as const;
+      const ids = lists.flat().map(({ id }) => id);
+      return ends.every(({ _id }) => ids.includes(_id)) ? lists : null;
+    });
+    const reasons = new Map(failed.map(({ id, failedReason }) => [id, failedReason]));
+    expect(reasons.get(unfit._id)).to.equal("That is no PDF.");
+    expect(reasons.get(exhausted._id)).to.equal("The provider answered 500.");
+    expect(completed.map(({ id }) => id)).to.include(succeeded._id);
   });
 
   it("keeps the text of an unexpected error from the caller", async () => {

@@ -1,7 +1,9 @@
 import { expect } from "chai";
-import { sweepWorks } from "../../src/jobs/work.ts";
+import { queues } from "../../src/jobs/queues.ts";
+import { defineWork, sweepWorks } from "../../src/jobs/work.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { withoutRecords } from "../support/scripted-queue.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
@@ -42,6 +44,12 @@ describe("work whose job ended without it", () => {
     fileId = (await test.platform.gateway.fileBatches.addFile(tenantId, { filename: "l.jsonl", bytes }))._id;
   });
   after(() => test.close());
+
+  it("cannot be declared without what becomes of its records: this file does not compile else", () => {
+    const { closeOrphan: _left, ...records } = withoutRecords;
+    // @ts-expect-error `closeOrphan` is missing
+    defineWork({ queue: queues.ingestion, idField: "documentId", run: async () => ({}), ...records });
+  });
 
   const openIds = async (place: number) => {
     const work = test.platform.works[place];

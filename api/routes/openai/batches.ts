@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { withFewFields } from "../../../src/bounded-json.ts";
-import { type FileBatchState, fileBatchStates } from "../../../src/gateway/batches/file/file-batch-state.ts";
 import { batchEndpoints } from "../../../src/gateway/batches/file/read-lines.ts";
 import { idSchema } from "../../../src/ids.ts";
 import type { FileBatchDocument } from "../../../src/store/file-store.ts";
+import { type FileBatchState, fileBatchStates } from "../../../src/store/file-store.ts";
 import { type AnyRoute, route } from "../../route.ts";
+import { named } from "../../schema-names.ts";
 import { afterQuery } from "./files.ts";
 
 const tags = ["OpenAI-compatible"];
@@ -65,7 +66,7 @@ const createBatch = route({
     completion_window: z.literal("24h"),
     metadata: withFewFields(MAX_METADATA_FIELDS, z.record(z.string().max(64), z.string().max(512))).nullish(),
   }),
-  responses: { 200: { description: "The batch", body: batchSchema } },
+  responses: { 200: { description: "The batch", body: named("Batch", batchSchema) } },
   errors: ["not_found"],
   async handler({ body, caller, platform }) {
     const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = body;
@@ -122,9 +123,8 @@ const getBatch = route({
   summary: "One batch",
   params,
   responses: { 200: { description: "The batch", body: batchSchema } },
-  async handler({ params: { id }, caller, platform }) {
-    return { status: 200, body: toView(await platform.gateway.fileBatches.batch(caller.tenantId, id)) };
-  },
+  result: async ({ params: { id }, caller, platform }) =>
+    toView(await platform.gateway.fileBatches.batch(caller.tenantId, id)),
 });
 
 const cancelBatch = route({
@@ -137,9 +137,8 @@ const cancelBatch = route({
   params,
   responses: { 200: { description: "The batch", body: batchSchema } },
   errors: ["wrong_state"],
-  async handler({ params: { id }, caller, platform }) {
-    return { status: 200, body: toView(await platform.gateway.fileBatches.cancel(caller.tenantId, id)) };
-  },
+  result: async ({ params: { id }, caller, platform }) =>
+    toView(await platform.gateway.fileBatches.cancel(caller.tenantId, id)),
 });
 
 function toView(batch: FileBatchDocument): BatchView {

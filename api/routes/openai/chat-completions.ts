@@ -1,5 +1,8 @@
-import { fromOpenAi, secondsNow, toCompletion, toUsage } from "../../../src/gateway/chat/openai.ts";
+import { defined } from "../../../src/defined.ts";
+import { fromOpenAi, secondsNow, toCompletion } from "../../../src/gateway/chat/openai.ts";
+import { toChatResponse, toWireUsage } from "../../../src/gateway/chat/response.ts";
 import type { StreamEnd, StreamEvent } from "../../../src/gateway/chat/stream.ts";
+import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import {
   type OpenAiChunk,
   openAiChatBodySchema,
@@ -8,7 +11,7 @@ import {
 } from "../../../src/gateway/openai-schemas.ts";
 import { newId } from "../../../src/ids.ts";
 import { type AnyRoute, route, type SseMessage } from "../../route.ts";
-import { modelCallErrors, toGatewayCaller } from "../chat.ts";
+import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
 
 const SURFACE = "openai";
 
@@ -22,16 +25,20 @@ const createCompletion = route({
     "For clients that speak OpenAI's API: set their base URL to `/v1`. `logId`, `costUsd` and `cached` are added to the " +
     "answer, and to the chunk that ends a stream.",
   body: openAiChatBodySchema,
-  headers: { "x-svc-surface": "Tags the source of the request for analytics; default `openai`" },
+  headers: {
+    "x-svc-options": svcOptionsHeader,
+    "x-svc-surface": "Tags the source of the request for analytics; default `openai`",
+  },
   responses: { 200: { description: "The completion", body: openAiCompletionSchema, events: openAiEventSchema } },
   errors: modelCallErrors,
   example: { model: "meta-llm", messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
   async handler(input) {
     const { body, platform } = input;
-    const request = fromOpenAi(body);
+    const request = { ...fromOpenAi(body), options: parseSvcOptions(input.header("x-svc-options")) };
+    for (const setting of platform.gateway.ignoredBy(request)) input.ignore(setting);
     const caller = toGatewayCaller(input, SURFACE);
     if (body.stream !== true) {
-      return { status: 200, body: toCompletion(await platform.gateway.complete(caller, request)) };
+      return { status: 200, body: toCompletion(toChatResponse(await platform.gateway.complete(caller, request))) };
     }
     const hasUsage = body.stream_options?.include_usage === true;
     const events = toChunks(platform.gateway.stream(caller, request), { requestedModel: body.model, hasUsage });
@@ -66,7 +73,7 @@ async function* toChunks(
       else {
         const { model, logId, costUsd, cached, finishReason, usage } = event;
         messages.push({ data: { ...toChunk(model, {}, finishReason), logId, costUsd, cached } });
-        if (hasUsage) messages.push({ data: { ...head, model, choices: [], usage: toUsage(usage) } });
+        if (hasUsage) messages.push({ data: { ...head, model, choices: [], usage: toWireUsage(usage) } });
         messages.push({ data: "[DONE]" });
       }
     }
@@ -85,7 +92,7 @@ function toDelta(event: Exclude<StreamEvent, StreamEnd>): Delta {
       {
         index,
         ...(id === undefined ? {} : { id, type: "function" }),
-        function: { ...(name === undefined ? {} : { name }), arguments: argumentsDelta },
+        function: defined({ name, arguments: argumentsDelta }),
       },
     ],
   };

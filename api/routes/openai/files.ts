@@ -3,6 +3,7 @@ import { idSchema } from "../../../src/ids.ts";
 import type { FileDocument } from "../../../src/store/file-store.ts";
 import { uploadedFileSchema } from "../../middleware/multipart.ts";
 import { type AnyRoute, route } from "../../route.ts";
+import { named } from "../../schema-names.ts";
 
 const tags = ["OpenAI-compatible"];
 
@@ -32,9 +33,9 @@ const uploadFile = route({
   tags,
   summary: "Upload a file of requests",
   description: "JSON lines, each `{ custom_id, method, url, body }`; `purpose` must be `batch`.",
-  body: uploadSchema,
+  body: named("FileUpload", uploadSchema),
   multipart: uploadSchema,
-  responses: { 200: { description: "The file", body: fileSchema } },
+  responses: { 200: { description: "The file", body: named("File", fileSchema) } },
   async handler({ body, caller, platform }) {
     const { filename, bytes } = body.file;
     const file = await platform.gateway.fileBatches.addFile(caller.tenantId, {
@@ -72,9 +73,8 @@ const getFile = route({
   summary: "One file",
   params,
   responses: { 200: { description: "The file", body: fileSchema } },
-  async handler({ params: { id }, caller, platform }) {
-    return { status: 200, body: toView(await platform.gateway.fileBatches.file(caller.tenantId, id)) };
-  },
+  result: async ({ params: { id }, caller, platform }) =>
+    toView(await platform.gateway.fileBatches.file(caller.tenantId, id)),
 });
 
 const getContent = route({

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { notFound } from "../../../src/errors.ts";
 import type { ModelEntry } from "../../../src/gateway/schemas.ts";
 import { type AnyRoute, route } from "../../route.ts";
+import { named } from "../../schema-names.ts";
 
 const tags = ["OpenAI-compatible"];
 
@@ -17,12 +18,13 @@ const listModels = route({
   path: "/v1/models",
   auth: "member",
   tags,
-  summary: "Models, as OpenAI lists them",
+  summary: "The models that your calls can use, as OpenAI lists them",
   responses: {
     200: { description: "The models", body: z.object({ object: z.literal("list"), data: z.array(modelSchema) }) },
   },
-  handler({ platform }) {
-    return { status: 200, body: { object: "list", data: platform.gateway.models({}).map(toModel) } };
+  async result({ caller, platform }) {
+    const models = await platform.gateway.models(caller.tenantId, { available: "true" });
+    return { object: "list", data: models.map(toModel) };
   },
 });
 
@@ -33,7 +35,7 @@ const getModel = route({
   tags,
   summary: "One model, by its id or an alias of it",
   params: z.object({ model: z.string().min(1).max(200) }),
-  responses: { 200: { description: "The model", body: modelSchema } },
+  responses: { 200: { description: "The model", body: named("OpenAiModel", modelSchema) } },
   handler({ params, platform }) {
     const model = platform.gateway.findModel(params.model);
     if (model === undefined) throw notFound("model");

@@ -4,7 +4,7 @@ import { allRoutes } from "../../../api/all-routes.ts";
 import { replyWithJob } from "../../../api/prefer.ts";
 import { type AnyRoute, route } from "../../../api/route.ts";
 import { openApi } from "../../../api/server.ts";
-import { jobViewSchema } from "../../../src/jobs/job-record.ts";
+import { jobViewSchema } from "../../../src/jobs/job-view.ts";
 import { runProcess } from "../../../src/run-process.ts";
 import { noopQueue } from "./noop.ts";
 import { answerUsage } from "./usage.ts";

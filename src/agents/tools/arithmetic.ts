@@ -26,7 +26,7 @@ type Reader = { peek(): string | undefined; next(): string | undefined; depth: n
 /**
  * The value of an arithmetic expression, as `-2^2 + 3 * (4 - 1)`. Powers bind first and from the right, then signs, then
  * products, then sums.
- * @throws AppError `invalid_request` that tells what is wrong with it.
+ * @throws AppError `invalid_request` that says what is wrong with it.
  */
 export function evaluateArithmetic(text: string): number {
   const tokens = text.match(/\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+|[A-Za-z]\w*|\*\*|\S/g) ?? [];

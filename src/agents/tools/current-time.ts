@@ -1,20 +1,23 @@
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
-import { type AgentTool, defineTool } from "./tool.ts";
+import { defineTool, type ToolKind } from "./tool.ts";
 
-/** Tells what time it is. */
-export function makeCurrentTimeTool(named: Pick<AgentTool, "name"> & { description?: string | undefined }): AgentTool {
-  return defineTool({
-    name: named.name,
-    description: named.description ?? "Tells the current date and time, in UTC or in a time zone.",
-    input: z.object({ timeZone: z.string().max(100).optional().describe("As Europe/Berlin; default: UTC") }),
-    timeoutMs: 1_000,
-    run({ timeZone = "UTC" }) {
-      const now = new Date();
-      return `${now.toISOString()}\n${formatter(timeZone).format(now)} (${timeZone})`;
-    },
-  });
-}
+const schema = z.strictObject({}).default({});
+
+/** Gives the current time. */
+export const currentTime: ToolKind<z.output<typeof schema>> = {
+  schema,
+  make: (_, setup) =>
+    defineTool(setup, {
+      description: "Gives the current date and time, in UTC or in a time zone.",
+      input: z.object({ timeZone: z.string().max(100).optional().describe("As Europe/Berlin; default: UTC") }),
+      timeoutMs: 1_000,
+      run({ timeZone = "UTC" }) {
+        const now = new Date();
+        return `${now.toISOString()}\n${formatter(timeZone).format(now)} (${timeZone})`;
+      },
+    }),
+};
 
 function formatter(timeZone: string): Intl.DateTimeFormat {
   try {

@@ -1,18 +1,14 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
+import type { ProfileId } from "../../composite/profiles.ts";
 import { AppError } from "../../errors.ts";
 import type { CallLimit } from "../../gateway/money/account.ts";
 import { type JsonSchema, toJsonSchema } from "../../json-schema.ts";
 import type { Logger } from "../../logger.ts";
+import type { AgentRunRecord } from "../../store/agent-run-store.ts";
 import type { AuditSpent } from "../../store/audit-store.ts";
-import { isStoreUnavailable } from "../../store/connect.ts";
 import type { Caller } from "../../tenancy/roles.ts";
-import { inSpan } from "../../tracing.ts";
-import { RunStopped } from "../run-state.ts";
-
-/** Longest observation, in characters: what is longer is cut, and said to be. */
-export const MAX_OBSERVATION = 20_000;
-const SHOWN_ARGUMENTS = 500;
+import type { AgentsDeps } from "../deps.ts";
+import type { RunUsage } from "../run-usage.ts";
 
 /** What a tool call is made with, besides its arguments. */
 export type ToolContext = {
@@ -21,11 +17,11 @@ export type ToolContext = {
   limit: CallLimit;
   /** Counts what the tool used in other ways. */
   spend(spent: AuditSpent): void;
-  /** The same at every try of this call. */
+  /** The same at every attempt of this call. */
   idempotencyKey: string;
-  /** When the call's run was accepted: what is made for the call is dated so, the same at every try. */
+  /** When the call's run was accepted: records that the call makes carry this date, the same at every attempt. */
   acceptedAt: Date;
-  /** What the run's caller gave along. */
+  /** The `context` of the run's request. */
   context: Readonly<Record<string, unknown>> | undefined;
   /** Aborts when the run is cancelled or out of time, and when the tool is. */
   signal: AbortSignal;
@@ -41,22 +37,69 @@ export type AgentTool = {
   parameters: JsonSchema;
   /** Longest time of one call, in ms. */
   timeoutMs: number;
-  /** @throws AppError what went wrong, in words fit for the model. */
+  /** @throws AppError whose message the model reads. */
   run(input: unknown, context: ToolContext): Promise<ToolOutput>;
 };
 
-/** A tool whose arguments are checked by a schema before it is run. */
-export function defineTool<S extends z.ZodType>(tool: {
+/** The result of an agent that was called as a tool. */
+export type InnerResult = {
+  output: string;
+  status: string;
+  stopReason?: string | undefined;
+  tokensUsed: number;
+  costUsd: number;
+  runId: string;
+};
+
+/** What a tool of a run is made with, besides its config. */
+export type ToolSetup = {
   name: string;
-  description: string;
-  input: S;
-  timeoutMs: number;
-  run(input: z.output<S>, context: ToolContext): Promise<ToolOutput> | ToolOutput;
-}): AgentTool {
-  const { input: schema, run, ...rest } = tool;
+  /** The description in the agent's definition; default: the tool's own. */
+  description: string | undefined;
+  deps: AgentsDeps;
+  run: AgentRunRecord;
+  context: Readonly<Record<string, unknown>> | undefined;
+  usage: RunUsage;
+  /** When the run's time is over. */
+  endsAt: Date;
+  signal: AbortSignal;
+  logger: Logger;
+  /** Runs an agent that is called as a tool, inside this run. */
+  execute(runId: string, signal: AbortSignal): Promise<InnerResult>;
+  /** Guards texts, by the names of their fields, as the tools of an agent demand. @throws AppError `compliance_blocked`. */
+  guard(tools: readonly { type: string; config: object }[], texts: Readonly<Record<string, string>>): void;
+  /** Calls `close` at the end of the run. */
+  closeLater(close: () => Promise<void>): void;
+};
+
+/** One type of tool. A new type needs a file with such a value, its line in `tools.ts`, and a test. */
+export type ToolKind<C> = {
+  /** Schema of the field `config`. */
+  schema: z.ZodType<C>;
+  /** Checks what the schema cannot. @throws AppError `invalid_request`, `source_refused`; `param` is below `field`. */
+  check?(config: C, at: { deps: Pick<AgentsDeps, "store" | "egress">; tenantId: string; field: string }): Promise<void>;
+  /** The profile whose guard the input of a run has to pass before anything of it is kept or sent. */
+  profile?(config: C): ProfileId;
+  /** The tool, or tools, of a run. @throws AppError, which fails the run. */
+  make(config: C, setup: ToolSetup): AgentTool | Promise<AgentTool | AgentTool[]>;
+};
+
+/** A tool whose arguments are checked by a schema before it is run; `setup` names it, and may describe it. */
+export function defineTool<S extends z.ZodType>(
+  { name, description }: Pick<ToolSetup, "name" | "description">,
+  tool: {
+    description: string;
+    input: S;
+    timeoutMs: number;
+    run(input: z.output<S>, context: ToolContext): Promise<ToolOutput> | ToolOutput;
+  },
+): AgentTool {
+  const { input: schema, run, timeoutMs } = tool;
   return {
-    ...rest,
+    name,
+    description: description ?? tool.description,
     parameters: toJsonSchema(schema, "input"),
+    timeoutMs,
     async run(input, context) {
       const parsed = schema.safeParse(input);
       if (parsed.success) return run(parsed.data, context);
@@ -65,87 +108,17 @@ export function defineTool<S extends z.ZodType>(tool: {
   };
 }
 
-export type Observation = { output: string; isError: boolean; runId?: string };
-export type AskedCall = { name: string; arguments: string };
+/** For a tool that names something which the tenant does not have. */
+export function missingTarget(what: string, param: string): AppError {
+  return new AppError("invalid_request", `There is no such ${what}.`, { param });
+}
 
 /**
- * Makes a tool call that a model asked for. Whatever goes wrong in it is what the model observes; only what concerns the
- * whole run is thrown.
- * @throws the signal's reason; RunStopped; the driver's error when the store is away.
+ * Throws an error for the model. The guard says that no model was asked and nothing was kept: that is true of the work which
+ * a tool was to start, but not of the agent that called it.
  */
-export async function callTool(
-  tools: readonly AgentTool[],
-  call: AskedCall,
-  context: ToolContext,
-  logger: Logger,
-): Promise<Observation> {
-  const tool = tools.find(({ name }) => name === call.name);
-  if (!tool) {
-    const known = tools.map(({ name }) => name).join(", ") || "none";
-    return toObservation({
-      output: `There is no tool ${call.name.slice(0, 100)}. The tools: ${known}.`,
-      isError: true,
-    });
-  }
-  const input = parseArguments(call.arguments);
-  if (input === undefined) {
-    const shown = call.arguments.slice(0, SHOWN_ARGUMENTS);
-    return toObservation({ output: `The arguments are not a JSON object: ${shown}`, isError: true });
-  }
-  const own = new AbortController();
-  const signal = AbortSignal.any([context.signal, own.signal]);
-  try {
-    const attributes = { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool.name };
-    const output = await inSpan({ name: `execute_tool ${tool.name}`, kind: "INTERNAL", attributes }, () =>
-      withinTime(tool, signal, () => tool.run(input, { ...context, signal })),
-    );
-    return toObservation(output);
-  } catch (error) {
-    context.signal.throwIfAborted();
-    if (error instanceof RunStopped || isStoreUnavailable(error)) throw error;
-    if (error instanceof AppError) return toObservation({ output: `The tool failed: ${error.message}`, isError: true });
-    logger.error({ err: error, tool: tool.name }, "a tool threw unexpectedly");
-    return toObservation({ output: "The tool failed.", isError: true });
-  } finally {
-    own.abort(new AppError("timeout", "The tool call is over.")); // whatever the tool still does ends with it
-  }
-}
-
-/** What `work` gives, or an error as soon as its time is over or the signal aborts, also when it heeds neither. */
-async function withinTime<T>({ timeoutMs }: AgentTool, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  const over = new AbortController();
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  const timeout = delay(timeoutMs, undefined, { signal: over.signal }).then(() => {
-    throw new AppError("timeout", `It did not answer within ${timeoutMs / 1_000} s.`);
-  });
-  timeout.catch(() => undefined); // rejects too when it is called off
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    signal.throwIfAborted();
-    return await Promise.race([work(), timeout, aborted.promise]);
-  } finally {
-    over.abort();
-    signal.removeEventListener("abort", onAbort);
-  }
-}
-
-function parseArguments(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text === "" ? "{}" : text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
-  } catch {
-    return undefined; // the model is told
-  }
-}
-
-function toObservation(made: ToolOutput): Observation {
-  const { output, isError = false, runId } = typeof made === "string" ? { output: made } : { ...made };
-  return { output: cutOutput(output), isError, ...(runId === undefined ? {} : { runId }) };
-}
-
-/** Text of a bounded length, without halves of characters; what was cut is told at its end. */
-export function cutOutput(text: string): string {
-  if (text.length <= MAX_OBSERVATION) return text.toWellFormed();
-  return `${text.slice(0, MAX_OBSERVATION).toWellFormed()}\n[cut here: ${MAX_OBSERVATION} of ${text.length} characters]`;
+export function throwForModel(error: unknown): never {
+  if (!(error instanceof AppError) || error.code !== "compliance_blocked") throw error;
+  const [reason = error.message] = error.message.split(/(?<=\.) /);
+  throw new AppError("compliance_blocked", reason, { details: error.details, cause: error });
 }

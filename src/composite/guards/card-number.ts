@@ -135,38 +135,22 @@ function isGlued(text: string, { start, end }: Span, label: Span | undefined): b
 /** What a card's number is followed by in one word: "cc4012…exp1229". */
 const ownFields = /^(?:exp|cv|valid|thru|ccv|csc|cid|pin|zip|name|and|is)/;
 
-/** Prefix ranges and lengths of the issuers that are in use. */
-const issuers: readonly { from: number; to: number; lengths: readonly number[] }[] = [
-  { from: 4, to: 4, lengths: [13, 16, 18, 19] }, // Visa
-  { from: 51, to: 55, lengths: [16] }, // Mastercard
-  { from: 2221, to: 2720, lengths: [16] }, // Mastercard
-  { from: 34, to: 34, lengths: [15] }, // American Express
-  { from: 37, to: 37, lengths: [15] }, // American Express
-  { from: 300, to: 305, lengths: [14, 15, 16, 17, 18, 19] }, // Diners Club
-  { from: 3095, to: 3095, lengths: [14, 15, 16, 17, 18, 19] }, // Diners Club
-  { from: 36, to: 36, lengths: [14, 15, 16, 17, 18, 19] }, // Diners Club
-  { from: 38, to: 39, lengths: [14, 15, 16, 17, 18, 19] }, // Diners Club
-  { from: 6011, to: 6011, lengths: [16, 17, 18, 19] }, // Discover
-  { from: 644, to: 659, lengths: [16, 17, 18, 19] }, // Discover
-  { from: 622126, to: 622925, lengths: [16, 17, 18, 19] }, // Discover and UnionPay
-  { from: 3528, to: 3589, lengths: [16, 17, 18, 19] }, // JCB
-  { from: 1800, to: 1800, lengths: [15] }, // JCB
-  { from: 2131, to: 2131, lengths: [15] }, // JCB
-  { from: 62, to: 62, lengths: [16, 17, 18, 19] }, // UnionPay
-  { from: 81, to: 82, lengths: [16] }, // UnionPay, RuPay
-  { from: 508, to: 508, lengths: [16] }, // RuPay
-  { from: 60, to: 60, lengths: [16] }, // RuPay, Hipercard
-  { from: 50, to: 50, lengths: [12, 13, 14, 15, 16, 17, 18, 19] }, // Maestro
-  { from: 56, to: 58, lengths: [12, 13, 14, 15, 16, 17, 18, 19] }, // Maestro
-  { from: 63, to: 63, lengths: [12, 13, 14, 15, 16, 17, 18, 19] }, // Maestro
-  { from: 67, to: 67, lengths: [12, 13, 14, 15, 16, 17, 18, 19] }, // Maestro
-  { from: 2200, to: 2204, lengths: [16, 17, 18, 19] }, // Mir
-  { from: 9792, to: 9792, lengths: [16] }, // Troy
-];
+/** Prefixes of the issuers that are in use, by the lengths of their cards. */
+const issuers = [
+  { prefixes: "4", lengths: [13, 16, 18, 19] }, // Visa
+  // Mastercard; UnionPay and RuPay; RuPay and Hipercard; Troy
+  { prefixes: "51-55 2221-2720 81-82 508 60 9792", lengths: [16] },
+  { prefixes: "34 37 1800 2131", lengths: [15] }, // American Express; JCB
+  { prefixes: "300-305 3095 36 38-39", lengths: [14, 15, 16, 17, 18, 19] }, // Diners Club
+  // Discover, partly with UnionPay; JCB; UnionPay; Mir
+  { prefixes: "6011 644-659 622126-622925 3528-3589 62 2200-2204", lengths: [16, 17, 18, 19] },
+  { prefixes: "50 56-58 63 67", lengths: [12, 13, 14, 15, 16, 17, 18, 19] }, // Maestro
+].map(({ prefixes, lengths }) => ({ lengths, ranges: prefixes.split(" ").map((range) => range.split("-")) }));
 
 function hasIssuer(digits: string): boolean {
-  return issuers.some(({ from, to, lengths }) => {
-    const prefix = Number(digits.slice(0, String(from).length));
-    return prefix >= from && prefix <= to && lengths.includes(digits.length);
-  });
+  const isIn = ([from = "", to = from]: string[]) => {
+    const prefix = digits.slice(0, from.length);
+    return prefix >= from && prefix <= to;
+  };
+  return issuers.some(({ lengths, ranges }) => lengths.includes(digits.length) && ranges.some(isIn));
 }

@@ -1,42 +1,13 @@
 /** Number words that stand together, and the digits that they say. */
 export type NumberWordRun = { start: number; end: number; digits: string };
 
-const units = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
-const teens = [
-  "ten",
-  "eleven",
-  "twelve",
-  "thirteen",
-  "fourteen",
-  "fifteen",
-  "sixteen",
-  "seventeen",
-  "eighteen",
-  "nineteen",
-];
-const tens = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-const ordinals = [
-  "first",
-  "second",
-  "third",
-  "fourth",
-  "fifth",
-  "sixth",
-  "seventh",
-  "eighth",
-  "ninth",
-  "tenth",
-  "eleventh",
-  "twelfth",
-  "thirteenth",
-  "fourteenth",
-  "fifteenth",
-  "sixteenth",
-  "seventeenth",
-  "eighteenth",
-  "nineteenth",
-  "twentieth",
-];
+const units = "zero one two three four five six seven eight nine".split(" ");
+const teens = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split(" ");
+const tens = "twenty thirty forty fifty sixty seventy eighty ninety".split(" ");
+const ordinals =
+  "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(
+    " ",
+  );
 
 const unitValue = new Map([...units.map((word, value) => [word, value] as const), ["oh", 0] as const]);
 const teenValue = new Map(teens.map((word, index) => [word, 10 + index] as const));

@@ -9,26 +9,22 @@ import { askAnswer } from "./prompts.ts";
  * Calls: 2, one after the other, of the first model. When the second fails, the last paragraph of the reasoning is the answer.
  */
 export async function runChainOfThought(run: PatternRun): Promise<PatternOutcome> {
-  const { complete, models } = run;
+  const { models } = run;
   const model = models[0] ?? run.judge;
-  const reasoning = await complete(
-    askAnswer(run, {
-      step: "reasoning",
-      role: "reasoner",
-      model,
-      task: "Think the question through step by step. Number the steps, and check each before you go on. End with a paragraph that answers.",
-    }),
-  );
+  const reasoning = await askAnswer(run, {
+    step: "reasoning",
+    role: "reasoner",
+    model,
+    task: "Think the question through step by step. Number the steps, and check each before you go on. End with a paragraph that answers.",
+  });
   if (reasoning === undefined) throw tooFewAnswers(1, 0);
-  const answer = await complete(
-    askAnswer(run, {
-      step: "extraction",
-      role: "extractor",
-      model,
-      task: "Give the answer that the reasoning leads to, complete and on its own, without the steps.",
-      sections: [{ title: "Reasoning", text: reasoning }],
-    }),
-  );
+  const answer = await askAnswer(run, {
+    step: "extraction",
+    role: "extractor",
+    model,
+    task: "Give the answer that the reasoning leads to, complete and on its own, without the steps.",
+    sections: [{ title: "Reasoning", text: reasoning }],
+  });
   if (answer !== undefined) return { output: answer, warnings: [] };
   const lastParagraph =
     reasoning

@@ -1,7 +1,7 @@
 import { discreteAnswer, readJson } from "./answers.ts";
-import { askMembers, QUORUM, tooFewAnswers } from "./members.ts";
+import { askMembers, membersOf, QUORUM, tooFewAnswers } from "./members.ts";
 import type { PatternOutcome, PatternRun } from "./pattern.ts";
-import { askAnswer, askVerdict, type Section } from "./prompts.ts";
+import { askVerdict, type Section } from "./prompts.ts";
 import { type Group, groupByAnswer, toGroups, toVerdict, type Voice } from "./vote.ts";
 
 /** Rounds of discussion after the first answers. */
@@ -44,25 +44,19 @@ async function askRound(
   run: PatternRun,
   { round, groups, warnings }: { round: number; groups: readonly Group<Opinion>[] | undefined; warnings: string[] },
 ): Promise<Opinion[]> {
-  const speakers =
-    groups?.flatMap(({ voices }) => voices).toSorted((a, b) => a.member - b.member) ??
-    run.models.map((model, index) => ({ member: index + 1, model }));
+  const members = groups?.flatMap(({ voices }) => voices).toSorted((a, b) => a.member - b.member) ?? membersOf(run);
   const form =
     'Answer with a JSON object alone: {"reasoning": "your reasons, step by step", "answer": "the answer: short where the question has one definite answer, else the full text", "confidence": 0.0 to 1.0}.';
-  const asks = speakers.map(({ member, model }) => ({
-    member,
-    ask: askAnswer(run, {
-      step: round === 0 ? `member-${member}` : `discussion-${round}/member-${member}`,
-      role: "member",
-      model,
-      task:
-        groups === undefined
-          ? `Answer the question. ${form}`
-          : `Several models answered the question, and they do not agree. Weigh their reasons, and answer again. ${form}`,
-      sections: (groups ?? []).map(toSection),
-    }),
+  const voices = await askMembers(run, { members, warnings }, ({ member }) => ({
+    step: round === 0 ? `member-${member}` : `discussion-${round}/member-${member}`,
+    role: "member",
+    task:
+      groups === undefined
+        ? `Answer the question. ${form}`
+        : `Several models answered the question, and they do not agree. Weigh their reasons, and answer again. ${form}`,
+    sections: (groups ?? []).map(toSection),
   }));
-  return (await askMembers(run.complete, asks, warnings)).map(toOpinion);
+  return voices.map(toOpinion);
 }
 
 function toSection({ voices }: Group<Opinion>): Section {
@@ -108,15 +102,13 @@ async function toOpinionGroups(
 ): Promise<Group<Opinion>[]> {
   const groups = groupByAnswer(opinions);
   if (groups) return groups;
-  const verdict = await run.complete(
-    askVerdict(run, {
-      step: `clusters-${round}`,
-      role: "judge",
-      model: run.judge,
-      task: 'Put answers that say the same in substance into one group, whatever their wording. Answer with a JSON object alone, naming answers by number: {"groups": [[1, 3], [2]]}.',
-      sections: opinions.map(({ text }, index) => ({ title: `Answer ${index + 1}`, text })),
-    }),
-  );
+  const verdict = await askVerdict(run, {
+    step: `clusters-${round}`,
+    role: "judge",
+    model: run.judge,
+    task: 'Put answers that say the same in substance into one group, whatever their wording. Answer with a JSON object alone, naming answers by number: {"groups": [[1, 3], [2]]}.',
+    sections: opinions.map(({ text }, index) => ({ title: `Answer ${index + 1}`, text })),
+  });
   const clusterOf = readClusters(verdict, opinions.length);
   if (clusterOf === undefined) warnings.push(`The answers of round ${round} could not be grouped; each counts alone.`);
   return toGroups(opinions, ({ text }, index) => clusterOf?.get(index + 1) ?? discreteAnswer(text) ?? `#${index}`);

@@ -9,37 +9,32 @@ import { askAnswer, askVerdict } from "./prompts.ts";
  * Calls: 3, one after the other: A, B, A. Without a critique or a revision the draft is the answer, and that is said.
  */
 export async function runCritique(run: PatternRun): Promise<PatternOutcome> {
-  const { complete, models } = run;
+  const { models } = run;
   const author = models[0] ?? run.judge;
   const critic = models[1] ?? author;
-  const draft = await complete(
-    askAnswer(run, { step: "draft", role: "author", model: author, task: "Answer the question as well as you can." }),
-  );
+  const task = "Answer the question as well as you can.";
+  const draft = await askAnswer(run, { step: "draft", role: "author", model: author, task });
   if (draft === undefined) throw tooFewAnswers(1, 0);
-  const critique = await complete(
-    askVerdict(run, {
-      step: "critique",
-      role: "critic",
-      model: critic,
-      task: "Criticise the draft answer of a colleague. Name each error, gap and unsupported claim, quote the words, and say how to mend it. Do not rewrite the answer.",
-      sections: [{ title: "Draft", text: draft }],
-    }),
-  );
+  const critique = await askVerdict(run, {
+    step: "critique",
+    role: "critic",
+    model: critic,
+    task: "Criticise the draft answer of a colleague. Name each error, gap and unsupported claim, quote the words, and say how to mend it. Do not rewrite the answer.",
+    sections: [{ title: "Draft", text: draft }],
+  });
   if (critique === undefined) {
     return { output: draft, warnings: [`The critic (${critic}) did not answer; this is the draft.`] };
   }
-  const revision = await complete(
-    askAnswer(run, {
-      step: "revision",
-      role: "author",
-      model: author,
-      task: "Revise your draft by the critique. Take up what is right in it, and leave what is not. Give the revised answer alone.",
-      sections: [
-        { title: "Draft", text: draft },
-        { title: "Critique", text: critique },
-      ],
-    }),
-  );
+  const revision = await askAnswer(run, {
+    step: "revision",
+    role: "author",
+    model: author,
+    task: "Revise your draft by the critique. Take up what is right in it, and leave what is not. Give the revised answer alone.",
+    sections: [
+      { title: "Draft", text: draft },
+      { title: "Critique", text: critique },
+    ],
+  });
   if (revision !== undefined) return { output: revision, warnings: [] };
   return { output: draft, warnings: ["The revision failed; this is the draft."] };
 }

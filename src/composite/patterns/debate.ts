@@ -1,4 +1,4 @@
-import { askMembers, QUORUM, tooFewAnswers } from "./members.ts";
+import { askMembers, membersOf, QUORUM, tooFewAnswers } from "./members.ts";
 import type { PatternOutcome, PatternRun } from "./pattern.ts";
 import { askAnswer } from "./prompts.ts";
 import { groupByAnswer, toVerdict, type Voice, wordAgreement } from "./vote.ts";
@@ -32,17 +32,15 @@ export async function runDebate(run: PatternRun): Promise<PatternOutcome> {
     return { output: first.voices[0]?.text ?? "", ...toVerdict(groups), warnings };
   }
   const agreement = groups ? toVerdict(groups).agreement : wordAgreement(voices.map(({ text }) => text));
-  const judged = await run.complete(
-    askAnswer(run, {
-      step: "judge",
-      role: "judge",
-      model: run.judge,
-      task: "You are the judge of a debate. Weigh the arguments of the transcript and write the answer to the question: what the agents agree on, and where they do not, the side that is better argued. Give the answer alone.",
-      sections: rounds.flatMap((answers, index) =>
-        answers.map(({ member, text }) => ({ title: `Round ${index + 1}, agent ${member}`, text })),
-      ),
-    }),
-  );
+  const judged = await askAnswer(run, {
+    step: "judge",
+    role: "judge",
+    model: run.judge,
+    task: "You are the judge of a debate. Weigh the arguments of the transcript and write the answer to the question: what the agents agree on, and where they do not, the side that is better argued. Give the answer alone.",
+    sections: rounds.flatMap((answers, index) =>
+      answers.map(({ member, text }) => ({ title: `Round ${index + 1}, agent ${member}`, text })),
+    ),
+  });
   if (judged === undefined) warnings.push("The judge did not answer; this is the last answer of the first agent.");
   const dissent = groups ? { dissent: toVerdict(groups).dissent } : {};
   return { output: judged ?? voices[0]?.text ?? "", agreement, ...dissent, warnings };
@@ -52,24 +50,19 @@ function askRound(
   run: PatternRun,
   { round, last, warnings }: { round: number; last: readonly Voice[] | undefined; warnings: string[] },
 ): Promise<Voice[]> {
-  const speakers = last ?? run.models.map((model, index) => ({ member: index + 1, model }));
-  const asks = speakers.map(({ member, model }) => ({
-    member,
-    ask: askAnswer(run, {
-      step: `round-${round}/agent-${member}`,
-      role: "agent",
-      model,
-      task:
-        last === undefined
-          ? 'Answer the question and give your reasons. If it has one definite answer, end with a line "Answer: " and that answer alone.'
-          : 'These are your last answer and those of the other agents. Use their reasoning as advice: keep what is right, correct what is wrong, and answer the question again. If it has one definite answer, end with a line "Answer: " and that answer alone.',
-      sections: (last ?? [])
-        .toSorted((a, b) => Number(b.member === member) - Number(a.member === member))
-        .map((voice) => ({
-          title: voice.member === member ? "Your last answer" : `Agent ${voice.member}`,
-          text: voice.text,
-        })),
-    }),
+  const definite = 'If it has one definite answer, end with a line "Answer: " and that answer alone.';
+  return askMembers(run, { members: last ?? membersOf(run), warnings }, ({ member }) => ({
+    step: `round-${round}/agent-${member}`,
+    role: "agent",
+    task:
+      last === undefined
+        ? `Answer the question and give your reasons. ${definite}`
+        : `These are your last answer and those of the other agents. Use their reasoning as advice: keep what is right, correct what is wrong, and answer the question again. ${definite}`,
+    sections: (last ?? [])
+      .toSorted((a, b) => Number(b.member === member) - Number(a.member === member))
+      .map((voice) => ({
+        title: voice.member === member ? "Your last answer" : `Agent ${voice.member}`,
+        text: voice.text,
+      })),
   }));
-  return askMembers(run.complete, asks, warnings);
 }

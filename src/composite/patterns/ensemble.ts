@@ -1,5 +1,5 @@
 import { readJson } from "./answers.ts";
-import { askMembers, tooFewAnswers } from "./members.ts";
+import { askMembers, membersOf, tooFewAnswers } from "./members.ts";
 import type { PatternOutcome, PatternRun } from "./pattern.ts";
 import { askAnswer, askVerdict } from "./prompts.ts";
 import { groupByAnswer, toVerdict, type Voice, wordAgreement } from "./vote.ts";
@@ -16,18 +16,12 @@ const FUSED = 3;
  * are all the same need no judge. One answer left is returned as it is; without a fusion the best-ranked answer is.
  */
 export async function runEnsemble(run: PatternRun): Promise<PatternOutcome> {
-  const { complete, models, judge } = run;
   const warnings: string[] = [];
-  const asks = models.map((model, index) => ({
-    member: index + 1,
-    ask: askAnswer(run, {
-      step: `member-${index + 1}`,
-      role: "member",
-      model,
-      task: 'Answer the question. If it has one definite answer (a number, a name, a choice), end with a line "Answer: " and that answer alone.',
-    }),
+  const voices = await askMembers(run, { members: membersOf(run), warnings }, ({ member }) => ({
+    step: `member-${member}`,
+    role: "member",
+    task: 'Answer the question. If it has one definite answer (a number, a name, a choice), end with a line "Answer: " and that answer alone.',
   }));
-  const voices = await askMembers(complete, asks, warnings);
   const [only] = voices;
   if (!only) throw tooFewAnswers(1, 0);
   if (voices.length === 1) {
@@ -39,15 +33,13 @@ export async function runEnsemble(run: PatternRun): Promise<PatternOutcome> {
   const ranked = await rank(run, voices, warnings);
   const best = ranked[0] ?? only;
   const agreement = wordAgreement(voices.map(({ text }) => text));
-  const fused = await complete(
-    askAnswer(run, {
-      step: "fusion",
-      role: "fuser",
-      model: judge,
-      task: "Make one answer from the candidates, which are sorted from best to worst. Take the best of each, settle contradictions, add nothing of your own. Give the answer alone.",
-      sections: ranked.slice(0, FUSED).map(({ text }, index) => ({ title: `Candidate ${index + 1}`, text })),
-    }),
-  );
+  const fused = await askAnswer(run, {
+    step: "fusion",
+    role: "fuser",
+    model: run.judge,
+    task: "Make one answer from the candidates, which are sorted from best to worst. Take the best of each, settle contradictions, add nothing of your own. Give the answer alone.",
+    sections: ranked.slice(0, FUSED).map(({ text }, index) => ({ title: `Candidate ${index + 1}`, text })),
+  });
   if (fused === undefined) warnings.push("The fusion failed; this is the best-ranked answer.");
   return { output: fused ?? best.text, agreement, warnings };
 }
@@ -70,18 +62,16 @@ async function rank(run: PatternRun, voices: readonly Voice[], warnings: string[
 
 /** Which of two answers the judge prefers; undefined when it does not say. */
 async function compare(run: PatternRun, first: Voice, second: Voice): Promise<Voice | undefined> {
-  const verdict = await run.complete(
-    askVerdict(run, {
-      step: `judge-${first.member}-${second.member}`,
-      role: "judge",
-      model: run.judge,
-      task: 'Which answer is better, A or B? Answer with a JSON object alone: {"better": "A"} or {"better": "B"}.',
-      sections: [
-        { title: "Answer A", text: first.text },
-        { title: "Answer B", text: second.text },
-      ],
-    }),
-  );
+  const verdict = await askVerdict(run, {
+    step: `judge-${first.member}-${second.member}`,
+    role: "judge",
+    model: run.judge,
+    task: 'Which answer is better, A or B? Answer with a JSON object alone: {"better": "A"} or {"better": "B"}.',
+    sections: [
+      { title: "Answer A", text: first.text },
+      { title: "Answer B", text: second.text },
+    ],
+  });
   if (verdict === undefined) return undefined;
   const better = readJson(verdict)?.better ?? /^\W*(?:answer )?([AB])\b/i.exec(verdict.trim())?.[1];
   const letter = typeof better === "string" ? better.trim().toUpperCase() : "";

@@ -1,23 +1,26 @@
 import { AppError } from "../../errors.ts";
-import type { Ask, Complete } from "./pattern.ts";
+import type { PatternRun } from "./pattern.ts";
+import { askAnswer, type Call } from "./prompts.ts";
 import type { Voice } from "./vote.ts";
 
 /** Members that must answer for a group to have one. */
 export const QUORUM = 2;
 
-/**
- * Asks members in parallel. Those that failed are left out, and named in `warnings`.
- */
-export async function askMembers(
-  complete: Complete,
-  asks: readonly { member: number; ask: Ask }[],
-  warnings: string[],
+/** The members of a run, in order. */
+export const membersOf = ({ models }: PatternRun) => models.map((model, index) => ({ member: index + 1, model }));
+
+/** Asks members in parallel. Those that failed are left out, and named in `warnings`. */
+export async function askMembers<M extends { member: number; model: string }>(
+  run: PatternRun,
+  { members, warnings }: { members: readonly M[]; warnings: string[] },
+  toCall: (member: M) => Omit<Call, "model">,
 ): Promise<Voice[]> {
-  const answers = await Promise.all(asks.map(({ ask }) => complete(ask)));
-  return asks.flatMap(({ member, ask }, index) => {
+  const calls = members.map((member) => ({ ...toCall(member), model: member.model }));
+  const answers = await Promise.all(calls.map((call) => askAnswer(run, call)));
+  return members.flatMap(({ member, model }, index) => {
     const text = answers[index];
-    if (text !== undefined) return [{ member, model: ask.model, text, weight: 1 }];
-    warnings.push(`Member ${member} (${ask.model}) did not answer at ${ask.step} and was left out.`);
+    if (text !== undefined) return [{ member, model, text, weight: 1 }];
+    warnings.push(`Member ${member} (${model}) did not answer at ${calls[index]?.step} and was left out.`);
     return [];
   });
 }

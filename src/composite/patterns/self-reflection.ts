@@ -17,25 +17,26 @@ type Draft = { text: string; score?: number };
  * STOP before the third. A call that fails ends the loop, and the best draft so far wins.
  */
 export async function runSelfReflection(run: PatternRun): Promise<PatternOutcome> {
-  const { complete, models } = run;
+  const { models } = run;
   const model = models[0] ?? run.judge;
   const warnings: string[] = [];
-  const first = await complete(
-    askAnswer(run, { step: "draft", role: "author", model, task: "Answer the question as well as you can." }),
-  );
+  const first = await askAnswer(run, {
+    step: "draft",
+    role: "author",
+    model,
+    task: "Answer the question as well as you can.",
+  });
   if (first === undefined) throw tooFewAnswers(1, 0);
   const drafts: Draft[] = [{ text: first }];
   for (let round = 1; round <= MAX_REFINEMENTS; round += 1) {
     const current = drafts.at(-1) ?? { text: first };
-    const feedback = await complete(
-      askVerdict(run, {
-        step: `feedback-${round}`,
-        role: "critic",
-        model,
-        task: 'Review the draft answer. Begin with a line "Score: N/10". Then name what to change and how, quoting the words that you mean. Write the line "STOP" instead when nothing has to change.',
-        sections: [{ title: "Draft", text: current.text }],
-      }),
-    );
+    const feedback = await askVerdict(run, {
+      step: `feedback-${round}`,
+      role: "critic",
+      model,
+      task: 'Review the draft answer. Begin with a line "Score: N/10". Then name what to change and how, quoting the words that you mean. Write the line "STOP" instead when nothing has to change.',
+      sections: [{ title: "Draft", text: current.text }],
+    });
     if (feedback === undefined) {
       warnings.push(`There was no feedback in round ${round}; the best draft until then was taken.`);
       break;
@@ -43,18 +44,16 @@ export async function runSelfReflection(run: PatternRun): Promise<PatternOutcome
     const score = readScore(feedback);
     if (score !== undefined) current.score = score;
     if (saysStop(feedback)) break;
-    const refined = await complete(
-      askAnswer(run, {
-        step: `refinement-${round}`,
-        role: "author",
-        model,
-        task: "Rewrite the draft answer by the feedback. Keep what is right. Give the answer alone.",
-        sections: [
-          { title: "Draft", text: current.text },
-          { title: "Feedback", text: feedback },
-        ],
-      }),
-    );
+    const refined = await askAnswer(run, {
+      step: `refinement-${round}`,
+      role: "author",
+      model,
+      task: "Rewrite the draft answer by the feedback. Keep what is right. Give the answer alone.",
+      sections: [
+        { title: "Draft", text: current.text },
+        { title: "Feedback", text: feedback },
+      ],
+    });
     if (refined === undefined) {
       warnings.push(`Refinement ${round} failed; the best draft until then was taken.`);
       break;

@@ -42,7 +42,7 @@ export const errorCodes = {
 } as const;
 export type ErrorName = keyof typeof errorCodes;
 
-/** An error that the client is told of in MongoDB's own form: `code`, `codeName`, `errmsg` and fields of its own. */
+/** An error that is reported to the client in MongoDB's own form: `code`, `codeName`, `errmsg` and fields of its own. */
 export class CommandError extends Error {
   readonly code: number;
   readonly codeName: string;

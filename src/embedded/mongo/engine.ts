@@ -11,7 +11,7 @@ export function openEngine(options: { dataFile: string; logger: Logger }): Engin
   const storage = openStorage(options.dataFile);
   try {
     const catalog = openCatalog(storage);
-    storage.commit(); // what an older version filed in another way is filed anew by now
+    storage.commit(); // opening may have rebuilt a text index of an older layout
     return { storage, catalog, cursors: makeCursors(), logger: options.logger };
   } catch (error) {
     storage.close();

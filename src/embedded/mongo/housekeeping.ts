@@ -1,7 +1,5 @@
 import type { Engine } from "./engine.ts";
-import { planIndex } from "./query/planner.ts";
-import { runPlan } from "./query/scan.ts";
-import type { Collection, Index } from "./storage/collection.ts";
+import { findRows } from "./query/query.ts";
 import { removeDocument } from "./storage/documents.ts";
 import type { Dispatcher } from "./wire/dispatch.ts";
 
@@ -46,26 +44,17 @@ function readVectors(engine: Engine): () => void {
   };
 }
 
-/** So many documents of one index at a time: the next round goes on, and others are served in between. */
+/** Most documents of one index that are removed at a time: the next round removes more, and others are served in between. */
 const maxPerRound = 1_000;
 
-/** Removes documents whose date under a TTL index is past. A document without a date there stays for ever. */
+/** Removes documents whose date under a TTL index is past. A document without a date there is kept. */
 function removeExpired(engine: Engine): void {
   for (const collection of engine.catalog.all()) {
-    for (const index of collection.indexes) {
-      if (index.expireAfterSeconds !== undefined) removeExpiredOf(engine, collection, index, index.expireAfterSeconds);
+    for (const { expireAfterSeconds: seconds, paths, partialFilter = {} } of collection.indexes) {
+      if (seconds === undefined) continue;
+      const isOver = { [paths.join()]: { $lt: new Date(Date.now() - seconds * 1000) } }; // of one path
+      const expired = findRows(collection, { filter: { $and: [partialFilter, isOver] }, limit: maxPerRound });
+      for (const row of [...expired]) removeDocument(engine.storage, collection, row);
     }
   }
-}
-
-function removeExpiredOf(engine: Engine, collection: Collection, index: Index, afterSeconds: number): void {
-  const path = index.paths[0];
-  if (path === undefined || index.paths.length > 1) return; // MongoDB makes no TTL of a compound index
-  const isOver = { [path]: { $lt: new Date(Date.now() - afterSeconds * 1000) } };
-  const filter = index.partialFilter === undefined ? isOver : { $and: [index.partialFilter, isOver] };
-  const scan = planIndex(index, filter);
-  if (scan === undefined) return;
-  const plan = { scan, isExact: false, isSorted: true };
-  const expired = [...runPlan(collection, plan, filter).take(maxPerRound)];
-  for (const row of expired) removeDocument(engine.storage, collection, row);
 }

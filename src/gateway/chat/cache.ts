@@ -1,14 +1,16 @@
 import { createHash } from "node:crypto";
+import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { beginCall, type GatewayCaller } from "../money/account.ts";
-import type { AnswerCache, KeptAnswer } from "./answer-cache.ts";
-import { type ChatOutcome, complete, toCompletionRequest, toRoutingView } from "./complete.ts";
+import { complete, toCompletionRequest, toRoutingView } from "./complete.ts";
+import type { CachedResponse, ChatOutcome } from "./outcome.ts";
 import { type Plan, type PlannedChat, planChat } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
+import type { ResponseCache } from "./response-cache.ts";
 import { makeSingleFlight } from "./single-flight.ts";
 import { type StreamEnd, type StreamEvent, streamChat } from "./stream.ts";
-import { makeStringBuilder } from "./string-builder.ts";
+import { makeStreamedResponse } from "./streamed-response.ts";
 
 /** How long an answer is kept when the caller does not say, in seconds. */
 const DEFAULT_TTL_SECONDS = 300;
@@ -24,15 +26,17 @@ export type CachedChat = {
  * cacheable when it says so, or when its temperature is 0. It is planned once: the key of the cache and the call are of the
  * same plan. Only whole answers are kept, and none of a fallback, which the key does not name.
  */
-export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedChat {
+export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): CachedChat {
   const completions = makeSingleFlight<ChatOutcome>();
   const streams = makeSingleFlight<StreamEvent[]>();
 
-  const keep = (key: string, { caller: { tenantId }, plan, request }: PlannedChat, answer: KeptAnswer) => {
-    const isWhole = answer.finishReason === "stop" || answer.finishReason === "tool_calls";
-    if (!isWhole || answer.model !== plan.routing.model.id) return;
+  const keep = (key: string, { caller: { tenantId }, plan, request }: PlannedChat, outcome: CachedResponse) => {
+    const { text, reasoning, toolCalls, finishReason, model, provider, usage } = outcome;
+    const isWhole = finishReason === "stop" || finishReason === "tool_calls";
+    if (!isWhole || model !== plan.routing.model.id) return;
     const ttlSeconds = request.options?.cacheTtlSeconds ?? DEFAULT_TTL_SECONDS;
-    answers.put({ tenantId, key, answer, ttlSeconds });
+    const response = defined({ text, reasoning, toolCalls, finishReason, model, provider, usage });
+    responses.put({ tenantId, key, response, ttlSeconds });
   };
 
   async function completeCached(chat: PlannedChat): Promise<ChatOutcome> {
@@ -40,10 +44,10 @@ export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedC
     const key = toKey(chat);
     const begin = async function* (signal: AbortSignal): AsyncGenerator<ChatOutcome> {
       const outcome = await complete(deps, { ...chat, caller: { ...caller, signal } });
-      keep(key, chat, toKept(outcome));
+      keep(key, chat, outcome);
       yield outcome;
     };
-    const kept = completions.has(key) ? null : await answers.get(key);
+    const kept = completions.has(key) ? null : await responses.get(key);
     if (kept !== null) return { ...kept, ...openCopy(deps, caller, plan, false).end(kept), cache: "hit" };
     const copy = completions.has(key) ? openCopy(deps, caller, plan, false) : undefined;
     try {
@@ -60,14 +64,19 @@ export function makeCachedChat(deps: GatewayDeps, answers: AnswerCache): CachedC
     const chat = { caller, request, plan };
     const key = toKey(chat);
     const begin = async function* (signal: AbortSignal): AsyncGenerator<StreamEvent[]> {
-      const told = makeTranscript();
-      for await (const batch of streamChat(deps, { caller: { ...caller, signal }, request, toPlan: () => plan })) {
-        const answer = told.take(batch);
-        if (answer !== undefined) keep(key, chat, answer);
+      const response = makeStreamedResponse();
+      for await (const batch of streamChat(deps, {
+        caller: { ...caller, signal },
+        request,
+        toPlan: async () => plan,
+      })) {
+        response.take(batch);
+        const end = batch.find((event) => event.type === "end");
+        if (end !== undefined) keep(key, chat, { ...end, ...response.content() });
         yield batch;
       }
     };
-    const kept = streams.has(key) ? null : await answers.get(key);
+    const kept = streams.has(key) ? null : await responses.get(key);
     if (kept !== null) {
       yield toEvents(kept, openCopy(deps, caller, plan, true).end(kept));
       return;
@@ -115,7 +124,7 @@ function toKey({ caller: { tenantId }, plan, request }: PlannedChat): string {
 function openCopy(deps: GatewayDeps, caller: GatewayCaller, { routing }: Plan, isStreamed: boolean) {
   const call = beginCall(deps.ledger, caller, { kind: "chat", routing, isStreamed, inputTokens: () => 0 });
   return {
-    end: ({ usage, finishReason }: Pick<KeptAnswer, "usage" | "finishReason">) => ({
+    end: ({ usage, finishReason }: Pick<CachedResponse, "usage" | "finishReason">) => ({
       logId: call.logId,
       cached: true,
       routing: toRoutingView(routing),
@@ -127,33 +136,8 @@ function openCopy(deps: GatewayDeps, caller: GatewayCaller, { routing }: Plan, i
   };
 }
 
-function toKept({ text, reasoning, toolCalls, finishReason, model, provider, usage }: ChatOutcome): KeptAnswer {
-  const kept = { text, toolCalls, finishReason, model, provider, usage };
-  return reasoning === undefined ? kept : { ...kept, reasoning };
-}
-
-/** Gathers what a stream says; the whole answer at its end. */
-function makeTranscript() {
-  const text = makeStringBuilder();
-  const reasoning = makeStringBuilder();
-  return {
-    take(batch: readonly StreamEvent[]): KeptAnswer | undefined {
-      for (const event of batch) {
-        if (event.type === "text-delta") text.add(event.text);
-        else if (event.type === "reasoning-delta") reasoning.add(event.text);
-        else if (event.type === "end") {
-          const { toolCalls, finishReason, model, provider, usage } = event;
-          const kept = { text: text.text(), toolCalls, finishReason, model, provider, usage };
-          return reasoning.text() === "" ? kept : { ...kept, reasoning: reasoning.text() };
-        }
-      }
-      return undefined;
-    },
-  };
-}
-
-/** A kept answer as a stream tells it, in one batch. */
-function toEvents(kept: KeptAnswer, copy: ReturnType<ReturnType<typeof openCopy>["end"]>): StreamEvent[] {
+/** A cached response as a stream, in one batch. */
+function toEvents(kept: CachedResponse, copy: ReturnType<ReturnType<typeof openCopy>["end"]>): StreamEvent[] {
   const { text, reasoning, toolCalls, finishReason, model, provider } = kept;
   const end: StreamEnd = { type: "end", toolCalls, finishReason, model, provider, ...copy, cache: "hit" };
   return [

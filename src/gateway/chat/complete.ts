@@ -1,51 +1,19 @@
+import { defined } from "../../defined.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import { estimateMessageTokens, estimateUsage } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
-import { openCall, type Timings } from "../money/account.ts";
+import type { Call, CallEnd, GatewayCaller } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
-import type { CompletionRequest, FinishReason, Message, ToolCall, Usage } from "../providers/provider.ts";
+import type { CompletionRequest, FinishReason, Message } from "../providers/provider.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
-import { withRetries } from "../resilience/retry.ts";
-import { tryTarget } from "../resilience/target.ts";
-import type { CompressionReport } from "./compress.ts";
+import { askModel } from "../resilience/retry.ts";
+import type { ChatOutcome, RoutingView } from "./outcome.ts";
 import type { PlannedChat } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
-import type { Routing, SkippedModel } from "./route-model.ts";
+import type { Routing } from "./route-model.ts";
 
 /** Texts kept in a log record are cut to this many characters a message; a record stays far below a document's limit. */
 const KEPT_CHARACTERS = 20_000;
-
-export type RoutingView = {
-  requested: string;
-  model: string;
-  provider: string;
-  reason: string;
-  skipped?: SkippedModel[];
-};
-
-/** A finished chat completion, with what it cost. */
-export type ChatOutcome = {
-  logId: string;
-  text: string;
-  reasoning?: string;
-  toolCalls: ToolCall[];
-  finishReason: FinishReason;
-  /** The catalogued model that answered. */
-  model: string;
-  provider: string;
-  usage: Usage;
-  cached: boolean;
-  costUsd: number;
-  routing: RoutingView;
-  timingsMs: Timings;
-  /** What compression did to the prompt, where it was asked for. */
-  compression?: CompressionReport;
-  /** How the cache served it, where it was asked. */
-  cache?: CacheStatus;
-};
-
-/** `shared` came from an identical call that was under way. */
-export type CacheStatus = "miss" | "hit" | "shared";
 
 /**
  * Answers a planned chat: asks the provider with retries, then the plan's fallbacks, and settles a record of each
@@ -56,62 +24,41 @@ export function complete(deps: GatewayDeps, chat: PlannedChat): Promise<ChatOutc
   return withFallbacks(deps, chat.plan, (share) => completeAt(deps, chat, share));
 }
 
-async function completeAt(
-  deps: GatewayDeps,
-  { caller, request }: PlannedChat,
-  { target, routing, maxAttempts, onAttempt }: Share,
-): Promise<ChatOutcome> {
-  const { model, provider } = target;
+async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, share: Share): Promise<ChatOutcome> {
+  const { model, provider } = share.target;
   const wireRequest = toCompletionRequest(request, model);
-  const call = await openCall(deps, caller, {
-    kind: "chat",
-    routing,
-    isStreamed: false,
-    inputTokens: () => estimateMessageTokens(wireRequest.messages),
-    toBounds: () => boundChat(model, wireRequest),
+  const asked = toAsked(caller, model, wireRequest);
+  const { call, result } = await askModel(deps, share, { ...asked, isStreamed: false }, (call) => {
+    const capped = call.capped(wireRequest);
+    return (context) => provider.complete(capped, context);
   });
-  const { signal } = caller;
-  const tried = {
-    signal,
-    onAttempt: () => {
-      onAttempt();
-      call.onAttempt();
-    },
-    onCharged: call.onCharged,
+  const { text, toolCalls, finishReason, reasoning, usage } = result;
+  const estimate = () => estimateUsage(wireRequest.messages, text, toolCalls);
+  const end = { usage, estimate, finishReason, ...keptContent(deps, wireRequest.messages, text) };
+  return defined({ text, reasoning, toolCalls, ...settleChat(call, share.routing, end) });
+}
+
+/** What the record of a chat's call needs to know ahead. */
+export function toAsked(caller: GatewayCaller, model: CataloguedModel, request: CompletionRequest) {
+  return {
+    caller,
+    kind: "chat" as const,
+    inputTokens: () => estimateMessageTokens(request.messages),
+    toBounds: () => boundChat(model, request),
   };
-  try {
-    const result = await withRetries(
-      () => {
-        const capped = call.capped(wireRequest);
-        return tryTarget(target, tried, (context) => provider.complete(capped, context));
-      },
-      { signal, maxAttempts },
-    );
-    const { text, toolCalls, finishReason } = result;
-    const { usage, costUsd, timingsMs } = call.settle({
-      usage: result.usage,
-      estimate: () => estimateUsage(wireRequest.messages, text, toolCalls),
-      finishReason,
-      ...keptContent(deps, wireRequest.messages, text),
-    });
-    return {
-      logId: call.logId,
-      text,
-      ...(result.reasoning === undefined ? {} : { reasoning: result.reasoning }),
-      toolCalls,
-      finishReason,
-      model: model.id,
-      provider: model.provider,
-      usage,
-      cached: false,
-      costUsd,
-      routing: toRoutingView(routing),
-      timingsMs,
-    };
-  } catch (error) {
-    call.settle({ error });
-    throw error;
-  }
+}
+
+/** Settles a chat that came to its end; what its outcome reports besides the content. */
+export function settleChat(call: Call, routing: Routing, end: CallEnd & { finishReason: FinishReason }) {
+  return {
+    logId: call.logId,
+    finishReason: end.finishReason,
+    model: routing.model.id,
+    provider: routing.model.provider,
+    cached: false,
+    routing: toRoutingView(routing),
+    ...call.settle(end),
+  };
 }
 
 /**
@@ -124,14 +71,14 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
     model: _requested,
     options: _options,
     messages,
-    temperature,
+    temperature: _temperature,
     preferredTemperature,
-    topP,
+    topP: _topP,
     ...rest
   } = request;
   // What is only preferred is not worth a model's reasoning.
   const preferred = model.reasonsUnlessTold === true ? undefined : preferredTemperature;
-  const sampling = toSampling(model, temperature ?? preferred, topP);
+  const sampling = toSampling(model, request, preferred);
   const isReasoningOff = model.reasonsUnlessTold === true && (sampling !== undefined || request.tools !== undefined);
   return {
     ...rest,
@@ -142,12 +89,12 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
   };
 }
 
-/** What the model takes of a temperature and `top_p`; routing has refused those that were asked for and it does not. */
-function toSampling({ maxTemperature }: CataloguedModel, temperature: number | undefined, topP: number | undefined) {
+/** What the model takes of a temperature and `top_p`: one that is asked for is clamped, one that is preferred left out. */
+function toSampling({ maxTemperature }: CataloguedModel, { temperature, topP }: ChatRequest, preferred?: number) {
   if (maxTemperature === undefined) return undefined;
-  const isTaken = temperature !== undefined && temperature <= maxTemperature;
-  if (!isTaken && topP === undefined) return undefined;
-  return { ...(isTaken ? { temperature } : {}), ...(topP === undefined ? {} : { topP }) };
+  const fitting = preferred !== undefined && preferred <= maxTemperature ? preferred : undefined;
+  const used = temperature === undefined ? fitting : Math.min(temperature, maxTemperature);
+  return used === undefined && topP === undefined ? undefined : defined({ temperature: used, topP });
 }
 
 export function toRoutingView({ requested, model, reason, skipped }: Routing): RoutingView {

@@ -1,17 +1,11 @@
 import { functionWords } from "../../common-words.ts";
-import { estimateTokens } from "../count-tokens.ts";
+import { estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
+import type { GatewayCaller } from "../money/account.ts";
 import type { Message } from "../providers/provider.ts";
+import type { ChatOutcome, CompressionReport } from "./outcome.ts";
 import type { ChatRequest } from "./request.ts";
 import { findNames, isPrecious, type Segment, toSegments } from "./segments.ts";
-
-/** What compression did to a prompt, for `_preprocessing.compression`. Tokens are estimates. */
-export type CompressionReport = {
-  originalTokens: number;
-  compressedTokens: number;
-  /** Compressed by original. */
-  ratio: number;
-  techniques: string[];
-};
+import type { StreamEvent } from "./stream.ts";
 
 /** A context with fewer tokens than this is left as it is. */
 const SHORT_TOKENS = 300;
@@ -35,9 +29,10 @@ export function compressChat(request: ChatRequest): { request: ChatRequest; repo
   const isContext = (message: Message, index: number) =>
     index !== lastUser && (message.role === "user" || (message.role === "assistant" && !message.toolCalls));
   const context = messages.map((message, index) => (isContext(message, index) ? message.content : ""));
-  const originalTokens = context.reduce((sum, text) => sum + estimateTokens(text), 0);
+  const contextTokens = context.reduce((sum, text) => sum + estimateTokens(text), 0);
+  const originalTokens = estimateMessageTokens(messages) + estimateTokens(request.systemPrompt ?? "");
   const unchanged = { originalTokens, compressedTokens: originalTokens, ratio: 1, techniques: [] };
-  if (originalTokens < SHORT_TOKENS) return { request, report: unchanged };
+  if (contextTokens < SHORT_TOKENS) return { request, report: unchanged };
 
   const techniques: string[] = [];
   const segments = context.map((text) => toSegments(text));
@@ -45,14 +40,12 @@ export function compressChat(request: ChatRequest): { request: ChatRequest; repo
   note("fold-blanks", foldBlanks(segments));
   note("say-once", dropRepeated(segments));
   const question = messages[lastUser]?.content ?? "";
-  note(
-    "drop-least-informative",
-    dropUninformative(segments, { question, targetTokens: originalTokens * TARGET_RATIO }),
-  );
+  note("drop-least-informative", dropUninformative(segments, { question, targetTokens: contextTokens * TARGET_RATIO }));
 
   const texts = segments.map((parts) => parts.map(({ text }) => text).join(""));
-  const compressedTokens = texts.reduce((sum, text) => sum + estimateTokens(text), 0);
-  if (techniques.length === 0 || compressedTokens >= originalTokens) return { request, report: unchanged };
+  const savedTokens = contextTokens - texts.reduce((sum, text) => sum + estimateTokens(text), 0);
+  const compressedTokens = originalTokens - savedTokens;
+  if (techniques.length === 0 || savedTokens <= 0) return { request, report: unchanged };
   return {
     request: {
       ...request,
@@ -138,4 +131,34 @@ function dropUninformative(texts: Texts, goal: { question: string; targetTokens:
 
 function toWords(text: string): string[] {
   return (text.toLowerCase().match(/\p{L}[\p{L}'’-]*/gu) ?? []).filter((word) => !functionWords.has(word));
+}
+
+type Chat = {
+  complete(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome>;
+  stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
+};
+
+/** Compresses chats whose callers want it, and reports with their outcome what was done. */
+export function makeCompressedChat(chat: Chat): Chat {
+  return {
+    complete(caller, request) {
+      if (request.options?.compress !== true) return chat.complete(caller, request);
+      const { request: compressed, report: compression } = compressChat(request);
+      return chat.complete(caller, compressed).then((outcome) => ({ ...outcome, compression }));
+    },
+    stream(caller, request) {
+      if (request.options?.compress !== true) return chat.stream(caller, request);
+      const { request: compressed, report } = compressChat(request);
+      return withReport(chat.stream(caller, compressed), report);
+    },
+  };
+}
+
+async function* withReport(
+  batches: AsyncIterable<StreamEvent[]>,
+  compression: CompressionReport,
+): AsyncGenerator<StreamEvent[]> {
+  for await (const batch of batches) {
+    yield batch.map((event) => (event.type === "end" ? { ...event, compression } : event));
+  }
 }

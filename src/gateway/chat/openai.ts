@@ -1,35 +1,23 @@
+import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import type { OpenAiChatBody, OpenAiCompletion } from "../openai-schemas.ts";
 import type { ChatResponse } from "../schemas.ts";
-import type { ChatOutcome } from "./complete.ts";
 import { type ChatRequest, toChatRequest } from "./request.ts";
-import { toWireToolCall } from "./response.ts";
 
 /**
  * The chat that a body in OpenAI's shape asks for.
  * @throws AppError `invalid_request` for what `toChatRequest` refuses.
  */
 export function fromOpenAi(body: OpenAiChatBody): ChatRequest {
-  const maxTokens = body.max_completion_tokens ?? body.max_tokens;
-  const { top_p: topP, seed, response_format: format } = body;
-  const stop = typeof body.stop === "string" ? [body.stop] : (body.stop ?? undefined);
-  const hasTools = body.tools !== undefined && body.tools.length > 0;
-  return {
-    ...toChatRequest({
-      messages: body.messages.map(toMessage),
-      model: body.model,
-      stream: false,
-      temperature: body.temperature ?? undefined,
-      maxTokens: maxTokens ?? undefined,
-      tools: hasTools ? body.tools : undefined,
-      tool_choice: hasTools || body.tool_choice !== "auto" ? body.tool_choice : undefined,
-    }),
-    ...(typeof topP === "number" ? { topP } : {}),
-    ...(typeof seed === "number" ? { seed } : {}),
-    ...(stop !== undefined && stop.length > 0 ? { stop } : {}),
-    // Text is what every model writes.
-    ...(format && format.type !== "text" ? { responseFormat: format } : {}),
-  };
+  const hasTools = (body.tools ?? []).length > 0;
+  return toChatRequest({
+    ...body,
+    stream: false,
+    messages: body.messages.map(toMessage),
+    max_tokens: body.max_completion_tokens ?? body.max_tokens,
+    tools: hasTools ? body.tools : undefined,
+    tool_choice: hasTools || body.tool_choice !== "auto" ? body.tool_choice : undefined,
+  });
 }
 
 function toMessage(message: OpenAiChatBody["messages"][number]) {
@@ -43,48 +31,10 @@ function toMessage(message: OpenAiChatBody["messages"][number]) {
 
 export const secondsNow = () => Math.floor(Date.now() / 1_000);
 
-/** Tokens in OpenAI's words. */
-export function toUsage({ inputTokens, outputTokens }: ChatOutcome["usage"]) {
-  return {
-    prompt_tokens: inputTokens,
-    completion_tokens: outputTokens,
-    total_tokens: inputTokens + outputTokens,
-  };
-}
-
-/** A completion as OpenAI answers it: a message that only calls tools has no content. */
-export function toCompletion(outcome: ChatOutcome): OpenAiCompletion {
-  const { text, toolCalls, reasoning, finishReason, model, logId, costUsd, cached } = outcome;
-  return {
-    id: `chatcmpl-${logId}`,
-    object: "chat.completion",
-    created: secondsNow(),
-    model,
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: "assistant",
-          content: text === "" && toolCalls.length > 0 ? null : text,
-          refusal: null,
-          ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
-          ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls.map(toWireToolCall) }),
-        },
-        logprobs: null,
-        finish_reason: finishReason,
-      },
-    ],
-    usage: toUsage(outcome.usage),
-    logId,
-    costUsd,
-    cached,
-  };
-}
-
-/** The same of an answer that was kept as `POST /ai/chat` gives it. */
-export function toCompletionOf(answer: ChatResponse): OpenAiCompletion {
-  const [choice] = answer.choices;
-  const { text, toolCalls, reasoning, logId, costUsd, cached, model, usage } = answer;
+/** A response of `POST /ai/chat` as OpenAI gives it: a message that only calls tools has no content. */
+export function toCompletion(response: ChatResponse): OpenAiCompletion {
+  const { choices, text, toolCalls, reasoning, logId, costUsd, cached, model, usage } = response;
+  const message = { reasoning_content: reasoning, tool_calls: toolCalls };
   return {
     id: `chatcmpl-${logId}`,
     object: "chat.completion",
@@ -97,11 +47,10 @@ export function toCompletionOf(answer: ChatResponse): OpenAiCompletion {
           role: "assistant",
           content: text === "" && toolCalls !== undefined ? null : text,
           refusal: null,
-          ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
-          ...(toolCalls === undefined ? {} : { tool_calls: toolCalls }),
+          ...defined(message),
         },
         logprobs: null,
-        finish_reason: choice?.finish_reason ?? "stop",
+        finish_reason: choices[0]?.finish_reason ?? "stop",
       },
     ],
     usage,

@@ -1,10 +1,12 @@
+import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import type { ModelFallbacks } from "../../store/tenant-store.ts";
-import { autoModel, type Catalogue, type CataloguedModel, findModel } from "../catalogue.ts";
+import { autoModel, type Catalogue, type CataloguedModel, findModel, toModelEntry } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
 import type { GatewayCaller } from "../money/account.ts";
 import { providerIds } from "../providers/registry.ts";
-import { findKeys, notConfigured, type UsableKeys } from "../resilience/target.ts";
+import { findKeys, type UsableKeys, withoutKey } from "../resilience/target.ts";
+import type { ListedModel, ModelQuery } from "../schemas.ts";
 import type { ChatRequest } from "./request.ts";
 import { type Routing, routeAuto, routeNamed } from "./route-model.ts";
 
@@ -14,33 +16,20 @@ export type Plan = { routing: Routing; keys: UsableKeys; tenantId: string };
 export type PlannedChat = { caller: GatewayCaller; request: ChatRequest; plan: Plan };
 
 /**
- * Plans a chat; a promise only when something of the tenant's (keys, fallbacks) has to be read.
+ * Plans a chat.
  * @throws AppError `unknown_model`, `provider_not_configured`, `invalid_request`.
  */
-export function planChat(deps: GatewayDeps, tenantId: string, request: ChatRequest): Plan | Promise<Plan> {
+export async function planChat(deps: GatewayDeps, tenantId: string, request: ChatRequest): Promise<Plan> {
   const { catalogue } = deps;
   if (request.model === autoModel) {
-    return then(findKeys(deps, tenantId, { providers: providerIds }), (keys) => ({
-      routing: routeAuto(catalogue, request, (provider) => keys.has(provider)),
-      keys,
-      tenantId,
-    }));
+    const keys = await findKeys(deps, tenantId, { providers: providerIds });
+    return { routing: routeAuto(catalogue, request, (provider) => keys.has(provider)), keys, tenantId };
   }
   const model = findModel(catalogue, request.model, "chat");
-  return then(deps.fallbacks.find(tenantId), (configured) => {
-    const fallbacks = fallbacksOf(catalogue, configured, model);
-    const providers = new Set([model, ...fallbacks].map(({ provider }) => provider));
-    return then(findKeys(deps, tenantId, { providers, required: model.provider }), (keys) => ({
-      routing: routeNamed(model, fallbacks, request, (provider) => keys.has(provider)),
-      keys,
-      tenantId,
-    }));
-  });
-}
-
-/** Goes on with a value at once, or when it is there. */
-function then<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
-  return value instanceof Promise ? value.then(next) : next(value);
+  const fallbacks = fallbacksOf(catalogue, await deps.fallbacks.find(tenantId), model);
+  const providers = new Set([model, ...fallbacks].map(({ provider }) => provider));
+  const keys = await findKeys(deps, tenantId, { providers, required: model.provider });
+  return { routing: routeNamed(model, fallbacks, request, (provider) => keys.has(provider)), keys, tenantId };
 }
 
 /** The models that a tenant wants in the place of one; what is no longer catalogued is passed over. */
@@ -82,6 +71,24 @@ export function checkFallbacks(catalogue: Catalogue, fallbacks: readonly ModelFa
   }
 }
 
+/** The models of a query, each with whether the tenant's calls can use it right now. */
+export async function listModels(
+  deps: Pick<GatewayDeps, "catalogue" | "keys">,
+  tenantId: string,
+  { provider, type, available }: ModelQuery,
+): Promise<ListedModel[]> {
+  const keys = await findKeys(deps, tenantId, { providers: providerIds });
+  const isWanted = (model: CataloguedModel) =>
+    (provider ?? model.provider) === model.provider &&
+    (type ?? model.type) === model.type &&
+    (available === undefined || keys.has(model.provider) === (available === "true"));
+  return deps.catalogue.all.filter(isWanted).map((model) => {
+    const isAvailable = keys.has(model.provider);
+    const unavailableBecause = isAvailable ? undefined : withoutKey(model);
+    return defined({ ...toModelEntry(model), available: isAvailable, unavailableBecause });
+  });
+}
+
 /**
  * Ids of the chat models that a tenant's calls can use right now, in the catalogue's order; a stand-in only when there is
  * nothing else.
@@ -94,17 +101,16 @@ export async function usableModels(deps: Pick<GatewayDeps, "catalogue" | "keys">
 }
 
 /**
- * The id of the chat model that a name stands for; `auto` stays, since it is chosen anew for each call.
+ * The id of the chat model that a name stands for. `auto` stays, since it is chosen again for each call, unless there is a
+ * task to choose a model for.
  * @throws AppError `unknown_model`; `provider_not_configured`, `provider_key_unreadable` when the tenant cannot use it.
  */
 export async function resolveModel(
-  deps: Pick<GatewayDeps, "catalogue" | "keys">,
+  deps: GatewayDeps,
   tenantId: string,
-  name: string,
+  { name, task }: { name: string; task: string | undefined },
 ): Promise<string> {
-  if (name === autoModel) return autoModel;
-  const model = findModel(deps.catalogue, name, "chat");
-  const keys = await findKeys(deps, tenantId, { providers: [model.provider], required: model.provider });
-  if (!keys.has(model.provider)) throw notConfigured(model);
-  return model.id;
+  if (name === autoModel && task === undefined) return autoModel;
+  const messages = [{ role: "user" as const, content: task ?? "" }];
+  return (await planChat(deps, tenantId, { model: name, messages })).routing.model.id;
 }

@@ -1,6 +1,8 @@
+import { defined, type WithoutNulls, withoutNulls } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
+import { defaultModelAlias } from "../providers/edge/models.ts";
 import type { Message, Sampling, ToolCall, ToolChoice, ToolDefinition } from "../providers/provider.ts";
-import type { ChatBody } from "../schemas.ts";
+import type { ChatBody, WireToolCall } from "../schemas.ts";
 
 /** A chat as the rest of the product asks for it. `model` may be an alias or `auto`. */
 export type ChatRequest = {
@@ -18,59 +20,62 @@ export type ChatRequest = {
 } & Sampling;
 
 /** What is done with a chat on its way. Without `cache`, a chat at temperature 0 is cached. */
-export type ChatOptions = { compress?: boolean; cache?: boolean; cacheTtlSeconds?: number };
+export type ChatOptions = {
+  compress?: boolean;
+  cache?: boolean;
+  cacheTtlSeconds?: number;
+  /** Reject a setting that the model does not take, instead of adjusting it. */
+  strict?: boolean;
+  /** Whether the response of a chat in a batch is to say what was done with it. */
+  debug?: boolean;
+};
 
 /**
  * The request that a body of `POST /ai/chat` makes.
  * @throws AppError `invalid_request` for `maxTokens` and `max_tokens` that differ, and for a choice of a tool that is not given.
  */
 export function toChatRequest(body: ChatBody): ChatRequest {
-  const { maxTokens: camel, max_tokens: snake } = body;
+  const { maxTokens: camel, max_tokens: snake, stop, response_format: format, ...given } = withoutNulls(body);
   if (camel !== undefined && snake !== undefined && camel !== snake) {
     throw new AppError("invalid_request", "maxTokens and max_tokens are the same setting and must not differ.", {
       param: "max_tokens",
     });
   }
-  const maxTokens = camel ?? snake;
-  const tools = body.tools?.map(({ function: { name, description, parameters } }) => ({
-    name,
-    ...(description === undefined ? {} : { description }),
-    ...(parameters === undefined ? {} : { parameters }),
-  }));
-  const toolChoice = toToolChoice(body, tools);
-  return {
+  const tools = given.tools?.map((tool): ToolDefinition => withoutNulls(tool.function));
+  return defined({
     messages: body.messages.map(toMessage),
-    model: body.model,
-    ...(body.temperature === undefined ? {} : { temperature: body.temperature }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(body.systemPrompt === undefined ? {} : { systemPrompt: body.systemPrompt }),
-    ...(tools === undefined ? {} : { tools }),
-    ...(toolChoice === undefined ? {} : { toolChoice }),
-  };
+    model: given.model ?? defaultModelAlias,
+    temperature: given.temperature,
+    maxTokens: camel ?? snake,
+    systemPrompt: given.systemPrompt,
+    tools,
+    toolChoice: toToolChoice(given.tool_choice, tools),
+    topP: given.top_p,
+    stop: typeof stop === "string" ? [stop] : stop?.length === 0 ? undefined : stop,
+    seed: given.seed,
+    responseFormat: format?.type === "text" ? undefined : format, // text is what every model writes
+  });
 }
 
 function toMessage(message: ChatBody["messages"][number], place: number): Message {
   if (message.role === "tool") return { role: "tool", content: message.content, toolCallId: message.tool_call_id };
   if (message.role !== "assistant") return { role: message.role, content: message.content };
-  const calls = message.tool_calls ?? message.toolCalls;
-  if (calls === undefined && (message.content === undefined || message.content === null)) {
+  const calls = message.tool_calls ?? message.toolCalls ?? undefined;
+  if (calls === undefined && typeof message.content !== "string") {
     throw new AppError("invalid_request", "A message without tool calls needs content.", {
       param: `messages[${place}].content`,
     });
   }
-  const content = message.content ?? "";
-  return calls === undefined
-    ? { role: "assistant", content }
-    : { role: "assistant", content, toolCalls: calls.map(toToolCall) };
+  return defined({ role: "assistant" as const, content: message.content ?? "", toolCalls: calls?.map(toToolCall) });
 }
 
-function toToolCall(call: { id: string; function: { name: string; arguments: string } }): ToolCall {
-  return { id: call.id, name: call.function.name, arguments: call.function.arguments };
+function toToolCall({ id, function: called }: WireToolCall): ToolCall {
+  return { id, ...called };
 }
 
-function toToolChoice(body: ChatBody, tools: ToolDefinition[] | undefined): ToolChoice | undefined {
-  if (body.tool_choice === undefined) return undefined;
-  const choice = typeof body.tool_choice === "string" ? body.tool_choice : { name: body.tool_choice.function.name };
+function toToolChoice(wanted: WithoutNulls<ChatBody>["tool_choice"], tools: ToolDefinition[] | undefined) {
+  if (wanted === undefined) return undefined;
+  const choice = typeof wanted === "string" ? wanted : { name: wanted.function.name };
   const isGiven =
     typeof choice === "string"
       ? tools !== undefined || choice === "none"

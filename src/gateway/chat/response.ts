@@ -1,46 +1,46 @@
+import { defined } from "../../defined.ts";
 import type { ToolCall } from "../providers/provider.ts";
-import type { ChatResponse } from "../schemas.ts";
-import type { ChatOutcome } from "./complete.ts";
+import type { ChatResponse, WireToolCall } from "../schemas.ts";
+import type { CacheStatus, ChatOutcome } from "./outcome.ts";
 
-/** The JSON answer of a chat, as `POST /ai/chat` and the jobs of batched chats give it. */
+/** The JSON response of a chat, as `POST /ai/chat` and the jobs of batched chats give it. */
 export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResponse {
-  const toolCalls = outcome.toolCalls.map(toWireToolCall);
-  const { inputTokens, outputTokens } = outcome.usage;
+  const { text, finishReason, reasoning, logId, usage, cached, costUsd, model } = outcome;
+  const toolCalls = toWireToolCalls(outcome.toolCalls);
+  const message = defined({ role: "assistant" as const, content: text, tool_calls: toolCalls });
   return {
-    text: outcome.text,
-    choices: [
-      {
-        message: {
-          role: "assistant",
-          content: outcome.text,
-          ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}),
-        },
-        finish_reason: outcome.finishReason,
-      },
-    ],
-    ...(toolCalls.length > 0 ? { toolCalls } : {}),
-    ...(outcome.reasoning === undefined ? {} : { reasoning: outcome.reasoning }),
-    logId: outcome.logId,
-    inputTokens,
-    outputTokens,
-    usage: { prompt_tokens: inputTokens, completion_tokens: outputTokens, total_tokens: inputTokens + outputTokens },
-    cached: outcome.cached,
-    costUsd: outcome.costUsd,
-    model: outcome.model,
+    text,
+    choices: [{ message, finish_reason: finishReason }],
+    ...defined({ toolCalls, reasoning }),
+    logId,
+    inputTokens: usage.inputTokens,
+    outputTokens: usage.outputTokens,
+    usage: toWireUsage(usage),
+    cached,
+    costUsd,
+    model,
     ...toPreprocessing(outcome, hasDebug),
   };
 }
 
-type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "cache" | "compression">;
-
-/** What was done with a chat on its way, where the caller wants to see it. */
-export function toPreprocessing({ routing, timingsMs, cache, compression }: Preprocessed, hasDebug: boolean) {
-  if (!hasDebug) return {};
-  const told = compression === undefined ? {} : { compression };
-  return { _preprocessing: { ...told, routing, cache: { status: cache ?? ("off" as const) }, timingsMs } };
+/** Tokens in OpenAI's words. */
+export function toWireUsage({ inputTokens, outputTokens }: ChatOutcome["usage"]) {
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+  };
 }
 
-/** A tool call in OpenAI's shape. */
-export function toWireToolCall({ id, name, arguments: text }: ToolCall) {
-  return { id, type: "function" as const, function: { name, arguments: text } };
+type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "compression"> & { cache?: CacheStatus | "off" };
+
+/** What was done with a chat on its way, where the caller wants to see it. */
+export function toPreprocessing({ routing, timingsMs, cache = "off", compression }: Preprocessed, hasDebug: boolean) {
+  return hasDebug ? { _preprocessing: defined({ compression, routing, cache: { status: cache }, timingsMs }) } : {};
+}
+
+/** Tool calls in OpenAI's shape; undefined when there are none. */
+export function toWireToolCalls(calls: readonly ToolCall[]): WireToolCall[] | undefined {
+  if (calls.length === 0) return undefined;
+  return calls.map(({ id, ...called }) => ({ id, type: "function", function: called }));
 }

@@ -1,5 +1,5 @@
 import { AppError } from "../../errors.ts";
-import type { Catalogue, CataloguedModel } from "../catalogue.ts";
+import { type Catalogue, type CataloguedModel, DEFAULT_SAMPLING, temperaturesOf } from "../catalogue.ts";
 import { estimateMessageTokens } from "../count-tokens.ts";
 import type { ModelType } from "../providers/model.ts";
 import type { ProviderId } from "../providers/registry.ts";
@@ -29,8 +29,6 @@ const reasoningSigns =
 const LOOK_AT_CHARACTERS = 8_000;
 /** A question of this many tokens gets a model for reasoning. */
 const LONG_TASK_TOKENS = 30_000;
-/** The temperature and `top_p` of every provider when a request names none; some models take no others. */
-const DEFAULT_SAMPLING = 1;
 /** Models that a call goes on to when the one before failed, at most. */
 const MAX_FALLBACKS = 3;
 
@@ -62,7 +60,7 @@ export function routeNamed(
     requested: request.model,
     model,
     reason: model.id === request.model ? "named" : `alias of ${model.id}`,
-    fallbacks: fallbacks.filter((one) => isUsable(one.provider) && findObstacle(one, request) === undefined),
+    fallbacks: fallbacks.filter((one) => isUsable(one.provider) && fits(one, request)),
   };
 }
 
@@ -75,7 +73,7 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
   const { type, reason } = classifyTask(request);
   const tokens = estimateMessageTokens(request.messages) + (request.maxTokens ?? 0);
   const able = catalogue.chatByPrice.filter(
-    (model) => isUsable(model.provider) && model.contextWindow >= tokens && findObstacle(model, request) === undefined,
+    (model) => isUsable(model.provider) && model.contextWindow >= tokens && fits(model, request),
   );
   const real = able.filter((model) => model.isStandIn !== true);
   const usable = real.length > 0 ? real : able;
@@ -95,18 +93,34 @@ function findObstacle(model: CataloguedModel, request: ChatRequest): { param: st
     return { param: "tools", message: `${model.id} takes no tools here.` };
   if (request.responseFormat !== undefined && model.takesResponseFormat !== true)
     return { param: "response_format", message: `${model.id} keeps to no response format.` };
-  const { temperature = DEFAULT_SAMPLING, topP = DEFAULT_SAMPLING } = request;
-  const { maxTemperature } = model;
-  if (maxTemperature === undefined) {
-    const param = temperature !== DEFAULT_SAMPLING ? "temperature" : topP !== DEFAULT_SAMPLING ? "top_p" : undefined;
-    return param && { param, message: `${model.id} takes no ${param} but its default, ${DEFAULT_SAMPLING}.` };
-  }
-  if (temperature <= maxTemperature) return undefined;
-  return { param: "temperature", message: `${model.id} takes a temperature from 0 to ${maxTemperature}.` };
+  return undefined;
 }
 
-/** A provider would refuse it too, later and less clearly. */
+/** A setting that a model does not take as it was asked for, and the value that is used instead. */
+type Misfit = { param: "temperature" | "top_p"; used: number };
+
+/** The sampling settings of a request that a model does not take. */
+export function misfitsOf({ maxTemperature }: CataloguedModel, { temperature, topP }: ChatRequest): Misfit[] {
+  const asked = { temperature: temperature ?? DEFAULT_SAMPLING, top_p: topP ?? DEFAULT_SAMPLING };
+  if (maxTemperature !== undefined)
+    return asked.temperature > maxTemperature ? [{ param: "temperature", used: maxTemperature }] : [];
+  const params = ["temperature", "top_p"] as const;
+  return params
+    .filter((param) => asked[param] !== DEFAULT_SAMPLING)
+    .map((param) => ({ param, used: DEFAULT_SAMPLING }));
+}
+
+const fits = (model: CataloguedModel, request: ChatRequest) =>
+  findObstacle(model, request) === undefined && misfitsOf(model, request).length === 0;
+
+/** A provider would reject it too, later and less clearly. Sampling settings are adjusted unless the caller is strict. */
 function requireServable(model: CataloguedModel, request: ChatRequest): void {
+  const [misfit] = request.options?.strict === true ? misfitsOf(model, request) : [];
+  if (misfit !== undefined) {
+    const { min, max } = temperaturesOf(model);
+    const range = min === max ? `no ${misfit.param} but its default, ${max}` : `a temperature from ${min} to ${max}`;
+    throw new AppError("invalid_request", `${model.id} takes ${range}.`, { param: misfit.param });
+  }
   const obstacle = findObstacle(model, request);
   if (obstacle !== undefined) throw new AppError("invalid_request", obstacle.message, { param: obstacle.param });
 }

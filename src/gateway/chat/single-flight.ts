@@ -1,7 +1,7 @@
 import { fromAbort } from "../resilience/transport-errors.ts";
 
-/** A call that several callers wait for: what it has said so far, and whether it has ended. */
-type Flight<T> = {
+/** A call that several callers share: what it has said so far, and whether it has ended. */
+type SharedCall<T> = {
   said: T[];
   readers: number;
   isEnded: boolean;
@@ -10,9 +10,9 @@ type Flight<T> = {
   wake: Set<() => void>;
 };
 
-/** One call for all who ask the same at the same time. */
+/** Coalesces identical calls that are made at the same time. */
 export type SingleFlight<T> = {
-  /** Whether somebody asks for this already. */
+  /** Whether such a call is under way. */
   has(key: string): boolean;
   /**
    * What the call of this key says, from its beginning; `begin` starts it when there is none. A reader who leaves, or whose
@@ -22,65 +22,65 @@ export type SingleFlight<T> = {
 };
 
 export function makeSingleFlight<T>(): SingleFlight<T> {
-  const flights = new Map<string, Flight<T>>();
+  const calls = new Map<string, SharedCall<T>>();
 
-  const run = async (key: string, flight: Flight<T>, source: AsyncIterable<T>) => {
+  const run = async (key: string, call: SharedCall<T>, source: AsyncIterable<T>) => {
     const wakeAll = () => {
-      for (const wake of flight.wake) wake();
-      flight.wake.clear();
+      for (const wake of call.wake) wake();
+      call.wake.clear();
     };
     try {
       for await (const item of source) {
-        flight.said.push(item);
+        call.said.push(item);
         wakeAll();
       }
     } catch (error) {
-      flight.failure = error;
+      call.failure = error;
     }
-    flight.isEnded = true;
-    if (flights.get(key) === flight) flights.delete(key);
+    call.isEnded = true;
+    if (calls.get(key) === call) calls.delete(key);
     wakeAll();
   };
-  const start = (key: string, begin: (signal: AbortSignal) => AsyncIterable<T>): Flight<T> => {
+  const start = (key: string, begin: (signal: AbortSignal) => AsyncIterable<T>): SharedCall<T> => {
     const controller = new AbortController();
-    const flight: Flight<T> = { said: [], readers: 0, isEnded: false, controller, wake: new Set() };
-    flights.set(key, flight);
-    void run(key, flight, begin(controller.signal)); // it keeps its failure for the readers
-    return flight;
+    const call: SharedCall<T> = { said: [], readers: 0, isEnded: false, controller, wake: new Set() };
+    calls.set(key, call);
+    void run(key, call, begin(controller.signal)); // it keeps its failure for the readers
+    return call;
   };
   return {
-    has: (key) => flights.has(key),
+    has: (key) => calls.has(key),
     async *join(key, begin, signal) {
-      const flight = flights.get(key) ?? start(key, begin);
-      flight.readers += 1;
+      const call = calls.get(key) ?? start(key, begin);
+      call.readers += 1;
       try {
         for (let next = 0; ; next += 1) {
-          while (next >= flight.said.length && !flight.isEnded && !signal.aborted) await untilWoken(flight, signal);
+          while (next >= call.said.length && !call.isEnded && !signal.aborted) await untilWoken(call, signal);
           if (signal.aborted) throw fromAbort(signal);
-          const item = flight.said[next];
-          if (next >= flight.said.length || item === undefined) break;
+          const item = call.said[next];
+          if (next >= call.said.length || item === undefined) break;
           yield item;
         }
-        if (flight.failure !== undefined) throw flight.failure;
+        if (call.failure !== undefined) throw call.failure;
       } finally {
-        flight.readers -= 1;
-        if (flight.readers === 0 && !flight.isEnded) {
-          if (flights.get(key) === flight) flights.delete(key);
-          flight.controller.abort();
+        call.readers -= 1;
+        if (call.readers === 0 && !call.isEnded) {
+          if (calls.get(key) === call) calls.delete(key);
+          call.controller.abort();
         }
       }
     },
   };
 }
 
-function untilWoken<T>(flight: Flight<T>, signal: AbortSignal): Promise<void> {
+function untilWoken<T>(call: SharedCall<T>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const wake = () => {
       signal.removeEventListener("abort", wake);
-      flight.wake.delete(wake);
+      call.wake.delete(wake);
       resolve();
     };
-    flight.wake.add(wake);
+    call.wake.add(wake);
     signal.addEventListener("abort", wake, { once: true });
   });
 }

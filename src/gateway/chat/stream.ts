@@ -1,18 +1,16 @@
 import { AppError } from "../../errors.ts";
-import { estimateMessageTokens } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
-import { type Call, openCall } from "../money/account.ts";
-import { boundChat } from "../money/prices.ts";
+import type { Call } from "../money/account.ts";
 import type { CompletionRequest, StreamPart } from "../providers/provider.ts";
 import type { Permit } from "../resilience/breaker.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
-import { withRetries } from "../resilience/retry.ts";
-import { tryTarget } from "../resilience/target.ts";
+import { askModel } from "../resilience/retry.ts";
 import { fromAbort } from "../resilience/transport-errors.ts";
-import { type ChatOutcome, keptContent, toCompletionRequest, toRoutingView } from "./complete.ts";
+import { keptContent, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
+import type { ChatOutcome } from "./outcome.ts";
 import type { Plan, PlannedChat } from "./plan.ts";
 import type { Routing } from "./route-model.ts";
-import { type Answer, type AnswerDelta, makeAnswer } from "./streamed-answer.ts";
+import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "./streamed-response.ts";
 
 /**
  * When a model has said nothing for so long, an empty batch tells the host to send its head, so that heartbeats can keep
@@ -24,7 +22,7 @@ const SILENCE_MS = 5_000;
 const readerLeft = Symbol("reader left");
 
 export type StreamEnd = Omit<ChatOutcome, "text" | "reasoning"> & { type: "end" };
-export type StreamEvent = AnswerDelta | StreamEnd;
+export type StreamEvent = ContentDelta | StreamEnd;
 
 /**
  * Answers a chat part by part: batches of deltas, one for what arrived together, then one `end` with usage and cost.
@@ -34,11 +32,11 @@ export type StreamEvent = AnswerDelta | StreamEnd;
  */
 export async function* streamChat(
   deps: GatewayDeps,
-  { caller, request, toPlan }: Omit<PlannedChat, "plan"> & { toPlan: () => Plan | Promise<Plan> },
+  { caller, request, toPlan }: Omit<PlannedChat, "plan"> & { toPlan: () => Promise<Plan> },
 ): AsyncGenerator<StreamEvent[]> {
   const plan = await toPlan();
   const upstream = makeUpstream(caller.signal);
-  const answer = makeAnswer();
+  const response = makeStreamedResponse();
   const chat = { caller, request, plan };
   const opening = withFallbacks(deps, plan, (share) => openStream(deps, chat, share, upstream.signal));
   let stream: OpenStream | undefined;
@@ -48,16 +46,16 @@ export async function* streamChat(
     stream = await opening;
     for (let parts: StreamPart[] | undefined = stream.first; parts !== undefined; parts = await stream.rest()) {
       if (caller.signal.aborted) throw fromAbort(caller.signal);
-      const deltas = answer.take(parts);
-      if (answer.finishReason() === undefined) {
+      const deltas = response.take(parts);
+      if (response.finishReason() === undefined) {
         if (deltas.length > 0) yield deltas;
         continue;
       }
       failure = undefined;
-      yield [...deltas, settleWhole(deps, stream, answer)];
+      yield [...deltas, settleWhole(deps, stream, response)];
       return;
     }
-    throw new AppError("provider_failed", "The provider's stream ended in the middle of the answer.", {
+    throw new AppError("provider_failed", "The provider's stream ended in the middle of the response.", {
       details: { code: "stream_cut" },
       retryable: true,
     });
@@ -70,40 +68,31 @@ export async function* streamChat(
     await stream?.leave();
     if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
     stream?.permit.leave(failure);
-    if (stream !== undefined && failure !== undefined) settleBroken(deps, stream, answer, failure);
+    if (stream !== undefined && failure !== undefined) settleBroken(deps, stream, response, failure);
   }
 }
 
-/** Settles a stream that came to its end, and tells it. */
-function settleWhole(deps: GatewayDeps, { call, routing, request }: OpenStream, answer: Answer): StreamEnd {
-  const { text, toolCalls } = answer.content();
-  const finishReason = answer.finishReason() ?? "stop";
-  const settlement = call.settle({
-    usage: answer.usage(),
-    estimate: () => answer.measure(request.messages),
-    finishReason,
-    ...keptContent(deps, request.messages, text),
-  });
-  return {
-    type: "end",
-    logId: call.logId,
-    toolCalls,
-    finishReason,
-    model: routing.model.id,
-    provider: routing.model.provider,
-    cached: false,
-    routing: toRoutingView(routing),
-    ...settlement,
-  };
+/** Settles a stream that came to its end, and reports it. */
+function settleWhole(deps: GatewayDeps, { call, routing, request }: OpenStream, response: StreamedResponse): StreamEnd {
+  const { text, toolCalls } = response.content();
+  const finishReason = response.finishReason() ?? "stop";
+  const estimate = () => response.measure(request.messages);
+  const end = { usage: response.usage(), estimate, finishReason, ...keptContent(deps, request.messages, text) };
+  return { type: "end", toolCalls, ...settleChat(call, routing, end) };
 }
 
 /** Settles a stream that had opened and did not come to its end: what was served is charged by the provider. */
-function settleBroken(deps: GatewayDeps, { call, request }: OpenStream, answer: Answer, failure: unknown): void {
+function settleBroken(
+  deps: GatewayDeps,
+  { call, request }: OpenStream,
+  response: StreamedResponse,
+  failure: unknown,
+): void {
   call.settle({
-    usage: answer.usage(),
-    estimate: () => answer.measure(request.messages),
+    usage: response.usage(),
+    estimate: () => response.measure(request.messages),
     error: failure,
-    ...keptContent(deps, request.messages, answer.content().text),
+    ...keptContent(deps, request.messages, response.content().text),
   });
 }
 
@@ -142,27 +131,12 @@ async function openStream(
   share: Share,
   signal: AbortSignal,
 ): Promise<OpenStream> {
-  const { target, routing, maxAttempts } = share;
+  const { target, routing } = share;
   const request = toCompletionRequest(chat, target.model);
-  const call = await openCall(deps, caller, {
-    kind: "chat",
-    routing,
-    isStreamed: true,
-    inputTokens: () => estimateMessageTokens(request.messages),
-    toBounds: () => boundChat(target.model, request),
-  });
-  const tried = {
-    signal,
-    onAttempt: () => {
-      share.onAttempt();
-      call.onAttempt();
-    },
-    onCharged: call.onCharged,
-    isStream: true,
-  };
-  const attempt = () => {
+  const asked = { ...toAsked(caller, target.model, request), isStreamed: true, signal };
+  const { call, result } = await askModel(deps, share, asked, (call) => {
     const capped = call.capped(request);
-    return tryTarget(target, tried, async (context, permit): Promise<OpenStream> => {
+    return async (context, permit) => {
       const iterator = target.provider.stream(capped, context)[Symbol.asyncIterator]();
       const rest = async () => {
         const result = await iterator.next();
@@ -171,17 +145,11 @@ async function openStream(
       const first = await rest();
       if (first === undefined)
         throw new AppError("provider_failed", "The provider sent an empty stream.", { retryable: true });
-      return { first, rest, leave: () => iterator.return?.(), permit, call, routing, request };
-    });
-  };
-  try {
-    const stream = await withRetries(attempt, { signal, maxAttempts });
-    call.onFirstToken();
-    return stream;
-  } catch (error) {
-    call.settle({ error });
-    throw error;
-  }
+      return { first, rest, leave: () => iterator.return?.(), permit };
+    };
+  });
+  call.onFirstToken();
+  return { ...result, call, routing, request };
 }
 
 /** Whether `opening` is still under way after `ms`. */

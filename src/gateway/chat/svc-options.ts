@@ -18,7 +18,9 @@ export function parseSvcOptions(header: string | undefined): ChatOptions {
     if (key === "compress") options.compress = readFlag(key, value);
     else if (key === "cache") options.cache = readFlag(key, value);
     else if (key === "cache-ttl") options.cacheTtlSeconds = readSeconds(key, value);
-    else throw refuse(`has no option ${JSON.stringify(key.slice(0, 50))}; it knows compress, cache and cache-ttl`);
+    else if (key === "strict") options.strict = readFlag(key, value);
+    else
+      throw refuse(`has no option ${JSON.stringify(key.slice(0, 50))}; it knows compress, cache, cache-ttl and strict`);
   }
   return options;
 }

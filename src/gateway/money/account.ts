@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import { AppError, toErrorView } from "../../errors.ts";
 import { newId } from "../../ids.ts";
 import type { CompletionDocument } from "../../store/completion-store.ts";
@@ -28,7 +29,7 @@ export type Timings = { total: number; provider: number; firstToken?: number };
  * How a call ended. `usage` is the provider's own; without it `estimate` counts what is known to have gone over the wire.
  * Without both, it has cost nothing but the failed attempts that are billed.
  */
-type CallEnd = {
+export type CallEnd = {
   usage?: Usage | undefined;
   estimate?: () => Usage;
   finishReason?: FinishReason;
@@ -127,7 +128,7 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
       held?.reservation.settle(costNanoUsd);
       caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
       const durationMs = sinceStart();
-      ledger.record({
+      const record: CompletionDocument = defined({
         _id: logId,
         tenantId: caller.tenantId,
         keyId: caller.keyId,
@@ -138,24 +139,22 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
         provider: routing.model.provider,
         isStreamed: about.isStreamed,
         outcome: toOutcome(end.error, caller.signal),
-        ...(end.finishReason === undefined ? {} : { finishReason: end.finishReason }),
-        ...(end.error === undefined ? {} : { error: toErrorView(end.error) }),
+        finishReason: end.finishReason,
+        error: end.error === undefined ? undefined : toErrorView(end.error),
         inputTokens: usage.inputTokens,
         outputTokens: usage.outputTokens,
-        usageSource: end.usage === undefined || failed ? "estimate" : "provider",
+        usageSource: end.usage === undefined || failed ? ("estimate" as const) : ("provider" as const),
         costNanoUsd,
         isCached,
         attempts,
-        ...(firstTokenMs === undefined ? {} : { firstTokenMs }),
+        firstTokenMs,
         durationMs,
         createdAt,
-        ...(end.content === undefined ? {} : { content: end.content }),
+        content: end.content,
       });
-      const timingsMs = {
-        total: durationMs,
-        provider: round(durationMs - (firstAttemptAt - startedAt)),
-        ...(firstTokenMs === undefined ? {} : { firstToken: firstTokenMs }),
-      };
+      ledger.record(record);
+      const providerMs = round(durationMs - (firstAttemptAt - startedAt));
+      const timingsMs = defined({ total: durationMs, provider: providerMs, firstToken: firstTokenMs });
       settlement = { usage, costUsd: toUsd(costNanoUsd), timingsMs };
       return settlement;
     },

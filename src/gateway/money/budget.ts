@@ -19,6 +19,13 @@ export type Reservation = {
 /** An amount that is set aside, as it is stored with its call. `isRest`: it is less than the call may cost. */
 export type ReservedAmount = { month: string; nanoUsd: number; isRest?: boolean };
 
+/** @throws AppError `budget_exhausted` when a budget is used up. */
+export function requireLeft(budget: BudgetView | null): void {
+  if (budget === null || !isUsedUp(budget)) return;
+  const message = `The budget of ${budget.limitUsd} USD for ${budget.month} is used up.`;
+  throw new AppError("budget_exhausted", message, { details: budget });
+}
+
 /** What a call needs: as much as it may cost, or what is left if that is not less than `leastNanoUsd`. */
 export type Claim = { mostNanoUsd: number; leastNanoUsd: number };
 
@@ -26,7 +33,7 @@ export type Claim = { mostNanoUsd: number; leastNanoUsd: number };
 export type BudgetView = { month: string; limitUsd: number; leftUsd: number; reservedUsd: number };
 
 /** Whether a budget has nothing left that a call could get, now or when those under way have ended. */
-export const isUsedUp = ({ leftUsd, reservedUsd }: BudgetView) => leftUsd + reservedUsd <= 0;
+const isUsedUp = ({ leftUsd, reservedUsd }: BudgetView) => leftUsd + reservedUsd <= 0;
 
 export type Budgets = {
   /**

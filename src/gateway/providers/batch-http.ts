@@ -1,44 +1,56 @@
 import { createInterface } from "node:readline";
 import { request } from "undici";
+import type { z } from "zod";
 import { fromAbort, fromConnectionError } from "../resilience/transport-errors.ts";
 import type { CallContext } from "./provider.ts";
-import { fromWireError, parseJson } from "./wire-errors.ts";
+import { fromWireError, malformed, parseJson } from "./wire-errors.ts";
 
-/** Longest time of one request about a batch, the upload of its lines included, in ms. */
+/** Longest time of one request about a batch, the upload of its items included, in ms. */
 const TIMEOUT_MS = 120_000;
 
-export type BatchRequest = {
-  method: "GET" | "POST";
-  url: string;
-  headers: Record<string, string>;
-  body?: string | Buffer;
+/** A GET, or with a body a POST. */
+type BatchCall = { path: string; body?: { type: string; content: string | Buffer } | undefined };
+
+/** Requests of one provider's batch interface. Nobody waits for them, so they need no pool. */
+export type BatchClient = {
+  /** The JSON of a response. @throws AppError as the provider's calls do, `provider_failed` when it does not fit. */
+  json<T>(schema: z.ZodType<T>, call: BatchCall, context: CallContext): Promise<T>;
+  /** The lines of a response in JSON Lines, as they come. Throws the same. */
+  lines<T>(schema: z.ZodType<T>, path: string, context: CallContext): AsyncGenerator<T>;
 };
 
-/**
- * One request of a provider's batch interface; its answer's JSON. It is not on anybody's way, so it needs no pool.
- * @throws AppError as the provider's calls do.
- */
-export async function askForJson(call: BatchRequest, context: CallContext): Promise<unknown> {
-  const answer = await send(call, context);
-  return parseJson(await answer.body.text());
-}
-
-/** The lines of an answer in JSON Lines, parsed, as they come. */
-export async function* askForLines(call: BatchRequest, context: CallContext): AsyncGenerator<unknown> {
-  const answer = await send(call, context);
-  const lines = createInterface({ input: answer.body, crlfDelay: Number.POSITIVE_INFINITY });
-  for await (const line of lines) if (line.trim() !== "") yield parseJson(line);
-}
-
-async function send({ method, url, headers, body }: BatchRequest, { signal, apiKey }: CallContext) {
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-  const answer = await request(url, { method, headers, signal: limit, ...(body === undefined ? {} : { body }) }).catch(
-    (error: unknown) => {
+export function makeBatchClient(
+  baseUrl: string,
+  toHeaders: (apiKey: string | undefined) => Record<string, string>,
+): BatchClient {
+  const send = async ({ path, body }: BatchCall, { signal, apiKey }: CallContext) => {
+    const response = await request(`${baseUrl}${path}`, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { ...toHeaders(apiKey), ...(body && { "content-type": body.type }) },
+      body: body?.content ?? null,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    }).catch((error: unknown) => {
       if (signal.aborted) throw fromAbort(signal);
       throw fromConnectionError(error instanceof Error ? error : new Error("unknown"), false);
+    });
+    if (response.statusCode >= 200 && response.statusCode < 300) return response;
+    const text = await response.body.text();
+    throw fromWireError(response.statusCode, response.headers, apiKey ? text.replaceAll(apiKey, "[key]") : text);
+  };
+  return {
+    async json(schema, call, context) {
+      return parse(schema, await (await send(call, context)).body.text());
     },
-  );
-  if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
-  const text = await answer.body.text();
-  throw fromWireError(answer.statusCode, answer.headers, apiKey ? text.replaceAll(apiKey, "[key]") : text);
+    async *lines(schema, path, context) {
+      const { body } = await send({ path }, context);
+      const lines = createInterface({ input: body, crlfDelay: Number.POSITIVE_INFINITY });
+      for await (const line of lines) if (line.trim() !== "") yield parse(schema, line);
+    },
+  };
+}
+
+function parse<T>(schema: z.ZodType<T>, text: string): T {
+  const parsed = schema.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data;
+  throw malformed("an answer that does not fit its batch interface", parsed.error);
 }

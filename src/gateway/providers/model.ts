@@ -1,3 +1,5 @@
+import { defined } from "../../defined.ts";
+
 /** What a model is mainly for; `auto` picks by it. Open-ended towards clients. */
 export type ModelType = "chat" | "coding" | "reasoning" | "embedding";
 
@@ -36,3 +38,19 @@ export type ProviderModel = {
   priceSource: string;
   priceDate: string;
 };
+
+/** A row of a provider's table of models: its prices in the order of `ModelPrice`; what it leaves out is a default. */
+type ModelRow = Pick<ProviderModel, "name" | "type" | "priceSource"> &
+  Partial<ProviderModel> & { usd: readonly [input: number, output: number, cached?: number, cacheWrite?: number] };
+
+/** The models of a table by their ids. */
+export function toModels(
+  defaults: (price: ModelPrice) => Pick<ProviderModel, "contextWindow" | "maxOutput" | "features" | "priceDate">,
+  rows: Readonly<Record<string, ModelRow>>,
+): ProviderModel[] {
+  return Object.entries(rows).map(([id, { usd, ...row }]) => {
+    const [input, output, cached, cacheWrite] = usd;
+    const price = defined({ input, output, cached, cacheWrite });
+    return { ...defaults(price), id, price, ...row };
+  });
+}

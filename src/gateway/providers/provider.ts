@@ -84,9 +84,9 @@ export type CallContext = {
 };
 
 /** One chat of a batch; `customId` comes back with its answer. */
-export type BatchLine = { customId: string; request: CompletionRequest };
-/** What became of a line. A line that is not told of counts as expired. */
-export type BatchLineResult = { customId: string } & (
+export type BatchItem = { customId: string; request: CompletionRequest };
+/** What became of an item. One without a result counts as expired. */
+export type BatchItemResult = { customId: string } & (
   | { result: CompletionResult }
   | { error: AppError }
   | { isExpired: true }
@@ -94,19 +94,19 @@ export type BatchLineResult = { customId: string } & (
 
 /** A provider's interface for many chats at half the price, answered within a day. */
 export type ProviderBatches = {
-  /** Hands in a batch under our id; the provider's id of it. */
-  submit(batchId: string, lines: readonly BatchLine[], context: CallContext): Promise<string>;
+  /** Submits a batch under our id; the provider's id of it. */
+  submit(batchId: string, items: readonly BatchItem[], context: CallContext): Promise<string>;
   /**
-   * The provider's id of a batch that may have been handed in under our id, by a process that died before it could tell.
-   * `isKnown` tells which of the provider's ids belong to other batches of ours.
+   * The provider's id of a batch that may have been submitted under our id, by a process that died before it recorded that.
+   * `isKnown` gives those of the provider's ids that belong to other batches of ours.
    */
   find(
     sought: { batchId: string; size: number; since: Date; isKnown(ids: string[]): Promise<Set<string>> },
     context: CallContext,
   ): Promise<string | undefined>;
   hasEnded(id: string, context: CallContext): Promise<boolean>;
-  /** The lines of a batch that has ended. */
-  results(id: string, context: CallContext): AsyncIterable<BatchLineResult>;
+  /** The items of a batch that has ended. */
+  results(id: string, context: CallContext): AsyncIterable<BatchItemResult>;
 };
 
 /**
@@ -119,7 +119,7 @@ export type Provider = {
   /** Yields the parts of one network chunk at a time, so that a host can write once a chunk. */
   stream(request: CompletionRequest, context: CallContext): AsyncIterable<StreamPart[]>;
   embed?(request: EmbeddingRequest, context: CallContext): Promise<EmbeddingResult>;
-  /** `own-workers`: it has no batch interface, and our workers run its batches, a call a line. Absent: no batches. */
+  /** `own-workers`: it has no batch interface, and our workers run its batches, a call an item. Absent: no batches. */
   batches?: ProviderBatches | "own-workers";
   /** Frees its connections; calls under way fail. */
   close?(): Promise<void>;

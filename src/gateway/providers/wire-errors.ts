@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
+import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 
 /** What OpenAI ("Error codes") and Anthropic ("Errors") send with a status that is not 2xx, and in a stream's error event. */
@@ -20,6 +21,11 @@ const NO_QUOTA = "insufficient_quota";
 /** Statuses that refuse a key or a model, but not the request; 402: no money is left. */
 const accessRefusals: ReadonlySet<number> = new Set([401, 402, 403, 404]);
 
+/** Statuses of a request that its sender has to change; the other 4xx concern a key, a model or the time. */
+const callersFaults: ReadonlySet<number> = new Set([400, 413, 422]);
+/** Anthropic's 400 for an account without money: the request is not at fault. */
+const noMoney = /credit balance is too low/i;
+
 /** Statuses after which the same request may succeed (the providers' own clients retry the same ones). */
 const isRetryableStatus = (status: number) => status === 408 || status === 409 || status === 429 || status >= 500;
 
@@ -31,9 +37,10 @@ export function fromWireError(status: number, headers: IncomingHttpHeaders, body
   const { code, message } = readWireError(body);
   const details = { status, ...(code === undefined ? {} : { code }) };
   const retryAfterMs = readRetryAfter(headers, now);
+  const isUnpaid = message !== undefined && noMoney.test(message);
   const options = {
     details,
-    reason: accessRefusals.has(status) ? ("access_refused" as const) : undefined,
+    reason: accessRefusals.has(status) || isUnpaid ? ("access_refused" as const) : undefined,
     retryable: isRetryableStatus(status) && code !== NO_QUOTA,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };
@@ -42,13 +49,20 @@ export function fromWireError(status: number, headers: IncomingHttpHeaders, body
   if (status === 408 || status === 504) return new AppError("provider_timeout", "The provider timed out.", options);
   if (status === 401) return new AppError("provider_key_refused", "The provider refused the key.", options);
   if (status === 403) return new AppError("provider_failed", "The provider forbids this to the key.", options);
+  const withMessage = { ...options, details: defined({ ...details, message }) };
+  if (callersFaults.has(status) && !isUnpaid) {
+    return new AppError("provider_rejected", `The provider rejected the request: ${message ?? status}`, withMessage);
+  }
   if (status >= 400 && status < 500 && message !== undefined) {
-    return new AppError("provider_failed", "The provider refused the request.", {
-      ...options,
-      details: { ...details, message },
-    });
+    return new AppError("provider_failed", "The provider refused the request.", withMessage);
   }
   return new AppError("provider_failed", `The provider failed with status ${status}.`, options);
+}
+
+/** The error of an item of a batch, whose status the provider does not report. */
+export function fromItemError(error: unknown): AppError {
+  const body = JSON.stringify(error);
+  return fromWireError(readWireError(body).code === "invalid_request_error" ? 400 : 500, {}, body);
 }
 
 /** The error of an answer or chunk that does not hold what the wire format promises. */
@@ -81,11 +95,11 @@ function readWireError(body: string): { code?: string; message?: string } {
   if (!parsed.success) return {};
   const { error } = parsed.data;
   if (typeof error === "string") return { message: error.slice(0, 500) };
-  const code = error.code ?? error.type;
-  return {
-    ...(code === null || code === undefined ? {} : { code: String(code).slice(0, 100) }),
-    ...(error.message === null || error.message === undefined ? {} : { message: error.message.slice(0, 500) }),
-  };
+  const code = error.code ?? error.type ?? undefined;
+  return defined({
+    code: code === undefined ? undefined : String(code).slice(0, 100),
+    message: error.message?.slice(0, 500),
+  });
 }
 
 /** `retry-after-ms` (OpenAI, Azure), else `Retry-After` in seconds or as a date (RFC 9110, 10.2.3); in ms. */

@@ -9,12 +9,12 @@ const MAX_BREAKERS = 10_000;
 const noVerdict = Symbol("no verdict");
 
 /** Who calls whom, and with which key. */
-export type CallRoute = { provider: string; key: ProviderKey; tenantId: string };
+export type CallRoute = { provider: string; model: string; key: ProviderKey; tenantId: string };
 
 export type Breakers = {
   /**
    * The breaker of a route, made when first needed. What a provider answers can be brought about by what a tenant asks, so
-   * it counts for that tenant and key alone; that it cannot be reached counts for all who call it with the key.
+   * it counts for that tenant, key and model alone; that it cannot be reached counts for all who call it with the key.
    */
   of(route: CallRoute): Breaker;
   /** How many are open, by provider. */
@@ -25,10 +25,10 @@ export function makeBreakers(): Breakers {
   const shared = makeKept((provider) => makeBreaker(provider));
   const routes = makeKept((provider, reach: Breaker) => joinBreakers(reach, makeBreaker(provider)));
   return {
-    of({ provider, key, tenantId }) {
+    of({ provider, model, key, tenantId }) {
       // A key that was replaced has another revision, and nothing that the old one met speaks against it.
       const keyId = `${provider} ${key.keyId} ${key.revision ?? ""}`;
-      return routes.find(`${keyId} ${tenantId}`, provider, shared.find(keyId, provider, undefined));
+      return routes.find(`${keyId} ${tenantId} ${model}`, provider, shared.find(keyId, provider, undefined));
     },
     countOpen: () => routes.countOpen(),
   };

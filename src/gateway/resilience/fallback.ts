@@ -10,7 +10,7 @@ import { type Target, toTarget } from "./target.ts";
 const ATTEMPTS_AT_LAST = 3;
 const ATTEMPTS_BEFORE_FALLBACK = 2;
 
-/** One model's share of a call: `onAttempt` is to be told of each try before it begins. */
+/** One model's share of a call: `onAttempt` is called before each attempt begins. */
 export type Share = { target: Target; routing: Routing; maxAttempts: number; onAttempt(): void };
 
 /**

@@ -1,43 +1,85 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../errors.ts";
 import { jittered } from "../../jitter.ts";
-import { isBreakerOpen } from "./breaker.ts";
+import type { GatewayDeps } from "../deps.ts";
+import { type Call, type CallAbout, type GatewayCaller, openCall } from "../money/account.ts";
+import type { CostBounds } from "../money/prices.ts";
+import type { CallContext } from "../providers/provider.ts";
+import { isBreakerOpen, type Permit } from "./breaker.ts";
+import type { Share } from "./fallback.ts";
+import { tryTarget } from "./target.ts";
 import { fromAbort } from "./transport-errors.ts";
 
-/** The wait before the second try, in ms; it doubles. Half of it is random, so that callers do not come back together. */
+/** The wait before the second attempt, in ms; it doubles. Half of it is random, so that callers do not come back together. */
 const BASE_DELAY_MS = 200;
 /** A provider that asks for a longer wait than this is not waited for: its `Retry-After` goes to the caller instead. */
 const MAX_RETRY_AFTER_MS = 5_000;
 
-/** Whether the same call is worth another try here and now. Silence is not: it has cost the whole time limit already. */
+/** Whether the same call is worth another attempt here and now. Silence is not: it has cost the whole time limit already. */
 export function isWorthRetry(error: unknown): error is AppError {
   if (!(error instanceof AppError) || !error.retryable || isBreakerOpen(error)) return false;
   if (error.retryAfterMs !== undefined && error.retryAfterMs > MAX_RETRY_AFTER_MS) return false;
   return error.reason !== "silent";
 }
 
-/** The wait before the try after `tries`, in ms. */
-export function retryDelayMs(error: AppError, tries: number, random: () => number = Math.random): number {
-  const backoff = BASE_DELAY_MS * 2 ** (tries - 1);
+/** The wait after this many attempts, in ms. */
+export function retryDelayMs(error: AppError, attempts: number, random: () => number = Math.random): number {
+  const backoff = BASE_DELAY_MS * 2 ** (attempts - 1);
   return Math.max(error.retryAfterMs ?? 0, jittered(backoff, { random }));
 }
 
 /**
- * Runs `attempt` until it succeeds, at most `maxAttempts` times, with jitter between tries and heeding `Retry-After`.
+ * Runs `attempt` until it succeeds, at most `maxAttempts` times, with jitter between attempts and heeding `Retry-After`.
  * Throws the last error, or the signal's when the caller went away.
  */
 export async function withRetries<T>(
   attempt: () => Promise<T>,
   options: { signal: AbortSignal; maxAttempts: number },
 ): Promise<T> {
-  for (let tries = 1; ; tries++) {
+  for (let attempts = 1; ; attempts++) {
     try {
       return await attempt();
     } catch (error) {
-      if (tries >= options.maxAttempts || !isWorthRetry(error)) throw error;
-      await delay(retryDelayMs(error, tries), undefined, { signal: options.signal }).catch(() => {
+      if (attempts >= options.maxAttempts || !isWorthRetry(error)) throw error;
+      await delay(retryDelayMs(error, attempts), undefined, { signal: options.signal }).catch(() => {
         throw fromAbort(options.signal);
       });
     }
+  }
+}
+
+type Asked = Omit<CallAbout, "routing"> & {
+  caller: GatewayCaller;
+  /** Ends the call; the caller's own, unless the call may end before it. */
+  signal?: AbortSignal;
+  toBounds: () => CostBounds;
+};
+
+/**
+ * Opens the record of a call to one model and asks the model, with retries. A failure is settled here, a success by the
+ * caller. `begin` runs before each attempt.
+ */
+export async function askModel<T>(
+  deps: GatewayDeps,
+  { target, routing, maxAttempts, onAttempt }: Share,
+  { caller, signal = caller.signal, ...about }: Asked,
+  begin: (call: Call) => (context: CallContext, permit: Permit) => Promise<T>,
+): Promise<{ call: Call; result: T }> {
+  const call = await openCall(deps, caller, { ...about, routing });
+  const attempted = {
+    signal,
+    isStream: about.isStreamed,
+    onCharged: call.onCharged,
+    onAttempt: () => {
+      onAttempt();
+      call.onAttempt();
+    },
+  };
+  try {
+    const attempt = () => tryTarget(target, attempted, begin(call));
+    return { call, result: await withRetries(attempt, { signal, maxAttempts }) };
+  } catch (error) {
+    call.settle({ error });
+    throw error;
   }
 }

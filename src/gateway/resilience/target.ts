@@ -14,32 +14,25 @@ export type UsableKeys = ReadonlyMap<ProviderId, ProviderKey>;
 const ownKey: ProviderKey = { keyId: `platform-${ownProvider}`, apiKey: "", source: "platform" };
 
 /**
- * The keys of a tenant for these providers; a promise only when a key has to be read. A provider whose key cannot be read
- * is left out, unless it is the `required` one.
+ * The keys of a tenant for these providers. A provider whose key cannot be read is left out, unless it is the `required` one.
  * @throws AppError `provider_key_unreadable` for the required provider.
  */
-export function findKeys(
+export async function findKeys(
   deps: Pick<GatewayDeps, "keys">,
   tenantId: string,
   wanted: { providers: Iterable<ProviderId>; required?: ProviderId },
-): UsableKeys | Promise<UsableKeys> {
-  const usable = new Map<ProviderId, ProviderKey>();
-  const reading: Promise<void>[] = [];
-  const read = async (provider: ProviderId, reading: Promise<ProviderKey | undefined>) => {
+): Promise<UsableKeys> {
+  const find = async (provider: ProviderId): Promise<[ProviderId, ProviderKey][]> => {
     try {
-      const key = await reading;
-      if (key !== undefined) usable.set(provider, key);
+      const key = provider === ownProvider ? ownKey : await deps.keys.find(tenantId, provider);
+      return key === undefined ? [] : [[provider, key]];
     } catch (error) {
       const isUnreadable = error instanceof AppError && error.code === "provider_key_unreadable";
       if (provider === wanted.required || !isUnreadable) throw error;
+      return [];
     }
   };
-  for (const provider of wanted.providers) {
-    const key = provider === ownProvider ? ownKey : deps.keys.find(tenantId, provider);
-    if (key instanceof Promise) reading.push(read(provider, key));
-    else if (key !== undefined) usable.set(provider, key);
-  }
-  return reading.length === 0 ? usable : Promise.all(reading).then(() => usable);
+  return new Map((await Promise.all([...wanted.providers].map(find))).flat());
 }
 
 /** A model with what calling it takes. */
@@ -60,13 +53,26 @@ export function toTarget(
   const provider = deps.providers.get(model.provider);
   const key = keys.get(model.provider);
   if (provider === undefined || key === undefined) throw notConfigured(model);
-  return { model, provider, key, breaker: deps.breakerOf({ provider: model.provider, key, tenantId }) };
+  return {
+    model,
+    provider,
+    key,
+    breaker: deps.breakerOf({ provider: model.provider, model: model.id, key, tenantId }),
+  };
 }
 
-/** The refusal of a model whose provider nobody gave a key for. */
+/** Why a model without a key cannot be called, and what to do. */
+export function withoutKey({ id, provider }: CataloguedModel): string {
+  const setting = `${provider.toUpperCase()}_API_KEY`;
+  return `No key is configured for ${provider}, which serves ${id}: send yours with PUT /ai/providers/${provider}/key, or the operator sets ${setting}.`;
+}
+
+/** The error of a model whose provider has no key. */
 export function notConfigured(model: CataloguedModel): AppError {
-  const message = `No key is configured for ${model.provider}, which serves ${model.id}.`;
-  return new AppError("provider_not_configured", message, { param: "model", details: { provider: model.provider } });
+  return new AppError("provider_not_configured", withoutKey(model), {
+    param: "model",
+    details: { provider: model.provider },
+  });
 }
 
 /**

@@ -1,12 +1,12 @@
 import { makeHeadingPath, type Section, tidy } from "./section.ts";
 
-/** The few properties of a DOM node that are read. */
+/** The properties of a DOM node that are read here. */
 export type DomNode = { nodeType: number; nodeName: string; textContent: string | null; childNodes: Iterable<DomNode> };
 
 const ELEMENT = 1;
 const TEXT = 3;
 const KEPT_BLANK = "\ue000"; // of the private use area
-const MAX_DEPTH = 400; // deeper markup is taken as its bare text
+const MAX_DEPTH = 400; // deeper markup is reduced to its text
 const skipped = new Set([
   "SCRIPT",
   "STYLE",
@@ -25,7 +25,7 @@ const blocks = new Set(
   ),
 );
 
-/** The text below a node, cut at its headings. Lists keep their dashes, table rows their cells, code its lines. */
+/** Returns the text below a node, cut at its headings. Lists keep dashes, table rows their cells, code its lines. */
 export function renderSections(root: DomNode): { sections: Section[]; firstHeading?: string } {
   const sections: Section[] = [];
   const path = makeHeadingPath();
@@ -85,7 +85,7 @@ function inline(text: string | null): string {
   return (text ?? "").replace(/\s+/g, " ").trim();
 }
 
-/** Indentation of code survives the folding of blanks as a mark that becomes a blank again at the end. */
+/** Marks the blanks of code, so that the folding of blanks keeps its indentation; `close` turns them back. */
 function keepBlanks(text: string): string {
   return text.replace(/[ \t]/g, KEPT_BLANK);
 }

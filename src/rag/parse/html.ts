@@ -1,18 +1,18 @@
 import { Readability } from "@mozilla/readability";
 import { parseHTML } from "linkedom";
 import { type DomNode, isDeeperThan, renderSections } from "./html-sections.ts";
-import { type ParsedDocument, tidy } from "./section.ts";
+import { firstLineOf, type ParsedDocument, tidy } from "./section.ts";
 
-const MIN_ARTICLE_LENGTH = 500; // a shorter article must be half of the page, else the whole page is taken
+const MIN_ARTICLE_LENGTH = 500; // a shorter article must be half of the page, else the whole page is used
 const MAX_ELEMENTS = 200_000;
 const MAX_ARTICLE_DEPTH = 100; // in deep markup, Readability takes more than quadratic time
 
-/** What is used of a parsed page; linkedom's own types need the DOM library, which Node code does without. */
+/** The part of a parsed page that this file uses; linkedom's own types need the DOM library, which Node has not. */
 type Page = { title?: string; body: DomNode; documentElement: DomNode };
 
 /**
- * The text of a page under its headings. The main article is found by Readability; where it finds none, or hardly
- * anything, the whole body counts. `isArticle` skips that for HTML that is all content.
+ * Returns the text of a page under its headings. Readability finds the main article. If it finds none, or very little, the
+ * whole body is used. `isArticle` skips Readability for HTML that is all content.
  */
 export function parseHtml(html: string, options: { isArticle?: boolean } = {}): ParsedDocument {
   const whole = parsePage(html);
@@ -20,7 +20,7 @@ export function parseHtml(html: string, options: { isArticle?: boolean } = {}): 
   const article = options.isArticle || isDeeperThan(MAX_ARTICLE_DEPTH, whole.body) ? undefined : findArticle(html);
   const sections =
     article && isEnough(article.content, whole.body) ? renderSections(parsePage(article.content).body) : body;
-  const title = [article?.title, whole.title, sections.firstHeading, firstLine(sections.sections[0]?.text)]
+  const title = [article?.title, whole.title, sections.firstHeading, firstLineOf(sections.sections[0]?.text ?? "")]
     .map((text) => tidy(text ?? ""))
     .find((text) => text !== "");
   return { type: "html", sections: sections.sections, ...(title ? { title } : {}) };
@@ -39,15 +39,11 @@ function findArticle(html: string): { title?: string; content: string } | undefi
     if (!article?.content) return undefined;
     return { content: article.content, ...(article.title ? { title: article.title } : {}) };
   } catch {
-    return undefined; // pages that confuse it are read whole, which is what a page without an article gets too
+    return undefined; // a page that Readability fails on is read whole, like a page without an article
   }
 }
 
 function isEnough(article: string, body: DomNode): boolean {
   const length = article.replace(/<[^>]*>/g, "").trim().length;
   return length >= MIN_ARTICLE_LENGTH || length * 2 >= (body.textContent ?? "").trim().length;
-}
-
-function firstLine(text: string | undefined): string | undefined {
-  return text?.split("\n", 1)[0]?.slice(0, 120);
 }

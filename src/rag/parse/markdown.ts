@@ -1,15 +1,15 @@
-import { makeHeadingPath, type ParsedDocument, type Section, tidy } from "./section.ts";
+import { firstLineOf, makeHeadingPath, type ParsedDocument, type Section, tidy } from "./section.ts";
 
 const FRONT_MATTER = /^---[ \t]*\n([\s\S]*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)/;
 const ATX_HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
 const SETEXT_UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/;
-const MAX_HEADING_LINE = 1_000; // a longer line is text, whatever it begins with
+const MAX_HEADING_LINE = 1_000; // a longer line is never a heading
 const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/;
 
 /**
- * Cuts Markdown at its headings (ATX and setext, not those inside code fences) and keeps its source text as it is, since
- * code, tables and links matter to readers and models. Front matter is taken off; its `title` is the document's.
- * Headings are all that is needed, so lines are scanned: a whole syntax tree costs ten times the rest of an ingestion.
+ * Cuts Markdown at its headings (ATX and setext, not those inside code fences). The source text stays as it is: code,
+ * tables and links matter to readers and models. Front matter is removed; its `title` becomes the document's title.
+ * The lines are scanned for headings only: building a syntax tree costs ten times the rest of an ingestion.
  */
 export function parseMarkdown(source: string): ParsedDocument {
   const text = source.replace(/\r\n?/g, "\n");
@@ -33,7 +33,7 @@ export function parseMarkdown(source: string): ParsedDocument {
     lines.push(line.source);
   }
   close();
-  const title = matterTitle(matter?.[1]) ?? firstHeading ?? firstLine(sections);
+  const title = matterTitle(matter?.[1]) ?? firstHeading ?? firstLineOf(sections[0]?.text ?? "");
   return { type: "markdown", sections, ...(title ? { title } : {}) };
 }
 
@@ -41,7 +41,7 @@ type Line = { source: string; heading?: { level: number; text: string } };
 
 function* linesWithHeadings(text: string): Generator<Line> {
   let fence: string | undefined;
-  let paragraph: string | undefined; // the line above, when it may be the text of a setext heading
+  let paragraph: string | undefined; // the previous line, if it may be the text of a setext heading
   for (const source of text.split("\n")) {
     const mark = FENCE.exec(source);
     if (fence !== undefined) {
@@ -87,8 +87,4 @@ function plain(text: string): string {
 function matterTitle(matter: string | undefined): string | undefined {
   const value = matter?.match(/^title:[ \t]*(.+)$/m)?.[1]?.trim();
   return value?.replace(/^(["'])(.*)\1$/, "$2");
-}
-
-function firstLine(sections: readonly Section[]): string | undefined {
-  return sections[0]?.text.split("\n", 1)[0]?.trim().slice(0, 120);
 }

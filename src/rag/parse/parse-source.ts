@@ -1,10 +1,11 @@
 import { fileTypeFromBuffer } from "file-type";
+import type { AppError } from "../../errors.ts";
 import type { SourceType } from "../schemas.ts";
 import { parseMarkdown } from "./markdown.ts";
 import { type ParsedDocument, unreadable } from "./section.ts";
 import { declaredCharset, decodeText, isBinary, parseText } from "./text.ts";
 
-/** A source's bytes, and what its sender said of them: a media type, and a file's name or a URL's path. */
+/** A source's bytes, and what the sender declared: a media type, and a file's name or a URL's path. */
 export type RawSource = { bytes: Buffer; type?: string; name?: string };
 
 const DOCX_MIME = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
@@ -20,8 +21,8 @@ const nameTypes: readonly [RegExp, SourceType][] = [
 ];
 
 /**
- * Reads a document of any known type into sections. The type is told by the content first, then by the declared media
- * type, then by the name. @throws AppError `source_unreadable`
+ * Reads a document of any known type into sections. The content decides the type first, then the declared media type,
+ * then the name. @throws AppError `source_unreadable`
  */
 export async function parseSource(source: RawSource): Promise<ParsedDocument> {
   const parsed = await parseByType(source);
@@ -34,10 +35,9 @@ async function parseByType(source: RawSource): Promise<ParsedDocument> {
   if (found?.mime === "application/pdf") return readPdf(source);
   if (found?.mime === DOCX_MIME || (found?.mime === "application/zip" && isNamedDocx(source)))
     return (await import("./docx.ts")).parseDocx(source.bytes);
-  if (found && !isTextual(found.mime))
-    throw unreadable(`A file of type ${found.mime} is not a known kind of document.`);
+  if (found && !isTextual(found.mime)) throw notReadable(found.mime);
   const declared = source.type?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
-  if (declared === "application/pdf") return readPdf(source); // damaged at its head: the PDF reader says so
+  if (declared === "application/pdf") return readPdf(source); // its head is damaged: the PDF reader reports it
   const text = decodeText(source.bytes, charsetOf(source));
   if (isBinary(text)) throw unreadable("It is neither text nor a document of a known type.");
   const type = textTypeOf(text, declared, source.name ?? "");
@@ -45,13 +45,26 @@ async function parseByType(source: RawSource): Promise<ParsedDocument> {
   return type === "markdown" ? parseMarkdown(text) : parseText(text);
 }
 
-/** Readers are loaded when they are first needed: a process that starts for a text is ready in half the time. */
+/** Bytes of a source that show most types of files. */
+const HEAD_BYTES = 4_100;
+
+/** Rejects pictures, sound, films and fonts by their first bytes, before they are kept. @throws AppError `source_unreadable` */
+export async function rejectMedia(bytes: Uint8Array): Promise<void> {
+  const found = await fileTypeFromBuffer(bytes.subarray(0, HEAD_BYTES));
+  if (found && /^(?:image|audio|video|font)\//.test(found.mime)) throw notReadable(found.mime);
+}
+
+function notReadable(mime: string): AppError {
+  return unreadable(`A file of type ${mime} is not a known kind of document.`);
+}
+
+/** Readers are loaded when first needed: a process that starts for a text is ready in half the time. */
 async function readPdf({ bytes }: RawSource): Promise<ParsedDocument> {
   const { parsePdf } = await import("./pdf.ts");
   return parsePdf(new Uint8Array(bytes));
 }
 
-/** Types that file-type tells of text: XML with a prolog, and rich text, which is read as what it looks like. */
+/** Types that file-type detects in text: XML with a prolog, and rich text. Both are read as text. */
 function isTextual(mime: string): boolean {
   return mime.startsWith("text/") || mime === "application/xml";
 }
@@ -74,7 +87,7 @@ function textTypeOf(text: string, declared: string, name: string): SourceType {
   return looksLikeMarkdown(text) && !/\.txt$/i.test(name) ? "markdown" : "text";
 }
 
-/** At least one heading on a line of its own near the start: enough, since reading text as Markdown loses nothing. */
+/** One heading near the start is enough: reading plain text as Markdown loses nothing. */
 function looksLikeMarkdown(text: string): boolean {
   return /^#{1,6} \S/m.test(text.slice(0, 20_000));
 }

@@ -5,7 +5,7 @@ const MAX_PAGES = 10_000;
 
 type PdfDocument = Awaited<ReturnType<typeof getDocumentProxy>>;
 
-/** Each page of a PDF is a section. Scanned pages without text give none. @throws AppError `source_unreadable` */
+/** Reads each page of a PDF as a section. A scanned page without text has none. @throws AppError `source_unreadable` */
 export async function parsePdf(bytes: Uint8Array): Promise<ParsedDocument> {
   const pdf = await openPdf(bytes);
   try {
@@ -36,8 +36,8 @@ async function pageText(pdf: PdfDocument, number: number): Promise<string> {
   const { items } = await page.getTextContent();
   const text = items.map((item) => ("str" in item ? item.str + (item.hasEOL ? "\n" : "") : "")).join("");
   page.cleanup();
-  const joined = text.replace(/[^\S\n]+/g, " ").replace(/(\p{Ll})-\n(\p{Ll})/gu, "$1$2"); // words cut at a line's end
-  return tidy(joined.replace(/(?: ?\.){4,} ?/g, " ")); // the dots that lead to page numbers in a table of contents
+  const joined = text.replace(/[^\S\n]+/g, " ").replace(/(\p{Ll})-\n(\p{Ll})/gu, "$1$2"); // joins words that are hyphenated at the end of a line
+  return tidy(joined.replace(/(?: ?\.){4,} ?/g, " ")); // leader dots of a table of contents
 }
 
 async function pdfTitle(pdf: PdfDocument): Promise<string | undefined> {

@@ -1,7 +1,7 @@
 import { AppError } from "../../errors.ts";
 import type { SourceType } from "../schemas.ts";
 
-/** A stretch of a document's text under one heading, or on one page. */
+/** Consecutive text of a document under one heading, or on one page. */
 export type Section = {
   text: string;
   /** From 1, where the type has pages. */
@@ -12,9 +12,16 @@ export type Section = {
 
 export type ParsedDocument = { type: SourceType; title?: string; sections: Section[] };
 
-/** A source that cannot be read as a document; the reason is for the caller. */
+/** The error of a source that cannot be read as a document; `reason` is shown to the caller. */
 export function unreadable(reason: string, cause?: unknown): AppError {
   return new AppError("source_unreadable", `The source cannot be read. ${reason}`, { cause });
+}
+
+/** A title for a text without one: its first line that is not blank, without Markdown's heading marks. */
+export function firstLineOf(text: string): string | undefined {
+  const lines = text.slice(0, 10_000).split(/[\n\r\u2028\u2029]/);
+  const line = lines.find((each) => each.trim() !== "")?.trim();
+  return line?.replace(/^#{1,6}\s+/, "").slice(0, 120);
 }
 
 /** Keeps the headings above the current text; a heading closes those of its level and below. */
@@ -29,16 +36,15 @@ export function makeHeadingPath() {
   };
 }
 
-/** Tidies text for reading: no control characters, no trailing blanks, at most one blank line in a row. */
+/** Removes control characters, trailing blanks, and all but one of consecutive blank lines. */
 export function tidy(text: string): string {
   return text
     .replace(/\r\n?/g, "\n")
     .replace(controlCharacters, "")
-    .replace(/(?<![^\S\n])[^\S\n]+\n/g, "\n") // from the first blank of a run only, else a long run takes quadratic time
+    .replace(/(?<![^\S\n])[^\S\n]+\n/g, "\n") // matches only at the start of a run: else a long run takes quadratic time
     .replace(/\n{3,}/g, "\n\n")
     .trim();
 }
 
-/** Everything below the space except tab and line feed, and the lone surrogates that no encoding can carry. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern is to match them
 const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f\ufffe\uffff]/g;

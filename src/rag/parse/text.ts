@@ -1,10 +1,10 @@
-import { type ParsedDocument, tidy, unreadable } from "./section.ts";
+import { firstLineOf, type ParsedDocument, tidy } from "./section.ts";
 
 const MAX_CONTROL_SHARE = 0.02; // more control characters than that, and the bytes are not text
 
 /**
- * Decodes text: by its byte order mark, else by `charset` where one was declared, else as UTF-8 where it is valid, else as
- * Windows-1252, which takes every byte.
+ * Decodes text by its byte order mark, else by the declared `charset`, else as UTF-8 if it is valid, else as Windows-1252,
+ * which accepts every byte.
  */
 export function decodeText(bytes: Uint8Array, charset?: string): string {
   const marked = markedCharset(bytes);
@@ -32,7 +32,7 @@ function tryDecode(bytes: Uint8Array, label: string): string | undefined {
   }
 }
 
-/** Whether the beginning of some decoded text shows that the bytes were not text at all. */
+/** Whether the start of a decoded text shows that the bytes were not text. */
 export function isBinary(text: string): boolean {
   const head = text.slice(0, 8_192);
   let controls = 0;
@@ -44,15 +44,14 @@ export function isBinary(text: string): boolean {
   return controls > head.length * MAX_CONTROL_SHARE;
 }
 
-/** Plain text is one section; its title is its first line. */
+/** Reads plain text as one section; its title is its first line. */
 export function parseText(text: string): ParsedDocument {
-  if (isBinary(text)) throw unreadable("It is neither text nor a document of a known type.");
   const body = tidy(text);
-  const title = body.match(/^.*$/m)?.[0].trim().slice(0, 120);
+  const title = firstLineOf(body);
   return { type: "text", sections: [{ text: body }], ...(title ? { title } : {}) };
 }
 
-/** The charset that a page declares of itself in its first kilobyte. */
+/** The charset that a page declares in its first kilobyte. */
 export function declaredCharset(bytes: Uint8Array): string | undefined {
   const head = new TextDecoder("latin1").decode(bytes.subarray(0, 1_024));
   return /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(head)?.[1];

@@ -184,6 +184,9 @@ async function sendEvents(
   Object.assign(served, whole, { completion_tokens: 0 });
   let sent = "";
   let pieces = 0;
+  const countSent = () => {
+    served.completion_tokens = countUsage(body, sent).completion_tokens;
+  };
   for (const { kind, event, data, text } of format.toEvents(body, behaviour)) {
     if (kind !== "head" && pieces === faultAfter) break;
     if (kind === "piece" && behaviour.pieceMs !== undefined) await delay(behaviour.pieceMs, undefined, { ref: false });
@@ -191,8 +194,9 @@ async function sendEvents(
     response.write(`${event === undefined ? "" : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`);
     if (kind === "piece") pieces++;
     sent += text ?? "";
-    served.completion_tokens = countUsage(body, sent).completion_tokens;
+    if (behaviour.pieceMs !== undefined) countSent(); // the client may leave, or look, before the next piece
   }
+  countSent();
   if (faultAfter === undefined) {
     Object.assign(served, whole);
     response.end(format.closing);

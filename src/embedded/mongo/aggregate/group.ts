@@ -1,31 +1,30 @@
 import { type Document, isDocument, setField } from "../bson/bson-types.ts";
+import { keyOf } from "../bson/index-keys.ts";
 import { located, notOffered } from "../command-error.ts";
-import { encodeValue } from "../storage/index-keys.ts";
-import { compileExpression } from "./expression.ts";
-import { addToSum, type EvaluationContext, type Expression } from "./expression-operators.ts";
+import { compileExpression, type EvaluationContext, type Expression } from "./expressions.ts";
 
-/** Folds the values of one expression over a group: a start, and what each value adds to it. */
-type Accumulator = { initial: unknown; add(total: unknown, value: unknown): unknown };
+/** What a value adds to the total of its group, which is 0 at first. */
+type Accumulator = (total: number, value: unknown) => number;
 
 /** Every accumulator that this server has: what is not here is refused. */
 export const accumulators: Readonly<Record<string, Accumulator>> = {
-  $sum: { initial: 0, add: addToSum },
+  $sum: (total, value) => (typeof value === "number" ? total + value : total),
 };
 
 type Field = { name: string; accumulator: Accumulator; expression: Expression };
-type Group = { key: unknown; totals: unknown[] };
+type Group = { key: unknown; totals: number[] };
 
 /** `$group`: one document for each value of `_id`, in the order in which the values came. */
 export function compileGroup(operand: unknown): (documents: Iterable<Document>) => Iterable<Document> {
   if (!isDocument(operand)) throw located(15947, "a group's fields must be specified in an object");
   if (!("_id" in operand)) throw located(15955, "a group specification must include an _id");
   const { _id: id, ...specifications } = operand;
-  const keyOf = compileExpression(id);
+  const idOf = compileExpression(id);
   const fields = Object.keys(specifications).map((name) => compileField(name, specifications[name]));
   return function* (documents) {
     const groups = new Map<string, Group>();
     const now = new Date();
-    for (const root of documents) addToGroup(groups, fields, keyOf, { root, now });
+    for (const root of documents) addToGroup(groups, fields, idOf, { root, now });
     for (const { key, totals } of groups.values()) {
       const result: Document = { _id: key };
       for (const [at, { name }] of fields.entries()) setField(result, name, totals[at]);
@@ -38,15 +37,15 @@ export function compileGroup(operand: unknown): (documents: Iterable<Document>) 
 function addToGroup(
   groups: Map<string, Group>,
   fields: readonly Field[],
-  keyOf: Expression,
+  idOf: Expression,
   context: EvaluationContext,
 ): void {
-  const key = keyOf(context) ?? null;
-  const identity = encodeValue(key).toString("latin1");
-  const group = groups.get(identity) ?? { key, totals: fields.map(({ accumulator }) => accumulator.initial) };
+  const key = idOf(context) ?? null;
+  const identity = keyOf(key);
+  const group = groups.get(identity) ?? { key, totals: fields.map(() => 0) };
   groups.set(identity, group);
   for (const [at, { accumulator, expression }] of fields.entries()) {
-    group.totals[at] = accumulator.add(group.totals[at], expression(context));
+    group.totals[at] = accumulator(group.totals[at] ?? 0, expression(context));
   }
 }
 

@@ -1,11 +1,10 @@
 import { type Document, isDocument, setField } from "../bson/bson-types.ts";
-import { readSort, type Sort, sortComparator } from "../bson/compare.ts";
-import { toSafeInteger } from "../bson/numbers.ts";
+import { readSort, type Sort, sortKey } from "../bson/order.ts";
 import { commandError, located, notOffered, showValue, typeMismatch } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
 import { compileProjectStage } from "../query/projection.ts";
-import { isSearchStage } from "../search/search-stages.ts";
-import { compileExpression } from "./expression.ts";
+import { searchStages } from "../search/search-stages.ts";
+import { compileExpression } from "./expressions.ts";
 import { compileGroup } from "./group.ts";
 
 /** A compiled stage: lazy where it can be, so that `$limit` ends the work of those before it. */
@@ -28,10 +27,9 @@ export const updateStages: Readonly<Record<string, (operand: unknown) => Stage>>
  * https://www.mongodb.com/docs/manual/reference/operator/aggregation-pipeline/
  * @throws CommandError as MongoDB: 40324 for stages that are not offered; others for malformed operands.
  */
-export function compilePipeline(given: readonly Document[]): Stage {
-  const compiled = given.map((stage) => {
-    const [name, operand] = readStage(stage);
-    if (isSearchStage(name))
+export function compilePipeline(given: readonly (readonly [name: string, operand: unknown])[]): Stage {
+  const compiled = given.map(([name, operand]) => {
+    if (Object.hasOwn(searchStages, name))
       throw commandError("Location40602", `${name} is only valid as the first stage in a pipeline`);
     const compile = Object.hasOwn(stages, name) ? stages[name] : undefined;
     if (compile === undefined) throw notOffered(name, "Location40324");
@@ -65,17 +63,13 @@ export function readStage(stage: unknown): [name: string, operand: unknown] {
 }
 
 function mapping(change: (document: Document) => Document): Stage {
-  return function* (documents) {
-    for (const document of documents) yield change(document);
-  };
+  return (documents) => Iterator.from(documents).map(change);
 }
 
 function match(operand: unknown): Stage {
   if (!isDocument(operand)) throw located(15959, "the match filter must be an expression in an object");
   const matches = compileFilter(operand);
-  return function* (documents) {
-    for (const document of documents) if (matches(document)) yield document;
-  };
+  return (documents) => Iterator.from(documents).filter(matches);
 }
 
 /** Sets fields to the values of expressions, all of which see the document as it was. */
@@ -109,23 +103,16 @@ export function readSortStage(operand: unknown): Sort {
 }
 
 function sort(operand: unknown): Stage {
-  const compare = sortComparator(readSortStage(operand));
-  return (documents) => [...documents].sort(compare);
+  const order = readSortStage(operand);
+  return (documents) =>
+    Array.from(documents, (document) => ({ document, key: sortKey(document, order) }))
+      .sort((a, b) => Buffer.compare(a.key, b.key))
+      .map(({ document }) => document);
 }
 
 function limit(operand: unknown): Stage {
-  const count = toSafeInteger(operand);
-  if (count === undefined)
-    throw located(5107201, `invalid argument to $limit stage: Expected a number in: $limit: ${showValue(operand)}`);
-  if (count < 0)
-    throw located(5107201, `invalid argument to $limit stage: Expected a non-negative number in: $limit: ${count}`);
-  if (count === 0) throw located(15958, "the limit must be positive");
-  return function* (documents) {
-    let taken = 0;
-    for (const document of documents) {
-      yield document;
-      taken += 1;
-      if (taken >= count) return;
-    }
-  };
+  if (operand === 0) throw located(15958, "the limit must be positive");
+  if (typeof operand !== "number" || !Number.isInteger(operand) || operand < 0)
+    throw located(5107201, `invalid argument to $limit stage: ${showValue(operand)} is no positive integer`);
+  return (documents) => Iterator.from(documents).take(operand);
 }

@@ -3,11 +3,9 @@ import type { Document } from "bson";
 export type { Document };
 
 /** The tag of `bson`'s value classes, or undefined for anything else: a document's own field of that name is data. */
-export function bsonTag(value: unknown): string | undefined {
-  if (typeof value !== "object" || value === null || !("_bsontype" in value)) return undefined;
-  if (Object.hasOwn(value, "_bsontype")) return undefined;
-  const tag = value._bsontype;
-  return typeof tag === "string" ? tag : undefined;
+export function bsonTag(value: object): string | undefined {
+  if (!("_bsontype" in value) || Object.hasOwn(value, "_bsontype")) return undefined;
+  return typeof value._bsontype === "string" ? value._bsontype : undefined;
 }
 
 /** Whether the value is an embedded document: not an array, a date, or a value class of `bson`. */
@@ -18,64 +16,48 @@ export function isDocument(value: unknown): value is Document {
   return !(value instanceof Date) && !ArrayBuffer.isView(value) && bsonTag(value) === undefined;
 }
 
-/** Places of the types in MongoDB's comparison order; values of types with one place compare with each other. */
-export const canonicalType = {
-  missing: 0,
-  null: 5,
-  number: 10,
-  string: 15,
-  object: 20,
-  array: 25,
-  binary: 30,
-  objectId: 35,
-  boolean: 40,
-  date: 45,
+/** The types that are stored, in MongoDB's comparison order. Each is the byte that begins the index keys of its values. */
+export const typeByte = {
+  null: 0x05,
+  number: 0x0a,
+  string: 0x0f,
+  object: 0x14,
+  array: 0x19,
+  binData: 0x1e,
+  objectId: 0x28,
+  bool: 0x2d,
+  date: 0x32,
 } as const;
 
-/** Of `bson`'s value classes, those that are stored, by their tags; others are refused where they arrive. */
-const storedClasses: Readonly<Record<string, { name: string; order: number }>> = {
-  Long: { name: "long", order: canonicalType.number },
-  Int32: { name: "int", order: canonicalType.number },
-  Double: { name: "double", order: canonicalType.number },
-  Binary: { name: "binData", order: canonicalType.binary },
-  ObjectId: { name: "objectId", order: canonicalType.objectId },
-};
-
-export const isStoredClass = (tag: string) => Object.hasOwn(storedClasses, tag);
-
-/** The place of the value's type in the comparison order. `undefined` is a missing field. */
-export function canonicalTypeOf(value: unknown): number {
+/** The byte of the value's type. A missing field (undefined) counts as null. */
+export function typeByteOf(value: unknown): number {
   switch (typeof value) {
-    case "undefined":
-      return canonicalType.missing;
     case "number":
-      return canonicalType.number;
+      return typeByte.number;
     case "string":
-      return canonicalType.string;
+      return typeByte.string;
     case "boolean":
-      return canonicalType.boolean;
+      return typeByte.bool;
+    case "undefined":
+      return typeByte.null;
     default:
-      if (value === null) return canonicalType.null;
-      if (Array.isArray(value)) return canonicalType.array;
-      if (value instanceof Date) return canonicalType.date;
-      return storedClasses[bsonTag(value) ?? ""]?.order ?? canonicalType.object;
+      if (value === null) return typeByte.null;
+      if (Array.isArray(value)) return typeByte.array;
+      if (value instanceof Date) return typeByte.date;
+      return classBytes[bsonTag(Object(value)) ?? ""] ?? typeByte.object;
   }
 }
 
-const typeNames: Readonly<Record<number, string>> = {
-  ...Object.fromEntries(Object.entries(canonicalType).map(([name, order]) => [order, name])),
-  [canonicalType.boolean]: "bool",
-};
+/** Of `bson`'s value classes, those that are stored, by their tags. Others are refused where they arrive. */
+const classBytes: Readonly<Record<string, number>> = { Binary: typeByte.binData, ObjectId: typeByte.objectId };
 
-/** The type's name as MongoDB's messages have it; a missing field is `missing`. */
+export const isStoredClass = (tag: string) => Object.hasOwn(classBytes, tag);
+
+/** The type's name as MongoDB's messages have it. */
 export function typeName(value: unknown): string {
-  if (typeof value === "number") return isInt32(value) ? "int" : "double";
-  return storedClasses[bsonTag(value) ?? ""]?.name ?? typeNames[canonicalTypeOf(value)] ?? "object";
-}
-
-/** Whether a plain number is written as a 32-bit integer by `bson` (every other one is a double). */
-export function isInt32(value: number): boolean {
-  return (value | 0) === value && !Object.is(value, -0);
+  const byte = typeByteOf(value);
+  if (byte === typeByte.number) return Number.isInteger(value) ? "int" : "double";
+  return Object.entries(typeByte).find(([, known]) => known === byte)?.[0] ?? "";
 }
 
 /** Sets a field so that a name as `__proto__` is data like any other. */

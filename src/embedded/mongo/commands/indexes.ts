@@ -1,28 +1,28 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Document } from "../bson/bson-types.ts";
-import { isDocument } from "../bson/bson-types.ts";
 import { commandError } from "../command-error.ts";
+import { type Fields, readFields } from "../fields.ts";
 import { makeRow } from "../query/scan.ts";
 import { readTextDefinition } from "../search/text-definition.ts";
 import { readVectorDefinition } from "../search/vector-definition.ts";
-import { allRows, type Collection, type Index, type SearchIndex } from "../storage/collection.ts";
+import { allRows, type Collection, type Index } from "../storage/collection.ts";
 import { fileDocument } from "../storage/documents.ts";
 import { readIndexSpec } from "../storage/index-spec.ts";
-import { type CommandContext, type CommandFamily, collectionName, findCollection, readDocuments } from "./command.ts";
+import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
+
+const indexesShape = { indexes: "documents" } as const;
 
 /** Indexes of both kinds are declared, and live as long as their collection; a database is dropped as a whole. */
 export const indexCommands: CommandFamily = {
-  createIndexes: { fields: ["indexes"], run: createIndexes },
-  createSearchIndexes: { fields: ["indexes"], run: createSearchIndexes },
-  dropDatabase: { fields: [], run: dropDatabase },
+  createIndexes: defineCommand("createIndexes", indexesShape, createIndexes),
+  createSearchIndexes: defineCommand("createSearchIndexes", indexesShape, createSearchIndexes),
+  dropDatabase: defineCommand("dropDatabase", {}, dropDatabase),
 };
 
-function createIndexes(context: CommandContext, body: Document): Document {
+function createIndexes(context: CommandContext, fields: Fields<typeof indexesShape>): Document {
   const { catalog, storage } = context.engine;
-  const name = collectionName(context, "createIndexes", body.createIndexes);
-  const specs = readDocuments(body, "indexes").map(readIndexSpec);
-  if (specs.length === 0) throw commandError("BadValue", "Must specify at least one index to create");
-  const collection = catalog.ensure(context.db, name);
+  const specs = needIndexes(fields).map(readIndexSpec);
+  const collection = catalog.ensure(context.db, collectionName(context));
   const before = collection.indexes;
   const missing = specs.filter((spec, at) => isMissing(collection, spec, specs.slice(0, at)));
   try {
@@ -36,6 +36,11 @@ function createIndexes(context: CommandContext, body: Document): Document {
     throw error;
   }
   return { numIndexesBefore: before.length, numIndexesAfter: collection.indexes.length };
+}
+
+function needIndexes({ indexes = [] }: Fields<typeof indexesShape>): Document[] {
+  if (indexes.length === 0) throw commandError("BadValue", "Must specify at least one index to create");
+  return indexes;
 }
 
 function fillIndexes(collection: Collection, indexes: readonly Index[]): void {
@@ -67,22 +72,21 @@ function isMissing(collection: Collection, spec: Document, others: readonly Docu
   throw commandError("IndexOptionsConflict", `Index already exists with a different name: ${String(sameKey.name)}`);
 }
 
-function createSearchIndexes(context: CommandContext, body: Document): Document {
+function createSearchIndexes(context: CommandContext, fields: Fields<typeof indexesShape>): Document {
   const { catalog, storage } = context.engine;
-  const collection = findCollection(context, "createSearchIndexes", body.createSearchIndexes);
+  const collection = findCollection(context);
   if (collection === undefined) {
-    const namespace = `${context.db}.${String(body.createSearchIndexes)}`;
-    throw commandError("NamespaceNotFound", `Collection '${namespace}' does not exist.`);
+    throw commandError("NamespaceNotFound", `Collection '${context.db}.${context.target}' does not exist.`);
   }
-  const specs = readDocuments(body, "indexes").map(readSearchIndexSpec);
-  if (specs.length === 0) throw commandError("BadValue", "Must specify at least one search index to create");
+  const specs = needIndexes(fields).map(readSearchIndexSpec);
   const before = collection.searchIndexes;
   try {
     const indexesCreated = storage.atomically(() => {
       collection.searchIndexes = [...before];
       return specs.map((spec) => {
         const known = collection.searchIndexes.find(({ name }) => name === spec.name);
-        const { id, name } = known ? checkSame(known, spec) : catalog.addSearchIndex(collection, spec);
+        if (known !== undefined) checkSame(known, spec);
+        const { id, name } = known ?? catalog.addSearchIndex(collection, spec);
         return { id: String(id), name };
       });
     });
@@ -93,29 +97,24 @@ function createSearchIndexes(context: CommandContext, body: Document): Document 
   }
 }
 
-type SearchIndexSpec = { name: string; type: "search" | "vectorSearch"; definition: Document };
+type SearchIndexSpec = { name: string; type: string; definition: Document };
+const searchIndexShape = { name: "text", type: "text", definition: "document" } as const;
 
 /** An index of createSearchIndexes. @throws CommandError 2, 8 as MongoDB, 238 for what is not offered. */
-function readSearchIndexSpec(spec: Document): SearchIndexSpec {
-  const { name, definition } = spec;
-  const type: unknown = spec.type ?? "search";
-  if (typeof name !== "string" || name === "")
-    throw commandError("BadValue", "the name of a search index must be a string");
-  if (type !== "search" && type !== "vectorSearch")
-    throw commandError("BadValue", `unknown type of search index: ${String(type)}`);
-  if (!isDocument(definition)) throw commandError("BadValue", "a search index needs a definition");
+function readSearchIndexSpec(given: Document): SearchIndexSpec {
+  const { name, type = "search", definition } = readFields("a search index", given, searchIndexShape);
+  if (!name || definition === undefined) throw commandError("BadValue", "a search index needs name and definition");
   if (type === "vectorSearch") readVectorDefinition(definition);
-  else readTextDefinition(definition);
+  else if (type === "search") readTextDefinition(definition);
+  else throw commandError("BadValue", `unknown type of search index: ${type}`);
   return { name, type, definition };
 }
 
-/** Atlas takes the same definition again, and refuses another one under a name that is taken. */
-function checkSame(known: SearchIndex, spec: SearchIndexSpec): SearchIndex {
-  if (known.type === spec.type && isDeepStrictEqual(known.definition, spec.definition)) return known;
-  throw commandError(
-    "IndexAlreadyExists",
-    `Index ${spec.name} already exists with a different definition. Drop it first if needed.`,
-  );
+/** Atlas accepts the same definition again, and refuses another one under a name that is taken. */
+function checkSame(known: SearchIndexSpec, spec: SearchIndexSpec): void {
+  if (known.type === spec.type && isDeepStrictEqual(known.definition, spec.definition)) return;
+  const message = `Index ${spec.name} already exists with a different definition. Drop it first if needed.`;
+  throw commandError("IndexAlreadyExists", message);
 }
 
 function dropDatabase(context: CommandContext): Document {

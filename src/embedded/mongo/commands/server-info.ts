@@ -2,7 +2,7 @@ import type { Document } from "../bson/bson-types.ts";
 import { maxDocumentBytes } from "../bson/codec.ts";
 import { maxMessageBytes } from "../wire/wire.ts";
 import type { CommandContext, CommandFamily } from "./command.ts";
-import { maxWriteBatch } from "./write-errors.ts";
+import { maxWriteBatch } from "./writes.ts";
 
 /** The release of MongoDB whose dialect this is: 7.0, wire version 21. */
 const version = "7.0.0";

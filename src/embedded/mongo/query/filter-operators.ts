@@ -1,8 +1,10 @@
-import { canonicalType, canonicalTypeOf, type Document, isDocument } from "../bson/bson-types.ts";
-import { compareValues, equalValues } from "../bson/compare.ts";
-import { numberKind, toDouble } from "../bson/numbers.ts";
+import { type Document, isDocument, typeByte, typeByteOf } from "../bson/bson-types.ts";
+import { encodeValue } from "../bson/index-keys.ts";
+import { compareValues } from "../bson/order.ts";
 import { badValue, notOffered } from "../command-error.ts";
-import type { Matcher } from "./filter.ts";
+
+/** Whether a document matches. */
+export type Matcher = (document: Document) => boolean;
 
 /** Whether some value that the condition's path reaches satisfies `visit`; `wholeLeaf` leaves arrays at its end whole. */
 type Reach = (visit: (value: unknown) => boolean, wholeLeaf: boolean) => boolean;
@@ -55,20 +57,18 @@ function not(condition: Condition): Condition {
 /** Equality; null also equals a missing field. */
 function equalityTest(operand: unknown): (value: unknown) => boolean {
   if (operand === undefined || operand === null) return (value) => value === null || value === undefined;
-  return (value) => value !== undefined && equalValues(value, operand);
+  if (typeof operand !== "object" && !Number.isNaN(operand)) return (value) => value === operand;
+  const type = typeByteOf(operand);
+  const key = encodeValue(operand);
+  return (value) => typeByteOf(value) === type && encodeValue(value).equals(key);
 }
 
 /** Order within one type; null compares as equal with null and missing, NaN only with itself. */
 function orderTest(operand: unknown, wanted: 1 | -1, includesEqual: boolean): (value: unknown) => boolean {
-  const type = canonicalTypeOf(operand);
-  if (type === canonicalType.null || type === canonicalType.missing) {
-    return (value) => includesEqual && (value === null || value === undefined);
-  }
-  const isNaNOperand = type === canonicalType.number && Number.isNaN(toDouble(operand));
+  const type = typeByteOf(operand);
+  if (type === typeByte.null || Number.isNaN(operand)) return includesEqual ? equalityTest(operand) : () => false;
   return (value) => {
-    if (value === undefined || canonicalTypeOf(value) !== type) return false;
-    const isNaNValue = type === canonicalType.number && Number.isNaN(toDouble(value));
-    if (isNaNOperand || isNaNValue) return includesEqual && isNaNOperand && isNaNValue;
+    if (typeByteOf(value) !== type || Number.isNaN(value)) return false;
     const order = compareValues(value, operand);
     return order === wanted || (includesEqual && order === 0);
   };
@@ -85,9 +85,7 @@ function memberTest(name: string, operand: unknown): (value: unknown) => boolean
 
 function existence(operand: unknown): Condition {
   const isThere: Condition = (reach) => reach((value) => value !== undefined, true);
-  const isWanted = typeof operand === "object" ? operand !== null : Boolean(operand);
-  const isZero = numberKind(operand) !== undefined && toDouble(operand) === 0;
-  return isWanted && !isZero ? isThere : not(isThere);
+  return operand === true || operand === 1 ? isThere : not(isThere);
 }
 
 function negation(operand: unknown, compileMatcher: CompileMatcher): Condition {

@@ -1,10 +1,7 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { someAtPath } from "../bson/path-values.ts";
 import { badValue, notOffered } from "../command-error.ts";
-import { compileCondition, isOperatorDocument } from "./filter-operators.ts";
-
-/** Whether a document matches. */
-export type Matcher = (document: Document) => boolean;
+import { compileCondition, isOperatorDocument, type Matcher } from "./filter-operators.ts";
 
 /** Every operator at the top of a filter: what is not here is refused. */
 export const logicalOperators: Readonly<Record<string, (matchers: readonly Matcher[]) => Matcher>> = {

@@ -1,5 +1,6 @@
-import { encodeValue, turn, typeByteOf } from "../storage/index-keys.ts";
-import type { Predicates } from "./predicates.ts";
+import { typeByte, typeByteOf } from "../bson/bson-types.ts";
+import { encodeValue, invert } from "../bson/index-keys.ts";
+import type { Bound, Predicates } from "./predicates.ts";
 
 /** Keys from `low` (inclusive) to `high` (exclusive). */
 export type KeyRange = { low: Uint8Array; high: Uint8Array };
@@ -41,47 +42,22 @@ export function extendPrefixes(
   );
 }
 
-/** The keys that begin with `prefix` and whose next part lies between the two ends. */
+/** The keys that begin with `prefix` and whose next part lies between the two ends; undefined when no value does. */
 export function boundedRange(
   prefix: Uint8Array,
-  bounds: Pick<Predicates, "from" | "to">,
+  { from, to }: Pick<Predicates, "from" | "to">,
   isDescending: boolean,
 ): KeyRange | undefined {
-  const sample = (bounds.from ?? bounds.to)?.value;
-  const type = typeByteOf(sample);
-  if (bounds.from && bounds.to && typeByteOf(bounds.to.value) !== type) return undefined; // nothing is of two types
-  const low = edge(bounds.from, isDescending) ?? bracket(type, isDescending, "start");
-  const high = edge(bounds.to, isDescending) ?? bracket(type, isDescending, "end");
-  const range = isDescending
-    ? {
-        low: bounds.to?.isInclusive === false ? successor(high) : high,
-        high: bounds.from ? (bounds.from.isInclusive ? successor(low) : low) : low,
-      }
-    : {
-        low: bounds.from?.isInclusive === false ? successor(low) : low,
-        high: bounds.to?.isInclusive === true ? successor(high) : high,
-      };
-  return { low: Buffer.concat([prefix, range.low]), high: Buffer.concat([prefix, range.high]) };
-}
-
-function edge(bound: Predicates["from"], isDescending: boolean): Uint8Array | undefined {
-  return bound && encodeValue(bound.value, isDescending);
-}
-
-/** Where the keys of a type begin or end, in the order of the values. */
-function bracket(type: number, isDescending: boolean, side: "start" | "end"): Uint8Array {
-  if (side === "start" && type === numberType) return lowestNumber(isDescending);
-  const bytes = new Uint8Array([type]);
-  if (isDescending) turn(bytes, 0, 1);
-  // Descending keys of a type begin with the turned byte: its highest values come first.
-  const isAtByte = isDescending ? side === "end" : side === "start";
-  return isAtByte ? bytes : successor(bytes);
-}
-
-const numberType = typeByteOf(0);
-
-/** A range of numbers begins at minus infinity: NaN is filed before it, and no comparison is true of NaN. */
-function lowestNumber(isDescending: boolean): Uint8Array {
-  const key = encodeValue(Number.NEGATIVE_INFINITY, isDescending);
-  return isDescending ? successor(key) : key;
+  const type = typeByteOf((from ?? to)?.value);
+  if (from && to && typeByteOf(to.value) !== type) return undefined;
+  // NaN is filed before all other numbers, and is in no range of them.
+  const lowest = type === typeByte.number ? { value: Number.NEGATIVE_INFINITY, isInclusive: true } : undefined;
+  const ends = { first: from ?? lowest, last: to };
+  const [first, last] = isDescending ? [ends.last, ends.first] : [ends.first, ends.last];
+  const bracket = new Uint8Array([type]);
+  if (isDescending) invert(bracket, 0, 1);
+  const keyOf = (bound: Bound) => encodeValue(bound.value, isDescending);
+  const low = first === undefined ? bracket : first.isInclusive ? keyOf(first) : successor(keyOf(first));
+  const high = last === undefined ? successor(bracket) : last.isInclusive ? successor(keyOf(last)) : keyOf(last);
+  return { low: Buffer.concat([prefix, low]), high: Buffer.concat([prefix, high]) };
 }

@@ -1,5 +1,5 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
-import { equalValues } from "../bson/compare.ts";
+import { compareValues } from "../bson/order.ts";
 import { notOffered } from "../command-error.ts";
 import type { Conjunction } from "./predicates.ts";
 
@@ -23,9 +23,7 @@ export function impliesPartial(conjunction: Conjunction, partialFilter: Document
   return Object.entries(partialFilter).every(([path, condition]) => {
     const predicates = conjunction.paths.get(path);
     if (isPresence(condition)) return predicates?.needsPresence === true;
-    if (predicates?.equals === undefined) return false;
-    return (
-      predicates.equals.length > 0 && predicates.equals.every((value) => equalValues(value ?? null, condition ?? null))
-    );
+    if (predicates?.equals === undefined || predicates.equals.length === 0) return false;
+    return predicates.equals.every((value) => compareValues(value, condition) === 0);
   });
 }

@@ -1,5 +1,5 @@
 import type { Document } from "../bson/bson-types.ts";
-import type { Sort } from "../bson/compare.ts";
+import type { Sort } from "../bson/order.ts";
 import type { Collection, Index } from "../storage/collection.ts";
 import { boundedRange, extendPrefixes, type KeyRange, maxRanges, prefixRange } from "./key-ranges.ts";
 import { impliesPartial } from "./partial-filter.ts";
@@ -23,12 +23,7 @@ export type Plan = {
 
 export type PlanRequest = { filter: Document; sort?: Sort | undefined };
 
-type Candidate = { scan: IndexScan; isExact: boolean; isSorted: boolean; score: number };
-
-/** The scan of one index for what a filter asks; undefined where the index does not hold all that matches. */
-export function planIndex(index: Index, filter: Document): IndexScan | undefined {
-  return consider(index, readConjunction(filter), { filter })?.scan;
-}
+type Candidate = Plan & { score: number };
 
 /**
  * Chooses how to find a query's documents: the index whose leading fields the filter fixes or bounds best, with a bonus
@@ -41,15 +36,7 @@ export function planQuery(collection: Collection, request: PlanRequest): Plan {
     const candidate = consider(index, conjunction, request);
     if (candidate !== undefined && (best === undefined || candidate.score > best.score)) best = candidate;
   }
-  return best === undefined ? fullScan(request) : toPlan(best, conjunction);
-}
-
-function toPlan(candidate: Candidate, conjunction: Conjunction): Plan {
-  const isExact = candidate.isExact && !conjunction.hasMore;
-  return { scan: candidate.scan, isExact, isSorted: candidate.isSorted };
-}
-
-function fullScan(request: PlanRequest): Plan {
+  if (best !== undefined) return { ...best, isExact: best.isExact && !conjunction.hasMore };
   const isExact = Object.keys(request.filter).length === 0;
   return { scan: undefined, isExact, isSorted: request.sort === undefined };
 }

@@ -1,12 +1,15 @@
-import { canonicalType, canonicalTypeOf, type Document, isDocument } from "../bson/bson-types.ts";
+import { type Document, isDocument, typeByte, typeByteOf } from "../bson/bson-types.ts";
 import { isOperatorDocument } from "./filter-operators.ts";
+
+/** One end of a range. */
+export type Bound = { value: unknown; isInclusive: boolean };
 
 /** What a filter demands of one path that index keys can answer. */
 export type Predicates = {
   /** The path equals one of these. */
   equals?: readonly unknown[];
-  from?: { value: unknown; isInclusive: boolean };
-  to?: { value: unknown; isInclusive: boolean };
+  from?: Bound;
+  to?: Bound;
   /** Whether a document without the path cannot match: then a sparse index holds all matches. */
   needsPresence: boolean;
   /** Whether the keys say all that the filter says of this path, so that it need not be tested again. */
@@ -95,16 +98,9 @@ function narrowRange(predicates: Predicates, side: "from" | "to", value: unknown
   predicates.needsPresence = true;
 }
 
-const scalarTypes: ReadonlySet<number> = new Set([
-  canonicalType.number,
-  canonicalType.string,
-  canonicalType.objectId,
-  canonicalType.boolean,
-  canonicalType.date,
-  canonicalType.binary,
-]);
+const specialTypes: readonly number[] = [typeByte.null, typeByte.array, typeByte.object];
 
 /** Whether equality of keys is equality of values, with no special rule (null also matches missing fields). */
 function isScalar(value: unknown): boolean {
-  return scalarTypes.has(canonicalTypeOf(value));
+  return !specialTypes.includes(typeByteOf(value));
 }

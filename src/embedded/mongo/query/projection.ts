@@ -1,5 +1,4 @@
 import { type Document, isDocument, setField } from "../bson/bson-types.ts";
-import { numberKind, toDouble } from "../bson/numbers.ts";
 import { located, notOffered } from "../command-error.ts";
 import { keepScore, scoreOf } from "../search/search-score.ts";
 
@@ -64,9 +63,8 @@ function addPath(root: Kept, path: string, value: unknown): void {
   const parts = path.split(".");
   if (parts.includes("")) throw located(40353, "FieldPath must not end with a '.' or have empty parts.");
   if (parts.some((part) => part.startsWith("$"))) throw notOffered(`"${path}" in a projection`);
-  if (typeof value !== "boolean" && numberKind(value) === undefined)
-    throw notOffered("a computed field in a projection");
-  if (value === false || toDouble(value) === 0) throw notOffered("a projection that leaves fields out");
+  if (value === false || value === 0) throw notOffered("a projection that leaves fields out");
+  if (value !== true && typeof value !== "number") throw notOffered("a computed field in a projection");
   const last = parts.pop() ?? "";
   let node = root;
   for (const part of parts) {

@@ -1,10 +1,9 @@
-import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
-import { type Sort, sortComparator } from "../bson/compare.ts";
+import { encodeValue } from "../bson/index-keys.ts";
+import { type Sort, sortKey } from "../bson/order.ts";
 import { commandError } from "../command-error.ts";
 import type { Collection } from "../storage/collection.ts";
 import type { Row } from "../storage/documents.ts";
-import { encodeValue } from "../storage/index-keys.ts";
 import { compileFilter } from "./filter.ts";
 import { planQuery } from "./planner.ts";
 import { makeRow, readRow, runPlan } from "./scan.ts";
@@ -30,19 +29,18 @@ export function findRows(collection: Collection | undefined, query: Query): Iter
   if (id !== undefined) return findById(collection, id).values();
   const plan = planQuery(collection, query);
   const { filter, limit } = query;
-  if (plan.isSorted) return cut(runPlan(collection, plan, filter, limit ? { limit } : {}), limit);
-  const rows = runPlan(collection, plan, filter);
-  return cut(sortRows(collection, rows, query.sort ?? {}, limit || undefined), limit);
+  const rows = runPlan(collection, plan, filter, plan.isSorted ? limit : undefined);
+  const sorted = plan.isSorted ? rows : sortRows(collection, rows, query.sort ?? {}, limit);
+  return limit ? sorted.take(limit) : sorted;
 }
 
-/** The first of them, or undefined. */
-export function findRow(collection: Collection | undefined, query: Query): Row | undefined {
-  const rows = findRows(collection, { ...query, limit: 1 });
-  const first = rows.next();
-  return first.done === true ? undefined : first.value;
+/** The first document that a filter matches, or undefined. */
+export function findRow(collection: Collection | undefined, filter: Document): Row | undefined {
+  const [row] = findRows(collection, { filter, limit: 1 });
+  return row;
 }
 
-/** How many documents a query asks for. Where index keys alone tell, no document is read. */
+/** How many documents a query asks for. Where the index keys answer it, no document is read. */
 export function countRows(collection: Collection | undefined, query: Query): number {
   const total = collection === undefined ? undefined : countKeys(collection, query);
   if (total === undefined) return findRows(collection, query).reduce((count) => count + 1, 0);
@@ -80,46 +78,26 @@ function findById(collection: Collection, id: unknown): Row[] {
   return found === undefined ? [] : [makeRow(found[0], found[1])];
 }
 
-function cut(rows: IteratorObject<Row>, limit: number | undefined): IteratorObject<Row> {
-  return limit ? rows.take(limit) : rows;
-}
-
-/** Above this many bytes of documents a sort keeps only what it compares, and reads the documents again for its output. */
+/** Above this many bytes of documents a sort keeps only their keys, and reads the documents again for its output. */
 const sortMemoryBytes = 32 * 1024 * 1024;
 
-function sortRows(
-  collection: Collection,
-  rows: Iterable<Row>,
-  sort: Sort,
-  wanted: number | undefined,
-): IteratorObject<Row> {
-  const compare = sortComparator(sort);
-  const order = (a: Row, b: Row) => compare(a.document(), b.document());
-  const roots = new Set(Object.keys(sort).map((path) => path.split(".", 1)[0] ?? path));
-  let kept: Row[] = [];
-  let bytes = 0;
-  let isLight = false;
-  const enough = wanted === undefined ? Number.POSITIVE_INFINITY : Math.max(wanted * 2, 64);
-  for (const row of rows) {
-    kept.push(isLight ? lighten(row, roots) : row);
-    bytes += row.bytes.length;
-    if (kept.length > enough) {
-      kept.sort(order).splice(wanted ?? 0);
-      bytes = kept.reduce((sum, one) => sum + one.bytes.length, 0);
-    }
-    if (!isLight && bytes > sortMemoryBytes) {
-      isLight = true;
-      kept = kept.map((one) => lighten(one, roots));
-    }
-  }
-  kept.sort(order);
-  return isLight ? kept.values().flatMap(({ rid }) => readAgain(collection, rid)) : kept.values();
-}
+type Sorted = { key: Buffer; rid: number; row: Row | undefined };
 
-/** The row without its bytes: only the fields that a sort compares. */
-function lighten(row: Row, roots: ReadonlySet<string>): Row {
-  const fields = decodeDocument(row.bytes, roots);
-  return { rid: row.rid, bytes: new Uint8Array(0), document: () => fields };
+function sortRows(collection: Collection, rows: Iterable<Row>, sort: Sort, limit = 0): IteratorObject<Row> {
+  const enough = limit === 0 ? Number.POSITIVE_INFINITY : Math.max(limit * 2, 64);
+  const kept: Sorted[] = [];
+  const order = () => kept.sort((a, b) => Buffer.compare(a.key, b.key));
+  let bytes = 0;
+  for (const row of rows) {
+    const isLight = bytes > sortMemoryBytes;
+    bytes += row.bytes.length;
+    kept.push({ key: sortKey(row.document(), sort), rid: row.rid, row: isLight ? undefined : row });
+    if (kept.length > enough) order().splice(limit);
+    if (!isLight && bytes > sortMemoryBytes) for (const entry of kept) entry.row = undefined;
+  }
+  return order()
+    .values()
+    .flatMap(({ rid, row }) => (row === undefined ? readAgain(collection, rid) : [row]));
 }
 
 function readAgain(collection: Collection, rid: number): Row[] {

@@ -31,16 +31,10 @@ export function readRow(collection: Collection, rid: number): Row | undefined {
  * statement open between chunks, so it may rest between two batches of a cursor while others write: it goes on behind
  * the last key that it has seen. `limit` is how many the caller will take, if it knows.
  */
-export function* runPlan(
-  collection: Collection,
-  plan: Plan,
-  filter: Document,
-  options: { limit?: number; onExamined?: () => void } = {},
-): Generator<Row> {
+export function* runPlan(collection: Collection, plan: Plan, filter: Document, limit?: number): Generator<Row> {
   const matches = plan.isExact ? undefined : compileFilter(filter);
-  const chunk = plan.isExact && options.limit ? Math.min(options.limit, largestChunk) : firstChunk;
+  const chunk = plan.isExact && limit ? Math.min(limit, largestChunk) : firstChunk;
   for (const row of candidates(collection, plan, chunk)) {
-    options.onExamined?.();
     if (matches === undefined || matches(row.document())) yield row;
   }
 }

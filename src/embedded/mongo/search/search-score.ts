@@ -1,4 +1,5 @@
 import type { Document } from "../bson/bson-types.ts";
+import { commandError } from "../command-error.ts";
 import type { Collection } from "../storage/collection.ts";
 
 /** The scores that a search stage gives to a document, by the names under which `$meta` reads them. */
@@ -54,4 +55,9 @@ function sortById<T extends { rid: number }>(collection: Collection, hits: reado
     })
     .sort((a, b) => Buffer.compare(a.id, b.id))
     .map(({ hit }) => hit);
+}
+
+/** Atlas' error for a search that it cannot run. */
+export function refused(message: string) {
+  return commandError("UnknownError", `PlanExecutor error during aggregation :: caused by :: ${message}`);
 }

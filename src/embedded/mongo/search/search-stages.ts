@@ -13,9 +13,6 @@ export const searchStages: Readonly<Record<string, SearchStage>> = {
   $listSearchIndexes: listSearchIndexes,
 };
 
-/** Whether a stage of that name brings documents of its own. */
-export const isSearchStage = (name: string) => Object.hasOwn(searchStages, name);
-
 /** An index is ready as soon as it is made, so all of them are queryable. */
 function listSearchIndexes(collection: Collection | undefined, operand: unknown): IteratorObject<Document> {
   if (!isDocument(operand)) throw failedToParse("The $listSearchIndexes stage specification must be an object.");

@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from "node:util";
 import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
+import { keyOf } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
-import { encodeValue } from "../storage/index-keys.ts";
 import { prepareRows, type Storage } from "../storage/storage.ts";
 import type { TextDefinition } from "./text-definition.ts";
 
@@ -30,7 +31,7 @@ const wordPattern = /[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*/gu;
 const noPartition = "";
 
 /**
- * How the words are filed. An index that was filed in another way is filed anew when it is opened. Unicode's version
+ * How the words are filed. An index with another layout is rebuilt when it is opened. Unicode's version
  * belongs to it: it says what a word is, and a row is only unfiled by the very words that it was filed by.
  */
 const layout = `2, Unicode ${process.versions.unicode}`;
@@ -51,24 +52,19 @@ export function makeTextIndex(options: {
   const { definition } = options;
   const tables = openTables(options.storage, options.id, definition);
   const words = makeWords(tables);
-  const insert = (rid: number, document: Document) => {
-    const entry = entryOf(definition, document);
+  const replace = (rid: number, before?: Document, next?: Document) => {
+    const [old, entry] = [before && entryOf(definition, before), next && entryOf(definition, next)];
+    if (isDeepStrictEqual(old, entry)) return;
+    if (old !== undefined) words.remove(rid, old);
     if (entry !== undefined) words.add(rid, entry);
   };
+  const insert = (rid: number, document: Document) => replace(rid, undefined, document);
   if (tables.isNew) for (const { rid, bytes } of options.read()) insert(rid, decodeDocument(bytes));
   return {
     definition,
     insert,
-    replace: (rid, before, next) => {
-      const [old, entry] = [entryOf(definition, before), entryOf(definition, next)];
-      if (old !== undefined && entry !== undefined && isSameEntry(old, entry)) return;
-      if (old !== undefined) words.remove(rid, old);
-      if (entry !== undefined) words.add(rid, entry);
-    },
-    remove: (rid, document) => {
-      const entry = entryOf(definition, document);
-      if (entry !== undefined) words.remove(rid, entry);
-    },
+    replace,
+    remove: replace,
     search: (query) => {
       const columns = query.paths.map((path) => `c${definition.textPaths.indexOf(path)}`);
       const terms = [...new Set(query.text.toLowerCase().match(wordPattern))];
@@ -114,18 +110,10 @@ function entryOf(definition: TextDefinition, document: Document): Entry | undefi
   return columns.every((text) => text === "") ? undefined : { key: partitionKey(definition, document), columns };
 }
 
-function isSameEntry(a: Entry, b: Entry): boolean {
-  return a.key === b.key && a.columns.every((text, at) => text === b.columns[at]);
-}
-
 function textAt(document: Document, path: string): string {
   return valuesAt(document, path)
     .filter((value) => typeof value === "string")
     .join("\n");
-}
-
-function keyOf(value: unknown): string {
-  return encodeValue(value).toString("latin1");
 }
 
 function partitionKey(definition: TextDefinition, document: Document): string {

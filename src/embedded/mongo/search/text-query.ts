@@ -1,5 +1,7 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
-import { commandError, notOffered } from "../command-error.ts";
+import { notOffered } from "../command-error.ts";
+import { readFields } from "../fields.ts";
+import { refused } from "./search-score.ts";
 import type { TextDefinition } from "./text-definition.ts";
 
 /** A `$search` taken apart: words that score, and a filter of values as a query has it. */
@@ -15,79 +17,57 @@ export type SearchClauses = {
 export const searchClauses = ["must", "filter"] as const;
 export const searchOperators = ["text", "equals", "in"] as const;
 
-type ClauseName = (typeof searchClauses)[number];
-
 /**
  * Reads the operand of `$search`.
- * @throws CommandError 238 for operators and options that are not offered, 8 when it is malformed or asks for paths
- *   that the index does not have.
+ * @throws CommandError 238 or 40415 for what is not offered, 8 when it is malformed or asks for paths that the index does
+ *   not have.
  */
 export function readSearch(operand: Document, definition: TextDefinition): SearchClauses {
-  const stranger = Object.keys(operand).find((name) => name !== "index" && name !== "compound");
-  if (stranger !== undefined) throw notOffered(`${stranger} beside compound in $search`);
-  const { compound } = operand;
-  if (!isDocument(compound)) throw refused('"compound" must be a document');
-  const clauses: SearchClauses = { text: "", paths: [], conditions: [], partitionValues: undefined };
-  for (const [name, value] of Object.entries(compound)) {
-    const clause = searchClauses.find((known) => known === name);
-    if (clause === undefined) throw notOffered(`compound.${name} of $search`);
-    const list: unknown[] = Array.isArray(value) ? value : [value];
-    for (const part of list) addClause(clauses, clause, part, definition);
-  }
-  if (clauses.paths.length === 0) throw notOffered("a $search without words");
-  return clauses;
+  const { compound = {} } = readFields("$search", operand, { index: "text", compound: "document" });
+  const clauses = readFields("$search", compound, { must: "any", filter: "any" } satisfies Record<ClauseName, "any">);
+  const texts = listOf(clauses.must).map((clause) => readClause("must", clause));
+  const [text] = texts;
+  if (text === undefined) throw notOffered("a $search without words");
+  if (texts.length > 1) throw notOffered("several texts in compound.must of $search");
+  const filters = listOf(clauses.filter).map((clause) => readClause("filter", clause));
+  const conditions = filters.map(({ name, operand }) => readCondition(name, operand, definition.filterPaths));
+  const ofPartition = conditions.find(({ path }) => path === definition.partitionPath);
+  return {
+    ...readText(text.operand, definition),
+    conditions: conditions.map(({ path, values }) => ({ [path]: { $in: values } })),
+    partitionValues: ofPartition?.values,
+  };
 }
 
-function addClause(clauses: SearchClauses, place: ClauseName, clause: unknown, definition: TextDefinition): void {
-  if (!isDocument(clause)) throw refused(`"${place}" must hold documents`);
-  const [name, ...more] = Object.keys(clause);
+type ClauseName = (typeof searchClauses)[number];
+
+const listOf = (value: unknown): readonly unknown[] =>
+  Array.isArray(value) ? value : value === undefined ? [] : [value];
+
+/** The one operator of a clause: `text` scores and stands in `must`, the others filter. */
+function readClause(place: ClauseName, clause: unknown) {
+  const [[name, operand] = [], ...more] = isDocument(clause) ? Object.entries(clause) : [];
   if (name === undefined || more.length > 0) throw refused(`each clause of "${place}" needs exactly one operator`);
   const operator = searchOperators.find((known) => known === name);
-  const isPlaced = operator !== undefined && (operator === "text") === (place === "must");
-  if (!isPlaced) throw notOffered(`${name} in compound.${place} of $search`);
-  const operand: unknown = clause[name];
+  if (operator === undefined || (operator === "text") !== (place === "must"))
+    throw notOffered(`${name} in compound.${place} of $search`);
   if (!isDocument(operand)) throw refused(`"${name}" must be a document`);
-  if (operator === "text") {
-    if (clauses.paths.length > 0) throw notOffered("several texts in compound.must of $search");
-    Object.assign(clauses, readText(operand, definition));
-    return;
-  }
-  const { path, values } = readCondition(operator, operand, definition);
-  clauses.conditions.push({ [path]: { $in: values } });
-  if (path === definition.partitionPath) clauses.partitionValues ??= values;
+  return { name: operator, operand };
 }
 
-function readText(operand: Document, definition: TextDefinition): Pick<SearchClauses, "text" | "paths"> {
-  const stranger = Object.keys(operand).find((name) => name !== "query" && name !== "path");
-  if (stranger !== undefined) throw notOffered(`text.${stranger} of $search`);
-  const paths = toStrings(operand.path, "text.path");
-  for (const asked of paths) {
-    if (!definition.textPaths.includes(asked)) throw refused(`"${asked}" is not indexed as string`);
-  }
-  return { text: toStrings(operand.query, "text.query").join(" "), paths };
+function readText(operand: Document, { textPaths }: TextDefinition): Pick<SearchClauses, "text" | "paths"> {
+  const { query, path } = readFields("text of $search", operand, { query: "any", path: "any" });
+  const [texts, paths] = [listOf(query), listOf(path)];
+  const bad = paths.find((asked) => !textPaths.some((known) => known === asked));
+  if (bad !== undefined || paths.length === 0) throw refused(`"${bad}" is not indexed as string`);
+  if (texts.length === 0 || !texts.every((text) => typeof text === "string"))
+    throw refused('"text.query" must be a string or a non-empty array of strings');
+  return { text: texts.join(" "), paths: paths.map(String) };
 }
 
-function toStrings(value: unknown, name: string): string[] {
-  const list: unknown[] = Array.isArray(value) ? value : [value];
-  if (list.length === 0 || !list.every((item) => typeof item === "string")) {
-    throw refused(`"${name}" must be a string or a non-empty array of strings`);
-  }
-  return list;
-}
-
-function readCondition(
-  operator: "equals" | "in",
-  operand: Document,
-  definition: TextDefinition,
-): { path: string; values: unknown[] } {
-  const { path, value } = operand;
-  if (typeof path !== "string") throw refused(`"${operator}.path" must be a string`);
-  if (!definition.filterPaths.includes(path))
-    throw refused(`"${path}" is not indexed as token, boolean, number or date`);
-  if (!Object.hasOwn(operand, "value")) throw refused(`"${operator}.value" is required`);
-  return { path, values: operator === "in" && Array.isArray(value) ? value : [value] };
-}
-
-function refused(message: string) {
-  return commandError("UnknownError", `PlanExecutor error during aggregation :: caused by :: ${message}`);
+function readCondition(name: string, operand: Document, filterPaths: readonly string[]) {
+  const { path = "", value } = readFields(`${name} of $search`, operand, { path: "text", value: "any" });
+  if (!filterPaths.includes(path)) throw refused(`"${path}" is not indexed as token or boolean`);
+  if (value === undefined) throw refused(`"${name}.value" is required`);
+  return { path, values: name === "in" ? listOf(value) : [value] };
 }

@@ -22,17 +22,17 @@ export function textSearch(collection: Collection | undefined, operand: unknown)
 }
 
 function* runSearch(collection: Collection, index: TextIndex, clauses: SearchClauses): Generator<Document> {
-  const isLetThrough = makeRowTest(collection, clauses.conditions.length > 0 ? { $and: clauses.conditions } : {});
+  const isAllowed = makeRowTest(collection, clauses.conditions.length > 0 ? { $and: clauses.conditions } : {});
   const hits = Array.from(index.search(clauses), ([rid, score]) => ({ rid, score }));
   for (const { rid, score } of bestFirst(collection, hits)) {
-    const document = isLetThrough(rid);
+    const document = isAllowed(rid);
     if (document === undefined) continue;
     attachScore(document, "searchScore", score);
     yield document;
   }
 }
 
-/** After so many rows that the filter refused, all rows that it lets through are looked up at once, by an index. */
+/** After this many rows that the filter excluded, all matching rows are looked up at once, by an index. */
 const patience = 200;
 
 /** Answers the row's document when the filter lets it through. */

@@ -1,7 +1,7 @@
 import { decodeDocument } from "../bson/bson-reader.ts";
 import { type Document, getField } from "../bson/bson-types.ts";
+import { keyOf } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
-import { encodeValue } from "../storage/index-keys.ts";
 import { readVector, type VectorDefinition } from "./vector-definition.ts";
 import { makePartition, type Partition, putRow, removeRow } from "./vector-matrix.ts";
 import { toUnitLength } from "./vector-scan.ts";
@@ -12,7 +12,7 @@ export type VectorIndex = {
   insert(rid: number, document: Document): void;
   replace(rid: number, before: Document, next: Document): void;
   remove(rid: number, document: Document): void;
-  /** The nearest documents that the filter lets through, nearest first. Reads what is not read yet. */
+  /** The nearest documents that match the filter, nearest first. Reads the rest of the collection before. */
   search(query: VectorQuery): VectorHit[];
   /** Reads some more of the collection, and says whether all is read. */
   readMore(): boolean;
@@ -37,7 +37,6 @@ export function makeVectorIndex(options: {
 }): VectorIndex {
   const { definition } = options;
   const paths = [...definition.filterPaths, definition.path];
-  const wanted = new Set(paths);
   const matrices: Matrices = { partitions: new Map(), partitionOfRid: new Map() };
   let readTo = 0; // the last row that is read; Infinity when all are
 
@@ -45,7 +44,7 @@ export function makeVectorIndex(options: {
   const readMore = () => {
     if (readTo === Number.POSITIVE_INFINITY) return true;
     const rows = options.read(readTo, rowsAtATime);
-    for (const { rid, bytes } of rows) put(rid, decodeDocument(bytes, wanted));
+    for (const { rid, bytes } of rows) put(rid, decodeDocument(bytes));
     readTo = rows.length < rowsAtATime ? Number.POSITIVE_INFINITY : (rows.at(-1)?.rid ?? readTo);
     return readTo === Number.POSITIVE_INFINITY;
   };
@@ -90,10 +89,6 @@ function drop(matrices: Matrices, rid: number): void {
   matrices.partitionOfRid.delete(rid);
   if (partition.count > 0) return;
   for (const [key, other] of matrices.partitions) if (other === partition) matrices.partitions.delete(key);
-}
-
-function keyOf(value: unknown): string {
-  return encodeValue(value).toString("latin1");
 }
 
 function toStored({ dimensions }: VectorDefinition, value: unknown): Float32Array | undefined {

@@ -1,6 +1,6 @@
 import type { Document } from "../bson/bson-types.ts";
 
-/** Rows of one tenant (or whatever the index's first filter path tells apart): their vectors lie in one block. */
+/** Rows of one tenant (one value of the index's first filter path): their vectors lie in one block. */
 export type Partition = {
   dimensions: number;
   /** `count` vectors, one behind the other, from the start; the rest is room to grow. */

@@ -5,7 +5,6 @@ import { commandError } from "../command-error.ts";
 import {
   asBytes,
   type Collection,
-  dropSearchTables,
   type Index,
   openCollection,
   openIndex,
@@ -63,7 +62,7 @@ function remember({ databases }: State, collection: Collection): void {
 function dropCollection(state: State, collection: Collection): void {
   const { sqlite, beginWrite } = state.storage;
   beginWrite();
-  for (const index of collection.searchIndexes) dropSearchTables(index);
+  for (const index of collection.searchIndexes) if (index.type === "search") index.text.drop();
   for (const index of collection.indexes) if (index.id > 0) sqlite.exec(`DROP TABLE i${index.id}`);
   sqlite.exec(`DROP TABLE c${collection.id}`);
   sqlite.prepare("DELETE FROM indexes WHERE collection = ?").run(collection.id);

@@ -1,4 +1,4 @@
-import type { StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Document } from "../bson/bson-types.ts";
 import { commandError } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
@@ -18,29 +18,16 @@ export type KeyStatements = {
   count: StatementSync;
 };
 
-/** A declared index. `_id_` has one too, whose keys are a column of the documents' own table. */
-export type Index = {
+/** A declared index. `_id_` has one too, whose keys are a column of the documents' own table and need no writes. */
+export type Index = ReturnType<typeof describeIndex> & {
   id: number;
-  name: string;
-  /** As `listIndexes` shows it. */
-  spec: Document;
-  paths: readonly string[];
-  isDescending: readonly boolean[];
-  isUnique: boolean;
-  isSparse: boolean;
-  partialFilter: Document | undefined;
-  /** Whether a document belongs into a partial index. */
-  covers: ((document: Document) => boolean) | undefined;
-  expireAfterSeconds: number | undefined;
   /** Bit n is set once a document had several keys because of path n. It is never cleared. */
   multikey: number;
-  /** Gone with its collection: a cursor that still stands in it ends with an error. */
-  isDropped: boolean;
   keys: KeyStatements;
-  insertKey: StatementSync | undefined;
-  deleteKey: StatementSync | undefined;
-  findOther: StatementSync | undefined;
-  markMultikey: StatementSync | undefined;
+  insertKey?: StatementSync;
+  deleteKey?: StatementSync;
+  findOther?: StatementSync;
+  markMultikey?: StatementSync;
 };
 
 export type SearchIndex = { id: number; name: string; definition: Document } & (
@@ -85,7 +72,7 @@ export function openCollection(storage: Storage, row: CollectionRow): Collection
   return {
     ...row,
     namespace: `${row.db}.${row.name}`,
-    indexes: [openIdIndex(storage, row.id)],
+    indexes: [openIndex(storage, row.id, idIndex)],
     searchIndexes: [],
     isDropped: false,
     byId: rows(`SELECT rid, doc FROM ${table} WHERE id = ?`),
@@ -99,48 +86,24 @@ export function openCollection(storage: Storage, row: CollectionRow): Collection
   };
 }
 
-function openIdIndex(storage: Storage, collectionId: number): Index {
-  const rows = (order: string) =>
-    prepareRows(storage.sqlite, `SELECT id, rid, doc FROM c${collectionId} WHERE ${order} LIMIT ?`);
-  return {
-    ...describeIndex({ v: 2, key: { _id: 1 }, name: "_id_" }),
-    id: 0,
-    isUnique: true,
-    multikey: 0,
-    keys: {
-      forward: rows("(id, rid) > (?, ?) AND id < ? ORDER BY id, rid"),
-      backward: rows("(id, rid) < (?, ?) AND id >= ? ORDER BY id DESC, rid DESC"),
-      count: prepareRows(storage.sqlite, `SELECT count(*) FROM c${collectionId} WHERE id >= ? AND id < ?`),
-    },
-    insertKey: undefined,
-    deleteKey: undefined,
-    findOther: undefined,
-    markMultikey: undefined,
-  };
-}
+type IndexRow = { id: number; spec: Document; multikey: number };
+const idIndex: IndexRow = { id: 0, spec: { v: 2, key: { _id: 1 }, name: "_id_", unique: true }, multikey: 0 };
 
 /** A declared index of a row of the catalogue. */
-export function openIndex(
-  storage: Storage,
-  collectionId: number,
-  row: { id: number; spec: Document; multikey: number },
-): Index {
-  const { sqlite } = storage;
-  const table = `i${row.id}`;
-  const rows = (order: string) =>
-    prepareRows(
-      sqlite,
-      `SELECT i.key, i.rid, c.doc FROM ${table} i CROSS JOIN c${collectionId} c ON c.rid = i.rid WHERE ${order} LIMIT ?`,
-    );
+export function openIndex({ sqlite }: Storage, collectionId: number, row: IndexRow): Index {
+  const { id, spec, multikey } = row;
+  const documents = `c${collectionId}`;
+  if (id === 0) {
+    const keys = { ...prepareKeys(sqlite, documents, "c.id", "c.rid"), count: prepareCount(sqlite, documents, "id") };
+    return { ...describeIndex(spec), id, multikey, keys };
+  }
+  const table = `i${id}`;
+  const joined = `${table} i CROSS JOIN ${documents}`;
   return {
-    ...describeIndex(row.spec),
-    id: row.id,
-    multikey: row.multikey,
-    keys: {
-      forward: rows("(i.key, i.rid) > (?, ?) AND i.key < ? ORDER BY i.key, i.rid"),
-      backward: rows("(i.key, i.rid) < (?, ?) AND i.key >= ? ORDER BY i.key DESC, i.rid DESC"),
-      count: prepareRows(sqlite, `SELECT count(*) FROM ${table} WHERE key >= ? AND key < ?`),
-    },
+    ...describeIndex(spec),
+    id,
+    multikey,
+    keys: { ...prepareKeys(sqlite, joined, "i.key", "i.rid"), count: prepareCount(sqlite, table, "key") },
     insertKey: sqlite.prepare(`INSERT INTO ${table} (key, rid) VALUES (?, ?)`),
     deleteKey: sqlite.prepare(`DELETE FROM ${table} WHERE key = ? AND rid = ?`),
     findOther: prepareRows(sqlite, `SELECT rid FROM ${table} WHERE key = ? AND rid <> ? LIMIT 1`),
@@ -148,68 +111,60 @@ export function openIndex(
   };
 }
 
+function prepareKeys(sqlite: DatabaseSync, source: string, key: string, rid: string) {
+  const rows = (where: string) =>
+    prepareRows(sqlite, `SELECT ${key}, ${rid}, c.doc FROM ${source} c WHERE c.rid = ${rid} AND ${where} LIMIT ?`);
+  return {
+    forward: rows(`(${key}, ${rid}) > (?, ?) AND ${key} < ? ORDER BY ${key}, ${rid}`),
+    backward: rows(`(${key}, ${rid}) < (?, ?) AND ${key} >= ? ORDER BY ${key} DESC, ${rid} DESC`),
+  };
+}
+
+function prepareCount(sqlite: DatabaseSync, source: string, key: string): StatementSync {
+  return prepareRows(sqlite, `SELECT count(*) FROM ${source} WHERE ${key} >= ? AND ${key} < ?`);
+}
+
+/** What an index is, by its specification, which was checked when it was created. */
 function describeIndex(spec: Document) {
-  const key = spec.key as Record<string, number>; // checked when the index was created
-  const partialFilter = spec.partialFilterExpression as Document | undefined; // likewise
+  const partialFilter = spec.partialFilterExpression as Document | undefined;
   return {
     name: String(spec.name),
     spec,
-    paths: Object.keys(key),
-    isDescending: Object.values(key).map((direction) => Number(direction) < 0),
+    paths: Object.keys(spec.key),
+    isDescending: Object.values(spec.key).map((direction) => direction === -1),
     isUnique: spec.unique === true,
     isSparse: spec.sparse === true,
-    isDropped: false,
     partialFilter,
+    /** Whether a document belongs in a partial index. */
     covers: partialFilter === undefined ? undefined : compileFilter(partialFilter),
     expireAfterSeconds: spec.expireAfterSeconds === undefined ? undefined : Number(spec.expireAfterSeconds),
+    /** Gone with its collection: a cursor that still stands in it ends with an error. */
+    isDropped: false,
   };
 }
+
+type SearchIndexRow = { id: number; name: string; type: string; definition: Document };
 
 /** A search index of a row of the catalogue. */
-export function openSearchIndex(
-  storage: Storage,
-  collection: Collection,
-  row: { id: number; name: string; type: string; definition: Document },
-): SearchIndex {
-  const base = { id: row.id, name: row.name, definition: row.definition };
+export function openSearchIndex(storage: Storage, collection: Collection, row: SearchIndexRow): SearchIndex {
+  const { id, name, definition } = row;
   if (row.type === "vectorSearch") {
-    return {
-      ...base,
-      type: "vectorSearch",
-      vectors: makeVectorIndex({
-        definition: readVectorDefinition(row.definition),
-        read: (after, count) => readRows(collection, after, count),
-      }),
-    };
+    const read = (after: number, count: number) => readRows(collection, after, count);
+    const vectors = makeVectorIndex({ definition: readVectorDefinition(definition), read });
+    return { id, name, definition, type: "vectorSearch", vectors };
   }
-  return {
-    ...base,
-    type: "search",
-    text: makeTextIndex({
-      storage,
-      id: row.id,
-      definition: readTextDefinition(row.definition),
-      read: () => allRows(collection),
-    }),
-  };
-}
-
-/** Drops what a search index keeps in the file. */
-export function dropSearchTables(index: SearchIndex): void {
-  if (index.type === "search") index.text.drop();
+  const read = () => allRows(collection);
+  const text = makeTextIndex({ storage, id, definition: readTextDefinition(definition), read });
+  return { id, name, definition, type: "search", text };
 }
 
 /** The next rows after one, in the order of insertion. */
-export function readRows(
-  collection: Collection,
-  afterRid: number,
-  count: number,
-): { rid: number; bytes: Uint8Array }[] {
+function readRows(collection: Collection, afterRid: number, count: number): { rid: number; bytes: Uint8Array }[] {
   const rows = collection.scan.all(afterRid, count) as unknown as [number, Uint8Array][]; // prepared as arrays
   return rows.map(([rid, bytes]) => ({ rid, bytes }));
 }
 
-/** How many rows are read at a time: few at first, for those who want only one; more as the reading goes on. */
+/** How many rows are read at a time: few at first, since one may be enough; more as the reading continues. */
 export const firstChunk = 4;
 export const largestChunk = 256;
 

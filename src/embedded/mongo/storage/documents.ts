@@ -1,10 +1,10 @@
 import type { Document } from "../bson/bson-types.ts";
 import { encodeDocument, maxDocumentBytes } from "../bson/codec.ts";
+import { encodeValue } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { type CommandError, commandError, showValue } from "../command-error.ts";
 import type { Collection, Index, SearchIndex } from "./collection.ts";
 import { type IndexEntries, indexEntries } from "./index-entries.ts";
-import { encodeValue } from "./index-keys.ts";
 import type { Storage } from "./storage.ts";
 
 /** A stored document: its row, its bytes, and the document itself, decoded when first asked for. */

@@ -1,8 +1,8 @@
-import type { Document } from "../bson/bson-types.ts";
+import { type Document, getField } from "../bson/bson-types.ts";
+import { encodeKey } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { commandError } from "../command-error.ts";
 import type { Index } from "./collection.ts";
-import { encodeKey } from "./index-keys.ts";
 
 /** What of an index its keys depend on. */
 export type KeyShape = Pick<Index, "paths" | "isDescending" | "isSparse" | "covers">;
@@ -31,7 +31,7 @@ function singleKey(shape: KeyShape, document: Document): IndexEntries | undefine
   let isPresent = false;
   for (const path of shape.paths) {
     if (path.includes(".")) return undefined;
-    const value: unknown = Object.hasOwn(document, path) ? document[path] : undefined;
+    const value = getField(document, path);
     if (Array.isArray(value)) return undefined;
     if (value !== undefined) isPresent = true;
     values.push(value);
@@ -41,37 +41,18 @@ function singleKey(shape: KeyShape, document: Document): IndexEntries | undefine
 }
 
 function severalKeys(shape: KeyShape, document: Document): IndexEntries {
-  const roots = arrayRoots(shape, document);
-  if (roots.length > 1) {
-    throw commandError("CannotIndexParallelArrays", `cannot index parallel arrays [${roots[1]}] [${roots[0]}]`);
+  const arrays = shape.paths.filter((path) => Array.isArray(getField(document, path.split(".", 1)[0] ?? path)));
+  if (arrays.length > 1) {
+    throw commandError("CannotIndexParallelArrays", `cannot index parallel arrays [${arrays[1]}] [${arrays[0]}]`);
   }
-  const keys = new Map<string, Buffer>();
-  const mask = { multikey: 0 };
-  addKeys(shape, document, keys, mask);
-  return { keys: [...keys.values()], multikey: mask.multikey };
-}
-
-function arrayRoots(shape: KeyShape, document: Document): string[] {
-  const roots = new Set<string>();
-  for (const path of shape.paths) {
-    const root = path.split(".", 1)[0] ?? path;
-    if (Object.hasOwn(document, root) && Array.isArray(document[root])) roots.add(root);
-  }
-  return [...roots];
-}
-
-function addKeys(shape: KeyShape, document: Document, keys: Map<string, Buffer>, mask: { multikey: number }): void {
   const valuesOfPaths = shape.paths.map((path) => valuesAt(document, path));
-  if (shape.isSparse && valuesOfPaths.every((values) => values.every((value) => value === undefined))) return;
-  valuesOfPaths.forEach((values, place) => {
-    if (values.length > 1) mask.multikey |= 1 << place;
-  });
-  for (const values of product(valuesOfPaths)) {
-    const key = encodeKey(values, shape.isDescending);
-    keys.set(key.toString("latin1"), key);
+  if (shape.isSparse && valuesOfPaths.flat().every((value) => value === undefined)) return none;
+  let multikey = 0;
+  let rows: unknown[][] = [[]];
+  for (const [place, values] of valuesOfPaths.entries()) {
+    if (values.length > 1) multikey |= 1 << place;
+    rows = rows.flatMap((row) => values.map((value) => [...row, value]));
   }
-}
-
-function product(lists: readonly unknown[][]): unknown[][] {
-  return lists.reduce<unknown[][]>((rows, list) => rows.flatMap((row) => list.map((value) => [...row, value])), [[]]);
+  const keys = rows.map((values) => encodeKey(values, shape.isDescending));
+  return { keys: [...new Map(keys.map((key) => [key.toString("latin1"), key])).values()], multikey };
 }

@@ -1,13 +1,12 @@
 import { isDocument, typeName } from "../bson/bson-types.ts";
-import { compareValues } from "../bson/compare.ts";
-import { addNumbers, numberKind } from "../bson/numbers.ts";
+import { compareValues } from "../bson/order.ts";
 import { badValue, notOffered, showValue, typeMismatch } from "../command-error.ts";
 import { type Modifier, removed } from "./update-paths.ts";
 
 /** The modifier of one `operator: { path: operand }` for the document of that `_id`; throws for a malformed operand. */
 type ModifierFactory = (operand: unknown, path: string, id: unknown) => Modifier;
 
-/** Every update operator that this server has: what is not here is refused. An insert alone heeds `$setOnInsert`. */
+/** Every update operator that this server has: what is not here is refused. Only an insert applies `$setOnInsert`. */
 export const updateOperators: Readonly<Record<string, ModifierFactory>> = {
   $set: set,
   $setOnInsert: set,
@@ -30,23 +29,17 @@ function unset(): Modifier {
 }
 
 function inc(operand: unknown, path: string, id: unknown): Modifier {
-  if (numberKind(operand) === undefined) {
+  if (typeof operand !== "number") {
     throw typeMismatch(`Cannot increment with non-numeric argument: {${path}: ${showValue(operand)}}`);
   }
   return {
     isCreating: true,
     apply(current) {
       if (current === undefined) return operand;
-      if (numberKind(current) === undefined) {
-        const field = path.split(".").at(-1);
-        throw typeMismatch(
-          `Cannot apply $inc to a value of non-numeric type. {_id: ${showValue(id)}} has the field '${field}' of non-numeric type ${typeName(current)}`,
-        );
-      }
-      const outcome = addNumbers(current, operand);
-      if (outcome !== undefined) return outcome;
-      throw badValue(
-        `Failed to apply $inc operations to current value ((NumberLong)${String(current)}) for document {_id: ${showValue(id)}}`,
+      if (typeof current === "number") return current + operand;
+      const field = `{_id: ${showValue(id)}} has the field '${path.split(".").at(-1)}'`;
+      throw typeMismatch(
+        `Cannot apply $inc to a value of non-numeric type. ${field} of non-numeric type ${typeName(current)}`,
       );
     },
   };

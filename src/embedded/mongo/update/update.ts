@@ -1,10 +1,13 @@
 import { runUpdatePipeline } from "../aggregate/pipeline.ts";
 import { cloneValue, type Document, isDocument, setField, typeName } from "../bson/bson-types.ts";
-import { compareValues, equalValues } from "../bson/compare.ts";
+import { compareValues } from "../bson/order.ts";
 import { commandError, failedToParse, immutableField, notOffered, showValue } from "../command-error.ts";
 import { filterEqualities } from "../query/filter.ts";
 import { updateOperators } from "./update-operators.ts";
 import { type Modifier, makeConflictCheck, modifyAt, parsePath } from "./update-paths.ts";
+
+/** Update operators, a replacement, or a pipeline. */
+export type Update = Document | Document[];
 
 /**
  * The document that an update makes of another: update operators, a replacement, or a pipeline. The input is not changed.
@@ -12,20 +15,15 @@ import { type Modifier, makeConflictCheck, modifyAt, parsePath } from "./update-
  * https://www.mongodb.com/docs/manual/reference/operator/update/
  * @throws CommandError as MongoDB: 2, 9, 14, 28, 40, 52, 56, 66.
  */
-export function applyUpdate(
-  document: Document,
-  update: Document | readonly Document[],
-  options: { isInsert: boolean } = { isInsert: false },
-): Document {
+export function applyUpdate(document: Document, update: Update, options = { isInsert: false }): Document {
   if (Array.isArray(update)) {
     const result = runUpdatePipeline(update, cloneValue(document));
     // Like a replacement, what a pipeline makes takes over the _id when it has none.
     return keepId(document, result._id === undefined ? { ...result, _id: document._id } : result);
   }
-  const changes = update as Document; // not an array, so the other arm of the union
-  if (!isOperatorUpdate(changes)) return replace(document, changes);
+  if (!isOperatorUpdate(update)) return replace(document, update);
   const result = cloneValue(document);
-  for (const { parts, modifier } of parseSteps(changes, document._id, options.isInsert)) {
+  for (const { parts, modifier } of parseSteps(update, document._id, options.isInsert)) {
     modifyAt(result, parts, modifier);
   }
   return keepId(document, result);
@@ -52,7 +50,7 @@ export function isOperatorUpdate(update: Document): boolean {
 function replace(document: Document, replacement: Document): Document {
   const copy = cloneValue(replacement);
   if (document._id === undefined) return copy;
-  if (copy._id !== undefined && !equalValues(copy._id, document._id)) {
+  if (copy._id !== undefined && compareValues(copy._id, document._id) !== 0) {
     throw immutableField(
       `After applying the update, the (immutable) field '_id' was found to have been altered to _id: ${showValue(copy._id)}`,
     );
@@ -64,7 +62,7 @@ function replace(document: Document, replacement: Document): Document {
 /** An update may not change the _id; one that was missing and is now set comes first. */
 function keepId(before: Document, after: Document): Document {
   if (before._id === undefined && after._id === undefined) return after;
-  if (before._id !== undefined && (after._id === undefined || !equalValues(before._id, after._id))) {
+  if (before._id !== undefined && compareValues(before._id, after._id) !== 0) {
     throw immutableField("Performing an update on the path '_id' would modify the immutable field '_id'");
   }
   if (Object.keys(after)[0] === "_id") return after;

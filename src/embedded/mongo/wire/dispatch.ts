@@ -1,7 +1,7 @@
 import type { Document } from "../bson/bson-types.ts";
 import { CommandError, commandError, notOffered } from "../command-error.ts";
-import { commands } from "../commands/all-commands.ts";
-import { type Command, checkFields, checkSession } from "../commands/command.ts";
+import { checkSession } from "../commands/command.ts";
+import { commands } from "../commands/commands.ts";
 import type { Engine } from "../engine.ts";
 import { encodeReply } from "./reply.ts";
 import type { Request } from "./wire.ts";
@@ -20,7 +20,7 @@ type Held = { reply: Buffer; send: (body: Buffer) => void };
 /**
  * Runs commands one after the other. The writes of all commands that arrive in one turn of the event loop share one
  * transaction; their answers, and those of reads that saw them, leave only after its commit. When the commit fails, all
- * of them are told so and nothing of it remains.
+ * of them are answered with an error, and none of their writes remains.
  */
 export function makeDispatcher(engine: Engine): Dispatcher {
   const { storage } = engine;
@@ -92,7 +92,7 @@ function runCommand(engine: Engine, request: Request, connectionId: number): Doc
   const { body, refusal } = request;
   if (refusal !== undefined) throw refusal;
   const name = Object.keys(body)[0] ?? "";
-  const command: Command | undefined = commands.get(name);
+  const command = commands.get(name);
   if (command === undefined) throw notOffered(`the command ${name}`, "CommandNotFound");
   const db: unknown = body.$db;
   if (typeof db !== "string") throw commandError("Location40414", "BSON field '$db' is missing but a required field");
@@ -100,8 +100,7 @@ function runCommand(engine: Engine, request: Request, connectionId: number): Doc
     throw commandError("InvalidNamespace", `Invalid database name: '${db}'`);
   }
   checkSession(body);
-  checkFields(name, command, body);
-  const reply = command.run({ engine, db, connectionId }, body);
+  const reply = command.run({ engine, db, connectionId, name, target: body[name] }, body);
   reply.ok ??= 1;
   return reply;
 }

@@ -21,7 +21,7 @@ const ANSWER_TIMEOUT_MS = 2_000;
 /** More than any answer of the exchange has, in bytes. */
 const MAX_ANSWER_BYTES = 65_536;
 
-/** `silent`: nobody listens, or it does not answer yet. `foreign`: it does not know the password. */
+/** `silent`: no process listens, or it does not answer yet. `foreign`: it does not know the password. */
 export type ServerProof = "own" | "foreign" | "silent";
 
 /**

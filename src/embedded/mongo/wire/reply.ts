@@ -1,4 +1,4 @@
-import type { Document } from "../bson/bson-types.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
 import { encodeDocument } from "../bson/codec.ts";
 
 /** A document in an answer that is BSON already. */
@@ -22,73 +22,30 @@ const typeArray = 0x04;
 
 /** BSON of an answer, in which stored documents are copied as they are instead of being decoded and encoded again. */
 export function encodeReply(reply: Document): Buffer {
-  const parts: Uint8Array[] = [];
-  const length = encodeFields(reply, parts);
-  return Buffer.concat([int32(length + 5), ...parts, zero]);
+  return Buffer.concat(encodeParts(reply));
 }
 
-const zero = new Uint8Array(1);
-
-/** Appends the elements of `fields` to `parts`, and answers their length in bytes. */
-function encodeFields(fields: Document, parts: Uint8Array[]): number {
-  let length = 0;
-  let plain: Document | undefined;
-  const push = (bytes: Uint8Array) => {
-    parts.push(bytes);
-    length += bytes.length;
-  };
-  const flush = () => {
-    if (plain === undefined) return;
-    push(encodeDocument(plain).subarray(4, -1));
-    plain = undefined;
-  };
-  for (const [name, value] of Object.entries(fields)) {
-    if (!holdsRaw(value)) {
-      plain ??= {};
-      plain[name] = value;
-      continue;
-    }
-    flush();
-    if (value instanceof RawDocument) {
-      push(element(typeDocument, name));
-      push(value.bytes);
-    } else if (value instanceof RawBatch) {
-      push(element(typeArray, name));
-      push(encodeBatch(value.documents));
-    } else {
-      push(element(typeDocument, name));
-      const inner: Uint8Array[] = [];
-      push(int32(encodeFields(value, inner) + 5));
-      for (const bytes of inner) push(bytes);
-      push(zero);
-    }
+/** The parts of a document, the raw fields last; those may stand at the top or one level below. */
+function encodeParts(fields: Document): Uint8Array[] {
+  const plain: Document = {};
+  const raw: Uint8Array[] = [];
+  for (const name of Object.keys(fields)) {
+    const value: unknown = fields[name];
+    if (value instanceof RawDocument) raw.push(head(typeDocument, name), value.bytes);
+    else if (value instanceof RawBatch) raw.push(head(typeArray, name), encodeBatch(value.documents));
+    else if (isDocument(value) && Object.values(value).some((inner) => inner instanceof RawBatch))
+      raw.push(head(typeDocument, name), ...encodeParts(value));
+    else plain[name] = value;
   }
-  flush();
-  return length;
+  const parts = [encodeDocument(plain).subarray(4, -1), ...raw, new Uint8Array(1)];
+  const length = Buffer.allocUnsafe(4);
+  length.writeInt32LE(parts.reduce((sum, part) => sum + part.length, 4));
+  return [length, ...parts];
 }
 
-function holdsRaw(value: unknown): value is RawDocument | RawBatch | Document {
-  if (typeof value !== "object" || value === null) return false;
-  if (value instanceof RawDocument || value instanceof RawBatch) return true;
-  return Object.getPrototypeOf(value) === Object.prototype && Object.values(value).some(isRaw);
-}
-
-function isRaw(value: unknown): boolean {
-  return value instanceof RawDocument || value instanceof RawBatch;
-}
-
-function element(type: number, name: string): Buffer {
-  const bytes = Buffer.allocUnsafe(Buffer.byteLength(name) + 2);
-  bytes[0] = type;
-  bytes.write(name, 1);
-  bytes[bytes.length - 1] = 0;
-  return bytes;
-}
-
-function int32(value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(4);
-  bytes.writeInt32LE(value, 0);
-  return bytes;
+/** What stands before an element's value: the byte of its type, and its name. */
+function head(type: number, name: string): Buffer {
+  return Buffer.from(`${String.fromCharCode(type)}${name}\0`);
 }
 
 function encodeBatch(documents: readonly Uint8Array[]): Buffer {

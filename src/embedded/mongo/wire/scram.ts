@@ -5,7 +5,7 @@ import { type ErrorName, errorCodes } from "../command-error.ts";
 
 /**
  * SCRAM-SHA-256, by which a client and this server prove to each other that they know the password, without showing it to
- * one who does not. https://www.rfc-editor.org/rfc/rfc5802 and https://www.rfc-editor.org/rfc/rfc7677
+ * a party that does not. https://www.rfc-editor.org/rfc/rfc5802 and https://www.rfc-editor.org/rfc/rfc7677
  */
 export const scramMechanism = "SCRAM-SHA-256";
 export const scramUser = "switchyard";

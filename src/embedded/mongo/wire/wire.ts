@@ -30,7 +30,7 @@ export type Request = {
 /** The bytes are not a message. What follows on that connection cannot be trusted either. */
 export class MalformedMessage extends Error {}
 
-/** Length that the header at the start of `bytes` tells. @throws MalformedMessage when it cannot be one. */
+/** The length in the header at the start of `bytes`. @throws MalformedMessage when it cannot be one. */
 export function messageLength(bytes: Buffer): number {
   const length = bytes.readInt32LE(0);
   if (length < headerBytes || length > maxMessageBytes) throw new MalformedMessage(`a message of ${length} bytes`);

@@ -1,6 +1,6 @@
-import type { JobState } from "../../../jobs/job-state.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import type { FileStore } from "../../../store/file-store.ts";
+import type { JobState } from "../../../store/job-state.ts";
 import type { SourceStore } from "../../../store/source-store.ts";
 import type { EmbedOutcome, EmbedRequest } from "../../embed.ts";
 import type { GatewayCaller } from "../../money/account.ts";

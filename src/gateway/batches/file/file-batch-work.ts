@@ -1,19 +1,18 @@
 import { AppError } from "../../../errors.ts";
-import type { JobRecord } from "../../../jobs/job-record.ts";
-import { isFinal } from "../../../jobs/job-state.ts";
 import { Postponed } from "../../../jobs/postpone.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
-import type { Work } from "../../../jobs/work.ts";
+import { defineWork, type Work } from "../../../jobs/work.ts";
 import type { FileBatchDocument } from "../../../store/file-store.ts";
+import { cancellableFileBatchStates, openFileBatchStates } from "../../../store/file-store.ts";
+import type { JobRecord } from "../../../store/job-record.ts";
+import { isFinal } from "../../../store/job-state.ts";
 import type { FileBatchDeps } from "./deps.ts";
-import { cancellableFileBatchStates, openFileBatchStates } from "./file-batch-state.ts";
-import { lineJobIds } from "./line-ids.ts";
-import { runFileBatch } from "./run.ts";
+import { itemJobIds, runFileBatch } from "./run.ts";
 
 /** Clients' batches of requests as durable work. */
-export function makeFileBatchWork(deps: FileBatchDeps): Work<FileBatchDocument> {
+export function makeFileBatchWork(deps: FileBatchDeps): Work {
   const { files } = deps.store;
-  return {
+  return defineWork<FileBatchDocument>({
     queue: batchQueue,
     idField: "fileBatchId",
     async run({ tenantId, recordId, signal }) {
@@ -25,13 +24,13 @@ export function makeFileBatchWork(deps: FileBatchDeps): Work<FileBatchDocument> 
     touch: (batch) => files.changeBatch(batch, openFileBatchStates, { $set: { updatedAt: new Date() } }),
     reject: ({ tenantId, _id }) => files.removeBatch(tenantId, _id),
     closeOrphan: (batch, job) => (job ? close(deps, batch, job) : files.removeBatch(batch.tenantId, batch._id)),
-  };
+  });
 }
 
 /** Cancels the jobs of a batch's lines; a line that has ended meanwhile keeps its answer. */
 export async function cancelLines({ jobs, statesOf }: FileBatchDeps, batch: FileBatchDocument): Promise<void> {
   const { tenantId } = batch;
-  for (const [jobId, state] of await statesOf(tenantId, lineJobIds(batch))) {
+  for (const [jobId, state] of await statesOf(tenantId, itemJobIds(batch))) {
     if (!isFinal(state)) await jobs.cancel(tenantId, jobId).catch(ignoreEnded);
   }
 }

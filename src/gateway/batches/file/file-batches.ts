@@ -2,9 +2,9 @@ import { AppError, notFound } from "../../../errors.ts";
 import { newId } from "../../../ids.ts";
 import { submitWork, type Work } from "../../../jobs/work.ts";
 import type { FileBatchDocument, FileDocument } from "../../../store/file-store.ts";
+import { cancellableFileBatchStates } from "../../../store/file-store.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import type { FileBatchDeps } from "./deps.ts";
-import { cancellableFileBatchStates } from "./file-batch-state.ts";
 import { cancelLines, makeFileBatchWork } from "./file-batch-work.ts";
 import type { BatchEndpoint } from "./read-lines.ts";
 
@@ -29,7 +29,7 @@ export type FileBatches = {
   batch(tenantId: string, batchId: string): Promise<FileBatchDocument>;
   /** Stops what has not been answered yet. @throws AppError `not_found`, `wrong_state`. */
   cancel(tenantId: string, batchId: string): Promise<FileBatchDocument>;
-  work: Work<FileBatchDocument>;
+  work: Work;
 };
 
 export function makeFileBatches(deps: FileBatchDeps): FileBatches {

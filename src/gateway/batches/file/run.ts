@@ -1,14 +1,15 @@
+import { createHash } from "node:crypto";
 import { AppError, type ErrorView, toErrorView } from "../../../errors.ts";
-import type { JobRecord } from "../../../jobs/job-record.ts";
-import { isFinal } from "../../../jobs/job-state.ts";
 import { Postponed } from "../../../jobs/postpone.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
 import type { FileBatchDocument } from "../../../store/file-store.ts";
-import { fromOpenAi, toCompletionOf } from "../../chat/openai.ts";
+import type { JobRecord } from "../../../store/job-record.ts";
+import { isFinal } from "../../../store/job-state.ts";
+import { fromOpenAi, toCompletion } from "../../chat/openai.ts";
+import { toEmbedRequest } from "../../embed.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import type { ChatResponse } from "../../schemas.ts";
 import type { FileBatchDeps } from "./deps.ts";
-import { lineJobIds } from "./line-ids.ts";
 import { type BatchEndpoint, type FileLine, readBody, readLines } from "./read-lines.ts";
 
 const SURFACE = "openai-batch";
@@ -55,7 +56,7 @@ async function takeUp(
   lines: readonly FileLine[],
   signal: AbortSignal,
 ): Promise<void> {
-  const ids = lineJobIds(batch);
+  const ids = itemJobIds(batch);
   const there = await deps.statesOf(batch.tenantId, ids);
   const open = [...lines.entries()].filter(([at]) => !isTakenUp(there, ids[at]));
   for (let at = 0; at < open.length; at += LINES_AT_ONCE) {
@@ -86,13 +87,8 @@ async function takeUpLine(
     if (endpoint === "/v1/embeddings") {
       const read = readBody("/v1/embeddings", body);
       if ("problem" in read) throw invalid(read.problem);
-      const { input, model, dimensions } = read.body;
       await jobs.held.hold(held);
-      const outcome = await deps.embed(caller, {
-        input: typeof input === "string" ? [input] : input,
-        ...(model === undefined ? {} : { model }),
-        ...(dimensions === undefined ? {} : { dimensions }),
-      });
+      const outcome = await deps.embed(caller, toEmbedRequest(read.body));
       await jobs.held.end(jobId, { result: toEmbeddingList(outcome) });
       return;
     }
@@ -123,7 +119,7 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
   const { files } = deps.store;
   const batch = await files.findBatch(tenantId, batchId);
   if (batch === null || batch.status === "completed" || batch.status === "cancelled") return;
-  const ids = lineJobIds(batch);
+  const ids = itemJobIds(batch);
   const states = [...(await deps.statesOf(tenantId, ids)).values()];
   const completed = states.filter((state) => state === "completed").length;
   const failed = states.filter((state) => state === "failed").length;
@@ -159,7 +155,7 @@ async function writeAnswers(
     if (!job) continue; // the batch was cancelled before this line had its job
     const head = { id: `batch_req_${jobId.slice(4)}`, custom_id: customId };
     if (job.status === "completed") {
-      const body = batch.endpoint === "/v1/embeddings" ? job.result : toCompletionOf(job.result as ChatResponse); // as it was kept by the batch
+      const body = batch.endpoint === "/v1/embeddings" ? job.result : toCompletion(job.result as ChatResponse); // as it was kept by the batch
       answers.push(JSON.stringify({ ...head, response: { status_code: 200, request_id: jobId, body }, error: null }));
     } else if (job.status === "failed") {
       errors.push(JSON.stringify({ ...head, response: null, error: toLineError(job.error) }));
@@ -193,4 +189,18 @@ async function writeFile(
     bytes: bytes.length,
     createdAt: new Date(),
   });
+}
+
+/** The jobs of a batch's items, in their order. */
+export function itemJobIds({ _id, total }: Pick<FileBatchDocument, "_id" | "total">): string[] {
+  return Array.from({ length: total }, (_, place) => itemJobId(_id, place));
+}
+
+const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** The id of the job of an item: always the same, so that an item which is picked up again makes no second job. */
+function itemJobId(batchId: string, place: number): string {
+  const hash = createHash("sha256").update(`${batchId}:${place}`).digest();
+  const random = Array.from(hash.subarray(0, 16), (byte) => alphabet[byte & 31]).join("");
+  return `job_${batchId.slice(-26, -16)}${random}`; // the batch's time, and then what distinguishes its items
 }

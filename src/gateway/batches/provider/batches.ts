@@ -1,8 +1,10 @@
+import { defined } from "../../../defined.ts";
 import { newId } from "../../../ids.ts";
-import type { JobRecord } from "../../../jobs/job-record.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
-import type { Work } from "../../../jobs/work.ts";
-import type { BatchLineDocument } from "../../../store/batch-store.ts";
+import { submitWork, type Work, type WorkRecord } from "../../../jobs/work.ts";
+import type { BatchDocument, BatchLineDocument } from "../../../store/batch-store.ts";
+import type { JobRecord } from "../../../store/job-record.ts";
+import { isDuplicateKey } from "../../../store/writes.ts";
 import { toCompletionRequest } from "../../chat/complete.ts";
 import { compressChat } from "../../chat/compress.ts";
 import { planChat } from "../../chat/plan.ts";
@@ -10,15 +12,18 @@ import type { ChatRequest } from "../../chat/request.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import { boundChat } from "../../money/prices.ts";
 import { toTarget } from "../../resilience/target.ts";
-import { makeBatchWork } from "./batch-work.ts";
 import { makeCollector } from "./collect.ts";
 import { BATCH_PRICE, type BatchDeps } from "./deps.ts";
 import { runBatch } from "./run.ts";
 
 /** A line and its answer are kept so long after it was accepted, in ms: a provider takes a day, twice when it expires. */
 const KEEP_LINE_MS = 7 * 86_400_000;
+/** Jobs of batches are the service's own: no tenant sees them. */
+const serviceTenantId = `ten_${"0".repeat(26)}`;
+/** The sweep submits a closed batch that another process should have submitted this long ago, in ms. */
+const SUBMIT_AFTER_MS = 3_000;
 /** Why a chat is answered at once although it may wait. */
-export type Ineligible = "streamed" | "no-batch-interface";
+export type Ineligible = "streamed" | "widget-key" | "no-batch-interface";
 
 /** Chats that are answered by a provider's batch, at half the price. */
 export type Batches = {
@@ -53,7 +58,8 @@ export function makeBatches(deps: BatchDeps): Batches {
   };
   return {
     async accept(caller, given, jobId, isRetried = false) {
-      const request = given.options?.compress === true ? compressChat(given).request : given;
+      const isCompressed = given.options?.compress === true;
+      const { request, report } = isCompressed ? compressChat(given) : { request: given, report: undefined };
       const plan = await planChat(gateway, caller.tenantId, request);
       const { model, requested, reason } = plan.routing;
       const {
@@ -87,7 +93,8 @@ export function makeBatches(deps: BatchDeps): Batches {
         state: "accepted",
         expiries: 0,
         logId: newId("log"),
-        ...(reserved === undefined ? {} : { reserved }),
+        ...(reserved && { reserved }),
+        ...(given.options?.debug === true && { debug: defined({ compression: report }) }),
         createdAt: new Date(now),
         expireAt: new Date(now + KEEP_LINE_MS),
       };
@@ -109,4 +116,48 @@ export function makeBatches(deps: BatchDeps): Batches {
     sweep: () => collector.sweep(),
     close: () => collector.close(),
   };
+}
+
+type BatchWork = Omit<Work, "run"> & {
+  /** Submits the job of a closed batch, unless it exists. */
+  submit(batch: WorkRecord): Promise<void>;
+};
+
+/** How a closed batch gets its job, and how it ends without it. */
+function makeBatchWork({ store, jobs }: Pick<BatchDeps, "store" | "jobs">): BatchWork {
+  const work: BatchWork = {
+    queue: batchQueue,
+    idField: "batchId",
+    async submit({ _id, jobId }) {
+      try {
+        const record = { _id, jobId, tenantId: serviceTenantId };
+        await submitWork(jobs, work, { record, isInteractive: false });
+      } catch (error) {
+        if (!isDuplicateKey(error)) throw error; // another process was first
+      }
+    },
+    async find(_tenantId, batchId) {
+      const batch = await store.batch(batchId);
+      return batch && toServiceRecord(batch);
+    },
+    async unfinished({ limit }) {
+      const overdue = await store.overdue(new Date(Date.now() - SUBMIT_AFTER_MS), limit);
+      return overdue.filter(({ state }) => state === "closed").map(toServiceRecord);
+    },
+    touch: async () => undefined, // its job moves it on
+    reject: async () => undefined, // the sweep submits it again
+    async closeOrphan(batch, job) {
+      if (!job) return work.submit(batch);
+      const isSubmitted = (await store.batch(batch._id))?.submittedAt !== undefined;
+      // The lines of a batch that never reached its provider wait on, for the next one.
+      if (job.status === "failed" && !isSubmitted) {
+        await store.changeBatch(batch._id, ["closed"], { $set: { state: "ended" } });
+      }
+    },
+  };
+  return work;
+}
+
+function toServiceRecord({ _id, jobId }: BatchDocument): WorkRecord {
+  return { _id, jobId, tenantId: serviceTenantId };
 }

@@ -20,6 +20,9 @@ export type Collector = {
   close(): void;
 };
 
+/** What a batch runs with. */
+export type RunDeps = BatchDeps & { collector: Collector };
+
 /**
  * Gathers lines into batches. The lines say by their group where they belong, and a batch takes them only when it runs, so
  * any number of processes can add at once. A batch is closed by whoever fills it, by a timer of the process that began it,

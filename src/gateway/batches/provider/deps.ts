@@ -1,9 +1,10 @@
 import type { Config } from "../../../config.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import type { Logger } from "../../../logger.ts";
-import type { BatchStore } from "../../../store/batch-store.ts";
+import type { BatchLineDocument, BatchStore } from "../../../store/batch-store.ts";
 import type { CompletionStore } from "../../../store/completion-store.ts";
 import type { GatewayDeps } from "../../deps.ts";
+import type { CompletionRequest } from "../../providers/provider.ts";
 
 /** What a batched chat costs, in parts of the price. */
 export const BATCH_PRICE = 0.5;
@@ -17,3 +18,6 @@ export type BatchDeps = {
   config: Config["gateway"]["batch"];
   logger: Logger;
 };
+
+/** What a line asks for. */
+export const requestOf = (line: BatchLineDocument) => line.request as CompletionRequest; // as `accept` recorded it

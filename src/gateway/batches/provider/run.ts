@@ -4,12 +4,12 @@ import { Postponed } from "../../../jobs/postpone.ts";
 import type { BatchDocument, BatchLineDocument } from "../../../store/batch-store.ts";
 import { estimateMessageTokens } from "../../count-tokens.ts";
 import { makeFailedAttempts } from "../../money/failed-attempts.ts";
-import type { BatchLineResult, CallContext, ProviderBatches } from "../../providers/provider.ts";
+import type { BatchItemResult, CallContext, ProviderBatches } from "../../providers/provider.ts";
 import { withRetries } from "../../resilience/retry.ts";
 import { findKeys, toTarget, tryTarget } from "../../resilience/target.ts";
 import { fromAbort } from "../../resilience/transport-errors.ts";
-import type { Collector } from "./collect.ts";
-import type { BatchDeps } from "./deps.ts";
+import type { RunDeps } from "./collect.ts";
+import { requestOf } from "./deps.ts";
 import { inGroups } from "./in-groups.ts";
 import { dropEnded, settleLine } from "./settle.ts";
 
@@ -21,8 +21,6 @@ const ALL_LINES = 100_000;
 const PATIENCE_MS = 26 * 3_600_000;
 /** Attempts at one line that our own worker runs. */
 const ATTEMPTS_A_LINE = 3;
-
-export type RunDeps = BatchDeps & { collector: Collector };
 
 /**
  * Brings a batch as far as it gets now: takes lines in, hands them in, looks whether it has ended, gives each line its
@@ -123,7 +121,7 @@ async function submit(
   }
   id ??= await batches.submit(
     batch._id,
-    lines.map(({ _id, request }) => ({ customId: _id, request })),
+    lines.map((line) => ({ customId: line._id, request: requestOf(line) })),
     context,
   );
   await store.changeBatch(batch._id, ["closed"], {
@@ -142,12 +140,12 @@ async function runHere(deps: RunDeps, lines: readonly BatchLineDocument[], signa
     const { tenantId } = line;
     const keys = await findKeys(gateway, tenantId, { providers: [model.provider], required: model.provider });
     const target = toTarget(gateway, { keys, tenantId }, model);
-    const lost = makeFailedAttempts(model, () => estimateMessageTokens(line.request.messages));
+    const lost = makeFailedAttempts(model, () => estimateMessageTokens(requestOf(line).messages));
     const tried = { signal, onAttempt: () => undefined, onCharged: lost.add };
-    let result: BatchLineResult;
+    let result: BatchItemResult;
     try {
       const answer = await withRetries(
-        () => tryTarget(target, tried, (context) => target.provider.complete(line.request, context)),
+        () => tryTarget(target, tried, (context) => target.provider.complete(requestOf(line), context)),
         { signal, maxAttempts: ATTEMPTS_A_LINE },
       );
       result = { customId: line._id, result: answer };

@@ -1,3 +1,4 @@
+import { defined } from "../../../defined.ts";
 import { AppError, type ErrorView, toErrorView } from "../../../errors.ts";
 import type { BatchLineDocument } from "../../../store/batch-store.ts";
 import type { CompletionDocument } from "../../../store/completion-store.ts";
@@ -5,9 +6,9 @@ import { toChatResponse } from "../../chat/response.ts";
 import { estimateUsage } from "../../count-tokens.ts";
 import { addUsage, type FailedAttempts } from "../../money/failed-attempts.ts";
 import { toNanoUsd, toUsd } from "../../money/prices.ts";
-import type { BatchLineResult, CompletionResult, Usage } from "../../providers/provider.ts";
-import { BATCH_PRICE, type BatchDeps } from "./deps.ts";
-import type { RunDeps } from "./run.ts";
+import type { BatchItemResult, CompletionResult, Usage } from "../../providers/provider.ts";
+import type { RunDeps } from "./collect.ts";
+import { BATCH_PRICE, type BatchDeps, requestOf } from "./deps.ts";
 
 type Lost = ReturnType<FailedAttempts["sum"]>;
 const nothing: Usage = { inputTokens: 0, outputTokens: 0 };
@@ -24,7 +25,7 @@ const PAGE = 10_000;
 export async function settleLine(
   deps: RunDeps,
   line: BatchLineDocument,
-  outcome: BatchLineResult,
+  outcome: BatchItemResult,
   lost?: Lost,
 ): Promise<void> {
   if ("isExpired" in outcome) {
@@ -80,7 +81,7 @@ function toSpent(
   lost?: Lost,
 ): Spent {
   const counted = result?.usage;
-  const usage = counted ?? (result ? estimateUsage(line.request.messages, result.text, result.toolCalls) : nothing);
+  const usage = counted ?? (result ? estimateUsage(requestOf(line).messages, result.text, result.toolCalls) : nothing);
   const model = gateway.catalogue.find(line.model);
   const nanoUsd = (model === undefined ? 0 : toNanoUsd(model, usage)) + (lost?.nanoUsd ?? 0);
   return {
@@ -92,48 +93,47 @@ function toSpent(
 
 /** An answer in the shape of a chat that was answered at once. */
 function toBody(line: BatchLineDocument, result: CompletionResult, { usage, costNanoUsd }: Spent) {
-  const { text, toolCalls, finishReason, reasoning } = result;
-  return toChatResponse({
+  const { model, provider, reason, requestedModel: requested } = line;
+  const waitedMs = Date.now() - line.createdAt.getTime();
+  const outcome = {
+    ...result,
     logId: line.logId,
-    text,
-    ...(reasoning === undefined ? {} : { reasoning }),
-    toolCalls,
-    finishReason,
-    model: line.model,
-    provider: line.provider,
+    model,
+    provider,
     usage,
     cached: false,
     costUsd: toUsd(costNanoUsd),
-    routing: { requested: line.requestedModel, model: line.model, provider: line.provider, reason: line.reason },
-    timingsMs: { total: 0, provider: 0 },
-  });
+    routing: { requested, model, provider, reason },
+    timingsMs: { total: waitedMs, provider: waitedMs },
+  };
+  return toChatResponse({ ...outcome, ...line.debug }, line.debug !== undefined);
 }
 
 function toRecord(
   line: BatchLineDocument,
   { result, error, spent }: { result: CompletionResult | undefined; error: ErrorView | undefined; spent: Spent },
 ): CompletionDocument {
-  return {
+  return defined({
     _id: line.logId,
     tenantId: line.tenantId,
     keyId: line.keyId,
     surface: line.surface,
-    kind: "chat",
+    kind: "chat" as const,
     requestedModel: line.requestedModel,
     model: line.model,
     provider: line.provider,
     isStreamed: false,
-    isBatched: true,
-    outcome: result === undefined ? "failed" : "completed",
-    ...(result === undefined ? {} : { finishReason: result.finishReason }),
-    ...(error === undefined ? {} : { error }),
+    isBatched: true as const,
+    outcome: result === undefined ? ("failed" as const) : ("completed" as const),
+    finishReason: result?.finishReason,
+    error,
     inputTokens: spent.usage.inputTokens,
     outputTokens: spent.usage.outputTokens,
-    usageSource: spent.isCounted ? "provider" : "estimate",
+    usageSource: spent.isCounted ? ("provider" as const) : ("estimate" as const),
     costNanoUsd: spent.costNanoUsd,
     isCached: false,
     attempts: 1,
     durationMs: Date.now() - line.createdAt.getTime(),
     createdAt: new Date(),
-  };
+  });
 }

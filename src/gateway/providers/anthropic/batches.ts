@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { AppError } from "../../../errors.ts";
-import { askForJson, askForLines, type BatchRequest } from "../batch-http.ts";
-import type { BatchLineResult, CallContext, ProviderBatches } from "../provider.ts";
-import { fromWireError, malformed } from "../wire-errors.ts";
+import { makeBatchClient } from "../batch-http.ts";
+import type { BatchItemResult, ProviderBatches } from "../provider.ts";
+import { fromItemError } from "../wire-errors.ts";
 import { fromMessage } from "./chat.ts";
 import { toMessagesParams } from "./request.ts";
 
@@ -32,35 +32,25 @@ const wireResult = z.object({
 
 /**
  * Anthropic's Message Batches: https://docs.anthropic.com/en/api/creating-message-batches. They carry no name of ours, so a
- * batch whose id was lost is known by its size and by being none of the others; a group hands in one at a time for that.
+ * batch whose id was lost is known by its size and by being none of the others; a group submits one at a time for that.
  */
 export function makeAnthropicBatches(
   baseUrl: string,
   toHeaders: (apiKey: string | undefined) => Record<string, string>,
 ): ProviderBatches {
-  const toCall = (
-    method: BatchRequest["method"],
-    path: string,
-    { apiKey }: CallContext,
-    body?: string,
-  ): BatchRequest => ({
-    method,
-    url: `${baseUrl}${path}`,
-    headers: { ...toHeaders(apiKey), ...(body === undefined ? {} : { "content-type": "application/json" }) },
-    ...(body === undefined ? {} : { body }),
-  });
+  const client = makeBatchClient(baseUrl, toHeaders);
   return {
-    async submit(_batchId, lines, context) {
-      const requests = lines.map(({ customId, request }) => ({
+    async submit(_batchId, items, context) {
+      const requests = items.map(({ customId, request }) => ({
         custom_id: customId,
         params: toMessagesParams(request),
       }));
-      const made = await askForJson(toCall("POST", BATCHES, context, JSON.stringify({ requests })), context);
-      return parse(wireBatch, made).id;
+      const body = { type: "application/json", content: JSON.stringify({ requests }) };
+      return (await client.json(wireBatch, { path: BATCHES, body }, context)).id;
     },
     async find({ size, since, isKnown }, context) {
-      const list = await askForJson(toCall("GET", `${BATCHES}?limit=${LOOK_BACK}`, context), context);
-      const { data } = parse(z.object({ data: z.array(wireBatch) }), list);
+      const newest = { path: `${BATCHES}?limit=${LOOK_BACK}` };
+      const { data } = await client.json(z.object({ data: z.array(wireBatch) }), newest, context);
       const alike = data.filter(
         (batch) =>
           Date.parse(batch.created_at) >= since.getTime() - CLOCK_SKEW_MS &&
@@ -70,23 +60,21 @@ export function makeAnthropicBatches(
       return alike.find(({ id }) => !known.has(id))?.id;
     },
     async hasEnded(id, context) {
-      const batch = parse(wireBatch, await askForJson(toCall("GET", `${BATCHES}/${id}`, context), context));
+      const batch = await client.json(wireBatch, { path: `${BATCHES}/${id}` }, context);
       return batch.processing_status === "ended";
     },
     async *results(id, context) {
-      for await (const line of askForLines(toCall("GET", `${BATCHES}/${id}/results`, context), context)) {
-        yield toLineResult(parse(wireResult, line));
-      }
+      for await (const item of client.lines(wireResult, `${BATCHES}/${id}/results`, context)) yield toItemResult(item);
     },
   };
 }
 
-function toLineResult({ custom_id: customId, result }: z.output<typeof wireResult>): BatchLineResult {
+function toItemResult({ custom_id: customId, result }: z.output<typeof wireResult>): BatchItemResult {
   switch (result.type) {
     case "succeeded":
       return { customId, result: fromMessage(result.message, "") };
     case "errored":
-      return { customId, error: fromWireError(400, {}, JSON.stringify(result.error)) };
+      return { customId, error: fromItemError(result.error) };
     case "canceled":
       return { customId, error: new AppError("provider_failed", "The provider cancelled the request.") };
     case "expired":
@@ -94,10 +82,4 @@ function toLineResult({ custom_id: customId, result }: z.output<typeof wireResul
     default:
       return result satisfies never;
   }
-}
-
-function parse<T>(schema: z.ZodType<T>, value: unknown): T {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  throw malformed("an answer that does not fit its batch interface", parsed.error);
 }

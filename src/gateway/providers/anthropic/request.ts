@@ -1,3 +1,4 @@
+import { defined } from "../../../defined.ts";
 import { AppError } from "../../../errors.ts";
 import type { CompletionRequest, Message, ToolCall, ToolChoice, ToolDefinition } from "../provider.ts";
 
@@ -23,17 +24,17 @@ export function toMessagesParams(request: CompletionRequest): Record<string, unk
   const turns = toTurns(request.messages);
   // A conversation needs a turn: of instructions alone, the last one is what is asked.
   if (turns.length === 0) turns.push({ role: "user", content: [{ type: "text", text: system.pop() ?? "" }] });
-  return {
+  return defined({
     model: request.model,
     max_tokens: request.maxTokens ?? DEFAULT_MAX_TOKENS,
-    ...(system.length === 0 ? {} : { system: system.join("\n\n") }),
+    system: system.length === 0 ? undefined : system.join("\n\n"),
     messages: turns.map(toWireTurn),
-    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    ...(request.topP === undefined ? {} : { top_p: request.topP }),
-    ...(request.stop === undefined ? {} : { stop_sequences: request.stop }),
-    ...(request.tools === undefined ? {} : { tools: request.tools.map(toWireTool) }),
-    ...(request.toolChoice === undefined ? {} : { tool_choice: toWireToolChoice(request.toolChoice) }),
-  };
+    temperature: request.temperature,
+    top_p: request.topP,
+    stop_sequences: request.stop,
+    tools: request.tools?.map(toWireTool),
+    tool_choice: request.toolChoice && toWireToolChoice(request.toolChoice),
+  });
 }
 
 function toTurns(messages: readonly Message[]): Turn[] {
@@ -79,11 +80,7 @@ function toWireTurn({ role, content }: Turn): unknown {
 }
 
 function toWireTool({ name, description, parameters }: ToolDefinition): unknown {
-  return {
-    name,
-    ...(description === undefined ? {} : { description }),
-    input_schema: { type: "object", ...parameters },
-  };
+  return defined({ name, description, input_schema: { type: "object", ...parameters } });
 }
 
 function toWireToolChoice(choice: ToolChoice): unknown {

@@ -3,7 +3,7 @@ import { offlineModelId } from "./offline-chat.ts";
 import { offlineEmbeddingModelId } from "./offline-embed.ts";
 
 /** The alias that names the platform's default chat model, and the model that is used when a request names none. */
-const defaultModelAlias = "meta-llm";
+export const defaultModelAlias = "meta-llm";
 /** The platform's own models cost the caller nothing. */
 const free = { price: { input: 0, output: 0 }, priceSource: "the platform's own", priceDate: "2026-11-20" };
 /** Assumed of a server that does not report its window; only shown and used by `auto`, never enforced. */

@@ -1,3 +1,4 @@
+import { defined } from "../../../defined.ts";
 import {
   type CompletionRequest,
   type CompletionResult,
@@ -22,17 +23,15 @@ export function toWireChat(request: CompletionRequest, dialect: WireDialect, isS
   return JSON.stringify({
     model: request.model,
     messages: request.messages.map(toWireMessage),
-    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    ...(request.maxTokens === undefined ? {} : { [dialect.maxTokensField]: request.maxTokens }),
-    ...(request.tools === undefined
-      ? {}
-      : { tools: request.tools.map((tool) => ({ type: "function", function: tool })) }),
-    ...(request.toolChoice === undefined ? {} : { tool_choice: toWireToolChoice(request.toolChoice) }),
-    ...(request.reasoningEffort === undefined ? {} : { reasoning_effort: request.reasoningEffort }),
-    ...(request.topP === undefined ? {} : { top_p: request.topP }),
-    ...(request.stop === undefined ? {} : { stop: request.stop }),
-    ...(request.seed === undefined ? {} : { seed: request.seed }),
-    ...(request.responseFormat === undefined ? {} : { response_format: request.responseFormat }),
+    temperature: request.temperature, // JSON leaves out what is undefined
+    [dialect.maxTokensField]: request.maxTokens,
+    tools: request.tools?.map((tool) => ({ type: "function", function: tool })),
+    tool_choice: request.toolChoice && toWireToolChoice(request.toolChoice),
+    reasoning_effort: request.reasoningEffort,
+    top_p: request.topP,
+    stop: request.stop,
+    seed: request.seed,
+    response_format: request.responseFormat,
     ...(isStreamed ? { stream: true, stream_options: { include_usage: true } } : {}),
   });
 }
@@ -41,11 +40,7 @@ function toWireMessage(message: Message): unknown {
   if (message.role === "tool") return { role: "tool", content: message.content, tool_call_id: message.toolCallId };
   if (message.role !== "assistant" || message.toolCalls === undefined)
     return { role: message.role, content: message.content };
-  const toolCalls = message.toolCalls.map(({ id, name, arguments: text }) => ({
-    id,
-    type: "function",
-    function: { name, arguments: text },
-  }));
+  const toolCalls = message.toolCalls.map(({ id, ...called }) => ({ id, type: "function", function: called }));
   return { role: "assistant", content: message.content === "" ? null : message.content, tool_calls: toolCalls };
 }
 
@@ -69,23 +64,21 @@ export function measureWireChat(begun: unknown): Served | undefined {
   return parsed.success ? toServed(toResult(parsed.data, "")) : undefined;
 }
 
-function toResult({ choices, usage: told, model }: WireCompletion, requestedModel: string): CompletionResult {
+function toResult({ choices, usage: reported, model }: WireCompletion, requestedModel: string): CompletionResult {
   const [{ message, finish_reason: finishReason }] = choices;
   const toolCalls: ToolCall[] = (message.tool_calls ?? []).map((call, n) => ({
     id: call.id ?? `call_${n}`,
-    name: call.function.name,
-    arguments: call.function.arguments,
+    ...call.function,
   }));
   const reasoning = message.reasoning_content ?? message.reasoning;
-  const usage = fromWireUsage(told);
-  return {
+  return defined({
     text: message.content ?? message.refusal ?? "",
-    ...(reasoning ? { reasoning } : {}),
+    reasoning: reasoning || undefined,
     toolCalls,
     finishReason: toFinishReason(finishReason ?? undefined, toolCalls.length > 0),
-    ...(usage === undefined ? {} : { usage }),
+    usage: fromWireUsage(reported),
     model: model ?? requestedModel,
-  };
+  });
 }
 
 const finishReasons: Record<string, FinishReason> = {

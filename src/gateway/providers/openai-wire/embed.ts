@@ -8,7 +8,7 @@ export function toWireEmbeddings(request: EmbeddingRequest): string {
     model: request.model,
     input: request.input,
     encoding_format: "base64",
-    ...(request.dimensions === undefined ? {} : { dimensions: request.dimensions }),
+    dimensions: request.dimensions, // JSON leaves out what is undefined
   });
 }
 

@@ -15,12 +15,14 @@ export type WireProviderOptions = {
   timeouts: TransportTimeouts;
 };
 
+/** The header that carries a key. */
+export const bearer = (key: string | undefined): Record<string, string> =>
+  key === undefined ? {} : { authorization: `Bearer ${key}` };
+
 /** A provider for any server that speaks OpenAI's wire format. */
 export function makeWireProvider(options: WireProviderOptions): Required<Omit<Provider, "batches">> {
   const { baseUrl, apiKey, dialect, timeouts } = options;
-  const toHeaders = (key: string | undefined): Record<string, string> =>
-    key === undefined ? {} : { authorization: `Bearer ${key}` };
-  const client = makeWireClient({ baseUrl, apiKey, timeouts, toHeaders });
+  const client = makeWireClient({ baseUrl, apiKey, timeouts, toHeaders: bearer });
   return {
     complete: (request, context) => {
       const reader = {

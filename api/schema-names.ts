@@ -1,0 +1,104 @@
+import type { z } from "zod";
+import * as agents from "../src/agents/schemas.ts";
+import * as composite from "../src/composite/schemas.ts";
+import * as openai from "../src/gateway/openai-schemas.ts";
+import * as gateway from "../src/gateway/schemas.ts";
+import { readinessSchema } from "../src/health.ts";
+import { errorViewSchema, jobSummarySchema, jobViewSchema } from "../src/jobs/job-view.ts";
+import { type JsonSchema, toJsonSchema } from "../src/json-schema.ts";
+import * as rag from "../src/rag/schemas.ts";
+import { apiKeyViewSchema } from "../src/tenancy/api-keys.ts";
+import * as workflows from "../src/workflows/schemas.ts";
+
+/** Schemas of `src` by the names that they have in the documentation. Those that a route makes are `named` there. */
+const names = new Map<z.core.$ZodType, string>(
+  Object.entries({
+    ChatRequest: gateway.chatBodySchema,
+    ChatResponse: gateway.chatResponseSchema,
+    ChatEvent: gateway.chatEventSchema,
+    ToolCall: gateway.toolCallSchema,
+    Model: gateway.listedModelSchema,
+    EmbeddingsRequest: gateway.embeddingsBodySchema,
+    EmbeddingsResponse: gateway.embeddingsResponseSchema,
+    OpenAiChatRequest: openai.openAiChatBodySchema,
+    OpenAiChatCompletion: openai.openAiCompletionSchema,
+    OpenAiChatEvent: openai.openAiEventSchema,
+    IngestResult: rag.ingestResultSchema,
+    Document: rag.documentViewSchema,
+    QueryRequest: rag.queryBodySchema,
+    QueryResult: rag.queryResultSchema,
+    AgentRequest: agents.agentBodySchema,
+    AgentReplacement: agents.agentReplacementSchema,
+    Agent: agents.agentViewSchema,
+    AgentSummary: agents.agentSummarySchema,
+    AgentRunResult: agents.runResultSchema,
+    AgentRunSummary: agents.runSummarySchema,
+    AgentRun: agents.runViewSchema,
+    WorkflowRequest: workflows.workflowBodySchema,
+    WorkflowReplacement: workflows.workflowReplacementSchema,
+    Workflow: workflows.workflowViewSchema,
+    WorkflowSummary: workflows.workflowSummarySchema,
+    WorkflowRunResult: workflows.workflowResultSchema,
+    WorkflowRunSummary: workflows.workflowRunSummarySchema,
+    WorkflowRun: workflows.workflowRunViewSchema,
+    Approval: workflows.approvalViewSchema,
+    ApprovalDetail: workflows.approvalDetailSchema,
+    Decision: workflows.decisionBodySchema,
+    DecisionResult: workflows.decisionResultSchema,
+    CompositeResult: composite.compositeResultSchema,
+    CompositeRun: composite.executionViewSchema,
+    CompositePatterns: composite.patternListSchema,
+    CompositeProfiles: composite.profileListSchema,
+    Job: jobViewSchema,
+    JobSummary: jobSummarySchema,
+    JobError: errorViewSchema,
+    ApiKey: apiKeyViewSchema,
+    Readiness: readinessSchema,
+  }).map(([name, schema]) => [schema, name]),
+);
+
+/** Gives a schema its name under `components.schemas`: generated clients have a type of this name. */
+export function named<S extends z.ZodType>(name: string, schema: S): S {
+  names.set(schema, name);
+  return schema;
+}
+
+/** The name of a schema in the documentation, if it has one. */
+export const nameOf = (schema: z.core.$ZodType): string | undefined => names.get(schema);
+
+type Side = "input" | "output";
+
+/** Schemas of a document: those with names are collected, and referred to wherever they stand. */
+export type Components = {
+  schemas: Record<string, JsonSchema>;
+  /** A reference to a schema, or the schema itself where neither it nor the caller has a name for it. */
+  refer(schema: z.core.$ZodType, side: Side, fallbackName?: string): JsonSchema;
+};
+
+/** @throws Error for a name of two schemas: a reader could not see which one is meant. */
+export function makeComponents(): Components {
+  const schemas: Record<string, JsonSchema> = {};
+  const owners = new Map<string, z.core.$ZodType>();
+  const referTo = (inner: z.core.$ZodType, side: Side) => {
+    const name = names.get(inner);
+    return name === undefined ? undefined : add(name, inner, side);
+  };
+  const add = (name: string, schema: z.core.$ZodType, side: Side): string => {
+    const reference = `#/components/schemas/${name}`;
+    const owner = owners.get(name);
+    if (owner !== undefined && owner !== schema) throw new Error(`two schemas have the name ${name}`);
+    if (owner !== undefined) return reference;
+    owners.set(name, schema);
+    schemas[name] = {}; // keeps the order of first use
+    schemas[name] = toJsonSchema(schema, side, (inner) => (inner === schema ? undefined : referTo(inner, side)));
+    return reference;
+  };
+  return {
+    schemas,
+    refer(schema, side, fallbackName) {
+      const name = names.get(schema) ?? fallbackName;
+      if (name !== undefined) return { $ref: add(name, schema, side) };
+      return toJsonSchema(schema, side, (inner) => (inner === schema ? undefined : referTo(inner, side)));
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { Option } from "commander";
+
+/** Longest wait for one response, in ms. */
+const TIMEOUT_MS = 60_000;
+
+/** `--url` and `--key` of every command that may ask the API; `URL` and `KEY` of the environment serve as well. */
+export const urlOption = () => new Option("--url <url>", "the API").env("URL").default("http://127.0.0.1:3000");
+export const keyOption = () => new Option("--key <key>", "an API key").env("KEY");
+
+/** An API that cannot be reached, or that refuses a call; the message is for a person. */
+export class ApiRefusal extends Error {
+  override name = "ApiRefusal";
+}
+
+export type Api = (method: string, path: string, body?: unknown) => Promise<Record<string, unknown>>;
+
+/** Calls of the API with a key. Prints which API that is on standard error. @throws ApiRefusal for anything but a success. */
+export function openApi(options: { url: string; key: string }): Api {
+  const url = options.url.replace(/\/+$/, "");
+  console.error(`API: ${url}`);
+  return async (method, path, body) => {
+    const headers = new Headers({ authorization: `Bearer ${options.key}` });
+    if (body !== undefined) headers.set("content-type", "application/json");
+    const init = { method, headers, signal: AbortSignal.timeout(TIMEOUT_MS) };
+    const response = await fetch(
+      `${url}${path}`,
+      body === undefined ? init : { ...init, body: JSON.stringify(body) },
+    ).catch((error: unknown) => {
+      throw new ApiRefusal(`There is no API at ${url}.`, { cause: error });
+    });
+    const text = await response.text();
+    if (response.ok) return text === "" ? {} : JSON.parse(text);
+    throw new ApiRefusal(`${url} answers ${response.status}: ${messageOf(text)}`);
+  };
+}
+
+function messageOf(text: string): string {
+  try {
+    return String(JSON.parse(text).error.message);
+  } catch {
+    return text.slice(0, 200); // not one of our own errors, as of a proxy
+  }
+}

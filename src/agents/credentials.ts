@@ -1,0 +1,88 @@
+import { AppError } from "../errors.ts";
+import type { DataKeys } from "../tenancy/data-keys.ts";
+import { open, seal } from "../tenancy/envelope.ts";
+
+/** A header's value under the tenant's data key, in base64, and what people see of it. */
+type Sealed = { sealed: string; preview: string };
+/** A stored value. Agents of earlier releases, and values that only refer to the run's context, hold it as it is. */
+type StoredValue = string | Sealed;
+type Headers<V> = Readonly<Record<string, V>>;
+/** A tool as far as it may hold headers, which stand in the field `headers` of its config. */
+type Tool = { type: string; name?: string | undefined; config: Record<string, unknown> };
+
+/** Values that hold nothing of their own, and so nothing secret. */
+const references = /^((Bearer|Basic|Token) +)?\{\{\s*context\.[\w.-]+\s*\}\}$/i;
+/** Shortest text whose last characters a preview shows. */
+const MIN_SHOWN = 16;
+
+/** The credentials that tools of agents send as headers: sealed when an agent is written, opened when a tool is used. */
+export type Credentials = {
+  /**
+   * Tools with their headers sealed. A value that is the preview of the one in `earlier` keeps that one.
+   * @throws AppError `invalid_request` for another preview; `unavailable` where no master key is set.
+   */
+  seal<T extends Tool>(tenantId: string, tools: readonly T[], earlier: readonly Tool[]): Promise<T[]>;
+  /** The plain headers. @throws AppError `provider_key_unreadable`. */
+  open(tenantId: string, headers: Headers<StoredValue> | undefined): Promise<Record<string, string>>;
+};
+
+export function makeCredentials(dataKeys: Pick<DataKeys, "find" | "ensure">): Credentials {
+  const sealText = async (tenantId: string, text: string): Promise<StoredValue> => {
+    if (references.test(text)) return text;
+    const sealed = seal(await dataKeys.ensure(tenantId), Buffer.from(text), contextOf(tenantId)).toString("base64");
+    return { sealed, preview: previewOf(text) };
+  };
+  return {
+    seal(tenantId, tools, earlier) {
+      const sealTool = async <T extends Tool>(tool: T, at: number): Promise<T> => {
+        const headers = headersOf(tool);
+        if (headers === undefined) return tool;
+        const before = headersOf(earlier.find((one) => nameOf(one) === nameOf(tool))) ?? {};
+        const sealed = Object.entries(headers).map(async ([name, value]) => {
+          const text = String(value); // the schema takes texts alone
+          if (!text.includes("…")) return [name, await sealText(tenantId, text)];
+          const kept = before[name];
+          if (kept === undefined || previewOf(kept) !== text)
+            throw unknownPreview(`tools[${at}].config.headers.${name}`);
+          return [name, typeof kept === "string" ? await sealText(tenantId, kept) : kept];
+        });
+        return { ...tool, config: { ...tool.config, headers: Object.fromEntries(await Promise.all(sealed)) } };
+      };
+      return Promise.all(tools.map(sealTool));
+    },
+    async open(tenantId, headers = {}) {
+      const values = Object.entries(headers);
+      const dataKey = values.some(([, value]) => typeof value !== "string") ? await dataKeys.find(tenantId) : null;
+      const opened = values.map(([name, value]) => {
+        if (typeof value === "string") return [name, value];
+        const plain = dataKey && open(dataKey, Buffer.from(value.sealed, "base64"), contextOf(tenantId));
+        if (plain) return [name, plain.toString()];
+        throw new AppError("provider_key_unreadable", `The header ${name} cannot be read; set it again in the agent.`);
+      });
+      return Object.fromEntries(opened);
+    },
+  };
+}
+
+/** A tool with previews in the place of its headers' values. */
+export function withPreviews<T extends Tool>(tool: T): T {
+  const headers = headersOf(tool);
+  if (headers === undefined) return tool;
+  const shown = Object.entries(headers).map(([name, value]) => [name, previewOf(value)]);
+  return { ...tool, config: { ...tool.config, headers: Object.fromEntries(shown) } };
+}
+
+const contextOf = (tenantId: string) => `agent-header:${tenantId}`;
+const nameOf = ({ name, type }: Tool) => name ?? type;
+const headersOf = (tool: Tool | undefined) => tool?.config.headers as Headers<StoredValue> | undefined; // by the tool's schema
+
+/** The scheme and the last four characters, as `Bearer …9f3a`; of a short value nothing. */
+function previewOf(value: StoredValue): string {
+  if (typeof value !== "string") return value.preview;
+  if (references.test(value)) return value;
+  const scheme = /^(Bearer|Basic|Token) /i.exec(value)?.[0] ?? "";
+  return `${scheme}…${value.length < MIN_SHOWN ? "" : value.slice(-4)}`;
+}
+
+const unknownPreview = (param: string) =>
+  new AppError("invalid_request", "This is the preview of a value that is not stored: give the value.", { param });

@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { patternIds, patterns } from "../../composite/patterns.ts";
+import { profileIds, profiles } from "../../composite/profiles.ts";
+import { compositeResultSchema } from "../../composite/schemas.ts";
+import { AppError } from "../../errors.ts";
+import { derivedId } from "../../ids.ts";
+import { defineTool, type ToolKind, throwForModel } from "./tool.ts";
+
+const TIMEOUT_MS = 300_000;
+
+const schema = z.strictObject({ pattern: z.enum(patternIds), profile: z.enum(profileIds) });
+
+/** Puts a question through a composite pattern, as a job of its own; a call that is made again waits for the same job. */
+export const composite: ToolKind<z.output<typeof schema>> = {
+  schema,
+  profile: ({ profile }) => profile,
+  make({ pattern, profile }, setup) {
+    const { name, description } = patterns[pattern];
+    return defineTool(setup, {
+      description: `Puts a question to several models (${name}, ${profiles[profile].name}): ${description}`,
+      input: z.object({ input: z.string().min(1).max(100_000).describe("The question, with all that belongs to it") }),
+      timeoutMs: TIMEOUT_MS,
+      async run({ input }, { caller, idempotencyKey, acceptedAt, signal, spend }) {
+        const { jobs, composite: patternRuns } = setup.deps;
+        const jobId = derivedId("job", { at: acceptedAt, from: idempotencyKey });
+        const known = await jobs.find(caller.tenantId, jobId);
+        if (!known) await patternRuns.accept(caller, { pattern, profile, input }, true, jobId).catch(throwForModel);
+        const job = await jobs.wait(caller.tenantId, jobId, { signal, isOwner: true });
+        if (job.status !== "completed")
+          throw new AppError("provider_failed", job.error?.message ?? "It was cancelled.");
+        const { output, tokensUsed: tokens, costUsd } = compositeResultSchema.parse(job.result);
+        spend({ tokens, costUsd });
+        return output;
+      },
+    });
+  },
+};

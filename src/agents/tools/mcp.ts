@@ -1,0 +1,171 @@
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import type { JsonSchemaValidator } from "@modelcontextprotocol/sdk/validation";
+import { z } from "zod";
+import { AppError } from "../../errors.ts";
+import { checkUrl } from "../../net/address-rules.ts";
+import { fillHeaders, headersSchema } from "./headers.ts";
+import type { AgentTool, ToolKind, ToolOutput } from "./tool.ts";
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const CALL_TIMEOUT_MS = 60_000;
+/** Tools of one server that a run takes, and pages of its list that are read. */
+const MAX_TOOLS = 64;
+const MAX_PAGES = 10;
+const MAX_DESCRIPTION = 2_000;
+/** Longest schema of a tool's arguments, in characters of JSON; the model is not given a longer one. */
+const MAX_SCHEMA = 20_000;
+/** Longest answer of a server, in bytes. */
+const MAX_ANSWER_BYTES = 4 << 20;
+
+/**
+ * Results are not checked against the schemas that a server gives for them: the model reads a result as text, and a schema's
+ * regular expressions could hold up the worker for as long as the server likes.
+ */
+const unchecked = {
+  getValidator<T>(): JsonSchemaValidator<T> {
+    return (input) => ({ valid: true, data: input as T, errorMessage: undefined }); // nothing reads it as a T
+  },
+};
+
+type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
+
+const schema = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/ })
+    .max(2_000)
+    .refine(
+      (text) => !("refused" in checkUrl(text, [new URL(text).origin])),
+      "must be an http or https URL without credentials",
+    ),
+  allowedTools: z.array(z.string().min(1).max(200)).min(1).max(100).optional().describe("Default: all that it has"),
+  headers: headersSchema,
+});
+
+/**
+ * The tools of an MCP server (https://modelcontextprotocol.io/specification, streamable HTTP), each under the name of this tool
+ * and its own, `docs_search`; none but those that are allowed. A server that does not answer is one tool that says so: the run
+ * continues without it.
+ */
+export const mcp: ToolKind<z.output<typeof schema>> = {
+  schema,
+  async check({ url }, { deps, field }) {
+    deps.egress.check(url, `${field}.url`);
+  },
+  async make({ url, allowedTools, headers }, setup) {
+    const { deps, run, name, context, signal, logger, closeLater } = setup;
+    // Loaded by workers alone, and by runs that need it.
+    const { Client: McpClient } = await import("@modelcontextprotocol/sdk/client/index.js");
+    const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+    const client = new McpClient({ name: "switchyard", version: "1.0.0" }, { jsonSchemaValidator: unchecked });
+    closeLater(() => client.close());
+    try {
+      const transport = new StreamableHTTPClientTransport(new URL(url), {
+        requestInit: { headers: fillHeaders(await deps.credentials.open(run.tenantId, headers), context) },
+        fetch: async (target, init) => boundBody(await deps.egress.fetch(target, init)),
+      });
+      const options = { signal, timeout: CONNECT_TIMEOUT_MS, maxTotalTimeout: CONNECT_TIMEOUT_MS };
+      // The SDK's own types disagree with each other under exactOptionalPropertyTypes.
+      await client.connect(transport as Parameters<Client["connect"]>[0], options);
+      const listed = await listTools(client, options);
+      return toTools(
+        client,
+        name,
+        listed.filter((tool) => allowedTools?.includes(tool.name) ?? true),
+      );
+    } catch (error) {
+      await client.close();
+      const problem = toProblem(error);
+      logger.warn({ tool: name, problem }, "an agent's MCP server cannot be used");
+      return toMissingTool(name, problem);
+    }
+  },
+};
+
+async function listTools(client: Client, options: { signal: AbortSignal; timeout: number }): Promise<ListedTool[]> {
+  const listed: ListedTool[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < MAX_PAGES && listed.length < MAX_TOOLS; page += 1) {
+    const { tools, nextCursor } = await client.listTools(cursor === undefined ? {} : { cursor }, options);
+    listed.push(...tools);
+    if (nextCursor === undefined) break;
+    cursor = nextCursor;
+  }
+  return listed;
+}
+
+function toTools(client: Client, prefix: string, listed: readonly ListedTool[]): AgentTool[] {
+  const tools = new Map<string, AgentTool>();
+  for (const tool of listed.slice(0, MAX_TOOLS)) {
+    const name = `${prefix}_${tool.name}`.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64);
+    if (!tools.has(name)) tools.set(name, toTool(client, name, tool)); // of two that a cut makes alike, the first
+  }
+  return [...tools.values()];
+}
+
+function toTool(client: Client, name: string, tool: ListedTool): AgentTool {
+  const isFit = JSON.stringify(tool.inputSchema).length <= MAX_SCHEMA;
+  return {
+    name,
+    description: (tool.description ?? tool.title ?? tool.name).slice(0, MAX_DESCRIPTION).toWellFormed(),
+    parameters: isFit ? { ...tool.inputSchema } : { type: "object" },
+    timeoutMs: CALL_TIMEOUT_MS,
+    async run(input, { signal, idempotencyKey }) {
+      const given = { ...(input as Record<string, unknown>) }; // `callTool` passes objects only
+      const options = { signal, timeout: CALL_TIMEOUT_MS, maxTotalTimeout: CALL_TIMEOUT_MS };
+      try {
+        const request = { name: tool.name, arguments: given, _meta: { idempotencyKey } };
+        return toOutput(await client.callTool(request, undefined, options));
+      } catch (error) {
+        signal.throwIfAborted();
+        throw new AppError("provider_failed", toProblem(error), { cause: error });
+      }
+    },
+  };
+}
+
+/** The texts of a result; of what is no text, its kind. */
+function toOutput(result: Awaited<ReturnType<Client["callTool"]>>): ToolOutput {
+  const content = Array.isArray(result.content) ? result.content : [];
+  const parts = content.map((part: { type: string; text?: unknown; resource?: { text?: unknown } }) => {
+    const text = part.text ?? part.resource?.text;
+    return typeof text === "string" ? text : `[${part.type}]`;
+  });
+  const structured = parts.length === 0 && result.structuredContent ? [JSON.stringify(result.structuredContent)] : [];
+  return { output: [...parts, ...structured].join("\n"), isError: result.isError === true };
+}
+
+function toMissingTool(name: string, problem: string): AgentTool {
+  return {
+    name,
+    description: "Tools of a server that cannot be reached now: this tool does nothing.",
+    parameters: { type: "object", properties: {} },
+    timeoutMs: CONNECT_TIMEOUT_MS,
+    run: () => Promise.reject(new AppError("source_unreachable", `The server of these tools: ${problem}`)),
+  };
+}
+
+/** The problem in words that reveal nothing about the internal network. */
+function toProblem(error: unknown): string {
+  if (error instanceof AppError) return error.message;
+  if (!(error instanceof Error)) return "failed";
+  if (error.cause instanceof AppError) return error.cause.message;
+  return error.message.slice(0, 500).toWellFormed();
+}
+
+/** The same response, whose body fails when it is longer than a server's may be: its readers keep all of it in memory. */
+function boundBody(response: Response): Response {
+  const { body, status, statusText, headers } = response;
+  if (!body) return response;
+  let seen = 0;
+  const bounded = body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(part, controller) {
+        seen += part.byteLength;
+        if (seen <= MAX_ANSWER_BYTES) controller.enqueue(part);
+        else
+          controller.error(new AppError("request_too_large", `The answer is longer than ${MAX_ANSWER_BYTES} bytes.`));
+      },
+    }),
+  );
+  return new Response(bounded, { status, statusText, headers });
+}

@@ -1,0 +1,57 @@
+import { z } from "zod";
+import { AppError } from "../../errors.ts";
+import { derivedId, idSchema } from "../../ids.ts";
+import type { Workflows } from "../../workflows/workflows.ts";
+import { defineTool, missingTarget, type ToolKind } from "./tool.ts";
+
+const TIMEOUT_MS = 300_000;
+/** Most of an input's schema that the description holds, in characters. */
+const MAX_SCHEMA = 4_000;
+
+const schema = z.strictObject({ workflowId: idSchema("workflow") });
+
+/**
+ * Starts a run of a workflow, as a job of its own, and waits for its end. A run that awaits a person may do so for days: then
+ * the model reads that it does, and the run continues by itself. A call that is made again waits for the same run.
+ */
+export const workflow: ToolKind<z.output<typeof schema>> = {
+  schema,
+  async check({ workflowId }, { deps, tenantId, field }) {
+    if (!(await deps.store.workflows.get(tenantId, workflowId))) throw missingTarget("workflow", `${field}.workflowId`);
+  },
+  async make({ workflowId }, setup) {
+    const { jobs, workflows } = setup.deps;
+    const { tenantId } = setup.run;
+    return defineTool(setup, {
+      description: await describe(workflows, tenantId, workflowId),
+      input: z.object({ input: z.unknown().describe("The run's input, as JSON") }),
+      timeoutMs: TIMEOUT_MS,
+      async run({ input }, { caller, idempotencyKey, acceptedAt, signal, spend }) {
+        const jobId = derivedId("job", { at: acceptedAt, from: idempotencyKey });
+        const request = { caller, workflowId, body: { input }, isInteractive: true, jobId };
+        const job = (await jobs.find(tenantId, jobId)) ?? (await workflows.accept(request)).job;
+        const runId = job.subject.runId ?? "";
+        const find = () => workflows.runOf(tenantId, workflowId, runId);
+        const isEnough = async () => (await find()).status === "awaiting_approval";
+        const { status, error } = await jobs.wait(tenantId, jobId, { signal, isEnough, isOwner: true });
+        const { tokensUsed: tokens, costUsd, ...run } = await find();
+        spend({ tokens, costUsd });
+        if (status === "failed" || status === "cancelled") {
+          throw new AppError("provider_failed", error?.message ?? "The run was cancelled.");
+        }
+        return JSON.stringify({ runId, status: run.status, output: run.output, awaiting: run.awaiting });
+      },
+    });
+  },
+};
+
+async function describe(workflows: Pick<Workflows, "get">, tenantId: string, workflowId: string): Promise<string> {
+  try {
+    const { name, description = "", inputSchema } = await workflows.get(tenantId, workflowId);
+    const input = inputSchema === undefined ? "" : ` The schema of its input: ${JSON.stringify(inputSchema)}`;
+    return `Runs the workflow "${name}". ${description}${input.slice(0, MAX_SCHEMA)}`.trim();
+  } catch (error) {
+    if (error instanceof AppError && error.code === "not_found") return "Runs a workflow that is gone.";
+    throw error;
+  }
+}

@@ -1,0 +1,116 @@
+import { compilePipeline, readSortStage, readStage } from "../aggregate/pipeline.ts";
+import { type Document, isDocument } from "../bson/bson-types.ts";
+import { encodeDocument } from "../bson/codec.ts";
+import { readSort } from "../bson/order.ts";
+import { failedToParse, notOffered, typeMismatch } from "../command-error.ts";
+import { type Fields, readFields } from "../fields.ts";
+import { compileProjection } from "../query/projection.ts";
+import { countRows, findRows, type Query } from "../query/query.ts";
+import { searchStages } from "../search/search-stages.ts";
+import type { Collection } from "../storage/collection.ts";
+import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
+
+const findShape = {
+  filter: "document",
+  sort: "any",
+  projection: "document",
+  limit: "count",
+  batchSize: "count",
+  singleBatch: "flag",
+} as const;
+const aggregateShape = { pipeline: "array", cursor: "document" } as const;
+const cursorShape = { batchSize: "count" } as const;
+const getMoreShape = { collection: "text", batchSize: "count" } as const;
+const killCursorsShape = { cursors: "array" } as const;
+
+export const readCommands: CommandFamily = {
+  find: defineCommand("find", findShape, find),
+  aggregate: defineCommand("aggregate", aggregateShape, aggregate),
+  getMore: defineCommand("getMore", getMoreShape, getMore),
+  killCursors: defineCommand("killCursors", killCursorsShape, killCursors),
+};
+
+function find(context: CommandContext, fields: Fields<typeof findShape>): Document {
+  const { filter = {}, projection = {}, limit, batchSize, singleBatch: isSingleBatch } = fields;
+  const isProjected = Object.keys(projection).length > 0;
+  const project = isProjected ? compileProjection(projection) : undefined;
+  const rows = findRows(findCollection(context), { filter, sort: readSort(fields.sort), limit });
+  const results = rows.map((row) => (project ? encodeDocument(project(row.document())) : row.bytes));
+  const namespace = `${context.db}.${collectionName(context)}`;
+  return { cursor: context.engine.cursors.open({ namespace, results, batchSize, isSingleBatch }) };
+}
+
+function getMore(context: CommandContext, { collection, batchSize }: Fields<typeof getMoreShape>): Document {
+  const namespace = `${context.db}.${collectionName(context, collection)}`;
+  return { cursor: context.engine.cursors.next({ id: readCursorId(context.target), namespace, batchSize }) };
+}
+
+function killCursors(context: CommandContext, { cursors = [] }: Fields<typeof killCursorsShape>): Document {
+  return { cursorsKilled: cursors.map(readCursorId).filter((id) => context.engine.cursors.kill(id)) };
+}
+
+function readCursorId(value: unknown): number {
+  if (typeof value === "number") return value;
+  throw typeMismatch("the id of a cursor is of the wrong type, expected type 'long'");
+}
+
+function aggregate(context: CommandContext, { pipeline, cursor }: Fields<typeof aggregateShape>): Document {
+  if (cursor === undefined) throw failedToParse("The 'cursor' option is required");
+  if (pipeline === undefined) throw typeMismatch("'pipeline' option must be specified as an array");
+  if (typeof context.target === "number") throw notOffered("aggregate without a collection");
+  const results = runStages(findCollection(context), pipeline.map(readStage));
+  const namespace = `${context.db}.${collectionName(context)}`;
+  return { cursor: context.engine.cursors.open({ namespace, results, ...readFields("cursor", cursor, cursorShape) }) };
+}
+
+type NamedStage = readonly [name: string, operand: unknown];
+
+function runStages(collection: Collection | undefined, stages: readonly NamedStage[]): IteratorObject<Uint8Array> {
+  const [first, ...others] = stages;
+  const search = first && Object.hasOwn(searchStages, first[0]) ? searchStages[first[0]] : undefined;
+  if (search !== undefined) return encodeAll(compilePipeline(others)(search(collection, first?.[1])));
+  const { query, rest } = splitPipeline(stages);
+  const run = compilePipeline(rest);
+  const toCount = soleCount(rest);
+  if (toCount !== undefined) {
+    const count = countRows(collection, query);
+    return encodeAll(count === 0 ? [] : [toCount(count)]);
+  }
+  const rows = findRows(collection, query);
+  return rest.length === 0 ? rows.map((row) => row.bytes) : encodeAll(run(rows.map((row) => row.document())));
+}
+
+/** All at once: a search's documents are those of the moment, and none is encoded before all stages have succeeded. */
+function encodeAll(documents: Iterable<Document>): IteratorObject<Uint8Array> {
+  return [...documents].values().map(encodeDocument);
+}
+
+/** The leading stages that an index can serve, as the query of a find: `$match`es, then `$sort` and `$limit` in this order. */
+function splitPipeline(stages: readonly NamedStage[]): { query: Query; rest: NamedStage[] } {
+  const rest = [...stages];
+  const take = (name: string, isTaken = (_operand: unknown) => true): unknown =>
+    rest[0]?.[0] === name && isTaken(rest[0][1]) ? rest.shift()?.[1] : undefined;
+  const filters: Document[] = [];
+  for (let next = take("$match", isDocument); next !== undefined; next = take("$match", isDocument))
+    filters.push(Object(next));
+  const sort = take("$sort");
+  const limit = take("$limit", (count) => Number.isInteger(count) && Number(count) > 0);
+  const [filter = {}] = filters;
+  return {
+    query: {
+      filter: filters.length > 1 ? { $and: filters } : filter,
+      sort: sort === undefined ? undefined : readSortStage(sort),
+      limit: limit === undefined ? undefined : Number(limit),
+    },
+    rest,
+  };
+}
+
+/** The `$group` that drivers send for countDocuments, as what it makes of a count: the rows are then counted, not read. */
+function soleCount(rest: readonly NamedStage[]): ((count: number) => Document) | undefined {
+  const [name, group] = rest.length === 1 ? (rest[0] ?? []) : [];
+  if (name !== "$group" || !isDocument(group) || Object.keys(group).join() !== "_id,n") return undefined;
+  const isConstant = group._id === null || group._id === 1;
+  const isSum = isDocument(group.n) && Object.keys(group.n).join() === "$sum" && group.n.$sum === 1;
+  return isConstant && isSum ? (n) => ({ _id: group._id, n }) : undefined;
+}

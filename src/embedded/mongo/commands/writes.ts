@@ -1,0 +1,141 @@
+import { ObjectId } from "bson";
+import { type Document, isDocument } from "../bson/bson-types.ts";
+import { encodeDocument } from "../bson/codec.ts";
+import { CommandError, commandError, failedToParse, notOffered } from "../command-error.ts";
+import { type Fields, readFields } from "../fields.ts";
+import { findRow, findRows } from "../query/query.ts";
+import type { Collection } from "../storage/collection.ts";
+import { insertDocument, type Row, removeDocument, replaceDocument } from "../storage/documents.ts";
+import { checkId, readInsert } from "../storage/insert-document.ts";
+import { applyUpdate, isOperatorUpdate, type Update, upsertSeed } from "../update/update.ts";
+import { RawDocument } from "../wire/reply.ts";
+import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
+
+const insertShape = { documents: "array", ordered: "flag" } as const;
+const updateShape = { updates: "documents", ordered: "flag" } as const;
+const deleteShape = { deletes: "documents", ordered: "flag" } as const;
+const findAndModifyShape = { query: "document", update: "any", new: "flag", upsert: "flag", remove: "flag" } as const;
+
+export const writeCommands: CommandFamily = {
+  insert: defineCommand("insert", insertShape, insert),
+  update: defineCommand("update", updateShape, update),
+  delete: defineCommand("delete", deleteShape, remove),
+  findAndModify: defineCommand("findAndModify", findAndModifyShape, findAndModify),
+};
+
+export const maxWriteBatch = 100_000;
+
+/** The errors of a bulk write's parts, as fields of its reply: none when all succeeded. */
+type Failures = { writeErrors?: Document[] };
+
+/**
+ * Runs the parts of a bulk write one after the other. A part that is refused is noted under its place; unless `isOrdered`
+ * is false, the rest is then left undone. @throws CommandError 16 for no parts, or too many.
+ */
+function runParts<T>(parts: readonly T[] = [], isOrdered = true, runPart: (part: T, index: number) => void): Failures {
+  if (parts.length === 0 || parts.length > maxWriteBatch) {
+    const message = `Write batch sizes must be between 1 and ${maxWriteBatch}. Got ${parts.length} operations.`;
+    throw commandError("InvalidLength", message);
+  }
+  const writeErrors: Document[] = [];
+  for (const [index, part] of parts.entries()) {
+    try {
+      runPart(part, index);
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      writeErrors.push({ index, code: error.code, errmsg: error.message, ...error.details });
+      if (isOrdered) break;
+    }
+  }
+  return writeErrors.length === 0 ? {} : { writeErrors };
+}
+
+function insert(context: CommandContext, { documents, ordered }: Fields<typeof insertShape>): Document {
+  const { storage, catalog } = context.engine;
+  const collection = catalog.ensure(context.db, collectionName(context));
+  let n = 0;
+  const failures = runParts(documents, ordered, (raw) => {
+    const { document, bytes } = readInsert(raw);
+    insertDocument(storage, collection, document, bytes);
+    n++;
+  });
+  return { n, ...failures };
+}
+
+const updateStatement = { q: "document", u: "any", multi: "flag", upsert: "flag" } as const;
+
+function update(context: CommandContext, { updates, ordered }: Fields<typeof updateShape>): Document {
+  const tally = { n: 0, nModified: 0 };
+  const upserted: Document[] = [];
+  const failures = runParts(updates, ordered, (statement, index) => {
+    const { q: filter = {}, u, multi = false, upsert } = readFields("updates", statement, updateStatement);
+    const change = readUpdate(u);
+    if (multi && !Array.isArray(change) && !isOperatorUpdate(change))
+      throw failedToParse("multi update is not supported for replacement-style update");
+    const collection = findCollection(context);
+    const rows = [...findRows(collection, { filter, ...(multi ? {} : { limit: 1 }) })];
+    for (const row of rows) if (collection && changeRow(context, collection, row, change)) tally.nModified++;
+    tally.n += rows.length;
+    if (rows.length > 0 || !upsert) return;
+    upserted.push({ index, _id: insertUpsert(context, filter, change).id });
+    tally.n++;
+  });
+  return { ...tally, ...(upserted.length > 0 ? { upserted } : {}), ...failures };
+}
+
+function readUpdate(update: unknown): Update {
+  if (isDocument(update) || (Array.isArray(update) && update.every(isDocument))) return update;
+  throw failedToParse("Update argument must be either an object or an array");
+}
+
+/** Changes a stored document. Answers the new bytes, undefined when nothing has changed. */
+function changeRow({ engine }: CommandContext, collection: Collection, row: Row, change: Update) {
+  return replaceDocument(engine.storage, collection, row, applyUpdate(row.document(), change));
+}
+
+/** Inserts the document that an upsert makes of its filter and its change. */
+function insertUpsert(context: CommandContext, filter: Document, change: Update): { id: unknown; bytes: Uint8Array } {
+  const { storage, catalog } = context.engine;
+  const { _id, ...rest } = applyUpdate(upsertSeed(filter), change, { isInsert: true });
+  const document: Document = { _id: _id === undefined ? new ObjectId() : _id, ...rest };
+  checkId(document._id);
+  const bytes = encodeDocument(document);
+  insertDocument(storage, catalog.ensure(context.db, collectionName(context)), document, bytes);
+  return { id: document._id, bytes };
+}
+
+const deleteStatement = { q: "document", limit: "count" } as const;
+
+function remove(context: CommandContext, { deletes, ordered }: Fields<typeof deleteShape>): Document {
+  const collection = findCollection(context);
+  let n = 0;
+  const failures = runParts(deletes, ordered, (statement) => {
+    const { q: filter = {}, limit } = readFields("deletes", statement, deleteStatement);
+    if (limit !== 0 && limit !== 1)
+      throw failedToParse(`The limit field in delete objects must be 0 or 1. Got ${statement.limit}`);
+    for (const row of [...findRows(collection, { filter, limit })]) {
+      if (collection) removeDocument(context.engine.storage, collection, row);
+      n++;
+    }
+  });
+  return { n, ...failures };
+}
+
+function findAndModify(context: CommandContext, fields: Fields<typeof findAndModifyShape>): Document {
+  const { query: filter = {}, new: isNew, upsert, remove: isRemoval } = fields;
+  if (isRemoval) throw notOffered("the option remove of findAndModify");
+  const change = readUpdate(fields.update);
+  const collection = findCollection(context);
+  const row = findRow(collection, filter);
+  if (row !== undefined && collection !== undefined) {
+    const bytes = changeRow(context, collection, row, change) ?? row.bytes;
+    return answer({ n: 1, updatedExisting: true }, isNew ? bytes : row.bytes);
+  }
+  if (!upsert) return answer({ n: 0, updatedExisting: false }, undefined);
+  const { id, bytes } = insertUpsert(context, filter, change);
+  return answer({ n: 1, updatedExisting: false, upserted: id }, isNew ? bytes : undefined);
+}
+
+function answer(lastErrorObject: Document, bytes: Uint8Array | undefined): Document {
+  return { lastErrorObject, value: bytes === undefined ? null : new RawDocument(bytes) };
+}

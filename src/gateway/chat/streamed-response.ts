@@ -1,0 +1,92 @@
+import { defined } from "../../defined.ts";
+import { estimateTokens, estimateUsage } from "../count-tokens.ts";
+import type { FinishReason, Message, StreamPart, ToolCall, Usage } from "../providers/provider.ts";
+import type { CachedResponse } from "./outcome.ts";
+
+/** Parts that are gathered before they are joined. */
+const GATHERED = 32;
+
+/** A text that grows by a model's tokens. */
+type StringBuilder = { add(part: string): void; text(): string };
+
+/**
+ * V8 keeps each `+=` as a node of its own beside its part, 60 bytes for a token of 5, until somebody reads the text. Joined
+ * now and then, a stream under way holds what it has said, and not ten times that.
+ */
+export function makeStringBuilder(): StringBuilder {
+  let text = "";
+  let parts: string[] = [];
+  const join = () => {
+    text += parts.join("");
+    parts = [];
+  };
+  return {
+    add(part) {
+      if (parts.push(part) >= GATHERED) join();
+    },
+    text() {
+      if (parts.length > 0) join();
+      return text;
+    },
+  };
+}
+
+/** A part of a response's content, as opposed to what is reported about it. */
+export type ContentDelta = Extract<StreamPart, { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }>;
+
+/** What a stream has said so far. */
+export type StreamedResponse = {
+  /** Takes parts in and returns those that are deltas. */
+  take(parts: readonly StreamPart[]): ContentDelta[];
+  /** The provider's own count, once it was reported. */
+  usage(): Usage | undefined;
+  /** What was used as far as is known: the provider's count of the prompt where it came ahead, else an estimate. */
+  measure(messages: readonly Message[]): Usage;
+  finishReason(): FinishReason | undefined;
+  content(): Pick<CachedResponse, "text" | "reasoning" | "toolCalls">;
+};
+
+export function makeStreamedResponse(): StreamedResponse {
+  const text = makeStringBuilder();
+  const reasoning = makeStringBuilder();
+  let usage: Usage | undefined;
+  let promptUsage: Usage | undefined;
+  let finishReason: FinishReason | undefined;
+  const calls: ToolCall[] = [];
+  const takeCall = ({ index, id, name = "", argumentsDelta }: Extract<StreamPart, { type: "tool-call-delta" }>) => {
+    const known = calls[index];
+    if (known === undefined) calls[index] = { id: id ?? `call_${index}`, name, arguments: argumentsDelta };
+    else {
+      known.name ||= name;
+      known.arguments += argumentsDelta;
+    }
+  };
+  return {
+    take(parts) {
+      const deltas: ContentDelta[] = [];
+      for (const part of parts) {
+        if (part.type === "usage") usage = part.usage;
+        else if (part.type === "prompt-usage") promptUsage = part.usage;
+        else if (part.type === "end") finishReason = part.finishReason;
+        else {
+          if (part.type === "text-delta") text.add(part.text);
+          else if (part.type === "reasoning-delta") reasoning.add(part.text);
+          else takeCall(part);
+          deltas.push(part);
+        }
+      }
+      return deltas;
+    },
+    usage: () => usage,
+    measure: (messages) => {
+      const measured = estimateUsage(messages, text.text(), calls);
+      const outputTokens = measured.outputTokens + estimateTokens(reasoning.text());
+      return { ...(promptUsage ?? measured), outputTokens };
+    },
+    finishReason: () => finishReason,
+    content: () => {
+      const toolCalls = calls.filter((call) => call !== undefined);
+      return defined({ text: text.text(), reasoning: reasoning.text() || undefined, toolCalls });
+    },
+  };
+}

@@ -1,0 +1,130 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { setPriority } from "node:os";
+import { type ChildMessage, type ChildRequest, MESSAGES_FD, readFrames } from "./child-messages.ts";
+import { watchRunningTime } from "./running-time.ts";
+
+/** Longest start of a child, in ms. A request's time does not include it. */
+const START_TIMEOUT_MS = 30_000;
+
+/** Niceness of a child whose request is slow. */
+const SLOW_NICENESS = 19;
+
+/** The child ended before its response: it was killed for its time or its memory, or it crashed. */
+export class ChildLost extends Error {
+  override name = "ChildLost";
+  readonly reason: "time" | "memory" | "crash";
+
+  constructor(reason: ChildLost["reason"], detail: string) {
+    super(`a child process was lost (${reason}): ${detail}`);
+    this.reason = reason;
+  }
+}
+
+/** A process that serves the requests of a pool. */
+export type Child = {
+  process: ChildProcess;
+  pipe: Socket;
+  /** Its messages: "ready" first, then the responses to its requests. */
+  messages: AsyncGenerator<unknown, void>;
+  isReady: boolean;
+  /** The pool has ended it, so that its end says nothing about its request. */
+  isKilled: boolean;
+  /** The owner of its slow request: it has the lowest priority, which only root could raise, and serves this owner alone. */
+  slowFor?: string;
+  /** Resolves with the reason once the child has ended. */
+  lost: Promise<ChildLost>;
+};
+
+/** Starts a process that runs `entry`, with an empty environment. `memory`: bounds in MB of V8's heap and of the process. */
+export function startChild({ entry, memory }: { entry: URL; memory: { heapMb: number; rssMb: number } }): Child {
+  const child = fork(entry, ["--serve-requests", String(memory.rssMb)], {
+    serialization: "advanced",
+    execArgv: [`--max-old-space-size=${memory.heapMb}`],
+    env: {},
+    stdio: ["ignore", "ignore", "ignore", "ipc", "pipe"],
+  });
+  const pipe = child.stdio[MESSAGES_FD] as Socket; // the types do not say that a "pipe" is one
+  child.on("error", () => undefined); // reported as `lost`; without a listener it would end the host
+  pipe.on("error", () => undefined); // likewise
+  const state = { process: child, pipe, messages: readFrames(pipe), isReady: false, isKilled: false };
+  const lost = once(child, "exit").then(
+    ([code, name]) => toLoss(code, name, state),
+    (error: Error) => new ChildLost("crash", error.message),
+  );
+  return Object.assign(state, { lost });
+}
+
+/** Lets every other process run first, for as long as the child lives. */
+export function lowerPriority(child: Child, owner: string): void {
+  child.slowFor = owner;
+  try {
+    if (child.process.pid !== undefined) setPriority(child.process.pid, SLOW_NICENESS);
+  } catch {
+    return; // it has just ended
+  }
+}
+
+/** Keeps the host alive for this child, or not: it is while the host waits for a response. */
+export function keepHostAlive({ process: child, pipe }: Child, isKept: boolean): void {
+  for (const handle of [child, child.channel, pipe]) {
+    if (isKept) handle?.ref();
+    else handle?.unref();
+  }
+}
+
+/** Yields the messages of a child to one request. @throws ChildLost; the signal's reason. */
+export async function* exchange<Request, Part>(
+  child: Child,
+  request: ChildRequest<Request>,
+  { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
+): AsyncGenerator<ChildMessage<Part>, void> {
+  const stopped = Promise.withResolvers<never>();
+  stopped.promise.catch(() => undefined); // it may be rejected after the last wait
+  const onAbort = () => stopped.reject(signal.reason);
+  const next = async (withinMs: number, late: ChildLost) => {
+    const watch = watchRunningTime(withinMs, () => stopped.reject(late));
+    try {
+      return { message: await Promise.race([nextMessage(child), stopped.promise]), tookMs: watch.stop() };
+    } finally {
+      watch.stop();
+    }
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    signal.throwIfAborted();
+    if (!child.isReady) await next(START_TIMEOUT_MS, new ChildLost("crash", "it did not start in time"));
+    child.isReady = true;
+    child.process.send(request, () => undefined); // if the child has ended, its pipe reports it
+    const overdue = new ChildLost("time", `it took longer than ${timeoutMs} ms`);
+    let leftMs = timeoutMs;
+    for (;;) {
+      const found = await next(leftMs, overdue);
+      leftMs -= found.tookMs;
+      const message = found.message as ChildMessage<Part>; // what `serveRequests` writes
+      if (message.id === request.id) yield message;
+    }
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** @throws ChildLost */
+async function nextMessage(child: Child): Promise<unknown> {
+  try {
+    const { value, done } = await child.messages.next();
+    if (!done) return value;
+  } catch (error) {
+    if (error instanceof RangeError) throw new ChildLost("crash", error.message);
+  }
+  throw await child.lost;
+}
+
+/** V8 aborts at its heap's bound and traps at a single value that is too large; the watchdog or the system kills. */
+const memorySignals: ReadonlySet<NodeJS.Signals | null> = new Set(["SIGABRT", "SIGTRAP", "SIGILL", "SIGKILL"] as const);
+
+function toLoss(code: number | null, name: NodeJS.Signals | null, { isKilled }: { isKilled: boolean }): ChildLost {
+  const isMemory = !isKilled && (memorySignals.has(name) || code === 134);
+  return new ChildLost(isMemory ? "memory" : "crash", `it ended with ${name ?? `code ${code}`}`);
+}

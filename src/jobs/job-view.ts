@@ -1,0 +1,56 @@
+import { z } from "zod";
+import { errorCodes, errorTypes } from "../errors.ts";
+import { idSchema } from "../ids.ts";
+import { type JobRecord, jobKinds } from "../store/job-record.ts";
+import { jobStates } from "../store/job-state.ts";
+import type { JobSummaryRecord } from "../store/job-store.ts";
+
+/** What is told to those who follow a job. `end` is the last one and carries the job's view. */
+export type JobEvent = { id: number; type: "progress" | "step" | "end"; data: unknown };
+
+export const errorViewSchema = z.object({
+  type: z.enum(errorTypes),
+  code: z.enum(Object.keys(errorCodes) as [keyof typeof errorCodes]),
+  message: z.string(),
+  param: z.string().optional(),
+  details: z.unknown().optional(),
+});
+
+/** A job as `GET /jobs/:id` shows it. */
+export const jobViewSchema = z.object({
+  jobId: idSchema("job"),
+  kind: z.enum(jobKinds),
+  status: z.enum(jobStates),
+  progress: z.object({ stage: z.string(), done: z.number(), total: z.number() }),
+  createdAt: z.iso.datetime(),
+  startedAt: z.iso.datetime().optional(),
+  finishedAt: z.iso.datetime().optional(),
+  attempts: z.number().int(),
+  result: z.unknown().optional(),
+  error: errorViewSchema.optional(),
+});
+export type JobView = z.output<typeof jobViewSchema>;
+
+/** A job in a list. */
+export const jobSummarySchema = jobViewSchema.omit({ result: true });
+export type JobSummary = z.output<typeof jobSummarySchema>;
+
+/** What a client may see of a job: no payload, no lease, no tenant. */
+export function toJobView(record: JobRecord): JobView {
+  return { ...toJobSummary(record), ...(record.result === undefined ? {} : { result: record.result }) };
+}
+
+/** A job in a list: what came of it is read job by job. */
+export function toJobSummary(record: JobSummaryRecord): JobSummary {
+  return {
+    jobId: record._id,
+    kind: record.kind,
+    status: record.status,
+    progress: record.progress,
+    createdAt: record.createdAt.toISOString(),
+    ...(record.startedAt ? { startedAt: record.startedAt.toISOString() } : {}),
+    ...(record.finishedAt ? { finishedAt: record.finishedAt.toISOString() } : {}),
+    attempts: record.attempts,
+    ...(record.error === undefined ? {} : { error: record.error }),
+  };
+}

@@ -1,0 +1,113 @@
+import { lookup as resolve } from "node:dns";
+import type { LookupFunction } from "node:net";
+import { Agent, fetch as undiciFetch } from "undici";
+import { AppError } from "../errors.ts";
+import { inSpan, type SpanStart } from "../tracing.ts";
+import { checkUrl, isPublicAddress } from "./address-rules.ts";
+
+const CONNECT_TIMEOUT_MS = 10_000; // a host that does not take the connection by then counts as unreachable
+const MAX_HEADER_BYTES = 32_768;
+
+/** Requests to other servers, at public addresses alone. */
+export type Egress = {
+  /**
+   * Checks a URL by its text. `isAllowed` says that the operator lets its origin through, whatever its address.
+   * @throws AppError `source_refused`, naming the field `param`, else `url`.
+   */
+  check(url: string, param?: string): { url: URL; isAllowed: boolean };
+  /**
+   * As the Fetch API's, but without following redirects: the caller judges those. Every address that a name resolves to must
+   * be public unicast, and the connection goes to the address that was checked.
+   * @throws AppError `source_refused`, `source_unreachable`; the signal's reason.
+   */
+  fetch(url: string | URL, init?: RequestInit): Promise<Response>;
+  close(): Promise<void>;
+};
+
+/** `timeoutMs` bounds the wait for a response's head, and for each part of its body. */
+export type EgressOptions = { allowOrigins: readonly string[]; timeoutMs: number; lookup?: LookupFunction };
+
+export function makeEgress({ allowOrigins, timeoutMs, lookup = resolve as LookupFunction }: EgressOptions): Egress {
+  const limits = { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: timeoutMs, bodyTimeout: timeoutMs };
+  const guarded = new Agent({ ...limits, connect: { lookup: vetted(lookup), timeout: CONNECT_TIMEOUT_MS } });
+  const open = new Agent({ ...limits, connect: { timeout: CONNECT_TIMEOUT_MS } });
+  const plainFetch = undiciFetch as unknown as typeof fetch; // the same API; its types are of another version than Node's
+  const check = (url: string, param?: string) => assertFetchable(url, allowOrigins, param);
+  return {
+    check,
+    async fetch(url, init = {}) {
+      const dispatcher = check(String(url)).isAllowed ? open : guarded;
+      try {
+        const guardedInit = { ...init, redirect: "manual" as const, dispatcher }; // `dispatcher` is undici's own
+        return await inSpan(toSpan(url, init), () => plainFetch(url, guardedInit as unknown as RequestInit));
+      } catch (error) {
+        init.signal?.throwIfAborted();
+        throw asFetchError(error, timeoutMs);
+      }
+    },
+    close: async () => {
+      await Promise.all([guarded.destroy(), open.destroy()]);
+    },
+  };
+}
+
+/** Checks a URL by its text. @throws AppError `source_refused`, which names `param`. */
+export function assertFetchable(url: string, allowOrigins: readonly string[], param?: string) {
+  const decision = checkUrl(url, allowOrigins);
+  if ("refused" in decision) throw refusedUrl(decision.refused, param);
+  return decision;
+}
+
+export function refusedUrl(reason: string, param = "url"): AppError {
+  return new AppError("source_refused", `This URL is not fetched. ${reason}`, { param });
+}
+
+/** A lookup that returns a name's addresses only if all of them are public; the connection goes to what it returns. */
+function vetted(lookup: LookupFunction): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, found) => {
+      if (error) return callback(error, "", 0);
+      const addresses = Array.isArray(found) ? found : [];
+      const [first] = addresses;
+      if (!first || !addresses.every(({ address }) => isPublicAddress(address))) {
+        return callback(refusedUrl("Its host does not resolve to public addresses."), "", 0);
+      }
+      return options.all ? callback(null, addresses) : callback(null, first.address, first.family);
+    });
+  };
+}
+
+/** The request until the head of its response; its path and query stay out, because they may hold secrets. */
+function toSpan(url: string | URL, { method = "GET" }: RequestInit): SpanStart {
+  const attributes = { "http.request.method": method, "server.address": new URL(url).hostname };
+  return { name: method, kind: "CLIENT", attributes };
+}
+
+/** A failed fetch in words for the caller. Names and codes of the system do not reach the message. */
+export function asFetchError(error: unknown, timeoutMs: number): AppError {
+  let isTimeout = false;
+  let isUnknownHost = false;
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof AppError) return cause;
+    isTimeout ||= cause.name.includes("Timeout");
+    isUnknownHost ||= "code" in cause && cause.code === "ENOTFOUND";
+  }
+  const message = isTimeout ? `The URL did not answer within ${timeoutMs} ms.` : "The URL could not be fetched.";
+  return new AppError("source_unreachable", message, { param: "url", retryable: !isUnknownHost, cause: error });
+}
+
+/**
+ * The first `limitBytes` of a response's body as text, and whether there was more; what is left of it is not read.
+ * @throws the error of the connection.
+ */
+export async function readPrefix(response: Response, limitBytes: number): Promise<{ text: string; isCut: boolean }> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let left = limitBytes;
+  for await (const part of response.body ?? []) {
+    text += decoder.decode(part.subarray(0, left), { stream: true });
+    left -= part.length;
+    if (left < 0) return { text, isCut: true }; // leaving the loop ends the connection
+  }
+  return { text: text + decoder.decode(), isCut: false };
+}

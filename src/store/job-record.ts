@@ -1,0 +1,51 @@
+import type { ErrorView } from "../errors.ts";
+import type { JobState } from "./job-state.ts";
+
+/** The kinds of work a client sees in `GET /jobs/:id`. */
+export const jobKinds = ["ingestion", "agent", "workflow", "composite", "completion"] as const;
+export type JobKind = (typeof jobKinds)[number];
+
+/** Something that happened in a job, for those who follow it; `id` is its event's. */
+export type JobStep = { id: number; data: Record<string, unknown> };
+export type JobProgress = { stage: string; done: number; total: number };
+
+/** A job as it is stored. It holds all that is needed to make its BullMQ job again. */
+export type JobRecord = {
+  _id: string;
+  tenantId: string;
+  kind: JobKind;
+  queue: string;
+  payload: Record<string, unknown>;
+  /** Ids of what the job makes, shown in the 202 body, as `{ documentId }`. */
+  subject: Record<string, string>;
+  status: JobState;
+  progress: JobProgress;
+  /** Whether a caller waits for it: interactive jobs come before bulk. */
+  isInteractive: boolean;
+  priority: number;
+  /** Tries begun so far. A try that was lost with its worker counts too. */
+  attempts: number;
+  /** Tries that ended with an error. */
+  failures: number;
+  /** The trace that submitted it, as W3C `traceparent`; its tries are parts of that. */
+  trace?: string;
+  createdAt: Date;
+  updatedAt: Date;
+  startedAt?: Date;
+  finishedAt?: Date;
+  /** Who runs it now. `token` is new at each claim and fences the earlier holder. */
+  lease?: { workerId: string; token: string; expiresAt: Date };
+  /** Not before this time; set while a retry waits. */
+  notBefore?: Date;
+  cancelRequestedAt?: Date;
+  /** When reconcile looks at an open job: a while after it was queued, or when its lease ends. */
+  checkAt?: Date;
+  /** When the store forgets a job that has ended. */
+  expireAt?: Date;
+  /** The latest steps, in order. */
+  steps?: JobStep[];
+  /** Sequence number of the last event; each change that is reported to followers has one. */
+  lastEventId: number;
+  result?: unknown;
+  error?: ErrorView;
+};

@@ -1,0 +1,39 @@
+import type { Db } from "mongodb";
+import { fileBatchCollection } from "./file-store.ts";
+import { workflowCollection } from "./workflow-store.ts";
+
+/**
+ * One change of the stored data, from a version to the next. It may be cut half-way and run again, and an earlier process
+ * that was only paused may still be at it: so each of its writes must do no harm when it is repeated.
+ */
+export type Migration = { what: string; run(db: Db): Promise<void> };
+
+/** All changes, in order: the first one leads from version 1 to 2. Append to this list; never change what stands in it. */
+export const migrations: readonly Migration[] = [
+  {
+    what: "let lists show workflows without their definitions",
+    async run(db) {
+      const workflows = db.collection<{ _id: string; definition: string }>(workflowCollection.name);
+      for await (const { _id, definition } of workflows.find({ stepCount: { $exists: false } })) {
+        const { description, steps } = JSON.parse(definition) as { description?: string; steps: Step[] }; // checked when it was stored
+        await workflows.updateOne(
+          { _id, definition },
+          { $set: { stepCount: countSteps(steps), ...(description === undefined ? {} : { description }) } },
+        );
+      }
+    },
+  },
+  {
+    what: "let the sweep find clients' batches of requests by when they last changed",
+    async run(db) {
+      const batches = db.collection(fileBatchCollection.name);
+      await batches.updateMany({ updatedAt: { $exists: false } }, { $set: { updatedAt: new Date(0) } });
+    },
+  },
+];
+
+type Step = { then?: Step[]; else?: Step[] };
+
+function countSteps(steps: readonly Step[]): number {
+  return steps.reduce((sum, { then = [], else: otherwise = [] }) => sum + 1 + countSteps([...then, ...otherwise]), 0);
+}

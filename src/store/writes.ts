@@ -1,0 +1,60 @@
+import {
+  type Collection,
+  type Db,
+  type Document,
+  type Filter,
+  MongoServerError,
+  type OptionalUnlessRequiredId,
+} from "mongodb";
+
+/** MongoDB's code of a unique value that is there already. */
+export const DUPLICATE_KEY = 11000;
+
+/** Whether a write failed because a unique value is there already. */
+export function isDuplicateKey(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === DUPLICATE_KEY;
+}
+
+/** Inserts a document. False when one with the same unique value is there already, which stays as it is. */
+export async function insertIfAbsent<T extends Document>(
+  collection: Collection<T>,
+  document: OptionalUnlessRequiredId<T>,
+): Promise<boolean> {
+  try {
+    await collection.insertOne(document);
+    return true;
+  } catch (error) {
+    if (isDuplicateKey(error)) return false;
+    throw error;
+  }
+}
+
+/** Inserts a document, or finds the one that has its place already. @throws the driver's error 11000 when `same` finds none. */
+export async function insertOrFind<T extends Document>(
+  collection: Collection<T>,
+  document: OptionalUnlessRequiredId<T> & T,
+  same: Filter<T>,
+): Promise<T> {
+  try {
+    await collection.insertOne(document);
+    return document;
+  } catch (error) {
+    const found = isDuplicateKey(error) ? await collection.findOne<T>(same) : null;
+    if (found) return found;
+    throw error;
+  }
+}
+
+/**
+ * Runs an `insert` or `update` command as it is, for writes that come many times a second: the driver's helpers cost twice as
+ * much before the command is sent (sizes of batches, sessions, retries). So the caller retries, and keeps the command small.
+ * Returns how many of its statements failed on a unique key. @throws MongoServerError for any other failure of one.
+ * https://www.mongodb.com/docs/manual/reference/command/insert/
+ */
+export async function runWrite(db: Db, command: Document): Promise<{ duplicates: number }> {
+  const reply = await db.command(command);
+  const writeErrors: Document[] = reply.writeErrors ?? [];
+  const failure = reply.writeConcernError ?? writeErrors.find(({ code }) => code !== DUPLICATE_KEY);
+  if (failure !== undefined) throw new MongoServerError(failure);
+  return { duplicates: writeErrors.length };
+}

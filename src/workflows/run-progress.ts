@@ -1,0 +1,43 @@
+import type { WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
+import type { PlannedStep } from "./plan.ts";
+import { type JsonValue, type ScopeTexts, toJsonValue } from "./scope-texts.ts";
+import { kindOf } from "./steps.ts";
+
+/** How far a run has come: the results that are recorded, and what expressions see of them. */
+export type RunProgress = {
+  /** The recorded result of a step; undefined when it has none yet. */
+  resultOf(planned: PlannedStep): WorkflowStepRecord | undefined;
+  /** Adds a result that was recorded just now. */
+  add(result: WorkflowStepRecord): void;
+  /** Results so far. */
+  count(): number;
+  scope(): ScopeTexts;
+  /** The JSON output of the last step that has one to hand on; undefined before the first. */
+  output(): string | undefined;
+};
+
+export function openProgress(run: WorkflowRunRecord, recorded: readonly WorkflowStepRecord[]): RunProgress {
+  const { _id: runId, workflowId, version, createdAt, caller } = run;
+  const about = { runId, workflowId, version, createdAt: createdAt.toISOString(), startedBy: caller.subject };
+  const base = { input: toJsonValue(run.input), run: toJsonValue(JSON.stringify(about)) };
+  const byPath = new Map<string, WorkflowStepRecord>();
+  const outputs = new Map<string, { status: string; output: JsonValue }>();
+  let previous = toJsonValue(undefined);
+  let last: string | undefined;
+  const add = (result: WorkflowStepRecord) => {
+    byPath.set(result.path, result);
+    const output = toJsonValue(result.output);
+    outputs.set(result.id, { status: result.status, output });
+    if (kindOf(result).isSilent) return;
+    previous = output;
+    last = result.output;
+  };
+  for (const result of recorded) add(result);
+  return {
+    resultOf: ({ path }) => byPath.get(path),
+    add,
+    count: () => byPath.size,
+    scope: () => ({ ...base, steps: outputs, previous }),
+    output: () => last,
+  };
+}

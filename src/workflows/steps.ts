@@ -1,0 +1,75 @@
+import { z } from "zod";
+import { aiCompletion } from "./steps/ai-completion.ts";
+import { type Condition, makeCondition } from "./steps/condition.ts";
+import { humanApproval } from "./steps/human-approval.ts";
+import { ragQuery } from "./steps/rag-query.ts";
+import type { StepKind } from "./steps/step.ts";
+import { webhook } from "./steps/webhook.ts";
+
+/** Steps of a workflow, nested ones included, and how deep they nest. */
+const MAX_STEPS = 200;
+const MAX_DEPTH = 8;
+
+/** The types of steps whose schemas hold no other steps, by their name, in the order of the documentation. */
+const plainSteps = { ai_completion: aiCompletion, rag_query: ragQuery, human_approval: humanApproval, webhook };
+type PlainStep = z.output<(typeof plainSteps)[keyof typeof plainSteps]["schema"]>;
+interface ConditionStep extends Condition<Step> {}
+export type Step = PlainStep | ConditionStep;
+export type StepType = Step["type"];
+
+const nested: z.ZodType<Step[]> = z.lazy(() => z.array(stepSchema));
+
+/** All types of steps. */
+export const steps = { ...plainSteps, condition: makeCondition(nested) };
+export const stepTypes = Object.keys(steps) as [StepType, ...StepType[]]; // the names of the object above
+
+/** The value of a step's type, which a schema has checked. Its functions take steps of this type alone. */
+export const kindOf = ({ type }: { type: string }): StepKind<Step> => steps[type as StepType];
+
+/** The lists of steps within a step, by the field that holds them. */
+export const branchesOf = (step: Step): [field: string, inner: readonly Step[]][] =>
+  (kindOf(step).nests ?? []).map((field) => [field, Reflect.get(step, field)]);
+
+const kinds: StepKind<Step>[] = Object.values(steps);
+const stepSchema: z.ZodType<Step> = z.discriminatedUnion(
+  "type",
+  kinds.map(({ schema }) => schema) as unknown as [z.ZodType<Step> & z.core.$ZodTypeDiscriminable], // each has a literal `type`
+);
+
+/** What the documentation shows of a step; the fields of each type are checked after its nesting is known to be bounded. */
+const anyStep = z.looseObject({ type: z.enum(stepTypes) });
+type AnyStep = z.output<typeof anyStep>;
+
+export const stepsSchema = z
+  .array(anyStep)
+  .min(1)
+  .max(MAX_STEPS)
+  .superRefine((list, context) => {
+    const problem = findNestingProblem(list);
+    if (problem !== undefined) context.addIssue({ code: "custom", message: problem });
+  })
+  .pipe(z.array(stepSchema) as z.ZodType<Step[], AnyStep[]>) // the same values, whose fields are looked at now
+  .describe(
+    `Steps in order. ${Object.entries(steps)
+      .map(([type, { summary }]) => `\`${type}\`: ${summary}.`)
+      .join(" ")} Each may have an \`id\` and \`retry: { attempts, backoffMs }\`.`,
+  );
+
+/** Steps of steps, looked at without recursion: a body may nest as deep as it likes. */
+function findNestingProblem(list: readonly unknown[]): string | undefined {
+  const fields = kinds.flatMap(({ nests = [] }) => nests);
+  let level: unknown[] = [...list];
+  let count = 0;
+  for (let depth = 1; level.length > 0; depth += 1) {
+    count += level.length;
+    if (depth > MAX_DEPTH) return `Steps nest deeper than ${MAX_DEPTH}.`;
+    if (count > MAX_STEPS) return `There are more than ${MAX_STEPS} steps.`;
+    level = level.flatMap((step) =>
+      fields.flatMap((field) => {
+        const inner: unknown = Reflect.get(Object(step), field);
+        return Array.isArray(inner) ? inner : [];
+      }),
+    );
+  }
+  return undefined;
+}

@@ -1,0 +1,33 @@
+import { z } from "zod";
+import { commonFields, type StepKind, template, textField } from "./step.ts";
+
+const schema = z.strictObject({
+  type: z.literal("ai_completion"),
+  ...commonFields,
+  model: z.string().min(1).max(200),
+  prompt: template,
+  systemPrompt: template.optional(),
+  temperature: z.number().min(0).max(2).optional(),
+  maxTokens: z.number().int().min(1).max(1_000_000).optional(),
+});
+
+/** Asks a model. */
+export const aiCompletion: StepKind<z.output<typeof schema>> = {
+  schema,
+  summary: "model, prompt, systemPrompt?, temperature?, maxTokens?",
+  fields: ({ prompt, systemPrompt }) => [...textField("prompt", prompt), ...textField("systemPrompt", systemPrompt)],
+  model: ({ model }) => model,
+  async run({ deps, run, step, fill, signal }) {
+    const { model, temperature, maxTokens } = step;
+    const { prompt, systemPrompt } = await fill();
+    const caller = { tenantId: run.tenantId, keyId: run.caller.keyId, surface: "workflows", signal };
+    const { text, usage, costUsd } = await deps.gateway.complete(caller, {
+      model,
+      messages: [{ role: "user", content: String(prompt) }],
+      ...(systemPrompt === undefined ? {} : { systemPrompt: String(systemPrompt) }),
+      ...(temperature === undefined ? {} : { temperature }),
+      ...(maxTokens === undefined ? {} : { maxTokens }),
+    });
+    return { output: text.toWellFormed(), spent: { tokens: usage.inputTokens + usage.outputTokens, costUsd } };
+  },
+};

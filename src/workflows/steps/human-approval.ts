@@ -1,0 +1,84 @@
+import { z } from "zod";
+import { AppError } from "../../errors.ts";
+import { derivedId } from "../../ids.ts";
+import { Suspended } from "../../jobs/postpone.ts";
+import type { ApprovalRecord } from "../../store/approval-store.ts";
+import { commonFields, type StepKind, type StepWork, template, textField } from "./step.ts";
+
+/** How long an approval waits, in ms. */
+const MIN_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 30 * 86_400_000;
+const DEFAULT_WAIT_MS = 7 * 86_400_000;
+/** Longest message that an approver sees, in characters. */
+const MAX_MESSAGE = 20_000;
+
+const schema = z.strictObject({
+  type: z.literal("human_approval"),
+  ...commonFields,
+  assigneeRole: z.enum(["owner", "admin"]),
+  timeoutMs: z.number().int().min(MIN_WAIT_MS).max(MAX_WAIT_MS).optional(),
+  message: template.optional().describe("What the approver reads"),
+});
+type HumanApproval = z.output<typeof schema>;
+
+/** Waits for a person's decision. */
+export const humanApproval: StepKind<HumanApproval> = {
+  schema,
+  summary: "assigneeRole (owner or admin), timeoutMs?, message?",
+  fields: ({ message }) => textField("message", message),
+  effect(output) {
+    const { decision } = Object(output) as { decision?: unknown }; // what `toDecisionOutput` makes
+    return decision === "rejected" || decision === "expired" ? { end: decision } : {};
+  },
+  async run(work) {
+    const { deps, run } = work;
+    const approval = await askApproval(work);
+    if (approval.status === "cancelled") throw new AppError("cancelled", "The run was cancelled.");
+    if (approval.status !== "pending") return { output: toDecisionOutput(approval), startedAt: approval.createdAt };
+    const { tenantId, _id: approvalId, stepId, path, assigneeRole, createdAt: since, expiresAt } = approval;
+    await deps.store.workflowRuns.await(tenantId, run._id, {
+      approvalId,
+      stepId,
+      path,
+      assigneeRole,
+      since,
+      expiresAt,
+    });
+    throw new Suspended(async () => (await deps.store.approvals.get(tenantId, approvalId))?.status !== "pending");
+  },
+};
+
+/** The step's approval: its record, which is made at the first attempt. */
+async function askApproval({ deps, run, step, place, fill }: StepWork<HumanApproval>): Promise<ApprovalRecord> {
+  const { tenantId, _id: runId, workflowId, name: workflowName } = run;
+  const approvalId = derivedId("approval", { at: run.createdAt, from: `${runId}:${place.path}` });
+  const there = await deps.store.approvals.get(tenantId, approvalId);
+  if (there) return there;
+  const { message } = await fill();
+  const { assigneeRole, timeoutMs = DEFAULT_WAIT_MS } = step;
+  const now = new Date();
+  return deps.store.approvals.ensure({
+    _id: approvalId,
+    tenantId,
+    workflowId,
+    workflowName,
+    runId,
+    stepId: place.id,
+    path: place.path,
+    assigneeRole,
+    ...(message === undefined ? {} : { message: String(message).slice(0, MAX_MESSAGE).toWellFormed() }),
+    status: "pending",
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + timeoutMs),
+  });
+}
+
+/** A decision as expressions and readers see it. */
+export function toDecisionOutput({ status, comment, decidedBy, decidedAt }: ApprovalRecord) {
+  return {
+    decision: status,
+    comment: comment ?? null,
+    decidedBy: decidedBy ?? null,
+    decidedAt: decidedAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,41 @@
+import { z } from "zod";
+import { AppError } from "../../errors.ts";
+import { idSchema } from "../../ids.ts";
+import { commonFields, type StepKind, template, textField } from "./step.ts";
+
+const DEFAULT_TOP_K = 10;
+/** Longest query, in characters; that of `POST /rag/query`. */
+const MAX_QUERY = 8_192;
+
+const schema = z.strictObject({
+  type: z.literal("rag_query"),
+  ...commonFields,
+  query: template,
+  topK: z.number().int().min(1).max(50).optional(),
+  documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
+});
+
+/** Searches the tenant's documents. */
+export const ragQuery: StepKind<z.output<typeof schema>> = {
+  schema,
+  summary: "query, topK?, documentIds?",
+  fields: ({ query }) => textField("query", query),
+  async run({ deps, run, step, place, fill, signal }) {
+    const query = String((await fill()).query).trim();
+    const invalid = (message: string) => new AppError("invalid_request", message, { param: `${place.field}.query` });
+    if (query === "") throw invalid("The query is empty.");
+    if (query.length > MAX_QUERY) throw invalid(`The query is longer than ${MAX_QUERY} characters.`);
+    const spent = { tokens: 0, costUsd: 0 };
+    const limit = {
+      check: () => undefined,
+      spend: (call: { usage: { inputTokens: number; outputTokens: number }; costUsd: number }) => {
+        spent.tokens += call.usage.inputTokens + call.usage.outputTokens;
+        spent.costUsd += call.costUsd;
+      },
+    };
+    const { topK = DEFAULT_TOP_K, documentIds } = step;
+    const { tenantId, caller } = run;
+    const request = { query, topK, mode: "hybrid" as const, ...(documentIds ? { documentIds } : {}) };
+    return { output: await deps.rag.query({ tenantId, keyId: caller.keyId, limit }, request, signal), spent };
+  },
+};

@@ -1,0 +1,85 @@
+import { z } from "zod";
+import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";
+import type { WorkflowsDeps } from "../deps.ts";
+import type { StepField } from "../step-texts.ts";
+
+/** A text that may hold `{{ expression }}`. */
+export const template = z.string().min(1).max(200_000);
+
+/** What every step has. */
+export const commonFields = {
+  id: z
+    .string()
+    .regex(/^[a-z0-9_]{1,64}$/, "must be 1 to 64 of a to z, 0 to 9 and _")
+    .optional()
+    .describe("The step's name in expressions; default: step_N, N being its place in the definition"),
+  retry: z
+    .object({
+      attempts: z.number().int().min(1).max(10).describe("Attempts, the first one included"),
+      backoffMs: z
+        .number()
+        .int()
+        .min(0)
+        .max(600_000)
+        .describe("Wait before the second attempt; doubles with each further one"),
+    })
+    .optional(),
+};
+export type CommonFields = z.output<z.ZodObject<typeof commonFields>>;
+
+/** Where a step stands: its name, its path as `2/then/0`, and its field in the definition as `steps[2].then[0]`. */
+export type StepPlace = { id: string; path: string; field: string };
+
+/** What one attempt at a step works with. */
+export type StepWork<S> = {
+  deps: WorkflowsDeps;
+  run: WorkflowRunRecord;
+  step: S;
+  place: StepPlace;
+  /**
+   * The values of the step's fields, by their names, with its expressions filled in.
+   * @throws AppError `invalid_request`, its `param` naming the field; EvaluatorBusy; the signal's reason.
+   */
+  fill(): Promise<Record<string, unknown>>;
+  signal: AbortSignal;
+};
+
+/** The tokens and the cost of a step. */
+export type StepSpent = { tokens: number; costUsd: number };
+/** `startedAt`: when the step began, where that was at an earlier attempt. */
+export type StepResult = { output: unknown; spent?: StepSpent; startedAt?: Date };
+
+/** What a step's output means for the run: an early end, or the branch to walk through. */
+export type StepEffect = { end?: "rejected" | "expired"; branch?: string };
+
+/**
+ * One type of step. A new type needs a file with such a value, its line in `steps.ts`, and a test.
+ */
+export type StepKind<S> = {
+  schema: z.ZodType<S>;
+  /** Its fields, for the documentation. */
+  summary: string;
+  /** The fields that may hold expressions. */
+  fields(step: S): StepField[];
+  /** The fields that hold further steps. */
+  nests?: readonly string[];
+  /** The model in its field `model`, which has to exist, and to be usable when a run is accepted. */
+  model?(step: S): string;
+  /** Checks what the schema cannot. @throws AppError whose `param` is below `field`. */
+  check?(step: S, at: { deps: Pick<WorkflowsDeps, "egress">; field: string }): void;
+  /** Attempts of a step that names no number; default 3. */
+  attempts?: number;
+  /** What a recorded output means for the run; default: nothing. */
+  effect?(output: unknown): StepEffect;
+  /** Whether the step leaves `previous`, and the output of the run, as they were. */
+  isSilent?: boolean;
+  /**
+   * Makes one attempt. It may be made again after a crash.
+   * @throws AppError, whose `retryable` says whether another attempt can help; the signal's reason.
+   */
+  run(work: StepWork<S>): Promise<StepResult>;
+};
+
+/** A field of text with expressions, where it is given. */
+export const textField = (at: string, value: string | undefined): StepField[] =>
+  value === undefined ? [] : [{ at, value, kind: "text" }];

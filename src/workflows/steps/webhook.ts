@@ -1,0 +1,35 @@
+import { z } from "zod";
+import { commonFields, type StepKind, textField } from "./step.ts";
+
+const methods = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+
+const schema = z.strictObject({
+  type: z.literal("webhook"),
+  ...commonFields,
+  url: z.string().min(1).max(8_192),
+  method: z
+    .string()
+    .transform((text) => text.toUpperCase())
+    .pipe(z.enum(methods)),
+  body: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** Calls an address. An attempt that is made again after a crash carries the same message id. */
+export const webhook: StepKind<z.output<typeof schema>> = {
+  schema,
+  summary: "url, method, body?",
+  fields: ({ url, body }) => [
+    ...textField("url", url),
+    ...(body === undefined ? [] : [{ at: "body", value: body, kind: "value" as const }]),
+  ],
+  check({ url }, { deps, field }) {
+    if (!url.includes("{{")) deps.egress.check(url, `${field}.url`);
+  },
+  attempts: 5, // receivers are unavailable more often than models
+  async run({ deps, run, step, place, fill, signal }) {
+    const { url, body } = await fill();
+    const id = `${run._id}:${place.path}`;
+    const delivery = { id, url: String(url), method: step.method, signal, ...(body === undefined ? {} : { body }) };
+    return { output: await deps.webhooks.deliver(run.tenantId, delivery) };
+  },
+};

@@ -1,0 +1,150 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import type { Db } from "mongodb";
+import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
+import { ConfigError } from "../../src/errors.ts";
+import { makeLogger } from "../../src/logger.ts";
+import { connectStore, type StoreConnection } from "../../src/store/connect.ts";
+import { migrateData } from "../../src/store/data-version.ts";
+import { migrations } from "../../src/store/migrations.ts";
+import { openStore } from "../../src/store/store.ts";
+import { LOCK_MS, loggedSteps } from "../support/migrate-child.ts";
+
+const logger = makeLogger({ level: "silent", name: "test" });
+const childPath = fileURLToPath(new URL("../support/migrate-child.ts", import.meta.url));
+
+describe("the version of the stored data", function () {
+  this.timeout(60_000);
+  let dataDir: string;
+  let services: Services | undefined;
+  let url: string;
+  let connection: StoreConnection;
+  let db: Db;
+  let databases = 0;
+
+  before(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), "switchyard-version-"));
+    if (!process.env.MONGODB_URL) services = await ensureServices({ dataDir, mongo: true, redis: false, logger });
+    url = process.env.MONGODB_URL ?? services?.mongoUrl ?? "";
+  });
+  after(async () => {
+    await services?.close();
+    await rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  });
+  beforeEach(async () => {
+    databases += 1;
+    connection = await connectStore({ url, db: `version_${process.pid}_${databases}`, timeoutMs: 10_000 });
+    db = connection.db;
+  });
+  afterEach(async () => {
+    await db.dropDatabase();
+    await connection.close();
+  });
+
+  const migrate = (more: object = {}) =>
+    migrateData(db, { migrations: loggedSteps(), logger: { info: () => undefined }, lockMs: LOCK_MS, ...more });
+  const stepsRun = async () => (await db.collection("log").find().sort({ _id: 1 }).toArray()).map(({ step }) => step);
+  const record = () => db.collection("dataVersion").findOne({});
+  /** What every version before the record has. */
+  const makeOld = () => db.collection("tenants").insertOne({ name: "first" });
+  const startChild = (...mode: string[]) => fork(childPath, [url, db.databaseName, ...mode]);
+  const refusal = (opening: Promise<unknown>) =>
+    opening.then(
+      () => "opened",
+      (error: unknown) => error,
+    );
+
+  it("is the newest for an empty database, which no step changes", async () => {
+    await migrate();
+    expect(await record()).to.deep.equal({ _id: "data", version: 3 });
+    expect(await stepsRun()).to.deep.equal([]);
+  });
+
+  it("of one without a record is 1, and each step runs once, in order", async () => {
+    await makeOld();
+    await migrate();
+    await migrate();
+    expect(await stepsRun()).to.deep.equal(["first", "second"]);
+    expect(await record()).to.deep.equal({ _id: "data", version: 3 });
+  });
+
+  it("that is newer is refused in one sentence, and nothing is changed", async () => {
+    await db.collection<{ _id: string; version: number }>("dataVersion").insertOne({ _id: "data", version: 4 });
+    const error = await refusal(migrate());
+    expect(error).to.be.instanceOf(ConfigError);
+    expect(String(error)).to.match(/version 4, and this Switchyard knows 3 at most: start the newer/);
+    expect(await stepsRun()).to.deep.equal([]);
+  });
+
+  it("that is newer ends a process with code 2 and one line", async () => {
+    await db.collection<{ _id: string; version: number }>("dataVersion").insertOne({ _id: "data", version: 999 });
+    const path = fileURLToPath(new URL("../../workers/main.ts", import.meta.url));
+    const env = {
+      ...process.env,
+      DATA_DIR: dataDir,
+      MONGODB_URL: url,
+      MONGODB_DB: db.databaseName,
+      LOG_LEVEL: "silent",
+    };
+    const child = fork(path, { env, silent: true });
+    let output = "";
+    child.stderr?.on("data", (bytes: Buffer) => {
+      output += bytes.toString();
+    });
+    const [code] = await once(child, "close");
+    expect([code, output.trim().split("\n")]).to.deep.equal([
+      2,
+      [
+        `The data in ${db.databaseName} have version 999, and this Switchyard knows ${migrations.length + 1} at most: start the newer Switchyard that wrote them.`,
+      ],
+    ]);
+  });
+
+  it("is raised once when several processes start at the same time", async () => {
+    await makeOld();
+    const children = [startChild(), startChild(), startChild()];
+    const codes = await Promise.all(children.map(async (child) => (await once(child, "exit"))[0]));
+    expect(codes).to.deep.equal([0, 0, 0]);
+    expect(await stepsRun()).to.deep.equal(["first", "second"]);
+  });
+
+  it("is raised by the next process when one is killed half-way, from the step that it was at", async () => {
+    await makeOld();
+    const child = startChild("hang");
+    await once(child, "message");
+    const late = await refusal(migrate({ waitMs: 0 }));
+    expect(String(late)).to.match(/Another process has been changing the data .* from version 2 .*: start again/);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    await migrate({ waitMs: 20_000 });
+    expect(await stepsRun()).to.deep.equal(["first", "second", "second"]);
+    expect(await record()).to.deep.equal({ _id: "data", version: 3 });
+  });
+
+  it("of the product's own data is raised when the store is opened", async () => {
+    await makeOld();
+    const query = '{"type":"rag_query","query":"a"}';
+    const condition = `{"type":"condition","expression":"true","then":[${query}],"else":[{"type":"condition","then":[${query}]}]}`;
+    await db
+      .collection("workflows")
+      .insertMany([
+        { definition: `{"name":"Plain","steps":[${query}]}` },
+        { definition: `{"name":"Nested","description":"Kept.","steps":[${condition}]}` },
+      ]);
+    await db.collection("fileBatches").insertOne({ status: "validating" });
+    const store = await openStore({ url, db: db.databaseName, timeoutMs: 10_000, logger });
+    await store.close();
+    const workflows = await db.collection("workflows").find().sort({ _id: 1 }).toArray();
+    expect(workflows.map(({ stepCount, description }) => [stepCount, description])).to.deep.equal([
+      [1, undefined],
+      [4, "Kept."],
+    ]);
+    expect((await db.collection("fileBatches").findOne({}))?.updatedAt).to.be.instanceOf(Date);
+    expect((await record())?.version).to.equal(migrations.length + 1);
+  });
+});

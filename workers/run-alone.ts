@@ -1,0 +1,63 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { AppError } from "../src/errors.ts";
+import type { Platform } from "../src/platform.ts";
+
+/** Longest time for a child to open the platform and to take its job, in ms. */
+const BEGIN_TIMEOUT_MS = 60_000;
+
+/** A job for a process of its own, as its arguments say it. */
+export type LoneJob = { queue: string; jobId: string };
+
+/** What a child reports to its worker. */
+export type LoneReport =
+  /** It has the job: from now on, its end is the job's own doing. */
+  | { type: "begun" }
+  /** The try has ended, and its outcome is on the record; `delayUntil`: when BullMQ is to look at it again. */
+  | { type: "ended"; delayUntil?: number };
+
+/** How a job came out of a process of its own; `crashed`: it ended that too. */
+export type LoneOutcome = { kind: "ended"; delayUntil?: number } | { kind: "crashed" } | { kind: "not-begun" };
+
+/** Runs a job in a process of its own, which is started as this one was; `signal` asks it to give the job back. */
+export type RunAlone = (job: LoneJob, signal: AbortSignal) => Promise<LoneOutcome>;
+
+const ARGUMENT = "--lone-job";
+
+/** The job that this process was started for; undefined in an ordinary worker. */
+export function readLoneJob(args: readonly string[]): LoneJob | undefined {
+  const [flag, queue, jobId] = args;
+  return flag === ARGUMENT && queue !== undefined && jobId !== undefined ? { queue, jobId } : undefined;
+}
+
+/** How this worker runs jobs that are suspected to end their process. `script`: what this process was started with. */
+export function makeRunAlone(script: string, logger: Platform["logger"]): RunAlone {
+  return async ({ queue, jobId }, signal) => {
+    const child = fork(script, [ARGUMENT, queue, jobId], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    const giveBack = () => child.kill("SIGTERM");
+    signal.addEventListener("abort", giveBack, { once: true });
+    let hasBegun = false;
+    let ended: Extract<LoneReport, { type: "ended" }> | undefined;
+    const late = setTimeout(() => {
+      if (!hasBegun) child.kill("SIGKILL");
+    }, BEGIN_TIMEOUT_MS);
+    child.on("message", (report: LoneReport | { type: "ready" }) => {
+      if (report.type === "begun") hasBegun = true;
+      if (report.type === "ended") ended = report;
+    });
+    try {
+      const [code, killedBy] = await once(child, "exit");
+      if (ended) return { kind: "ended", ...(ended.delayUntil === undefined ? {} : { delayUntil: ended.delayUntil }) };
+      if (!hasBegun) return { kind: "not-begun" };
+      logger.error({ jobId, queue, code, killedBy }, "a job ended the process that it had for itself");
+      return { kind: "crashed" };
+    } finally {
+      clearTimeout(late);
+      signal.removeEventListener("abort", giveBack);
+    }
+  };
+}
+
+/** The end of a job that ended its workers: nothing of it is tried again. */
+export const poisonous = () =>
+  new AppError("internal", "The job ended every worker process that ran it, at last one that it had for itself.");

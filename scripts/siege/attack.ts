@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 const REFUSED_PAUSE_MS = 50;
 
 export type Answer = { status: number; text: string };
-export type CallOptions = { json?: unknown; body?: string | FormData; headers?: Record<string, string> };
+export type CallOptions = { json?: unknown; body?: string | Uint8Array<ArrayBuffer>; headers?: Record<string, string> };
 
 /** Calls the product with one key. A call that is cut, or whose connection is refused, has the status 0. */
 export type Client = { call(method: string, path: string, options?: CallOptions): Promise<Answer> };
@@ -12,6 +12,7 @@ export type Client = { call(method: string, path: string, options?: CallOptions)
 /** What an attack works with. */
 export type Field = {
   url: string;
+  memberKey: string;
   /** An ordinary member of another tenant than the victim's. */
   member: Client;
   /** A visitor of the victim's own page: its widget key stands there for everyone to read. */
@@ -77,14 +78,18 @@ export async function flood(
   await Promise.all(Array.from({ length: lanes }, lane));
 }
 
-/** Submits a text as a file of some type. */
-export function ingestFile(
-  client: Client,
-  file: { bytes: string | Uint8Array<ArrayBuffer>; type: string; name: string },
-) {
+/** Submits a file of some type. The form is made once a file: the attacker shall not be busy with its own copies. */
+export function ingestFile(client: Client, form: { body: Uint8Array<ArrayBuffer>; type: string }): Promise<Answer> {
+  const headers = { "content-type": form.type, prefer: "respond-async" };
+  return client.call("POST", "/rag/ingest", { body: form.body, headers });
+}
+
+/** A form with one file, as it is sent. */
+export async function toForm(file: { bytes: string | Uint8Array<ArrayBuffer>; type: string; name: string }) {
   const form = new FormData();
   form.set("file", new Blob([file.bytes], { type: file.type }), file.name);
-  return client.call("POST", "/rag/ingest", { body: form, headers: { prefer: "respond-async" } });
+  const request = new Response(form);
+  return { body: new Uint8Array(await request.arrayBuffer()), type: request.headers.get("content-type") ?? "" };
 }
 
 /** The id in a JSON answer. @throws Error when the product refused to make what the attack needs. */

@@ -5,7 +5,8 @@ import type { Peaks } from "./watch-memory.ts";
 /** What the victim noticed of an attack, and what the attack did to the processes. */
 export type Outcome = {
   name: string;
-  about: string;
+  /** What the victim noticed just before. */
+  idle: Experience;
   experience: Experience;
   peaks: Peaks;
   /** Processes that ended by themselves. */
@@ -20,14 +21,14 @@ const ALWAYS_ALLOWED_MS = 250;
 const MAX_MB = { api: 600, worker: 800 };
 
 /** What is broken by an attack, one sentence each; empty when it is repelled. */
-export function breachesOf({ experience, peaks, ended }: Outcome, idle: Experience): string[] {
+export function breachesOf({ idle, experience, peaks, ended }: Outcome): string[] {
   const breaches: string[] = [];
   for (const kind of ["calls", "jobs"] as const) {
     const allowed = Math.max(ALWAYS_ALLOWED_MS, MAX_SLOWDOWN * percentile(idle[kind], 0.99));
     const p99 = percentile(experience[kind], 0.99);
     if (p99 > allowed) breaches.push(`p99 of the victim's ${kind}: ${ms(p99)}, allowed ${ms(allowed)}`);
   }
-  const { errors } = experience;
+  const errors = [...idle.errors, ...experience.errors];
   if (errors.length > 0) breaches.push(`${errors.length} errors of the victim, the first: ${errors[0]}`);
   for (const one of ended) breaches.push(one);
   for (const kind of ["api", "worker"] as const) {
@@ -37,21 +38,27 @@ export function breachesOf({ experience, peaks, ended }: Outcome, idle: Experien
 }
 
 const processes = ["api", "worker", "store", "redis", "child"] as const satisfies readonly (keyof Peaks)[];
-const shares = [0.5, 0.99, 1];
 
 export const heading = toRow({
   name: "attack",
-  times: ["calls p50", "p99", "worst", "jobs p50", "p99", "worst"],
-  counts: ["errors", ...processes.map((kind) => `${kind} MB`), "answered MB"],
+  times: ["idle p99", "calls p50", "p99", "worst", "idle p99", "jobs p50", "p99", "worst"],
+  counts: ["errors", ...processes.map((kind) => `${kind} MB`), "response MB"],
   verdict: "verdict",
 });
 
-export function toLine({ name, experience, peaks, answeredBytes }: Outcome, breaches: readonly string[]): string {
-  const { calls, jobs, errors } = experience;
+export function toLine({ name, idle, experience, peaks, answeredBytes }: Outcome, breaches: readonly string[]): string {
+  const timesOf = (kind: "calls" | "jobs") => [
+    ms(percentile(idle[kind], 0.99)),
+    ...[0.5, 0.99, 1].map((share) => ms(percentile(experience[kind], share))),
+  ];
   return toRow({
     name,
-    times: [calls, jobs].flatMap((samples) => shares.map((share) => ms(percentile(samples, share)))),
-    counts: [errors.length, ...processes.map((kind) => Math.round(peaks[kind])), (answeredBytes / 1e6).toFixed(1)],
+    times: [...timesOf("calls"), ...timesOf("jobs")],
+    counts: [
+      experience.errors.length,
+      ...processes.map((kind) => Math.round(peaks[kind])),
+      (answeredBytes / 1e6).toFixed(1),
+    ],
     verdict: breaches.length === 0 ? "repelled" : "BROKEN",
   });
 }

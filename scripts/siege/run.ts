@@ -1,165 +1,86 @@
-import { mkdir } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
-import { loadConfig } from "../../src/config.ts";
-import { ensureServices } from "../../src/embedded/ensure.ts";
-import { makeLogger } from "../../src/logger.ts";
-import { openPlatform } from "../../src/platform.ts";
-import { type Releasers, withReleasers } from "../../src/releasers.ts";
-import { type Fleet, startFleet } from "../chaos/fleet.ts";
-import { makeFreezer } from "../chaos/freezer.ts";
+import { withReleasers } from "../../src/releasers.ts";
 import { allAttacks } from "./all-attacks.ts";
-import { type Attack, type Field, idOf, makeClient } from "./attack.ts";
+import type { Attack } from "./attack.ts";
+import { startAttacker } from "./attacker.ts";
 import { breachesOf, heading, type Outcome, toLine } from "./report.ts";
+import { openStack, type Stack } from "./stack.ts";
 import { type Experience, live } from "./victim.ts";
 import { watchMemory } from "./watch-memory.ts";
 
 export type SiegeOptions = {
-  /** Names of attacks; all when empty. */
-  names: readonly string[];
+  /** The attacks to run. */
+  attacks: readonly Attack[];
   /** How long each attack lasts, in ms. */
   attackMs: number;
   workers: number;
   seed: number;
-  /** An empty folder: the platform's data, and the logs of its processes. */
+  /** An empty folder for the data and the logs of the processes; those of a repelled attack are removed. */
   folder: string;
   say(text: string): void;
 };
 
-/** Time after an attack in which its remains may still run, in ms; the victim's life is measured in it too. */
+/** Time of the victim's calls that are not measured: the first ones compile code and open connections, in ms. */
+const WARM_UP_MS = 4_000;
+/** Time of the victim's calls before the attack, which are measured for comparison, in ms. */
+const IDLE_MS = 8_000;
+/** Time after an attack in which its remains may still run, in ms; the victim's calls are measured in it too. */
 const AFTERMATH_MS = 3_000;
 
-/**
- * Runs the platform as processes of their own, lets a victim live in it, and attacks it in one way after the other. Answers
- * whether all attacks were repelled.
- */
-export function runSiege(options: SiegeOptions): Promise<boolean> {
-  return withReleasers(async (releasers) => {
-    try {
-      return await underSiege(options, releasers);
-    } finally {
-      await releasers.close();
-    }
-  });
+/** The attacks of these names, all if there are none; or a sentence about a name that no attack has. */
+export function chooseAttacks(names: readonly string[]): readonly Attack[] | string {
+  const unknown = names.find((name) => !allAttacks.some((attack) => attack.name === name));
+  if (unknown) return `There is no attack "${unknown}". \`--list\` prints the names.`;
+  return allAttacks.filter(({ name }) => names.length === 0 || names.includes(name));
 }
 
-async function underSiege(options: SiegeOptions, releasers: Releasers): Promise<boolean> {
-  const { say, attackMs, seed } = options;
-  const { fleet, keys } = await openStack(options, releasers);
-  const url = fleet.nextUrl() ?? "";
-  const victim = { url, apiKey: keys.victim, workflowId: await makeVictimWorkflow(url, keys.victim), seed };
-  const attacks = allAttacks(keys.member).filter(
-    ({ name }) => options.names.length === 0 || options.names.includes(name),
-  );
-  await live({ ...victim, signal: AbortSignal.timeout(AFTERMATH_MS) }); // warm
-  const calm = await measure(
-    fleet,
-    victim,
-    { name: "idle", about: "nothing", run: () => delay(attackMs) },
-    { keys, attackMs },
-  );
-  say(heading);
-  say(toLine(calm, []));
+/**
+ * Runs each attack against a platform of its own, so that no attack meets the remains of another. A victim works before and
+ * during the attack. Returns whether all attacks were repelled.
+ */
+export async function runSiege({ attacks, say, ...options }: SiegeOptions): Promise<boolean> {
   let isHeld = true;
+  say(heading);
   for (const attack of attacks) {
-    const outcome = await measure(fleet, victim, attack, { keys, attackMs });
-    const breaches = breachesOf(outcome, calm.experience);
+    const folder = join(options.folder, attack.name);
+    const outcome = await withReleasers(async (releasers) => {
+      try {
+        return await measure(await openStack({ ...options, folder }, releasers), attack, options);
+      } finally {
+        await releasers.close();
+      }
+    });
+    const breaches = breachesOf(outcome);
     say(toLine(outcome, breaches));
     for (const breach of breaches) say(`    ! ${breach}`);
     if (breaches.length > 0) isHeld = false;
+    else await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   }
   return isHeld;
 }
 
-type Keys = { victim: string; widget: string; member: string };
-type Victim = Omit<Parameters<typeof live>[0], "signal">;
-
 async function measure(
-  fleet: Fleet,
-  victim: Victim,
+  { fleet, url, keys, workflowId }: Stack,
   attack: Attack,
-  { keys, attackMs }: { keys: Keys; attackMs: number },
+  { attackMs, seed }: Pick<SiegeOptions, "attackMs" | "seed">,
 ): Promise<Outcome> {
-  const over = new AbortController();
-  let answeredBytes = 0;
-  const client = (headers: Record<string, string>) =>
-    makeClient({
-      url: victim.url,
-      headers,
-      signal: () => over.signal,
-      onAnswer: (bytes) => {
-        answeredBytes += bytes;
-      },
-    });
-  const field: Field = {
-    url: victim.url,
-    member: client({ authorization: `Bearer ${keys.member}` }),
-    visitor: client({ authorization: `Bearer ${keys.widget}` }),
-    stranger: client({}),
-    signal: over.signal,
-  };
-  await attack.prepare?.(field);
-  answeredBytes = 0;
-  const endedBefore = fleet.unexpected.length;
+  const liveFor = (forMs: number) =>
+    live({ url, apiKey: keys.victim, workflowId, seed, signal: AbortSignal.timeout(forMs) });
+  const { member: memberKey, widget: widgetKey } = keys;
+  const attacker = await startAttacker({ name: attack.name, url, memberKey, widgetKey, attackMs });
+  await liveFor(WARM_UP_MS);
+  const idle = await liveFor(IDLE_MS);
   const memory = watchMemory();
-  const living: Promise<Experience> = live({ ...victim, signal: AbortSignal.timeout(attackMs + AFTERMATH_MS) });
-  const timer = setTimeout(() => over.abort(), attackMs);
-  await attack.run(field);
-  clearTimeout(timer);
-  over.abort();
+  const living: Promise<Experience> = liveFor(attackMs + AFTERMATH_MS);
+  const answeredBytes = await attacker.run();
   const experience = await living;
-  const { name, about } = attack;
   return {
-    name,
-    about,
+    name: attack.name,
+    idle,
     experience,
     peaks: await memory.stop(),
-    ended: fleet.unexpected.slice(endedBefore),
+    ended: [...fleet.unexpected],
     answeredBytes,
   };
-}
-
-async function openStack(options: SiegeOptions, releasers: Releasers): Promise<{ fleet: Fleet; keys: Keys }> {
-  const dataDir = join(options.folder, "data");
-  const logDir = join(options.folder, "logs");
-  await mkdir(logDir, { recursive: true });
-  const services = await ensureServices({
-    dataDir,
-    mongo: true,
-    redis: true,
-    logger: makeLogger({ level: "silent", name: "siege" }),
-  });
-  releasers.add(() => services.close());
-  const env = {
-    DATA_DIR: dataDir,
-    MONGODB_URL: services.mongoUrl ?? "",
-    REDIS_URL: services.redisUrl ?? "",
-    PORT: "0",
-    LOG_LEVEL: "warn",
-  };
-  const keys = await makeKeys(env);
-  const fleet = await startFleet({ env, apis: 1, workers: options.workers, logDir, freezer: makeFreezer() });
-  releasers.add(() => fleet.close());
-  return { fleet, keys };
-}
-
-async function makeKeys(env: Record<string, string>): Promise<Keys> {
-  const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "siege" });
-  try {
-    const { tenancy } = platform;
-    const [acme, evil] = [await tenancy.ensureTenant("acme"), await tenancy.ensureTenant("evil")];
-    const victim = await tenancy.createKey({ tenantId: acme, role: "owner", subject: "ana" });
-    const member = await tenancy.createKey({ tenantId: evil, role: "member", subject: "mallory" });
-    const widget = await tenancy.widgetKeys.create({ tenantId: acme, createdBy: "ana" });
-    return { victim: victim.key, member: member.key, widget: widget.key };
-  } finally {
-    await platform.close();
-  }
-}
-
-async function makeVictimWorkflow(url: string, apiKey: string): Promise<string> {
-  const headers = { authorization: `Bearer ${apiKey}` };
-  const client = makeClient({ url, headers, signal: () => AbortSignal.timeout(30_000), onAnswer: () => undefined });
-  const steps = [{ type: "rag_query", query: "pump {{ input.n + 1 }}" }];
-  return idOf(await client.call("POST", "/workflows", { json: { name: "Daily", steps } }), "workflowId");
 }

@@ -35,7 +35,7 @@ async function announce({ url, signal }: Field, headers: string): Promise<void> 
   });
 }
 
-export const bodyAttacks = (memberKey: string): readonly Attack[] => [
+export const bodyAttacks: readonly Attack[] = [
   body("metadata-keys", "metadata of a million keys", {
     path: "/rag/ingest",
     make: () => ({ content: "x", metadata: keys(1_000_000, []) }),
@@ -69,7 +69,7 @@ export const bodyAttacks = (memberKey: string): readonly Attack[] => [
     run: (field) =>
       announce(
         field,
-        `authorization: Bearer ${memberKey}\r\ncontent-type: application/json\r\ncontent-length: ${20 << 20}`,
+        `authorization: Bearer ${field.memberKey}\r\ncontent-type: application/json\r\ncontent-length: ${20 << 20}`,
       ),
   },
   {

@@ -1,4 +1,4 @@
-import { type Attack, flood, ingestFile } from "../attack.ts";
+import { type Attack, flood, ingestFile, toForm } from "../attack.ts";
 
 const MB = 1_000_000;
 const bytesOf = (sign: string, count: number) => new Uint8Array(Buffer.alloc(count, sign));
@@ -13,8 +13,8 @@ function documents(
     name,
     about,
     async run({ member, signal }) {
-      const bytes = file.make();
-      await flood(signal, 3, () => ingestFile(member, { bytes, type: file.type, name: file.file }));
+      const form = await toForm({ bytes: file.make(), type: file.type, name: file.file });
+      await flood(signal, 3, () => ingestFile(member, form));
     },
   };
 }

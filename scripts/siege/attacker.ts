@@ -1,0 +1,74 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { setPriority } from "node:os";
+import { fileURLToPath } from "node:url";
+import { allAttacks } from "./all-attacks.ts";
+import { type Field, makeClient } from "./attack.ts";
+
+/** The arguments of the attacker's process: which attack, and where. */
+type Order = Pick<Field, "url" | "memberKey"> & { name: string; widgetKey: string; attackMs: number };
+
+/** The attacker's machine is elsewhere in truth, so its processor time must not be taken from the platform's. */
+const NICENESS = 10;
+
+/** An attacker in a process of its own: making hostile bodies would hold up the victim's calls in this one. */
+export type Attacker = {
+  /** Attacks for the time of the order. Returns the bytes of all responses. */
+  run(): Promise<number>;
+};
+
+/** Starts the attacker's process, and makes what its attack needs. @throws Error when that cannot be made. */
+export async function startAttacker(order: Order): Promise<Attacker> {
+  const child = fork(fileURLToPath(import.meta.url), ["--attack"], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  child.send(order);
+  await nextMessage(child);
+  return {
+    async run() {
+      child.send("run");
+      return Number(await nextMessage(child));
+    },
+  };
+}
+
+async function nextMessage(child: ChildProcess): Promise<unknown> {
+  const ended = once(child, "exit").then(([code]) => {
+    throw new Error(`the attacker ended with code ${code}`);
+  });
+  const [message] = (await Promise.race([once(child, "message"), ended])) as [unknown];
+  ended.catch(() => undefined);
+  return message;
+}
+
+async function attack(): Promise<void> {
+  setPriority(NICENESS);
+  const [{ name, url, memberKey, widgetKey, attackMs }] = (await once(process, "message")) as [Order];
+  const over = new AbortController();
+  let answeredBytes = 0;
+  const client = (headers: Record<string, string>) =>
+    makeClient({
+      url,
+      headers,
+      signal: () => over.signal,
+      onAnswer: (bytes) => {
+        answeredBytes += bytes;
+      },
+    });
+  const field: Field = {
+    url,
+    memberKey,
+    member: client({ authorization: `Bearer ${memberKey}` }),
+    visitor: client({ authorization: `Bearer ${widgetKey}` }),
+    stranger: client({}),
+    signal: over.signal,
+  };
+  const chosen = allAttacks.find((each) => each.name === name);
+  await chosen?.prepare?.(field);
+  process.send?.("prepared");
+  await once(process, "message");
+  answeredBytes = 0;
+  setTimeout(() => over.abort(), attackMs);
+  await chosen?.run(field);
+  process.send?.(answeredBytes, () => process.exit(0));
+}
+
+if (process.argv[2] === "--attack") await attack();

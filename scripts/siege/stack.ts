@@ -1,0 +1,59 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { loadConfig } from "../../src/config.ts";
+import { ensureServices } from "../../src/embedded/ensure.ts";
+import { makeLogger } from "../../src/logger.ts";
+import { openPlatform } from "../../src/platform.ts";
+import type { Releasers } from "../../src/releasers.ts";
+import { type Fleet, startFleet } from "../chaos/fleet.ts";
+import { makeFreezer } from "../chaos/freezer.ts";
+import { idOf, makeClient } from "./attack.ts";
+
+/** A platform as processes of its own, with the keys of a victim, of a page of the victim's, and of an attacker. */
+export type Stack = { fleet: Fleet; url: string; keys: Keys; workflowId: string };
+export type Keys = { victim: string; widget: string; member: string };
+
+/** Starts one API and some workers on an embedded store and a Redis of their own; data and logs go into `folder`. */
+export async function openStack(options: { folder: string; workers: number }, releasers: Releasers): Promise<Stack> {
+  const dataDir = join(options.folder, "data");
+  const logDir = join(options.folder, "logs");
+  await mkdir(logDir, { recursive: true });
+  const logger = makeLogger({ level: "silent", name: "siege" });
+  const services = await ensureServices({ dataDir, mongo: true, redis: true, logger });
+  releasers.add(() => services.close());
+  const env = {
+    DATA_DIR: dataDir,
+    MONGODB_URL: services.mongoUrl ?? "",
+    REDIS_URL: services.redisUrl ?? "",
+    PORT: "0",
+    LOG_LEVEL: "warn",
+    SHUTDOWN_GRACE_MS: "2000",
+  };
+  const keys = await makeKeys(env);
+  const fleet = await startFleet({ env, apis: 1, workers: options.workers, logDir, freezer: makeFreezer() });
+  releasers.add(() => fleet.close());
+  const url = fleet.nextUrl() ?? "";
+  return { fleet, url, keys, workflowId: await makeWorkflow(url, keys.victim) };
+}
+
+async function makeKeys(env: Record<string, string>): Promise<Keys> {
+  const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "siege" });
+  try {
+    const { tenancy } = platform;
+    const [acme, evil] = [await tenancy.ensureTenant("acme"), await tenancy.ensureTenant("evil")];
+    const victim = await tenancy.createKey({ tenantId: acme, role: "owner", subject: "ana" });
+    const member = await tenancy.createKey({ tenantId: evil, role: "member", subject: "mallory" });
+    const widget = await tenancy.widgetKeys.create({ tenantId: acme, createdBy: "ana" });
+    return { victim: victim.key, member: member.key, widget: widget.key };
+  } finally {
+    await platform.close();
+  }
+}
+
+/** The victim's daily workflow. */
+async function makeWorkflow(url: string, apiKey: string): Promise<string> {
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const client = makeClient({ url, headers, signal: () => AbortSignal.timeout(30_000), onAnswer: () => undefined });
+  const steps = [{ type: "rag_query", query: "pump {{ input.n + 1 }}" }];
+  return idOf(await client.call("POST", "/workflows", { json: { name: "Daily", steps } }), "workflowId");
+}

@@ -1,0 +1,69 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Command } from "commander";
+import { withReleasers } from "../src/releasers.ts";
+import { startFakeBatches } from "../test/support/fake-provider/batch-server.ts";
+import { startFakeProvider } from "../test/support/fake-provider/server.ts";
+import { checkUpgrade } from "./upgrade/check.ts";
+import { fillOldRelease } from "./upgrade/fill.ts";
+import { checkOut, NoOldRelease, startRelease } from "./upgrade/old-release.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const ownerKey = `sk_${"Ab3".repeat(10)}Zz`;
+
+/**
+ * `npm run upgrade-check`: fills a data folder by an earlier release, kills that with SIGKILL while work is under way, and
+ * opens the folder with this checkout. Exit code 0 when everything is kept, 1 when not, 2 when the earlier release cannot be had.
+ */
+const program = new Command("upgrade-check")
+  .description("open data of an earlier release with this one, and check that everything is there")
+  .option("--revision <commit>", "the earlier release", "540eecf")
+  .option("--keep", "leave the folders behind")
+  .parse();
+const { revision, keep = false } = program.opts<{ revision: string; keep?: boolean }>();
+
+try {
+  const isKept = await withReleasers(async (releasers) => {
+    const folder = await mkdtemp(join(tmpdir(), "switchyard-upgrade-"));
+    if (!keep) releasers.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
+    const chats = await startFakeProvider();
+    releasers.add(() => chats.close());
+    const batches = await startFakeBatches();
+    releasers.add(() => batches.close());
+    const dataDir = join(folder, "data");
+    const env = {
+      DATA_DIR: dataDir,
+      PORT: "0",
+      METRICS_PORT: "0",
+      BOOTSTRAP_API_KEY: ownerKey,
+      OPENAI_BASE_URL: chats.url,
+      ANTHROPIC_BASE_URL: batches.origin,
+      ANTHROPIC_API_KEY: "sk-ant-platform-0123456789abc",
+      BATCH_COLLECT_MS: "200",
+      BATCH_POLL_MS: "500",
+      JOB_LEASE_MS: "2000",
+      RECONCILE_EVERY_MS: "500",
+      LOG_LEVEL: "error",
+    };
+    const old = join(folder, "old");
+    console.log(`checking out ${revision} …`);
+    await checkOut({ root, revision, folder: old });
+    console.log(`filling ${dataDir} by it, and killing it …`);
+    const earlier = await startRelease(old, env);
+    releasers.add(() => earlier.killAll());
+    const filled = await fillOldRelease(earlier, { ownerKey, chats, batches });
+    console.log("opening that with this checkout …\n");
+    const present = await startRelease(root, env);
+    releasers.add(() => present.killAll());
+    const findings = await checkUpgrade({ url: present.url, dataDir, ownerKey, chats, batches, filled });
+    for (const { promise, found, isKept } of findings) console.log(`${isKept ? "ok  " : "LOST"} ${promise}: ${found}`);
+    await releasers.close();
+    return findings.every((one) => one.isKept);
+  });
+  process.exit(isKept ? 0 : 1);
+} catch (error) {
+  console.error(error instanceof NoOldRelease ? error.message : error);
+  process.exit(error instanceof NoOldRelease ? 2 : 1);
+}

@@ -14,18 +14,17 @@ import {
 import type { ChildAnswer, ChildWork } from "./evaluate-in-child.ts";
 import { toPlainScope } from "./scope-texts.ts";
 import { makeParsedTexts } from "./templates.ts";
-import { isOutOfTime, withinTime } from "./within-time.ts";
+import { isOutOfTime, Starved, withinOwnTime } from "./within-time.ts";
 
 /** How long one step's expressions, or one check, may hold up everything else of this process, in ms. */
 const INLINE_MS = 10;
-/** Below this share of the processor during that time the work was held up by others, and is attempted again. */
-const OWN_SHARE = 0.5;
-const MAX_ATTEMPTS = 4;
+/** Attempts at that while others have the processor. */
+const INLINE_ATTEMPTS = 4;
 /** How long it may take in a child process, in ms: much more than it needs, since others may have the processor. */
 const FILL_MS = 2_000;
 const CHECK_MS = 1_000;
 /** A child that does not even stop at its limit is killed then, in ms. */
-const KILL_MS = 4_000;
+const KILL_MS = 6_000;
 /** Children at the same time; one tenant has one. */
 const CHILDREN = 2;
 /** The bound on the resident set leaves room for garbage of earlier work, which V8 frees when the heap's bound is near. */
@@ -85,17 +84,12 @@ export function makeEvaluator(): Evaluator {
   const tryInline = (work: Evaluation, key: string | undefined): { answer: unknown } | { left: Evaluation } => {
     const timesSlow = key === undefined ? 0 : (slow.get(key) ?? 0);
     const place: Place = { parsed, allows: timesSlow > 1 ? "nothing" : "quick", at: "", left: work };
-    for (let attempt = 1; ; attempt += 1) {
-      const before = process.threadCpuUsage();
-      try {
-        return { answer: withinTime(INLINE_MS, () => evaluate(work, place)) };
-      } catch (error) {
-        if (!isOutOfTime(error) && !(error instanceof NotHere)) throw error;
-        const wasItsOwn = isOutOfTime(error) && hadItsShare(before);
-        if (isOutOfTime(error) && !wasItsOwn && attempt < MAX_ATTEMPTS) continue;
-        if (wasItsOwn && key !== undefined) slow.set(key, timesSlow + 1);
-        return { left: toPlainWork(place.left) };
-      }
+    try {
+      return { answer: withinOwnTime(INLINE_MS, INLINE_ATTEMPTS, () => evaluate(work, place)) };
+    } catch (error) {
+      if (!isOutOfTime(error) && !(error instanceof NotHere || error instanceof Starved)) throw error;
+      if (isOutOfTime(error) && key !== undefined) slow.set(key, timesSlow + 1);
+      return { left: toPlainWork(place.left) };
     }
   };
   const sendToChild = async (work: Evaluation, { tenantId, signal }: Asker) => {
@@ -128,11 +122,6 @@ export function makeEvaluator(): Evaluator {
     checkInput: async (asker, work) => void (await run(asker, { kind: "check-input", ...work })),
     close: () => pool.close(),
   };
-}
-
-function hadItsShare(before: NodeJS.CpuUsage): boolean {
-  const { user, system } = process.threadCpuUsage(before);
-  return (user + system) / 1_000 > INLINE_MS * OWN_SHARE;
 }
 
 /** Evaluation without what this process has made of its scope. */

@@ -1,4 +1,5 @@
 import { createContext, Script } from "node:vm";
+import { AppError } from "../errors.ts";
 
 const sandbox = createContext({});
 const script = new Script("work()");
@@ -20,4 +21,29 @@ export function withinTime<T>(limitMs: number, work: () => T): T {
   } finally {
     sandbox.work = undefined;
   }
+}
+
+/** Below this share of the processor during its time, work was held up by others. */
+const OWN_SHARE = 0.5;
+
+/** Others had the processor during every attempt: that says nothing about the work. */
+export class Starved extends AppError {
+  constructor() {
+    super("unavailable", "It could not be evaluated: the machine is too busy.", { retryable: true });
+  }
+}
+
+/** The same; work that others held up is attempted again, `attempts` times in all. @throws Starved */
+export function withinOwnTime<T>(limitMs: number, attempts: number, work: () => T): T {
+  const before = process.threadCpuUsage();
+  for (let left = attempts; left > 0; left -= 1) {
+    try {
+      return withinTime(limitMs, work);
+    } catch (error) {
+      if (!isOutOfTime(error)) throw error;
+      const { user, system } = process.threadCpuUsage(before);
+      if ((user + system) / 1_000 > limitMs * OWN_SHARE) throw error;
+    }
+  }
+  throw new Starved();
 }

@@ -39,18 +39,26 @@ export type ProviderModel = {
   priceDate: string;
 };
 
-/** A row of a provider's table of models: its prices in the order of `ModelPrice`; what it leaves out is a default. */
-type ModelRow = Pick<ProviderModel, "name" | "type" | "priceSource"> &
-  Partial<ProviderModel> & { usd: readonly [input: number, output: number, cached?: number, cacheWrite?: number] };
+/**
+ * A row of a provider's table of models: its prices in the order of `ModelPrice`, where they were read (and when, if not at
+ * the table's date), and what differs from the table's defaults.
+ */
+type ModelRow = readonly [
+  name: string,
+  type: ModelType,
+  usd: readonly [input: number, output: number, cached?: number, cacheWrite?: number],
+  source: string | Pick<ProviderModel, "priceSource" | "priceDate">,
+  more?: Partial<ProviderModel>,
+];
 
 /** The models of a table by their ids. */
 export function toModels(
   defaults: (price: ModelPrice) => Pick<ProviderModel, "contextWindow" | "maxOutput" | "features" | "priceDate">,
   rows: Readonly<Record<string, ModelRow>>,
 ): ProviderModel[] {
-  return Object.entries(rows).map(([id, { usd, ...row }]) => {
-    const [input, output, cached, cacheWrite] = usd;
+  return Object.entries(rows).map(([id, [name, type, [input, output, cached, cacheWrite], from, more]]) => {
     const price = defined({ input, output, cached, cacheWrite });
-    return { ...defaults(price), id, price, ...row };
+    const source = typeof from === "string" ? { priceSource: from } : from;
+    return { ...defaults(price), id, name, type, price, ...source, ...more };
   });
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Page } from "../src/store/page.ts";
 import { named, nameOf } from "./schema-names.ts";
 
 /** Query parameters of every list; parsed, they are a `PageQuery`. */
@@ -13,9 +14,19 @@ export const listQuery = z.object({
   cursor: z.string().min(1).max(512).optional().describe("`nextCursor` of the page before"),
 });
 
-/** Schema of a list: a `Page`. That of an item `AgentSummary` is `AgentList` in the documentation. */
+/** Schema of a list: a `Page`, with the `total` where all items are at hand. That of an item `AgentSummary` is `AgentList` in the documentation. */
 export function listOf<T extends z.ZodType>(item: T) {
-  const list = z.object({ data: z.array(item), nextCursor: z.string().nullable() });
+  const list = z.object({ data: z.array(item), nextCursor: z.string().nullable(), total: z.int().min(0).optional() });
   const name = nameOf(item);
   return name === undefined ? list : named(`${name.replace(/Summary$/, "")}List`, list);
 }
+
+/** A list that is one page. */
+export const wholeList = <T>(data: T[]): Page<T> & { total: number } => ({
+  data,
+  nextCursor: null,
+  total: data.length,
+});
+
+/** Headers of a list whose body the interface fixes. */
+export const totalHeader = { "x-total-count": "How many items the list has, on all pages" };

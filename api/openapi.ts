@@ -155,13 +155,25 @@ function isSmall(schema: z.ZodType): boolean {
 }
 
 function toResponse(
-  { description: about, body, events, contentType = "application/json" }: ResponseDeclaration,
+  { description: about, body, events, headers, contentType = "application/json" }: ResponseDeclaration,
   refer: (schema: z.ZodType) => JsonSchema,
 ): JsonSchema {
   const content: JsonSchema = {};
   if (body) content[contentType] = { schema: refer(body) };
   if (events) content["text/event-stream"] = { schema: refer(events) };
-  return { description: about, ...(Object.keys(content).length === 0 ? {} : { content }) };
+  return {
+    description: about,
+    ...(headers && { headers: toHeaders(headers) }),
+    ...(Object.keys(content).length === 0 ? {} : { content }),
+  };
+}
+
+function toHeaders(headers: Readonly<Record<string, string>>): JsonSchema {
+  const described = Object.entries(headers).map(([name, about]) => [
+    name,
+    { description: about, schema: { type: "string" } },
+  ]);
+  return Object.fromEntries(described);
 }
 
 /** The codes that a route can answer: its own, and those of its kind. */

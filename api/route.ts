@@ -17,6 +17,8 @@ export type ResponseDeclaration = {
   description: string;
   body?: z.ZodType;
   events?: z.ZodType;
+  /** Response headers of its own, for its documentation: name → what it says. */
+  headers?: Readonly<Record<string, string>>;
   /** Set where the body is not JSON, as `text/html`. */
   contentType?: string;
 };

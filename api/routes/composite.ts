@@ -3,10 +3,11 @@ import {
   compositeBodySchema,
   compositeResultSchema,
   executionViewSchema,
-  patternListSchema,
-  profileListSchema,
+  patternSchema,
+  profileSchema,
 } from "../../src/composite/schemas.ts";
 import { idSchema } from "../../src/ids.ts";
+import { listOf, wholeList } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -50,8 +51,8 @@ const listPatterns = route({
   auth: "member",
   tags,
   summary: "The patterns",
-  responses: { 200: { description: "Every pattern", body: patternListSchema } },
-  result: ({ platform }) => ({ patterns: platform.composite.patterns() }),
+  responses: { 200: { description: "Every pattern", body: listOf(patternSchema) } },
+  result: ({ platform }) => wholeList(platform.composite.patterns()),
 });
 
 const listProfiles = route({
@@ -60,8 +61,8 @@ const listProfiles = route({
   auth: "member",
   tags,
   summary: "The industry profiles",
-  responses: { 200: { description: "Every profile", body: profileListSchema } },
-  result: ({ platform }) => ({ profiles: platform.composite.profiles() }),
+  responses: { 200: { description: "Every profile", body: listOf(profileSchema) } },
+  result: ({ platform }) => wholeList(platform.composite.profiles()),
 });
 
 const getExecution = route({

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { listedModelSchema, modelQuerySchema } from "../../src/gateway/schemas.ts";
+import { totalHeader } from "../list-query.ts";
 import { type AnyRoute, route } from "../route.ts";
 
 /** How long clients may keep the list, in seconds. */
@@ -16,7 +17,7 @@ const listModels = route({
   query: modelQuerySchema,
   headers: { "if-none-match": "The `ETag` of the list that you have" },
   responses: {
-    200: { description: "The models", body: z.object({ models: z.array(listedModelSchema) }) },
+    200: { description: "The models", body: z.object({ models: z.array(listedModelSchema) }), headers: totalHeader },
     304: { description: "The list that you have is current" },
   },
   async handler({ query, caller, platform, header }) {
@@ -24,7 +25,7 @@ const listModels = route({
     const etag = `"${createHash("sha256").update(JSON.stringify(models)).digest("base64url").slice(0, 22)}"`;
     const headers = { "cache-control": `private, max-age=${MAX_AGE_SECONDS}`, etag };
     if (isNamed(header("if-none-match"), etag)) return { status: 304, headers };
-    return { status: 200, headers, body: { models } };
+    return { status: 200, headers: { ...headers, "x-total-count": String(models.length) }, body: { models } };
   },
 });
 

@@ -3,6 +3,7 @@ import { AppError } from "../../src/errors.ts";
 import { type KeyProvider, keyedProviders, keyProviders } from "../../src/gateway/providers/registry.ts";
 import { verifyProviderKey } from "../../src/gateway/providers/verify-key.ts";
 import type { Platform } from "../../src/platform.ts";
+import { listOf, wholeList } from "../list-query.ts";
 import { type AnyRoute, route } from "../route.ts";
 import { named } from "../schema-names.ts";
 
@@ -31,24 +32,25 @@ const listProviders = route({
   responses: {
     200: {
       description: "Every provider that takes customers' keys",
-      body: z.object({
-        providers: z.array(
+      body: listOf(
+        named(
+          "Provider",
           z.object({
             ...configured,
             keyPreview: z.string().optional(),
             updatedAt: z.iso.datetime().optional(),
-            decryptable: z.boolean().describe("Whether the stored key can be read with the service's master key"),
+            decryptable: z
+              .boolean()
+              .optional()
+              .describe("Whether the stored key can be read with the service's master key; absent without a key"),
           }),
         ),
-      }),
+      ),
     },
   },
-  async handler({ caller, platform }) {
+  async result({ caller, platform }) {
     const views = await platform.providerKeys.list(caller.tenantId);
-    const providers = views.map(({ updatedAt, ...view }) =>
-      updatedAt === undefined ? view : { ...view, updatedAt: updatedAt.toISOString() },
-    );
-    return { status: 200, body: { providers } };
+    return wholeList(views.map(({ updatedAt, ...view }) => ({ ...view, updatedAt: updatedAt?.toISOString() })));
   },
 });
 

@@ -10,7 +10,7 @@ import {
   withOneSource,
 } from "../../src/rag/schemas.ts";
 import { shownStates } from "../../src/store/document-state.ts";
-import { listQuery } from "../list-query.ts";
+import { listQuery, totalHeader } from "../list-query.ts";
 import { uploadedFileSchema } from "../middleware/multipart.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { type AnyRoute, route } from "../route.ts";
@@ -90,16 +90,20 @@ const listDocuments = route({
   auth: "member",
   tags,
   summary: "Documents of the tenant, newest first",
-  description: 'A bare array; the next page is in the header `Link` with `rel="next"`.',
+  description:
+    'A bare array; the next page is in the header `link` with `rel="next"`, how many there are in `x-total-count`.',
   query: documentsQuery,
-  responses: { 200: { description: "A page of documents", body: z.array(documentViewSchema) } },
+  responses: {
+    200: {
+      description: "A page of documents",
+      body: z.array(documentViewSchema),
+      headers: { link: 'Where the next page is, as `</rag/documents?…>; rel="next"`', ...totalHeader },
+    },
+  },
   async handler({ query, caller, platform }) {
-    const { data, nextCursor } = await platform.rag.list(caller, query);
-    return {
-      status: 200,
-      body: data,
-      ...(nextCursor === null ? {} : { headers: { link: nextLink(query, nextCursor) } }),
-    };
+    const { data, nextCursor, total } = await platform.rag.list(caller, query);
+    const next = nextCursor === null ? {} : { link: nextLink(query, nextCursor) };
+    return { status: 200, body: data, headers: { "x-total-count": String(total), ...next } };
   },
 });
 

@@ -72,27 +72,19 @@ export const executionViewSchema = z.object({
 });
 export type ExecutionView = z.output<typeof executionViewSchema>;
 
-export const patternListSchema = z.object({
-  patterns: z.array(
-    z.object({
-      id: z.enum(patternIds),
-      name: z.string(),
-      description: z.string(),
-      minModels: z.number().int(),
-      defaultModels: z.number().int(),
-      typicalSteps: z.number().int(),
-    }),
-  ),
+export const patternSchema = z.object({
+  id: z.enum(patternIds),
+  name: z.string(),
+  description: z.string(),
+  minModels: z.number().int(),
+  defaultModels: z.number().int(),
+  typicalSteps: z.number().int(),
 });
 
-export const profileListSchema = z.object({
-  profiles: z.array(
-    z.object({
-      id: z.enum(profileIds),
-      name: z.string(),
-      regulated: z.boolean(),
-      guards: z.array(z.string()),
-      disclaimer: z.string().optional(),
-    }),
-  ),
+export const profileSchema = z.object({
+  id: z.enum(profileIds),
+  name: z.string(),
+  regulated: z.boolean(),
+  guards: z.array(z.string()),
+  disclaimer: z.string().optional(),
 });

@@ -34,7 +34,8 @@ export type Rag = {
   ): Promise<{ job: JobRecord; documentId: string }>;
   work: Work;
   query(caller: QueryCaller, input: QueryInput, signal: AbortSignal): Promise<QueryResult[]>;
-  list(caller: Caller, query: DocumentQuery): Promise<Page<DocumentView>>;
+  /** A page of the documents in a state, and how many there are. */
+  list(caller: Caller, query: DocumentQuery): Promise<Page<DocumentView> & { total: number }>;
   /** @throws AppError `not_found` */
   get(caller: Caller, documentId: string): Promise<DocumentView>;
   /** Removes a document with all its chunks and its source, also while its job runs. @throws AppError `not_found` */
@@ -61,8 +62,11 @@ export function makeRag(
     work,
     query: ({ tenantId, keyId, limit }, query, signal) =>
       runQuery({ tenantId, keyId, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) }, query),
-    list: async ({ tenantId }, { status = "indexed", ...page }) =>
-      mapPage(await store.documents.list(tenantId, { status, ...page }), toView),
+    async list({ tenantId }, { status = "indexed", ...page }) {
+      const found = store.documents.list(tenantId, { status, ...page });
+      const [documents, total] = await Promise.all([found, store.documents.count(tenantId, status)]);
+      return { ...mapPage(documents, toView), total };
+    },
     async get({ tenantId }, documentId) {
       const document = await store.documents.get(tenantId, documentId);
       if (!document) throw notFound("document");

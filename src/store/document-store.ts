@@ -104,6 +104,8 @@ export type DocumentStore = {
   faces(tenantId: string, documentIds: readonly string[]): Promise<DocumentFace[]>;
   /** Documents in a state. */
   list(tenantId: string, query: PageQuery & { status: DocumentState }): Promise<Page<ShownDocument>>;
+  /** How many documents are in a state. */
+  count(tenantId: string, status: DocumentState): Promise<number>;
   /** Ids of documents that have a tag of each group, at most `limit`. */
   idsByTags(tenantId: string, groups: readonly string[][], limit: number): Promise<string[]>;
   /** Gives the document to another job, as a re-ingest does. What queries see of it stays. Null when it is gone. */
@@ -167,6 +169,7 @@ export function makeDocumentStore(db: Db): DocumentStore {
         .toArray(),
     list: (tenantId, { status, ...page }) =>
       findPage(documents, { tenantId, page, filter: { status }, fields: shownFields }),
+    count: (tenantId, status) => documents.countDocuments(ofTenant(tenantId, { status })),
     idsByTags: async (tenantId, groups, limit) => {
       const filter = { ...ofTenant(tenantId), $and: groups.map((tags) => ({ tags: { $in: tags } })) };
       const found = await documents.find(filter).project<{ _id: string }>({ _id: 1 }).limit(limit).toArray();

@@ -18,8 +18,8 @@ export type ProviderKeyView = {
   configured: boolean;
   keyPreview?: string;
   updatedAt?: Date;
-  /** Whether the key can be read with the master keys of this process. */
-  decryptable: boolean;
+  /** Whether the key can be read with the master keys of this process; absent without a key. */
+  decryptable?: boolean;
 };
 
 export type ProviderKeys = {
@@ -102,7 +102,7 @@ export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
       return Promise.all(
         keyProviders.map(async (provider): Promise<ProviderKeyView> => {
           const record = records.find((one) => one.provider === provider);
-          if (record === undefined) return { provider, configured: false, decryptable: false };
+          if (record === undefined) return { provider, configured: false };
           const { preview, updatedAt } = record;
           const decryptable = (await decrypt(record)) !== null;
           return { provider, configured: true, keyPreview: preview, updatedAt, decryptable };

@@ -55,17 +55,18 @@ describe("composite patterns without any provider", () => {
   }
 
   it("lists the patterns and the profiles", async () => {
-    const patterns = (await member.get("/composite/patterns")).at("patterns");
-    expect(patterns).to.have.length(7);
-    expect((await member.get("/composite/patterns")).at("patterns[0].minModels")).to.equal(2);
+    const patterns = await member.get("/composite/patterns");
+    expect(patterns.at("data")).to.have.length(7);
+    expect([patterns.at("nextCursor"), patterns.at("total")]).to.deep.equal([null, 7]);
+    expect(patterns.at("data[0].minModels")).to.equal(2);
     const profiles = await member.get("/composite/profiles");
     for (const [index, id] of profileIds.entries()) {
       const isRegulated = id === "healthcare" || id === "financial";
-      expect(profiles.at(`profiles[${index}].id`)).to.equal(id);
-      expect(profiles.at(`profiles[${index}].regulated`)).to.equal(isRegulated);
-      expect(profiles.at(`profiles[${index}].disclaimer`) !== undefined).to.equal(isRegulated);
+      expect(profiles.at(`data[${index}].id`)).to.equal(id);
+      expect(profiles.at(`data[${index}].regulated`)).to.equal(isRegulated);
+      expect(profiles.at(`data[${index}].disclaimer`) !== undefined).to.equal(isRegulated);
     }
-    expect(profiles.at("profiles[0].guards")).to.include("medical_record_number");
+    expect(profiles.at("data[0].guards")).to.include("medical_record_number");
   });
 
   for (const profile of profileIds) {

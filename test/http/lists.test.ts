@@ -125,11 +125,28 @@ describe("lists", function () {
     for (; path !== undefined; pages += 1) {
       const page: ApiResponse = await member.get(path);
       expect(Buffer.byteLength(page.text)).to.be.below(2_500_000);
+      expect(page.headers.get("x-total-count")).to.equal("120");
       ids.push(...(page.body as Item[]).map(({ documentId }) => documentId)); // the client has checked its schema
       path = /<(.+)>; rel="next"/.exec(page.headers.get("link") ?? "")?.[1];
     }
     expect(pages).to.equal(2);
     expect(ids).to.have.members(made.map(({ at }) => at("documentId")));
+  });
+
+  it("say how many items there are in a header where the body has no place for it", async () => {
+    const ids = (await postMany(stranger, "/rag/ingest", { body: { content: "Pumps." }, count: 3 })).map(
+      ({ at }) => at,
+    );
+    expect((await stranger.delete(`/rag/documents/${ids[0]?.("documentId")}`)).status).to.equal(204);
+    for (const [query, total] of [
+      ["?status=queued&limit=1", "2"],
+      ["", "0"],
+    ]) {
+      const { headers } = await stranger.get(`/rag/documents${query}`);
+      expect(headers.get("x-total-count"), query).to.equal(total);
+    }
+    const models = await stranger.get("/ai/models?provider=edge");
+    expect(models.at("models")).to.have.length(Number(models.headers.get("x-total-count")));
   });
 
   it("of approvals end a page at about 2 MB", async () => {

@@ -62,7 +62,8 @@ describe("customers' provider keys", () => {
     const { status, body } = await admin.get("/ai/providers");
     expect(status).to.equal(200);
     expect(body).to.deep.equal({
-      providers: ["openai", "anthropic"].map((provider) => ({ provider, configured: false, decryptable: false })),
+      data: ["openai", "anthropic"].map((provider) => ({ provider, configured: false })),
+      ...{ nextCursor: null, total: 2 },
     });
   });
 
@@ -80,7 +81,7 @@ describe("customers' provider keys", () => {
     expect(await keyUsed(admin)).to.equal(second);
 
     const listed = await admin.get("/ai/providers");
-    expect(listed.at("providers[0]")).to.deep.include({
+    expect(listed.at("data[0]")).to.deep.include({
       provider: "openai",
       configured: true,
       decryptable: true,
@@ -88,7 +89,7 @@ describe("customers' provider keys", () => {
       updatedAt: rotated.string("rotatedAt"),
     });
     expect(listed.text).not.to.contain(second);
-    expect((await stranger.get("/ai/providers")).at("providers[0].configured"), "another tenant").to.equal(false);
+    expect((await stranger.get("/ai/providers")).at("data[0].configured"), "another tenant").to.equal(false);
 
     expect((await remove("openai")).status).to.equal(204);
     expect(await keyUsed(admin)).to.equal("sk-of-the-platform-0123456789");
@@ -130,7 +131,7 @@ describe("customers' provider keys", () => {
     expect(refused.text).not.to.contain(first);
     upstream.next({ status: 500, rawBody: "{}" });
     expect((await put("openai", first, "?verify=true")).status).to.equal(502);
-    expect((await admin.get("/ai/providers")).at("providers[0].configured"), "nothing was kept").to.equal(false);
+    expect((await admin.get("/ai/providers")).at("data[0].configured"), "nothing was kept").to.equal(false);
     upstream.next({ status: 200, rawBody: '{"data":[]}' });
     expect((await put("openai", first, "?verify=true")).status).to.equal(200);
     expect(upstream.requests.at(-1)?.path).to.equal("/v1/models");

@@ -4,21 +4,21 @@ import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts
 import { insertIfAbsent, insertOrFind, isDuplicateKey } from "./writes.ts";
 
 /**
- * A *line* is one chat that shall be answered by a batch; it is accepted until its job is on
- * record, and then waits until a batch takes it. A *batch* collects, is closed
- * when it is full or its time has come, is submitted to the provider, and has ended when every line of it has.
+ * A batch *item* is one chat that a batch is to answer: accepted until its job is on record, then waiting until a batch
+ * takes it. A *batch* collects items, is closed when it is full or its time has come, is submitted to the provider, and has
+ * ended when each of its items has.
  */
-export const lineStates = ["accepted", "waiting", "batched", "done", "cancelled"] as const;
-export type LineState = (typeof lineStates)[number];
+export const batchItemStates = ["accepted", "waiting", "batched", "done", "cancelled"] as const;
+export type BatchItemState = (typeof batchItemStates)[number];
 
 export const batchStates = ["collecting", "closed", "submitted", "ended"] as const;
 export type BatchState = (typeof batchStates)[number];
 
 /** One request that waits for its batch, or is in one. Its id is that of its caller's job. */
-export type BatchLineDocument = TenantDocument & {
+export type BatchItemDocument = TenantDocument & {
   keyId: string;
   surface: string;
-  /** Lines of a group go together: one provider, one key, one model. */
+  /** Items of a group go together: one provider, one key, one model. */
   group: string;
   provider: string;
   providerKeyId: string;
@@ -28,7 +28,7 @@ export type BatchLineDocument = TenantDocument & {
   reason: string;
   /** As the gateway asks a provider for it; the store looks at nothing in it. */
   request: object;
-  state: LineState;
+  state: BatchItemState;
   batchId?: string;
   /** Batches that let it expire. */
   expiries: number;
@@ -41,7 +41,7 @@ export type BatchLineDocument = TenantDocument & {
   expireAt: Date;
 };
 
-/** A batch of lines. It belongs to a provider's key; its tenant is the one whose key that is, or of its first line. */
+/** A batch of items. It belongs to a provider's key; its tenant is the one whose key that is, or of its first item. */
 export type BatchDocument = TenantDocument & {
   group: string;
   provider: string;
@@ -49,11 +49,11 @@ export type BatchDocument = TenantDocument & {
   model: string;
   state: BatchState;
   jobId: string;
-  /** Lines when it was closed. */
+  /** Items when it was closed. */
   size: number;
   /** When it is closed at the latest. */
   closeAt: Date;
-  /** Set before it is handed in: whoever finds it later without an id looks for it at the provider. */
+  /** Set before it is submitted: a worker that finds it later without a provider id looks for it at the provider. */
   submittedAt?: Date;
   /** From then until its id at the provider is known: one of a group at a time. */
   isSubmitting?: true;
@@ -63,7 +63,7 @@ export type BatchDocument = TenantDocument & {
   expireAt: Date;
 };
 
-export const batchLineCollection = defineCollection<BatchLineDocument>({
+export const batchItemCollection = defineCollection<BatchItemDocument>({
   name: "batchLines",
   indexes: [
     { name: "batch", key: { batchId: 1, state: 1, _id: 1 } },
@@ -76,7 +76,7 @@ export const batchLineCollection = defineCollection<BatchLineDocument>({
 export const batchCollection = defineCollection<BatchDocument>({
   name: "batches",
   indexes: [
-    // One at a time collects the lines of a group.
+    // One at a time collects the items of a group.
     { name: "collecting", key: { group: 1 }, unique: true, partialFilterExpression: { state: "collecting" } },
     {
       name: "submitting",
@@ -94,23 +94,22 @@ export const batchCollection = defineCollection<BatchDocument>({
 const MAX_ATTEMPTS = 20;
 
 export type BatchStore = {
-  /** Records a line. False: there is one of that id, which stays, unless it was cancelled. */
-  insertLine(line: BatchLineDocument): Promise<boolean>;
-  line(tenantId: string, jobId: string): Promise<BatchLineDocument | null>;
-  /** Moves a line on from one state; false when it is in another. */
-  moveLine(
+  /** Records an item. False: there is one of that id, which stays, unless it was cancelled. */
+  insertItem(item: BatchItemDocument): Promise<boolean>;
+  item(tenantId: string, jobId: string): Promise<BatchItemDocument | null>;
+  /** Moves an item on from one state; false when it is in another. */
+  moveItem(
     jobId: string,
-    from: readonly LineState[],
-    change: Partial<Pick<BatchLineDocument, "state" | "batchId" | "expiries">>,
+    from: readonly BatchItemState[],
+    change: Partial<Pick<BatchItemDocument, "state" | "batchId" | "expiries">>,
   ): Promise<boolean>;
-  /** Puts at most `limit` waiting lines of a group into a batch; how many it has then. */
+  /** Puts at most `limit` waiting items of a group into a batch; how many it has then. */
   fill(batch: Pick<BatchDocument, "_id" | "group">, limit: number): Promise<number>;
-  /** Lets the lines that are still in a batch wait for another one; how many there were. */
+  /** Lets the items that are still in a batch wait for another one; how many there were. */
   giveBack(batchId: string): Promise<number>;
   countWaiting(group: string, limit: number): Promise<number>;
-  /** Lines of a batch in a state, in the order of their ids. */
-  lines(batchId: string, state: LineState, limit: number): Promise<BatchLineDocument[]>;
-  countLines(batchId: string, states: readonly LineState[]): Promise<number>;
+  /** Items of a batch in a state, in the order of their ids. */
+  items(batchId: string, state: BatchItemState, limit: number): Promise<BatchItemDocument[]>;
   /** Begins a batch unless its group has one that collects; the one that collects. */
   ensureCollecting(batch: BatchDocument): Promise<BatchDocument>;
   batch(batchId: string): Promise<BatchDocument | null>;
@@ -119,51 +118,50 @@ export type BatchStore = {
     from: readonly BatchState[],
     update: UpdateFilter<BatchDocument>,
   ): Promise<BatchDocument | null>;
-  /** Marks a batch as being handed in; false while another one of its group is. */
+  /** Marks a batch as being submitted; false while another one of its group is. */
   markSubmitting(batch: BatchDocument, size: number): Promise<boolean>;
   /** Batches that should have been closed, or handed to the queue, before this time. */
   overdue(before: Date, limit: number): Promise<BatchDocument[]>;
-  /** Lines without a batch since before this time, the oldest first. */
-  waitingSince(before: Date, limit: number): Promise<BatchLineDocument[]>;
-  /** Lines that a worker which had lost its lease put into a batch that has ended since `since`. */
-  strays(since: Date, limit: number): Promise<BatchLineDocument[]>;
+  /** Items without a batch since before this time, the oldest first. */
+  waitingSince(before: Date, limit: number): Promise<BatchItemDocument[]>;
+  /** Items that a worker which had lost its lease put into a batch that has ended since `since`. */
+  strays(since: Date, limit: number): Promise<BatchItemDocument[]>;
   /** Which of these ids of the provider's are batches of ours already. */
   known(group: string, providerBatchIds: readonly string[]): Promise<Set<string>>;
 };
 
 export function makeBatchStore(db: Db): BatchStore {
-  const lines = db.collection<BatchLineDocument>(batchLineCollection.name);
+  const items = db.collection<BatchItemDocument>(batchItemCollection.name);
   const batches = db.collection<BatchDocument>(batchCollection.name);
   return {
-    async insertLine(line) {
-      if (await insertIfAbsent(lines, line)) return true;
-      const { _id, ...fields } = line;
-      const { modifiedCount } = await lines.replaceOne({ _id, state: "cancelled" }, fields);
+    async insertItem(item) {
+      if (await insertIfAbsent(items, item)) return true;
+      const { _id, ...fields } = item;
+      const { modifiedCount } = await items.replaceOne({ _id, state: "cancelled" }, fields);
       return modifiedCount === 1;
     },
-    line: (tenantId, jobId) => lines.findOne(ofTenant(tenantId, { _id: jobId })),
-    async moveLine(jobId, from, change) {
-      const { matchedCount } = await lines.updateOne({ _id: jobId, state: { $in: [...from] } }, { $set: change });
+    item: (tenantId, jobId) => items.findOne(ofTenant(tenantId, { _id: jobId })),
+    async moveItem(jobId, from, change) {
+      const { matchedCount } = await items.updateOne({ _id: jobId, state: { $in: [...from] } }, { $set: change });
       return matchedCount === 1;
     },
     async fill({ _id: batchId, group }, limit) {
-      const has = await lines.countDocuments({ batchId, state: "batched" });
-      const waiting = await lines
+      const has = await items.countDocuments({ batchId, state: "batched" });
+      const waiting = await items
         .find({ group, state: "waiting" }, { projection: { _id: 1 } })
         .sort({ _id: 1 })
         .limit(Math.max(0, limit - has))
         .toArray();
       const ids = waiting.map(({ _id }) => _id);
-      await lines.updateMany({ _id: { $in: ids }, state: "waiting" }, { $set: { state: "batched", batchId } });
-      return lines.countDocuments({ batchId, state: "batched" });
+      await items.updateMany({ _id: { $in: ids }, state: "waiting" }, { $set: { state: "batched", batchId } });
+      return items.countDocuments({ batchId, state: "batched" });
     },
     async giveBack(batchId) {
-      const given = await lines.updateMany({ batchId, state: "batched" }, { $set: { state: "waiting", batchId: "" } });
+      const given = await items.updateMany({ batchId, state: "batched" }, { $set: { state: "waiting", batchId: "" } });
       return given.modifiedCount;
     },
-    countWaiting: (group, limit) => lines.countDocuments({ group, state: "waiting" }, { limit }),
-    lines: (batchId, state, limit) => lines.find({ batchId, state }).sort({ _id: 1 }).limit(limit).toArray(),
-    countLines: (batchId, states) => lines.countDocuments({ batchId, state: { $in: [...states] } }),
+    countWaiting: (group, limit) => items.countDocuments({ group, state: "waiting" }, { limit }),
+    items: (batchId, state, limit) => items.find({ batchId, state }).sort({ _id: 1 }).limit(limit).toArray(),
     async ensureCollecting(batch) {
       const collecting = { group: batch.group, state: "collecting" as const };
       for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
@@ -196,7 +194,7 @@ export function makeBatchStore(db: Db): BatchStore {
         .limit(limit)
         .toArray(),
     waitingSince: (before, limit) =>
-      lines
+      items
         .find({ state: { $in: ["accepted", "waiting"] }, createdAt: { $lte: before } })
         .sort({ createdAt: 1 })
         .limit(limit)
@@ -210,7 +208,7 @@ export function makeBatchStore(db: Db): BatchStore {
       const ids = ended.map(({ _id }) => _id);
       return ids.length === 0
         ? []
-        : lines
+        : items
             .find({ batchId: { $in: ids }, state: "batched" })
             .limit(limit)
             .toArray();

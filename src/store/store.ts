@@ -4,7 +4,7 @@ import { type AgentStore, agentCollection, makeAgentStore } from "./agent-store.
 import { type ApprovalStore, approvalCollection, makeApprovalStore } from "./approval-store.ts";
 import { type AuditStore, auditCollection, makeAuditStore } from "./audit-store.ts";
 import { backUpStore } from "./backup.ts";
-import { type BatchStore, batchCollection, batchLineCollection, makeBatchStore } from "./batch-store.ts";
+import { type BatchStore, batchCollection, batchItemCollection, makeBatchStore } from "./batch-store.ts";
 import { type BudgetStore, budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { type CallbackStore, callbackCollection, makeCallbackStore } from "./callback-store.ts";
 import { type ChunkStore, chunkCollection, makeChunkStore } from "./chunk-store.ts";
@@ -83,7 +83,7 @@ const declarations = [
   auditCollection,
   apiKeyCollection,
   batchCollection,
-  batchLineCollection,
+  batchItemCollection,
   fileBatchCollection,
   fileCollection,
   budgetCollection,

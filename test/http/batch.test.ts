@@ -71,7 +71,7 @@ describe("chats that may wait for a batch", () => {
         expect(log.at("costUsd")).to.equal(job.at("result.costUsd"));
       });
 
-      it("gives each line of a batch its own end: an answer, an error, or another batch", async () => {
+      it("gives each item of a batch its own end: an answer, an error, or another batch", async () => {
         const questions = ["one", "FAIL two", "EXPIRE-ONCE three", "EXPIRE four", "five"];
         const jobs = await Promise.all((await Promise.all(questions.map((text) => ask(model, text)))).map(endOf));
         expect(jobs.map((job) => job.at("result.text") ?? job.at("error.code"))).to.deep.equal([
@@ -137,10 +137,10 @@ describe("chats that may wait for a batch", () => {
     expect((await client.post(`/jobs/${late.string("jobId")}/cancel`)).status).to.equal(200);
     upstream.setDuration(50);
     const tenantId = await tenantOf(test);
-    const line = () => test.platform.store.batches.line(tenantId, late.string("jobId"));
-    await pollUntil(async () => (await line())?.state === "done", { what: "the end of the line" });
+    const item = () => test.platform.store.batches.item(tenantId, late.string("jobId"));
+    await pollUntil(async () => (await item())?.state === "done", { what: "the end of the item" });
     expect((await endOf(late)).at("result"), "its answer is nobody's").to.equal(undefined);
-    const log = await client.get(`/ai/logs/${(await line())?.logId}`);
+    const log = await client.get(`/ai/logs/${(await item())?.logId}`);
     expect(log.at("costUsd"), "but it was served").to.be.above(0);
   });
 
@@ -195,25 +195,25 @@ describe("chats that may wait for a batch", () => {
       const tenantId = await tenantOf(test);
       const { store } = test.platform;
       const first = await endOf(await ask(models.openai, "of the batch that has ended"));
-      const ended = (await store.batches.line(tenantId, first.string("jobId")))?.batchId ?? "";
+      const ended = (await store.batches.item(tenantId, first.string("jobId")))?.batchId ?? "";
       await pollUntil(async () => (await store.batches.batch(ended))?.state === "ended", { what: "the batch's end" });
       const late = await ask(models.openai, "put in late");
       const jobId = late.string("jobId");
-      await store.batches.moveLine(jobId, ["waiting"], { state: "batched", batchId: ended });
+      await store.batches.moveItem(jobId, ["waiting"], { state: "batched", batchId: ended });
       expect(await textOf(jobId)).to.equal("Re: put in late");
       expect(upstream.submitted.get(jobId)).to.equal(1);
     });
 
-    it("are answered when the call is repeated after its line was dropped for want of its job", async () => {
+    it("are answered when the call is repeated after its item was dropped for want of its job", async () => {
       const tenantId = await tenantOf(test);
       const { gateway, store } = test.platform;
       const first = await ask(models.openai, "cut and repeated");
-      const line = await store.batches.line(tenantId, first.string("jobId"));
-      if (!line) throw new Error("there is no line");
+      const item = await store.batches.item(tenantId, first.string("jobId"));
+      if (!item) throw new Error("there is no item");
       const jobId = newId("job");
-      await store.batches.insertLine({ ...line, _id: jobId, logId: newId("log"), state: "cancelled" });
+      await store.batches.insertItem({ ...item, _id: jobId, logId: newId("log"), state: "cancelled" });
       const signal = new AbortController().signal;
-      const caller = { tenantId, keyId: line.keyId, surface: "api", signal };
+      const caller = { tenantId, keyId: item.keyId, surface: "api", signal };
       await gateway.batches.accept(
         caller,
         { model: models.openai, messages: [{ role: "user", content: "cut and repeated" }] },

@@ -112,8 +112,8 @@ describe("routing", () => {
   });
 
   it("takes the offline model only when there is no other", () => {
-    expect(routeModel(ask("Hello"), all).model.isStandIn).to.equal(undefined);
-    expect(routeModel(ask("Hello"), (provider) => provider === "edge").model.isStandIn).to.equal(true);
+    expect(routeModel(ask("Hello"), all).model.isStub).to.equal(undefined);
+    expect(routeModel(ask("Hello"), (provider) => provider === "edge").model.isStub).to.equal(true);
   });
 
   it("names fallbacks of the same type, another provider's first", () => {

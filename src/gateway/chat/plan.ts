@@ -96,7 +96,7 @@ export async function listModels(
 export async function usableModels(deps: Pick<GatewayDeps, "catalogue" | "keys">, tenantId: string): Promise<string[]> {
   const keys = await findKeys(deps, tenantId, { providers: providerIds });
   const usable = deps.catalogue.all.filter(({ type, provider }) => type !== "embedding" && keys.has(provider));
-  const real = usable.filter(({ isStandIn }) => isStandIn !== true);
+  const real = usable.filter(({ isStub }) => isStub !== true);
   return (real.length > 0 ? real : usable).map(({ id }) => id);
 }
 

@@ -75,7 +75,7 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
   const able = catalogue.chatByPrice.filter(
     (model) => isUsable(model.provider) && model.contextWindow >= tokens && fits(model, request),
   );
-  const real = able.filter((model) => model.isStandIn !== true);
+  const real = able.filter((model) => model.isStub !== true);
   const usable = real.length > 0 ? real : able;
   const fitting = usable.filter((one) => one.type === type);
   const model = fitting[0] ?? usable[0];

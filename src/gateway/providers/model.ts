@@ -33,7 +33,7 @@ export type ProviderModel = {
   /** It calls tools, or takes a temperature, only when it is told not to reason (OpenAI's `reasoning_effort: "none"`). */
   reasonsUnlessTold?: true;
   /** It only stands in for a real model: `auto` takes it when there is no other. */
-  isStandIn?: true;
+  isStub?: true;
   /** Where the price was read, and when (ISO date). Nothing is charged without a price that can be traced. */
   priceSource: string;
   priceDate: string;

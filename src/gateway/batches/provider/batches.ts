@@ -2,7 +2,7 @@ import { defined } from "../../../defined.ts";
 import { newId } from "../../../ids.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
 import { submitWork, type Work, type WorkRecord } from "../../../jobs/work.ts";
-import type { BatchDocument, BatchLineDocument } from "../../../store/batch-store.ts";
+import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
 import { isDuplicateKey } from "../../../store/writes.ts";
 import { toCompletionRequest } from "../../chat/complete.ts";
@@ -16,8 +16,8 @@ import { makeCollector } from "./collect.ts";
 import { BATCH_PRICE, type BatchDeps } from "./deps.ts";
 import { runBatch } from "./run.ts";
 
-/** A line and its answer are kept so long after it was accepted, in ms: a provider takes a day, twice when it expires. */
-const KEEP_LINE_MS = 7 * 86_400_000;
+/** An item and its answer are kept so long after it was accepted, in ms: a provider takes a day, twice when it expires. */
+const KEEP_ITEM_MS = 7 * 86_400_000;
 /** Jobs of batches are the service's own: no tenant sees them. */
 const serviceTenantId = `ten_${"0".repeat(26)}`;
 /** The sweep submits a closed batch that another process should have submitted this long ago, in ms. */
@@ -40,7 +40,7 @@ export type Batches = {
   ): Promise<{ job: JobRecord } | { ineligible: Ineligible }>;
   /** Batches at providers. */
   work: Work;
-  /** Closes batches whose time has come, and sees to lines without a batch. Run it on a schedule. */
+  /** Closes batches whose time has come, and sees to items without a batch. Run it on a schedule. */
   sweep(): Promise<void>;
   close(): void;
 };
@@ -72,12 +72,12 @@ export function makeBatches(deps: BatchDeps): Batches {
       const wireRequest = toCompletionRequest(request, model);
       const bounds = boundChat(model, wireRequest);
       const reserved = await gateway.budgets.reserveForLater(caller.tenantId, () => {
-        // A line may wait for a day, and must not hold the rest of a budget for so long: it gets all that it asks for, or none.
+        // An item may wait for a day, and must not hold the rest of a budget for so long: it gets all that it asks for, or none.
         const nanoUsd = Math.ceil(bounds.askedNanoUsd * BATCH_PRICE);
         return { mostNanoUsd: nanoUsd, leastNanoUsd: nanoUsd };
       });
       const now = Date.now();
-      const line: BatchLineDocument = {
+      const item: BatchItemDocument = {
         _id: jobId,
         tenantId: caller.tenantId,
         keyId: caller.keyId,
@@ -96,16 +96,16 @@ export function makeBatches(deps: BatchDeps): Batches {
         ...(reserved && { reserved }),
         ...(given.options?.debug === true && { debug: defined({ compression: report }) }),
         createdAt: new Date(now),
-        expireAt: new Date(now + KEEP_LINE_MS),
+        expireAt: new Date(now + KEEP_ITEM_MS),
       };
-      // A line is sent only while its job waits, so it may be taken no sooner than that is there.
-      const isNew = await store.insertLine(line);
-      if (!isNew && reserved) await gateway.budgets.settleLater(caller.tenantId, reserved, 0); // the line has its own
+      // An item is sent only while its job waits, so it may be taken no sooner than that is there.
+      const isNew = await store.insertItem(item);
+      if (!isNew && reserved) await gateway.budgets.settleLater(caller.tenantId, reserved, 0); // the item has its own
       const { tenantId } = caller;
       const job = await jobs.held.hold({ queue: batchQueue, tenantId, jobId, subject: {}, isRetried });
       try {
-        await store.moveLine(jobId, ["accepted"], { state: "waiting" });
-        await collector.add(line);
+        await store.moveItem(jobId, ["accepted"], { state: "waiting" });
+        await collector.add(item);
       } catch (error) {
         // From here on it is accepted, whatever is away.
         logger.warn({ err: error, jobId }, "a chat that waits for a batch is left to the sweep");
@@ -149,7 +149,7 @@ function makeBatchWork({ store, jobs }: Pick<BatchDeps, "store" | "jobs">): Batc
     async closeOrphan(batch, job) {
       if (!job) return work.submit(batch);
       const isSubmitted = (await store.batch(batch._id))?.submittedAt !== undefined;
-      // The lines of a batch that never reached its provider wait on, for the next one.
+      // The items of a batch that never reached its provider wait on, for the next one.
       if (job.status === "failed" && !isSubmitted) {
         await store.changeBatch(batch._id, ["closed"], { $set: { state: "ended" } });
       }

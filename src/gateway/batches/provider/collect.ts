@@ -1,10 +1,10 @@
 import { newId } from "../../../ids.ts";
-import type { BatchDocument, BatchLineDocument } from "../../../store/batch-store.ts";
+import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
 import type { BatchDeps } from "./deps.ts";
 
 /** The sweep closes a batch that another process should have closed this long ago, in ms. */
 const GRACE_MS = 3_000;
-/** A line whose job is not there by then is dropped, in ms: a call that was cut in between is repeated sooner. */
+/** An item whose job is not there by then is dropped, in ms: a call that was cut in between is repeated sooner. */
 const ORPHAN_AFTER_MS = 600_000;
 /** A worker that comes back too late does so within this time, in ms. */
 const STRAYS_OF_MS = 3_600_000;
@@ -14,8 +14,8 @@ const KEEP_BATCH_MS = 8 * 86_400_000;
 const SWEPT = 100;
 
 export type Collector = {
-  /** Sees to it that a waiting line gets into a batch: at the latest when the batch's time has come. */
-  add(line: Pick<BatchLineDocument, "group" | "provider" | "providerKeyId" | "model" | "tenantId">): Promise<void>;
+  /** Sees to it that a waiting item gets into a batch: at the latest when the batch's time has come. */
+  add(item: Pick<BatchItemDocument, "group" | "provider" | "providerKeyId" | "model" | "tenantId">): Promise<void>;
   sweep(): Promise<void>;
   close(): void;
 };
@@ -24,7 +24,7 @@ export type Collector = {
 export type RunDeps = BatchDeps & { collector: Collector };
 
 /**
- * Gathers lines into batches. The lines say by their group where they belong, and a batch takes them only when it runs, so
+ * Gathers items into batches. The items say by their group where they belong, and a batch takes them only when it runs, so
  * any number of processes can add at once. A batch is closed by whoever fills it, by a timer of the process that began it,
  * or by the sweep.
  */
@@ -77,17 +77,17 @@ export function makeCollector(
       }
       for (const stray of await store.strays(new Date(Date.now() - STRAYS_OF_MS), SWEPT)) {
         const change = { state: "waiting" as const, batchId: "" };
-        if (await store.moveLine(stray._id, ["batched"], change)) await add(stray);
+        if (await store.moveItem(stray._id, ["batched"], change)) await add(stray);
       }
       const left = await store.waitingSince(new Date(Date.now() - config.collectMs - GRACE_MS), SWEPT);
       const accepted = left.filter(({ state }) => state === "accepted");
       const held = await jobs.held.stillWaiting(accepted.map(({ _id }) => _id));
       const orphaned = Date.now() - ORPHAN_AFTER_MS;
-      const isReady = ({ _id, state, createdAt }: BatchLineDocument) =>
+      const isReady = ({ _id, state, createdAt }: BatchItemDocument) =>
         state === "waiting" || held.has(_id) || createdAt.getTime() < orphaned;
       const ready = left.filter(isReady);
-      for (const { _id } of ready) await store.moveLine(_id, ["accepted"], { state: "waiting" });
-      for (const line of new Map(ready.map((one) => [one.group, one])).values()) await add(line);
+      for (const { _id } of ready) await store.moveItem(_id, ["accepted"], { state: "waiting" });
+      for (const item of new Map(ready.map((one) => [one.group, one])).values()) await add(item);
     },
     close() {
       for (const timer of timers) clearTimeout(timer);

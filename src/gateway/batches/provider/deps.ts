@@ -1,7 +1,7 @@
 import type { Config } from "../../../config.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import type { Logger } from "../../../logger.ts";
-import type { BatchLineDocument, BatchStore } from "../../../store/batch-store.ts";
+import type { BatchItemDocument, BatchStore } from "../../../store/batch-store.ts";
 import type { CompletionStore } from "../../../store/completion-store.ts";
 import type { GatewayDeps } from "../../deps.ts";
 import type { CompletionRequest } from "../../providers/provider.ts";
@@ -19,5 +19,5 @@ export type BatchDeps = {
   logger: Logger;
 };
 
-/** What a line asks for. */
-export const requestOf = (line: BatchLineDocument) => line.request as CompletionRequest; // as `accept` recorded it
+/** What an item asks for. */
+export const requestOf = (item: BatchItemDocument) => item.request as CompletionRequest; // as `accept` recorded it

@@ -1,5 +1,5 @@
-/** Lines that our own worker runs at once, and results that are written at once. */
-const LINES_AT_ONCE = 8;
+/** Items that our own worker runs at once, and results that are written at once. */
+const ITEMS_AT_ONCE = 8;
 
 /**
  * Works on items as they come, some at once. The first failure of one ends it, when those under way have ended.
@@ -19,7 +19,7 @@ export async function inGroups<T>(
         .catch((error: unknown) => void failures.push(error))
         .finally(() => running.delete(one));
       running.add(one);
-      if (running.size >= LINES_AT_ONCE) await Promise.race(running);
+      if (running.size >= ITEMS_AT_ONCE) await Promise.race(running);
     }
   } finally {
     await Promise.all(running);

@@ -1,7 +1,7 @@
 import { AppError } from "../../../errors.ts";
 import { jittered } from "../../../jitter.ts";
 import { Postponed } from "../../../jobs/postpone.ts";
-import type { BatchDocument, BatchLineDocument } from "../../../store/batch-store.ts";
+import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
 import { estimateMessageTokens } from "../../count-tokens.ts";
 import { makeFailedAttempts } from "../../money/failed-attempts.ts";
 import type { BatchItemResult, CallContext, ProviderBatches } from "../../providers/provider.ts";
@@ -11,19 +11,19 @@ import { fromAbort } from "../../resilience/transport-errors.ts";
 import type { RunDeps } from "./collect.ts";
 import { requestOf } from "./deps.ts";
 import { inGroups } from "./in-groups.ts";
-import { dropEnded, settleLine } from "./settle.ts";
+import { dropEnded, settleItem } from "./settle.ts";
 
 /** The first pause between two looks at a batch, in ms; it grows by half each time. */
 const FIRST_POLL_MS = 2_000;
 /** Beyond what a batch can hold. */
-const ALL_LINES = 100_000;
+const ALL_ITEMS = 100_000;
 /** A provider takes a day at most; one that still fails after so long is given up, in ms. */
 const PATIENCE_MS = 26 * 3_600_000;
-/** Attempts at one line that our own worker runs. */
-const ATTEMPTS_A_LINE = 3;
+/** Attempts at one item that our own worker runs. */
+const ATTEMPTS_AN_ITEM = 3;
 
 /**
- * Brings a batch as far as it gets now: takes lines in, hands them in, looks whether it has ended, gives each line its
+ * Brings a batch as far as it gets now: takes items in, hands them in, looks whether it has ended, gives each item its
  * answer. Every step is on the record before the next, so another worker can go on at any point. A provider that fails is
  * asked again until its day is over.
  * @throws Postponed while the provider works on it, or fails.
@@ -48,7 +48,7 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
 async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<void> {
   const batches = deps.gateway.providers.get(batch.provider)?.batches;
   if (batches === undefined) throw new TypeError(`there is no provider ${batch.provider} with batches`);
-  if (batches === "own-workers") return runHere(deps, await takeLines(deps, batch), signal);
+  if (batches === "own-workers") return runHere(deps, await takeItems(deps, batch), signal);
   const context = await toContext(deps, batch, signal);
   if (context === undefined) throw keyIsGone(batch);
   await runThere(deps, batch, batches, context);
@@ -61,8 +61,8 @@ async function putOff({ store, config }: RunDeps, batch: BatchDocument): Promise
   return new Postponed(jittered(waitMs, { share: 0.25 }));
 }
 
-/** The lines of a batch that is not handed in yet, less those that were cancelled; what it has no room for goes on waiting. */
-async function takeLines(deps: RunDeps, batch: BatchDocument): Promise<BatchLineDocument[]> {
+/** The items of a batch that is not handed in yet, less those that were cancelled; what it has no room for goes on waiting. */
+async function takeItems(deps: RunDeps, batch: BatchDocument): Promise<BatchItemDocument[]> {
   const { store, config, collector } = deps;
   await store.changeBatch(batch._id, ["collecting"], { $set: { state: "closed" } });
   if (batch.submittedAt === undefined) {
@@ -70,7 +70,7 @@ async function takeLines(deps: RunDeps, batch: BatchDocument): Promise<BatchLine
     await dropEnded(deps, batch._id);
     if ((await store.countWaiting(batch.group, 1)) > 0) await collector.add(batch);
   }
-  return store.lines(batch._id, "batched", config.maxLines);
+  return store.items(batch._id, "batched", config.maxLines);
 }
 
 async function runThere(
@@ -81,22 +81,22 @@ async function runThere(
 ): Promise<void> {
   const { store } = deps;
   const id = batch.providerBatchId ?? (await submit(deps, batch, batches, context));
-  if (id === undefined) return; // every line was cancelled
+  if (id === undefined) return; // every item was cancelled
   if (!(await batches.hasEnded(id, context))) {
     throw await putOff(deps, batch);
   }
   // More than were handed in when a worker that had lost its lease put some in late; those have no result and wait again.
-  const open = new Map((await store.lines(batch._id, "batched", ALL_LINES)).map((line) => [line._id, line]));
+  const open = new Map((await store.items(batch._id, "batched", ALL_ITEMS)).map((item) => [item._id, item]));
   await inGroups(batches.results(id, context), async (result) => {
-    const line = open.get(result.customId);
-    if (line === undefined) return; // settled by an earlier run
+    const item = open.get(result.customId);
+    if (item === undefined) return; // settled by an earlier run
     open.delete(result.customId);
-    await settleLine(deps, line, result);
+    await settleItem(deps, item, result);
   });
-  for (const line of open.values()) await settleLine(deps, line, { customId: line._id, isExpired: true });
+  for (const item of open.values()) await settleItem(deps, item, { customId: item._id, isExpired: true });
 }
 
-/** Hands the lines in, once: a batch that a dead worker may have handed in is looked for first. */
+/** Hands the items in, once: a batch that a dead worker may have handed in is looked for first. */
 async function submit(
   deps: RunDeps,
   batch: BatchDocument,
@@ -104,8 +104,8 @@ async function submit(
   context: CallContext,
 ): Promise<string | undefined> {
   const { store, config } = deps;
-  const lines = await takeLines(deps, batch);
-  if (lines.length === 0) return undefined;
+  const items = await takeItems(deps, batch);
+  if (items.length === 0) return undefined;
   const since = batch.submittedAt;
   let id: string | undefined;
   if (since !== undefined) {
@@ -116,12 +116,12 @@ async function submit(
     if (id === undefined && settlesInMs > 0) throw new Postponed(Math.min(settlesInMs, config.pollMs));
   } else {
     // One of a group at a time: until its id is on the record, a batch is known by being none of the others.
-    const marked = await store.markSubmitting(batch, lines.length);
+    const marked = await store.markSubmitting(batch, items.length);
     if (!marked) throw new Postponed(jittered(FIRST_POLL_MS));
   }
   id ??= await batches.submit(
     batch._id,
-    lines.map((line) => ({ customId: line._id, request: requestOf(line) })),
+    items.map((item) => ({ customId: item._id, request: requestOf(item) })),
     context,
   );
   await store.changeBatch(batch._id, ["closed"], {
@@ -131,36 +131,36 @@ async function submit(
   return id;
 }
 
-/** Runs the lines by our own worker, a call each; every line is settled by itself, so that another can go on. */
-async function runHere(deps: RunDeps, lines: readonly BatchLineDocument[], signal: AbortSignal): Promise<void> {
+/** Runs the items by our own worker, a call each; every item is settled by itself, so that another can go on. */
+async function runHere(deps: RunDeps, items: readonly BatchItemDocument[], signal: AbortSignal): Promise<void> {
   const { gateway } = deps;
-  await inGroups(lines, async (line) => {
-    const model = gateway.catalogue.find(line.model);
-    if (model === undefined) return settleLine(deps, line, { customId: line._id, error: modelIsGone(line) });
-    const { tenantId } = line;
+  await inGroups(items, async (item) => {
+    const model = gateway.catalogue.find(item.model);
+    if (model === undefined) return settleItem(deps, item, { customId: item._id, error: modelIsGone(item) });
+    const { tenantId } = item;
     const keys = await findKeys(gateway, tenantId, { providers: [model.provider], required: model.provider });
     const target = toTarget(gateway, { keys, tenantId }, model);
-    const lost = makeFailedAttempts(model, () => estimateMessageTokens(requestOf(line).messages));
+    const lost = makeFailedAttempts(model, () => estimateMessageTokens(requestOf(item).messages));
     const tried = { signal, onAttempt: () => undefined, onCharged: lost.add };
     let result: BatchItemResult;
     try {
       const answer = await withRetries(
-        () => tryTarget(target, tried, (context) => target.provider.complete(requestOf(line), context)),
-        { signal, maxAttempts: ATTEMPTS_A_LINE },
+        () => tryTarget(target, tried, (context) => target.provider.complete(requestOf(item), context)),
+        { signal, maxAttempts: ATTEMPTS_AN_ITEM },
       );
-      result = { customId: line._id, result: answer };
+      result = { customId: item._id, result: answer };
     } catch (error) {
       if (signal.aborted) throw fromAbort(signal);
       if (!(error instanceof AppError)) throw error;
-      result = { customId: line._id, error };
+      result = { customId: item._id, error };
     }
-    await settleLine(deps, line, result, lost.sum());
+    await settleItem(deps, item, result, lost.sum());
   });
 }
 
 async function failAll(deps: RunDeps, batch: BatchDocument, error: AppError): Promise<void> {
-  const lines = await takeLines(deps, batch);
-  await inGroups(lines, (line) => settleLine(deps, line, { customId: line._id, error }));
+  const items = await takeItems(deps, batch);
+  await inGroups(items, (item) => settleItem(deps, item, { customId: item._id, error }));
 }
 
 async function toContext(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<CallContext | undefined> {
@@ -174,6 +174,6 @@ function keyIsGone({ provider }: BatchDocument): AppError {
   });
 }
 
-function modelIsGone({ model }: BatchLineDocument): AppError {
+function modelIsGone({ model }: BatchItemDocument): AppError {
   return new AppError("unknown_model", `${model} is not served any more.`, { param: "model" });
 }

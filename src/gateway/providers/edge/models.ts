@@ -33,7 +33,7 @@ function toChatModel({ baseUrl, model }: EdgeSettings): ProviderModel {
     maxOutput: ASSUMED_CONTEXT,
     features: ["streaming", "tool_use"],
     maxTemperature: 2,
-    ...(isOffline ? { isStandIn: true } : { takesResponseFormat: true }),
+    ...(isOffline ? { isStub: true } : { takesResponseFormat: true }),
     ...free,
   };
 }

@@ -1,5 +1,9 @@
+import { z } from "zod";
 import { AppError, notFound } from "./errors.ts";
 import type { Gateway } from "./gateway/gateway.ts";
+import { newId } from "./ids.ts";
+import { mapPage, type Page, type PageQuery } from "./store/page.ts";
+import type { Quotas } from "./tenancy/quotas.ts";
 import { type Caller, hasRole } from "./tenancy/roles.ts";
 
 /** Most bytes of an agent's or a workflow's definition, as JSON: each run keeps a copy of it. */
@@ -9,49 +13,85 @@ const MAX_SHOWN_DESCRIPTION = 300;
 /** Concurrent changes of one definition after which a replacement without a version gives up. */
 const REPLACE_ATTEMPTS = 5;
 
-/** The record of an agent or a workflow, as far as they are alike. */
-type DefinitionRecord = { version: number; createdBy: string; createdAt: Date; updatedAt: Date };
-type DefinitionStore<R, C> = {
-  get(tenantId: string, id: string): Promise<R | null>;
-  replace(tenantId: string, id: string, next: { version: number; change: C }): Promise<R | null>;
+/** The record of an agent or a workflow: what both have, and `C`, what a replacement changes. */
+type DefinitionRecord<C> = C & {
+  _id: string;
+  tenantId: string;
+  version: number;
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+};
+type DefinitionStore<C, P> = {
+  insert(record: DefinitionRecord<C>): Promise<void>;
+  get(tenantId: string, id: string): Promise<DefinitionRecord<C> | null>;
+  list(tenantId: string, page: PageQuery): Promise<Page<P>>;
+  replace(tenantId: string, id: string, next: { version: number; change: C }): Promise<DefinitionRecord<C> | null>;
   remove(tenantId: string, id: string): Promise<boolean>;
 };
+/** A body that may name the version that it replaces. */
+type Versioned = { version?: number | undefined };
 
-/**
- * Definitions of one kind, under the rule of both: members change and remove their own, admins those of others too. All throw
- * AppError `not_found`.
- */
-export function keepDefinitions<R extends DefinitionRecord, C>(
-  what: "agent" | "workflow",
-  store: DefinitionStore<R, C>,
-) {
-  const find = async (tenantId: string, id: string): Promise<R> => {
+/** What a kind says of itself: `B` are the bodies of replacements, `V` a definition as it is read back, `S` one in a list. */
+type DefinitionKind<B extends Versioned, V, S, C, P> = {
+  what: "agent" | "workflow";
+  store: DefinitionStore<C, P>;
+  quotas: Pick<Quotas, "check">;
+  /** Checks a body; what is stored of it, in the place of `earlier`. @throws AppError as `create`. */
+  toChange(tenantId: string, body: Omit<B, "version">, earlier: C | undefined): Promise<C>;
+  toView(record: DefinitionRecord<C>): V;
+  toSummary(record: P): S;
+};
+
+export type Definitions<B extends Versioned, V, S> = ReturnType<typeof makeDefinitions<B, V, S, unknown, unknown>>;
+
+/** Definitions of one kind, under the rule of both: members change and remove their own, admins those of others too. */
+export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: DefinitionKind<B, V, S, C, P>) {
+  const { what, store } = kind;
+  const find = async (tenantId: string, id: string) => {
     const record = await store.get(tenantId, id);
     if (!record) throw notFound(what);
     return record;
   };
-  /** @throws AppError `insufficient_role`. */
-  const findToChange = async (caller: Caller, id: string): Promise<R> => {
+  const findToChange = async (caller: Caller, id: string) => {
     const record = await find(caller.tenantId, id);
     if (record.createdBy === caller.subject || hasRole(caller.role, "admin")) return record;
     throw new AppError("insufficient_role", `Only an admin changes the ${what}s of others.`);
   };
   return {
-    find,
-    findToChange,
-    /** Replaces the version `expected`, or whichever is current. @throws AppError `wrong_state` for another version. */
-    async replace(tenantId: string, id: string, { expected, change }: { expected: number | undefined; change: C }) {
+    /** @throws AppError `invalid_request`, `unknown_model`, `source_refused` with the field's `param`; `quota_exceeded`. */
+    async create({ tenantId, subject: createdBy }: Caller, body: Omit<B, "version">): Promise<V> {
+      const change = await kind.toChange(tenantId, body, undefined);
+      await kind.quotas.check(tenantId, `${what}s`);
+      const now = new Date();
+      const about = { _id: newId(what), tenantId, version: 1, createdBy, createdAt: now, updatedAt: now };
+      const record = { ...change, ...about };
+      await store.insert(record);
+      return kind.toView(record);
+    },
+    /** The newest first. */
+    list: async (tenantId: string, page: PageQuery): Promise<Page<S>> =>
+      mapPage(await store.list(tenantId, page), kind.toSummary),
+    /** @throws AppError `not_found`. */
+    get: async (tenantId: string, id: string): Promise<V> => kind.toView(await find(tenantId, id)),
+    /**
+     * The next version, in the place of the one that the body names, or of whichever is current.
+     * @throws AppError `not_found`, `insufficient_role`, `wrong_state` (another version), and as `create`.
+     */
+    async replace(caller: Caller, id: string, { version: expected, ...body }: B): Promise<V> {
+      const { tenantId } = caller;
+      const change = await kind.toChange(tenantId, body, await findToChange(caller, id));
       for (let attempt = 0; attempt < REPLACE_ATTEMPTS; attempt += 1) {
         const { version } = await find(tenantId, id);
         if (expected !== undefined && expected !== version) {
           throw new AppError("wrong_state", `The ${what} is at version ${version}.`, { details: { version } });
         }
         const replaced = await store.replace(tenantId, id, { version, change });
-        if (replaced) return replaced;
+        if (replaced) return kind.toView(replaced);
       }
       throw new AppError("wrong_state", `Others are changing the ${what} at the same time.`);
     },
-    /** @throws AppError `insufficient_role`. */
+    /** Its runs continue, and stay. @throws AppError `not_found`, `insufficient_role`. */
     async remove(caller: Caller, id: string): Promise<void> {
       await findToChange(caller, id);
       if (!(await store.remove(caller.tenantId, id))) throw notFound(what);
@@ -59,14 +99,27 @@ export function keepDefinitions<R extends DefinitionRecord, C>(
   };
 }
 
-/** What the record of a new definition says besides the definition. */
-export function firstVersion({ tenantId, subject: createdBy }: Caller) {
-  const now = new Date();
-  return { tenantId, version: 1, createdBy, createdAt: now, updatedAt: now };
+/** The schema of a replacement's body, by that of the body of a new definition. */
+export function replacementOf<S extends z.ZodRawShape>(what: "agent" | "workflow", body: z.ZodObject<S>) {
+  const description = `Refused with 409 when the ${what} is at another version`;
+  return body.extend({ version: z.number().int().min(1).optional().describe(description) });
 }
 
-/** What a definition's record says besides the definition, as it is read back. */
-export function toVersionView({ version, createdBy, createdAt, updatedAt }: DefinitionRecord) {
+/** What a definition shows of its record, besides the definition. */
+export const versionFields = {
+  version: z.number().int(),
+  createdBy: z.string(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+};
+
+/** The values of `versionFields`. */
+export function toVersionView({
+  version,
+  createdBy,
+  createdAt,
+  updatedAt,
+}: Pick<DefinitionRecord<unknown>, keyof typeof versionFields>) {
   return { version, createdBy, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
 }
 

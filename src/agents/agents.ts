@@ -9,7 +9,7 @@ import type { JobRecord } from "../store/job-record.ts";
 import type { Page, PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { hashRun } from "./audit.ts";
-import { type Definitions, makeDefinitions } from "./definitions.ts";
+import { type AgentDefinitions, makeAgentDefinitions } from "./definitions.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { executeRun } from "./run.ts";
 import { toRunSummary, toRunView } from "./run-view.ts";
@@ -28,7 +28,7 @@ export type RunRequest = {
 };
 
 /** Agents and their runs, bound to what they work with. */
-export type Agents = Definitions & {
+export type Agents = AgentDefinitions & {
   /**
    * Records a run of an agent as it is now, then submits its job.
    * @throws AppError `not_found`, `compliance_blocked`, `provider_not_configured`, `provider_key_unreadable`, `budget_exhausted`, `unavailable`.
@@ -45,7 +45,7 @@ export function makeAgents(deps: AgentsDeps): Agents {
   const { agentRuns, audit, agents } = deps.store;
   const work = makeAgentWork(deps);
   return {
-    ...makeDefinitions(deps),
+    ...makeAgentDefinitions(deps),
     async accept(request) {
       const record = await toRun(deps, request);
       await agentRuns.ensure(record);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { withFewFields } from "../bounded-json.ts";
+import { replacementOf, versionFields } from "../definitions.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { stopReasons } from "../store/agent-run-store.ts";
@@ -26,9 +27,7 @@ export const agentBodySchema = z.object({
 export type AgentBody = z.output<typeof agentBodySchema>;
 
 /** PUT may name the version that it replaces; it is refused when another one is there. */
-export const agentReplacementSchema = agentBodySchema.extend({
-  version: z.number().int().min(1).optional().describe("Refused with 409 when the agent is at another version"),
-});
+export const agentReplacementSchema = replacementOf("agent", agentBodySchema);
 export type AgentReplacement = z.output<typeof agentReplacementSchema>;
 
 /** An agent, as it is read back. */
@@ -43,26 +42,13 @@ export const agentViewSchema = z.object({
   temperature: z.number().optional(),
   maxTokens: z.number().int().optional(),
   status: z.literal("active"),
-  version: z.number().int(),
-  createdBy: z.string(),
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
+  ...versionFields,
 });
 export type AgentView = z.input<typeof agentViewSchema>;
 
 /** An agent in a list. */
 export const agentSummarySchema = agentViewSchema
-  .pick({
-    agentId: true,
-    name: true,
-    description: true,
-    model: true,
-    status: true,
-    version: true,
-    createdBy: true,
-    createdAt: true,
-    updatedAt: true,
-  })
+  .omit({ systemPrompt: true, tools: true, maxIterations: true, temperature: true, maxTokens: true })
   .extend({
     description: z.string().optional().describe("Cut after 300 characters"),
     toolTypes: z.array(z.string()).describe("Each type of its tools once"),

@@ -2,63 +2,38 @@ import { defined } from "../defined.ts";
 import {
   checkChatModel,
   checkDefinitionSize,
-  firstVersion,
-  keepDefinitions,
+  type Definitions,
+  makeDefinitions,
   shortDescription,
   toVersionView,
 } from "../definitions.ts";
 import { AppError } from "../errors.ts";
-import { newId } from "../ids.ts";
-import { mapPage, type Page, type PageQuery } from "../store/page.ts";
-import type { WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
-import type { Caller } from "../tenancy/roles.ts";
+import type { WorkflowChange, WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { eachStep, planSteps } from "./plan.ts";
 import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView } from "./schemas.ts";
 import { kindOf } from "./steps.ts";
 
-export type WorkflowDefinitions = {
-  /** @throws AppError `invalid_request`, `unknown_model`, `source_refused`, with the step's field; `quota_exceeded`. */
-  create(caller: Caller, body: WorkflowBody): Promise<WorkflowView>;
-  /** The newest first. */
-  list(tenantId: string, page: PageQuery): Promise<Page<WorkflowSummary>>;
-  /** @throws AppError `not_found`. */
-  get(tenantId: string, workflowId: string): Promise<WorkflowView>;
-  /** The next version. @throws AppError `not_found`, `insufficient_role`, `wrong_state` (another version), as `create`. */
-  replace(caller: Caller, workflowId: string, body: WorkflowReplacement): Promise<WorkflowView>;
-  /** Its runs continue, and stay. @throws AppError `not_found`, `insufficient_role`. */
-  remove(caller: Caller, workflowId: string): Promise<void>;
-};
+export type WorkflowDefinitions = Definitions<WorkflowReplacement, WorkflowView, WorkflowSummary>;
 
 /** The definitions of workflows. */
 export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinitions {
-  const { workflows } = deps.store;
-  const kept = keepDefinitions("workflow", workflows);
-  const check = (tenantId: string, body: WorkflowBody) => {
-    checkDefinitionSize(body, "steps"); // first: the other checks take the longer, the larger it is
-    return checkDefinition(deps, tenantId, body);
-  };
-  return {
-    async create(caller, body) {
-      await check(caller.tenantId, body);
-      await deps.quotas.check(caller.tenantId, "workflows");
-      const workflow = { _id: newId("workflow"), ...toFields(body), ...firstVersion(caller) };
-      await workflows.insert(workflow);
-      return toWorkflowView(workflow);
+  return makeDefinitions({
+    what: "workflow",
+    store: deps.store.workflows,
+    quotas: deps.quotas,
+    async toChange(tenantId, body: WorkflowBody) {
+      checkDefinitionSize(body, "steps"); // first: the other checks take longer, the larger it is
+      await checkDefinition(deps, tenantId, body);
+      return toChange(body);
     },
-    list: async (tenantId, page) => mapPage(await workflows.list(tenantId, page), toWorkflowSummary),
-    get: async (tenantId, workflowId) => toWorkflowView(await kept.find(tenantId, workflowId)),
-    async replace(caller, workflowId, { version: expected, ...body }) {
-      const { tenantId } = await kept.findToChange(caller, workflowId);
-      await check(tenantId, body);
-      return toWorkflowView(await kept.replace(tenantId, workflowId, { expected, change: toFields(body) }));
-    },
-    remove: kept.remove,
-  };
+    toView: toWorkflowView,
+    toSummary: toWorkflowSummary,
+  });
 }
 
 /** What the store keeps of a definition: the whole as text, and what lists show of it. */
-function toFields(body: WorkflowBody) {
+function toChange(body: WorkflowBody): WorkflowChange {
   const { name, description, steps } = body;
   return {
     name: name.toWellFormed(),

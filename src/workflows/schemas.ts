@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { replacementOf, versionFields } from "../definitions.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { approvalStates } from "../store/approval-store.ts";
@@ -25,9 +26,7 @@ export const workflowBodySchema = z.object({
 export type WorkflowBody = z.output<typeof workflowBodySchema>;
 
 /** PUT may name the version that it replaces; it is refused when another one is there. */
-export const workflowReplacementSchema = workflowBodySchema.extend({
-  version: z.number().int().min(1).optional().describe("Refused with 409 when the workflow is at another version"),
-});
+export const workflowReplacementSchema = replacementOf("workflow", workflowBodySchema);
 export type WorkflowReplacement = z.output<typeof workflowReplacementSchema>;
 
 /** A workflow, as it is read back. */
@@ -37,10 +36,7 @@ export const workflowViewSchema = z.object({
   description: z.string().optional(),
   steps: z.array(z.looseObject({ type: z.enum(stepTypes) })),
   inputSchema: z.record(z.string(), z.unknown()).optional(),
-  version: z.number().int(),
-  createdBy: z.string(),
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
+  ...versionFields,
 });
 export type WorkflowView = z.input<typeof workflowViewSchema>;
 

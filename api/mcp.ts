@@ -21,7 +21,7 @@ import { type Answer, answerToolCall } from "./mcp-tools.ts";
 import { toErrorBody } from "./middleware/errors.ts";
 import { apiVersion } from "./middleware/request-id.ts";
 import { errorBodySchema } from "./openapi.ts";
-import { type AnyRoute, type HandlerInput, type JsonReply, type RouteEnvelope, route } from "./route.ts";
+import { declareRoutes, type HandlerInput, type JsonReply, type RouteEnvelope } from "./route.ts";
 import { named } from "./schema-names.ts";
 
 /** The one revision that is spoken, whatever the client offers (modelcontextprotocol.io/specification/2024-11-05). */
@@ -47,11 +47,7 @@ const envelope: RouteEnvelope = {
   },
 };
 
-const toolServer = route({
-  method: "post",
-  path: "/mcp",
-  auth: "member",
-  tags: ["Tool server"],
+const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] }).post("/mcp", {
   summary: "The tool server: JSON-RPC 2.0 as the Model Context Protocol speaks it, revision 2024-11-05",
   description:
     "`initialize`, `ping`, `tools/list` and `tools/call`, single or in batches. Every valid request is answered 200, also " +
@@ -178,4 +174,4 @@ function toolsFor(role: Role): ListToolsResult {
   return listing;
 }
 
-export const mcpRoutes: readonly AnyRoute[] = [toolServer];
+export const mcpRoutes = [toolServer];

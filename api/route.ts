@@ -79,14 +79,12 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   reservation?: { jobId: string; mayBeTaken: boolean };
 };
 
+/** What the routes of a file share: who may call them, and where they stand in the documentation. */
+export type RouteGroup = { auth: RouteAuth; tags: readonly string[] };
+
 type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, M extends z.ZodType> = {
-  method: Method;
-  /** Path with parameters as `:name`. */
-  path: string;
-  auth: RouteAuth;
   summary: string;
   description?: string;
-  tags: readonly string[];
   /** Path parameters; a value that does not fit cannot exist, so it is a 404. */
   params?: P;
   query?: Q;
@@ -108,11 +106,11 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   /** Whether a widget key may call it, from a page; no other route takes one. */
   isForWidgets?: boolean;
   /**
-   * Set where another protocol travels over this route: its errors and refusals are told in its own envelope, repeats are not
-   * told by `Idempotency-Key`, and only our own hosts and pages may call it.
+   * Set where another protocol travels over this route: its errors and refusals are reported in its own envelope, it takes no
+   * `Idempotency-Key`, and only our own hosts and pages may call it.
    */
   envelope?: RouteEnvelope;
-  /** Whether the answer holds a secret, which must not be kept for repeats by `Idempotency-Key`. */
+  /** Whether the response holds a secret, which must not be kept for repeats by `Idempotency-Key`. */
   hasSecretReply?: boolean;
   /** A body as an example, for the documentation. */
   example?: unknown;
@@ -123,10 +121,11 @@ export type RouteDeclaration<
   Q extends z.ZodType,
   B extends z.ZodType,
   M extends z.ZodType,
-> = RouteFields<P, Q, B, M> & {
-  /** Refuses an input, by throwing, before anything of it is kept, not even the hash that idempotency keeps. */
-  screen?(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): void;
-} & Handling<HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>>;
+> = RouteFields<P, Q, B, M> &
+  Partial<RouteGroup> & {
+    /** Refuses an input, by throwing, before anything of it is kept, not even the hash that idempotency keeps. */
+    screen?(input: HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>): void;
+  } & Handling<HandlerInput<z.output<P>, z.output<Q>, z.output<B> | z.output<M>>>;
 
 /** A route makes its reply in `handler`, or only the body of its one successful response in `result`. */
 type Handling<I> =
@@ -134,32 +133,51 @@ type Handling<I> =
   | { result(input: I): unknown; handler?: never };
 
 /** A route without the types of its input: what mounting and documenting need. */
-export type AnyRoute = RouteFields<z.ZodType, z.ZodType, z.ZodType, z.ZodType> & {
-  // A method, not a property: its parameter is compared loosely, so that every declaration is an AnyRoute.
-  screen?(input: HandlerInput<never, never, never>): void;
-  handler(input: HandlerInput<never, never, never>): Promise<Reply> | Reply;
-};
+export type AnyRoute = RouteGroup &
+  RouteFields<z.ZodType, z.ZodType, z.ZodType, z.ZodType> & {
+    method: Method;
+    /** Path with parameters as `:name`. */
+    path: string;
+    // A method, not a property: its parameter is compared loosely, so that every declaration is an AnyRoute.
+    screen?(input: HandlerInput<never, never, never>): void;
+    handler(input: HandlerInput<never, never, never>): Promise<Reply> | Reply;
+  };
 
-/** Whether a call of the route is told by `Idempotency-Key` from its repeat. */
+/** Whether a repeat of a call of the route is recognised by its `Idempotency-Key`. */
 export function takesIdempotencyKey({ method, auth, envelope }: AnyRoute): boolean {
   return method === "post" && auth !== "public" && envelope === undefined;
 }
 
 /**
- * Declares a route. The router, the validation and the OpenAPI entry all come from this one value; the schemas give the
- * types of `params`, `query` and `body` in the handler, which sees parsed input only and returns its answer as a value.
+ * Functions that declare the routes of a group, by method and path; what a route itself says of the group's fields counts.
+ * The router, the validation and the OpenAPI entry all come from this one value; the schemas give the types of `params`,
+ * `query` and `body` in the handler, which sees parsed input only and returns its response as a value.
  */
+export function declareRoutes(group: RouteGroup) {
+  const declare =
+    (method: Method) =>
+    <
+      P extends z.ZodType = z.ZodUndefined,
+      Q extends z.ZodType = z.ZodUndefined,
+      B extends z.ZodType = z.ZodUndefined,
+      M extends z.ZodType = z.ZodNever,
+    >(
+      path: string,
+      { result, handler, ...fields }: RouteDeclaration<P, Q, B, M>,
+    ): AnyRoute => {
+      if (handler !== undefined) return { ...group, method, path, handler, ...fields };
+      const status = Number(Object.keys(fields.responses).find((each) => Number(each) < 300));
+      return { ...group, method, path, ...fields, handler: async (input) => ({ status, body: await result(input) }) };
+    };
+  return { get: declare("get"), post: declare("post"), put: declare("put"), delete: declare("delete") };
+}
+
+/** A route that stands alone. */
 export function route<
   P extends z.ZodType = z.ZodUndefined,
   Q extends z.ZodType = z.ZodUndefined,
   B extends z.ZodType = z.ZodUndefined,
   M extends z.ZodType = z.ZodNever,
->(declaration: RouteDeclaration<P, Q, B, M>): AnyRoute {
-  if (declaration.handler !== undefined) return declaration;
-  const { result, ...fields } = declaration;
-  const status =
-    Object.keys(fields.responses)
-      .map(Number)
-      .find((each) => each < 300) ?? 200;
-  return { ...fields, handler: async (input) => ({ status, body: await result(input) }) };
+>(declaration: RouteDeclaration<P, Q, B, M> & RouteGroup & { method: Method; path: string }): AnyRoute {
+  return declareRoutes(declaration)[declaration.method]<P, Q, B, M>(declaration.path, declaration);
 }

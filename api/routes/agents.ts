@@ -12,11 +12,10 @@ import {
 import { idSchema } from "../../src/ids.ts";
 import { listOf, listQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 import { modelCallErrors } from "./chat.ts";
 
-const tags = ["Agents"];
 const params = z.object({ id: idSchema("agent") });
 const example = {
   name: "Maintenance desk",
@@ -25,143 +24,93 @@ const example = {
   tools: [{ type: "rag_query", config: {} }],
 };
 
-const createAgent = route({
-  method: "post",
-  path: "/agents",
-  auth: "member",
-  tags,
-  summary: "Create an agent",
-  description: "A tool of an unknown type, or with a config that does not fit it, is refused here.",
-  body: agentBodySchema,
-  example,
-  responses: { 201: { description: "The agent", body: agentViewSchema } },
-  errors: ["unknown_model", "source_refused", "quota_exceeded"],
-  result: ({ body, caller, platform }) => platform.agents.create(caller, body),
-});
+const routes = declareRoutes({ auth: "member", tags: ["Agents"] });
 
-const listAgents = route({
-  method: "get",
-  path: "/agents",
-  auth: "member",
-  tags,
-  summary: "Agents of the tenant, newest first",
-  description: "Each without its prompt and the set-up of its tools, which `/agents/:id` shows.",
-  query: listQuery.extend({ cursor: idSchema("agent").optional() }),
-  responses: { 200: { description: "A page of agents", body: listOf(agentSummarySchema) } },
-  result: ({ query, caller, platform }) => platform.agents.list(caller.tenantId, query),
-});
-
-const getAgent = route({
-  method: "get",
-  path: "/agents/:id",
-  auth: "member",
-  tags,
-  summary: "One agent",
-  params,
-  responses: { 200: { description: "The agent", body: agentViewSchema } },
-  result: ({ params: { id }, caller, platform }) => platform.agents.get(caller.tenantId, id),
-});
-
-const replaceAgent = route({
-  method: "put",
-  path: "/agents/:id",
-  auth: "member",
-  tags,
-  summary: "Replace an agent by its next version",
-  description: "Runs that have begun go on as they were. Members replace their own agents, admins those of others too.",
-  params,
-  body: agentReplacementSchema,
-  example,
-  responses: { 200: { description: "The agent", body: agentViewSchema } },
-  errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
-  result: ({ params: { id }, body, caller, platform }) => platform.agents.replace(caller, id, body),
-});
-
-const removeAgent = route({
-  method: "delete",
-  path: "/agents/:id",
-  auth: "member",
-  tags,
-  summary: "Delete an agent",
-  description: "Its runs stay readable. Members delete their own agents, admins those of others too.",
-  params,
-  responses: { 204: { description: "It is gone" } },
-  errors: ["insufficient_role"],
-  result: ({ params: { id }, caller, platform }) => platform.agents.remove(caller, id),
-});
-
-const runAgent = route({
-  method: "post",
-  path: "/agents/:id/run",
-  auth: "member",
-  tags,
-  summary: "Run an agent",
-  description:
-    "The agent thinks, uses its tools and observes until it answers, or a limit stops it (`status: stopped`, with the reason " +
-    "and the best answer so far). Each iteration can be followed at `/jobs/:id/events`, and stays readable as an audit trail.",
-  params,
-  body: named("AgentRunRequest", runBodySchema.extend(withCallback)),
-  isAsync: true,
-  responses: {
-    200: { description: "The agent's answer", body: runResultSchema },
-    202: { description: "The agent is running", body: acceptedSchema },
-  },
-  errors: [...modelCallErrors, "source_refused", "compliance_blocked"],
-  example: { input: "When is pump P-100 bled?", sessionId: "desk-7" },
-  handler(input) {
-    const { params: path, body, caller, platform } = input;
-    const request = { caller, agentId: path.id, body };
-    return serveJob(input, { accept: (job) => platform.agents.accept({ ...request, ...job }) });
-  },
-});
-
-const listRuns = route({
-  method: "get",
-  path: "/agents/:id/runs",
-  auth: "member",
-  tags,
-  summary: "Runs of an agent, newest first",
-  description: "Runs that the agent made for other agents are among them. What was asked and answered is in each run.",
-  params,
-  query: listQuery.extend({ cursor: idSchema("run").optional(), sessionId: z.string().max(256).optional() }),
-  responses: { 200: { description: "A page of runs", body: listOf(runSummarySchema) } },
-  result: ({ params: { id }, query, caller, platform }) => platform.agents.runs(caller.tenantId, id, query),
-});
-
-const getRun = route({
-  method: "get",
-  path: "/agents/:id/runs/:runId",
-  auth: "member",
-  tags,
-  summary: "A run with its audit trail",
-  description:
-    "One step an iteration. The trail is a chain of hashes, computed anew at each reading: `integrity.verified` tells whether " +
-    "it holds, and `integrity.breach` where it does not.",
-  params: params.extend({ runId: idSchema("run") }),
-  responses: { 200: { description: "The run", body: runViewSchema } },
-  result: ({ params: { id, runId }, caller, platform }) => platform.agents.runOf(caller.tenantId, runId, id),
-});
-
-const getRunById = route({
-  method: "get",
-  path: "/runs/:runId/trail",
-  auth: "member",
-  tags,
-  summary: "A run with its audit trail, of whichever agent",
-  description: "The same as `/agents/:id/runs/:runId`. The page `/runs/:runId` shows it as a timeline.",
-  params: z.object({ runId: idSchema("run") }),
-  responses: { 200: { description: "The run", body: runViewSchema } },
-  result: ({ params: { runId }, caller, platform }) => platform.agents.runOf(caller.tenantId, runId),
-});
-
-export const agentRoutes: readonly AnyRoute[] = [
-  createAgent,
-  listAgents,
-  getAgent,
-  replaceAgent,
-  removeAgent,
-  runAgent,
-  listRuns,
-  getRun,
-  getRunById,
+export const agentRoutes = [
+  routes.post("/agents", {
+    summary: "Create an agent",
+    description: "A tool of an unknown type, or with a config that does not fit it, is refused here.",
+    body: agentBodySchema,
+    example,
+    responses: { 201: { description: "The agent", body: agentViewSchema } },
+    errors: ["unknown_model", "source_refused", "quota_exceeded"],
+    result: ({ body, caller, platform }) => platform.agents.create(caller, body),
+  }),
+  routes.get("/agents", {
+    summary: "Agents of the tenant, newest first",
+    description: "Each without its prompt and the set-up of its tools, which `/agents/:id` shows.",
+    query: listQuery.extend({ cursor: idSchema("agent").optional() }),
+    responses: { 200: { description: "A page of agents", body: listOf(agentSummarySchema) } },
+    result: ({ query, caller, platform }) => platform.agents.list(caller.tenantId, query),
+  }),
+  routes.get("/agents/:id", {
+    summary: "One agent",
+    params,
+    responses: { 200: { description: "The agent", body: agentViewSchema } },
+    result: ({ params: { id }, caller, platform }) => platform.agents.get(caller.tenantId, id),
+  }),
+  routes.put("/agents/:id", {
+    summary: "Replace an agent by its next version",
+    description:
+      "Runs that have begun go on as they were. Members replace their own agents, admins those of others too.",
+    params,
+    body: agentReplacementSchema,
+    example,
+    responses: { 200: { description: "The agent", body: agentViewSchema } },
+    errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
+    result: ({ params: { id }, body, caller, platform }) => platform.agents.replace(caller, id, body),
+  }),
+  routes.delete("/agents/:id", {
+    summary: "Delete an agent",
+    description: "Its runs stay readable. Members delete their own agents, admins those of others too.",
+    params,
+    responses: { 204: { description: "It is gone" } },
+    errors: ["insufficient_role"],
+    result: ({ params: { id }, caller, platform }) => platform.agents.remove(caller, id),
+  }),
+  routes.post("/agents/:id/run", {
+    summary: "Run an agent",
+    description:
+      "The agent thinks, uses its tools and observes until it answers, or a limit stops it (`status: stopped`, with the reason " +
+      "and the best answer so far). Each iteration can be followed at `/jobs/:id/events`, and stays readable as an audit trail.",
+    params,
+    body: named("AgentRunRequest", runBodySchema.extend(withCallback)),
+    isAsync: true,
+    responses: {
+      200: { description: "The agent's answer", body: runResultSchema },
+      202: { description: "The agent is running", body: acceptedSchema },
+    },
+    errors: [...modelCallErrors, "source_refused", "compliance_blocked"],
+    example: { input: "When is pump P-100 bled?", sessionId: "desk-7" },
+    handler(input) {
+      const { params: path, body, caller, platform } = input;
+      const request = { caller, agentId: path.id, body };
+      return serveJob(input, { accept: (job) => platform.agents.accept({ ...request, ...job }) });
+    },
+  }),
+  routes.get("/agents/:id/runs", {
+    summary: "Runs of an agent, newest first",
+    description:
+      "Runs that the agent made for other agents are among them. What was asked and answered is in each run.",
+    params,
+    query: listQuery.extend({ cursor: idSchema("run").optional(), sessionId: z.string().max(256).optional() }),
+    responses: { 200: { description: "A page of runs", body: listOf(runSummarySchema) } },
+    result: ({ params: { id }, query, caller, platform }) => platform.agents.runs(caller.tenantId, id, query),
+  }),
+  routes.get("/agents/:id/runs/:runId", {
+    summary: "A run with its audit trail",
+    description:
+      "One step an iteration. The trail is a chain of hashes, computed anew at each reading: `integrity.verified` tells whether " +
+      "it holds, and `integrity.breach` where it does not.",
+    params: params.extend({ runId: idSchema("run") }),
+    responses: { 200: { description: "The run", body: runViewSchema } },
+    result: ({ params: { id, runId }, caller, platform }) => platform.agents.runOf(caller.tenantId, runId, id),
+  }),
+  routes.get("/runs/:runId/trail", {
+    summary: "A run with its audit trail, of whichever agent",
+    description: "The same as `/agents/:id/runs/:runId`. The page `/runs/:runId` shows it as a timeline.",
+    params: z.object({ runId: idSchema("run") }),
+    responses: { 200: { description: "The run", body: runViewSchema } },
+    result: ({ params: { runId }, caller, platform }) => platform.agents.runOf(caller.tenantId, runId),
+  }),
 ];

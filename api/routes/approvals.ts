@@ -8,54 +8,41 @@ import {
   decisionResultSchema,
 } from "../../src/workflows/schemas.ts";
 import { listOf, listQuery } from "../list-query.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 
-const tags = ["Workflows"];
 const params = z.object({ id: idSchema("approval") });
 
-const listApprovals = route({
-  method: "get",
-  path: "/workflows/approvals",
-  auth: "member",
-  tags,
-  summary: "Decisions that runs wait for, newest first",
-  description: "The page `/approvals` shows them, with each run so far, to decide there.",
-  query: listQuery.extend({
-    cursor: idSchema("approval").optional(),
-    status: z.enum(approvalStates).default("pending"),
+const routes = declareRoutes({ auth: "member", tags: ["Workflows"] });
+
+export const approvalRoutes = [
+  routes.get("/workflows/approvals", {
+    summary: "Decisions that runs wait for, newest first",
+    description: "The page `/approvals` shows them, with each run so far, to decide there.",
+    query: listQuery.extend({
+      cursor: idSchema("approval").optional(),
+      status: z.enum(approvalStates).default("pending"),
+    }),
+    responses: { 200: { description: "A page of approvals", body: listOf(approvalViewSchema) } },
+    result: ({ query: { status, ...page }, caller, platform }) =>
+      platform.workflows.approvals(caller.tenantId, { status, ...page }),
   }),
-  responses: { 200: { description: "A page of approvals", body: listOf(approvalViewSchema) } },
-  result: ({ query: { status, ...page }, caller, platform }) =>
-    platform.workflows.approvals(caller.tenantId, { status, ...page }),
-});
-
-const getApproval = route({
-  method: "get",
-  path: "/workflows/approvals/:id",
-  auth: "member",
-  tags,
-  summary: "One approval, with the run that waits for it as far as it has come",
-  params,
-  responses: { 200: { description: "The approval", body: approvalDetailSchema } },
-  result: ({ params: { id }, caller, platform }) => platform.workflows.approval(caller, id),
-});
-
-const decide = route({
-  method: "post",
-  path: "/workflows/approvals/:id/decide",
-  auth: "member",
-  tags,
-  summary: "Approve or reject",
-  description:
-    "What is for an `admin` may be decided by admins and owners, what is for an `owner` by owners only. Who decided is the " +
-    "subject of the key, whatever the body says. Approved, the run goes on; rejected, it stops at once. A second decision is " +
-    "409, with the first one in `details`.",
-  params,
-  body: decisionBodySchema,
-  example: { decision: "approved", comment: "Checked against the invoice." },
-  responses: { 200: { description: "The decision, and what the run is now", body: decisionResultSchema } },
-  errors: ["insufficient_role", "wrong_state"],
-  result: ({ params: { id }, body, caller, platform }) => platform.workflows.decide(caller, id, body),
-});
-
-export const approvalRoutes: readonly AnyRoute[] = [listApprovals, getApproval, decide];
+  routes.get("/workflows/approvals/:id", {
+    summary: "One approval, with the run that waits for it as far as it has come",
+    params,
+    responses: { 200: { description: "The approval", body: approvalDetailSchema } },
+    result: ({ params: { id }, caller, platform }) => platform.workflows.approval(caller, id),
+  }),
+  routes.post("/workflows/approvals/:id/decide", {
+    summary: "Approve or reject",
+    description:
+      "What is for an `admin` may be decided by admins and owners, what is for an `owner` by owners only. Who decided is the " +
+      "subject of the key, whatever the body says. Approved, the run goes on; rejected, it stops at once. A second decision is " +
+      "409, with the first one in `details`.",
+    params,
+    body: decisionBodySchema,
+    example: { decision: "approved", comment: "Checked against the invoice." },
+    responses: { 200: { description: "The decision, and what the run is now", body: decisionResultSchema } },
+    errors: ["insufficient_role", "wrong_state"],
+    result: ({ params: { id }, body, caller, platform }) => platform.workflows.decide(caller, id, body),
+  }),
+];

@@ -9,7 +9,7 @@ import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import type { GatewayCaller } from "../../src/gateway/money/account.ts";
 import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
 import { acceptedSchema, reserveJob, toAcceptedReply } from "../prefer.ts";
-import { type AnyRoute, type HandlerInput, type JsonReply, route, type SseMessage } from "../route.ts";
+import { declareRoutes, type HandlerInput, type JsonReply, type SseMessage } from "../route.ts";
 
 /** The header of options, for the documentation. */
 export const svcOptionsHeader =
@@ -33,54 +33,54 @@ export const modelCallErrors = [
   "provider_timeout",
 ] as const satisfies readonly ErrorCode[];
 
-const chat = route({
-  method: "post",
-  path: "/ai/chat",
-  auth: "member",
-  isForWidgets: true,
-  tags: ["Gateway"],
-  summary: "Chat completion, as JSON or as a stream of server-sent events",
-  description:
-    "With `stream: true` the answer is `text/event-stream`: deltas, then one event with `done: true`. A failure after the " +
-    "first byte is an event `{ error, done: true }`. A widget key takes bodies of 64 KiB at most and no `tools`; its answers " +
-    "have `WIDGET_MAX_TOKENS` tokens at most (default 1,024), and `prefer_async` and the headers below are ignored.",
-  body: chatBodySchema,
-  headers: {
-    "x-svc-options": svcOptionsHeader,
-    "x-svc-debug": "`true` adds `_preprocessing`",
-    "x-svc-surface":
-      "Tags the source of the request for analytics; other characters than letters, digits and `_ . : / -` become a dash, and it is cut to 64",
-  },
-  responses: {
-    200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema },
-    202: { description: "With `prefer_async`: it waits for a batch; follow it at `Location`", body: acceptedSchema },
-  },
-  errors: modelCallErrors,
-  example: { messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
-  async handler(input) {
-    const { body, platform } = input;
-    // A page's visitors get answers, and neither jobs nor a look behind them.
-    const isWidget = input.caller.widget !== undefined;
-    const options = isWidget ? {} : parseSvcOptions(input.header("x-svc-options"));
-    const { widgetMaxTokens } = platform.config.limits;
-    const asked = isWidget ? await asAgent({ ...input, body: boundForWidget(input, widgetMaxTokens) }) : body;
-    const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
-    const request = { ...toChatRequest(asked), options: { ...options, debug: hasDebug } };
-    for (const setting of platform.gateway.ignoredBy(request)) input.ignore(setting);
-    const caller = toGatewayCaller(input);
-    const mayWait = body.prefer_async === true;
-    const batched = mayWait ? await acceptForBatch(input, body, { caller, request }) : { headers: {} };
-    if ("reply" in batched) return batched.reply;
-    const { headers } = batched;
-    if (body.stream) {
-      const events = toSseEvents(platform.gateway.stream(caller, request), hasDebug);
-      return { status: 200, headers, events: isWidget ? concealing(events) : events };
-    }
-    const completing = platform.gateway.complete(caller, request);
-    const outcome = await (isWidget ? completing.catch(conceal) : completing);
-    return { status: 200, headers, body: toChatResponse(outcome, hasDebug) };
-  },
-});
+const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
+
+export const chatRoutes = [
+  routes.post("/ai/chat", {
+    isForWidgets: true,
+    summary: "Chat completion, as JSON or as a stream of server-sent events",
+    description:
+      "With `stream: true` the answer is `text/event-stream`: deltas, then one event with `done: true`. A failure after the " +
+      "first byte is an event `{ error, done: true }`. A widget key takes bodies of 64 KiB at most and no `tools`; its answers " +
+      "have `WIDGET_MAX_TOKENS` tokens at most (default 1,024), and `prefer_async` and the headers below are ignored.",
+    body: chatBodySchema,
+    headers: {
+      "x-svc-options": svcOptionsHeader,
+      "x-svc-debug": "`true` adds `_preprocessing`",
+      "x-svc-surface":
+        "Tags the source of the request for analytics; other characters than letters, digits and `_ . : / -` become a dash, and it is cut to 64",
+    },
+    responses: {
+      200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema },
+      202: { description: "With `prefer_async`: it waits for a batch; follow it at `Location`", body: acceptedSchema },
+    },
+    errors: modelCallErrors,
+    example: { messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
+    async handler(input) {
+      const { body, platform } = input;
+      // A page's visitors get answers, and neither jobs nor a look behind them.
+      const isWidget = input.caller.widget !== undefined;
+      const options = isWidget ? {} : parseSvcOptions(input.header("x-svc-options"));
+      const { widgetMaxTokens } = platform.config.limits;
+      const asked = isWidget ? await asAgent({ ...input, body: boundForWidget(input, widgetMaxTokens) }) : body;
+      const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
+      const request = { ...toChatRequest(asked), options: { ...options, debug: hasDebug } };
+      for (const setting of platform.gateway.ignoredBy(request)) input.ignore(setting);
+      const caller = toGatewayCaller(input);
+      const mayWait = body.prefer_async === true;
+      const batched = mayWait ? await acceptForBatch(input, body, { caller, request }) : { headers: {} };
+      if ("reply" in batched) return batched.reply;
+      const { headers } = batched;
+      if (body.stream) {
+        const events = toSseEvents(platform.gateway.stream(caller, request), hasDebug);
+        return { status: 200, headers, events: isWidget ? concealing(events) : events };
+      }
+      const completing = platform.gateway.complete(caller, request);
+      const outcome = await (isWidget ? completing.catch(conceal) : completing);
+      return { status: 200, headers, body: toChatResponse(outcome, hasDebug) };
+    },
+  }),
+];
 
 /** Any text as the name of a row of usage. */
 function toSurface(text: string): string {
@@ -195,5 +195,3 @@ function toFinalEvent(end: StreamEnd, hasDebug: boolean): z.input<typeof chatEve
   const toolCalls = toWireToolCalls(end.toolCalls);
   return { done: true, ...about, ...defined({ toolCalls }), ...toPreprocessing(end, hasDebug) };
 }
-
-export const chatRoutes: readonly AnyRoute[] = [chat];

@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib";
 import { z } from "zod";
 import { docsPolicy, renderDocsPage } from "../docs-page.ts";
 import { makeOpenApi } from "../openapi.ts";
-import { type AnyRoute, type HandlerInput, type JsonReply, route } from "../route.ts";
+import { type AnyRoute, declareRoutes, type HandlerInput, type JsonReply } from "../route.ts";
 import { isNamed } from "./models.ts";
 
 type Made = { text: string; zipped: Buffer; etag: string };
@@ -27,27 +27,21 @@ function pack(text: string): Made {
   return { text, zipped: gzipSync(text), etag };
 }
 
-/** The routes that document `routes` and themselves. */
-export function documentationRoutes(routes: readonly AnyRoute[]): readonly AnyRoute[] {
-  const makeDocument = () => makeOpenApi([...routes, ...documentation]);
+const routes = declareRoutes({ auth: "public", tags: ["Documentation"] });
+
+/** The routes that document `documented` and themselves. */
+export function documentationRoutes(documented: readonly AnyRoute[]): readonly AnyRoute[] {
+  const makeDocument = () => makeOpenApi([...documented, ...documentation]);
   const headers = { "if-none-match": "The `ETag` of the version that you have" };
   const unchanged = { 304: { description: "The version that you have is current" } };
-  const documentation: AnyRoute[] = [
-    route({
-      method: "get",
-      path: "/openapi.json",
-      auth: "public",
-      tags: ["Documentation"],
+  const documentation: readonly AnyRoute[] = [
+    routes.get("/openapi.json", {
       summary: "This API as an OpenAPI 3.1 document",
       headers,
       responses: { 200: { description: "The document", body: z.looseObject({ openapi: z.string() }) }, ...unchanged },
       handler: makeOnce(() => JSON.stringify(makeDocument()), { "content-type": "application/json; charset=utf-8" }),
     }),
-    route({
-      method: "get",
-      path: "/docs",
-      auth: "public",
-      tags: ["Documentation"],
+    routes.get("/docs", {
       summary: "The reference as a page for people",
       headers,
       responses: { 200: { description: "The page", body: z.string(), contentType: "text/html" }, ...unchanged },

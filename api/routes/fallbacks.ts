@@ -1,10 +1,9 @@
 import { z } from "zod";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
 const MAX_ENTRIES = 100;
 const MAX_MODELS = 5;
-const tags = ["Gateway"];
 
 const model = z.string().min(1).max(200);
 const fallbacksSchema = named(
@@ -25,33 +24,27 @@ const description =
   "When a named model fails before its first token, or its provider keeps failing, these answer in its place; the answer's " +
   "`model` tells which one did. Models that have no key, or do not take what the request asks, are passed over.";
 
-const getFallbacks = route({
-  method: "get",
-  path: "/ai/fallbacks",
-  auth: "member",
-  tags,
-  summary: "What answers in the place of models that fail",
-  description,
-  responses: { 200: { description: "Your tenant's fallbacks", body: fallbacksSchema } },
-  result: async ({ caller, platform }) => ({ fallbacks: await platform.fallbacks.find(caller.tenantId) }),
-});
+const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
 
-const putFallbacks = route({
-  method: "put",
-  path: "/ai/fallbacks",
-  auth: "admin",
-  tags,
-  summary: "Set what answers in the place of models that fail",
-  description: `${description} Replaces all that was set before; in force everywhere within 5 seconds.`,
-  body: fallbacksSchema,
-  responses: { 200: { description: "They are set", body: fallbacksSchema } },
-  errors: ["unknown_model"],
-  example: { fallbacks: [{ model: "claude-opus-5-5", models: ["gpt-5.6-sol"] }] },
-  async result({ body, caller, platform }) {
-    platform.gateway.checkFallbacks(body.fallbacks);
-    await platform.fallbacks.put(caller.tenantId, body.fallbacks);
-    return body;
-  },
-});
-
-export const fallbackRoutes: readonly AnyRoute[] = [getFallbacks, putFallbacks];
+export const fallbackRoutes = [
+  routes.get("/ai/fallbacks", {
+    summary: "What answers in the place of models that fail",
+    description,
+    responses: { 200: { description: "Your tenant's fallbacks", body: fallbacksSchema } },
+    result: async ({ caller, platform }) => ({ fallbacks: await platform.fallbacks.find(caller.tenantId) }),
+  }),
+  routes.put("/ai/fallbacks", {
+    auth: "admin",
+    summary: "Set what answers in the place of models that fail",
+    description: `${description} Replaces all that was set before; in force everywhere within 5 seconds.`,
+    body: fallbacksSchema,
+    responses: { 200: { description: "They are set", body: fallbacksSchema } },
+    errors: ["unknown_model"],
+    example: { fallbacks: [{ model: "claude-opus-5-5", models: ["gpt-5.6-sol"] }] },
+    async result({ body, caller, platform }) {
+      platform.gateway.checkFallbacks(body.fallbacks);
+      await platform.fallbacks.put(caller.tenantId, body.fallbacks);
+      return body;
+    },
+  }),
+];

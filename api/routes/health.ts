@@ -1,41 +1,34 @@
 import { z } from "zod";
 import { checkHealth, type Readiness, readinessSchema } from "../../src/health.ts";
 import type { Platform } from "../../src/platform.ts";
-import { type AnyRoute, route } from "../route.ts";
-
-const tags = ["Health"];
-
-const healthz = route({
-  method: "get",
-  path: "/healthz",
-  auth: "public",
-  tags,
-  summary: "Whether this process is alive",
-  responses: { 200: { description: "It is", body: z.object({ status: z.literal("ok") }) } },
-  result: () => ({ status: "ok" }),
-});
-
-const readyz = route({
-  method: "get",
-  path: "/readyz",
-  auth: "public",
-  tags,
-  summary: "Whether the service can do its work",
-  description: "200 only when the store, Redis and at least one worker respond. A finding is at most 1 s old.",
-  responses: {
-    200: { description: "All parts are up", body: readinessSchema },
-    503: { description: "A part is down; `parts` tells which", body: readinessSchema },
-  },
-  async handler({ platform }) {
-    const body = await findReadiness(platform);
-    const isReady = body.status === "ready";
-    return { status: isReady ? 200 : 503, body, headers: isReady ? {} : { "retry-after": "2" } };
-  },
-});
+import { declareRoutes } from "../route.ts";
 
 /** How long one finding serves all who ask, in ms: each costs several calls of store and Redis, and anybody may ask. */
 const FRESH_MS = 1_000;
 const findings = new WeakMap<Platform, { at: number; readiness: Promise<Readiness> }>();
+
+const routes = declareRoutes({ auth: "public", tags: ["Health"] });
+
+export const healthRoutes = [
+  routes.get("/healthz", {
+    summary: "Whether this process is alive",
+    responses: { 200: { description: "It is", body: z.object({ status: z.literal("ok") }) } },
+    result: () => ({ status: "ok" }),
+  }),
+  routes.get("/readyz", {
+    summary: "Whether the service can do its work",
+    description: "200 only when the store, Redis and at least one worker respond. A finding is at most 1 s old.",
+    responses: {
+      200: { description: "All parts are up", body: readinessSchema },
+      503: { description: "A part is down; `parts` tells which", body: readinessSchema },
+    },
+    async handler({ platform }) {
+      const body = await findReadiness(platform);
+      const isReady = body.status === "ready";
+      return { status: isReady ? 200 : 503, body, headers: isReady ? {} : { "retry-after": "2" } };
+    },
+  }),
+];
 
 function findReadiness(platform: Platform): Promise<Readiness> {
   const known = findings.get(platform);
@@ -44,5 +37,3 @@ function findReadiness(platform: Platform): Promise<Readiness> {
   findings.set(platform, { at: performance.now(), readiness });
   return readiness;
 }
-
-export const healthRoutes: readonly AnyRoute[] = [healthz, readyz];

@@ -7,71 +7,58 @@ import { jobKinds } from "../../src/store/job-record.ts";
 import { jobStates } from "../../src/store/job-state.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { listOf, listQuery } from "../list-query.ts";
-import { type AnyRoute, route, type SseMessage } from "../route.ts";
+import { declareRoutes, type SseMessage } from "../route.ts";
 
 const params = z.object({ id: idSchema("job") });
-const tags = ["Jobs"];
 
-const getJob = route({
-  method: "get",
-  path: "/jobs/:id",
-  auth: "member",
-  tags,
-  summary: "State, progress and result of a job",
-  params,
-  responses: { 200: { description: "The job", body: jobViewSchema } },
-  result: async ({ params: { id }, caller, platform }) => toJobView(await platform.jobs.get(caller.tenantId, id)),
-});
+const routes = declareRoutes({ auth: "member", tags: ["Jobs"] });
 
-const listJobs = route({
-  method: "get",
-  path: "/jobs",
-  auth: "member",
-  tags,
-  summary: "Jobs of the tenant, newest first",
-  description: "Each without its result, which `/jobs/:id` shows.",
-  query: listQuery.extend({
-    cursor: idSchema("job").optional(),
-    kind: z.enum(jobKinds).optional(),
-    status: z.enum(jobStates).optional(),
+export const jobRoutes = [
+  routes.get("/jobs", {
+    summary: "Jobs of the tenant, newest first",
+    description: "Each without its result, which `/jobs/:id` shows.",
+    query: listQuery.extend({
+      cursor: idSchema("job").optional(),
+      kind: z.enum(jobKinds).optional(),
+      status: z.enum(jobStates).optional(),
+    }),
+    responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
+    result: async ({ query, caller, platform }) =>
+      mapPage(await platform.jobs.list(caller.tenantId, query), toJobSummary),
   }),
-  responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
-  result: async ({ query, caller, platform }) =>
-    mapPage(await platform.jobs.list(caller.tenantId, query), toJobSummary),
-});
-
-const cancelJob = route({
-  method: "post",
-  path: "/jobs/:id/cancel",
-  auth: "member",
-  tags,
-  summary: "Stop a job at its next safe point",
-  description: "A queued job is cancelled at once, a running one as soon as it can stop; 409 when it has ended.",
-  params,
-  responses: { 200: { description: "The job as it is now", body: jobViewSchema } },
-  errors: ["wrong_state"],
-  result: async ({ params: { id }, caller, platform: { jobs, works } }) =>
-    toJobView(await cancelWork(jobs, works, { tenantId: caller.tenantId, jobId: id })),
-});
-
-const followJob = route({
-  method: "get",
-  path: "/jobs/:id/events",
-  auth: "member",
-  tags,
-  summary: "Follow a job by server-sent events",
-  description:
-    "Events `progress`, `step` and, at last, `end` with the job as `GET /jobs/:id` shows it. Send `Last-Event-ID` to go on after an interruption.",
-  params,
-  headers: { "Last-Event-ID": "Number of the last event that was received; the stream goes on after it" },
-  responses: { 200: { description: "The events", events: z.unknown() } },
-  async handler({ params: { id }, caller, platform, signal, header }) {
-    await platform.jobs.get(caller.tenantId, id); // a job that is not there is a 404, before the stream begins
-    const afterId = readEventId(header("last-event-id"));
-    const events = platform.jobs.events(caller.tenantId, id, { signal, ...(afterId === undefined ? {} : { afterId }) });
-    return { status: 200, events: toMessages(events), isEager: true };
-  },
-});
+  routes.get("/jobs/:id", {
+    summary: "State, progress and result of a job",
+    params,
+    responses: { 200: { description: "The job", body: jobViewSchema } },
+    result: async ({ params: { id }, caller, platform }) => toJobView(await platform.jobs.get(caller.tenantId, id)),
+  }),
+  routes.get("/jobs/:id/events", {
+    summary: "Follow a job by server-sent events",
+    description:
+      "Events `progress`, `step` and, at last, `end` with the job as `GET /jobs/:id` shows it. Send `Last-Event-ID` to go on after an interruption.",
+    params,
+    headers: { "Last-Event-ID": "Number of the last event that was received; the stream goes on after it" },
+    responses: { 200: { description: "The events", events: z.unknown() } },
+    async handler({ params: { id }, caller, platform, signal, header }) {
+      await platform.jobs.get(caller.tenantId, id); // a job that is not there is a 404, before the stream begins
+      const afterId = readEventId(header("last-event-id"));
+      const events = platform.jobs.events(caller.tenantId, id, {
+        signal,
+        ...(afterId === undefined ? {} : { afterId }),
+      });
+      return { status: 200, events: toMessages(events), isEager: true };
+    },
+  }),
+  routes.post("/jobs/:id/cancel", {
+    summary: "Stop a job at its next safe point",
+    description: "A queued job is cancelled at once, a running one as soon as it can stop; 409 when it has ended.",
+    params,
+    responses: { 200: { description: "The job as it is now", body: jobViewSchema } },
+    errors: ["wrong_state"],
+    result: async ({ params: { id }, caller, platform: { jobs, works } }) =>
+      toJobView(await cancelWork(jobs, works, { tenantId: caller.tenantId, jobId: id })),
+  }),
+];
 
 /** An id that no stream of ours sent counts as none: the stream begins at the start. */
 function readEventId(header: string | undefined): number | undefined {
@@ -81,5 +68,3 @@ function readEventId(header: string | undefined): number | undefined {
 async function* toMessages(events: AsyncIterable<JobEvent>): AsyncGenerator<readonly SseMessage[]> {
   for await (const { id, type, data } of events) yield [{ id, event: type, data }];
 }
-
-export const jobRoutes: readonly AnyRoute[] = [listJobs, getJob, followJob, cancelJob];

@@ -4,10 +4,8 @@ import { roles } from "../../src/store/key-store.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { apiKeyViewSchema, toApiKeyView } from "../../src/tenancy/api-keys.ts";
 import { listOf, listQuery } from "../list-query.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
-
-const tags = ["Keys"];
 
 const createBody = named(
   "ApiKeyRequest",
@@ -28,56 +26,44 @@ const createBody = named(
   }),
 );
 
-const createKey = route({
-  method: "post",
-  path: "/keys",
-  auth: "owner",
-  tags,
-  summary: "Make an API key",
-  description:
-    "The key is in this answer only. It is not kept, so a repeat with the same `Idempotency-Key` is refused with 409 instead of being answered again.",
-  body: createBody,
-  example: { role: "member", subject: "ana@acme.io", name: "laptop" },
-  hasSecretReply: true,
-  responses: {
-    201: { description: "The new key", body: named("NewApiKey", apiKeyViewSchema.extend({ key: z.string() })) },
-  },
-  async result({ body, caller, platform }) {
-    const { role, subject = caller.subject, name, expiresAt } = body;
-    const { key, record } = await platform.tenancy.createKey({
-      tenantId: caller.tenantId,
-      role,
-      subject,
-      ...(name === undefined ? {} : { name }),
-      ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
-    });
-    return { key, ...toApiKeyView(record) };
-  },
-});
+const routes = declareRoutes({ auth: "owner", tags: ["Keys"] });
 
-const listKeys = route({
-  method: "get",
-  path: "/keys",
-  auth: "owner",
-  tags,
-  summary: "API keys of the tenant, newest first",
-  query: listQuery.extend({ cursor: idSchema("apiKey").optional() }),
-  responses: { 200: { description: "A page of keys, by their previews", body: listOf(apiKeyViewSchema) } },
-  result: async ({ query, caller, platform }) =>
-    mapPage(await platform.tenancy.listKeys(caller.tenantId, query), toApiKeyView),
-});
-
-const revokeKey = route({
-  method: "delete",
-  path: "/keys/:id",
-  auth: "owner",
-  tags,
-  summary: "Revoke an API key",
-  description: "It is refused everywhere within 5 seconds. The last owner's key of a tenant cannot be revoked (409).",
-  params: z.object({ id: idSchema("apiKey") }),
-  responses: { 204: { description: "It was revoked" } },
-  errors: ["wrong_state"],
-  result: ({ params, caller, platform }) => platform.tenancy.revokeKey(caller.tenantId, params.id),
-});
-
-export const keyRoutes: readonly AnyRoute[] = [createKey, listKeys, revokeKey];
+export const keyRoutes = [
+  routes.post("/keys", {
+    summary: "Make an API key",
+    description:
+      "The key is in this answer only. It is not kept, so a repeat with the same `Idempotency-Key` is refused with 409 instead of being answered again.",
+    body: createBody,
+    example: { role: "member", subject: "ana@acme.io", name: "laptop" },
+    hasSecretReply: true,
+    responses: {
+      201: { description: "The new key", body: named("NewApiKey", apiKeyViewSchema.extend({ key: z.string() })) },
+    },
+    async result({ body, caller, platform }) {
+      const { role, subject = caller.subject, name, expiresAt } = body;
+      const { key, record } = await platform.tenancy.createKey({
+        tenantId: caller.tenantId,
+        role,
+        subject,
+        ...(name === undefined ? {} : { name }),
+        ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
+      });
+      return { key, ...toApiKeyView(record) };
+    },
+  }),
+  routes.get("/keys", {
+    summary: "API keys of the tenant, newest first",
+    query: listQuery.extend({ cursor: idSchema("apiKey").optional() }),
+    responses: { 200: { description: "A page of keys, by their previews", body: listOf(apiKeyViewSchema) } },
+    result: async ({ query, caller, platform }) =>
+      mapPage(await platform.tenancy.listKeys(caller.tenantId, query), toApiKeyView),
+  }),
+  routes.delete("/keys/:id", {
+    summary: "Revoke an API key",
+    description: "It is refused everywhere within 5 seconds. The last owner's key of a tenant cannot be revoked (409).",
+    params: z.object({ id: idSchema("apiKey") }),
+    responses: { 204: { description: "It was revoked" } },
+    errors: ["wrong_state"],
+    result: ({ params, caller, platform }) => platform.tenancy.revokeKey(caller.tenantId, params.id),
+  }),
+];

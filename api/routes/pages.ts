@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { idSchema } from "../../src/ids.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 
 /** How long a browser may keep the widget's script, in seconds. */
 const SCRIPT_MAX_AGE_S = 3_600;
@@ -24,11 +24,7 @@ const pagePolicy = {
 
 const readPage = (file: string) => readFile(new URL(`../pages/${file}`, import.meta.url), "utf8");
 
-const home = route({
-  method: "get",
-  path: "/",
-  auth: "public",
-  tags: ["Pages"],
+const home = declareRoutes({ auth: "public", tags: ["Pages"] }).get("/", {
   summary: "Where to begin: a page for browsers, the same links as JSON for others",
   headers: { accept: "`text/html` selects the page" },
   responses: {
@@ -52,23 +48,21 @@ const homeLinks = {
 
 const types: Record<string, string> = { html: "text/html", js: "text/javascript", css: "text/css" };
 
-function assetRoute(tag: string, { path, file, summary, params, headers }: Asset): AnyRoute {
-  const type = types[file.split(".").at(-1) ?? ""] ?? "text/plain";
-  const policy = type === "text/html" ? pagePolicy : {};
-  let content: Promise<string> | undefined;
-  return route({
-    method: "get",
-    path,
-    auth: "public",
-    tags: [tag],
-    summary,
-    ...(params === undefined ? {} : { params }),
-    responses: { 200: { description: "The file", body: z.string(), contentType: type } },
-    async handler() {
-      content ??= readPage(file);
-      const body = await content;
-      return { status: 200, body, headers: { ...policy, ...headers, "content-type": `${type}; charset=utf-8` } };
-    },
+function assetRoutes(tag: string, assets: readonly Asset[]) {
+  const routes = declareRoutes({ auth: "public", tags: [tag] });
+  return assets.map(({ path, file, headers, ...about }) => {
+    const type = types[file.split(".").at(-1) ?? ""] ?? "text/plain";
+    const policy = type === "text/html" ? pagePolicy : {};
+    let content: Promise<string> | undefined;
+    return routes.get(path, {
+      ...about,
+      responses: { 200: { description: "The file", body: z.string(), contentType: type } },
+      async handler() {
+        content ??= readPage(file);
+        const body = await content;
+        return { status: 200, body, headers: { ...policy, ...headers, "content-type": `${type}; charset=utf-8` } };
+      },
+    });
   });
 }
 
@@ -103,8 +97,4 @@ const widget: readonly Asset[] = [
   { path: "/widget/demo.css", file: "widget-demo.css", summary: "Its style" },
 ];
 
-export const pageRoutes: readonly AnyRoute[] = [
-  home,
-  ...widget.map((asset) => assetRoute("Widget", asset)),
-  ...pages.map((asset) => assetRoute("Pages", asset)),
-];
+export const pageRoutes = [home, ...assetRoutes("Widget", widget), ...assetRoutes("Pages", pages)];

@@ -5,7 +5,7 @@ import { idSchema } from "../../src/ids.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
 import { type UsageRow, usageGroupings } from "../../src/store/usage-store.ts";
 import { quotaNames } from "../../src/tenancy/quotas.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -22,107 +22,30 @@ const countersSchema = z.object({
   outputTokens: count,
   costUsd: z.number().min(0),
 });
-const groupSchema = countersSchema.extend({
-  model: z.string().optional(),
-  surface: z.string().optional(),
-  day: z.string().optional(),
-});
-
-const getUsage = route({
-  method: "get",
-  path: "/usage",
-  auth: "member",
-  tags: ["Gateway"],
-  summary: "What the tenant's model calls came to, and what it keeps",
-  description:
-    "Sums by model, surface or day, over days in UTC, both included. A call is counted within 50 ms of its end.",
-  query: z.object({
-    from: z.iso.date().optional().describe("First day; default: 30 days ago"),
-    to: z.iso.date().optional().describe("Last day; default: today"),
-    groupBy: z.enum(usageGroupings).default("day"),
+const groupName = z.string().optional();
+const usageSchema = named(
+  "Usage",
+  z.object({
+    from: z.string(),
+    to: z.string(),
+    groupBy: z.enum(usageGroupings),
+    data: z.array(countersSchema.extend({ model: groupName, surface: groupName, day: groupName })),
+    total: countersSchema,
+    budget: z
+      .object({
+        month: z.string(),
+        limitUsd: z.number(),
+        leftUsd: z.number(),
+        reservedUsd: z.number().describe("Set aside for calls under way"),
+      })
+      .nullable()
+      .describe("What is left this month, in UTC; null where no budget is set"),
+    quotas: z
+      .record(z.enum(quotaNames), z.object({ used: count, limit: count }))
+      .describe("How many of each the tenant keeps, counted up to the limit"),
+    nextCursor: z.null(),
   }),
-  responses: {
-    200: {
-      description: "A row for each group, and the sum of all",
-      body: named(
-        "Usage",
-        z.object({
-          from: z.string(),
-          to: z.string(),
-          groupBy: z.enum(usageGroupings),
-          data: z.array(groupSchema),
-          total: countersSchema,
-          budget: z
-            .object({
-              month: z.string(),
-              limitUsd: z.number(),
-              leftUsd: z.number(),
-              reservedUsd: z.number().describe("Set aside for calls under way"),
-            })
-            .nullable()
-            .describe("What is left this month, in UTC; null where no budget is set"),
-          quotas: z
-            .record(z.enum(quotaNames), z.object({ used: count, limit: count }))
-            .describe("How many of each the tenant keeps, counted up to the limit"),
-          nextCursor: z.null(),
-        }),
-      ),
-    },
-  },
-  async handler({ query, caller, platform }) {
-    const now = Date.now();
-    const to = query.to ?? toDay(now);
-    const from = query.from ?? toDay(Math.min(now, Date.parse(to)) - (DEFAULT_DAYS - 1) * DAY_MS);
-    const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
-    if (days < 1) throw new AppError("invalid_request", "from must not be after to.", { param: "from" });
-    if (days > MAX_DAYS)
-      throw new AppError("invalid_request", `At most ${MAX_DAYS} days can be summed.`, { param: "from" });
-    const [rows, budget, quotas] = await Promise.all([
-      platform.gateway.usage(caller.tenantId, { from, to, groupBy: query.groupBy }),
-      platform.gateway.budget(caller.tenantId),
-      platform.quotas.usage(caller.tenantId),
-    ]);
-    return {
-      status: 200,
-      body: {
-        from,
-        to,
-        groupBy: query.groupBy,
-        data: rows.map((row) => ({ [query.groupBy]: row.group, ...toCounters(row) })),
-        total: toCounters(
-          rows.reduce(addRows, { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 }),
-        ),
-        budget,
-        quotas,
-        nextCursor: null,
-      },
-    };
-  },
-});
-
-const toDay = (time: number) => new Date(time).toISOString().slice(0, 10);
-
-type Counters = Omit<UsageRow, "group">;
-
-function addRows(sum: Counters, row: Counters): Counters {
-  return {
-    requests: sum.requests + row.requests,
-    errors: sum.errors + row.errors,
-    inputTokens: sum.inputTokens + row.inputTokens,
-    outputTokens: sum.outputTokens + row.outputTokens,
-    costNanoUsd: sum.costNanoUsd + row.costNanoUsd,
-  };
-}
-
-function toCounters({
-  requests,
-  errors,
-  inputTokens,
-  outputTokens,
-  costNanoUsd,
-}: Counters): z.input<typeof countersSchema> {
-  return { requests, errors, inputTokens, outputTokens, costUsd: toUsd(costNanoUsd) };
-}
+);
 
 const logSchema = named(
   "CallLog",
@@ -151,17 +74,66 @@ const logSchema = named(
   }),
 );
 
-const getLog = route({
-  method: "get",
-  path: "/ai/logs/:logId",
-  auth: "member",
-  tags: ["Gateway"],
-  summary: "The record of one model call",
-  description: "Texts are in it only where the operator has them kept (`STORE_COMPLETION_CONTENT`).",
-  params: z.object({ logId: idSchema("log") }),
-  responses: { 200: { description: "The record", body: logSchema } },
-  result: async ({ params, caller, platform }) => toLogView(await platform.gateway.log(caller.tenantId, params.logId)),
-});
+const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
+
+export const usageRoutes = [
+  routes.get("/usage", {
+    summary: "What the tenant's model calls came to, and what it keeps",
+    description:
+      "Sums by model, surface or day, over days in UTC, both included. A call is counted within 50 ms of its end.",
+    query: z.object({
+      from: z.iso.date().optional().describe("First day; default: 30 days ago"),
+      to: z.iso.date().optional().describe("Last day; default: today"),
+      groupBy: z.enum(usageGroupings).default("day"),
+    }),
+    responses: {
+      200: {
+        description: "A row for each group, and the sum of all",
+        body: usageSchema,
+      },
+    },
+    async result({ query, caller, platform }) {
+      const { groupBy } = query;
+      const now = Date.now();
+      const to = query.to ?? toDay(now);
+      const from = query.from ?? toDay(Math.min(now, Date.parse(to)) - (DEFAULT_DAYS - 1) * DAY_MS);
+      const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
+      const refuse = (message: string) => new AppError("invalid_request", message, { param: "from" });
+      if (days < 1) throw refuse("from must not be after to.");
+      if (days > MAX_DAYS) throw refuse(`At most ${MAX_DAYS} days can be summed.`);
+      const [rows, budget, quotas] = await Promise.all([
+        platform.gateway.usage(caller.tenantId, { from, to, groupBy }),
+        platform.gateway.budget(caller.tenantId),
+        platform.quotas.usage(caller.tenantId),
+      ]);
+      const data = rows.map(({ group, ...counters }) => ({ [groupBy]: group, ...toCounters(counters) }));
+      return { from, to, groupBy, data, total: toCounters(sumOf(rows)), budget, quotas, nextCursor: null };
+    },
+  }),
+  routes.get("/ai/logs/:logId", {
+    summary: "The record of one model call",
+    description: "Texts are in it only where the operator has them kept (`STORE_COMPLETION_CONTENT`).",
+    params: z.object({ logId: idSchema("log") }),
+    responses: { 200: { description: "The record", body: logSchema } },
+    result: async ({ params, caller, platform }) =>
+      toLogView(await platform.gateway.log(caller.tenantId, params.logId)),
+  }),
+];
+
+const toDay = (time: number) => new Date(time).toISOString().slice(0, 10);
+
+type Counters = Omit<UsageRow, "group">;
+const counterNames = ["requests", "errors", "inputTokens", "outputTokens", "costNanoUsd"] as const;
+
+function sumOf(rows: readonly Counters[]): Counters {
+  const sum = { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 };
+  for (const row of rows) for (const name of counterNames) sum[name] += row[name];
+  return sum;
+}
+
+function toCounters({ costNanoUsd, ...counts }: Counters): z.input<typeof countersSchema> {
+  return { ...counts, costUsd: toUsd(costNanoUsd) };
+}
 
 function toLogView(record: CompletionDocument): z.input<typeof logSchema> {
   const { _id, tenantId: _tenant, isStreamed, outcome, error, costNanoUsd, isCached, createdAt, ...rest } = record;
@@ -176,5 +148,3 @@ function toLogView(record: CompletionDocument): z.input<typeof logSchema> {
     createdAt: createdAt.toISOString(),
   };
 }
-
-export const usageRoutes: readonly AnyRoute[] = [getUsage, getLog];

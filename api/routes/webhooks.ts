@@ -1,9 +1,7 @@
 import { z } from "zod";
 import type { WebhookSecrets } from "../../src/webhooks/secrets.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
-
-const tags = ["Workflows"];
 
 const secretSchema = named(
   "WebhookSecret",
@@ -20,31 +18,24 @@ const toView = ({ current, createdAt, previous }: WebhookSecrets) => ({
   ...(previous === undefined ? {} : { previousUntil: previous.until.toISOString() }),
 });
 
-const getSecret = route({
-  method: "get",
-  path: "/webhooks/secret",
-  auth: "admin",
-  tags,
-  summary: "The secret that your webhooks are signed with",
-  description:
-    "Webhooks are signed by the Standard Webhooks specification (standardwebhooks.com): verify `webhook-signature` over " +
-    "`webhook-id`, `webhook-timestamp` and the raw body with one of its libraries. The first call makes the secret.",
-  responses: { 200: { description: "The secret", body: secretSchema } },
-  errors: ["provider_key_unreadable"],
-  result: async ({ caller, platform }) => toView(await platform.webhooks.secrets.find(caller.tenantId)),
-});
+const routes = declareRoutes({ auth: "admin", tags: ["Workflows"] });
 
-const rotateSecret = route({
-  method: "post",
-  path: "/webhooks/secret/rotate",
-  auth: "admin",
-  tags,
-  summary: "Replace the secret that your webhooks are signed with",
-  description: "For a day each webhook carries both signatures, so that receivers can change theirs without a gap.",
-  hasSecretReply: true,
-  responses: { 200: { description: "The new secret", body: secretSchema } },
-  errors: ["wrong_state", "provider_key_unreadable"],
-  result: async ({ caller, platform }) => toView(await platform.webhooks.secrets.rotate(caller.tenantId)),
-});
-
-export const webhookRoutes: readonly AnyRoute[] = [getSecret, rotateSecret];
+export const webhookRoutes = [
+  routes.get("/webhooks/secret", {
+    summary: "The secret that your webhooks are signed with",
+    description:
+      "Webhooks are signed by the Standard Webhooks specification (standardwebhooks.com): verify `webhook-signature` over " +
+      "`webhook-id`, `webhook-timestamp` and the raw body with one of its libraries. The first call makes the secret.",
+    responses: { 200: { description: "The secret", body: secretSchema } },
+    errors: ["provider_key_unreadable"],
+    result: async ({ caller, platform }) => toView(await platform.webhooks.secrets.find(caller.tenantId)),
+  }),
+  routes.post("/webhooks/secret/rotate", {
+    summary: "Replace the secret that your webhooks are signed with",
+    description: "For a day each webhook carries both signatures, so that receivers can change theirs without a gap.",
+    hasSecretReply: true,
+    responses: { 200: { description: "The new secret", body: secretSchema } },
+    errors: ["wrong_state", "provider_key_unreadable"],
+    result: async ({ caller, platform }) => toView(await platform.webhooks.secrets.rotate(caller.tenantId)),
+  }),
+];

@@ -5,10 +5,8 @@ import { mapPage } from "../../src/store/page.ts";
 import type { ShownWidgetKey } from "../../src/store/widget-key-store.ts";
 import { isWidgetKey } from "../../src/tenancy/widget-keys.ts";
 import { listOf, listQuery } from "../list-query.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
-
-const tags = ["Widget keys"];
 
 /** A field or parameter that is misspelt must not make a key that may do more, or revoke another one. */
 const query = z.strictObject({});
@@ -48,45 +46,86 @@ const widgetKeyView = z.object({
 });
 const newWidgetKey = z.object({ id: idSchema("apiKey"), key: z.string(), keyPreview: z.string() });
 
-const createKey = route({
-  method: "post",
-  path: "/ai/widget/key",
-  auth: "admin",
-  tags,
-  summary: "Make a publishable key that can only chat",
-  description:
-    "It may stand in a page or an app. `allowedOrigins` names the pages that may use it; without it any page may. With " +
-    "`agent_id` it chats as that agent; otherwise `models` bounds the choice of its visitors. The key is in this response only. " +
-    "Unknown fields and parameters are refused.",
-  query,
-  body: named("WidgetKeyRequest", createBody),
-  isBodyOptional: true,
-  hasSecretReply: true,
-  responses: { 201: { description: "The new key", body: named("NewWidgetKey", newWidgetKey) } },
-  errors: ["not_found", "unknown_model"],
-  async result({ body: { allowedOrigins, models, maxTokens, ...body }, caller, platform }) {
-    const scopedTo = readAgentId(body);
-    if (scopedTo !== undefined) await platform.agents.get(caller.tenantId, scopedTo);
-    if (scopedTo !== undefined && models !== undefined) {
-      throw new AppError("invalid_request", "models: a key of an agent has the agent's model.", { param: "models" });
-    }
-    const unknown = models?.find((model) => !anyModel.includes(model) && !platform.gateway.findModel(model));
-    if (unknown !== undefined) {
-      throw new AppError("unknown_model", `There is no model ${JSON.stringify(unknown)}; GET /ai/models lists them.`, {
-        param: "models",
-      });
-    }
-    const { key, record } = await platform.tenancy.widgetKeys.create({
-      tenantId: caller.tenantId,
-      createdBy: caller.subject,
-      ...(scopedTo === undefined ? {} : { agentId: scopedTo }),
-      ...(allowedOrigins === undefined ? {} : { allowedOrigins }),
-      ...(models === undefined ? {} : { models }),
-      ...(maxTokens === undefined ? {} : { maxTokens }),
-    });
-    return { id: record._id, key, keyPreview: record.preview };
-  },
+const revokeBody = z.strictObject({
+  key: z.string().refine(isWidgetKey, "must be a widget key").optional(),
+  id: idSchema("apiKey").optional(),
+  keyPreview: z.string().max(50).optional(),
+  ...agentFields,
 });
+
+const routes = declareRoutes({ auth: "admin", tags: ["Widget keys"] });
+
+export const widgetKeyRoutes = [
+  routes.post("/ai/widget/key", {
+    summary: "Make a publishable key that can only chat",
+    description:
+      "It may stand in a page or an app. `allowedOrigins` names the pages that may use it; without it any page may. With " +
+      "`agent_id` it chats as that agent; otherwise `models` bounds the choice of its visitors. The key is in this response only. " +
+      "Unknown fields and parameters are refused.",
+    query,
+    body: named("WidgetKeyRequest", createBody),
+    isBodyOptional: true,
+    hasSecretReply: true,
+    responses: { 201: { description: "The new key", body: named("NewWidgetKey", newWidgetKey) } },
+    errors: ["not_found", "unknown_model"],
+    async result({ body: { allowedOrigins, models, maxTokens, ...body }, caller, platform }) {
+      const scopedTo = readAgentId(body);
+      if (scopedTo !== undefined) await platform.agents.get(caller.tenantId, scopedTo);
+      if (scopedTo !== undefined && models !== undefined) {
+        throw new AppError("invalid_request", "models: a key of an agent has the agent's model.", { param: "models" });
+      }
+      const unknown = models?.find((model) => !anyModel.includes(model) && !platform.gateway.findModel(model));
+      if (unknown !== undefined) {
+        throw new AppError(
+          "unknown_model",
+          `There is no model ${JSON.stringify(unknown)}; GET /ai/models lists them.`,
+          {
+            param: "models",
+          },
+        );
+      }
+      const { key, record } = await platform.tenancy.widgetKeys.create({
+        tenantId: caller.tenantId,
+        createdBy: caller.subject,
+        ...(scopedTo === undefined ? {} : { agentId: scopedTo }),
+        ...(allowedOrigins === undefined ? {} : { allowedOrigins }),
+        ...(models === undefined ? {} : { models }),
+        ...(maxTokens === undefined ? {} : { maxTokens }),
+      });
+      return { id: record._id, key, keyPreview: record.preview };
+    },
+  }),
+  routes.get("/ai/widget/keys", {
+    summary: "Widget keys of the tenant, newest first",
+    query: listQuery.extend({ cursor: idSchema("apiKey").optional() }),
+    responses: {
+      200: { description: "A page of keys, by their previews", body: listOf(named("WidgetKey", widgetKeyView)) },
+    },
+    result: async ({ query: page, caller, platform }) =>
+      mapPage(await platform.tenancy.widgetKeys.list(caller.tenantId, page), toView),
+  }),
+  routes.delete("/ai/widget/key", {
+    summary: "Revoke a widget key, or those of an agent",
+    description:
+      "Name the key by `key`, `id` or `keyPreview`; several of them must fit the same key. `agent_id` alone revokes all keys of " +
+      "that agent. Without a body the tenant's only key of no agent is revoked; if it has several, the response is a 409 that " +
+      "lists them. A revoked key is refused everywhere within 5 seconds. Unknown fields and parameters are refused.",
+    query,
+    body: named("WidgetKeySelector", revokeBody),
+    isBodyOptional: true,
+    responses: { 204: { description: "It was revoked" } },
+    errors: ["not_found", "wrong_state"],
+    async result({ body: { key, id, keyPreview, ...body }, caller, platform }) {
+      const scopedTo = readAgentId(body);
+      await platform.tenancy.widgetKeys.revoke(caller.tenantId, {
+        ...(key === undefined ? {} : { key }),
+        ...(id === undefined ? {} : { id }),
+        ...(keyPreview === undefined ? {} : { keyPreview }),
+        ...(scopedTo === undefined ? {} : { agentId: scopedTo }),
+      });
+    },
+  }),
+];
 
 /** The agent under either name. @throws AppError `invalid_request` when both name one, and not the same. */
 function readAgentId({ agent_id, agentId: same }: { agent_id?: string | undefined; agentId?: string | undefined }) {
@@ -95,20 +134,6 @@ function readAgentId({ agent_id, agentId: same }: { agent_id?: string | undefine
   }
   return agent_id ?? same;
 }
-
-const listKeys = route({
-  method: "get",
-  path: "/ai/widget/keys",
-  auth: "admin",
-  tags,
-  summary: "Widget keys of the tenant, newest first",
-  query: listQuery.extend({ cursor: idSchema("apiKey").optional() }),
-  responses: {
-    200: { description: "A page of keys, by their previews", body: listOf(named("WidgetKey", widgetKeyView)) },
-  },
-  result: async ({ query: page, caller, platform }) =>
-    mapPage(await platform.tenancy.widgetKeys.list(caller.tenantId, page), toView),
-});
 
 function toView({
   _id,
@@ -120,38 +145,3 @@ function toView({
   const scope = scopedTo === undefined ? {} : { agent_id: scopedTo };
   return { id: _id, keyPreview: preview, ...scope, ...rest, createdAt: createdAt.toISOString() };
 }
-
-const revokeBody = z.strictObject({
-  key: z.string().refine(isWidgetKey, "must be a widget key").optional(),
-  id: idSchema("apiKey").optional(),
-  keyPreview: z.string().max(50).optional(),
-  ...agentFields,
-});
-
-const revokeKey = route({
-  method: "delete",
-  path: "/ai/widget/key",
-  auth: "admin",
-  tags,
-  summary: "Revoke a widget key, or those of an agent",
-  description:
-    "Name the key by `key`, `id` or `keyPreview`; several of them must fit the same key. `agent_id` alone revokes all keys of " +
-    "that agent. Without a body the tenant's only key of no agent is revoked; if it has several, the response is a 409 that " +
-    "lists them. A revoked key is refused everywhere within 5 seconds. Unknown fields and parameters are refused.",
-  query,
-  body: named("WidgetKeySelector", revokeBody),
-  isBodyOptional: true,
-  responses: { 204: { description: "It was revoked" } },
-  errors: ["not_found", "wrong_state"],
-  async result({ body: { key, id, keyPreview, ...body }, caller, platform }) {
-    const scopedTo = readAgentId(body);
-    await platform.tenancy.widgetKeys.revoke(caller.tenantId, {
-      ...(key === undefined ? {} : { key }),
-      ...(id === undefined ? {} : { id }),
-      ...(keyPreview === undefined ? {} : { keyPreview }),
-      ...(scopedTo === undefined ? {} : { agentId: scopedTo }),
-    });
-  },
-});
-
-export const widgetKeyRoutes: readonly AnyRoute[] = [createKey, listKeys, revokeKey];

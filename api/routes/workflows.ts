@@ -13,11 +13,10 @@ import {
 } from "../../src/workflows/schemas.ts";
 import { listOf, listQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 import { modelCallErrors } from "./chat.ts";
 
-const tags = ["Workflows"];
 const params = z.object({ id: idSchema("workflow") });
 const runParams = params.extend({ runId: idSchema("workflowRun") });
 const example = {
@@ -40,146 +39,94 @@ const example = {
   ],
 };
 
-const createWorkflow = route({
-  method: "post",
-  path: "/workflows",
-  auth: "member",
-  tags,
-  summary: "Create a workflow",
-  description:
-    "Steps run in order. Texts may hold `{{ expression }}` in CEL over `input`, `steps.<id>.output`, `previous` (the output of " +
-    "the last step that is no condition) and `run`; what is no expression, or names a step that does not come before, is refused here.",
-  body: workflowBodySchema,
-  example,
-  responses: { 201: { description: "The workflow", body: workflowViewSchema } },
-  errors: ["unknown_model", "source_refused", "quota_exceeded"],
-  result: ({ body, caller, platform }) => platform.workflows.create(caller, body),
-});
+const routes = declareRoutes({ auth: "member", tags: ["Workflows"] });
 
-const listWorkflows = route({
-  method: "get",
-  path: "/workflows",
-  auth: "member",
-  tags,
-  summary: "Workflows of the tenant, newest first",
-  description: "Each without its steps, which `/workflows/:id` shows.",
-  query: listQuery.extend({ cursor: idSchema("workflow").optional() }),
-  responses: { 200: { description: "A page of workflows", body: listOf(workflowSummarySchema) } },
-  result: ({ query, caller, platform }) => platform.workflows.list(caller.tenantId, query),
-});
-
-const getWorkflow = route({
-  method: "get",
-  path: "/workflows/:id",
-  auth: "member",
-  tags,
-  summary: "One workflow",
-  params,
-  responses: { 200: { description: "The workflow", body: workflowViewSchema } },
-  result: ({ params: { id }, caller, platform }) => platform.workflows.get(caller.tenantId, id),
-});
-
-const replaceWorkflow = route({
-  method: "put",
-  path: "/workflows/:id",
-  auth: "member",
-  tags,
-  summary: "Replace a workflow by its next version",
-  description:
-    "Runs that have begun go on as they were. Members replace their own workflows, admins those of others too.",
-  params,
-  body: workflowReplacementSchema,
-  example,
-  responses: { 200: { description: "The workflow", body: workflowViewSchema } },
-  errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
-  result: ({ params: { id }, body, caller, platform }) => platform.workflows.replace(caller, id, body),
-});
-
-const removeWorkflow = route({
-  method: "delete",
-  path: "/workflows/:id",
-  auth: "member",
-  tags,
-  summary: "Delete a workflow",
-  description: "Its runs go on and stay readable. Members delete their own workflows, admins those of others too.",
-  params,
-  responses: { 204: { description: "It is gone" } },
-  errors: ["insufficient_role"],
-  result: ({ params: { id }, caller, platform }) => platform.workflows.remove(caller, id),
-});
-
-const executeWorkflow = route({
-  method: "post",
-  path: "/workflows/:id/execute",
-  auth: "member",
-  tags,
-  summary: "Start a run",
-  description:
-    "Answers at once with 202, since a run may wait for people; `Prefer: wait=N` waits up to N seconds for its end. The run's " +
-    "steps can be followed at `/jobs/:id/events`.",
-  params,
-  body: named("WorkflowRunRequest", withNamedInput(executeBodySchema.extend(withCallback))),
-  isBodyOptional: true,
-  isAsync: true,
-  responses: {
-    200: { description: "How the run ended", body: workflowResultSchema },
-    202: { description: "The run has begun", body: acceptedSchema },
-  },
-  errors: [...modelCallErrors, "webhook_failed", "source_refused", "source_unreachable", "wrong_state"],
-  example: { input: { complaint: "The pump is louder than the old one." } },
-  handler(input) {
-    const { params: path, body, caller, platform } = input;
-    return serveJob(input, {
-      accept: (job) => platform.workflows.accept({ caller, workflowId: path.id, body, ...job }),
-      defaultWaitMs: 0,
-    });
-  },
-});
-
-const listRuns = route({
-  method: "get",
-  path: "/workflows/:id/runs",
-  auth: "member",
-  tags,
-  summary: "Runs of a workflow, newest first",
-  params,
-  query: listQuery.extend({ cursor: idSchema("workflowRun").optional() }),
-  responses: { 200: { description: "A page of runs", body: listOf(workflowRunSummarySchema) } },
-  result: ({ params: { id }, query, caller, platform }) => platform.workflows.runs(caller.tenantId, id, query),
-});
-
-const getRun = route({
-  method: "get",
-  path: "/workflows/:id/runs/:runId",
-  auth: "member",
-  tags,
-  summary: "A run with the results of its steps",
-  params: runParams,
-  responses: { 200: { description: "The run", body: workflowRunViewSchema } },
-  result: ({ params: { id, runId }, caller, platform }) => platform.workflows.runOf(caller.tenantId, id, runId),
-});
-
-const cancelRun = route({
-  method: "post",
-  path: "/workflows/:id/runs/:runId/cancel",
-  auth: "member",
-  tags,
-  summary: "Stop a run",
-  description: "One that waits stops at once, one that works as soon as it can; 409 when it has ended.",
-  params: runParams,
-  responses: { 200: { description: "The run as it is now", body: workflowRunViewSchema } },
-  errors: ["wrong_state"],
-  result: ({ params: { id, runId }, caller, platform }) => platform.workflows.cancel(caller.tenantId, id, runId),
-});
-
-export const workflowRoutes: readonly AnyRoute[] = [
-  createWorkflow,
-  listWorkflows,
-  getWorkflow,
-  replaceWorkflow,
-  removeWorkflow,
-  executeWorkflow,
-  listRuns,
-  getRun,
-  cancelRun,
+export const workflowRoutes = [
+  routes.post("/workflows", {
+    summary: "Create a workflow",
+    description:
+      "Steps run in order. Texts may hold `{{ expression }}` in CEL over `input`, `steps.<id>.output`, `previous` (the output of " +
+      "the last step that is no condition) and `run`; what is no expression, or names a step that does not come before, is refused here.",
+    body: workflowBodySchema,
+    example,
+    responses: { 201: { description: "The workflow", body: workflowViewSchema } },
+    errors: ["unknown_model", "source_refused", "quota_exceeded"],
+    result: ({ body, caller, platform }) => platform.workflows.create(caller, body),
+  }),
+  routes.get("/workflows", {
+    summary: "Workflows of the tenant, newest first",
+    description: "Each without its steps, which `/workflows/:id` shows.",
+    query: listQuery.extend({ cursor: idSchema("workflow").optional() }),
+    responses: { 200: { description: "A page of workflows", body: listOf(workflowSummarySchema) } },
+    result: ({ query, caller, platform }) => platform.workflows.list(caller.tenantId, query),
+  }),
+  routes.get("/workflows/:id", {
+    summary: "One workflow",
+    params,
+    responses: { 200: { description: "The workflow", body: workflowViewSchema } },
+    result: ({ params: { id }, caller, platform }) => platform.workflows.get(caller.tenantId, id),
+  }),
+  routes.put("/workflows/:id", {
+    summary: "Replace a workflow by its next version",
+    description:
+      "Runs that have begun go on as they were. Members replace their own workflows, admins those of others too.",
+    params,
+    body: workflowReplacementSchema,
+    example,
+    responses: { 200: { description: "The workflow", body: workflowViewSchema } },
+    errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
+    result: ({ params: { id }, body, caller, platform }) => platform.workflows.replace(caller, id, body),
+  }),
+  routes.delete("/workflows/:id", {
+    summary: "Delete a workflow",
+    description: "Its runs go on and stay readable. Members delete their own workflows, admins those of others too.",
+    params,
+    responses: { 204: { description: "It is gone" } },
+    errors: ["insufficient_role"],
+    result: ({ params: { id }, caller, platform }) => platform.workflows.remove(caller, id),
+  }),
+  routes.post("/workflows/:id/execute", {
+    summary: "Start a run",
+    description:
+      "Answers at once with 202, since a run may wait for people; `Prefer: wait=N` waits up to N seconds for its end. The run's " +
+      "steps can be followed at `/jobs/:id/events`.",
+    params,
+    body: named("WorkflowRunRequest", withNamedInput(executeBodySchema.extend(withCallback))),
+    isBodyOptional: true,
+    isAsync: true,
+    responses: {
+      200: { description: "How the run ended", body: workflowResultSchema },
+      202: { description: "The run has begun", body: acceptedSchema },
+    },
+    errors: [...modelCallErrors, "webhook_failed", "source_refused", "source_unreachable", "wrong_state"],
+    example: { input: { complaint: "The pump is louder than the old one." } },
+    handler(input) {
+      const { params: path, body, caller, platform } = input;
+      return serveJob(input, {
+        accept: (job) => platform.workflows.accept({ caller, workflowId: path.id, body, ...job }),
+        defaultWaitMs: 0,
+      });
+    },
+  }),
+  routes.get("/workflows/:id/runs", {
+    summary: "Runs of a workflow, newest first",
+    params,
+    query: listQuery.extend({ cursor: idSchema("workflowRun").optional() }),
+    responses: { 200: { description: "A page of runs", body: listOf(workflowRunSummarySchema) } },
+    result: ({ params: { id }, query, caller, platform }) => platform.workflows.runs(caller.tenantId, id, query),
+  }),
+  routes.get("/workflows/:id/runs/:runId", {
+    summary: "A run with the results of its steps",
+    params: runParams,
+    responses: { 200: { description: "The run", body: workflowRunViewSchema } },
+    result: ({ params: { id, runId }, caller, platform }) => platform.workflows.runOf(caller.tenantId, id, runId),
+  }),
+  routes.post("/workflows/:id/runs/:runId/cancel", {
+    summary: "Stop a run",
+    description: "One that waits stops at once, one that works as soon as it can; 409 when it has ended.",
+    params: runParams,
+    responses: { 200: { description: "The run as it is now", body: workflowRunViewSchema } },
+    errors: ["wrong_state"],
+    result: ({ params: { id, runId }, caller, platform }) => platform.workflows.cancel(caller.tenantId, id, runId),
+  }),
 ];

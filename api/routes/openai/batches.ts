@@ -4,11 +4,10 @@ import { batchEndpoints } from "../../../src/gateway/batches/file/read-lines.ts"
 import { idSchema } from "../../../src/ids.ts";
 import type { FileBatchDocument } from "../../../src/store/file-store.ts";
 import { type FileBatchState, fileBatchStates } from "../../../src/store/file-store.ts";
-import { type AnyRoute, route } from "../../route.ts";
+import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { afterQuery } from "./files.ts";
 
-const tags = ["OpenAI-compatible"];
 const DAY_S = 86_400;
 /** As OpenAI has it. */
 const MAX_METADATA_FIELDS = 16;
@@ -52,94 +51,79 @@ type BatchView = z.output<typeof batchSchema>;
 
 const params = z.object({ id: idSchema("fileBatch") });
 
-const createBatch = route({
-  method: "post",
-  path: "/v1/batches",
-  auth: "member",
-  tags,
-  summary: "Answer a file of requests, at half the price",
-  description:
-    "Each line becomes a job of its own and goes the way of `prefer_async`; the answers are written into a file.",
-  body: z.object({
-    input_file_id: idSchema("file"),
-    endpoint: z.enum(batchEndpoints),
-    completion_window: z.literal("24h"),
-    metadata: withFewFields(MAX_METADATA_FIELDS, z.record(z.string().max(64), z.string().max(512))).nullish(),
-  }),
-  responses: { 200: { description: "The batch", body: named("Batch", batchSchema) } },
-  errors: ["not_found"],
-  async handler({ body, caller, platform }) {
-    const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = body;
-    const batch = await platform.gateway.fileBatches.create(caller, {
-      inputFileId,
-      endpoint,
-      completionWindow,
-      ...(metadata ? { metadata } : {}),
-    });
-    return { status: 200, body: toView(batch) };
-  },
-});
+const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
-const listBatches = route({
-  method: "get",
-  path: "/v1/batches",
-  auth: "member",
-  tags,
-  summary: "Batches, newest first",
-  query: afterQuery,
-  responses: {
-    200: {
-      description: "A page of batches",
-      body: z.object({
-        object: z.literal("list"),
-        data: z.array(batchSchema),
-        first_id: z.string().nullable(),
-        last_id: z.string().nullable(),
-        has_more: z.boolean(),
-      }),
+export const openAiBatchRoutes = [
+  routes.post("/v1/batches", {
+    summary: "Answer a file of requests, at half the price",
+    description:
+      "Each line becomes a job of its own and goes the way of `prefer_async`; the answers are written into a file.",
+    body: z.object({
+      input_file_id: idSchema("file"),
+      endpoint: z.enum(batchEndpoints),
+      completion_window: z.literal("24h"),
+      metadata: withFewFields(MAX_METADATA_FIELDS, z.record(z.string().max(64), z.string().max(512))).nullish(),
+    }),
+    responses: { 200: { description: "The batch", body: named("Batch", batchSchema) } },
+    errors: ["not_found"],
+    async handler({ body, caller, platform }) {
+      const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = body;
+      const batch = await platform.gateway.fileBatches.create(caller, {
+        inputFileId,
+        endpoint,
+        completionWindow,
+        ...(metadata ? { metadata } : {}),
+      });
+      return { status: 200, body: toView(batch) };
     },
-  },
-  async handler({ query: { after, limit }, caller, platform }) {
-    const page = await platform.store.files.listBatches(caller.tenantId, { limit, cursor: after });
-    const data = page.data.map(toView);
-    return {
-      status: 200,
-      body: {
-        object: "list",
-        data,
-        first_id: data[0]?.id ?? null,
-        last_id: data.at(-1)?.id ?? null,
-        has_more: page.nextCursor !== null,
+  }),
+  routes.get("/v1/batches", {
+    summary: "Batches, newest first",
+    query: afterQuery,
+    responses: {
+      200: {
+        description: "A page of batches",
+        body: z.object({
+          object: z.literal("list"),
+          data: z.array(batchSchema),
+          first_id: z.string().nullable(),
+          last_id: z.string().nullable(),
+          has_more: z.boolean(),
+        }),
       },
-    };
-  },
-});
-
-const getBatch = route({
-  method: "get",
-  path: "/v1/batches/:id",
-  auth: "member",
-  tags,
-  summary: "One batch",
-  params,
-  responses: { 200: { description: "The batch", body: batchSchema } },
-  result: async ({ params: { id }, caller, platform }) =>
-    toView(await platform.gateway.fileBatches.batch(caller.tenantId, id)),
-});
-
-const cancelBatch = route({
-  method: "post",
-  path: "/v1/batches/:id/cancel",
-  auth: "member",
-  tags,
-  summary: "Stop a batch",
-  description: "What was answered by then is in its files.",
-  params,
-  responses: { 200: { description: "The batch", body: batchSchema } },
-  errors: ["wrong_state"],
-  result: async ({ params: { id }, caller, platform }) =>
-    toView(await platform.gateway.fileBatches.cancel(caller.tenantId, id)),
-});
+    },
+    async handler({ query: { after, limit }, caller, platform }) {
+      const page = await platform.store.files.listBatches(caller.tenantId, { limit, cursor: after });
+      const data = page.data.map(toView);
+      return {
+        status: 200,
+        body: {
+          object: "list",
+          data,
+          first_id: data[0]?.id ?? null,
+          last_id: data.at(-1)?.id ?? null,
+          has_more: page.nextCursor !== null,
+        },
+      };
+    },
+  }),
+  routes.get("/v1/batches/:id", {
+    summary: "One batch",
+    params,
+    responses: { 200: { description: "The batch", body: batchSchema } },
+    result: async ({ params: { id }, caller, platform }) =>
+      toView(await platform.gateway.fileBatches.batch(caller.tenantId, id)),
+  }),
+  routes.post("/v1/batches/:id/cancel", {
+    summary: "Stop a batch",
+    description: "What was answered by then is in its files.",
+    params,
+    responses: { 200: { description: "The batch", body: batchSchema } },
+    errors: ["wrong_state"],
+    result: async ({ params: { id }, caller, platform }) =>
+      toView(await platform.gateway.fileBatches.cancel(caller.tenantId, id)),
+  }),
+];
 
 function toView(batch: FileBatchDocument): BatchView {
   const { status, faults, reachedAt, completed, failed, total } = batch;
@@ -172,5 +156,3 @@ function toView(batch: FileBatchDocument): BatchView {
     metadata: batch.metadata ?? null,
   };
 }
-
-export const openAiBatchRoutes: readonly AnyRoute[] = [createBatch, listBatches, getBatch, cancelBatch];

@@ -10,43 +10,43 @@ import {
   openAiEventSchema,
 } from "../../../src/gateway/openai-schemas.ts";
 import { newId } from "../../../src/ids.ts";
-import { type AnyRoute, route, type SseMessage } from "../../route.ts";
+import { declareRoutes, type SseMessage } from "../../route.ts";
 import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
 
 const SURFACE = "openai";
 
-const createCompletion = route({
-  method: "post",
-  path: "/v1/chat/completions",
-  auth: "member",
-  tags: ["OpenAI-compatible"],
-  summary: "Chat completion in OpenAI's shape, as JSON or as a stream of chunks",
-  description:
-    "For clients that speak OpenAI's API: set their base URL to `/v1`. `logId`, `costUsd` and `cached` are added to the " +
-    "answer, and to the chunk that ends a stream.",
-  body: openAiChatBodySchema,
-  headers: {
-    "x-svc-options": svcOptionsHeader,
-    "x-svc-surface": "Tags the source of the request for analytics; default `openai`",
-  },
-  responses: { 200: { description: "The completion", body: openAiCompletionSchema, events: openAiEventSchema } },
-  errors: modelCallErrors,
-  example: { model: "meta-llm", messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
-  async handler(input) {
-    const { body, platform } = input;
-    const request = { ...fromOpenAi(body), options: parseSvcOptions(input.header("x-svc-options")) };
-    for (const setting of platform.gateway.ignoredBy(request)) input.ignore(setting);
-    const caller = toGatewayCaller(input, SURFACE);
-    if (body.stream !== true) {
-      return { status: 200, body: toCompletion(toChatResponse(await platform.gateway.complete(caller, request))) };
-    }
-    const hasUsage = body.stream_options?.include_usage === true;
-    const events = toChunks(platform.gateway.stream(caller, request), { requestedModel: body.model, hasUsage });
-    return { status: 200, events, toErrorEvent: (error) => ({ data: { error } }) };
-  },
-});
-
 type ChunkOptions = { requestedModel: string; hasUsage: boolean };
+
+const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
+
+export const openAiChatRoutes = [
+  routes.post("/v1/chat/completions", {
+    summary: "Chat completion in OpenAI's shape, as JSON or as a stream of chunks",
+    description:
+      "For clients that speak OpenAI's API: set their base URL to `/v1`. `logId`, `costUsd` and `cached` are added to the " +
+      "answer, and to the chunk that ends a stream.",
+    body: openAiChatBodySchema,
+    headers: {
+      "x-svc-options": svcOptionsHeader,
+      "x-svc-surface": "Tags the source of the request for analytics; default `openai`",
+    },
+    responses: { 200: { description: "The completion", body: openAiCompletionSchema, events: openAiEventSchema } },
+    errors: modelCallErrors,
+    example: { model: "meta-llm", messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
+    async handler(input) {
+      const { body, platform } = input;
+      const request = { ...fromOpenAi(body), options: parseSvcOptions(input.header("x-svc-options")) };
+      for (const setting of platform.gateway.ignoredBy(request)) input.ignore(setting);
+      const caller = toGatewayCaller(input, SURFACE);
+      if (body.stream !== true) {
+        return { status: 200, body: toCompletion(toChatResponse(await platform.gateway.complete(caller, request))) };
+      }
+      const hasUsage = body.stream_options?.include_usage === true;
+      const events = toChunks(platform.gateway.stream(caller, request), { requestedModel: body.model, hasUsage });
+      return { status: 200, events, toErrorEvent: (error) => ({ data: { error } }) };
+    },
+  }),
+];
 
 /** The chunks of a stream, those of one batch in one write. The role comes first, the usage, when it is wanted, last. */
 async function* toChunks(
@@ -97,5 +97,3 @@ function toDelta(event: Exclude<StreamEvent, StreamEnd>): Delta {
     ],
   };
 }
-
-export const openAiChatRoutes: readonly AnyRoute[] = [createCompletion];

@@ -2,10 +2,8 @@ import { z } from "zod";
 import { idSchema } from "../../../src/ids.ts";
 import type { FileDocument } from "../../../src/store/file-store.ts";
 import { uploadedFileSchema } from "../../middleware/multipart.ts";
-import { type AnyRoute, route } from "../../route.ts";
+import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
-
-const tags = ["OpenAI-compatible"];
 
 const fileSchema = z.object({
   id: z.string(),
@@ -26,94 +24,72 @@ export const afterQuery = z.object({
 
 const uploadSchema = z.object({ file: uploadedFileSchema, purpose: z.literal("batch") });
 
-const uploadFile = route({
-  method: "post",
-  path: "/v1/files",
-  auth: "member",
-  tags,
-  summary: "Upload a file of requests",
-  description: "JSON lines, each `{ custom_id, method, url, body }`; `purpose` must be `batch`.",
-  body: named("FileUpload", uploadSchema),
-  multipart: uploadSchema,
-  responses: { 200: { description: "The file", body: named("File", fileSchema) } },
-  async handler({ body, caller, platform }) {
-    const { filename, bytes } = body.file;
-    const file = await platform.gateway.fileBatches.addFile(caller.tenantId, {
-      filename: filename.slice(0, 200),
-      bytes,
-    });
-    return { status: 200, body: toView(file) };
-  },
-});
+const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
-const listFiles = route({
-  method: "get",
-  path: "/v1/files",
-  auth: "member",
-  tags,
-  summary: "Files, newest first",
-  query: afterQuery.extend({ purpose: z.enum(["batch", "batch_output"]).optional() }),
-  responses: {
-    200: {
-      description: "A page of files",
-      body: z.object({ object: z.literal("list"), data: z.array(fileSchema), has_more: z.boolean() }),
+export const openAiFileRoutes = [
+  routes.post("/v1/files", {
+    summary: "Upload a file of requests",
+    description: "JSON lines, each `{ custom_id, method, url, body }`; `purpose` must be `batch`.",
+    body: named("FileUpload", uploadSchema),
+    multipart: uploadSchema,
+    responses: { 200: { description: "The file", body: named("File", fileSchema) } },
+    async handler({ body, caller, platform }) {
+      const { filename, bytes } = body.file;
+      const file = await platform.gateway.fileBatches.addFile(caller.tenantId, {
+        filename: filename.slice(0, 200),
+        bytes,
+      });
+      return { status: 200, body: toView(file) };
     },
-  },
-  async handler({ query: { after, limit, purpose }, caller, platform }) {
-    const { data, nextCursor } = await platform.store.files.list(caller.tenantId, { limit, cursor: after, purpose });
-    return { status: 200, body: { object: "list", data: data.map(toView), has_more: nextCursor !== null } };
-  },
-});
-
-const getFile = route({
-  method: "get",
-  path: "/v1/files/:id",
-  auth: "member",
-  tags,
-  summary: "One file",
-  params,
-  responses: { 200: { description: "The file", body: fileSchema } },
-  result: async ({ params: { id }, caller, platform }) =>
-    toView(await platform.gateway.fileBatches.file(caller.tenantId, id)),
-});
-
-const getContent = route({
-  method: "get",
-  path: "/v1/files/:id/content",
-  auth: "member",
-  tags,
-  summary: "What a file holds",
-  params,
-  responses: { 200: { description: "JSON lines", contentType: "application/jsonl", body: z.string() } },
-  async handler({ params: { id }, caller, platform }) {
-    const bytes = await platform.gateway.fileBatches.content(caller.tenantId, id);
-    return { status: 200, headers: { "content-type": "application/jsonl" }, body: bytes.toString("utf8") };
-  },
-});
-
-const deleteFile = route({
-  method: "delete",
-  path: "/v1/files/:id",
-  auth: "member",
-  tags,
-  summary: "Delete a file",
-  params,
-  responses: {
-    200: {
-      description: "It is deleted",
-      body: z.object({ id: z.string(), object: z.literal("file"), deleted: z.literal(true) }),
+  }),
+  routes.get("/v1/files", {
+    summary: "Files, newest first",
+    query: afterQuery.extend({ purpose: z.enum(["batch", "batch_output"]).optional() }),
+    responses: {
+      200: {
+        description: "A page of files",
+        body: z.object({ object: z.literal("list"), data: z.array(fileSchema), has_more: z.boolean() }),
+      },
     },
-  },
-  errors: ["wrong_state"],
-  async handler({ params: { id }, caller, platform }) {
-    await platform.gateway.fileBatches.removeFile(caller.tenantId, id);
-    return { status: 200, body: { id, object: "file", deleted: true } };
-  },
-});
+    async handler({ query: { after, limit, purpose }, caller, platform }) {
+      const { data, nextCursor } = await platform.store.files.list(caller.tenantId, { limit, cursor: after, purpose });
+      return { status: 200, body: { object: "list", data: data.map(toView), has_more: nextCursor !== null } };
+    },
+  }),
+  routes.get("/v1/files/:id", {
+    summary: "One file",
+    params,
+    responses: { 200: { description: "The file", body: fileSchema } },
+    result: async ({ params: { id }, caller, platform }) =>
+      toView(await platform.gateway.fileBatches.file(caller.tenantId, id)),
+  }),
+  routes.get("/v1/files/:id/content", {
+    summary: "What a file holds",
+    params,
+    responses: { 200: { description: "JSON lines", contentType: "application/jsonl", body: z.string() } },
+    async handler({ params: { id }, caller, platform }) {
+      const bytes = await platform.gateway.fileBatches.content(caller.tenantId, id);
+      return { status: 200, headers: { "content-type": "application/jsonl" }, body: bytes.toString("utf8") };
+    },
+  }),
+  routes.delete("/v1/files/:id", {
+    summary: "Delete a file",
+    params,
+    responses: {
+      200: {
+        description: "It is deleted",
+        body: z.object({ id: z.string(), object: z.literal("file"), deleted: z.literal(true) }),
+      },
+    },
+    errors: ["wrong_state"],
+    async handler({ params: { id }, caller, platform }) {
+      await platform.gateway.fileBatches.removeFile(caller.tenantId, id);
+      return { status: 200, body: { id, object: "file", deleted: true } };
+    },
+  }),
+];
 
 function toView({ _id, bytes, createdAt, filename, purpose }: FileDocument): z.output<typeof fileSchema> {
   const seconds = Math.floor(createdAt.getTime() / 1_000);
   return { id: _id, object: "file", bytes, created_at: seconds, filename, purpose, status: "processed" };
 }
-
-export const openAiFileRoutes: readonly AnyRoute[] = [uploadFile, listFiles, getFile, getContent, deleteFile];

@@ -1,10 +1,8 @@
 import { z } from "zod";
 import { notFound } from "../../../src/errors.ts";
 import type { ModelEntry } from "../../../src/gateway/schemas.ts";
-import { type AnyRoute, route } from "../../route.ts";
+import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
-
-const tags = ["OpenAI-compatible"];
 
 const modelSchema = z.object({
   id: z.string(),
@@ -13,39 +11,32 @@ const modelSchema = z.object({
   owned_by: z.string(),
 });
 
-const listModels = route({
-  method: "get",
-  path: "/v1/models",
-  auth: "member",
-  tags,
-  summary: "The models that your calls can use, as OpenAI lists them",
-  responses: {
-    200: { description: "The models", body: z.object({ object: z.literal("list"), data: z.array(modelSchema) }) },
-  },
-  async result({ caller, platform }) {
-    const models = await platform.gateway.models(caller.tenantId, { available: "true" });
-    return { object: "list", data: models.map(toModel) };
-  },
-});
+const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
-const getModel = route({
-  method: "get",
-  path: "/v1/models/:model",
-  auth: "member",
-  tags,
-  summary: "One model, by its id or an alias of it",
-  params: z.object({ model: z.string().min(1).max(200) }),
-  responses: { 200: { description: "The model", body: named("OpenAiModel", modelSchema) } },
-  handler({ params, platform }) {
-    const model = platform.gateway.findModel(params.model);
-    if (model === undefined) throw notFound("model");
-    return { status: 200, body: toModel(model) };
-  },
-});
+export const openAiModelRoutes = [
+  routes.get("/v1/models", {
+    summary: "The models that your calls can use, as OpenAI lists them",
+    responses: {
+      200: { description: "The models", body: z.object({ object: z.literal("list"), data: z.array(modelSchema) }) },
+    },
+    async result({ caller, platform }) {
+      const models = await platform.gateway.models(caller.tenantId, { available: "true" });
+      return { object: "list", data: models.map(toModel) };
+    },
+  }),
+  routes.get("/v1/models/:model", {
+    summary: "One model, by its id or an alias of it",
+    params: z.object({ model: z.string().min(1).max(200) }),
+    responses: { 200: { description: "The model", body: named("OpenAiModel", modelSchema) } },
+    handler({ params, platform }) {
+      const model = platform.gateway.findModel(params.model);
+      if (model === undefined) throw notFound("model");
+      return { status: 200, body: toModel(model) };
+    },
+  }),
+];
 
 function toModel({ id, provider, priceDate }: ModelEntry): z.output<typeof modelSchema> {
   const created = priceDate === undefined ? 0 : Math.floor(Date.parse(priceDate) / 1_000);
   return { id, object: "model", created, owned_by: provider };
 }
-
-export const openAiModelRoutes: readonly AnyRoute[] = [listModels, getModel];

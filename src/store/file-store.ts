@@ -15,8 +15,7 @@ export const fileBatchStates = [
 ] as const;
 export type FileBatchState = (typeof fileBatchStates)[number];
 
-export const finalFileBatchStates: readonly FileBatchState[] = ["completed", "failed", "cancelled"];
-export const openFileBatchStates = fileBatchStates.filter((state) => !finalFileBatchStates.includes(state));
+export const openFileBatchStates: readonly FileBatchState[] = ["validating", "in_progress", "finalizing", "cancelling"];
 /** From which a batch can be cancelled. */
 export const cancellableFileBatchStates: readonly FileBatchState[] = ["validating", "in_progress"];
 
@@ -121,7 +120,7 @@ export function makeFileStore(db: Db): FileStore {
         .limit(limit)
         .toArray(),
     async isInUse(tenantId, fileId) {
-      const open = { inputFileId: fileId, status: { $nin: [...finalFileBatchStates] } };
+      const open = { inputFileId: fileId, status: { $in: [...openFileBatchStates] } };
       return (await batches.countDocuments(ofTenant(tenantId, open), { limit: 1 })) > 0;
     },
   };

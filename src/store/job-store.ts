@@ -93,12 +93,20 @@ export function makeJobStore(db: Db): JobStore {
       return findPage(jobs, { tenantId, page, filter, fields: summaryFields });
     },
     change: (guard, update) => jobs.findOneAndUpdate(guarded(guard), update, { returnDocument: "after" }),
-    addStep(guard, data) {
-      const next = { $add: ["$lastEventId", 1] };
-      const steps = { $concatArrays: [{ $ifNull: ["$steps", []] }, [{ id: next, data: { $literal: data } }]] };
-      // One update numbers the step and keeps it, so that no event is told twice or lost.
-      const update = [{ $set: { steps: { $slice: [steps, -KEPT_STEPS] }, lastEventId: next, updatedAt: "$$NOW" } }];
-      return jobs.findOneAndUpdate(guarded(guard), update, { returnDocument: "after" });
+    async addStep(guard, data) {
+      for (;;) {
+        const there = await jobs.findOne(guarded(guard), { projection: { lastEventId: 1 } });
+        if (there === null) return null;
+        const id = there.lastEventId + 1;
+        // The step is kept together with its number, and only while that is the next one: else another event came first.
+        const update = {
+          $set: { lastEventId: id, updatedAt: new Date() },
+          $push: { steps: { $each: [{ id, data }], $slice: -KEPT_STEPS } },
+        };
+        const isNext = { ...guarded(guard), lastEventId: there.lastEventId };
+        const changed = await jobs.findOneAndUpdate(isNext, update, { returnDocument: "after" });
+        if (changed !== null) return changed;
+      }
     },
     async refuse({ _id, checkAt: _checkAt, ...refused }, from) {
       try {

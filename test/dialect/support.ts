@@ -177,34 +177,6 @@ export function pipeline(
   return { title, given, when: (collection) => collection.aggregate(stages).toArray(), gives };
 }
 
-/** A case of the shape "an update sets a field to this expression over this document". A missing value is left out. */
-export function expression(title: string, document: Document, value: unknown, result: unknown): Case {
-  return {
-    title,
-    given: [{ _id: 1, ...document }],
-    when: async (collection) => {
-      await collection.updateOne(ofId(1), [{ $set: { value } }]);
-      return collection.findOne(ofId(1), { projection: { value: 1 } });
-    },
-    gives: result === undefined ? { _id: 1 } : { _id: 1, value: result },
-  };
-}
-
-/** A case of the shape "this expression over this document is refused". */
-export function refusedExpression(
-  title: string,
-  document: Document,
-  value: unknown,
-  fails: number | readonly number[],
-): Case {
-  return {
-    title,
-    given: [{ _id: 1, ...document }],
-    when: (collection) => collection.updateOne(ofId(1), [{ $set: { value } }]),
-    fails,
-  };
-}
-
 /** Marks a suite that needs search indexes: where the server has none its tests are reported as skipped, with the reason. */
 export function needsSearchIndexes(open: OpenDatabase): void {
   let hasThem = false;

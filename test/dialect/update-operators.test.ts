@@ -45,6 +45,18 @@ const pushes: Case[] = [
   update("$push of an array appends it as one element", { a: [1] }, { $push: { a: [2, 3] } } as never, {
     a: [1, [2, 3]],
   }),
+  update(
+    "$push of $each appends its items, and $slice keeps the last of all",
+    { a: [1, 2], b: [1], c: [1, 2, 3] },
+    {
+      $push: { a: { $each: [3, 4], $slice: -3 }, b: { $each: [{ x: "$b" }] }, c: { $each: [], $slice: -1 } },
+    } as never,
+    { a: [2, 3, 4], b: [1, { x: "$b" }], c: [3] },
+  ),
+  update("$push of $each makes a missing array", {}, { $push: { a: { $each: [1, 2], $slice: -5 } } } as never, {
+    a: [1, 2],
+  }),
+  refusedUpdate("$push of an $each that is no array is refused", { a: [] }, { $push: { a: { $each: 1 } } } as never, 2),
   refusedUpdate("$push to a scalar is refused", { a: 1 }, { $push: { a: 2 } } as never, 2),
 ];
 
@@ -72,33 +84,6 @@ const arithmetic: Case[] = [
   refusedUpdate("$inc by a string is refused", { a: 1 }, { $inc: { a: "1" } } as never, 14),
 ];
 
-const pipelines: Case[] = [
-  update(
-    "the stages of a pipeline see what those before them did",
-    { a: 1 },
-    [{ $set: { b: { $add: ["$a", 1] } } }, { $set: { c: { $add: ["$b", 1] } } }],
-    { a: 1, b: 2, c: 3 },
-  ),
-  update("every field of a stage sees the document as it was", { a: 1, b: 2 }, [{ $set: { a: "$b", b: "$a" } }], {
-    a: 2,
-    b: 1,
-  }),
-  {
-    title: "$$NOW is the time of the update, one for all fields",
-    given: [{ _id: 1 }],
-    when: async (collection) => {
-      const before = Date.now();
-      await collection.updateOne({}, [{ $set: { a: "$$NOW", b: ["$$NOW"] } }]);
-      const found = await collection.findOne();
-      const now = Number(found?.a);
-      return [now === Number(found?.b[0]), Math.abs(now - before) < 60_000];
-    },
-    gives: [true, true],
-  },
-  refusedUpdate("a stage that is no update is refused", { a: 1 }, [{ $match: { a: 1 } }], [72, 40_324]),
-  refusedUpdate("a pipeline that changes the _id is refused", { a: 1 }, [{ $set: { _id: 2 } }], 66),
-];
-
 const refusals: Case[] = [
   refusedUpdate("two operators on one field conflict", {}, { $set: { a: 1 }, $inc: { a: 1 } }, 40),
   refusedUpdate("a field and one inside it conflict", {}, { $set: { a: {}, "a.b": 1 } }, 40),
@@ -115,6 +100,5 @@ describe("dialect: update operators", () => {
   describe("arithmetic", () => defineCases(open, arithmetic));
   describe("$[]", () => defineCases(open, elements));
   describe("$push", () => defineCases(open, pushes));
-  describe("pipelines", () => defineCases(open, pipelines));
   describe("refusals", () => defineCases(open, refusals));
 });

@@ -67,6 +67,19 @@ describe("the records of jobs", () => {
     expect(steps).to.deep.equal(numbers.slice(3).map((n) => ({ id: from + n + 1, data: { n } })));
   });
 
+  it("give each event a number of its own, also when several come at once", async () => {
+    const { claims, lease, record } = await claim(await submit("Busy."));
+    const numbers = Array.from({ length: 12 }, (_, n) => n);
+    const progress = (n: number) => claims.progress(lease, { stage: "running", done: n, total: 12 });
+    await Promise.all(numbers.flatMap((n) => [claims.step(lease, { n }), progress(n)]));
+    const { steps = [], lastEventId } = await recordOf(record._id);
+    expect(lastEventId).to.equal(record.lastEventId + 24);
+    expect(steps.map(({ data }) => data.n).sort((a, b) => Number(a) - Number(b))).to.deep.equal(numbers);
+    const ids = steps.map(({ id }) => id);
+    expect(ids, "in order, none twice").to.deep.equal([...new Set(ids)].sort((a, b) => a - b));
+    expect(await claims.step({ ...lease, token: "another" }, { n: 99 }), "without the lease").to.equal(null);
+  });
+
   it("show their states to their tenant alone", async () => {
     const { jobs } = test.platform.store;
     const ids = [await submit("Waits."), await submit("Runs.")];

@@ -1,11 +1,10 @@
-import { type Document, isDocument, setField } from "../bson/bson-types.ts";
+import { type Document, getField, isDocument, setField } from "../bson/bson-types.ts";
+import { keyOf } from "../bson/index-keys.ts";
 import { readSort, type Sort, sortKey } from "../bson/order.ts";
 import { commandError, located, notOffered, showValue, typeMismatch } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
 import { compileProjectStage } from "../query/projection.ts";
 import { searchStages } from "../search/search-stages.ts";
-import { compileExpression } from "./expressions.ts";
-import { compileGroup } from "./group.ts";
 
 /** A compiled stage: lazy where it can be, so that `$limit` ends the work of those before it. */
 export type Stage = (documents: Iterable<Document>) => Iterable<Document>;
@@ -13,14 +12,19 @@ export type Stage = (documents: Iterable<Document>) => Iterable<Document>;
 /** Every stage that this server has beside those that search: what is not here is refused. */
 export const stages: Readonly<Record<string, (operand: unknown) => Stage>> = {
   $match: match,
-  $project: (operand) => mapping(compileProjectStage(operand)),
-  $group: compileGroup,
+  $project: project,
+  $group: group,
   $sort: sort,
   $limit: limit,
 };
 
-/** The stages of a pipeline that is an update. */
-export const updateStages: Readonly<Record<string, (operand: unknown) => Stage>> = { $set: set };
+/** What a value adds to the total of its group, which is 0 at first. */
+type Accumulator = (total: number, value: unknown) => number;
+
+/** Every accumulator that this server has: what is not here is refused. */
+export const accumulators: Readonly<Record<string, Accumulator>> = {
+  $sum: (total, value) => (typeof value === "number" ? total + value : total),
+};
 
 /**
  * Compiles the stages of an aggregation, which do not change their documents but make new ones.
@@ -38,20 +42,6 @@ export function compilePipeline(given: readonly (readonly [name: string, operand
   return (documents) => compiled.reduce((input, stage) => stage(input), documents);
 }
 
-/** Runs a pipeline that is an update, over one document. */
-export function runUpdatePipeline(given: readonly Document[], document: Document): Document {
-  const compiled = given.map((stage) => {
-    const [name, operand] = readStage(stage);
-    if (Object.hasOwn(stages, name))
-      throw commandError("InvalidOptions", `${name} is not allowed to be used within an update`);
-    const compile = Object.hasOwn(updateStages, name) ? updateStages[name] : undefined;
-    if (compile === undefined) throw notOffered(`${name} in an update`, "Location40324");
-    return compile(operand);
-  });
-  const [result = document] = compiled.reduce<Iterable<Document>>((input, stage) => stage(input), [document]);
-  return result;
-}
-
 /** The name of a stage and its operand. */
 export function readStage(stage: unknown): [name: string, operand: unknown] {
   if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");
@@ -62,37 +52,15 @@ export function readStage(stage: unknown): [name: string, operand: unknown] {
   return entry;
 }
 
-function mapping(change: (document: Document) => Document): Stage {
-  return (documents) => Iterator.from(documents).map(change);
-}
-
 function match(operand: unknown): Stage {
   if (!isDocument(operand)) throw located(15959, "the match filter must be an expression in an object");
   const matches = compileFilter(operand);
   return (documents) => Iterator.from(documents).filter(matches);
 }
 
-/** Sets fields to the values of expressions, all of which see the document as it was. */
-function set(operand: unknown): Stage {
-  if (!isDocument(operand)) throw located(40272, "$set specification stage must be an object");
-  const now = new Date();
-  const fields = Object.keys(operand).map((name) => {
-    const value: unknown = operand[name];
-    // There a document names the nested fields to be set, and leaves the others.
-    const isNested = isDocument(value) && Object.keys(value)[0]?.startsWith("$") !== true;
-    if (name.includes(".") || isNested) throw notOffered("nested fields in a pipeline's $set");
-    if (name.startsWith("$")) throw located(16410, "FieldPath field names may not start with '$'.");
-    return [name, compileExpression(value)] as const;
-  });
-  return mapping((root) => {
-    const result: Document = { ...root };
-    for (const [name, expression] of fields) {
-      const value = expression({ root, now });
-      if (value === undefined) delete result[name];
-      else setField(result, name, value);
-    }
-    return result;
-  });
+function project(operand: unknown): Stage {
+  const projection = compileProjectStage(operand);
+  return (documents) => Iterator.from(documents).map(projection);
 }
 
 /** The operand of `$sort`. */
@@ -115,4 +83,57 @@ function limit(operand: unknown): Stage {
   if (typeof operand !== "number" || !Number.isInteger(operand) || operand < 0)
     throw located(5107201, `invalid argument to $limit stage: ${showValue(operand)} is no positive integer`);
   return (documents) => Iterator.from(documents).take(operand);
+}
+
+type Group = { key: unknown; totals: number[] };
+
+/** One document for each value of `_id`, in the order in which the values came: 1 and 1.0 are one value, as everywhere. */
+function group(operand: unknown): Stage {
+  if (!isDocument(operand)) throw located(15947, "a group's fields must be specified in an object");
+  if (!("_id" in operand)) throw located(15955, "a group specification must include an _id");
+  const { _id: id, ...specifications } = operand;
+  const idOf = compileExpression(id);
+  const fields = Object.entries(specifications).map(([name, value]) => compileGroupField(name, value));
+  return function* (documents) {
+    const groups = new Map<string, Group>();
+    for (const document of documents) {
+      const key = idOf(document) ?? null;
+      const identity = keyOf(key);
+      const { totals } = groups.get(identity) ?? { totals: fields.map(() => 0) };
+      groups.set(identity, { key, totals: fields.map(({ add }, at) => add(totals[at] ?? 0, document)) });
+    }
+    for (const { key, totals } of groups.values()) {
+      const result: Document = { _id: key };
+      for (const [at, { name }] of fields.entries()) setField(result, name, totals[at]);
+      yield result;
+    }
+  };
+}
+
+function compileGroupField(name: string, specification: unknown) {
+  if (name.includes(".")) throw located(40235, `The field name '${name}' cannot contain '.'`);
+  if (name.startsWith("$")) throw located(40236, `The field name '${name}' cannot be an operator name`);
+  const [[operator, operand] = ["", undefined], ...others] = isDocument(specification)
+    ? Object.entries(specification)
+    : [];
+  if (!operator.startsWith("$")) throw located(40234, `The field '${name}' must be an accumulator object`);
+  if (others.length > 0) throw located(40238, `The field '${name}' must specify one accumulator`);
+  const accumulator = Object.hasOwn(accumulators, operator) ? accumulators[operator] : undefined;
+  if (accumulator === undefined) throw notOffered(operator, "Location15952");
+  const read = compileExpression(operand);
+  return { name, add: (total: number, document: Document) => accumulator(total, read(document)) };
+}
+
+/** A field's name behind `$`, or a constant. @throws CommandError 168 for an operator, 238 for what else is an expression. */
+function compileExpression(expression: unknown): (document: Document) => unknown {
+  if (isDocument(expression) || Array.isArray(expression)) {
+    const operator = Object.keys(expression).find((name) => name.startsWith("$"));
+    throw operator === undefined
+      ? notOffered("a document or an array of expressions")
+      : notOffered(operator, "InvalidPipelineOperator");
+  }
+  if (typeof expression !== "string" || !expression.startsWith("$")) return () => expression;
+  const name = expression.slice(1);
+  if (name === "" || name.startsWith("$") || name.includes(".")) throw notOffered(`${expression} in an expression`);
+  return (document) => getField(document, name);
 }

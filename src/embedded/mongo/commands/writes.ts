@@ -7,7 +7,7 @@ import { findRow, findRows } from "../query/query.ts";
 import type { Collection } from "../storage/collection.ts";
 import { insertDocument, type Row, removeDocument, replaceDocument } from "../storage/documents.ts";
 import { checkId, readInsert } from "../storage/insert-document.ts";
-import { applyUpdate, isOperatorUpdate, type Update, upsertSeed } from "../update/update.ts";
+import { applyUpdate, isOperatorUpdate, upsertSeed } from "../update/update.ts";
 import { RawDocument } from "../wire/reply.ts";
 import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
 
@@ -70,7 +70,7 @@ function update(context: CommandContext, { updates, ordered }: Fields<typeof upd
   const failures = runParts(updates, ordered, (statement, index) => {
     const { q: filter = {}, u, multi = false, upsert } = readFields("updates", statement, updateStatement);
     const change = readUpdate(u);
-    if (multi && !Array.isArray(change) && !isOperatorUpdate(change))
+    if (multi && !isOperatorUpdate(change))
       throw failedToParse("multi update is not supported for replacement-style update");
     const collection = findCollection(context);
     const rows = [...findRows(collection, { filter, ...(multi ? {} : { limit: 1 }) })];
@@ -83,18 +83,19 @@ function update(context: CommandContext, { updates, ordered }: Fields<typeof upd
   return { ...tally, ...(upserted.length > 0 ? { upserted } : {}), ...failures };
 }
 
-function readUpdate(update: unknown): Update {
-  if (isDocument(update) || (Array.isArray(update) && update.every(isDocument))) return update;
+function readUpdate(update: unknown): Document {
+  if (isDocument(update)) return update;
+  if (Array.isArray(update)) throw notOffered("a pipeline as an update");
   throw failedToParse("Update argument must be either an object or an array");
 }
 
 /** Changes a stored document. Answers the new bytes, undefined when nothing has changed. */
-function changeRow({ engine }: CommandContext, collection: Collection, row: Row, change: Update) {
+function changeRow({ engine }: CommandContext, collection: Collection, row: Row, change: Document) {
   return replaceDocument(engine.storage, collection, row, applyUpdate(row.document(), change));
 }
 
 /** Inserts the document that an upsert makes of its filter and its change. */
-function insertUpsert(context: CommandContext, filter: Document, change: Update): { id: unknown; bytes: Uint8Array } {
+function insertUpsert(context: CommandContext, filter: Document, change: Document): { id: unknown; bytes: Uint8Array } {
   const { storage, catalog } = context.engine;
   const { _id, ...rest } = applyUpdate(upsertSeed(filter), change, { isInsert: true });
   const document: Document = { _id: _id === undefined ? new ObjectId() : _id, ...rest };

@@ -22,8 +22,7 @@ export const filterOperators: Readonly<Record<string, ConditionFactory>> = {
   $gte: (operand) => reaches(orderTest(operand, 1, true)),
   $lt: (operand) => reaches(orderTest(operand, -1, false)),
   $lte: (operand) => reaches(orderTest(operand, -1, true)),
-  $in: (operand) => reaches(memberTest("$in", operand)),
-  $nin: (operand) => not(reaches(memberTest("$nin", operand))),
+  $in: (operand) => reaches(memberTest(operand)),
   $exists: existence,
   $not: negation,
   $elemMatch: elementCondition,
@@ -74,9 +73,9 @@ function orderTest(operand: unknown, wanted: 1 | -1, includesEqual: boolean): (v
   };
 }
 
-function memberTest(name: string, operand: unknown): (value: unknown) => boolean {
-  if (!Array.isArray(operand)) throw badValue(`${name} needs an array`);
-  if (operand.some(isOperatorDocument)) throw badValue(`cannot nest $ under ${name}`);
+function memberTest(operand: unknown): (value: unknown) => boolean {
+  if (!Array.isArray(operand)) throw badValue("$in needs an array");
+  if (operand.some(isOperatorDocument)) throw badValue("cannot nest $ under $in");
   const strings = new Set<unknown>(operand.filter((member: unknown) => typeof member === "string"));
   if (strings.size === operand.length) return (value) => typeof value === "string" && strings.has(value);
   const tests = operand.map(equalityTest);

@@ -53,16 +53,30 @@ function min(operand: unknown): Modifier {
 }
 
 function push(operand: unknown, path: string, id: unknown): Modifier {
-  const clause = isDocument(operand) ? Object.keys(operand).find((name) => name.startsWith("$")) : undefined;
-  if (clause !== undefined) throw notOffered(`${clause} of $push`, "BadValue");
+  const { items, slice } = readPush(operand);
   return {
     isCreating: true,
-    apply(current) {
-      if (current === undefined) return [operand];
-      if (Array.isArray(current)) return [...current, operand];
+    apply(current = []) {
+      if (Array.isArray(current)) return [...current, ...items].slice(slice);
       throw badValue(
         `The field '${path}' must be an array but is of type ${typeName(current)} in document {_id: ${showValue(id)}}`,
       );
     },
   };
+}
+
+/** What goes with `$each` in a `$push`: what is not here is refused. */
+export const pushClauses = ["$each", "$slice"] as const;
+
+/** The items that `$push` appends, and where what is kept of all begins, counted from the end. @throws CommandError 2. */
+function readPush(operand: unknown): { items: readonly unknown[]; slice: number } {
+  if (!isDocument(operand) || !Object.keys(operand)[0]?.startsWith("$"))
+    return { items: [operand], slice: Number.NEGATIVE_INFINITY };
+  const unknown = Object.keys(operand).find((name) => !pushClauses.some((clause) => clause === name));
+  if (unknown !== undefined) throw notOffered(`${unknown} of $push`, "BadValue");
+  const { $each: items, $slice: slice = Number.NEGATIVE_INFINITY } = operand;
+  if (!Array.isArray(items)) throw badValue("The argument to $each in $push must be an array");
+  if (typeof slice !== "number" || Number.isNaN(slice)) throw badValue("The value for $slice must be an integer value");
+  if (slice >= 0) throw notOffered("a $slice of $push that keeps the first", "BadValue");
+  return { items, slice };
 }

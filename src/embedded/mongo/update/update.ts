@@ -1,4 +1,3 @@
-import { runUpdatePipeline } from "../aggregate/pipeline.ts";
 import { cloneValue, type Document, isDocument, setField, typeName } from "../bson/bson-types.ts";
 import { compareValues } from "../bson/order.ts";
 import { commandError, failedToParse, immutableField, notOffered, showValue } from "../command-error.ts";
@@ -6,21 +5,13 @@ import { filterEqualities } from "../query/filter.ts";
 import { updateOperators } from "./update-operators.ts";
 import { type Modifier, makeConflictCheck, modifyAt, parsePath } from "./update-paths.ts";
 
-/** Update operators, a replacement, or a pipeline. */
-export type Update = Document | Document[];
-
 /**
- * The document that an update makes of another: update operators, a replacement, or a pipeline. The input is not changed.
+ * The document that an update makes of another: update operators, or a replacement. The input is not changed.
  * `isInsert`: the document is the seed of an upsert, and `$setOnInsert` counts.
  * https://www.mongodb.com/docs/manual/reference/operator/update/
  * @throws CommandError as MongoDB: 2, 9, 14, 28, 40, 52, 56, 66.
  */
-export function applyUpdate(document: Document, update: Update, options = { isInsert: false }): Document {
-  if (Array.isArray(update)) {
-    const result = runUpdatePipeline(update, cloneValue(document));
-    // Like a replacement, what a pipeline makes takes over the _id when it has none.
-    return keepId(document, result._id === undefined ? { ...result, _id: document._id } : result);
-  }
+export function applyUpdate(document: Document, update: Document, options = { isInsert: false }): Document {
   if (!isOperatorUpdate(update)) return replace(document, update);
   const result = cloneValue(document);
   for (const { parts, modifier } of parseSteps(update, document._id, options.isInsert)) {

@@ -19,6 +19,8 @@ type Job = Pick<BullJob, "id" | "data"> & { moveToDelayed(at: number, token?: st
 
 /** A job that was lost this many times with a worker that other jobs shared may be the cause: it gets a process for itself. */
 const SUSPECT_AFTER_LOST = 2;
+/** Below this number of losses it runs beside others when there is no such process: many suspects are mostly innocent. */
+const CERTAIN_AFTER_LOST = 4;
 /** A job that was lost this many times is taken to be the cause in any case, and given up. */
 const MAX_LOST_TRIES = 10;
 /** Processes that a worker starts at once for single jobs; further ones are looked at again later. */
@@ -37,7 +39,7 @@ export function makeProcessor(deps: ShellDeps, queue: QueueDefinition) {
     if (!claimed) return yieldJob(deps, job, token);
     const { record, lease } = claimed;
     deps.onClaimed?.();
-    if (deps.runAlone && lostTries(record) >= SUSPECT_AFTER_LOST) return runSuspect(deps, { job, token, lease, queue });
+    if (mustRunAlone(deps, record)) return runSuspect(deps, { job, token, lease, queue });
     const parsed = queue.payload.safeParse(job.data);
     if (!parsed.success) {
       const path = parsed.error.issues[0]?.path.join(".") ?? "";
@@ -65,8 +67,13 @@ export function makeProcessor(deps: ShellDeps, queue: QueueDefinition) {
   };
 }
 
-/** Tries that ended without a word, as with the death of their worker. */
-const lostTries = ({ attempts, failures }: JobRecord) => attempts - 1 - failures;
+/** Attempts whose worker reported nothing of them since, as when it died. */
+const lostTries = ({ attempts, failures, overtaken = 0 }: JobRecord) => attempts - 1 - failures - overtaken;
+
+function mustRunAlone({ runAlone, alone }: ShellDeps, record: JobRecord): boolean {
+  if (!runAlone || lostTries(record) < SUSPECT_AFTER_LOST) return false;
+  return alone.size < MAX_ALONE || lostTries(record) >= CERTAIN_AFTER_LOST;
+}
 
 /** Runs a job that was lost several times in a process of its own; one that ends that process too is given up. */
 async function runSuspect(
@@ -133,7 +140,7 @@ async function runTry(deps: ShellDeps, attempt: Try): Promise<unknown> {
     });
     const finished = await claims.complete(lease, result, held.lastProgress());
     if (finished) announcements.changed(record._id);
-    else logger.warn("the job was taken by another worker; this result is dropped");
+    else await drop(deps, { record, logger });
     return undefined; // the result is on the record; Redis keeps ids only
   } catch (error) {
     if (error instanceof Postponed && held.stopReason() === undefined) {
@@ -147,6 +154,11 @@ async function runTry(deps: ShellDeps, attempt: Try): Promise<unknown> {
   } finally {
     held.release();
   }
+}
+
+async function drop(deps: ShellDeps, { record, logger }: { record: JobRecord; logger: Logger }): Promise<undefined> {
+  logger.warn("the job was taken by another worker; this attempt's outcome is dropped");
+  await deps.platform.jobs.claims.overtaken(record._id);
 }
 
 /** Lets the job wait without a BullMQ job, unless what it waits for has come by now. */
@@ -181,8 +193,7 @@ async function settleFailure(
   if (!(error instanceof AppError) && stopped === undefined) logger.error({ err: error }, "a job threw unexpectedly");
   switch (verdict.outcome) {
     case "drop":
-      logger.warn("the job was taken by another worker");
-      return undefined;
+      return drop(deps, { record, logger });
     case "cancel":
       await claims.cancelled(lease);
       announcements.changed(record._id);

@@ -87,7 +87,7 @@ export async function runLoneJob(
   const record = await platform.store.jobs.findById(jobId);
   if (!queue || !record) return;
   const running: RunningJobs = new Map();
-  const report = (message: LoneReport) => process.send?.(message);
+  const report = (message: LoneReport) => process.send?.(message, () => undefined); // a worker that is gone needs no report
   const onClaimed = () => void report({ type: "begun" });
   const workerId = `${hostname()}:${process.pid}:alone`;
   const deps: ShellDeps = {

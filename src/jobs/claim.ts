@@ -34,6 +34,8 @@ export type Claims = {
   suspend(lease: Lease): Fenced;
   /** Makes a suspended job one that waits for a worker; null when it is not suspended. */
   resume(jobId: string): Fenced;
+  /** Notes that a holder was alive although another one took its job: the job did not end its process. */
+  overtaken(jobId: string): Fenced;
   /** Gives the job back unharmed, as at shutdown. */
   release(lease: Lease): Fenced;
 };
@@ -104,6 +106,7 @@ export function makeClaims(store: JobStore, leaseMs: number): Claims {
           $unset: { notBefore: "" },
         },
       ),
+    overtaken: (jobId) => store.change({ jobId, from: ["queued", "running", "awaiting"] }, { $inc: { overtaken: 1 } }),
     release: (lease) => giveBack(lease, { $set: { status: "queued", checkAt: new Date() } }),
   };
 }

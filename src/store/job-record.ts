@@ -27,6 +27,8 @@ export type JobRecord = {
   attempts: number;
   /** Tries that ended with an error. */
   failures: number;
+  /** Attempts that were taken over from a worker that lived on: it had been frozen, or cut off from the store. */
+  overtaken?: number;
   /** The trace that submitted it, as W3C `traceparent`; its tries are parts of that. */
   trace?: string;
   createdAt: Date;

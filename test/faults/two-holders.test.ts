@@ -94,6 +94,10 @@ describe("a worker that comes back from a freeze longer than its lease", functio
     expect(await jobOf(ended.jobId)).to.deep.equal(job);
     expect((await client.get(`/rag/documents/${ended.documentId}`)).body).to.deep.equal(document);
     expect(await jobOf(held.jobId)).to.include({ status: "running" });
+    expect(
+      (await test.platform.store.jobs.findById(held.jobId))?.overtaken,
+      "reports of the first, which lives",
+    ).to.equal(1);
     heldPage.release[1]?.();
     const heldJob = await completionOf(held.jobId);
     expect(await second.stop()).to.equal(0);

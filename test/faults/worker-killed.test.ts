@@ -1,4 +1,7 @@
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
@@ -167,5 +170,24 @@ describe("a worker process that ends while it runs a job", function () {
     });
     expect((await completed(bystander._id)).result).to.deep.equal({ alone: true });
     expect(await last.stop()).to.equal(0);
+  });
+
+  it("several times, with many jobs: those do not wait for processes of their own", async () => {
+    const { store, tenancy } = test.platform;
+    const tenantId = await tenancy.ensureTenant("first");
+    const lost = await Promise.all([1, 2, 3].map(() => jobs.submit(test.platform, tenantId, async () => undefined)));
+    const ids = lost.map(({ _id }) => _id);
+    for (const jobId of ids) await store.jobs.change({ jobId, from: ["queued"] }, { $set: { attempts: 2 } });
+    const folder = await mkdtemp(join(tmpdir(), "switchyard-meet-"));
+    const worker = await startProcess("test/support/poison-worker.ts", {
+      ...test.env,
+      HARMLESS: ids.join(","),
+      MEET_IN: folder,
+    });
+    processes.push(worker);
+    const results = await Promise.all(ids.map(async (id) => (await completed(id)).result));
+    expect(results).to.have.deep.members([{ alone: true }, { alone: true }, { alone: false }]);
+    expect(await worker.stop()).to.equal(0);
+    await rm(folder, { recursive: true });
   });
 });

@@ -1,4 +1,4 @@
-import { toEmbedRequest } from "../../src/gateway/embed.ts";
+import { toEmbeddingList, toEmbedRequest } from "../../src/gateway/embed.ts";
 import { embeddingsBodySchema, embeddingsResponseSchema } from "../../src/gateway/schemas.ts";
 import { declareRoutes } from "../route.ts";
 import { modelCallErrors, toGatewayCaller } from "./chat.ts";
@@ -15,22 +15,10 @@ const embeddingsRoute = (path: string, tag: string, surface?: string) =>
     async result(input) {
       const { body, platform } = input;
       const outcome = await platform.gateway.embed(toGatewayCaller(input, surface), toEmbedRequest(body));
-      const { embeddings, model, inputTokens, costUsd, logId } = outcome;
-      const toWire = body.encoding_format === "base64" ? toBase64 : toNumbers;
-      return {
-        object: "list",
-        data: embeddings.map((vector, index) => ({ object: "embedding", index, embedding: toWire(vector) })),
-        model,
-        usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
-        costUsd,
-        logId,
-      };
+      const { costUsd, logId } = outcome;
+      return { ...toEmbeddingList(outcome, body.encoding_format), costUsd, logId };
     },
   });
-
-const toNumbers = (vector: Float32Array) => Array.from(vector);
-const toBase64 = (vector: Float32Array) =>
-  Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString("base64");
 
 /** Both paths give the same response: the interface's shape is OpenAI's. */
 export const embeddingRoutes = [embeddingsRoute("/ai/embeddings", "Gateway")];

@@ -28,6 +28,21 @@ export type EmbedOutcome = {
   logId: string;
 };
 
+/** Embeddings as OpenAI lists them; base64 is of little-endian float32. */
+export function toEmbeddingList(outcome: EmbedOutcome, format: EmbeddingsBody["encoding_format"]) {
+  const { embeddings, model, inputTokens } = outcome;
+  const toWire = (vector: Float32Array) =>
+    format === "base64"
+      ? Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString("base64")
+      : Array.from(vector);
+  return {
+    object: "list" as const,
+    data: embeddings.map((vector, index) => ({ object: "embedding" as const, index, embedding: toWire(vector) })),
+    model,
+    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
+  };
+}
+
 /**
  * Embeds texts; without a model by the platform's own.
  * @throws AppError as `complete` does.

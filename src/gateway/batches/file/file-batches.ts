@@ -1,12 +1,19 @@
 import { AppError, notFound } from "../../../errors.ts";
 import { newId } from "../../../ids.ts";
-import { submitWork, type Work } from "../../../jobs/work.ts";
-import type { FileBatchDocument, FileDocument } from "../../../store/file-store.ts";
-import { cancellableFileBatchStates } from "../../../store/file-store.ts";
+import { Postponed } from "../../../jobs/postpone.ts";
+import { batchQueue } from "../../../jobs/queues.ts";
+import { defineWork, submitWork, type Work } from "../../../jobs/work.ts";
+import {
+  cancellableFileBatchStates,
+  type FileBatchDocument,
+  type FileDocument,
+  openFileBatchStates,
+} from "../../../store/file-store.ts";
+import type { JobRecord } from "../../../store/job-record.ts";
+import { isFinal } from "../../../store/job-state.ts";
 import type { GatewayCaller } from "../../money/account.ts";
-import type { FileBatchDeps } from "./deps.ts";
-import { cancelLines, makeFileBatchWork } from "./file-batch-work.ts";
 import type { BatchEndpoint } from "./read-lines.ts";
+import { type FileBatchDeps, itemJobIds, moveBatch, runFileBatch } from "./run.ts";
 
 export type FileBatchInput = {
   inputFileId: string;
@@ -70,16 +77,13 @@ export function makeFileBatches(deps: FileBatchDeps): FileBatches {
     batch: findBatch,
     async cancel(tenantId, batchId) {
       const batch = await findBatch(tenantId, batchId);
-      const now = new Date();
-      const cancelling = await files.changeBatch(batch, cancellableFileBatchStates, {
-        $set: { status: "cancelling", "reachedAt.cancelling": now },
-      });
+      const cancelling = await moveBatch(files, batch, cancellableFileBatchStates, { status: "cancelling" });
       if (cancelling === null) {
         throw new AppError("wrong_state", "The batch has ended, or is about to.", {
           details: { status: batch.status },
         });
       }
-      await cancelLines(deps, cancelling);
+      await cancelItems(deps, cancelling);
       return cancelling;
     },
     work,
@@ -118,4 +122,54 @@ function makeRequestFiles({ files, sources }: FileBatchDeps["store"]): RequestFi
       await sources.remove(tenantId, fileId);
     },
   };
+}
+
+/** Clients' batches of requests as durable work. */
+function makeFileBatchWork(deps: FileBatchDeps): Work {
+  const { files } = deps.store;
+  return defineWork<FileBatchDocument>({
+    queue: batchQueue,
+    idField: "fileBatchId",
+    async run({ tenantId, recordId, signal }) {
+      await runFileBatch(deps, { tenantId, batchId: recordId, signal });
+      return {};
+    },
+    find: files.findBatch,
+    unfinished: files.unfinishedBatches,
+    touch: (batch) => files.changeBatch(batch, openFileBatchStates, { $set: { updatedAt: new Date() } }),
+    reject: ({ tenantId, _id }) => files.removeBatch(tenantId, _id),
+    closeOrphan: (batch, job) => (job ? close(deps, batch, job) : files.removeBatch(batch.tenantId, batch._id)),
+  });
+}
+
+/** Cancels the jobs of a batch's items; an item that has ended meanwhile keeps its answer. */
+async function cancelItems({ jobs, statesOf }: FileBatchDeps, batch: FileBatchDocument): Promise<void> {
+  const { tenantId } = batch;
+  for (const [jobId, state] of await statesOf(tenantId, itemJobIds(batch))) {
+    if (!isFinal(state)) await jobs.cancel(tenantId, jobId).catch(ignoreEnded);
+  }
+}
+
+/** Ends a batch whose job is over. A cancelled one still gets the answers that are there; its last items may end later. */
+async function close(deps: FileBatchDeps, batch: FileBatchDocument, job: JobRecord): Promise<void> {
+  const { files } = deps.store;
+  const { tenantId, _id: batchId } = batch;
+  if (job.status !== "cancelled") {
+    const { code = "internal", message = "The batch was not finished: its job was lost." } = job.error ?? {};
+    const faults = [{ code, message, param: null, line: null }];
+    await cancelItems(deps, batch);
+    await moveBatch(files, batch, openFileBatchStates, { status: "failed", faults });
+    return;
+  }
+  await moveBatch(files, batch, cancellableFileBatchStates, { status: "cancelling" });
+  await cancelItems(deps, batch);
+  try {
+    await runFileBatch(deps, { tenantId, batchId, signal: new AbortController().signal });
+  } catch (error) {
+    if (!(error instanceof Postponed)) throw error; // an item is still at work: the sweep comes back
+  }
+}
+
+function ignoreEnded(error: unknown): void {
+  if (!(error instanceof AppError) || error.code !== "wrong_state") throw error;
 }

@@ -1,14 +1,15 @@
 import { z } from "zod";
+import { AppError } from "../../../errors.ts";
 import type { FileBatchFault } from "../../../store/file-store.ts";
 import { openAiChatBodySchema } from "../../openai-schemas.ts";
 import { embeddingsBodySchema } from "../../schemas.ts";
 
 /** Requests of one file. */
-export const MAX_FILE_LINES = 10_000;
-/** Faults that are told of one file. */
+const MAX_FILE_LINES = 10_000;
+/** Faults that are reported of one file. */
 const MAX_FAULTS = 100;
 
-/** What a line may ask for. */
+/** What a line may request. */
 export const batchEndpoints = ["/v1/chat/completions", "/v1/embeddings"] as const;
 export type BatchEndpoint = (typeof batchEndpoints)[number];
 
@@ -56,21 +57,21 @@ export function readLines(text: string, endpoint: BatchEndpoint): { lines: FileL
   return { lines, faults };
 }
 
-/** The body of a line, by its endpoint's schema; what is wrong with it when it does not fit. */
-export function readBody<E extends BatchEndpoint>(
-  endpoint: E,
-  body: unknown,
-): { body: z.output<(typeof bodyOf)[E]> } | { problem: string } {
+/**
+ * The body of a line, by its endpoint's schema.
+ * @throws AppError `invalid_request` when it does not fit.
+ */
+export function readBody<E extends BatchEndpoint>(endpoint: E, body: unknown): z.output<(typeof bodyOf)[E]> {
   const parsed = bodyOf[endpoint].safeParse(body);
-  if (parsed.success) return { body: parsed.data as z.output<(typeof bodyOf)[E]> }; // the endpoint's own schema
+  if (parsed.success) return parsed.data as z.output<(typeof bodyOf)[E]>; // the endpoint's own schema
   const [issue] = parsed.error.issues;
-  return { problem: `${issue?.path.join(".") || "body"}: ${issue?.message}` };
+  throw new AppError("invalid_request", `${issue?.path.join(".") || "body"}: ${issue?.message}`);
 }
 
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // told as a line that is no request
+    return undefined; // reported as a line that is no request
   }
 }

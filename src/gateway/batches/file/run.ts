@@ -1,80 +1,90 @@
 import { createHash } from "node:crypto";
-import { AppError, type ErrorView, toErrorView } from "../../../errors.ts";
+import { AppError, toErrorView } from "../../../errors.ts";
+import type { Jobs } from "../../../jobs/jobs.ts";
 import { Postponed } from "../../../jobs/postpone.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
-import type { FileBatchDocument } from "../../../store/file-store.ts";
-import type { JobRecord } from "../../../store/job-record.ts";
-import { isFinal } from "../../../store/job-state.ts";
+import type { FileBatchDocument, FileBatchFault, FileBatchState, FileStore } from "../../../store/file-store.ts";
+import { isFinal, type JobState } from "../../../store/job-state.ts";
+import type { SourceStore } from "../../../store/source-store.ts";
 import { fromOpenAi, toCompletion } from "../../chat/openai.ts";
-import { toEmbedRequest } from "../../embed.ts";
+import { type EmbedOutcome, type EmbedRequest, toEmbeddingList, toEmbedRequest } from "../../embed.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import type { ChatResponse } from "../../schemas.ts";
-import type { FileBatchDeps } from "./deps.ts";
+import { forEachConcurrent } from "../for-each-concurrent.ts";
+import type { Batches } from "../provider/batches.ts";
 import { type BatchEndpoint, type FileLine, readBody, readLines } from "./read-lines.ts";
 
+/** What files and their batches work with. `pollMs`: longest pause between two looks at the items. */
+export type FileBatchDeps = {
+  store: { files: FileStore; sources: SourceStore };
+  jobs: Jobs;
+  batches: Pick<Batches, "accept">;
+  embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
+  pollMs: number;
+  statesOf(tenantId: string, jobIds: readonly string[]): Promise<Map<string, JobState>>;
+};
+
 const SURFACE = "openai-batch";
-/** Lines that are taken up at once. */
-const LINES_AT_ONCE = 16;
-/** The first pause between two looks at the lines, in ms. */
+/** Items that are submitted at once. */
+const ITEMS_AT_ONCE = 16;
+/** The first pause between two looks at the items, in ms. */
 const FIRST_POLL_MS = 1_000;
 
 type Run = { tenantId: string; batchId: string; signal: AbortSignal };
 
+/** Moves a batch on to a state from one of some others; null when it is in none of them. */
+export function moveBatch(
+  files: FileStore,
+  batch: FileBatchDocument,
+  from: readonly FileBatchState[],
+  to: { status: FileBatchState; faults?: FileBatchFault[] },
+): Promise<FileBatchDocument | null> {
+  const now = new Date();
+  return files.changeBatch(batch, from, { $set: { ...to, updatedAt: now, [`reachedAt.${to.status}`]: now } });
+}
+
 /**
  * Brings a client's batch as far as it gets now: reads its file, makes a job of each line, and when all of them have ended
  * writes their answers into files. Each step can be done twice.
- * @throws Postponed while lines are under way.
+ * @throws Postponed while items are under way.
  */
 export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void> {
-  const batch = await deps.store.files.findBatch(run.tenantId, run.batchId);
+  const { files, sources } = deps.store;
+  const batch = await files.findBatch(run.tenantId, run.batchId);
   if (batch === null) return;
   const endpoint = batch.endpoint as BatchEndpoint; // checked when it was made
-  const source = await deps.store.sources.read(run.tenantId, batch.inputFileId);
+  const source = await sources.read(run.tenantId, batch.inputFileId);
   const { lines, faults } = readLines(source?.toString("utf8") ?? "", endpoint);
   if (batch.status === "validating") {
-    if (faults.length > 0) {
-      const now = new Date();
-      await deps.store.files.changeBatch(batch, ["validating"], {
-        $set: { status: "failed", faults, "reachedAt.failed": now },
-      });
-      return;
-    }
+    if (faults.length > 0) return void (await moveBatch(files, batch, ["validating"], { status: "failed", faults }));
     const total = lines.length;
-    const validated = await deps.store.files.changeBatch(batch, ["validating"], { $set: { total } });
-    if (validated) await takeUp(deps, validated, lines, run.signal);
-    await deps.store.files.changeBatch(batch, ["validating"], {
-      $set: { status: "in_progress", "reachedAt.in_progress": new Date() },
-    });
+    const validated = await files.changeBatch(batch, ["validating"], { $set: { total } });
+    if (validated) await submitItems(deps, validated, lines, run.signal);
+    await moveBatch(files, batch, ["validating"], { status: "in_progress" });
   }
   await finish(deps, run, lines);
 }
 
-/** Makes a job of each line that has none. */
-async function takeUp(
+/** Makes a job of each line that has none which has ended: an embedding's that waits was begun by a worker that died. */
+async function submitItems(
   deps: FileBatchDeps,
   batch: FileBatchDocument,
   lines: readonly FileLine[],
   signal: AbortSignal,
 ): Promise<void> {
   const ids = itemJobIds(batch);
-  const there = await deps.statesOf(batch.tenantId, ids);
-  const open = [...lines.entries()].filter(([at]) => !isTakenUp(there, ids[at]));
-  for (let at = 0; at < open.length; at += LINES_AT_ONCE) {
+  const states = await deps.statesOf(batch.tenantId, ids);
+  const open = ids.flatMap((jobId, place) => {
+    const state = states.get(jobId);
+    return state !== undefined && isFinal(state) ? [] : [{ jobId, body: lines[place]?.body }];
+  });
+  await forEachConcurrent(open, ITEMS_AT_ONCE, async (item) => {
     signal.throwIfAborted();
-    const group = open.slice(at, at + LINES_AT_ONCE);
-    await Promise.all(
-      group.map(([line, { body }]) => takeUpLine(deps, batch, { jobId: ids[line] ?? "", body, signal })),
-    );
-  }
+    await submitItem(deps, batch, { ...item, signal });
+  });
 }
 
-/** An embedding is made at once, so one that still waits was begun by a worker that died. */
-function isTakenUp(there: ReadonlyMap<string, JobRecord["status"]>, jobId: string | undefined): boolean {
-  const state = jobId === undefined ? undefined : there.get(jobId);
-  return state !== undefined && isFinal(state);
-}
-
-async function takeUpLine(
+async function submitItem(
   deps: FileBatchDeps,
   batch: FileBatchDocument,
   { jobId, body, signal }: { jobId: string; body: unknown; signal: AbortSignal },
@@ -85,17 +95,15 @@ async function takeUpLine(
   const held = { queue: batchQueue, tenantId, jobId, subject: { batchId: batch._id }, isRetried: true };
   try {
     if (endpoint === "/v1/embeddings") {
-      const read = readBody("/v1/embeddings", body);
-      if ("problem" in read) throw invalid(read.problem);
+      const wanted = readBody("/v1/embeddings", body);
       await jobs.held.hold(held);
-      const outcome = await deps.embed(caller, toEmbedRequest(read.body));
-      await jobs.held.end(jobId, { result: toEmbeddingList(outcome) });
+      const outcome = await deps.embed(caller, toEmbedRequest(wanted));
+      await jobs.held.end(jobId, { result: toEmbeddingList(outcome, "float") });
       return;
     }
-    const read = readBody("/v1/chat/completions", body);
-    if ("problem" in read) throw invalid(read.problem);
-    const accepted = await batches.accept(caller, fromOpenAi({ ...read.body, stream: false }), jobId, true);
-    if ("ineligible" in accepted) throw invalid(`model: it has no batches (${accepted.ineligible})`);
+    const accepted = await batches.accept(caller, fromOpenAi(readBody("/v1/chat/completions", body)), jobId, true);
+    if ("ineligible" in accepted)
+      throw new AppError("invalid_request", `model: it has no batches (${accepted.ineligible})`);
   } catch (error) {
     if (!(error instanceof AppError) || signal.aborted || error.code === "unavailable") throw error;
     await jobs.held.hold(held);
@@ -103,18 +111,7 @@ async function takeUpLine(
   }
 }
 
-const invalid = (problem: string) => new AppError("invalid_request", problem);
-
-function toEmbeddingList({ embeddings, model, inputTokens }: Awaited<ReturnType<FileBatchDeps["embed"]>>) {
-  return {
-    object: "list",
-    data: embeddings.map((vector, index) => ({ object: "embedding", index, embedding: Array.from(vector) })),
-    model,
-    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
-  };
-}
-
-/** Writes the answers when every line has ended, else counts those that have. */
+/** Writes the answers when every item has ended, else counts those that have. */
 async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: readonly FileLine[]): Promise<void> {
   const { files } = deps.store;
   const batch = await files.findBatch(tenantId, batchId);
@@ -131,14 +128,9 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
     throw new Postponed(Math.min(Math.max(FIRST_POLL_MS, ageMs / 10), deps.pollMs));
   }
   if (counted === null) throw new Postponed(FIRST_POLL_MS); // it is being cancelled just now
-  await files.changeBatch(batch, ["in_progress"], {
-    $set: { status: "finalizing", "reachedAt.finalizing": new Date() },
-  });
+  await moveBatch(files, batch, ["in_progress"], { status: "finalizing" });
   await writeAnswers(deps, batch, ids, lines);
-  const end = isCancelled ? "cancelled" : "completed";
-  await files.changeBatch(batch, ["finalizing", "cancelling"], {
-    $set: { status: end, [`reachedAt.${end}`]: new Date() },
-  });
+  await moveBatch(files, batch, ["finalizing", "cancelling"], { status: isCancelled ? "cancelled" : "completed" });
 }
 
 async function writeAnswers(
@@ -149,46 +141,35 @@ async function writeAnswers(
 ): Promise<void> {
   const answers: string[] = [];
   const errors: string[] = [];
-  for (const [at, jobId] of ids.entries()) {
+  for (const [place, jobId] of ids.entries()) {
     const job = await deps.jobs.find(batch.tenantId, jobId);
-    const customId = lines[at]?.customId;
     if (!job) continue; // the batch was cancelled before this line had its job
-    const head = { id: `batch_req_${jobId.slice(4)}`, custom_id: customId };
+    const head = { id: `batch_req_${jobId.slice(4)}`, custom_id: lines[place]?.customId };
     if (job.status === "completed") {
       const body = batch.endpoint === "/v1/embeddings" ? job.result : toCompletion(job.result as ChatResponse); // as it was kept by the batch
       answers.push(JSON.stringify({ ...head, response: { status_code: 200, request_id: jobId, body }, error: null }));
     } else if (job.status === "failed") {
-      errors.push(JSON.stringify({ ...head, response: null, error: toLineError(job.error) }));
+      const { code = "internal", message = "The request failed." } = job.error ?? {};
+      errors.push(JSON.stringify({ ...head, response: null, error: { code, message } }));
     }
   }
-  await writeFile(deps, batch, batch.outputFileId, answers);
-  await writeFile(deps, batch, batch.errorFileId, errors);
-}
-
-function toLineError(error: ErrorView | undefined) {
-  return { code: error?.code ?? "internal", message: error?.message ?? "The request failed." };
+  await writeFile(deps.store, batch, "output", answers);
+  await writeFile(deps.store, batch, "error", errors);
 }
 
 async function writeFile(
-  { store: { files, sources } }: FileBatchDeps,
+  { files, sources }: FileBatchDeps["store"],
   batch: FileBatchDocument,
-  fileId: string,
+  kind: "output" | "error",
   lines: readonly string[],
 ): Promise<void> {
   if (lines.length === 0) return;
-  const { tenantId } = batch;
+  const { _id: batchId, tenantId, [`${kind}FileId` as const]: _id } = batch;
   const bytes = Buffer.from(`${lines.join("\n")}\n`, "utf8");
-  await sources.remove(tenantId, fileId); // what a worker that died had written of it
-  await sources.write(tenantId, fileId, bytes);
-  const isOutput = fileId === batch.outputFileId;
-  await files.ensure({
-    _id: fileId,
-    tenantId,
-    filename: `${batch._id}_${isOutput ? "output" : "error"}.jsonl`,
-    purpose: "batch_output",
-    bytes: bytes.length,
-    createdAt: new Date(),
-  });
+  await sources.remove(tenantId, _id); // what a worker that died had written of it
+  await sources.write(tenantId, _id, bytes);
+  const filename = `${batchId}_${kind}.jsonl`;
+  await files.ensure({ _id, tenantId, filename, purpose: "batch_output", bytes: bytes.length, createdAt: new Date() });
 }
 
 /** The jobs of a batch's items, in their order. */

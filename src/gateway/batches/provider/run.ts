@@ -8,9 +8,9 @@ import type { BatchItemResult, CallContext, ProviderBatches } from "../../provid
 import { withRetries } from "../../resilience/retry.ts";
 import { findKeys, toTarget, tryTarget } from "../../resilience/target.ts";
 import { fromAbort } from "../../resilience/transport-errors.ts";
+import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { RunDeps } from "./collect.ts";
 import { requestOf } from "./deps.ts";
-import { inGroups } from "./in-groups.ts";
 import { dropEnded, settleItem } from "./settle.ts";
 
 /** The first pause between two looks at a batch, in ms; it grows by half each time. */
@@ -21,6 +21,8 @@ const ALL_ITEMS = 100_000;
 const PATIENCE_MS = 26 * 3_600_000;
 /** Attempts at one item that our own worker runs. */
 const ATTEMPTS_AN_ITEM = 3;
+/** Items that our own worker runs at once, and results that are written at once. */
+const ITEMS_AT_ONCE = 8;
 
 /**
  * Brings a batch as far as it gets now: takes items in, hands them in, looks whether it has ended, gives each item its
@@ -87,7 +89,7 @@ async function runThere(
   }
   // More than were handed in when a worker that had lost its lease put some in late; those have no result and wait again.
   const open = new Map((await store.items(batch._id, "batched", ALL_ITEMS)).map((item) => [item._id, item]));
-  await inGroups(batches.results(id, context), async (result) => {
+  await forEachConcurrent(batches.results(id, context), ITEMS_AT_ONCE, async (result) => {
     const item = open.get(result.customId);
     if (item === undefined) return; // settled by an earlier run
     open.delete(result.customId);
@@ -134,7 +136,7 @@ async function submit(
 /** Runs the items by our own worker, a call each; every item is settled by itself, so that another can go on. */
 async function runHere(deps: RunDeps, items: readonly BatchItemDocument[], signal: AbortSignal): Promise<void> {
   const { gateway } = deps;
-  await inGroups(items, async (item) => {
+  await forEachConcurrent(items, ITEMS_AT_ONCE, async (item) => {
     const model = gateway.catalogue.find(item.model);
     if (model === undefined) return settleItem(deps, item, { customId: item._id, error: modelIsGone(item) });
     const { tenantId } = item;
@@ -160,7 +162,7 @@ async function runHere(deps: RunDeps, items: readonly BatchItemDocument[], signa
 
 async function failAll(deps: RunDeps, batch: BatchDocument, error: AppError): Promise<void> {
   const items = await takeItems(deps, batch);
-  await inGroups(items, (item) => settleItem(deps, item, { customId: item._id, error }));
+  await forEachConcurrent(items, ITEMS_AT_ONCE, (item) => settleItem(deps, item, { customId: item._id, error }));
 }
 
 async function toContext(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<CallContext | undefined> {

@@ -1,12 +1,10 @@
-/** Items that our own worker runs at once, and results that are written at once. */
-const ITEMS_AT_ONCE = 8;
-
 /**
- * Works on items as they come, some at once. The first failure of one ends it, when those under way have ended.
+ * Works on items as they come, at most `limit` at once. The first failure of one ends it, when those under way have ended.
  * @throws what the first work that failed threw, or what `items` throws.
  */
-export async function inGroups<T>(
+export async function forEachConcurrent<T>(
   items: Iterable<T> | AsyncIterable<T>,
+  limit: number,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   const running = new Set<Promise<void>>();
@@ -14,12 +12,12 @@ export async function inGroups<T>(
   try {
     for await (const item of items) {
       if (failures.length > 0) break;
-      // Caught where it begins: the next item may be long in coming, and nobody else looks at the work until then.
+      // Caught where it begins: the next item may be long in coming, and nothing else looks at the work until then.
       const one = work(item)
         .catch((error: unknown) => void failures.push(error))
         .finally(() => running.delete(one));
       running.add(one);
-      if (running.size >= ITEMS_AT_ONCE) await Promise.race(running);
+      if (running.size >= limit) await Promise.race(running);
     }
   } finally {
     await Promise.all(running);

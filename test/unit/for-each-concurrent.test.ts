@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { inGroups } from "../../src/gateway/batches/provider/in-groups.ts";
+import { forEachConcurrent } from "../../src/gateway/batches/for-each-concurrent.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 describe("work on the results of a batch", () => {
@@ -19,7 +19,7 @@ describe("work on the results of a batch", () => {
       yield 2;
       yield 3;
     }
-    const working = inGroups(results(), async (item) => {
+    const working = forEachConcurrent(results(), 8, async (item) => {
       seen.push(item);
       if (item === 1) throw new Error("the store is away");
     }).catch((error: unknown) => error);
@@ -33,7 +33,7 @@ describe("work on the results of a batch", () => {
 
   it("that fails at the last result ends with its failure, when the others have ended", async () => {
     let ended = 0;
-    const working = inGroups([1, 2, 3], async (item) => {
+    const working = forEachConcurrent([1, 2, 3], 8, async (item) => {
       if (item === 3) throw new Error("the last one");
       await new Promise((resolve) => setImmediate(resolve));
       ended += 1;

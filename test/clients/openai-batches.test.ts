@@ -124,12 +124,15 @@ describe("files and batches through the official openai client", function () {
       [
         { ...request, custom_id: "one", body: { model: "switchyard-offline-embedding", input: "a lease" } },
         { ...request, custom_id: "two", body: { input: ["a job", "a queue"] } },
+        { ...request, custom_id: "three", body: { input: "a lease", encoding_format: "base64" } },
       ],
       "/v1/embeddings",
     );
     const batch = await ended(made.id);
     const answers = await read(batch.output_file_id);
-    expect(answers.map((one) => one.response.body.data.length)).to.deep.equal([1, 2]);
+    expect(answers.map((one) => one.response.body.data.length)).to.deep.equal([1, 2, 1]);
+    const [plain, encoded] = [answers[0], answers[2]].map((one) => one.response.body.data[0].embedding);
+    expect([...new Float32Array(new Uint8Array(Buffer.from(encoded, "base64")).buffer)]).to.deep.equal(plain);
     expect(batch.error_file_id).to.equal(null);
   });
 

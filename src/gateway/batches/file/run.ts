@@ -98,7 +98,7 @@ async function submitItem(
       const wanted = readBody("/v1/embeddings", body);
       await jobs.held.hold(held);
       const outcome = await deps.embed(caller, toEmbedRequest(wanted));
-      await jobs.held.end(jobId, { result: toEmbeddingList(outcome, "float") });
+      await jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) });
       return;
     }
     const accepted = await batches.accept(caller, fromOpenAi(readBody("/v1/chat/completions", body)), jobId, true);

@@ -1,10 +1,10 @@
-import type { Db, Filter } from "mongodb";
+import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import type { AgentDefinition } from "./agent-store.ts";
-import { defineCollection, ofTenant } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import type { Role } from "./key-store.ts";
-import { findPage, type Page, type PageQuery } from "./page.ts";
-import { insertOrFind } from "./writes.ts";
+import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { makeWorkRecords } from "./records.ts";
 
 /** How a run can have ended. */
 export const agentRunEnds = ["completed", "stopped", "failed", "cancelled"] as const;
@@ -42,16 +42,14 @@ export type RunEnd = {
 };
 
 /** A run of an agent. What happened in it is in its audit entries; whether it waits or runs is on its job. */
-export type AgentRunRecord = {
-  _id: string;
-  tenantId: string;
+export type AgentRunRecord = TenantDocument & {
   agentId: string;
   /** The agent as it was when the run was accepted. */
   agentVersion: number;
   definition: AgentDefinition;
   /** The job that runs it; of a sub-agent's run that of the outermost one. */
   jobId: string;
-  /** Who asked for it: its calls are counted to them, and may do what they may. */
+  /** Its requester: its calls are counted to them, and may do what they may. */
   caller: { keyId: string; subject: string; role: Role };
   input: string;
   sessionId?: string;
@@ -67,31 +65,17 @@ export type AgentRunRecord = {
   end?: RunEnd;
   createdAt: Date;
   updatedAt: Date;
-  /** When it was begun first, whoever went on with it. */
+  /** When it was begun first. */
   startedAt?: Date;
 };
 
-/** What a list shows of a run. */
-export type AgentRunSummaryRecord = Pick<
-  AgentRunRecord,
-  "_id" | "agentId" | "agentVersion" | "jobId" | "parentRunId" | "sessionId" | "createdAt" | "startedAt"
-> & { end?: Pick<RunEnd, "status" | "reason" | "steps" | "tokensUsed" | "costUsd" | "finishedAt"> };
+const shown = ["agentId", "agentVersion", "jobId", "parentRunId", "sessionId", "createdAt", "startedAt"] as const;
+const shownOfEnd = ["status", "reason", "steps", "tokensUsed", "costUsd", "finishedAt"] as const;
 
-const summaryFields = {
-  agentId: 1,
-  agentVersion: 1,
-  jobId: 1,
-  parentRunId: 1,
-  sessionId: 1,
-  createdAt: 1,
-  startedAt: 1,
-  "end.status": 1,
-  "end.reason": 1,
-  "end.steps": 1,
-  "end.tokensUsed": 1,
-  "end.costUsd": 1,
-  "end.finishedAt": 1,
-} as const;
+/** What a list shows of a run. */
+export type AgentRunSummaryRecord = Shown<AgentRunRecord, typeof shown> & {
+  end?: Pick<RunEnd, (typeof shownOfEnd)[number]>;
+};
 
 /** What was said in a run: a turn of its session. */
 export type AgentTurn = Pick<AgentRunRecord, "_id" | "input"> & { end: Pick<RunEnd, "output"> };
@@ -112,82 +96,49 @@ export const agentRunCollection = defineCollection<AgentRunRecord>({
   ],
 });
 
-export type AgentRunStore = {
-  /** Adds a run, unless one of its id is there; answers the one that is there then. */
-  ensure(run: AgentRunRecord): Promise<AgentRunRecord>;
-  get(tenantId: string, runId: string): Promise<AgentRunRecord | null>;
-  /** A run of whatever tenant; for the operator's own commands. */
-  getForOperator(runId: string): Promise<AgentRunRecord | null>;
-  list(
-    tenantId: string,
-    agentId: string,
-    query: PageQuery & { sessionId?: string | undefined },
-  ): Promise<Page<AgentRunSummaryRecord>>;
-  /** Runs of a session that were accepted before the run `before` and had answered by `endedBy`, newest first. */
-  turns(
-    tenantId: string,
-    session: { agentId: string; sessionId: string; before: string; endedBy: Date; limit: number },
-  ): Promise<AgentTurn[]>;
-  /** Notes that an open run is run now; its start is that of the first time. Null when it has ended. */
-  begin(tenantId: string, runId: string): Promise<AgentRunRecord | null>;
-  /** Ends a run that is open. */
-  finish(tenantId: string, runId: string, end: RunEnd): Promise<void>;
-  remove(tenantId: string, runId: string): Promise<void>;
-  /** Open runs, whosever, that were not touched since `before`; the longest untouched first. */
-  unfinished(query: { before: Date; limit: number }): Promise<OpenAgentRun[]>;
-  /** Puts an open run at the end of `unfinished`. */
-  touch(tenantId: string, runId: string): Promise<void>;
-};
+export type AgentRunStore = ReturnType<typeof makeAgentRunStore>;
 
-export function makeAgentRunStore(db: Db): AgentRunStore {
+export function makeAgentRunStore(db: Db) {
   const runs = db.collection<AgentRunRecord>(agentRunCollection.name);
-  const open = (tenantId: string, runId: string): Filter<AgentRunRecord> =>
-    ofTenant(tenantId, { _id: runId, isOpen: true as const });
+  const { update, ...records } = makeWorkRecords(runs, { watched: { isOpen: true }, fields: ["tenantId", "jobId"] });
   return {
-    ensure: (run) => insertOrFind(runs, run, ofTenant(run.tenantId, { _id: run._id })),
-    get: (tenantId, runId) => runs.findOne(ofTenant(tenantId, { _id: runId })),
-    getForOperator: (runId) => runs.findOne({ _id: runId }),
-    list: (tenantId, agentId, { sessionId, ...page }) =>
-      findPage(runs, {
+    ...records,
+    /** A run of any tenant; for the operator's own commands. */
+    getForOperator: (runId: string) => runs.findOne<AgentRunRecord>({ _id: runId }),
+    list(
+      tenantId: string,
+      agentId: string,
+      { sessionId, ...page }: PageQuery & { sessionId?: string | undefined },
+    ): Promise<Page<AgentRunSummaryRecord>> {
+      const filter = { agentId, ...(sessionId === undefined ? {} : { sessionId }) };
+      return findPage(runs, {
         tenantId,
         page,
-        filter: { agentId, ...(sessionId === undefined ? {} : { sessionId }) },
-        fields: summaryFields,
-      }),
-    turns: (tenantId, { agentId, sessionId, before, endedBy, limit }) =>
+        filter,
+        fields: [...shown, ...shownOfEnd.map((field) => `end.${field}`)],
+      });
+    },
+    /** Runs of a session that were accepted before the run `before` and had answered by `endedBy`, newest first. */
+    turns: (
+      tenantId: string,
+      session: { agentId: string; sessionId: string; before: string; endedBy: Date; limit: number },
+    ): Promise<AgentTurn[]> =>
       runs
         .find(
           ofTenant(tenantId, {
-            agentId,
-            sessionId,
-            _id: { $lt: before },
+            agentId: session.agentId,
+            sessionId: session.sessionId,
+            _id: { $lt: session.before },
             "end.status": { $in: ["completed" as const, "stopped" as const] },
-            "end.finishedAt": { $lte: endedBy },
+            "end.finishedAt": { $lte: session.endedBy },
           }),
         )
         .project<AgentTurn>({ input: 1, "end.output": 1 })
         .sort({ _id: -1 })
-        .limit(limit)
+        .limit(session.limit)
         .toArray(),
-    begin: (tenantId, runId) => {
-      const now = new Date();
-      const update = { $min: { startedAt: now }, $set: { updatedAt: now } };
-      return runs.findOneAndUpdate(open(tenantId, runId), update, { returnDocument: "after" });
-    },
-    finish: async (tenantId, runId, end) =>
-      void (await runs.updateOne(open(tenantId, runId), {
-        $set: { end, updatedAt: end.finishedAt },
-        $unset: { isOpen: "" as const },
-      })),
-    remove: async (tenantId, runId) => void (await runs.deleteOne(ofTenant(tenantId, { _id: runId }))),
-    unfinished: ({ before: at, limit }) =>
-      runs
-        .find({ isOpen: true, updatedAt: { $lt: at } })
-        .project<OpenAgentRun>({ tenantId: 1, jobId: 1 })
-        .sort({ updatedAt: 1 })
-        .limit(limit)
-        .toArray(),
-    touch: async (tenantId, runId) =>
-      void (await runs.updateOne(open(tenantId, runId), { $set: { updatedAt: new Date() } })),
+    /** Ends a run that is open; false when it has ended before. */
+    finish: (tenantId: string, runId: string, end: RunEnd) =>
+      update(tenantId, runId, { $set: { end, updatedAt: end.finishedAt }, $unset: { isOpen: "" } }),
   };
 }

@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
+import { makeVersionedRecords } from "./records.ts";
 
 /** What an agent is told to be, in one version. */
 export type AgentDefinition = {
@@ -38,16 +39,8 @@ export type AgentSummaryRecord = Omit<AgentRecord, "tenantId" | "definition"> & 
   definition: Pick<AgentDefinition, "name" | "description" | "model"> & { tools: { type: string }[] };
 };
 
-const summaryFields = {
-  "definition.name": 1,
-  "definition.description": 1,
-  "definition.model": 1,
-  "definition.tools.type": 1,
-  version: 1,
-  createdBy: 1,
-  createdAt: 1,
-  updatedAt: 1,
-} as const;
+const shownOfDefinition = ["name", "description", "model", "tools.type"].map((field) => `definition.${field}`);
+const summaryFields = [...shownOfDefinition, "version", "createdBy", "createdAt", "updatedAt"];
 
 export const agentCollection = defineCollection<AgentRecord>({
   name: "agents",
@@ -57,48 +50,22 @@ export const agentCollection = defineCollection<AgentRecord>({
   ],
 });
 
-export type AgentStore = {
-  insert(agent: AgentRecord): Promise<void>;
-  get(tenantId: string, agentId: string): Promise<AgentRecord | null>;
-  list(tenantId: string, page: PageQuery): Promise<Page<AgentSummaryRecord>>;
-  /** Ids of those with a name, which several may have; the newest first. */
-  idsNamed(tenantId: string, name: string, limit: number): Promise<string[]>;
-  /** How many agents a tenant has; counts no further than `limit`. */
-  count(tenantId: string, limit: number): Promise<number>;
-  /** Puts the next version in the place of `version`; null when the agent is not there at that version any more. */
-  replace(
-    tenantId: string,
-    agentId: string,
-    next: { version: number; change: { definition: AgentDefinition } },
-  ): Promise<AgentRecord | null>;
-  /** False when it was not there. */
-  remove(tenantId: string, agentId: string): Promise<boolean>;
-};
+export type AgentStore = ReturnType<typeof makeAgentStore>;
 
-export function makeAgentStore(db: Db): AgentStore {
+export function makeAgentStore(db: Db) {
   const agents = db.collection<AgentRecord>(agentCollection.name);
   return {
-    insert: async (agent) => void (await agents.insertOne(agent)),
-    get: (tenantId, agentId) => agents.findOne(ofTenant(tenantId, { _id: agentId })),
-    list: (tenantId, page) => findPage(agents, { tenantId, page, fields: summaryFields }),
-    async idsNamed(tenantId, name, limit) {
+    ...makeVersionedRecords<AgentRecord, Pick<AgentRecord, "definition">>(agents),
+    list: (tenantId: string, page: PageQuery): Promise<Page<AgentSummaryRecord>> =>
+      findPage(agents, { tenantId, page, fields: summaryFields }),
+    /** Ids of those with a name, which several may have; the newest first. */
+    async idsNamed(tenantId: string, name: string, limit: number): Promise<string[]> {
       const found = await agents
         .find(ofTenant(tenantId, { "definition.name": name }), { projection: { _id: 1 } })
         .sort({ _id: -1 })
         .limit(limit)
         .toArray();
       return found.map(({ _id }) => _id);
-    },
-    count: (tenantId, limit) => agents.countDocuments(ofTenant(tenantId), { limit }),
-    replace: (tenantId, agentId, { version, change }) =>
-      agents.findOneAndUpdate(
-        ofTenant(tenantId, { _id: agentId, version }),
-        { $set: { ...change, updatedAt: new Date() }, $inc: { version: 1 } },
-        { returnDocument: "after" },
-      ),
-    async remove(tenantId, agentId) {
-      const { deletedCount } = await agents.deleteOne(ofTenant(tenantId, { _id: agentId }));
-      return deletedCount > 0;
     },
   };
 }

@@ -1,6 +1,7 @@
-import type { Db, Filter } from "mongodb";
+import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
-import { defineCollection, ofTenant } from "./collection.ts";
+import { defineCollection, type TenantDocument } from "./collection.ts";
+import { makeWorkRecords } from "./records.ts";
 
 /** A model call of a run that has ended. */
 export type ExecutionStep = {
@@ -19,11 +20,9 @@ export type ExecutionStep = {
 };
 
 /** A run of a composite pattern. Whether it waits, runs or has ended is on its job. */
-export type ExecutionRecord = {
-  _id: string;
-  tenantId: string;
+export type ExecutionRecord = TenantDocument & {
   jobId: string;
-  /** The key that asked for it: model calls are counted to it. */
+  /** The key of its request: model calls are counted to it. */
   keyId: string;
   /** The ids of the area above; the store keeps them as texts. */
   pattern: string;
@@ -58,53 +57,29 @@ export const executionCollection = defineCollection<ExecutionRecord>({
 /** How a run ends. `erase` takes away what was said in it, by the caller and the models, but not the result. */
 export type ExecutionEnd = { result?: object; error?: ErrorView; erase: boolean };
 
-export type ExecutionStore = {
-  insert(record: ExecutionRecord): Promise<void>;
-  get(tenantId: string, executionId: string): Promise<ExecutionRecord | null>;
-  /** Records an ended call, unless the run has ended or the call's answer is there already. */
-  addStep(tenantId: string, executionId: string, step: ExecutionStep): Promise<void>;
-  /** Closes an open run; one that has ended stays as it is. */
-  finish(tenantId: string, executionId: string, end: ExecutionEnd): Promise<void>;
-  remove(tenantId: string, executionId: string): Promise<void>;
-  /** Over all tenants: open runs that nothing has happened to since `before`, the oldest first. */
-  unfinished(query: { before: Date; limit: number }): Promise<OpenExecution[]>;
-  /** Marks an open run as looked at. */
-  touch(tenantId: string, executionId: string): Promise<void>;
-};
+export type ExecutionStore = ReturnType<typeof makeExecutionStore>;
 
-export function makeExecutionStore(db: Db): ExecutionStore {
+export function makeExecutionStore(db: Db) {
   const executions = db.collection<ExecutionRecord>(executionCollection.name);
-  const open = (tenantId: string, executionId: string): Filter<ExecutionRecord> =>
-    ofTenant(tenantId, { _id: executionId, isOpen: true as const });
+  const { update, ...records } = makeWorkRecords(executions, {
+    watched: { isOpen: true },
+    fields: ["tenantId", "jobId", "profile"],
+  });
   return {
-    insert: async (record) => void (await executions.insertOne(record)),
-    get: (tenantId, executionId) => executions.findOne(ofTenant(tenantId, { _id: executionId })),
-    async addStep(tenantId, executionId, step) {
+    ...records,
+    /** Records an ended call; false when the run has ended or the call's answer is there already. */
+    addStep(tenantId: string, executionId: string, step: ExecutionStep) {
       const unanswered = { steps: { $not: { $elemMatch: { step: step.step, status: "completed" as const } } } };
-      await executions.updateOne(
-        { ...open(tenantId, executionId), ...unanswered },
-        { $push: { steps: step }, $set: { updatedAt: new Date() } },
-      );
+      return update(tenantId, executionId, { $push: { steps: step } }, unanswered);
     },
-    async finish(tenantId, executionId, { result, error, erase }) {
+    /** Closes an open run; false for one that has ended, which stays as it is. */
+    finish(tenantId: string, executionId: string, { result, error, erase }: ExecutionEnd) {
       const now = new Date();
-      const ended = { ...(result ? { result } : {}), ...(error ? { error } : {}), finishedAt: now, updatedAt: now };
       const erased = erase ? { input: "" as const, "steps.$[].output": "" as const } : {};
-      await executions.updateOne(open(tenantId, executionId), {
-        $set: ended,
+      return update(tenantId, executionId, {
+        $set: { ...(result ? { result } : {}), ...(error ? { error } : {}), finishedAt: now, updatedAt: now },
         $unset: { isOpen: "" as const, ...erased },
       });
     },
-    remove: async (tenantId, executionId) =>
-      void (await executions.deleteOne(ofTenant(tenantId, { _id: executionId }))),
-    unfinished: ({ before, limit }) =>
-      executions
-        .find({ isOpen: true, updatedAt: { $lt: before } })
-        .project<OpenExecution>({ tenantId: 1, jobId: 1, profile: 1 })
-        .sort({ updatedAt: 1 })
-        .limit(limit)
-        .toArray(),
-    touch: async (tenantId, executionId) =>
-      void (await executions.updateOne(open(tenantId, executionId), { $set: { updatedAt: new Date() } })),
   };
 }

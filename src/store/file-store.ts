@@ -1,7 +1,7 @@
 import type { Db, UpdateFilter } from "mongodb";
-
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { findPage, type Page, type PageQuery } from "./page.ts";
+import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
+import { makeRecords } from "./records.ts";
 
 /** States of a batch of OpenAI's surface, as its API names them: https://platform.openai.com/docs/api-reference/batch. */
 export const fileBatchStates = [
@@ -67,59 +67,43 @@ export const fileBatchCollection = defineCollection<FileBatchDocument>({
   ],
 });
 
-export type FileStore = {
-  /** Records a file; the one that is there stays. */
-  ensure(file: FileDocument): Promise<void>;
-  find(tenantId: string, fileId: string): Promise<FileDocument | null>;
-  list(
-    tenantId: string,
-    query: PageQuery & { purpose?: FileDocument["purpose"] | undefined },
-  ): Promise<Page<FileDocument>>;
-  remove(tenantId: string, fileId: string): Promise<boolean>;
-  insertBatch(batch: FileBatchDocument): Promise<void>;
-  findBatch(tenantId: string, batchId: string): Promise<FileBatchDocument | null>;
-  listBatches(tenantId: string, page: PageQuery): Promise<Page<FileBatchDocument>>;
-  /** Changes a batch that is in one of these states; null when it is not. */
-  changeBatch(
-    batch: Pick<FileBatchDocument, "_id" | "tenantId">,
-    from: readonly FileBatchState[],
-    update: UpdateFilter<FileBatchDocument>,
-  ): Promise<FileBatchDocument | null>;
-  removeBatch(tenantId: string, batchId: string): Promise<void>;
-  /** Open batches of all tenants that nothing happened to since `before`, the oldest first. */
-  unfinishedBatches(page: { before: Date; limit: number }): Promise<FileBatchDocument[]>;
-  /** Whether a batch that has not ended reads a file. */
-  isInUse(tenantId: string, fileId: string): Promise<boolean>;
-};
+export type FileStore = ReturnType<typeof makeFileStore>;
 
-export function makeFileStore(db: Db): FileStore {
+export function makeFileStore(db: Db) {
   const files = db.collection<FileDocument>(fileCollection.name);
   const batches = db.collection<FileBatchDocument>(fileBatchCollection.name);
+  const { get: find, ensure, remove } = makeRecords(files);
+  const { insert: insertBatch, get: findBatch, remove: removeBatch } = makeRecords(batches);
   return {
-    async ensure({ _id, tenantId, ...fields }) {
-      await files.updateOne(ofTenant(tenantId, { _id }), { $setOnInsert: fields }, { upsert: true });
-    },
-    find: (tenantId, fileId) => files.findOne(ofTenant(tenantId, { _id: fileId })),
-    list: (tenantId, { purpose, ...page }) =>
+    find,
+    ensure,
+    remove,
+    list: (
+      tenantId: string,
+      { purpose, ...page }: PageQuery & { purpose?: FileDocument["purpose"] | undefined },
+    ): Promise<Page<FileDocument>> =>
       findPage(files, { tenantId, page, filter: purpose === undefined ? {} : { purpose } }),
-    async remove(tenantId, fileId) {
-      return (await files.deleteOne(ofTenant(tenantId, { _id: fileId }))).deletedCount === 1;
-    },
-    insertBatch: async (batch) => void (await batches.insertOne(batch)),
-    findBatch: (tenantId, batchId) => batches.findOne(ofTenant(tenantId, { _id: batchId })),
-    listBatches: (tenantId, page) => findPage(batches, { tenantId, page }),
-    changeBatch: ({ _id, tenantId }, from, update) =>
+    insertBatch,
+    findBatch,
+    removeBatch,
+    listBatches: (tenantId: string, page: PageQuery): Promise<Page<FileBatchDocument>> =>
+      findPage(batches, { tenantId, page }),
+    /** Changes a batch that is in one of these states; null when it is not. */
+    changeBatch: (
+      { _id, tenantId }: TenantDocument,
+      from: readonly FileBatchState[],
+      update: UpdateFilter<FileBatchDocument>,
+    ): Promise<FileBatchDocument | null> =>
       batches.findOneAndUpdate(ofTenant(tenantId, { _id, status: { $in: [...from] } }), update, {
         returnDocument: "after",
       }),
-    removeBatch: async (tenantId, batchId) => void (await batches.deleteOne(ofTenant(tenantId, { _id: batchId }))),
-    unfinishedBatches: ({ before, limit }) =>
-      batches
-        .find({ status: { $in: [...openFileBatchStates] }, updatedAt: { $lt: before } })
-        .sort({ updatedAt: 1 })
-        .limit(limit)
-        .toArray(),
-    async isInUse(tenantId, fileId) {
+    /** Open batches of all tenants that nothing happened to since `before`, the oldest first. */
+    unfinishedBatches({ before, limit }: { before: Date; limit: number }) {
+      const filter = { status: { $in: [...openFileBatchStates] }, updatedAt: { $lt: before } };
+      return findFirst(batches, filter, { by: "updatedAt", limit });
+    },
+    /** Whether a batch that has not ended reads a file. */
+    async isInUse(tenantId: string, fileId: string): Promise<boolean> {
       const open = { inputFileId: fileId, status: { $in: [...openFileBatchStates] } };
       return (await batches.countDocuments(ofTenant(tenantId, open), { limit: 1 })) > 0;
     },

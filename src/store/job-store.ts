@@ -2,7 +2,8 @@ import type { Db, Filter, UpdateFilter } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { JobKind, JobRecord } from "./job-record.ts";
 import { type JobState, openStates } from "./job-state.ts";
-import { findPage, type Page, type PageQuery } from "./page.ts";
+import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { makeRecords } from "./records.ts";
 import { isDuplicateKey } from "./writes.ts";
 
 export const jobCollection = defineCollection<JobRecord>({
@@ -16,22 +17,10 @@ export const jobCollection = defineCollection<JobRecord>({
   ],
 });
 
-/** What a list shows of a job: neither its result nor its steps. */
-export type JobSummaryRecord = Pick<
-  JobRecord,
-  "_id" | "kind" | "status" | "progress" | "attempts" | "createdAt" | "startedAt" | "finishedAt" | "error"
->;
+const shown = ["kind", "status", "progress", "attempts", "createdAt", "startedAt", "finishedAt", "error"] as const;
 
-const summaryFields = {
-  kind: 1,
-  status: 1,
-  progress: 1,
-  attempts: 1,
-  createdAt: 1,
-  startedAt: 1,
-  finishedAt: 1,
-  error: 1,
-} as const;
+/** What a list shows of a job: neither its result nor its steps. */
+export type JobSummaryRecord = Shown<JobRecord, typeof shown>;
 
 /** Steps of a job that are kept for those who follow it. */
 const KEPT_STEPS = 200;
@@ -42,73 +31,52 @@ export type JobGuard = { jobId: string; from: readonly JobState[]; leaseToken?: 
 /** Ids that one query asks for. */
 const IDS_A_QUERY = 1_000;
 
-export type JobStore = {
-  insert(record: JobRecord): Promise<void>;
-  find(tenantId: string, jobId: string): Promise<JobRecord | null>;
-  list(
-    tenantId: string,
-    query: PageQuery & { kind?: JobKind | undefined; status?: JobState | undefined },
-  ): Promise<Page<JobSummaryRecord>>;
-  /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
-  change(guard: JobGuard, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
-  /** As `change`: numbers a step as the next event and keeps it, with the ones before it up to a bound. */
-  addStep(guard: JobGuard, data: Record<string, unknown>): Promise<JobRecord | null>;
-  /**
-   * Puts the record of a refused job, which is final, in the place of the one that is as it was submitted, in the state
-   * `from`, or of none; false when there is another: then it was accepted after all.
-   */
-  refuse(record: JobRecord, from: JobState): Promise<boolean>;
-  /** Takes a job whose time has come: one that waits, or one whose lease has ended. */
-  take(jobId: string, now: Date, update: UpdateFilter<JobRecord>): Promise<JobRecord | null>;
-  /** The record whoever's it is; for workers and reconcile, that were given the id by the queue. */
-  findById(jobId: string): Promise<JobRecord | null>;
-  /** In which state each of these jobs of a tenant is; those that are not there are left out. */
-  statesOf(tenantId: string, jobIds: readonly string[]): Promise<Map<string, JobState>>;
-  /** Which of these jobs await something. */
-  findAwaiting(jobIds: readonly string[]): Promise<Set<string>>;
-  /** Open records that reconcile must look at, the most overdue first. */
-  findDue(now: Date, limit: number): Promise<JobRecord[]>;
-  postponeCheck(jobIds: readonly string[], checkAt: Date): Promise<void>;
-  /** Jobs of a tenant that wait on a queue; counts no further than `limit`. */
-  countQueued(tenantId: string, queue: string, limit: number): Promise<number>;
-  /** Since when the oldest job of a queue waits that could run now; null when none does. */
-  findOldestQueued(queue: string, now: Date): Promise<Date | null>;
-  /** Jobs of a tenant on a queue that have not ended. */
-  countOpen(tenantId: string, queue: string): Promise<number>;
-};
+export type JobStore = ReturnType<typeof makeJobStore>;
 
-export function makeJobStore(db: Db): JobStore {
+export function makeJobStore(db: Db) {
   const jobs = db.collection<JobRecord>(jobCollection.name);
+  const { insert, get } = makeRecords(jobs);
   const guarded = ({ jobId, from, leaseToken }: JobGuard): Filter<JobRecord> => ({
     _id: jobId,
     status: { $in: [...from] },
     ...(leaseToken ? { "lease.token": leaseToken } : {}),
   });
+  const change = (filter: Filter<JobRecord>, update: UpdateFilter<JobRecord>): Promise<JobRecord | null> =>
+    jobs.findOneAndUpdate(filter, update, { returnDocument: "after" });
   return {
-    insert: async (record) => void (await jobs.insertOne(record)),
-    find: (tenantId, jobId) => jobs.findOne(ofTenant(tenantId, { _id: jobId })),
-    findById: (jobId) => jobs.findOne({ _id: jobId }),
-    list(tenantId, { kind, status, ...page }) {
+    insert,
+    find: get,
+    /** The record of any tenant; for workers and reconcile, that were given the id by the queue. */
+    findById: (jobId: string): Promise<JobRecord | null> => jobs.findOne({ _id: jobId }),
+    list(
+      tenantId: string,
+      { kind, status, ...page }: PageQuery & { kind?: JobKind | undefined; status?: JobState | undefined },
+    ): Promise<Page<JobSummaryRecord>> {
       const filter = { ...(kind ? { kind } : {}), ...(status ? { status } : {}) };
-      return findPage(jobs, { tenantId, page, filter, fields: summaryFields });
+      return findPage(jobs, { tenantId, page, filter, fields: shown });
     },
-    change: (guard, update) => jobs.findOneAndUpdate(guarded(guard), update, { returnDocument: "after" }),
-    async addStep(guard, data) {
+    /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
+    change: (guard: JobGuard, update: UpdateFilter<JobRecord>) => change(guarded(guard), update),
+    /** As `change`: numbers a step as the next event and keeps it, with the ones before it up to a bound. */
+    async addStep(guard: JobGuard, data: Record<string, unknown>): Promise<JobRecord | null> {
       for (;;) {
         const there = await jobs.findOne(guarded(guard), { projection: { lastEventId: 1 } });
         if (there === null) return null;
         const id = there.lastEventId + 1;
         // The step is kept together with its number, and only while that is the next one: else another event came first.
-        const update = {
+        const isNext = { ...guarded(guard), lastEventId: there.lastEventId };
+        const changed = await change(isNext, {
           $set: { lastEventId: id, updatedAt: new Date() },
           $push: { steps: { $each: [{ id, data }], $slice: -KEPT_STEPS } },
-        };
-        const isNext = { ...guarded(guard), lastEventId: there.lastEventId };
-        const changed = await jobs.findOneAndUpdate(isNext, update, { returnDocument: "after" });
+        });
         if (changed !== null) return changed;
       }
     },
-    async refuse({ _id, checkAt: _checkAt, ...refused }, from) {
+    /**
+     * Puts the record of a refused job, which is final, in the place of the one that is as it was submitted, in the state
+     * `from`, or of none; false when there is another: then it was accepted after all.
+     */
+    async refuse({ _id, checkAt: _checkAt, ...refused }: JobRecord, from: JobState): Promise<boolean> {
       try {
         await jobs.replaceOne({ _id, status: from }, refused, { upsert: true });
         return true;
@@ -118,19 +86,14 @@ export function makeJobStore(db: Db): JobStore {
         return there?.status === "failed" && there.attempts === 0; // else a worker has it, or had it
       }
     },
-    take: (jobId, now, update) =>
-      jobs.findOneAndUpdate(
-        {
-          _id: jobId,
-          $or: [
-            { status: { $in: ["queued", "awaiting"] }, notBefore: { $not: { $gt: now } } },
-            { status: "running", "lease.expiresAt": { $lte: now } },
-          ],
-        },
-        update,
-        { returnDocument: "after" },
-      ),
-    async statesOf(tenantId, jobIds) {
+    /** Takes a job whose time has come: one that waits, or one whose lease has ended. */
+    take(jobId: string, now: Date, update: UpdateFilter<JobRecord>) {
+      const waiting = { status: { $in: ["queued" as const, "awaiting" as const] }, notBefore: { $not: { $gt: now } } };
+      const silent = { status: "running" as const, "lease.expiresAt": { $lte: now } };
+      return change({ _id: jobId, $or: [waiting, silent] }, update);
+    },
+    /** In which state each of these jobs of a tenant is; those that are not there are left out. */
+    async statesOf(tenantId: string, jobIds: readonly string[]): Promise<Map<string, JobState>> {
       const states = new Map<string, JobState>();
       for (let at = 0; at < jobIds.length; at += IDS_A_QUERY) {
         const ids = jobIds.slice(at, at + IDS_A_QUERY);
@@ -139,30 +102,30 @@ export function makeJobStore(db: Db): JobStore {
       }
       return states;
     },
-    async findAwaiting(jobIds) {
-      const found = await jobs
-        .find({ _id: { $in: [...jobIds] }, status: "awaiting" }, { projection: { _id: 1 } })
-        .toArray();
+    /** Which of these jobs await something. */
+    async findAwaiting(jobIds: readonly string[]): Promise<Set<string>> {
+      const awaiting = { _id: { $in: [...jobIds] }, status: "awaiting" as const };
+      const found = await jobs.find(awaiting, { projection: { _id: 1 } }).toArray();
       return new Set(found.map(({ _id }) => _id));
     },
-    findDue: (now, limit) =>
-      jobs
-        .find({ checkAt: { $lte: now } })
-        .sort({ checkAt: 1 })
-        .limit(limit)
-        .toArray(),
-    postponeCheck: async (jobIds, checkAt) =>
-      void (await jobs.updateMany({ _id: { $in: [...jobIds] }, checkAt: { $exists: true } }, { $set: { checkAt } })),
-    countQueued: (tenantId, queue, limit) =>
+    /** Open records that reconcile must look at, the most overdue first. */
+    findDue: (now: Date, limit: number) => findFirst(jobs, { checkAt: { $lte: now } }, { by: "checkAt", limit }),
+    async postponeCheck(jobIds: readonly string[], checkAt: Date): Promise<void> {
+      await jobs.updateMany({ _id: { $in: [...jobIds] }, checkAt: { $exists: true } }, { $set: { checkAt } });
+    },
+    /** Jobs of a tenant that wait on a queue; counts no further than `limit`. */
+    countQueued: (tenantId: string, queue: string, limit: number) =>
       jobs.countDocuments(ofTenant(tenantId, { status: "queued" as const, queue }), { limit }),
-    async findOldestQueued(queue, now) {
+    /** Since when the oldest job of a queue waits that could run now; null when none does. */
+    async findOldestQueued(queue: string, now: Date): Promise<Date | null> {
       const oldest = await jobs.findOne(
         { queue, status: "queued", notBefore: { $not: { $gt: now } } },
         { sort: { _id: 1 }, projection: { createdAt: 1, notBefore: 1 } },
       );
       return oldest && (oldest.notBefore ?? oldest.createdAt);
     },
-    countOpen: (tenantId, queue) =>
+    /** Jobs of a tenant on a queue that have not ended. */
+    countOpen: (tenantId: string, queue: string) =>
       // not `$nin`, which would look at all that ever ended
       jobs.countDocuments(ofTenant(tenantId, { status: { $in: [...openStates] }, queue })),
   };

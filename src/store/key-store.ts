@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
-
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { findPage, type Page, type PageQuery } from "./page.ts";
+import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { makeRecords } from "./records.ts";
 
 /** What a key's subject may do; each role may do what those before it may. */
 export const roles = ["member", "admin", "owner"] as const;
@@ -22,13 +22,10 @@ export type ApiKeyDocument = TenantDocument & {
   revokedAt?: Date;
 };
 
-/** What owners see of a key: not its hash. */
-export type ShownApiKey = Pick<
-  ApiKeyDocument,
-  "_id" | "preview" | "role" | "subject" | "name" | "createdAt" | "expiresAt"
->;
+const shown = ["preview", "role", "subject", "name", "createdAt", "expiresAt"] as const;
 
-const shownFields = { preview: 1, role: 1, subject: 1, name: 1, createdAt: 1, expiresAt: 1 } as const;
+/** What owners see of a key: not its hash. */
+export type ShownApiKey = Shown<ApiKeyDocument, typeof shown>;
 
 export const apiKeyCollection = defineCollection<ApiKeyDocument>({
   name: "apiKeys",
@@ -38,37 +35,29 @@ export const apiKeyCollection = defineCollection<ApiKeyDocument>({
   ],
 });
 
-export type ApiKeyStore = {
-  /** @throws the driver's error 11000 when a key of this hash is there. */
-  insert(key: ApiKeyDocument): Promise<void>;
-  /** By hash, over all tenants: this is how a caller's tenant is found. */
-  findByHash(hash: string): Promise<ApiKeyDocument | null>;
-  /** The keys that are not revoked. */
-  list(tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>>;
-  /** Marks a key as revoked; null when there is none, or it was already. */
-  revoke(tenantId: string, keyId: string, at: Date): Promise<ApiKeyDocument | null>;
-  /** How many keys of a role can still be used after `at`, not counting `exceptId`. */
-  countUsable(tenantId: string, query: { role: Role; exceptId: string; at: Date }): Promise<number>;
-};
+export type ApiKeyStore = ReturnType<typeof makeApiKeyStore>;
 
-export function makeApiKeyStore(db: Db): ApiKeyStore {
+export function makeApiKeyStore(db: Db) {
   const keys = db.collection<ApiKeyDocument>(apiKeyCollection.name);
+  const notRevoked = { revokedAt: { $exists: false } };
   return {
-    async insert(key) {
-      await keys.insertOne(key);
-    },
-    findByHash: (hash) => keys.findOne({ hash }),
-    list: (tenantId, page) =>
-      findPage(keys, { tenantId, page, filter: { revokedAt: { $exists: false } }, fields: shownFields }),
-    revoke: (tenantId, keyId, at) =>
+    insert: makeRecords(keys).insert,
+    /** By hash, over all tenants: this is how a caller's tenant is found. */
+    findByHash: (hash: string): Promise<ApiKeyDocument | null> => keys.findOne({ hash }),
+    /** The keys that are not revoked. */
+    list: (tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>> =>
+      findPage(keys, { tenantId, page, filter: notRevoked, fields: shown }),
+    /** Marks a key as revoked; null when there is none, or it was already. */
+    revoke: (tenantId: string, keyId: string, at: Date): Promise<ApiKeyDocument | null> =>
       keys.findOneAndUpdate(
-        ofTenant(tenantId, { _id: keyId, revokedAt: { $exists: false } }),
+        ofTenant(tenantId, { _id: keyId, ...notRevoked }),
         { $set: { revokedAt: at } },
         { returnDocument: "after" },
       ),
-    countUsable: (tenantId, { role, exceptId, at }) =>
+    /** How many keys of a role can still be used after `at`, not counting `exceptId`. */
+    countUsable: (tenantId: string, { role, exceptId, at }: { role: Role; exceptId: string; at: Date }) =>
       keys.countDocuments({
-        ...ofTenant(tenantId, { role, _id: { $ne: exceptId }, revokedAt: { $exists: false } }),
+        ...ofTenant(tenantId, { role, _id: { $ne: exceptId }, ...notRevoked }),
         $or: [{ expiresAt: { $exists: false } }, { expiresAt: { $gt: at } }],
       }),
   };

@@ -1,4 +1,4 @@
-import { BSON, type Collection, type Filter } from "mongodb";
+import { BSON, type Collection, type Document, type Filter } from "mongodb";
 import { ofTenant, type TenantDocument } from "./collection.ts";
 
 /** Which page of a list is wanted: at most `limit` records, after the one with the id `cursor`; without it the first page. */
@@ -21,8 +21,14 @@ type PageRequest<T> = {
   /** Which of the tenant's records are in the list; default: all. */
   filter?: Filter<T>;
   /** The fields that leave the store, besides the id; default: all. */
-  fields?: Record<string, 1>;
+  fields?: readonly string[];
 };
+
+/** A record as a list shows it: its id and these fields. */
+export type Shown<T extends { _id: string }, F extends readonly (keyof T)[]> = Pick<T, "_id" | F[number]>;
+
+/** The driver's form of the fields that leave the store; all when there are none. */
+const projectionOf = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [field, 1] as const));
 
 /**
  * One page of a tenant's records, the newest first. It ends at its limit, or before the record that would take it over
@@ -30,12 +36,12 @@ type PageRequest<T> = {
  */
 export async function findPage<S extends { _id: string }, T extends TenantDocument>(
   records: Collection<T>,
-  { tenantId, page: { limit, cursor }, filter, fields = {} }: PageRequest<T>,
+  { tenantId, page: { limit, cursor }, filter, fields = [] }: PageRequest<T>,
 ): Promise<Page<S>> {
   const after = cursor === undefined ? {} : { _id: { $lt: cursor } };
   const found = records
     .find(ofTenant(tenantId, { ...filter, ...after }) as Filter<T>) // the driver cannot tell that a `T` has these fields
-    .project<S>(fields)
+    .project<S>(projectionOf(fields))
     .sort({ _id: -1 })
     .limit(limit + 1)
     .batchSize(BATCH);
@@ -53,4 +59,13 @@ export async function findPage<S extends { _id: string }, T extends TenantDocume
 /** The page with each of its records turned into what is shown of it. */
 export function mapPage<T, V>({ data, nextCursor }: Page<T>, toView: (record: T) => V): Page<V> {
   return { data: data.map(toView), nextCursor };
+}
+
+/** The first `limit` records in the order of the field `by`, of all tenants unless the filter names one. */
+export function findFirst<T extends Document, S extends Document = T>(
+  records: Collection<T>,
+  filter: Filter<T>,
+  { by, limit, fields = [] }: { by: string; limit: number; fields?: readonly string[] },
+): Promise<S[]> {
+  return records.find(filter).project<S>(projectionOf(fields)).sort(by, 1).limit(limit).toArray();
 }

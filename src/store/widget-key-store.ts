@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { findPage, type Page, type PageQuery } from "./page.ts";
+import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { makeRecords } from "./records.ts";
 
 /** A publishable key as it is stored: never the key, only its hash and a preview to tell it by. */
 export type WidgetKeyDocument = TenantDocument & {
@@ -21,13 +22,10 @@ export type WidgetKeyDocument = TenantDocument & {
   createdAt: Date;
 };
 
-/** What admins see of a key: not its hash. */
-export type ShownWidgetKey = Pick<
-  WidgetKeyDocument,
-  "_id" | "preview" | "agentId" | "allowedOrigins" | "models" | "maxTokens" | "createdAt"
->;
+const shown = ["preview", "agentId", "allowedOrigins", "models", "maxTokens", "createdAt"] as const;
 
-const shownFields = { preview: 1, agentId: 1, allowedOrigins: 1, models: 1, maxTokens: 1, createdAt: 1 } as const;
+/** What admins see of a key: not its hash. */
+export type ShownWidgetKey = Shown<WidgetKeyDocument, typeof shown>;
 
 export const widgetKeyCollection = defineCollection<WidgetKeyDocument>({
   name: "widgetKeys",
@@ -40,33 +38,27 @@ export const widgetKeyCollection = defineCollection<WidgetKeyDocument>({
 /** Which of a tenant's widget keys are meant: those that have all of these. `agentId: null` is a key of no agent. */
 export type WidgetKeyChoice = { _id?: string; hash?: string; preview?: string; agentId?: string | null };
 
-export type WidgetKeyStore = {
-  insert(key: WidgetKeyDocument): Promise<void>;
-  /** By hash, over all tenants: this is how a caller's tenant is found. */
-  findByHash(hash: string): Promise<WidgetKeyDocument | null>;
-  list(tenantId: string, page: PageQuery): Promise<Page<ShownWidgetKey>>;
-  /** The keys that are meant, at most 1,000. */
-  find(tenantId: string, choice: WidgetKeyChoice): Promise<Pick<WidgetKeyDocument, "_id" | "preview">[]>;
-  remove(tenantId: string, ids: string[]): Promise<void>;
-};
-
 /** Keys that one choice finds. */
 const MAX_FOUND = 1_000;
 
-export function makeWidgetKeyStore(db: Db): WidgetKeyStore {
+export type WidgetKeyStore = ReturnType<typeof makeWidgetKeyStore>;
+
+export function makeWidgetKeyStore(db: Db) {
   const keys = db.collection<WidgetKeyDocument>(widgetKeyCollection.name);
   return {
-    insert: async (key) => void (await keys.insertOne(key)),
-    findByHash: (hash) => keys.findOne({ hash }),
-    list: (tenantId, page) => findPage(keys, { tenantId, page, fields: shownFields }),
-    find: (tenantId, { agentId, ...choice }) => {
+    insert: makeRecords(keys).insert,
+    /** By hash, over all tenants: this is how a caller's tenant is found. */
+    findByHash: (hash: string): Promise<WidgetKeyDocument | null> => keys.findOne({ hash }),
+    list: (tenantId: string, page: PageQuery): Promise<Page<ShownWidgetKey>> =>
+      findPage(keys, { tenantId, page, fields: shown }),
+    /** The keys that are meant, at most 1,000. */
+    find(tenantId: string, { agentId, ...choice }: WidgetKeyChoice) {
       const scope = agentId === null ? { agentId: { $exists: false } } : agentId === undefined ? {} : { agentId };
-      const fields = { projection: { preview: 1 } };
-      return keys
-        .find(ofTenant(tenantId, { ...choice, ...scope }), fields)
-        .limit(MAX_FOUND)
-        .toArray();
+      const found = keys.find(ofTenant(tenantId, { ...choice, ...scope })).limit(MAX_FOUND);
+      return found.project<Pick<WidgetKeyDocument, "_id" | "preview">>({ preview: 1 }).toArray();
     },
-    remove: async (tenantId, ids) => void (await keys.deleteMany(ofTenant(tenantId, { _id: { $in: ids } }))),
+    async remove(tenantId: string, ids: string[]): Promise<void> {
+      await keys.deleteMany(ofTenant(tenantId, { _id: { $in: ids } }));
+    },
   };
 }

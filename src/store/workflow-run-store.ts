@@ -1,8 +1,9 @@
-import type { Db, Filter } from "mongodb";
+import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
-import { defineCollection, ofTenant } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import type { Role } from "./key-store.ts";
-import { findPage, type Page, type PageQuery } from "./page.ts";
+import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { makeWorkRecords } from "./records.ts";
 import { insertIfAbsent } from "./writes.ts";
 
 /** How a run can have ended. */
@@ -30,9 +31,7 @@ export type Awaiting = {
 };
 
 /** A run of a workflow, with the definition that it began with. Its steps' results are records of their own. */
-export type WorkflowRunRecord = {
-  _id: string;
-  tenantId: string;
+export type WorkflowRunRecord = TenantDocument & {
   workflowId: string;
   version: number;
   name: string;
@@ -45,7 +44,7 @@ export type WorkflowRunRecord = {
   input?: string;
   /** True until the run has ended, and then absent. */
   isOpen?: true;
-  /** True while the run is open and waits for nobody: sweeps look after those alone, however many wait. */
+  /** True while the run is open and awaits no decision: sweeps look after those alone, however many wait. */
   isWatched?: true;
   /** The decision that the run awaits, or awaited when it ended. */
   awaiting?: Awaiting;
@@ -57,23 +56,12 @@ export type WorkflowRunRecord = {
   updatedAt: Date;
 };
 
-/** What a list shows of a run. */
-export type WorkflowRunSummaryRecord = Pick<
-  WorkflowRunRecord,
-  "_id" | "workflowId" | "name" | "version" | "jobId" | "awaiting" | "createdAt" | "startedAt"
-> & { end?: Pick<WorkflowRunEnd, "status" | "finishedAt"> };
+const shown = ["workflowId", "name", "version", "jobId", "awaiting", "createdAt", "startedAt"] as const;
 
-const summaryFields = {
-  workflowId: 1,
-  name: 1,
-  version: 1,
-  jobId: 1,
-  awaiting: 1,
-  createdAt: 1,
-  startedAt: 1,
-  "end.status": 1,
-  "end.finishedAt": 1,
-} as const;
+/** What a list shows of a run. */
+export type WorkflowRunSummaryRecord = Shown<WorkflowRunRecord, typeof shown> & {
+  end?: Pick<WorkflowRunEnd, "status" | "finishedAt">;
+};
 
 /** What a sweep needs of a run, to close it. */
 export type OpenWorkflowRun = Pick<WorkflowRunRecord, "_id" | "tenantId" | "jobId" | "awaiting">;
@@ -87,10 +75,9 @@ export const workflowRunCollection = defineCollection<WorkflowRunRecord>({
 });
 
 /** The result of one step, recorded once. Texts, so that keys of any kind can be in an output. */
-export type WorkflowStepRecord = {
+export type WorkflowStepRecord = TenantDocument & {
   /** The run and the step's path: a step has one result in a run. */
   _id: string;
-  tenantId: string;
   runId: string;
   /** Place among the run's results, from 0. */
   seq: number;
@@ -112,73 +99,34 @@ export const workflowStepCollection = defineCollection<WorkflowStepRecord>({
   indexes: [{ key: { tenantId: 1, runId: 1, seq: 1 }, name: "run_sequence", unique: true }],
 });
 
-export type WorkflowRunStore = {
-  insert(run: WorkflowRunRecord): Promise<void>;
-  get(tenantId: string, runId: string): Promise<WorkflowRunRecord | null>;
-  list(tenantId: string, workflowId: string, page: PageQuery): Promise<Page<WorkflowRunSummaryRecord>>;
-  /** Notes that an open run is run now, and waits no more. Null when it has ended. */
-  begin(tenantId: string, runId: string): Promise<WorkflowRunRecord | null>;
-  /** Notes that a step will be tried again. */
-  noteTry(tenantId: string, runId: string, trying: Trying): Promise<void>;
-  /** Notes what an open run waits for. */
-  await(tenantId: string, runId: string, awaiting: Awaiting): Promise<void>;
-  /** Ends a run that is open; false when it has ended before. */
-  finish(tenantId: string, runId: string, end: WorkflowRunEnd): Promise<boolean>;
-  remove(tenantId: string, runId: string): Promise<void>;
-  /** Open runs that wait for nobody, whosever, untouched since `before`; the longest untouched first. */
-  unfinished(query: { before: Date; limit: number }): Promise<OpenWorkflowRun[]>;
-  /** Puts an open run at the end of `unfinished`. */
-  touch(tenantId: string, runId: string): Promise<void>;
-  /** Keeps a step's result; false when there is one already, of this step or at this place. */
-  addStep(step: WorkflowStepRecord): Promise<boolean>;
-  /** The results of a run, in the order in which they came. */
-  steps(tenantId: string, runId: string): Promise<WorkflowStepRecord[]>;
-};
+export type WorkflowRunStore = ReturnType<typeof makeWorkflowRunStore>;
 
-export function makeWorkflowRunStore(db: Db): WorkflowRunStore {
+export function makeWorkflowRunStore(db: Db) {
   const runs = db.collection<WorkflowRunRecord>(workflowRunCollection.name);
   const steps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);
-  const open = (tenantId: string, runId: string): Filter<WorkflowRunRecord> =>
-    ofTenant(tenantId, { _id: runId, isOpen: true as const });
+  const { update, begin, ...records } = makeWorkRecords(runs, {
+    watched: { isWatched: true },
+    fields: ["tenantId", "jobId", "awaiting"],
+  });
   return {
-    insert: async (run) => void (await runs.insertOne(run)),
-    get: (tenantId, runId) => runs.findOne(ofTenant(tenantId, { _id: runId })),
-    list: (tenantId, workflowId, page) =>
-      findPage(runs, { tenantId, page, filter: { workflowId }, fields: summaryFields }),
-    begin(tenantId, runId) {
-      const now = new Date();
-      const update = {
-        $min: { startedAt: now },
-        $set: { updatedAt: now, isWatched: true as const },
-        $unset: { awaiting: "" as const },
-      };
-      return runs.findOneAndUpdate(open(tenantId, runId), update, { returnDocument: "after" });
-    },
-    noteTry: async (tenantId, runId, trying) =>
-      void (await runs.updateOne(open(tenantId, runId), { $set: { trying, updatedAt: new Date() } })),
-    await: async (tenantId, runId, awaiting) =>
-      void (await runs.updateOne(open(tenantId, runId), {
-        $set: { awaiting, updatedAt: new Date() },
-        $unset: { trying: "" as const, isWatched: "" as const },
-      })),
-    async finish(tenantId, runId, end) {
-      const { modifiedCount } = await runs.updateOne(open(tenantId, runId), {
-        $set: { end, updatedAt: end.finishedAt },
-        $unset: { isOpen: "", isWatched: "" },
-      });
-      return modifiedCount > 0;
-    },
-    remove: async (tenantId, runId) => void (await runs.deleteOne(ofTenant(tenantId, { _id: runId }))),
-    unfinished: ({ before, limit }) =>
-      runs
-        .find({ isWatched: true, updatedAt: { $lt: before } })
-        .project<OpenWorkflowRun>({ tenantId: 1, jobId: 1, awaiting: 1 })
-        .sort({ updatedAt: 1 })
-        .limit(limit)
-        .toArray(),
-    touch: async (tenantId, runId) =>
-      void (await runs.updateOne(open(tenantId, runId), { $set: { updatedAt: new Date() } })),
-    addStep: (step) => insertIfAbsent(steps, step),
-    steps: (tenantId, runId) => steps.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
+    ...records,
+    list: (tenantId: string, workflowId: string, page: PageQuery): Promise<Page<WorkflowRunSummaryRecord>> =>
+      findPage(runs, { tenantId, page, filter: { workflowId }, fields: [...shown, "end.status", "end.finishedAt"] }),
+    /** Notes that an open run is run now, and awaits nothing any more. Null when it has ended. */
+    begin: (tenantId: string, runId: string) =>
+      begin(tenantId, runId, { $set: { isWatched: true }, $unset: { awaiting: "" } }),
+    /** Notes that a step will be tried again. */
+    noteTry: (tenantId: string, runId: string, trying: Trying) => update(tenantId, runId, { $set: { trying } }),
+    /** Notes what an open run awaits. */
+    await: (tenantId: string, runId: string, awaiting: Awaiting) =>
+      update(tenantId, runId, { $set: { awaiting }, $unset: { trying: "", isWatched: "" } }),
+    /** Ends a run that is open; false when it has ended before. */
+    finish: (tenantId: string, runId: string, end: WorkflowRunEnd) =>
+      update(tenantId, runId, { $set: { end, updatedAt: end.finishedAt }, $unset: { isOpen: "", isWatched: "" } }),
+    /** Keeps a step's result; false when there is one already, of this step or at this place. */
+    addStep: (step: WorkflowStepRecord) => insertIfAbsent(steps, step),
+    /** The results of a run, in the order in which they came. */
+    steps: (tenantId: string, runId: string): Promise<WorkflowStepRecord[]> =>
+      steps.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
   };
 }

@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant } from "./collection.ts";
+import { defineCollection } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
+import { makeVersionedRecords } from "./records.ts";
 
 /** A workflow at its latest version. A run keeps the definition that it began with. */
 export type WorkflowRecord = {
@@ -24,15 +25,7 @@ export type WorkflowRecord = {
 /** What a list shows of a workflow. */
 export type WorkflowSummaryRecord = Omit<WorkflowRecord, "tenantId" | "definition">;
 
-const summaryFields = {
-  name: 1,
-  description: 1,
-  stepCount: 1,
-  version: 1,
-  createdBy: 1,
-  createdAt: 1,
-  updatedAt: 1,
-} as const;
+const summaryFields = ["name", "description", "stepCount", "version", "createdBy", "createdAt", "updatedAt"];
 
 /** What a replacement changes. */
 export type WorkflowChange = Pick<WorkflowRecord, "name" | "definition" | "description" | "stepCount">;
@@ -42,42 +35,13 @@ export const workflowCollection = defineCollection<WorkflowRecord>({
   indexes: [{ key: { tenantId: 1, _id: -1 }, name: "tenant_newest" }],
 });
 
-export type WorkflowStore = {
-  insert(workflow: WorkflowRecord): Promise<void>;
-  get(tenantId: string, workflowId: string): Promise<WorkflowRecord | null>;
-  list(tenantId: string, page: PageQuery): Promise<Page<WorkflowSummaryRecord>>;
-  /** How many workflows a tenant has; counts no further than `limit`. */
-  count(tenantId: string, limit: number): Promise<number>;
-  /** Puts the next version in the place of `version`; null when the workflow is not there at that version any more. */
-  replace(
-    tenantId: string,
-    workflowId: string,
-    next: { version: number; change: WorkflowChange },
-  ): Promise<WorkflowRecord | null>;
-  /** False when it was not there. */
-  remove(tenantId: string, workflowId: string): Promise<boolean>;
-};
+export type WorkflowStore = ReturnType<typeof makeWorkflowStore>;
 
-export function makeWorkflowStore(db: Db): WorkflowStore {
+export function makeWorkflowStore(db: Db) {
   const workflows = db.collection<WorkflowRecord>(workflowCollection.name);
   return {
-    insert: async (workflow) => void (await workflows.insertOne(workflow)),
-    get: (tenantId, workflowId) => workflows.findOne(ofTenant(tenantId, { _id: workflowId })),
-    list: (tenantId, page) => findPage(workflows, { tenantId, page, fields: summaryFields }),
-    count: (tenantId, limit) => workflows.countDocuments(ofTenant(tenantId), { limit }),
-    replace: (tenantId, workflowId, { version, change }) =>
-      workflows.findOneAndUpdate(
-        ofTenant(tenantId, { _id: workflowId, version }),
-        {
-          $set: { ...change, updatedAt: new Date() },
-          $inc: { version: 1 },
-          ...(change.description === undefined ? { $unset: { description: "" as const } } : {}),
-        },
-        { returnDocument: "after" },
-      ),
-    async remove(tenantId, workflowId) {
-      const { deletedCount } = await workflows.deleteOne(ofTenant(tenantId, { _id: workflowId }));
-      return deletedCount > 0;
-    },
+    ...makeVersionedRecords<WorkflowRecord, WorkflowChange>(workflows, ["description"]),
+    list: (tenantId: string, page: PageQuery): Promise<Page<WorkflowSummaryRecord>> =>
+      findPage(workflows, { tenantId, page, fields: summaryFields }),
   };
 }

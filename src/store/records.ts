@@ -1,0 +1,91 @@
+import type { Collection, Document, Filter, UpdateFilter } from "mongodb";
+import { ofTenant, type TenantDocument } from "./collection.ts";
+import { findFirst } from "./page.ts";
+import { insertOrFind } from "./writes.ts";
+
+type AnyDocument = TenantDocument & Document;
+
+/** The driver's types cannot follow the fields of a generic record: here they may be any. */
+const untyped = <T extends TenantDocument>(records: Collection<T>) => records as unknown as Collection<AnyDocument>;
+
+/** What the repositories of tenants' records have in common. */
+export function makeRecords<T extends TenantDocument>(collection: Collection<T>) {
+  const records = untyped(collection);
+  return {
+    /** @throws the driver's error 11000 when one of its id, or of another unique value, is there. */
+    insert: async (record: T): Promise<void> => void (await records.insertOne(record)),
+    /** Adds a record, unless one of its id is there; returns the one that is there then. */
+    ensure: (record: T): Promise<T> =>
+      insertOrFind(records, record, ofTenant(record.tenantId, { _id: record._id })) as Promise<T>,
+    get: (tenantId: string, id: string): Promise<T | null> => records.findOne<T>(ofTenant(tenantId, { _id: id })),
+    /** False when it was not there. */
+    remove: async (tenantId: string, id: string): Promise<boolean> =>
+      (await records.deleteOne(ofTenant(tenantId, { _id: id }))).deletedCount === 1,
+  };
+}
+
+/** As `makeRecords`, for records with versions. `optional`: fields that a replacement without them removes. */
+export function makeVersionedRecords<T extends TenantDocument & { version: number; updatedAt: Date }, Change>(
+  collection: Collection<T>,
+  optional: readonly (keyof Change)[] = [],
+) {
+  const records = untyped(collection);
+  return {
+    ...makeRecords(collection),
+    /** How many of them a tenant has; counts no further than `limit`. */
+    count: (tenantId: string, limit: number) => records.countDocuments(ofTenant(tenantId), { limit }),
+    /** Puts the next version in the place of `version`; null when the record is not there at that version any more. */
+    async replace(tenantId: string, id: string, { version, change }: { version: number; change: Change }) {
+      const missing = optional.filter((field) => change[field] === undefined).map((field) => [field, ""]);
+      const replaced = await records.findOneAndUpdate(
+        ofTenant(tenantId, { _id: id, version }),
+        {
+          $set: { ...change, updatedAt: new Date() },
+          $inc: { version: 1 },
+          ...(missing.length > 0 ? { $unset: Object.fromEntries(missing) } : {}),
+        },
+        { returnDocument: "after" },
+      );
+      return replaced as T | null;
+    },
+  };
+}
+
+/** A record of work: it is open until the work has ended. */
+type WorkDocument = TenantDocument & { isOpen?: true; startedAt?: Date; updatedAt: Date };
+
+/**
+ * As `makeRecords`, for records of work. What has ended is never changed. `watched` says which open records `unfinished`
+ * finds; it returns these fields of them.
+ */
+export function makeWorkRecords<T extends WorkDocument, const F extends keyof T & string>(
+  collection: Collection<T>,
+  { watched, fields }: { watched: Filter<T>; fields: readonly F[] },
+) {
+  const records = untyped(collection);
+  const open = (tenantId: string, id: string) => ofTenant(tenantId, { _id: id, isOpen: true as const });
+  return {
+    ...makeRecords(collection),
+    /** Changes an open record that matches `filter`; false, and nothing changes, when there is none. */
+    async update(tenantId: string, id: string, { $set, ...more }: UpdateFilter<T>, filter: Filter<T> = {}) {
+      const update: Document = { ...more, $set: { updatedAt: new Date(), ...$set } };
+      const matching: Document = { ...filter, ...open(tenantId, id) };
+      return (await records.updateOne(matching, update)).matchedCount === 1;
+    },
+    /** Notes that the work is done now; its start is that of the first time. Null when it has ended. */
+    async begin(tenantId: string, id: string, { $set, ...more }: UpdateFilter<T> = {}): Promise<T | null> {
+      const now = new Date();
+      const update: Document = { ...more, $min: { startedAt: now }, $set: { updatedAt: now, ...$set } };
+      const begun = await records.findOneAndUpdate(open(tenantId, id), update, { returnDocument: "after" });
+      return begun as T | null;
+    },
+    /** Records of all tenants that nothing happened to since `before`; the longest untouched first. */
+    unfinished({ before, limit }: { before: Date; limit: number }) {
+      const matching: Document = { ...watched, updatedAt: { $lt: before } };
+      return findFirst<AnyDocument, Pick<T, "_id" | F>>(records, matching, { by: "updatedAt", limit, fields });
+    },
+    /** Puts an open record at the end of `unfinished`. */
+    touch: async (tenantId: string, id: string): Promise<void> =>
+      void (await records.updateOne(open(tenantId, id), { $set: { updatedAt: new Date() } })),
+  };
+}

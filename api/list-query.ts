@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type IdKind, idSchema } from "../src/ids.ts";
 import type { Page } from "../src/store/page.ts";
 import { named, nameOf } from "./schema-names.ts";
 
@@ -13,6 +14,10 @@ export const listQuery = z.object({
     .describe("Most items of a page, which also ends at about 2 MB"),
   cursor: z.string().min(1).max(512).optional().describe("`nextCursor` of the page before"),
 });
+
+/** Query parameters of a list in the order of the ids of a kind. */
+export const pageQuery = (kind: IdKind) =>
+  listQuery.extend({ cursor: idSchema(kind).optional().describe("`nextCursor` of the page before") });
 
 /** Schema of a list: a `Page`, with the `total` where all items are at hand. That of an item `AgentSummary` is `AgentList` in the documentation. */
 export function listOf<T extends z.ZodType>(item: T) {

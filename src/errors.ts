@@ -1,3 +1,5 @@
+import { defined } from "./defined.ts";
+
 /** The `type` field of an error body; one HTTP status class each (the table is in api/middleware/errors.ts). */
 export const errorTypes = [
   "invalid_request_error",
@@ -105,6 +107,11 @@ export function notFound(what: string): AppError {
   return new AppError("not_found", `There is no such ${what}.`);
 }
 
+/** 400 for a field that does not fit what else is known; `param` is its path. */
+export function invalidRequest(param: string, message: string): AppError {
+  return new AppError("invalid_request", message, { param });
+}
+
 /** A needed part (store, Redis) does not answer; the caller may try again. */
 export function unavailable(part: string, cause?: unknown): AppError {
   return new AppError("unavailable", `${part} is not available right now.`, {
@@ -121,7 +128,7 @@ export type ErrorView = { type: ErrorType; code: ErrorCode; message: string; par
 export function fromErrorView(view: ErrorView | undefined, message: string): AppError {
   if (!view) return new AppError("internal", message);
   const { code, message: kept, param, details } = view;
-  return new AppError(code, kept, { details, ...(param === undefined ? {} : { param }) });
+  return new AppError(code, kept, { details, ...defined({ param }) });
 }
 
 /** What a caller may see of `error`. Anything that is not an AppError becomes `internal`, without its message. */
@@ -129,13 +136,8 @@ export function toErrorView(error: unknown): ErrorView {
   if (!(error instanceof AppError)) {
     return { type: "server_error", code: "internal", message: "Something went wrong on our side." };
   }
-  return {
-    type: error.type,
-    code: error.code,
-    message: error.message,
-    ...(error.param === undefined ? {} : { param: error.param }),
-    ...(error.details === undefined ? {} : { details: error.details }),
-  };
+  const { type, code, message, param, details } = error;
+  return { type, code, message, ...defined({ param, details }) };
 }
 
 /** A setting that is missing or wrong; the message names each variable and what is wrong with it. */

@@ -10,7 +10,7 @@ import {
   runViewSchema,
 } from "../../src/agents/schemas.ts";
 import { idSchema } from "../../src/ids.ts";
-import { listOf, listQuery } from "../list-query.ts";
+import { listOf, pageQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -39,7 +39,7 @@ export const agentRoutes = [
   routes.get("/agents", {
     summary: "Agents of the tenant, newest first",
     description: "Each without its prompt and the set-up of its tools, which `/agents/:id` shows.",
-    query: listQuery.extend({ cursor: idSchema("agent").optional() }),
+    query: pageQuery("agent"),
     responses: { 200: { description: "A page of agents", body: listOf(agentSummarySchema) } },
     result: ({ query, caller, platform }) => platform.agents.list(caller.tenantId, query),
   }),
@@ -93,7 +93,7 @@ export const agentRoutes = [
     description:
       "Runs that the agent made for other agents are among them. What was asked and answered is in each run.",
     params,
-    query: listQuery.extend({ cursor: idSchema("run").optional(), sessionId: z.string().max(256).optional() }),
+    query: pageQuery("run").extend({ sessionId: z.string().max(256).optional() }),
     responses: { 200: { description: "A page of runs", body: listOf(runSummarySchema) } },
     result: ({ params: { id }, query, caller, platform }) => platform.agents.runs(caller.tenantId, id, query),
   }),

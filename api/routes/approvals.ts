@@ -7,7 +7,7 @@ import {
   decisionBodySchema,
   decisionResultSchema,
 } from "../../src/workflows/schemas.ts";
-import { listOf, listQuery } from "../list-query.ts";
+import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 
 const params = z.object({ id: idSchema("approval") });
@@ -18,10 +18,7 @@ export const approvalRoutes = [
   routes.get("/workflows/approvals", {
     summary: "Decisions that runs wait for, newest first",
     description: "The page `/approvals` shows them, with each run so far, to decide there.",
-    query: listQuery.extend({
-      cursor: idSchema("approval").optional(),
-      status: z.enum(approvalStates).default("pending"),
-    }),
+    query: pageQuery("approval").extend({ status: z.enum(approvalStates).default("pending") }),
     responses: { 200: { description: "A page of approvals", body: listOf(approvalViewSchema) } },
     result: ({ query: { status, ...page }, caller, platform }) =>
       platform.workflows.approvals(caller.tenantId, { status, ...page }),

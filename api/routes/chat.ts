@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { defined } from "../../src/defined.ts";
-import { AppError, type ErrorCode } from "../../src/errors.ts";
+import { AppError, type ErrorCode, invalidRequest } from "../../src/errors.ts";
 import type { Ineligible } from "../../src/gateway/batches/provider/batches.ts";
 import { type ChatRequest, toChatRequest } from "../../src/gateway/chat/request.ts";
 import { toChatResponse, toPreprocessing, toWireToolCalls } from "../../src/gateway/chat/response.ts";
@@ -11,7 +11,7 @@ import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } fr
 import { acceptedSchema, reserveJob, toAcceptedReply } from "../prefer.ts";
 import { declareRoutes, type HandlerInput, type JsonReply, type SseMessage } from "../route.ts";
 
-/** The header of options, for the documentation. */
+/** Describes `x-svc-options` in the documentation. */
 export const svcOptionsHeader =
   "`key=value` pairs: `compress=true`, `cache=true|false`, `cache-ttl=SECONDS`, `strict=true` (reject a `temperature` that the model does not take, instead of adjusting it)";
 const DEFAULT_SURFACE = "api";
@@ -20,7 +20,7 @@ const WIDGET_SURFACE = "widget";
 const DEFAULT_MODEL = "meta-llm";
 const MAX_SURFACE = 64;
 
-/** What any call of a model can fail with. */
+/** Errors that any model call can end with. */
 export const modelCallErrors = [
   "unknown_model",
   "provider_not_configured",
@@ -40,15 +40,15 @@ export const chatRoutes = [
     isForWidgets: true,
     summary: "Chat completion, as JSON or as a stream of server-sent events",
     description:
-      "With `stream: true` the answer is `text/event-stream`: deltas, then one event with `done: true`. A failure after the " +
-      "first byte is an event `{ error, done: true }`. A widget key takes bodies of 64 KiB at most and no `tools`; its answers " +
+      "With `stream: true` the response is `text/event-stream`: deltas, then one event with `done: true`. A failure after the " +
+      "first byte is an event `{ error, done: true }`. A widget key takes bodies of 64 KiB at most and no `tools`; its responses " +
       "have `WIDGET_MAX_TOKENS` tokens at most (default 1,024), and `prefer_async` and the headers below are ignored.",
     body: chatBodySchema,
     headers: {
       "x-svc-options": svcOptionsHeader,
       "x-svc-debug": "`true` adds `_preprocessing`",
       "x-svc-surface":
-        "Tags the source of the request for analytics; other characters than letters, digits and `_ . : / -` become a dash, and it is cut to 64",
+        "Tags the source of the request for analytics, in 64 characters at most; any but letters, digits and `_ . : / -` become a dash",
     },
     responses: {
       200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema },
@@ -58,7 +58,7 @@ export const chatRoutes = [
     example: { messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
     async handler(input) {
       const { body, platform } = input;
-      // A page's visitors get answers, and neither jobs nor a look behind them.
+      // Visitors of a page get responses, but neither jobs nor debugging data.
       const isWidget = input.caller.widget !== undefined;
       const options = isWidget ? {} : parseSvcOptions(input.header("x-svc-options"));
       const { widgetMaxTokens } = platform.config.limits;
@@ -84,11 +84,10 @@ export const chatRoutes = [
 
 /** Any text as the name of a row of usage. */
 function toSurface(text: string): string {
-  const plain = text
+  return text
     .slice(0, 4 * MAX_SURFACE)
     .normalize("NFKD")
-    .replace(/\p{M}/gu, "");
-  return plain
+    .replace(/\p{M}/gu, "")
     .replace(/[^\w.:/-]+/g, "-")
     .slice(0, MAX_SURFACE)
     .replace(/^-+|-+$/g, "");
@@ -99,7 +98,7 @@ export function toGatewayCaller(
   { caller, header, signal }: HandlerInput,
   defaultSurface: string = DEFAULT_SURFACE,
 ): GatewayCaller {
-  // Visitors of a page do not choose the rows of its tenant's usage.
+  // Visitors of a page must not choose the rows of its tenant's usage.
   const surface = caller.widget ? WIDGET_SURFACE : toSurface(header("x-svc-surface") ?? "") || defaultSurface;
   return { tenantId: caller.tenantId, keyId: caller.keyId, surface, signal };
 }
@@ -116,33 +115,31 @@ function boundForWidget({ body, caller: { widget } }: ChatInput, mostTokens: num
   const models = widget?.models ?? [wanted];
   const model = wanted === DEFAULT_MODEL && !models.includes(wanted) ? models[0] : wanted;
   if (model === undefined || !models.includes(model)) {
-    throw new AppError("invalid_request", `model: this widget key takes ${models.join(", ")}.`, { param: "model" });
+    throw invalidRequest("model", `model: this widget key takes ${models.join(", ")}.`);
   }
   for (const param of ["tools", "tool_choice"] as const) {
-    if ((body[param] ?? undefined) === undefined) continue;
-    throw new AppError("invalid_request", `${param}: a widget key takes no tools.`, { param });
+    if ((body[param] ?? undefined) !== undefined) throw invalidRequest(param, `${param}: a widget key takes no tools.`);
   }
   for (const param of ["maxTokens", "max_tokens"] as const) {
-    if ((body[param] ?? 0) <= maxTokens) continue;
-    throw new AppError("invalid_request", `${param}: a widget key gets ${maxTokens} tokens at most.`, { param });
+    if ((body[param] ?? 0) > maxTokens) {
+      throw invalidRequest(param, `${param}: a widget key gets ${maxTokens} tokens at most.`);
+    }
   }
   return { ...body, model, maxTokens: body.maxTokens ?? body.max_tokens ?? maxTokens };
 }
 
 /**
  * The body of a chat, where a widget key chats as an agent with the agent's model and system prompt instead of its own.
- * @throws AppError `insufficient_scope` when the agent is gone.
+ * @throws AppError `insufficient_scope` when the agent was deleted.
  */
 async function asAgent({ body, caller, platform }: ChatInput): Promise<ChatBody> {
   const agentId = caller.widget?.agentId;
   if (agentId === undefined) return body;
   const definition = await platform.agents.definitionOf(caller.tenantId, agentId);
-  if (definition === null) throw new AppError("insufficient_scope", "The agent of this widget key is gone.");
+  if (definition === null) throw new AppError("insufficient_scope", "The agent of this widget key was deleted.");
   const { model, systemPrompt } = definition;
-  const messages = body.messages.filter(({ role }) => role !== "system"); // nor may a visitor speak as the system
-  if (messages.length === 0) {
-    throw new AppError("invalid_request", "Send a message besides those of the system.", { param: "messages" });
-  }
+  const messages = body.messages.filter(({ role }) => role !== "system"); // a visitor must not speak as the system
+  if (messages.length === 0) throw invalidRequest("messages", "Send a message besides those of the system.");
   return { ...body, messages, model, systemPrompt, temperature: definition.temperature ?? body.temperature };
 }
 
@@ -161,7 +158,7 @@ async function acceptForBatch(
   return "job" in accepted ? { reply: toAcceptedReply(accepted.job) } : ineligible(accepted.ineligible);
 }
 
-/** A page's visitors do not learn what its tenant has to spend. */
+/** Visitors of a page must not learn what budget its tenant has. */
 function conceal(error: unknown): never {
   if (!(error instanceof AppError) || error.code !== "budget_exhausted") throw error;
   throw new AppError("budget_exhausted", "This chat's budget is used up for now.", { cause: error });

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../../src/defined.ts";
 import { idSchema } from "../../src/ids.ts";
 import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-view.ts";
 import type { JobEvent } from "../../src/jobs/jobs.ts";
@@ -6,7 +7,7 @@ import { cancelWork } from "../../src/jobs/work.ts";
 import { jobKinds } from "../../src/store/job-record.ts";
 import { jobStates } from "../../src/store/job-state.ts";
 import { mapPage } from "../../src/store/page.ts";
-import { listOf, listQuery } from "../list-query.ts";
+import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes, type SseMessage } from "../route.ts";
 
 const params = z.object({ id: idSchema("job") });
@@ -17,11 +18,7 @@ export const jobRoutes = [
   routes.get("/jobs", {
     summary: "Jobs of the tenant, newest first",
     description: "Each without its result, which `/jobs/:id` shows.",
-    query: listQuery.extend({
-      cursor: idSchema("job").optional(),
-      kind: z.enum(jobKinds).optional(),
-      status: z.enum(jobStates).optional(),
-    }),
+    query: pageQuery("job").extend({ kind: z.enum(jobKinds).optional(), status: z.enum(jobStates).optional() }),
     responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
     result: async ({ query, caller, platform }) =>
       mapPage(await platform.jobs.list(caller.tenantId, query), toJobSummary),
@@ -35,17 +32,14 @@ export const jobRoutes = [
   routes.get("/jobs/:id/events", {
     summary: "Follow a job by server-sent events",
     description:
-      "Events `progress`, `step` and, at last, `end` with the job as `GET /jobs/:id` shows it. Send `Last-Event-ID` to go on after an interruption.",
+      "Events `progress`, `step` and, at last, `end` with the job as `GET /jobs/:id` shows it. Send `Last-Event-ID` to resume after an interruption.",
     params,
-    headers: { "Last-Event-ID": "Number of the last event that was received; the stream goes on after it" },
+    headers: { "Last-Event-ID": "Number of the last event that was received; the stream resumes after it" },
     responses: { 200: { description: "The events", events: z.unknown() } },
     async handler({ params: { id }, caller, platform, signal, header }) {
-      await platform.jobs.get(caller.tenantId, id); // a job that is not there is a 404, before the stream begins
+      await platform.jobs.get(caller.tenantId, id); // an unknown job is a 404, before the stream begins
       const afterId = readEventId(header("last-event-id"));
-      const events = platform.jobs.events(caller.tenantId, id, {
-        signal,
-        ...(afterId === undefined ? {} : { afterId }),
-      });
+      const events = platform.jobs.events(caller.tenantId, id, { signal, ...defined({ afterId }) });
       return { status: 200, events: toMessages(events), isEager: true };
     },
   }),
@@ -60,7 +54,7 @@ export const jobRoutes = [
   }),
 ];
 
-/** An id that no stream of ours sent counts as none: the stream begins at the start. */
+/** An id that no stream of ours sent counts as none: the stream starts at the first event. */
 function readEventId(header: string | undefined): number | undefined {
   return header !== undefined && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
 }

@@ -1,9 +1,10 @@
 import { z } from "zod";
+import { defined } from "../../src/defined.ts";
 import { idSchema } from "../../src/ids.ts";
 import { roles } from "../../src/store/key-store.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { apiKeyViewSchema, toApiKeyView } from "../../src/tenancy/api-keys.ts";
-import { listOf, listQuery } from "../list-query.ts";
+import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
@@ -40,20 +41,21 @@ export const keyRoutes = [
       201: { description: "The new key", body: named("NewApiKey", apiKeyViewSchema.extend({ key: z.string() })) },
     },
     async result({ body, caller, platform }) {
-      const { role, subject = caller.subject, name, expiresAt } = body;
+      const { role, subject = caller.subject, name, expiresAt: text } = body;
+      const expiresAt = text === undefined ? undefined : new Date(text);
+      const { tenantId } = caller;
       const { key, record } = await platform.tenancy.createKey({
-        tenantId: caller.tenantId,
+        tenantId,
         role,
         subject,
-        ...(name === undefined ? {} : { name }),
-        ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt) }),
+        ...defined({ name, expiresAt }),
       });
       return { key, ...toApiKeyView(record) };
     },
   }),
   routes.get("/keys", {
     summary: "API keys of the tenant, newest first",
-    query: listQuery.extend({ cursor: idSchema("apiKey").optional() }),
+    query: pageQuery("apiKey"),
     responses: { 200: { description: "A page of keys, by their previews", body: listOf(apiKeyViewSchema) } },
     result: async ({ query, caller, platform }) =>
       mapPage(await platform.tenancy.listKeys(caller.tenantId, query), toApiKeyView),

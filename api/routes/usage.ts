@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { AppError } from "../../src/errors.ts";
+import { defined } from "../../src/defined.ts";
+import { invalidRequest } from "../../src/errors.ts";
 import { toUsd } from "../../src/gateway/money/prices.ts";
 import { idSchema } from "../../src/ids.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
@@ -11,7 +12,7 @@ import { named } from "../schema-names.ts";
 const DAY_MS = 24 * 3_600_000;
 /** Days that are summed when the request names none. */
 const DEFAULT_DAYS = 30;
-/** A query spans at most so many days. */
+/** Most days of one query. */
 const MAX_DAYS = 366;
 
 const count = z.number().int().min(0);
@@ -78,7 +79,7 @@ const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
 
 export const usageRoutes = [
   routes.get("/usage", {
-    summary: "What the tenant's model calls came to, and what it keeps",
+    summary: "Usage and cost of the tenant's model calls, its budget and its quotas",
     description:
       "Sums by model, surface or day, over days in UTC, both included. A call is counted within 50 ms of its end.",
     query: z.object({
@@ -98,9 +99,8 @@ export const usageRoutes = [
       const to = query.to ?? toDay(now);
       const from = query.from ?? toDay(Math.min(now, Date.parse(to)) - (DEFAULT_DAYS - 1) * DAY_MS);
       const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
-      const refuse = (message: string) => new AppError("invalid_request", message, { param: "from" });
-      if (days < 1) throw refuse("from must not be after to.");
-      if (days > MAX_DAYS) throw refuse(`At most ${MAX_DAYS} days can be summed.`);
+      if (days < 1) throw invalidRequest("from", "from must not be after to.");
+      if (days > MAX_DAYS) throw invalidRequest("from", `At most ${MAX_DAYS} days can be summed.`);
       const [rows, budget, quotas] = await Promise.all([
         platform.gateway.usage(caller.tenantId, { from, to, groupBy }),
         platform.gateway.budget(caller.tenantId),
@@ -142,7 +142,7 @@ function toLogView(record: CompletionDocument): z.input<typeof logSchema> {
     ...rest,
     stream: isStreamed,
     status: outcome,
-    ...(error === undefined ? {} : { error: { ...error } }),
+    ...defined({ error }),
     costUsd: toUsd(costNanoUsd),
     cached: isCached,
     createdAt: createdAt.toISOString(),

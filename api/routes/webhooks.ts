@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../../src/defined.ts";
 import type { WebhookSecrets } from "../../src/webhooks/secrets.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -8,14 +9,17 @@ const secretSchema = named(
   z.object({
     secret: z.string().describe("`whsec_` and 32 bytes in base64"),
     createdAt: z.iso.datetime(),
-    previousUntil: z.iso.datetime().optional().describe("Until then the signature of the secret before is sent, too"),
+    previousUntil: z.iso
+      .datetime()
+      .optional()
+      .describe("Until then webhooks also carry a signature by the previous secret"),
   }),
 );
 
 const toView = ({ current, createdAt, previous }: WebhookSecrets) => ({
   secret: current,
   createdAt: createdAt.toISOString(),
-  ...(previous === undefined ? {} : { previousUntil: previous.until.toISOString() }),
+  ...defined({ previousUntil: previous?.until.toISOString() }),
 });
 
 const routes = declareRoutes({ auth: "admin", tags: ["Workflows"] });

@@ -1,21 +1,21 @@
 import { z } from "zod";
-import { AppError } from "../../src/errors.ts";
+import { defined } from "../../src/defined.ts";
+import { AppError, invalidRequest } from "../../src/errors.ts";
 import { idSchema } from "../../src/ids.ts";
 import { mapPage } from "../../src/store/page.ts";
 import type { ShownWidgetKey } from "../../src/store/widget-key-store.ts";
 import { isWidgetKey } from "../../src/tenancy/widget-keys.ts";
-import { listOf, listQuery } from "../list-query.ts";
+import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
 /** A field or parameter that is misspelt must not make a key that may do more, or revoke another one. */
 const query = z.strictObject({});
-/** Names that stand for a model which the gateway picks. */
+/** Names for a model that the gateway picks. */
 const anyModel = ["meta-llm", "auto"];
-const agentId = idSchema("agent");
 const agentFields = {
-  agent_id: agentId.optional(),
-  agentId: agentId.optional().describe("The same as `agent_id`"),
+  agent_id: idSchema("agent").optional(),
+  agentId: idSchema("agent").optional().describe("The same as `agent_id`"),
 };
 /** An origin as browsers send it: scheme, host and port, and nothing after. */
 const originSchema = z
@@ -72,32 +72,24 @@ export const widgetKeyRoutes = [
       const scopedTo = readAgentId(body);
       if (scopedTo !== undefined) await platform.agents.get(caller.tenantId, scopedTo);
       if (scopedTo !== undefined && models !== undefined) {
-        throw new AppError("invalid_request", "models: a key of an agent has the agent's model.", { param: "models" });
+        throw invalidRequest("models", "models: a key of an agent has the agent's model.");
       }
       const unknown = models?.find((model) => !anyModel.includes(model) && !platform.gateway.findModel(model));
       if (unknown !== undefined) {
-        throw new AppError(
-          "unknown_model",
-          `There is no model ${JSON.stringify(unknown)}; GET /ai/models lists them.`,
-          {
-            param: "models",
-          },
-        );
+        const message = `There is no model ${JSON.stringify(unknown)}; GET /ai/models lists them.`;
+        throw new AppError("unknown_model", message, { param: "models" });
       }
       const { key, record } = await platform.tenancy.widgetKeys.create({
         tenantId: caller.tenantId,
         createdBy: caller.subject,
-        ...(scopedTo === undefined ? {} : { agentId: scopedTo }),
-        ...(allowedOrigins === undefined ? {} : { allowedOrigins }),
-        ...(models === undefined ? {} : { models }),
-        ...(maxTokens === undefined ? {} : { maxTokens }),
+        ...defined({ agentId: scopedTo, allowedOrigins, models, maxTokens }),
       });
       return { id: record._id, key, keyPreview: record.preview };
     },
   }),
   routes.get("/ai/widget/keys", {
     summary: "Widget keys of the tenant, newest first",
-    query: listQuery.extend({ cursor: idSchema("apiKey").optional() }),
+    query: pageQuery("apiKey"),
     responses: {
       200: { description: "A page of keys, by their previews", body: listOf(named("WidgetKey", widgetKeyView)) },
     },
@@ -115,33 +107,20 @@ export const widgetKeyRoutes = [
     isBodyOptional: true,
     responses: { 204: { description: "It was revoked" } },
     errors: ["not_found", "wrong_state"],
-    async result({ body: { key, id, keyPreview, ...body }, caller, platform }) {
-      const scopedTo = readAgentId(body);
-      await platform.tenancy.widgetKeys.revoke(caller.tenantId, {
-        ...(key === undefined ? {} : { key }),
-        ...(id === undefined ? {} : { id }),
-        ...(keyPreview === undefined ? {} : { keyPreview }),
-        ...(scopedTo === undefined ? {} : { agentId: scopedTo }),
-      });
-    },
+    result: ({ body: { key, id, keyPreview, ...body }, caller, platform }) =>
+      platform.tenancy.widgetKeys.revoke(caller.tenantId, defined({ key, id, keyPreview, agentId: readAgentId(body) })),
   }),
 ];
 
 /** The agent under either name. @throws AppError `invalid_request` when both name one, and not the same. */
 function readAgentId({ agent_id, agentId: same }: { agent_id?: string | undefined; agentId?: string | undefined }) {
   if (agent_id !== undefined && same !== undefined && agent_id !== same) {
-    throw new AppError("invalid_request", "agentId: agent_id names another agent.", { param: "agentId" });
+    throw invalidRequest("agentId", "agentId: agent_id names another agent.");
   }
   return agent_id ?? same;
 }
 
-function toView({
-  _id,
-  preview,
-  agentId: scopedTo,
-  createdAt,
-  ...rest
-}: ShownWidgetKey): z.input<typeof widgetKeyView> {
-  const scope = scopedTo === undefined ? {} : { agent_id: scopedTo };
+function toView({ _id, preview, agentId, createdAt, ...rest }: ShownWidgetKey): z.input<typeof widgetKeyView> {
+  const scope = defined({ agent_id: agentId });
   return { id: _id, keyPreview: preview, ...scope, ...rest, createdAt: createdAt.toISOString() };
 }

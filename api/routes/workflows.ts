@@ -11,7 +11,7 @@ import {
   workflowSummarySchema,
   workflowViewSchema,
 } from "../../src/workflows/schemas.ts";
-import { listOf, listQuery } from "../list-query.ts";
+import { listOf, pageQuery } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -56,7 +56,7 @@ export const workflowRoutes = [
   routes.get("/workflows", {
     summary: "Workflows of the tenant, newest first",
     description: "Each without its steps, which `/workflows/:id` shows.",
-    query: listQuery.extend({ cursor: idSchema("workflow").optional() }),
+    query: pageQuery("workflow"),
     responses: { 200: { description: "A page of workflows", body: listOf(workflowSummarySchema) } },
     result: ({ query, caller, platform }) => platform.workflows.list(caller.tenantId, query),
   }),
@@ -111,7 +111,7 @@ export const workflowRoutes = [
   routes.get("/workflows/:id/runs", {
     summary: "Runs of a workflow, newest first",
     params,
-    query: listQuery.extend({ cursor: idSchema("workflowRun").optional() }),
+    query: pageQuery("workflowRun"),
     responses: { 200: { description: "A page of runs", body: listOf(workflowRunSummarySchema) } },
     result: ({ params: { id }, query, caller, platform }) => platform.workflows.runs(caller.tenantId, id, query),
   }),

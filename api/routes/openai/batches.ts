@@ -1,15 +1,15 @@
 import { z } from "zod";
 import { withFewFields } from "../../../src/bounded-json.ts";
+import { withoutNulls } from "../../../src/defined.ts";
 import { batchEndpoints } from "../../../src/gateway/batches/file/read-lines.ts";
 import { idSchema } from "../../../src/ids.ts";
-import type { FileBatchDocument } from "../../../src/store/file-store.ts";
-import { type FileBatchState, fileBatchStates } from "../../../src/store/file-store.ts";
+import { type FileBatchDocument, type FileBatchState, fileBatchStates } from "../../../src/store/file-store.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
-import { afterQuery } from "./files.ts";
+import { afterQuery, openAiListOf, toOpenAiList, toPageQuery, toSeconds } from "./lists.ts";
 
 const DAY_S = 86_400;
-/** As OpenAI has it. */
+/** OpenAI's own limit. */
 const MAX_METADATA_FIELDS = 16;
 
 const seconds = z.number().int().nullable();
@@ -47,7 +47,6 @@ const batchSchema = z.object({
   request_counts: z.object({ total: z.number().int(), completed: z.number().int(), failed: z.number().int() }),
   metadata: z.record(z.string(), z.string()).nullable(),
 });
-type BatchView = z.output<typeof batchSchema>;
 
 const params = z.object({ id: idSchema("fileBatch") });
 
@@ -56,8 +55,7 @@ const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 export const openAiBatchRoutes = [
   routes.post("/v1/batches", {
     summary: "Answer a file of requests, at half the price",
-    description:
-      "Each line becomes a job of its own and goes the way of `prefer_async`; the answers are written into a file.",
+    description: "Each line becomes a job of its own, as with `prefer_async`; the responses are written into a file.",
     body: z.object({
       input_file_id: idSchema("file"),
       endpoint: z.enum(batchEndpoints),
@@ -66,15 +64,10 @@ export const openAiBatchRoutes = [
     }),
     responses: { 200: { description: "The batch", body: named("Batch", batchSchema) } },
     errors: ["not_found"],
-    async handler({ body, caller, platform }) {
+    async result({ body, caller, platform }) {
       const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = body;
-      const batch = await platform.gateway.fileBatches.create(caller, {
-        inputFileId,
-        endpoint,
-        completionWindow,
-        ...(metadata ? { metadata } : {}),
-      });
-      return { status: 200, body: toView(batch) };
+      const input = { inputFileId, endpoint, completionWindow, ...withoutNulls({ metadata }) };
+      return toView(await platform.gateway.fileBatches.create(caller, input));
     },
   }),
   routes.get("/v1/batches", {
@@ -83,28 +76,12 @@ export const openAiBatchRoutes = [
     responses: {
       200: {
         description: "A page of batches",
-        body: z.object({
-          object: z.literal("list"),
-          data: z.array(batchSchema),
-          first_id: z.string().nullable(),
-          last_id: z.string().nullable(),
-          has_more: z.boolean(),
-        }),
+        body: openAiListOf(batchSchema).extend({ first_id: z.string().nullable(), last_id: z.string().nullable() }),
       },
     },
-    async handler({ query: { after, limit }, caller, platform }) {
-      const page = await platform.store.files.listBatches(caller.tenantId, { limit, cursor: after });
-      const data = page.data.map(toView);
-      return {
-        status: 200,
-        body: {
-          object: "list",
-          data,
-          first_id: data[0]?.id ?? null,
-          last_id: data.at(-1)?.id ?? null,
-          has_more: page.nextCursor !== null,
-        },
-      };
+    async result({ query, caller, platform }) {
+      const page = toOpenAiList(await platform.store.files.listBatches(caller.tenantId, toPageQuery(query)), toView);
+      return { ...page, first_id: page.data[0]?.id ?? null, last_id: page.data.at(-1)?.id ?? null };
     },
   }),
   routes.get("/v1/batches/:id", {
@@ -116,7 +93,7 @@ export const openAiBatchRoutes = [
   }),
   routes.post("/v1/batches/:id/cancel", {
     summary: "Stop a batch",
-    description: "What was answered by then is in its files.",
+    description: "The responses so far are in its files.",
     params,
     responses: { 200: { description: "The batch", body: batchSchema } },
     errors: ["wrong_state"],
@@ -125,13 +102,13 @@ export const openAiBatchRoutes = [
   }),
 ];
 
-function toView(batch: FileBatchDocument): BatchView {
+function toView(batch: FileBatchDocument): z.output<typeof batchSchema> {
   const { status, faults, reachedAt, completed, failed, total } = batch;
   const at = (state: FileBatchState) => {
     const date = reachedAt[state];
-    return date === undefined ? null : Math.floor(date.getTime() / 1_000);
+    return date === undefined ? null : toSeconds(date);
   };
-  const created = Math.floor(batch.createdAt.getTime() / 1_000);
+  const created = toSeconds(batch.createdAt);
   const hasFiles = status === "completed" || status === "cancelled";
   return {
     id: batch._id,

@@ -23,8 +23,8 @@ export const openAiChatRoutes = [
   routes.post("/v1/chat/completions", {
     summary: "Chat completion in OpenAI's shape, as JSON or as a stream of chunks",
     description:
-      "For clients that speak OpenAI's API: set their base URL to `/v1`. `logId`, `costUsd` and `cached` are added to the " +
-      "answer, and to the chunk that ends a stream.",
+      "For clients of OpenAI's API: set their base URL to `/v1`. `logId`, `costUsd` and `cached` are added to the " +
+      "response, and to the chunk that ends a stream.",
     body: openAiChatBodySchema,
     headers: {
       "x-svc-options": svcOptionsHeader,
@@ -48,7 +48,7 @@ export const openAiChatRoutes = [
   }),
 ];
 
-/** The chunks of a stream, those of one batch in one write. The role comes first, the usage, when it is wanted, last. */
+/** The chunks of a stream, those of one batch in one write. The role comes first; the usage, if requested, last. */
 async function* toChunks(
   batches: AsyncIterable<StreamEvent[]>,
   { requestedModel, hasUsage }: ChunkOptions,
@@ -87,13 +87,6 @@ function toDelta(event: Exclude<StreamEvent, StreamEnd>): Delta {
   if (event.type === "text-delta") return { content: event.text };
   if (event.type === "reasoning-delta") return { reasoning_content: event.text };
   const { index, id, name, argumentsDelta } = event;
-  return {
-    tool_calls: [
-      {
-        index,
-        ...(id === undefined ? {} : { id, type: "function" }),
-        function: defined({ name, arguments: argumentsDelta }),
-      },
-    ],
-  };
+  const head = id === undefined ? {} : ({ id, type: "function" } as const);
+  return { tool_calls: [{ index, ...head, function: defined({ name, arguments: argumentsDelta }) }] };
 }

@@ -4,6 +4,7 @@ import type { FileDocument } from "../../../src/store/file-store.ts";
 import { uploadedFileSchema } from "../../middleware/multipart.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
+import { afterQuery, openAiListOf, toOpenAiList, toPageQuery, toSeconds } from "./lists.ts";
 
 const fileSchema = z.object({
   id: z.string(),
@@ -16,12 +17,6 @@ const fileSchema = z.object({
 });
 
 const params = z.object({ id: idSchema("file") });
-/** The paging of OpenAI's lists: after the last id of the page before. */
-export const afterQuery = z.object({
-  after: z.string().max(100).optional(),
-  limit: z.coerce.number().int().min(1).max(200).default(20),
-});
-
 const uploadSchema = z.object({ file: uploadedFileSchema, purpose: z.literal("batch") });
 
 const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
@@ -33,28 +28,18 @@ export const openAiFileRoutes = [
     body: named("FileUpload", uploadSchema),
     multipart: uploadSchema,
     responses: { 200: { description: "The file", body: named("File", fileSchema) } },
-    async handler({ body, caller, platform }) {
+    async result({ body, caller, platform }) {
       const { filename, bytes } = body.file;
-      const file = await platform.gateway.fileBatches.addFile(caller.tenantId, {
-        filename: filename.slice(0, 200),
-        bytes,
-      });
-      return { status: 200, body: toView(file) };
+      const file = { filename: filename.slice(0, 200), bytes };
+      return toView(await platform.gateway.fileBatches.addFile(caller.tenantId, file));
     },
   }),
   routes.get("/v1/files", {
     summary: "Files, newest first",
     query: afterQuery.extend({ purpose: z.enum(["batch", "batch_output"]).optional() }),
-    responses: {
-      200: {
-        description: "A page of files",
-        body: z.object({ object: z.literal("list"), data: z.array(fileSchema), has_more: z.boolean() }),
-      },
-    },
-    async handler({ query: { after, limit, purpose }, caller, platform }) {
-      const { data, nextCursor } = await platform.store.files.list(caller.tenantId, { limit, cursor: after, purpose });
-      return { status: 200, body: { object: "list", data: data.map(toView), has_more: nextCursor !== null } };
-    },
+    responses: { 200: { description: "A page of files", body: openAiListOf(fileSchema) } },
+    result: async ({ query: { purpose, ...page }, caller, platform }) =>
+      toOpenAiList(await platform.store.files.list(caller.tenantId, { ...toPageQuery(page), purpose }), toView),
   }),
   routes.get("/v1/files/:id", {
     summary: "One file",
@@ -64,7 +49,7 @@ export const openAiFileRoutes = [
       toView(await platform.gateway.fileBatches.file(caller.tenantId, id)),
   }),
   routes.get("/v1/files/:id/content", {
-    summary: "What a file holds",
+    summary: "The content of a file",
     params,
     responses: { 200: { description: "JSON lines", contentType: "application/jsonl", body: z.string() } },
     async handler({ params: { id }, caller, platform }) {
@@ -82,14 +67,13 @@ export const openAiFileRoutes = [
       },
     },
     errors: ["wrong_state"],
-    async handler({ params: { id }, caller, platform }) {
+    async result({ params: { id }, caller, platform }) {
       await platform.gateway.fileBatches.removeFile(caller.tenantId, id);
-      return { status: 200, body: { id, object: "file", deleted: true } };
+      return { id, object: "file", deleted: true };
     },
   }),
 ];
 
 function toView({ _id, bytes, createdAt, filename, purpose }: FileDocument): z.output<typeof fileSchema> {
-  const seconds = Math.floor(createdAt.getTime() / 1_000);
-  return { id: _id, object: "file", bytes, created_at: seconds, filename, purpose, status: "processed" };
+  return { id: _id, object: "file", bytes, created_at: toSeconds(createdAt), filename, purpose, status: "processed" };
 }

@@ -3,6 +3,7 @@ import { notFound } from "../../../src/errors.ts";
 import type { ModelEntry } from "../../../src/gateway/schemas.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
+import { openAiListOf } from "./lists.ts";
 
 const modelSchema = z.object({
   id: z.string(),
@@ -16,9 +17,7 @@ const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 export const openAiModelRoutes = [
   routes.get("/v1/models", {
     summary: "The models that your calls can use, as OpenAI lists them",
-    responses: {
-      200: { description: "The models", body: z.object({ object: z.literal("list"), data: z.array(modelSchema) }) },
-    },
+    responses: { 200: { description: "The models", body: openAiListOf(modelSchema).omit({ has_more: true }) } },
     async result({ caller, platform }) {
       const models = await platform.gateway.models(caller.tenantId, { available: "true" });
       return { object: "list", data: models.map(toModel) };
@@ -28,10 +27,10 @@ export const openAiModelRoutes = [
     summary: "One model, by its id or an alias of it",
     params: z.object({ model: z.string().min(1).max(200) }),
     responses: { 200: { description: "The model", body: named("OpenAiModel", modelSchema) } },
-    handler({ params, platform }) {
+    result({ params, platform }) {
       const model = platform.gateway.findModel(params.model);
       if (model === undefined) throw notFound("model");
-      return { status: 200, body: toModel(model) };
+      return toModel(model);
     },
   }),
 ];

@@ -22,16 +22,13 @@ export function startHousekeeping(engine: Engine, dispatcher: Dispatcher): () =>
 
 /** Reads the vectors of all search indexes bit by bit, so that the first search need not. */
 function readVectors(engine: Engine): () => void {
-  const indexes = engine.catalog
-    .all()
-    .flatMap(({ searchIndexes }) => searchIndexes.filter(({ type }) => type === "vectorSearch"));
+  const indexes = engine.catalog.all().flatMap(({ searchIndexes }) => searchIndexes);
   let next: NodeJS.Immediate | undefined;
   const step = () => {
     const [index] = indexes;
-    next = undefined;
     if (index === undefined) return;
     try {
-      if (index.type !== "vectorSearch" || index.vectors.readMore()) indexes.shift();
+      if (index.vectors?.readMore() !== false) indexes.shift();
     } catch (error) {
       engine.logger.error({ err: error, index: index.name }, "the vectors of a search index could not be read");
       indexes.shift();
@@ -39,9 +36,7 @@ function readVectors(engine: Engine): () => void {
     next = setImmediate(step);
   };
   step();
-  return () => {
-    if (next !== undefined) clearImmediate(next);
-  };
+  return () => clearImmediate(next);
 }
 
 /** Most documents of one index that are removed at a time: the next round removes more, and others are served in between. */

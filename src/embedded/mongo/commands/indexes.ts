@@ -3,9 +3,8 @@ import type { Document } from "../bson/bson-types.ts";
 import { commandError } from "../command-error.ts";
 import { type Fields, readFields } from "../fields.ts";
 import { makeRow } from "../query/scan.ts";
-import { readTextDefinition } from "../search/text-definition.ts";
-import { readVectorDefinition } from "../search/vector-definition.ts";
-import { allRows, type Collection, type Index } from "../storage/collection.ts";
+import { readTextDefinition, readVectorDefinition } from "../search/definitions.ts";
+import { allRows, type Collection, type Index, type SearchIndexSpec } from "../storage/collection.ts";
 import { fileDocument } from "../storage/documents.ts";
 import { readIndexSpec } from "../storage/index-spec.ts";
 import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
@@ -97,7 +96,6 @@ function createSearchIndexes(context: CommandContext, fields: Fields<typeof inde
   }
 }
 
-type SearchIndexSpec = { name: string; type: string; definition: Document };
 const searchIndexShape = { name: "text", type: "text", definition: "document" } as const;
 
 /** An index of createSearchIndexes. @throws CommandError 2, 8 as MongoDB, 238 for what is not offered. */

@@ -6,7 +6,7 @@ import { failedToParse, notOffered, typeMismatch } from "../command-error.ts";
 import { type Fields, readFields } from "../fields.ts";
 import { compileProjection } from "../query/projection.ts";
 import { countRows, findRows, type Query } from "../query/query.ts";
-import { searchStages } from "../search/search-stages.ts";
+import { runSearchStage, searchStages } from "../search/search-stages.ts";
 import type { Collection } from "../storage/collection.ts";
 import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
 
@@ -67,8 +67,8 @@ type NamedStage = readonly [name: string, operand: unknown];
 
 function runStages(collection: Collection | undefined, stages: readonly NamedStage[]): IteratorObject<Uint8Array> {
   const [first, ...others] = stages;
-  const search = first && Object.hasOwn(searchStages, first[0]) ? searchStages[first[0]] : undefined;
-  if (search !== undefined) return encodeAll(compilePipeline(others)(search(collection, first?.[1])));
+  if (first !== undefined && Object.hasOwn(searchStages, first[0]))
+    return encodeAll(compilePipeline(others)(runSearchStage(first[0], collection, first[1])));
   const { query, rest } = splitPipeline(stages);
   const run = compilePipeline(rest);
   const toCount = soleCount(rest);

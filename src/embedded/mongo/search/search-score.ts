@@ -12,9 +12,9 @@ export type ScoreName = "vectorSearchScore" | "searchScore";
 const scoreKey: unique symbol = Symbol("search score");
 type Scored = Document & { [scoreKey]?: { name: ScoreName; score: number } };
 
-/** Attaches the score that a search stage found; called by `$vectorSearch` and `$search`. */
-export function attachScore(document: Document, name: ScoreName, score: number): void {
-  (document as Scored)[scoreKey] = { name, score };
+/** Attaches the score that `$vectorSearch` or `$search` found. */
+export function attachScore(document: Document, name: ScoreName, score: number): Document {
+  return Object.assign(document, { [scoreKey]: { name, score } });
 }
 
 /** The score of that name, or undefined when no such search brought the document. */

@@ -1,11 +1,17 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
-import { failedToParse } from "../command-error.ts";
-import type { Collection } from "../storage/collection.ts";
-import { textSearch } from "./text-stage.ts";
-import { vectorSearch } from "./vector-stage.ts";
+import { notOffered } from "../command-error.ts";
+import { readFields } from "../fields.ts";
+import { compileFilter } from "../query/filter.ts";
+import { findRows } from "../query/query.ts";
+import { readRow } from "../query/scan.ts";
+import type { Collection, SearchIndex } from "../storage/collection.ts";
+import { readVector } from "./definitions.ts";
+import { attachScore, bestFirst, refused } from "./search-score.ts";
+import type { TextIndex } from "./text-index.ts";
+import { readSearch, type SearchClauses } from "./text-query.ts";
 
 /** A stage that brings documents of its own and so stands first in a pipeline. */
-export type SearchStage = (collection: Collection | undefined, operand: unknown) => IteratorObject<Document>;
+type SearchStage = (collection: Collection | undefined, operand: Document) => IteratorObject<Document>;
 
 export const searchStages: Readonly<Record<string, SearchStage>> = {
   $vectorSearch: vectorSearch,
@@ -13,13 +19,105 @@ export const searchStages: Readonly<Record<string, SearchStage>> = {
   $listSearchIndexes: listSearchIndexes,
 };
 
+/** Runs a stage of the table. @throws CommandError for a malformed operand, and for what is not offered. */
+export function runSearchStage(name: string, collection: Collection | undefined, operand: unknown) {
+  if (!isDocument(operand)) throw refused(`${name} must be a document`);
+  return searchStages[name]?.(collection, operand) ?? [].values();
+}
+
 /** An index is ready as soon as it is made, so all of them are queryable. */
-function listSearchIndexes(collection: Collection | undefined, operand: unknown): IteratorObject<Document> {
-  if (!isDocument(operand)) throw failedToParse("The $listSearchIndexes stage specification must be an object.");
-  const wanted = (collection?.searchIndexes ?? []).filter(
-    ({ name }) => operand.name === undefined || operand.name === name,
-  );
-  return wanted
+function listSearchIndexes(collection: Collection | undefined, operand: Document): IteratorObject<Document> {
+  const indexes = collection?.searchIndexes ?? [];
+  return indexes
     .values()
+    .filter(({ name }) => operand.name === undefined || operand.name === name)
     .map(({ name, type, definition }) => ({ name, type, queryable: true, latestDefinition: definition }));
+}
+
+/** The index of that name; undefined when there is none: a search then finds nothing, as in Atlas. */
+function findIndex(collection: Collection, wanted: string, type: SearchIndex["type"]): SearchIndex | undefined {
+  const index = collection.searchIndexes.find(({ name }) => name === wanted);
+  if (index !== undefined && index.type !== type) throw refused(`index "${wanted}" is not of type ${type}`);
+  return index;
+}
+
+const vectorSearchShape = {
+  index: "text",
+  path: "text",
+  queryVector: "any",
+  numCandidates: "count",
+  limit: "count",
+  filter: "document",
+} as const;
+const MAX_CANDIDATES = 10_000;
+
+/**
+ * `$vectorSearch` by Atlas' rules. All vectors are compared, so `numCandidates` is checked and makes no difference.
+ * https://www.mongodb.com/docs/atlas/atlas-vector-search/vector-search-stage/
+ */
+function vectorSearch(collection: Collection | undefined, operand: Document): IteratorObject<Document> {
+  const given = readFields("$vectorSearch", operand, vectorSearchShape);
+  const { index: name = "", path, numCandidates = 0, limit = 0, filter = {} } = given;
+  if (limit < 1 || limit > numCandidates || numCandidates > MAX_CANDIDATES)
+    throw refused(`"limit" must be positive, and "numCandidates" between it and ${MAX_CANDIDATES}`);
+  const vector = readVector(given.queryVector);
+  if (vector === undefined) throw refused('"queryVector" must be a non-empty array of numbers or a float32 vector');
+  const vectors = collection && findIndex(collection, name, "vectorSearch")?.vectors;
+  if (collection === undefined || vectors === undefined) return [].values();
+  const { dimensions, filterPaths, path: indexed } = vectors.definition;
+  if (path !== indexed) throw refused(`${path} is not indexed as vector`);
+  if (vector.length !== dimensions)
+    throw refused(`vector field is indexed with ${dimensions} dimensions but queried with ${vector.length}`);
+  checkFilter(filter, filterPaths);
+  return bestFirst(collection, vectors.search({ vector, limit, filter })).flatMap(({ rid, score }) => {
+    const document = readRow(collection, rid)?.document();
+    return document === undefined ? [] : [attachScore(document, "vectorSearchScore", score)];
+  });
+}
+
+/** The filter's own operators are those of any filter; only declared paths may be asked for. */
+function checkFilter(filter: Document, paths: readonly string[]): void {
+  for (const name of Object.keys(filter)) {
+    if (name.startsWith("$")) throw notOffered(`${name} in the filter of $vectorSearch`);
+    if (!paths.includes(name)) throw refused(`Path '${name}' needs to be indexed as filter`);
+  }
+}
+
+/**
+ * `$search`: words that must be found, and values to filter by. Results come best score first.
+ * https://www.mongodb.com/docs/atlas/atlas-search/query-syntax/
+ */
+function textSearch(collection: Collection | undefined, operand: Document): IteratorObject<Document> {
+  const { index, compound = {} } = readFields("$search", operand, { index: "text", compound: "document" });
+  if (index === undefined) throw notOffered("a $search without an index");
+  const text = collection && findIndex(collection, index, "search")?.text;
+  if (collection === undefined || text === undefined) return [].values();
+  return runTextSearch(collection, text, readSearch(compound, text.definition));
+}
+
+function* runTextSearch(collection: Collection, index: TextIndex, clauses: SearchClauses): Generator<Document> {
+  const findAllowed = makeRowTest(collection, clauses.conditions.length > 0 ? { $and: clauses.conditions } : {});
+  const hits = Array.from(index.search(clauses), ([rid, score]) => ({ rid, score }));
+  for (const { rid, score } of bestFirst(collection, hits)) {
+    const document = findAllowed(rid);
+    if (document !== undefined) yield attachScore(document, "searchScore", score);
+  }
+}
+
+/** After this many rows that the filter excluded, all matching rows are looked up at once, by an index. */
+const patience = 200;
+
+/** Answers the row's document when the filter lets it through. */
+function makeRowTest(collection: Collection, filter: Document): (rid: number) => Document | undefined {
+  const matches = compileFilter(filter);
+  let excluded = 0;
+  let allowed: Set<number> | undefined;
+  return (rid) => {
+    if (excluded === patience) allowed ??= new Set(findRows(collection, { filter }).map((row) => row.rid));
+    if (allowed?.has(rid) === false) return undefined;
+    const document = readRow(collection, rid)?.document();
+    if (document === undefined || allowed !== undefined || matches(document)) return document;
+    excluded++;
+    return undefined;
+  };
 }

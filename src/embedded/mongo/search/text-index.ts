@@ -4,7 +4,7 @@ import type { Document } from "../bson/bson-types.ts";
 import { keyOf } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { prepareRows, type Storage } from "../storage/storage.ts";
-import type { TextDefinition } from "./text-definition.ts";
+import type { TextDefinition } from "./definitions.ts";
 
 export type TextIndex = {
   definition: TextDefinition;

@@ -1,8 +1,8 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { notOffered } from "../command-error.ts";
 import { readFields } from "../fields.ts";
+import type { TextDefinition } from "./definitions.ts";
 import { refused } from "./search-score.ts";
-import type { TextDefinition } from "./text-definition.ts";
 
 /** A `$search` taken apart: words that score, and a filter of values as a query has it. */
 export type SearchClauses = {
@@ -18,12 +18,11 @@ export const searchClauses = ["must", "filter"] as const;
 export const searchOperators = ["text", "equals", "in"] as const;
 
 /**
- * Reads the operand of `$search`.
+ * Reads the `compound` of `$search`.
  * @throws CommandError 238 or 40415 for what is not offered, 8 when it is malformed or asks for paths that the index does
  *   not have.
  */
-export function readSearch(operand: Document, definition: TextDefinition): SearchClauses {
-  const { compound = {} } = readFields("$search", operand, { index: "text", compound: "document" });
+export function readSearch(compound: Document, definition: TextDefinition): SearchClauses {
   const clauses = readFields("$search", compound, { must: "any", filter: "any" } satisfies Record<ClauseName, "any">);
   const texts = listOf(clauses.must).map((clause) => readClause("must", clause));
   const [text] = texts;

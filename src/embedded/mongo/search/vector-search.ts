@@ -1,71 +1,123 @@
+import { createRequire } from "node:module";
+import { availableParallelism } from "node:os";
 import type { Document } from "../bson/bson-types.ts";
 import { compileFilter } from "../query/filter.ts";
-import type { Conjunction } from "../query/predicates.ts";
-import { type Group, gather, type Partition } from "./vector-matrix.ts";
-import { scanNearest, scoreOfVector, toUnitLength } from "./vector-scan.ts";
+import type { Matcher } from "../query/filter-operators.ts";
+import { gather, type Partition, type VectorRow } from "./vector-matrix.ts";
 
-export type VectorQuery = { vector: Float32Array; limit: number; filter: Document; conjunction: Conjunction };
+export type VectorQuery = { vector: Float32Array; limit: number; filter: Document };
 export type VectorHit = { rid: number; score: number };
 
 /** The nearest rows of some partitions, best score first, equal ones as they were stored. */
 export function searchPartitions(partitions: readonly Partition[], query: VectorQuery): VectorHit[] {
   const vector = toUnitLength(query.vector);
   if (vector === undefined) return [];
-  const matches = Object.keys(query.filter).length === 0 ? undefined : compileFilter(query.filter);
-  const hits = partitions.flatMap((partition) => {
-    const places = nearestPlaces(partition, { ...query, vector }, matches);
-    return places.map((place) => ({
-      rid: partition.rids[place] ?? 0,
-      score: scoreOfVector(partition.matrix, place * partition.dimensions, vector),
-    }));
-  });
+  const matches = compileFilter(query.filter);
+  const hits = partitions.flatMap((partition) =>
+    nearestRows(partition, { ...query, vector }, matches).map(({ rid, place }) => {
+      return { rid, score: scoreOf(partition.matrix, place * partition.dimensions, vector) };
+    }),
+  );
   return hits.sort((a, b) => b.score - a.score || a.rid - b.rid).slice(0, query.limit);
 }
 
 /** From this share of matching rows on, the whole block is scanned and the others are left out of the result. */
 const scanAllFrom = 0.5;
 
-function nearestPlaces(
-  partition: Partition,
-  query: Pick<VectorQuery, "vector" | "limit">,
-  matches: ((values: Document) => boolean) | undefined,
-): number[] {
-  const groups = [...partition.groupOfKey.values()];
-  const chosen = matches === undefined ? groups : groups.filter(({ values }) => matches(values));
-  const count = chosen.reduce((sum, group) => sum + group.rids.size, 0);
-  if (count === 0) return [];
-  if (count === partition.count) return scanWhole(partition, query, query.limit);
-  if (count >= partition.count * scanAllFrom) {
-    const places = scanAround(partition, query, new Set(chosen), count);
-    if (places !== undefined) return places;
+function nearestRows(partition: Partition, { vector, limit }: VectorQuery, matches: Matcher): VectorRow[] {
+  const { rows, matrix, dimensions } = partition;
+  const chosen = new Set(partition.groups.values().filter(({ values }) => matches(values)));
+  const count = chosen.values().reduce((sum, group) => sum + group.rows.size, 0);
+  const share = count / rows.length;
+  if (share >= scanAllFrom) {
+    // More are asked for than are wanted. The result is exact when enough of them match: what lies behind is farther away.
+    const asked = share === 1 ? limit : Math.ceil(limit / share) + limit + 16;
+    const block = matrix.subarray(0, rows.length * dimensions);
+    const places = scanNearest(block, vector, Math.min(asked, rows.length));
+    const nearest = places.flatMap((place) => rows[place] ?? []).filter(({ group }) => chosen.has(group));
+    if (nearest.length >= Math.min(limit, count)) return nearest.slice(0, limit);
   }
-  const candidates = chosen.flatMap((group) => Array.from(group.rids, (rid) => partition.placeOfRid.get(rid) ?? 0));
-  const wanted = Math.min(query.limit, candidates.length);
-  const nearest = scanNearest(gather(partition, candidates), query.vector, wanted);
-  return nearest.map((at) => candidates[at] ?? 0);
+  if (count === 0) return [];
+  const candidates = chosen
+    .values()
+    .flatMap((group) => group.rows)
+    .toArray();
+  const places = scanNearest(gather(partition, candidates), vector, Math.min(limit, count));
+  return places.flatMap((place) => candidates[place] ?? []);
 }
 
-function scanWhole(partition: Partition, query: Pick<VectorQuery, "vector">, wanted: number): number[] {
-  const block = partition.matrix.subarray(0, partition.count * partition.dimensions);
-  return scanNearest(block, query.vector, Math.min(wanted, partition.count));
-}
+/** Places of the nearest vectors, nearest first. */
+type Scan = (block: Float32Array, query: Float32Array, wanted: number) => number[];
+
+/** Above this many numbers a scan is worth the cost of starting threads. */
+const threadsFrom = 4_000_000;
+const maxThreads = 4;
+
+let loadedScan: Scan | undefined;
 
 /**
- * Nearly all rows match: asks for more than is wanted and drops those that do not. The result is exact when enough are
- * left, because whatever lies behind them is farther away. Undefined when too many nearest rows did not match.
+ * Finds the `wanted` vectors of `block` nearest to `query` by comparing all of them. All are of length 1. `block` must
+ * begin at the start of its buffer: the library does not look at a view's offset.
  */
-function scanAround(
-  partition: Partition,
-  query: Pick<VectorQuery, "vector" | "limit">,
-  chosen: ReadonlySet<Group>,
-  count: number,
-): number[] | undefined {
-  const share = count / partition.count;
-  const wanted = Math.min(partition.count, Math.ceil(query.limit / share) + query.limit + 16);
-  const matching = scanWhole(partition, query, wanted).filter((place) => {
-    const group = partition.groups[place];
-    return group !== undefined && chosen.has(group);
-  });
-  const isEnough = matching.length >= Math.min(query.limit, count) || wanted === partition.count;
-  return isEnough ? matching.slice(0, query.limit) : undefined;
+function scanNearest(block: Float32Array, query: Float32Array, wanted: number): number[] {
+  loadedScan ??= loadScan();
+  return loadedScan(block, query, wanted);
+}
+
+type Usearch = {
+  MetricKind: { IP: string };
+  exactSearch(
+    dataset: Float32Array,
+    query: Float32Array,
+    dimensions: number,
+    count: number,
+    metric: string,
+    threads: number,
+  ): { keys: BigUint64Array };
+};
+
+/** The SIMD library where it has a binary for this machine; a plain loop, some ten times slower, elsewhere. */
+function loadScan(): Scan {
+  try {
+    const usearch: Usearch = createRequire(import.meta.url)("usearch");
+    const cores = Math.min(availableParallelism(), maxThreads);
+    return (block, query, wanted) => {
+      const threads = block.length >= threadsFrom ? cores : 1;
+      const { keys } = usearch.exactSearch(block, query, query.length, wanted, usearch.MetricKind.IP, threads);
+      return Array.from(keys, Number);
+    };
+  } catch {
+    return scanInJavaScript;
+  }
+}
+
+function scanInJavaScript(block: Float32Array, query: Float32Array, wanted: number): number[] {
+  const products = new Float32Array(block.length / query.length);
+  for (let place = 0; place < products.length; place++) {
+    products[place] = dotProduct(block, place * query.length, query);
+  }
+  const places = Array.from(products.keys());
+  return places.sort((a, b) => (products[b] ?? 0) - (products[a] ?? 0)).slice(0, wanted);
+}
+
+/** Dot product of `query` and the vector that begins at `start`. */
+function dotProduct(block: Float32Array, start: number, query: Float32Array): number {
+  let sum = 0;
+  for (let at = 0; at < query.length; at++) sum += (block[start + at] ?? 0) * (query[at] ?? 0);
+  return sum;
+}
+
+/** The score that Atlas gives, between 0 and 1: (1 + cosine) / 2. */
+function scoreOf(block: Float32Array, start: number, query: Float32Array): number {
+  // Both are of length 1 but for the rounding to 32 bits, which is taken out again.
+  const vector = block.subarray(start, start + query.length);
+  const lengths = Math.sqrt(dotProduct(vector, 0, vector) * dotProduct(query, 0, query));
+  return (1 + Math.max(-1, Math.min(1, dotProduct(block, start, query) / lengths))) / 2;
+}
+
+/** The vector with length 1; undefined when it has no direction. */
+export function toUnitLength(vector: Float32Array): Float32Array | undefined {
+  const length = Math.sqrt(dotProduct(vector, 0, vector));
+  if (length === 0 || !Number.isFinite(length)) return undefined;
+  return vector.map((value) => value / length);
 }

@@ -10,6 +10,7 @@ import {
   openIndex,
   openSearchIndex,
   type SearchIndex,
+  type SearchIndexSpec,
 } from "./collection.ts";
 import type { Storage } from "./storage.ts";
 
@@ -22,12 +23,10 @@ export type Catalog = {
   /** Those of all databases. */
   all(): Collection[];
   addIndex(collection: Collection, spec: Document): Index;
-  addSearchIndex(collection: Collection, input: SearchIndexInput): SearchIndex;
+  addSearchIndex(collection: Collection, spec: SearchIndexSpec): SearchIndex;
   /** Reads everything from the file again: after a rollback memory may know what the file does not. */
   reload(): void;
 };
-
-type SearchIndexInput = { name: string; type: string; definition: Document };
 
 /** What of the catalogue is in memory: collections by database and name. */
 type State = { storage: Storage; databases: Map<string, Map<string, Collection>> };
@@ -62,7 +61,7 @@ function remember({ databases }: State, collection: Collection): void {
 function dropCollection(state: State, collection: Collection): void {
   const { sqlite, beginWrite } = state.storage;
   beginWrite();
-  for (const index of collection.searchIndexes) if (index.type === "search") index.text.drop();
+  for (const { text } of collection.searchIndexes) text?.drop();
   for (const index of collection.indexes) if (index.id > 0) sqlite.exec(`DROP TABLE i${index.id}`);
   sqlite.exec(`DROP TABLE c${collection.id}`);
   sqlite.prepare("DELETE FROM indexes WHERE collection = ?").run(collection.id);
@@ -89,7 +88,7 @@ function addIndex(storage: Storage, collection: Collection, spec: Document): Ind
   return index;
 }
 
-function addSearchIndex(storage: Storage, collection: Collection, input: SearchIndexInput): SearchIndex {
+function addSearchIndex(storage: Storage, collection: Collection, input: SearchIndexSpec): SearchIndex {
   storage.beginWrite();
   const { lastInsertRowid } = storage.sqlite
     .prepare("INSERT INTO search_indexes (collection, name, type, definition) VALUES (?, ?, ?, ?)")

@@ -2,9 +2,8 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Document } from "../bson/bson-types.ts";
 import { commandError } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
-import { readTextDefinition } from "../search/text-definition.ts";
+import { readTextDefinition, readVectorDefinition } from "../search/definitions.ts";
 import { makeTextIndex, type TextIndex } from "../search/text-index.ts";
-import { readVectorDefinition } from "../search/vector-definition.ts";
 import { makeVectorIndex, type VectorIndex } from "../search/vector-index.ts";
 import { prepareRows, type Storage } from "./storage.ts";
 
@@ -30,10 +29,14 @@ export type Index = ReturnType<typeof describeIndex> & {
   markMultikey?: StatementSync;
 };
 
-export type SearchIndex = { id: number; name: string; definition: Document } & (
-  | { type: "vectorSearch"; vectors: VectorIndex }
-  | { type: "search"; text: TextIndex }
-);
+/** A search index of a row of the catalogue. Of `vectors` and `text` it has the one of its type, in which it `files`. */
+export type SearchIndex = SearchIndexRow & {
+  vectors?: VectorIndex;
+  text?: TextIndex;
+  files: Pick<VectorIndex | TextIndex, "insert" | "replace" | "remove">;
+};
+export type SearchIndexRow = SearchIndexSpec & { id: number };
+export type SearchIndexSpec = { name: string; type: string; definition: Document };
 
 export type Collection = {
   id: number;
@@ -143,19 +146,21 @@ function describeIndex(spec: Document) {
   };
 }
 
-type SearchIndexRow = { id: number; name: string; type: string; definition: Document };
-
 /** A search index of a row of the catalogue. */
 export function openSearchIndex(storage: Storage, collection: Collection, row: SearchIndexRow): SearchIndex {
-  const { id, name, definition } = row;
-  if (row.type === "vectorSearch") {
+  const { id, type, definition } = row;
+  if (type === "vectorSearch") {
     const read = (after: number, count: number) => readRows(collection, after, count);
-    const vectors = makeVectorIndex({ definition: readVectorDefinition(definition), read });
-    return { id, name, definition, type: "vectorSearch", vectors };
+    const vectors = makeVectorIndex(readVectorDefinition(definition), read);
+    return { ...row, vectors, files: vectors };
   }
-  const read = () => allRows(collection);
-  const text = makeTextIndex({ storage, id, definition: readTextDefinition(definition), read });
-  return { id, name, definition, type: "search", text };
+  const text = makeTextIndex({
+    storage,
+    id,
+    definition: readTextDefinition(definition),
+    read: () => allRows(collection),
+  });
+  return { ...row, text, files: text };
 }
 
 /** The next rows after one, in the order of insertion. */

@@ -3,7 +3,7 @@ import { encodeDocument, maxDocumentBytes } from "../bson/codec.ts";
 import { encodeValue } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { type CommandError, commandError, showValue } from "../command-error.ts";
-import type { Collection, Index, SearchIndex } from "./collection.ts";
+import type { Collection, Index } from "./collection.ts";
 import { type IndexEntries, indexEntries } from "./index-entries.ts";
 import type { Storage } from "./storage.ts";
 
@@ -40,7 +40,7 @@ export function insertDocument(storage: Storage, collection: Collection, documen
     for (const key of entry.keys) index.insertKey?.run(key, rid);
     noteMultikey(index, entry.multikey);
   });
-  for (const index of collection.searchIndexes) filedIn(index).insert(rid, document);
+  for (const { files } of collection.searchIndexes) files.insert(rid, document);
 }
 
 /**
@@ -70,7 +70,7 @@ export function replaceDocument(
   storage.beginWrite();
   collection.replace.run(bytes, row.rid);
   for (const { index, old, next: entries } of changes) moveKeys(index, row.rid, old, entries);
-  for (const index of collection.searchIndexes) filedIn(index).replace(row.rid, before, next);
+  for (const { files } of collection.searchIndexes) files.replace(row.rid, before, next);
   return bytes;
 }
 
@@ -83,7 +83,7 @@ export function removeDocument(storage: Storage, collection: Collection, row: Ro
       const index = indexAt(collection, at);
       for (const key of indexEntries(index, document).keys) index.deleteKey?.run(key, row.rid);
     }
-    for (const index of collection.searchIndexes) filedIn(index).remove(row.rid, document);
+    for (const { files } of collection.searchIndexes) files.remove(row.rid, document);
   }
   collection.remove.run(row.rid);
 }
@@ -97,8 +97,6 @@ export function fileDocument(collection: Collection, index: Index, row: Row): vo
   for (const key of entry.keys) index.insertKey?.run(key, row.rid);
   noteMultikey(index, entry.multikey);
 }
-
-const filedIn = (index: SearchIndex) => (index.type === "vectorSearch" ? index.vectors : index.text);
 
 function indexAt(collection: Collection, at: number): Index {
   const index = collection.indexes[at];

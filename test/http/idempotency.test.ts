@@ -118,6 +118,24 @@ describe("Idempotency-Key", () => {
     expect(text.split('"once"')).to.have.length(2);
   });
 
+  it("a key is kept for a day, and is free for any request after it", async () => {
+    const { idempotency } = platform.platform.store;
+    const tenantId = await tenantOf(platform);
+    const id = `${tenantId}:${createHash("sha256").update("old").digest("hex")}`;
+    const before = Date.now();
+    const first = await ingest(member, "old", document("yesterday"));
+    const record = await idempotency.find(tenantId, id);
+    if (!record) return expect.fail("there is no record");
+    const day = 24 * 3_600_000;
+    expect(record.expiresAt.getTime()).to.be.within(before + day, Date.now() + day);
+    expect((await ingest(member, "old", document("today"))).status, "another request on the same day").to.equal(409);
+    await idempotency.takeOver({ ...record, expiresAt: new Date(Date.now() - 1) }, record.token);
+    const second = await ingest(member, "old", document("today"));
+    expect(second.status).to.equal(201);
+    expect(second.string("documentId")).to.not.equal(first.string("documentId"));
+    expect((await ingest(member, "old", document("today"))).text, "its repeat").to.equal(second.text);
+  });
+
   it("keys of 256 characters, or not printable, are a 400", async () => {
     for (const key of ["x".repeat(256), "a\u00e9"]) {
       const { status, at } = await ingest(member, key, document("f"));

@@ -53,6 +53,7 @@ export const areas: Readonly<Record<string, Area>> = {
   tenants: {
     files: ["src/store/collection.ts", "src/store/tenant-store.ts", "src/tenancy/roles.ts"],
     tests: [
+      "test/http/tenant-store.test.ts",
       "test/http/idempotency-store.test.ts",
       "test/http/identity.test.ts",
       "test/http/budget.test.ts",

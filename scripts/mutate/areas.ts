@@ -31,7 +31,7 @@ export const areas: Readonly<Record<string, Area>> = {
     tests: ["test/http/budget.test.ts", "test/http/budget-burst.test.ts", "test/http/money-endings.test.ts"],
   },
   approvals: {
-    files: ["src/workflows/approvals.ts", "src/workflows/ask-approval.ts", "src/store/approval-store.ts"],
+    files: ["src/workflows/approvals.ts", "src/workflows/steps/human-approval.ts", "src/store/approval-store.ts"],
     tests: ["test/http/approvals.test.ts"],
   },
   audit: {
@@ -43,7 +43,7 @@ export const areas: Readonly<Record<string, Area>> = {
     tests: ["test/http/idempotency-store.test.ts", "test/http/idempotency.test.ts"],
   },
   fetch: {
-    files: ["src/net/address-rules.ts", "src/net/guarded-fetch.ts", "src/net/guarded-request.ts"],
+    files: ["src/net/address-rules.ts", "src/net/guarded-fetch.ts"],
     tests: ["test/unit/address-rules.test.ts", "test/unit/guarded-fetch.test.ts"],
   },
   secrets: {

@@ -1,8 +1,13 @@
 import { z } from "zod";
 import { withFewFields } from "../src/bounded-json.ts";
+import { defined } from "../src/defined.ts";
+import { errorBodySchema } from "./openapi.ts";
 import { named } from "./schema-names.ts";
 
-/** Codes of JSON-RPC 2.0 (https://www.jsonrpc.org/specification, 5.1); `refused` is of the range left to servers. */
+/**
+ * Codes of JSON-RPC 2.0 (https://www.jsonrpc.org/specification, 5.1); `refused` is of the range left to servers. `internal`
+ * is for what is unavailable: any other failure of a tool is a result.
+ */
 export const rpcCodes = {
   parse: -32_700,
   request: -32_600,
@@ -16,7 +21,7 @@ export type RpcId = string | number | null;
 export type RpcError = { code: number; message: string; data?: unknown };
 export type RpcResponse = { jsonrpc: "2.0"; id: RpcId } & ({ result: object } | { error: RpcError });
 
-/** A message as we act on it. Notifications and answers to requests of ours, of which there are none, ask for nothing. */
+/** A message as we act on it. `silent`: a notification, or a response, although we send no requests. */
 export type Incoming =
   | { kind: "request"; id: string | number; method: string; params: unknown }
   | { kind: "silent" }
@@ -27,7 +32,7 @@ const MAX_MESSAGE_FIELDS = 100;
 const isEnvelope = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && "jsonrpc" in value && value.jsonrpc === "2.0";
 
-/** A body that is JSON-RPC at all: a message, or a batch of which at least one is. */
+/** A JSON-RPC body: a message, or a batch that holds at least one. */
 export const rpcBodySchema = named(
   "RpcRequest",
   z.union([
@@ -60,10 +65,11 @@ const rpcResponseSchema = named(
   "RpcResponse",
   z.union([z.object({ jsonrpc: z.literal("2.0"), id: rpcId, result: z.looseObject({}) }), rpcErrorSchema]),
 );
-/** The answer to a message, or to a batch. */
+/** The response to a message, or those to a batch. */
 export const rpcAnswerSchema = named("RpcReply", z.union([rpcResponseSchema, z.array(rpcResponseSchema).min(1)]));
+export const rpcFailureSchema = named("RpcFailure", z.union([rpcAnswerSchema, errorBodySchema]));
 
-/** What one message of a body is. The id of a request is a string or a number: MCP does not allow null, as JSON-RPC does. */
+/** Reads one message of a body. The id of a request is a string or a number: unlike JSON-RPC, MCP does not allow null. */
 export function readMessage(value: unknown): Incoming {
   if (!isEnvelope(value)) return { kind: "invalid", id: null, message: "This is no JSON-RPC 2.0 message." };
   const { id, method, params } = value;
@@ -82,5 +88,8 @@ export function rpcResult(id: RpcId, result: object): RpcResponse {
 }
 
 export function rpcError(id: RpcId, code: number, message: string, data?: unknown): RpcResponse {
-  return { jsonrpc: "2.0", id, error: { code, message, ...(data === undefined ? {} : { data }) } };
+  return { jsonrpc: "2.0", id, error: { code, message, ...defined({ data }) } };
 }
+
+export const isUnavailable = (response: RpcResponse): boolean =>
+  "error" in response && response.error.code === rpcCodes.internal;

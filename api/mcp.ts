@@ -1,12 +1,12 @@
-import type { InitializeResult, ListToolsResult } from "@modelcontextprotocol/sdk/types.js";
-import { z } from "zod";
+import type { InitializeResult, Tool } from "@modelcontextprotocol/sdk/types.js";
 import type { AppError } from "../src/errors.ts";
 import { toJsonSchema } from "../src/json-schema.ts";
 import { allTools } from "../src/mcp-tools/all-tools.ts";
-import type { Role } from "../src/store/key-store.ts";
+import type { AnyTool } from "../src/mcp-tools/tool.ts";
 import { hasRole } from "../src/tenancy/roles.ts";
 import {
   type Incoming,
+  isUnavailable,
   type RpcId,
   type RpcResponse,
   readMessage,
@@ -15,16 +15,15 @@ import {
   rpcCodes,
   rpcError,
   rpcErrorSchema,
+  rpcFailureSchema,
   rpcResult,
 } from "./json-rpc.ts";
-import { type Answer, answerToolCall } from "./mcp-tools.ts";
+import { callTool } from "./mcp-tools.ts";
 import { toErrorBody } from "./middleware/errors.ts";
 import { apiVersion } from "./middleware/request-id.ts";
-import { errorBodySchema } from "./openapi.ts";
 import { declareRoutes, type HandlerInput, type JsonReply, type RouteEnvelope } from "./route.ts";
-import { named } from "./schema-names.ts";
 
-/** The one revision that is spoken, whatever the client offers (modelcontextprotocol.io/specification/2024-11-05). */
+/** The only revision that we speak, whatever the client offers (modelcontextprotocol.io/specification/2024-11-05). */
 const PROTOCOL_VERSION = "2024-11-05";
 const MAX_BATCH = 50;
 
@@ -33,10 +32,7 @@ const instructions =
   "agents, and patterns of several models. Tools return JSON as text. A long run returns a jobId; follow it at its " +
   "statusUrl with the same key.";
 
-/**
- * Bodies that could not be read, and those that are not read because the caller is over its limits, are answered in the
- * protocol's own shape. Others of our errors keep theirs.
- */
+/** Bodies that cannot be read, and callers over their limits, get errors of the protocol; our other errors keep their shape. */
 const envelope: RouteEnvelope = {
   toReply(error, requestId) {
     const { code, type, message, details } = error;
@@ -50,21 +46,18 @@ const envelope: RouteEnvelope = {
 const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] }).post("/mcp", {
   summary: "The tool server: JSON-RPC 2.0 as the Model Context Protocol speaks it, revision 2024-11-05",
   description:
-    "`initialize`, `ping`, `tools/list` and `tools/call`, single or in batches. Every valid request is answered 200, also " +
-    "when its result is an error; notifications 202. What a tool cannot do is a result with `isError: true`. " +
+    "`initialize`, `ping`, `tools/list` and `tools/call`, single or in batches. Every valid request gets a 200, also " +
+    "when its result is an error; notifications a 202. A failed tool call is a result with `isError: true`. " +
     "A batch holds 50 messages at most. A caller over its limits is refused inside a 200, with the id null when its body is " +
-    "larger than 16 KiB. No session is kept: any process answers. A foreign `Host` or `Origin` is a 403.",
+    "larger than 16 KiB. No session is kept: any process can respond. A foreign `Host` or `Origin` is a 403.",
   body: rpcBodySchema,
   bodyLimit: "tools",
   envelope,
   responses: {
-    200: { description: "The answer, or the answers of a batch", body: rpcAnswerSchema },
-    202: { description: "Nothing was asked: notifications or responses" },
-    400: { description: "The body is no JSON-RPC", body: rpcErrorSchema },
-    503: {
-      description: "A needed part is down",
-      body: named("RpcFailure", z.union([rpcAnswerSchema, errorBodySchema])),
-    },
+    200: { description: "The response, or the responses of a batch", body: rpcAnswerSchema },
+    202: { description: "Only notifications or responses: nothing to return" },
+    400: { description: "The body is not JSON-RPC", body: rpcErrorSchema },
+    503: { description: "A needed part is down", body: rpcFailureSchema },
   },
   errors: ["foreign_origin"],
   example: {
@@ -75,63 +68,46 @@ const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] }).post
   },
   async handler(input) {
     const { body } = input;
-    const messages = Array.isArray(body) ? body : [body];
-    if (messages.length > MAX_BATCH) return { status: 200, body: refuseBatch(`holds ${MAX_BATCH} messages at most`) };
-    if (messages.filter(isToolList).length > 1) return { status: 200, body: refuseBatch("asks for tools/list once") };
-    // The first call goes on the request's own place; each further one takes another.
-    const first = messages.findIndex((message) => isToolCall(readMessage(message)));
-    const given = await Promise.all(
-      messages.map((message, place) => answer(input, readMessage(message), place === first)),
-    );
-    return toReply(
-      given.filter((each) => each !== undefined),
-      Array.isArray(body),
-    );
+    const isBatch = Array.isArray(body);
+    const messages = (isBatch ? body : [body]).slice(0, MAX_BATCH + 1).map(readMessage);
+    if (messages.length > MAX_BATCH) return refuseBatch(`holds ${MAX_BATCH} messages at most`);
+    const methods = messages.map((message) => (message.kind === "request" ? message.method : undefined));
+    if (methods.filter((method) => method === "tools/list").length > 1) return refuseBatch("asks for tools/list once");
+    // The first call runs on the request's own place; each further one takes another.
+    const first = methods.indexOf("tools/call");
+    const given = await Promise.all(messages.map((message, place) => respond(input, message, place === first)));
+    const responses = given.filter((each) => each !== undefined);
+    if (responses.length === 0) return { status: 202 };
+    const reply = { status: 200, body: isBatch ? responses : responses[0] };
+    // 503 when whatever was asked for is unavailable, so that clients and proxies try again.
+    return responses.every(isUnavailable) ? { ...reply, status: 503, headers: { "retry-after": "2" } } : reply;
   },
 });
 
-function isToolCall(incoming: Incoming): boolean {
-  return incoming.kind === "request" && incoming.method === "tools/call";
+/** One error for the whole of a batch that is too large, or whose response would be: one for each message would multiply it. */
+function refuseBatch(rule: string): JsonReply {
+  return { status: 200, body: rpcError(null, rpcCodes.request, `A batch ${rule}.`) };
 }
 
-function isToolList(message: unknown): boolean {
-  const incoming = readMessage(message);
-  return incoming.kind === "request" && incoming.method === "tools/list";
-}
-
-/** One error for the whole of a batch that is too large, or whose response would be: one a message would multiply it. */
-function refuseBatch(rule: string): RpcResponse {
-  return rpcError(null, rpcCodes.request, `A batch ${rule}.`);
-}
-
-/** The reply over HTTP: 503 when whatever was asked for is away, so that clients and proxies try again. */
-function toReply(answers: readonly Answer[], isBatch: boolean): JsonReply {
-  const [only] = answers;
-  if (only === undefined) return { status: 202 };
-  const body = isBatch ? answers.map(({ response }) => response) : only.response;
-  if (!answers.every(({ isAway }) => isAway)) return { status: 200, body };
-  return { status: 503, body, headers: { "retry-after": "2" } };
-}
-
-/** Answers one message; nothing when it asks for nothing. */
-async function answer(input: HandlerInput, incoming: Incoming, isAdmitted: boolean): Promise<Answer | undefined> {
+/** The response to one message; undefined for one that needs none. */
+async function respond(input: HandlerInput, incoming: Incoming, isAdmitted: boolean): Promise<RpcResponse | undefined> {
   if (incoming.kind === "silent") return undefined;
-  if (incoming.kind === "invalid") return { response: rpcError(incoming.id, rpcCodes.request, incoming.message) };
-  const { id, method, params } = incoming;
-  if (params !== undefined && (typeof params !== "object" || params === null || Array.isArray(params))) {
-    return { response: rpcError(id, rpcCodes.params, "params must be an object.") };
+  if (incoming.kind === "invalid") return rpcError(incoming.id, rpcCodes.request, incoming.message);
+  const { id, method, params = {} } = incoming;
+  if (typeof params !== "object" || params === null || Array.isArray(params)) {
+    return rpcError(id, rpcCodes.params, "params must be an object.");
   }
-  if (method === "tools/call") return answerToolCall(input, { id, params: params ?? {}, isAdmitted });
-  if (input.refusal) return { response: refuse(id, input.refusal, input.requestId) };
+  if (method === "tools/call") return callTool(input, { id, params, isAdmitted });
+  if (input.refusal) return refuse(id, input.refusal, input.requestId);
   switch (method) {
     case "initialize":
-      return { response: rpcResult(id, initialize()) };
+      return rpcResult(id, greeting);
     case "ping":
-      return { response: rpcResult(id, {}) };
+      return rpcResult(id, {});
     case "tools/list":
-      return { response: listTools(input, id, params) };
+      return listTools(input, id, params);
     default:
-      return { response: rpcError(id, rpcCodes.method, "There is no such method.") };
+      return rpcError(id, rpcCodes.method, "There is no such method.");
   }
 }
 
@@ -139,39 +115,28 @@ function refuse(id: RpcId, error: AppError, requestId: string): RpcResponse {
   return rpcError(id, rpcCodes.refused, error.message, toErrorBody(error, requestId).error);
 }
 
-function initialize() {
-  return {
-    protocolVersion: PROTOCOL_VERSION,
-    capabilities: { tools: {} },
-    serverInfo: { name: "switchyard", version: apiVersion },
-    instructions,
-  } satisfies InitializeResult;
-}
+const greeting = {
+  protocolVersion: PROTOCOL_VERSION,
+  capabilities: { tools: {} },
+  serverInfo: { name: "switchyard", version: apiVersion },
+  instructions,
+} satisfies InitializeResult;
 
 /** All tools that the key may use, in one page. */
-function listTools({ caller }: HandlerInput, id: string | number, params: object = {}): RpcResponse {
+function listTools({ caller }: HandlerInput, id: RpcId, params: object): RpcResponse {
   if ("cursor" in params && params.cursor !== undefined) {
     return rpcError(id, rpcCodes.params, "There is no page of this cursor.");
   }
-  return rpcResult(id, toolsFor(caller.role));
+  listed ??= allTools.map(describeTool);
+  return rpcResult(id, { tools: listed.filter(({ role }) => hasRole(caller.role, role)).map(({ shown }) => shown) });
 }
 
-const listings = new Map<Role, ListToolsResult>();
+/** Made at the first listing: deriving the schemas costs more than any other response. */
+let listed: ReturnType<typeof describeTool>[] | undefined;
 
-/** The tools of a role. They are the same for every call, and deriving their schemas costs more than any other answer. */
-function toolsFor(role: Role): ListToolsResult {
-  const known = listings.get(role);
-  if (known) return known;
-  const tools = allTools
-    .filter((each) => hasRole(role, each.role))
-    .map(({ name, description, input }) => ({
-      name,
-      description,
-      inputSchema: { ...toJsonSchema(input, "input"), type: "object" as const },
-    }));
-  const listing = { tools } satisfies ListToolsResult;
-  listings.set(role, listing);
-  return listing;
+function describeTool({ name, description, input, role }: AnyTool) {
+  const inputSchema = { ...toJsonSchema(input, "input"), type: "object" as const };
+  return { role, shown: { name, description, inputSchema } satisfies Tool };
 }
 
 export const mcpRoutes = [toolServer];

@@ -6,6 +6,7 @@ import type { QueueClient } from "./jobs/queue-client.ts";
 import type { QueueLag } from "./jobs/queue-lag.ts";
 import type { RedisConnections } from "./redis.ts";
 import type { Store } from "./store/store.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 /** Longest time that one part has to answer, in ms. */
 const CHECK_TIMEOUT_MS = 2_000;
@@ -22,7 +23,7 @@ const queueLagSchema = partSchema.extend({
   oldestWaitingMs: z.number().int().optional().describe("Age of the oldest of them; 0 when none waits"),
 });
 
-/** How the parts of the service are. */
+/** The state of each part of the service. */
 export const readinessSchema = z.object({
   status: z.enum(["ready", "not_ready"]),
   parts: z.object({
@@ -35,7 +36,7 @@ export const readinessSchema = z.object({
 });
 export type Readiness = z.output<typeof readinessSchema>;
 
-/** What was found out about the service: what everybody may know, and the figures behind it. */
+/** The readiness, which anybody may know, and the figures behind it. */
 export type Inspection = { readiness: Readiness; queues: readonly QueueLag[] };
 
 type Inspected = {
@@ -46,16 +47,15 @@ type Inspected = {
   config: Pick<Config, "health">;
 };
 
-/** Asks every part whether it can do its work; ready only when all of them can. Takes 2 s at most, and never throws. */
+/** Checks whether each part can do its work; ready only when all of them can. Takes 2 s at most, and never throws. */
 export async function inspect({ store, redis, queues, jobs, config }: Inspected): Promise<Inspection> {
   let lags: QueueLag[] = [];
   const measure = async () => {
     lags = await jobs.measure();
     refuseLag(lags, config.health.maxQueueLagMs);
   };
-  const [storePart, redisPart, workers, vectorIndex, lagPart] = await Promise.all([
-    check(() => store.ping()),
-    check(async () => void (await redis.producer.ping())),
+  const [[storePart, redisPart], workers, vectorIndex, lagPart] = await Promise.all([
+    checkServices({ store, redis }),
     check(() => findWorkers(queues)),
     check(async () => {
       await store.checkSearch();
@@ -65,8 +65,7 @@ export async function inspect({ store, redis, queues, jobs, config }: Inspected)
   ]);
   const queueLag = lags.length === 0 ? lagPart : { ...lagPart, ...sumUp(lags) };
   const parts = { store: storePart, redis: redisPart, workers, vectorIndex, queueLag };
-  const isReady = Object.values(parts).every((part) => part.status === "up");
-  return { readiness: { status: isReady ? "ready" : "not_ready", parts }, queues: lags };
+  return { readiness: toReadiness(parts), queues: lags };
 }
 
 /** As `inspect`, without the figures. */
@@ -75,33 +74,30 @@ export async function checkHealth(platform: Inspected): Promise<Readiness> {
 }
 
 /** Whether this process reaches what it needs for its own work, whatever the others do. */
-export async function checkOwnHealth({ store, redis }: Pick<Inspected, "store" | "redis">) {
-  const [storePart, redisPart] = await Promise.all([
-    check(() => store.ping()),
-    check(async () => void (await redis.producer.ping())),
-  ]);
-  const isReady = storePart.status === "up" && redisPart.status === "up";
-  return { status: isReady ? "ready" : "not_ready", parts: { store: storePart, redis: redisPart } };
+export async function checkOwnHealth(platform: Pick<Inspected, "store" | "redis">) {
+  const [store, redis] = await checkServices(platform);
+  return toReadiness({ store, redis });
 }
 
-/**
- * How a part is: up when `probe` resolves in time, perhaps with something to say. What went wrong is told in our words, not
- * in the driver's.
- */
+const checkServices = ({ store, redis }: Pick<Inspected, "store" | "redis">) =>
+  Promise.all([check(() => store.ping()), check(async () => void (await redis.producer.ping()))]);
+
+function toReadiness<P extends Record<string, Part>>(parts: P) {
+  const isReady = Object.values(parts).every(({ status }) => status === "up");
+  return { status: isReady ? ("ready" as const) : ("not_ready" as const), parts };
+}
+
+/** The state of a part: up if `probe` resolves in time, perhaps with a remark. Failures are worded by us, not by the driver. */
 async function check(probe: () => Promise<unknown>): Promise<Part> {
   const startedAt = performance.now();
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new AppError("timeout", "did not answer in time")), CHECK_TIMEOUT_MS);
-  });
+  const elapsed = () => Math.round((performance.now() - startedAt) * 10) / 10;
   try {
-    const detail = await Promise.race([probe(), late]);
-    return { status: "up", ms: since(startedAt), ...(typeof detail === "string" ? { detail } : {}) };
+    const late = () => new AppError("timeout", "did not answer in time");
+    const detail = await withTimeout(probe(), CHECK_TIMEOUT_MS, late);
+    return { status: "up", ms: elapsed(), ...(typeof detail === "string" ? { detail } : {}) };
   } catch (error) {
     const detail = error instanceof AppError ? error.message : "does not answer";
-    return { status: "down", ms: since(startedAt), detail };
-  } finally {
-    clearTimeout(timer);
+    return { status: "down", ms: elapsed(), detail };
   }
 }
 
@@ -117,10 +113,6 @@ function refuseLag(lags: readonly QueueLag[], maxMs: number | undefined): void {
   if (maxMs === undefined) return;
   const late = lags.filter((lag) => lag.oldestWaitingMs > maxMs).map(({ queue }) => queue);
   if (late.length > 0) throw new AppError("unavailable", `jobs wait for more than ${maxMs} ms on ${late.join(", ")}`);
-}
-
-function since(startedAt: number): number {
-  return Math.round((performance.now() - startedAt) * 10) / 10;
 }
 
 /** Every queue must have a worker. @throws AppError `unavailable` that names the queues without one. */

@@ -1,8 +1,8 @@
 import { createHash, randomInt, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
+import { defined } from "../defined.ts";
 import { idSchema, newId } from "../ids.ts";
-import type { ApiKeyDocument, ShownApiKey } from "../store/key-store.ts";
-import { type Role, roles } from "../store/key-store.ts";
+import { type ApiKeyDocument, roles, type ShownApiKey } from "../store/key-store.ts";
 import type { Caller } from "./roles.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -29,44 +29,31 @@ export function hashApiKey(key: string): string {
   return createHash("sha256").update(key).digest("hex");
 }
 
-/** Whether two hashes are the same, in a time that does not tell where they differ. */
+/** Whether two hashes are the same, in a time that does not reveal where they differ. */
 export function isSameHash(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a, "hex"), Buffer.from(b, "hex")];
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-/** What a key is made for. */
-export type NewApiKey = {
-  tenantId: string;
-  role: Role;
-  subject: string;
-  name?: string;
-  expiresAt?: Date;
-  /** The id that it gets, where a second one must not be made. */
+/** What a key is made for. `keyId` is set where a second key must not be made. */
+export type NewApiKey = Pick<ApiKeyDocument, "tenantId" | "role" | "subject" | "name" | "expiresAt"> & {
   keyId?: string;
 };
 
 /** The record of a key, ready to be stored. */
-export function toApiKeyDocument(key: string, given: NewApiKey): ApiKeyDocument {
-  return {
-    _id: given.keyId ?? newId("apiKey"),
-    tenantId: given.tenantId,
-    hash: hashApiKey(key),
-    preview: `${key.slice(0, 7)}…${key.slice(-4)}`,
-    role: given.role,
-    subject: given.subject,
-    createdAt: new Date(),
-    ...(given.name === undefined ? {} : { name: given.name }),
-    ...(given.expiresAt === undefined ? {} : { expiresAt: given.expiresAt }),
-  };
+export function toApiKeyDocument(key: string, { keyId = newId("apiKey"), ...given }: NewApiKey): ApiKeyDocument {
+  return { _id: keyId, ...given, hash: hashApiKey(key), preview: previewOf(key), createdAt: new Date() };
 }
+
+/** What a key is recognised by, without giving it away. */
+export const previewOf = (key: string) => `${key.slice(0, 7)}…${key.slice(-4)}`;
 
 /** Whether a stored key may be used at the time `at`. */
 export function isUsable(key: ApiKeyDocument, at: Date): boolean {
   return key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > at);
 }
 
-/** Who calls with this key. */
+/** The caller that this key stands for. */
 export function toCaller(key: ApiKeyDocument): Caller {
   return { tenantId: key.tenantId, keyId: key._id, subject: key.subject, role: key.role };
 }
@@ -84,14 +71,7 @@ export const apiKeyViewSchema = z.object({
 export type ApiKeyView = z.output<typeof apiKeyViewSchema>;
 
 /** What an owner may see of a key: never its hash. */
-export function toApiKeyView(key: ShownApiKey): ApiKeyView {
-  return {
-    keyId: key._id,
-    keyPreview: key.preview,
-    role: key.role,
-    subject: key.subject,
-    createdAt: key.createdAt.toISOString(),
-    ...(key.name === undefined ? {} : { name: key.name }),
-    ...(key.expiresAt === undefined ? {} : { expiresAt: key.expiresAt.toISOString() }),
-  };
+export function toApiKeyView({ _id, preview, role, subject, createdAt, name, expiresAt }: ShownApiKey): ApiKeyView {
+  const optional = defined({ name, expiresAt: expiresAt?.toISOString() });
+  return { keyId: _id, keyPreview: preview, role, subject, createdAt: createdAt.toISOString(), ...optional };
 }

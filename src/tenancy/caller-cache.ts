@@ -2,18 +2,18 @@ import { LRUCache } from "lru-cache";
 import { makeFreshCache } from "../fresh-cache.ts";
 import type { Caller } from "./roles.ts";
 
-/** How long a key that is not known is refused without asking the store again, in ms. */
+/** How long an unknown key is refused without asking the store again, in ms. */
 const UNKNOWN_MS = 1_000;
-/** Unknown keys have a place of their own, so that whoever tries many cannot push the known ones out. */
+/** Unknown keys have a cache of their own, so that a flood of guesses cannot push the known ones out. */
 const MAX_UNKNOWN = 10_000;
 
 type Found = { caller: Caller; expiresAt: number | undefined };
 
-/** What is read of a key: who calls by it, and when it expires (ms since 1970). */
+/** Reads the caller of a key, and when the key expires (ms since 1970). */
 export type Lookup = (key: string) => Promise<Found | null>;
 
 export type CallerCache = {
-  /** Who calls by `key`, or null. */
+  /** The caller of `key`, or null. */
   find(key: string): Caller | null | Promise<Caller | null>;
   /** Forgets the callers of a key that was revoked here. */
   forget(keyId: string): void;
@@ -29,7 +29,7 @@ export function makeCallerCache(lookup: Lookup): CallerCache {
     if (found) return found;
     known.forget(key);
     unknown.set(key, true);
-    throw unknownKey; // so that it takes no place among the known ones
+    throw unknownKey; // so that it is not cached among the known ones
   });
   const toCaller = ({ caller, expiresAt }: Found) =>
     expiresAt !== undefined && expiresAt <= Date.now() ? null : caller;

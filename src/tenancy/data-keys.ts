@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { bytesOf, type DataKeyDocument, type ProviderKeyStore } from "../store/provider-key-store.ts";
 import { KEY_BYTES } from "./envelope.ts";
@@ -10,7 +11,7 @@ export type DataKeys = {
   find(tenantId: string): Promise<Buffer | null>;
   /** Makes one where there is none. @throws AppError `unavailable` where no master key is set; `provider_key_unreadable`. */
   ensure(tenantId: string): Promise<Buffer>;
-  /** Wraps those of all tenants with the current master key; how many were, and how many could not be read. */
+  /** Wraps those of all tenants with the current master key; returns how many were, and how many could not be read. */
   rewrapAll(): Promise<{ rewrapped: number; unreadable: number }>;
 };
 
@@ -35,14 +36,13 @@ export function makeDataKeys({ store, masterKeys }: DataKeysDeps): DataKeys {
       if (masterKeys === null) {
         throw new AppError("unavailable", "Keys cannot be stored: the operator has not set MASTER_KEY.");
       }
-      const there = await store.findDataKey(tenantId);
-      const stored = there ?? (await store.ensureDataKey(tenantId, masterKeys.wrap(tenantId, randomBytes(KEY_BYTES))));
+      const stored =
+        (await store.findDataKey(tenantId)) ??
+        (await store.ensureDataKey(tenantId, masterKeys.wrap(tenantId, randomBytes(KEY_BYTES))));
       const dataKey = unwrap(stored);
       if (dataKey !== null) return dataKey;
-      throw new AppError(
-        "provider_key_unreadable",
-        "Your data key cannot be read with the master key of this service.",
-      );
+      const message = "Your data key cannot be read with the master key of this service.";
+      throw new AppError("provider_key_unreadable", message);
     },
     async rewrapAll() {
       const counts = { rewrapped: 0, unreadable: 0 };
@@ -51,7 +51,7 @@ export function makeDataKeys({ store, masterKeys }: DataKeysDeps): DataKeys {
       for (;;) {
         const page = await store.listDataKeysNotBy(masterKeys.currentId, {
           limit: REWRAP_PAGE,
-          ...(afterId === undefined ? {} : { afterId }),
+          ...defined({ afterId }),
         });
         for (const stored of page) {
           const dataKey = unwrap(stored);

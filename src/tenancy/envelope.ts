@@ -17,10 +17,7 @@ export function seal(key: Buffer, plain: Buffer, context: string): Buffer {
   return Buffer.concat([nonce, cipher.getAuthTag(), body]);
 }
 
-/**
- * What `seal` encrypted, or null when it cannot be had: another key, another context, changed or cut bytes. It does not
- * tell which, since that helps only who tries.
- */
+/** Decrypts what `seal` returned; null for another key or context, and for changed or cut bytes, without saying which. */
 export function open(key: Buffer, sealed: Buffer, context: string): Buffer | null {
   if (sealed.length < NONCE_BYTES + TAG_BYTES) return null;
   const nonce = sealed.subarray(0, NONCE_BYTES);
@@ -30,6 +27,6 @@ export function open(key: Buffer, sealed: Buffer, context: string): Buffer | nul
   try {
     return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
   } catch {
-    return null; // the tag does not fit; there is nothing else that it says
+    return null; // the tag does not match
   }
 }

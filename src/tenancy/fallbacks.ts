@@ -1,21 +1,18 @@
 import { makeFreshCache } from "../fresh-cache.ts";
 import type { ModelFallbacks, TenantStore } from "../store/tenant-store.ts";
 
-/** What a tenant wants to be asked in the place of models that fail. */
-export type Fallbacks = {
-  /** A promise only when it has to be read; never older than 4 s. */
-  find(tenantId: string): readonly ModelFallbacks[] | Promise<readonly ModelFallbacks[]>;
-  /** Replaces all of a tenant's. */
-  put(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void>;
-};
+/** The models that respond in place of those that fail, as a tenant chose them. */
+export type Fallbacks = ReturnType<typeof makeFallbacks>;
 
-export function makeFallbacks(store: Pick<TenantStore, "find" | "setFallbacks">): Fallbacks {
+export function makeFallbacks(store: Pick<TenantStore, "find" | "setFallbacks">) {
   const cache = makeFreshCache<readonly ModelFallbacks[]>(
     async (tenantId) => (await store.find(tenantId))?.fallbacks ?? [],
   );
   return {
+    /** A promise only when they must be read; never older than 4 s. */
     find: cache.find,
-    async put(tenantId, fallbacks) {
+    /** Replaces all of a tenant's. */
+    async put(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void> {
       await store.setFallbacks(tenantId, fallbacks);
       cache.forget(tenantId);
     },

@@ -1,23 +1,23 @@
 import type { Config } from "../config.ts";
 import type { Logger } from "../logger.ts";
 import type { RedisConnections } from "../redis.ts";
-import { type Grant, makeLocalBuckets, makeSharedBuckets } from "./token-bucket.ts";
+import { type BucketShape, type Grant, makeLocalBuckets, makeSharedBuckets } from "./token-bucket.ts";
 
 /** Part of the bucket that a process leases at a time, and the most of it. */
 const LEASE_SHARE = 1 / 20;
 const MAX_LEASE = 10_000;
-/** A tenant that is silent here for so long has its leased tokens returned, in ms. */
+/** After this silence of a tenant its leased tokens are returned, in ms. */
 const IDLE_MS = 1_000;
 /** After this silence a process forgets a tenant, in ms. */
 const FORGET_MS = 120_000;
-/** Longest wait for Redis, in ms, and how long we do without it after it failed. */
+/** Longest wait for Redis, and the pause in using it after a failure, in ms. */
 const REDIS_TIMEOUT_MS = 250;
 const REDIS_PAUSE_MS = 1_000;
 
 export type Rate = { isAllowed: boolean; remaining: number; resetSeconds: number; retryAfterMs: number };
 
 export type RateLimits = {
-  /** The rule, as the header `RateLimit-Policy` tells it. */
+  /** The rule, as the header `RateLimit-Policy` states it. */
   policy: string;
   /** Takes one request from a tenant's rate. Answers at once while this process holds leased tokens. */
   take(tenantId: string): Rate | Promise<Rate>;
@@ -42,7 +42,7 @@ type TenantRate = {
  * process leases small shares ahead, in the background, so that a request does not wait for Redis.
  * Only tokens that were taken from the bucket are spent, so all processes together never admit more than the bucket gives.
  * They may admit less by what others hold leased: at most a twentieth of the bucket a process, for about 1 s after the
- * tenant's last request there. While Redis is away each process limits on its own, so that N of them admit up to N times.
+ * tenant's last request there. While Redis is unavailable each process limits on its own, so that N of them admit up to N times.
  */
 export function makeRateLimits(deps: {
   config: Pick<Config["limits"], "requestsPerMinute" | "concurrentRequests">;
@@ -55,18 +55,17 @@ export function makeRateLimits(deps: {
   const bucket = makeBucketWithFallback(deps, shape);
   const rates = new Map<string, TenantRate>();
 
-  const lease = async (tenantId: string, rate: TenantRate) => {
-    try {
-      const grant = await bucket.take(tenantId, leaseSize);
-      rate.tokens += grant.granted;
-      rate.left = grant.left;
-      if (grant.granted === 0) rate.emptyUntil = performance.now() + grant.nextInMs;
-    } finally {
-      rate.leasing = undefined;
-    }
-  };
-  const leaseOnce = (tenantId: string, rate: TenantRate) => {
-    rate.leasing ??= lease(tenantId, rate);
+  const lease = (tenantId: string, rate: TenantRate) => {
+    rate.leasing ??= bucket
+      .take(tenantId, leaseSize)
+      .then(({ granted, left, nextInMs }) => {
+        rate.tokens += granted;
+        rate.left = left;
+        if (granted === 0) rate.emptyUntil = performance.now() + nextInMs;
+      })
+      .finally(() => {
+        rate.leasing = undefined;
+      });
     return rate.leasing;
   };
   const view = (rate: TenantRate, isAllowed: boolean): Rate => {
@@ -83,12 +82,12 @@ export function makeRateLimits(deps: {
     for (;;) {
       if (rate.tokens > 0) return spend(tenantId, rate);
       if (performance.now() < rate.emptyUntil) return view(rate, false);
-      await leaseOnce(tenantId, rate);
+      await lease(tenantId, rate);
     }
   };
   const spend = (tenantId: string, rate: TenantRate): Rate => {
     rate.tokens -= 1;
-    if (rate.tokens <= leaseSize >> 1 && performance.now() >= rate.emptyUntil) void leaseOnce(tenantId, rate);
+    if (rate.tokens <= leaseSize >> 1 && performance.now() >= rate.emptyUntil) void lease(tenantId, rate);
     return view(rate, true);
   };
   const sweep = setInterval(() => {
@@ -123,10 +122,10 @@ export function makeRateLimits(deps: {
   };
 }
 
-/** The shared buckets, and this process's own while Redis is away. Never rejects. */
+/** The shared buckets, and this process's own while Redis is unavailable. Never rejects. */
 function makeBucketWithFallback(
   { redis, logger }: { redis: Pick<RedisConnections, "producer" | "prefix">; logger: Logger },
-  shape: { capacity: number; tokensPerMs: number },
+  shape: BucketShape,
 ) {
   const takeShared = makeSharedBuckets(redis, shape, REDIS_TIMEOUT_MS);
   const takeLocal = makeLocalBuckets(shape);

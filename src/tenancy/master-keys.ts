@@ -10,7 +10,7 @@ export type WrappedKey = { masterKeyId: string; wrapped: Buffer };
 export type MasterKeys = {
   currentId: string;
   wrap(tenantId: string, dataKey: Buffer): WrappedKey;
-  /** Null when the master key is not here, or the bytes are not what it wrapped for this tenant. */
+  /** Null when the master key is missing, or the bytes are not what it wrapped for this tenant. */
   unwrap(tenantId: string, stored: WrappedKey): Buffer | null;
 };
 
@@ -27,7 +27,7 @@ export function parseMasterKeys(text: string): MasterKey[] | null {
   return areWhole && new Set(keys.map(({ id }) => id)).size === keys.length ? keys : null;
 }
 
-/** Tells a key by a part of its hash, so that an operator need not name it. */
+/** Names a key by a part of its hash, so that an operator need not name it. */
 function fingerprint(key: Buffer): string {
   return createHash("sha256").update(key).digest("hex").slice(0, 12);
 }

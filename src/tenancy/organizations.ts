@@ -1,13 +1,13 @@
 import { z } from "zod";
+import { defined } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
 import { idSchema, newId } from "../ids.ts";
 import type { Logger } from "../logger.ts";
 import { roles } from "../store/key-store.ts";
 import type { OrganizationDocument, OrganizationTenant } from "../store/organization-store.ts";
 import type { Store } from "../store/store.ts";
-import { isDuplicateKey } from "../store/writes.ts";
 import type { Caller } from "./roles.ts";
-import type { Tenancy } from "./tenancy.ts";
+import { type Tenancy, unlessPresent } from "./tenancy.ts";
 
 const MAX_TENANTS = 100;
 /** Organizations that one tenant may found. */
@@ -43,17 +43,17 @@ export type OrganizationView = {
   tenants: { tenantId: string; name: string }[];
   members: { subject: string; role: string; tenantId: string }[];
 };
-/** What adding a tenant answers; `apiKey` only the first time, for a tenant that was made. */
+/** The result of adding a tenant; `apiKey` only the first time, for a new tenant. */
 export type AddedTenant = OrganizationView & { tenantId: string; apiKey?: string };
 
 export type Organizations = {
   /** Founds an organization: the caller's tenant joins it, and its subject becomes the owner. @throws AppError `wrong_state` at the limit. */
   create(caller: Caller, given: z.output<typeof createOrganizationSchema>): Promise<OrganizationView>;
-  /** @throws AppError `not_found`, also for an organization that the caller is no member of. */
+  /** @throws AppError `not_found`, also for an organization that the caller is not a member of. */
   get(caller: Caller, organizationId: string): Promise<OrganizationView>;
   /**
-   * Adds a tenant, or makes one. Doing it again changes nothing and tells no key.
-   * @throws AppError `not_found` when the caller governs the organization or the tenant not, `wrong_state` at a limit.
+   * Adds a tenant, or creates one. A repeat changes nothing and returns no key.
+   * @throws AppError `not_found` if the caller does not administer the organization or the tenant, `wrong_state` at a limit.
    */
   addTenant(caller: Caller, given: z.output<typeof addTenantSchema>): Promise<AddedTenant>;
 };
@@ -64,7 +64,7 @@ type Deps = {
   logger: Logger;
 };
 
-/** Organizations. Members are told by tenant and subject: a subject alone proves nothing, since each tenant names its own. */
+/** Organizations. A member is identified by tenant and subject: a subject alone proves nothing, each tenant names its own. */
 export function makeOrganizations(deps: Deps): Organizations {
   const { store, logger } = deps;
   return {
@@ -102,13 +102,13 @@ export function makeOrganizations(deps: Deps): Organizations {
   };
 }
 
-async function findGoverned({ store }: Deps, { tenantId, subject }: Caller, id: string): Promise<OrganizationDocument> {
-  const organization = await store.organizations.find({ tenantId, subject, roles: governing }, id);
+async function findGoverned({ store }: Deps, caller: Caller, id: string): Promise<OrganizationDocument> {
+  const organization = await store.organizations.find(governorOf(caller), id);
   if (!organization) throw notFound("organization");
   return organization;
 }
 
-/** A tenant joins whose caller it is, or that the caller governs elsewhere; nobody is pulled in by a stranger. */
+/** You can add your own tenant, or one of another organization that you administer. */
 async function addExisting(deps: Deps, caller: Caller, organization: OrganizationDocument, tenantId: string) {
   if (organization.tenants.some((tenant) => tenant.tenantId === tenantId)) return { tenantId };
   const known =
@@ -118,10 +118,12 @@ async function addExisting(deps: Deps, caller: Caller, organization: Organizatio
   return { tenantId };
 }
 
-async function findHeld({ store }: Deps, { tenantId: own, subject }: Caller, tenantId: string) {
-  const holding = await store.organizations.findHolding({ tenantId: own, subject, roles: governing }, tenantId);
+async function findHeld({ store }: Deps, caller: Caller, tenantId: string) {
+  const holding = await store.organizations.findHolding(governorOf(caller), tenantId);
   return holding?.tenants.find((tenant) => tenant.tenantId === tenantId);
 }
+
+const governorOf = ({ tenantId, subject }: Caller) => ({ tenantId, subject, roles: governing });
 
 /**
  * Makes a tenant and its first key. The organization's entry comes first and holds both ids, so that a repeat after a crash
@@ -130,16 +132,16 @@ async function findHeld({ store }: Deps, { tenantId: own, subject }: Caller, ten
 async function addNew(deps: Deps, caller: Caller, organization: OrganizationDocument, madeAs: string) {
   await refuseBudgeted(deps, caller);
   const { tenantId, firstKeyId } = await reserveTenant(deps, caller, organization, madeAs);
-  await insertOnce(() =>
+  await unlessPresent(() =>
     // The organization's id in it keeps clear of the names that the operator gives.
     deps.store.tenants.insert({ _id: tenantId, name: `${organization._id}/${madeAs}`, createdAt: new Date() }),
   );
   const given = { tenantId, keyId: firstKeyId, role: "owner", subject: caller.subject, name: "first key" } as const;
-  const made = await insertOnce(() => deps.tenancy.createKey(given));
-  return { tenantId, ...(made === undefined ? {} : { apiKey: made.key }) };
+  const made = await unlessPresent(() => deps.tenancy.createKey(given));
+  return { tenantId, ...defined({ apiKey: made?.key }) };
 }
 
-/** Otherwise a tenant could leave the budget that the operator set it by making another tenant. */
+/** Otherwise a tenant could escape the budget that the operator set it by creating another tenant. */
 async function refuseBudgeted({ store }: Deps, { tenantId }: Caller): Promise<void> {
   const tenant = await store.tenants.find(tenantId);
   if (tenant?.monthlyBudgetNanoUsd === undefined) return;
@@ -147,14 +149,14 @@ async function refuseBudgeted({ store }: Deps, { tenantId }: Caller): Promise<vo
 }
 
 async function reserveTenant(deps: Deps, caller: Caller, organization: OrganizationDocument, madeAs: string) {
+  const existing = findMade(organization, madeAs);
+  if (existing) return existing;
   const ids = { tenantId: newId("tenant"), firstKeyId: newId("apiKey") };
-  const there = findMade(organization, madeAs);
-  if (there) return there;
   await push(deps, caller, organization, {
     tenant: { ...ids, name: madeAs, madeAs },
     member: { tenantId: ids.tenantId, subject: caller.subject, role: "member" },
   });
-  // Another call may have been first; the entry that is there counts.
+  // Another call may have been first; the stored entry counts.
   return findMade(await findGoverned(deps, caller, organization._id), madeAs) ?? ids;
 }
 
@@ -166,26 +168,14 @@ function findMade({ tenants }: OrganizationDocument, madeAs: string) {
 type Added = { tenant: OrganizationTenant; member?: OrganizationDocument["members"][number] };
 
 async function push(deps: Deps, caller: Caller, { _id }: OrganizationDocument, added: Added): Promise<void> {
-  const { tenantId, subject } = caller;
-  const wasAdded = await deps.store.organizations.addTenant({ tenantId, subject, roles: governing }, _id, {
-    ...added,
-    limit: MAX_TENANTS,
-  });
-  if (wasAdded) return;
+  const bounded = { ...added, limit: MAX_TENANTS };
+  if (await deps.store.organizations.addTenant(governorOf(caller), _id, bounded)) return;
   const now = await findGoverned(deps, caller, _id);
   const { madeAs, tenantId: wanted } = added.tenant;
-  const isThere = now.tenants.some((one) => one.tenantId === wanted || (madeAs !== undefined && one.madeAs === madeAs));
-  if (!isThere) throw new AppError("wrong_state", `An organization holds ${MAX_TENANTS} tenants at most.`);
-}
-
-/** The result of an insertion; undefined when what it inserts is there already. */
-async function insertOnce<T>(insert: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await insert();
-  } catch (error) {
-    if (isDuplicateKey(error)) return undefined;
-    throw error;
-  }
+  const isPresent = now.tenants.some(
+    (one) => one.tenantId === wanted || (madeAs !== undefined && one.madeAs === madeAs),
+  );
+  if (!isPresent) throw new AppError("wrong_state", `An organization holds ${MAX_TENANTS} tenants at most.`);
 }
 
 function toView({ _id, name: title, createdAt, tenants, members }: OrganizationDocument): OrganizationView {

@@ -12,7 +12,7 @@ import { open, seal } from "./envelope.ts";
  */
 export type ProviderKey = { keyId: string; apiKey: string; source: "tenant" | "platform"; revision?: number };
 
-/** What is told of a customer's key: never the key itself. */
+/** What a customer's key looks like to its tenant: never the key itself. */
 export type ProviderKeyView = {
   provider: KeyProvider;
   configured: boolean;
@@ -25,8 +25,8 @@ export type ProviderKeyView = {
 export type ProviderKeys = {
   /**
    * The key that a call of this tenant uses: the tenant's own, else the platform's; undefined when there is none. Kept in
-   * memory for a few seconds, so mostly no promise. A change is seen everywhere within 5 s.
-   * @throws AppError `provider_key_unreadable`: another key is never used in the place of one that cannot be read.
+   * memory for a few seconds, so usually no promise. A change is seen everywhere within 5 s.
+   * @throws AppError `provider_key_unreadable`: no other key ever replaces one that cannot be read.
    */
   find(tenantId: string, provider: KeyProvider): ProviderKey | undefined | Promise<ProviderKey | undefined>;
   /** A key by its id, for a batch that was submitted with it. */
@@ -34,11 +34,11 @@ export type ProviderKeys = {
   list(tenantId: string): Promise<ProviderKeyView[]>;
   /** Sets a tenant's key. @throws AppError `unavailable` where no master key is set. */
   put(tenantId: string, provider: KeyProvider, apiKey: string): Promise<void>;
-  /** Replaces a tenant's key under the same data key; the time at which. @throws AppError `not_found`. */
+  /** Replaces a tenant's key under the same data key; returns when. @throws AppError `not_found`. */
   rotate(tenantId: string, provider: KeyProvider, apiKey: string): Promise<Date>;
   /** @throws AppError `not_found`. */
   remove(tenantId: string, provider: KeyProvider): Promise<void>;
-  /** Wraps the data keys of all tenants with the current master key; how many were, and how many could not be read. */
+  /** Wraps the data keys of all tenants with the current master key; returns how many were, and how many could not be read. */
   rewrapAll: DataKeys["rewrapAll"];
 };
 
@@ -70,13 +70,8 @@ export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
     const key = await decrypt(record);
     if (key !== null) return key;
     logger.error({ tenantId, provider }, "a customer's key cannot be decrypted: is the master key the right one?");
-    throw new AppError(
-      "provider_key_unreadable",
-      `The key that you set for ${provider} cannot be read; set it again.`,
-      {
-        details: { provider },
-      },
-    );
+    const message = `The key that you set for ${provider} cannot be read; set it again.`;
+    throw new AppError("provider_key_unreadable", message, { details: { provider } });
   };
   const cache = makeFreshCache<ProviderKey | undefined>((id) => read(...fromCacheId(id, keyProviders)));
   const sealFor = async (tenantId: string, provider: KeyProvider, apiKey: string) => ({

@@ -6,48 +6,28 @@ import type { Store } from "../store/store.ts";
 export const quotaNames = ["agents", "workflows"] as const;
 export type QuotaName = (typeof quotaNames)[number];
 
-type Quota = {
-  limit: number;
-  /** The setting that the limit comes from. */
-  setting: string;
-  /** How many the tenant keeps; counts no further than `limit`. */
-  count(tenantId: string, limit: number): Promise<number>;
-};
-
-export type Quotas = {
-  /**
-   * Allows one more. Several calls at the same time may all be allowed, so a tenant can come to have a few too many.
-   * @throws AppError `quota_exceeded` when the tenant keeps as many as it may.
-   */
-  check(tenantId: string, name: QuotaName): Promise<void>;
-  /** Each quota with its use, which is counted up to the limit. */
-  usage(tenantId: string): Promise<Record<QuotaName, { used: number; limit: number }>>;
-};
+export type Quotas = ReturnType<typeof makeQuotas>;
 
 /** The quotas of every tenant. */
-export function makeQuotas({
-  store,
-  limits,
-}: {
-  store: Pick<Store, "agents" | "workflows">;
-  limits: Config["quotas"];
-}): Quotas {
-  const quotas: Record<QuotaName, Quota> = {
-    agents: { limit: limits.agents, setting: "MAX_AGENTS", count: store.agents.count },
-    workflows: { limit: limits.workflows, setting: "MAX_WORKFLOWS", count: store.workflows.count },
-  };
+export function makeQuotas({ store, limits }: { store: Pick<Store, QuotaName>; limits: Config["quotas"] }) {
+  const settings: Record<QuotaName, string> = { agents: "MAX_AGENTS", workflows: "MAX_WORKFLOWS" };
   const usageOf = async (tenantId: string, name: QuotaName) => {
-    const { limit, count } = quotas[name];
-    return { used: await count(tenantId, limit), limit };
+    const limit = limits[name];
+    return { used: await store[name].count(tenantId, limit), limit };
   };
   return {
-    async check(tenantId, name) {
+    /**
+     * Allows one more. Several calls at the same time may all be allowed, so a tenant can come to have a few too many.
+     * @throws AppError `quota_exceeded` when the tenant keeps as many as it may.
+     */
+    async check(tenantId: string, name: QuotaName): Promise<void> {
       const { used, limit } = await usageOf(tenantId, name);
       if (used < limit) return;
-      const message = `The tenant has ${used} ${name}; its quota is ${limit} (${quotas[name].setting}). Delete some first.`;
+      const message = `The tenant has ${used} ${name}; its quota is ${limit} (${settings[name]}). Delete some first.`;
       throw new AppError("quota_exceeded", message, { details: { quota: name, limit } });
     },
-    async usage(tenantId) {
+    /** Each quota with its use, which is counted up to the limit. */
+    async usage(tenantId: string): Promise<Record<QuotaName, { used: number; limit: number }>> {
       const [agents, workflows] = await Promise.all([usageOf(tenantId, "agents"), usageOf(tenantId, "workflows")]);
       return { agents, workflows };
     },

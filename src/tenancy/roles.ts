@@ -1,6 +1,6 @@
 import { type Role, roles } from "../store/key-store.ts";
 
-/** Who calls: resolved from the key of the request, never from a header or body. */
+/** The caller: resolved from the key of the request, never from a header or body. */
 export type Caller = {
   tenantId: string;
   keyId: string;

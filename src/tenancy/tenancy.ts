@@ -26,19 +26,19 @@ import { isWidgetKey, makeWidgetKeys, type WidgetKeys } from "./widget-keys.ts";
 export const defaultTenantName = "default";
 
 export type Tenancy = {
-  /** Who calls by this key; null when it is not known, expired or revoked. Never older than 5 s. */
+  /** The caller of this key; null when it is unknown, expired or revoked. Never older than 5 s. */
   authenticate(key: string): Caller | null | Promise<Caller | null>;
-  /** Makes a key. It is told here once and never again. */
+  /** Makes a key, which is returned here only. */
   createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyDocument }>;
   /** The usable and expired keys of a tenant, newest first. */
   listKeys(tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>>;
   /** @throws AppError `not_found`, or `wrong_state` for the last usable owner's key. */
   revokeKey(tenantId: string, keyId: string): Promise<void>;
-  /** The id of the tenant of this name, which is made when there is none. */
+  /** The id of the tenant of this name, which is created if it does not exist. */
   ensureTenant(name: string): Promise<string>;
   /** The id of the tenant of this name. @throws AppError `not_found`. */
   findTenant(name: string): Promise<string>;
-  /** Makes `key` an owner's key of the tenant `default`, unless it is there. */
+  /** Makes `key` an owner's key of the tenant `default`, unless it exists. */
   ensureBootstrapKey(key: string): Promise<void>;
   limits: RateLimits;
   /** Publishable keys that only chat. */
@@ -85,7 +85,7 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
     },
     widgetKeys,
     widgetLimits,
-    authenticate: (key) => {
+    authenticate(key) {
       if (isApiKey(key)) return callers.find(key);
       return isWidgetKey(key) ? widgetKeys.authenticate(key) : null;
     },
@@ -109,16 +109,21 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
     async ensureBootstrapKey(key) {
       if (await store.apiKeys.findByHash(hashApiKey(key))) return;
       const tenantId = await ensureTenant(defaultTenantName);
-      try {
-        await store.apiKeys.insert(toApiKeyDocument(key, { tenantId, role: "owner", subject: "bootstrap" }));
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error; // another process was first
-      }
+      const record = toApiKeyDocument(key, { tenantId, role: "owner", subject: "bootstrap" });
+      await unlessPresent(() => store.apiKeys.insert(record)); // another process may be first
     },
     close: () => {
-      limits.close();
-      widgetLimits.visitor.close();
-      widgetLimits.share.close();
+      for (const each of [limits, widgetLimits.visitor, widgetLimits.share]) each.close();
     },
   };
+}
+
+/** The result of an insertion; undefined when what it inserts exists already. */
+export async function unlessPresent<T>(insert: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await insert();
+  } catch (error) {
+    if (isDuplicateKey(error)) return undefined;
+    throw error;
+  }
 }

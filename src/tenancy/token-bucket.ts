@@ -1,4 +1,5 @@
 import type { RedisConnections } from "../redis.ts";
+import { withTimeout } from "../with-timeout.ts";
 
 /** What a bucket gave: tokens, how many it still holds, and how long until it holds one again, in ms. */
 export type Grant = { granted: number; left: number; nextInMs: number };
@@ -35,28 +36,15 @@ export function makeSharedBuckets(
   return async (tenantId, asked) => {
     const key = `${redis.prefix}:rate:${tenantId}`;
     const answer = redis.producer.eval(script, 1, key, shape.capacity, shape.tokensPerMs, asked);
-    const [granted = 0, left = 0, nextInMs = 0] = ((await within(answer, timeoutMs)) as unknown[]).map(Number); // as the script returns
+    const late = () => new Error(`Redis did not answer within ${timeoutMs} ms`);
+    const grant = (await withTimeout(answer, timeoutMs, late)) as unknown[]; // as the script returns
+    const [granted = 0, left = 0, nextInMs = 0] = grant.map(Number);
     return { granted, left, nextInMs };
   };
 }
 
-async function within<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`Redis did not answer within ${timeoutMs} ms`)), timeoutMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Buckets in this process alone, for the time in which Redis is away. */
-export function makeLocalBuckets({
-  capacity,
-  tokensPerMs,
-}: BucketShape): TakeTokens & { forget(tenantId: string): void } {
+/** Buckets in this process alone, while Redis is unavailable. */
+export function makeLocalBuckets({ capacity, tokensPerMs }: BucketShape) {
   const buckets = new Map<string, { level: number; at: number }>();
   const take = async (tenantId: string, asked: number): Promise<Grant> => {
     const at = performance.now();

@@ -1,10 +1,11 @@
+import { defined } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { Page, PageQuery } from "../store/page.ts";
 import type { ShownWidgetKey, WidgetKeyChoice, WidgetKeyDocument, WidgetKeyStore } from "../store/widget-key-store.ts";
-import { hashApiKey, makeSecret } from "./api-keys.ts";
+import { hashApiKey, makeSecret, previewOf } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
-import type { Caller, WidgetScope } from "./roles.ts";
+import type { Caller } from "./roles.ts";
 
 /** Keys that an error lists. */
 const MAX_SHOWN = 100;
@@ -15,11 +16,11 @@ export type NewWidgetKey = Pick<
   "tenantId" | "createdBy" | "agentId" | "allowedOrigins" | "models" | "maxTokens"
 >;
 
-/** Publishable keys: they stand in pages for anybody to read, so that all they can do is chat, within limits of their own. */
+/** Publishable keys: anybody can read them in a page, so that all they can do is chat, within limits of their own. */
 export type WidgetKeys = {
-  /** Who calls by this key; null when it is not known or was revoked. Never older than 5 s. */
+  /** The caller of this key; null when it is unknown or was revoked. Never older than 5 s. */
   authenticate(key: string): Caller | null | Promise<Caller | null>;
-  /** Makes a key. It is told here once and never again. */
+  /** Makes a key, which is returned here only. */
   create(given: NewWidgetKey): Promise<{ key: string; record: WidgetKeyDocument }>;
   /** The newest first. */
   list(tenantId: string, page: PageQuery): Promise<Page<ShownWidgetKey>>;
@@ -48,7 +49,7 @@ export function makeWidgetKeys(store: WidgetKeyStore): WidgetKeys {
         ...given,
         _id: newId("apiKey"),
         hash: hashApiKey(key),
-        preview: `${key.slice(0, 7)}…${key.slice(-4)}`,
+        preview: previewOf(key),
         createdAt: new Date(),
       };
       await store.insert(record);
@@ -71,22 +72,12 @@ export function makeWidgetKeys(store: WidgetKeyStore): WidgetKeys {
 }
 
 function toChoice({ key, id, keyPreview, agentId }: WidgetKeySelector): WidgetKeyChoice {
-  if (key === undefined && id === undefined && keyPreview === undefined && agentId === undefined)
-    return { agentId: null };
-  return {
-    ...(key === undefined ? {} : { hash: hashApiKey(key) }),
-    ...(id === undefined ? {} : { _id: id }),
-    ...(keyPreview === undefined ? {} : { preview: keyPreview }),
-    ...(agentId === undefined ? {} : { agentId }),
-  };
+  const hash = key === undefined ? undefined : hashApiKey(key);
+  const choice = defined({ hash, _id: id, preview: keyPreview, agentId });
+  return Object.keys(choice).length === 0 ? { agentId: null } : choice;
 }
 
 function toCaller({ _id, tenantId, agentId, allowedOrigins, models, maxTokens }: WidgetKeyDocument): Caller {
-  const widget: WidgetScope = {
-    ...(agentId === undefined ? {} : { agentId }),
-    ...(allowedOrigins === undefined ? {} : { allowedOrigins }),
-    ...(models === undefined ? {} : { models }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-  };
+  const widget = defined({ agentId, allowedOrigins, models, maxTokens });
   return { tenantId, keyId: _id, subject: `widget:${_id}`, role: "member", widget };
 }

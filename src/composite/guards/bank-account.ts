@@ -1,7 +1,8 @@
 import { dateAt } from "./dates.ts";
-import { type DigitRun, separatorsOf } from "./digits.ts";
+import { type DigitPart, type DigitRun, separatorsOf, toPart } from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
-import { findLabels, type Labels, labelPattern } from "./labels.ts";
+import { findLabels, labelPattern } from "./labels.ts";
+import { findNamedNumbers, type NumberRule } from "./named-numbers.ts";
 import type { Span } from "./spans.ts";
 
 /** Labels that name an account's number, and those that name an account only. */
@@ -31,56 +32,47 @@ const MIN = 6;
 const MAX = 17;
 /** National forms with a label of their own (CLABE 18, CBU 22, RIB 23, NRB 26). */
 const MAX_LABELLED = 26;
-/** A lone "account" names no number of a ledger, which has up to six digits. */
-const MIN_LONE = 7;
-/** A lone "account" names a number of at least this many digits when it does not stand right before it. */
-const MIN_NEAR_LONE = 8;
-const MIN_TARGET = 8;
 
-type Naming = { numbers: Labels; lone: Labels; targets: Labels; others: readonly Span[] };
+const ofLength =
+  (least: number, most = MAX) =>
+  ({ length }: string) =>
+    length >= least && length <= most;
+const rules: readonly NumberRule[] = [
+  { labels: numberLabels, isDirect: ofLength(MIN, MAX_LABELLED), isNear: ofLength(MIN) },
+  { labels: targets, isDirect: ofLength(8) },
+  // a lone "account" names no number of a ledger, which has up to six digits
+  { labels: loneLabels, isDirect: ofLength(7), isNear: ofLength(8) },
+];
 
 /** Bank account numbers have no form of their own: 6 to 17 digits, or a national form, that an account's label names. */
 export function findBankAccounts(text: GuardText): Span[] {
-  const [close, loose] = [text.digits.runs(MIN), text.digits.looseRuns(MIN)];
-  if (close.length + loose.length === 0) return [];
-  const numbers = findLabels(text, numberLabels);
-  const lone = findLabels(text, loneLabels);
-  const named = { numbers, lone, targets: findLabels(text, targets) };
-  if (Object.values(named).every(({ spans }) => spans.length === 0)) return [];
-  const others = [...text.otherLabels, ...findLabels(text, otherNumbers).spans].sort((a, b) => a.end - b.end);
-  const found: Span[] = [];
-  for (const run of close) {
-    const part = candidates(text.text, run).find((part) => isAccount(part, { ...named, others }));
-    if (part) found.push({ start: part.start, end: part.end });
-  }
-  if (numbers.spans.length === 0) return found;
-  for (const run of [...close, ...loose]) {
-    if (isOddlyParted(text.text, run, numbers, others)) found.push({ start: run.start, end: run.end });
-  }
-  return found;
+  const runs = text.digits.runs(MIN);
+  const close = runs.filter(({ isLoose }) => !isLoose);
+  const others = () => [...text.otherLabels, ...text.spans(otherNumbers)].sort((a, b) => a.end - b.end);
+  const found = findNamedNumbers(text, close, { rules, partsOf: (run) => candidates(text.text, run), others });
+  if (runs.length === 0 || text.spans(numberLabels).length === 0) return found;
+  return [...found, ...findOddlyParted(text, runs, others())];
 }
 
 /** "Account number 12,345,678": right after the name of a number any separators do. */
-function isOddlyParted(text: string, run: DigitRun, numbers: Labels, others: readonly Span[]): boolean {
-  if (run.groups.length < 2 || run.length > MAX_LABELLED || !endsWithNumber.test(numbers.wordsBefore(run)))
-    return false;
-  const date = dateAt(text, run.start);
-  return numbers.nearness(run, others) === "direct" && (date === undefined || date.isCompact);
+function findOddlyParted(text: GuardText, runs: readonly DigitRun[], others: readonly Span[]): Span[] {
+  const numbers = findLabels(text, numberLabels);
+  const isOddlyParted = (run: DigitRun) => {
+    if (run.groups.length < 2 || run.length > MAX_LABELLED || !endsWithNumber.test(numbers.wordsBefore(run)))
+      return false;
+    const date = dateAt(text.text, run.start);
+    return numbers.nearness(run, others) === "direct" && (date === undefined || date.isCompact);
+  };
+  return runs.filter(isOddlyParted).map(({ start, end }) => ({ start, end }));
 }
 
-type Part = Span & { digits: number };
-
-function candidates(text: string, run: DigitRun): Part[] {
-  const parts: Part[] = [];
-  const isDivided = run.groups.length > 1;
+function candidates(text: string, run: DigitRun): DigitPart[] {
   const gaps = separatorsOf(text, run.groups);
-  const joins = gaps.every((one) => /^[ -]{1,3}$/.test(one));
-  if (isDivided && joins) parts.push({ start: run.start, end: run.end, digits: run.length });
-  for (const [index, group] of run.groups.entries()) {
-    const isFraction = [gaps[index - 1], gaps[index]].includes(".");
-    if (!isFraction) parts.push({ ...group, digits: group.end - group.start });
-  }
-  return parts.filter((part) => part.digits >= MIN && part.digits <= MAX_LABELLED && isNumberOnly(text, part));
+  const isWhole = gaps.length > 0 && gaps.every((one) => /^[ -]{1,3}$/.test(one));
+  const own = run.groups.filter((_, index) => ![gaps[index - 1], gaps[index]].includes(".")); // else a fraction's
+  return [...(isWhole ? [run.groups] : []), ...own.map((group) => [group])]
+    .map((groups) => toPart(text, groups))
+    .filter((part) => ofLength(MIN, MAX_LABELLED)(part.digits) && isNumberOnly(text, part));
 }
 
 /** Neither money, nor a share, nor a part of a name or a date. */
@@ -91,14 +83,4 @@ function isNumberOnly(text: string, { start, end }: Span): boolean {
     return false;
   const date = dateAt(text, start);
   return date === undefined || date.isCompact;
-}
-
-function isAccount(part: Part, labels: Naming): boolean {
-  const byNumber = labels.numbers.nearness(part, labels.others);
-  if (byNumber === "direct") return true;
-  if (part.digits > MAX) return false;
-  if (byNumber === "near") return true;
-  if (part.digits >= MIN_TARGET && labels.targets.nearness(part, labels.others) === "direct") return true;
-  const byLone = labels.lone.nearness(part, labels.others);
-  return (byLone === "direct" && part.digits >= MIN_LONE) || (byLone === "near" && part.digits >= MIN_NEAR_LONE);
 }

@@ -1,4 +1,5 @@
 import { dateAt, type FoundDate } from "./dates.ts";
+import { groupsNear } from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
 import { findLabels, type Labels, labelPattern } from "./labels.ts";
 import { findSpans, isWithinReach, type Span } from "./spans.ts";
@@ -29,28 +30,23 @@ const MIN_DIGITS = 4;
 /** Digits of a date's part in the middle, a day or a month. */
 const MAX_MIDDLE = 2;
 /** HL7 version 2, field 7 of a PID segment. */
-const hl7 = /(?<![a-z])pid\|(?:[^|\n]{0,120}\|){6}(?=\d{8})/g;
+const hl7 = /(?<![a-z])pid\|(?:[^|\n]{0,120}\|){6}(\d{8})/g;
 
 /** Labels that ask for a date, as "born" does not: right after them a date's form is enough, impossible or without a year. */
 const asksForDate = /^(?:dob|d[ ./_-]|d\.?o|birth|b-?day|dat|fecha|geb|gebdat)|birth|datum|date|dato|dag$|tarihi/;
 const formOfDate =
   /(?:\d{1,4}( ?[-/.] ?)\d{1,2}\1\d{1,4}|\d{1,2}( ?[-/] ?)\d{1,2}|\d\d\.\d\d|\d{8}|\d{6})(?![\d:%]|[-/.,]\d| ?(?:weeks?|days?|months?|years?|hours?|am|pm|kg|g|lbs?|cm)(?![a-z]))/y;
 
-/** Dates of birth: a date, or a month with its day or year, that words of birth name; a year alone tells too little (HIPAA). */
+/** Dates of birth: a date, or a month with its day or year, that words of birth name; a year alone reveals too little (HIPAA). */
 export function findBirthDates(text: GuardText): Span[] {
   const named = findLabels(text, labels, otherScripts, shortBorn);
-  const inRecords = [...text.text.matchAll(hl7)].map((match) => {
-    const start = match.index + match[0].length;
-    return { start, end: start + 8 };
-  });
+  const inRecords = findSpans(text.text, hl7);
   if (named.spans.length === 0) return inRecords;
-  const others = findSpans(text.text, otherDates);
+  const others = text.spans(otherDates);
   const found: Span[] = [...inRecords, ...findParted(text, named, others)];
   let done = 0;
-  const { starts, ends } = text.digits;
-  for (let index = 0; index < starts.length; index += 1) {
-    const group = { start: starts[index] ?? 0, end: ends[index] ?? 0 };
-    if (group.start < done || !isWithinReach(named.spans, group)) continue;
+  for (const group of groupsNear(text.digits, named.spans)) {
+    if (group.start < done) continue;
     const date = dateAt(text.text, group.start);
     const span = date && isBirthDate(named, date, others) ? date : formAt(text.text, group, named);
     if (!span) continue;
@@ -76,7 +72,7 @@ function formAt(text: string, { start, end }: Span, named: Labels): Span | undef
 
 /** Dates right after a label whose parts cells, markup or odd characters part: "DOB | 03 | 12 | 1985". */
 function findParted(text: GuardText, named: Labels, others: readonly Span[]): Span[] {
-  return [...text.digits.runs(MIN_DIGITS), ...text.digits.looseRuns(MIN_DIGITS)].flatMap(({ groups }) => {
+  return text.digits.runs(MIN_DIGITS).flatMap(({ groups }) => {
     const [first, second, third] = groups;
     if (!first || !second || !third || second.end - second.start > MAX_MIDDLE) return [];
     if (!isWithinReach(named.spans, first)) return [];

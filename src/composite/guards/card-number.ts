@@ -1,7 +1,7 @@
 import { hasLuhnDigit } from "./checksums.ts";
-import { type DigitRun, digitsOf } from "./digits.ts";
+import { type DigitPart, type DigitRun, endsOfForms, findParts, sizesOf, toPart } from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
-import { findLabels, type Labels, labelPattern, mergeLabels } from "./labels.ts";
+import { findLabels, type Labels, labelPattern } from "./labels.ts";
 import { lastEndingBefore, type Span } from "./spans.ts";
 
 const cardLabels = labelPattern(
@@ -25,76 +25,59 @@ const MIN = 12;
 const MAX = 19;
 const LABEL_REACH = 40;
 
-type Naming = { cards: Labels; brands: Labels; all: Labels; others: Labels };
+/** Sizes of a card's groups: one piece, pairs, 4-6-5 (American Express), 4-6-4 (Diners), fours with a shorter last group. */
+const forms =
+  "12 13 14 15 16 17 18 19 8-8 6-10 6-13 4-6-5 4-6-4 4-4-5 4-4-4-1 4-4-4-2 4-4-4-3 4-4-4-4 4-4-4-4-1 4-4-4-4-2 4-4-4-4-3"
+    .split(" ")
+    .map((form) => form.split("-").map(Number));
+
+type Naming = { cards: Labels; brands: Labels; all: Labels; others: readonly Span[] };
 
 /**
  * Payment card numbers. Without a label: 13 to 19 digits that pass Luhn and begin as some issuer's cards of that length do, in
- * one piece or in groups. Right after a label ("card", "cc"), or near one, the length and the form alone tell: a number that was
+ * one piece or in groups. Right after a label ("card", "cc"), or near one, length and form are enough: a number that was
  * mistyped or made up is still meant as a card's.
  */
 export function findCardNumbers(text: GuardText): Span[] {
-  const [close, loose] = [text.digits.runs(MIN), text.digits.looseRuns(MIN)];
-  if (close.length + loose.length === 0) return [];
-  const [cards, brands] = [findLabels(text, cardLabels), findLabels(text, brandLabels)];
-  const naming = { cards, brands, all: mergeLabels(text, cards, brands), others: findLabels(text, otherNumbers) };
-  const found: Span[] = [];
-  const add = (run: DigitRun, isLoose: boolean) => {
-    const part = candidates(text.text, run).find((part) => (part.isForm || !isLoose) && isCard(text, part, naming));
-    if (part) found.push({ start: part.start, end: part.end });
+  const runs = text.digits.runs(MIN);
+  if (runs.length === 0) return [];
+  const naming: Naming = {
+    cards: findLabels(text, cardLabels),
+    brands: findLabels(text, brandLabels),
+    all: findLabels(text, cardLabels, brandLabels),
+    others: text.spans(otherNumbers),
   };
-  for (const run of close) add(run, false);
-  for (const run of loose) add(run, true);
-  return found;
+  return findParts(
+    runs,
+    (run) => candidates(text.text, run).filter(({ isForm }) => isForm || !run.isLoose),
+    (part) => isCard(text, part, naming),
+  );
 }
 
 /** `isForm`: its groups are such as those of cards. */
-type Part = Span & { digits: string; isOfTable: boolean; isForm: boolean };
+type Part = DigitPart & { isOfTable: boolean; isForm: boolean };
 
 /** The run as a whole, and those parts of a longer one that are grouped as cards are. */
-function candidates(text: string, run: DigitRun): Part[] {
-  const { groups } = run;
-  const parts: Part[] = [];
-  const isFour = (group: Span | undefined) => group !== undefined && group.end - group.start === 4;
-  const add = (from: number, to: number, isForm: boolean) => {
-    const taken = groups.slice(from, to);
+function candidates(text: string, { groups, length }: DigitRun): Part[] {
+  const sizes = sizesOf(groups);
+  const toCandidate = (from: number, to: number, isForm: boolean): Part => {
     // fours among fours are numbers of a table more often than a card; a date or a code beside them is none of them
-    const isOfTable = taken.length > 1 && (isFour(groups[from - 1]) || isFour(groups[to]));
-    const digits = digitsOf(text, taken);
-    const [start = 0, end = 0] = [taken[0]?.start, taken.at(-1)?.end];
-    parts.push({ start, end, digits, isOfTable, isForm });
+    const isOfTable = to - from > 1 && (sizes[from - 1] === 4 || sizes[to] === 4);
+    return { ...toPart(text, groups.slice(from, to)), isOfTable, isForm };
   };
-  if (run.length <= MAX) add(0, groups.length, endsOfCards(groups, 0).includes(groups.length));
-  if (groups.length === 1) return parts;
-  for (let from = 0; from < groups.length; from += 1) {
-    for (const to of endsOfCards(groups, from)) add(from, to, true);
-  }
-  return parts;
+  const isForm = endsOfCards(sizes, 0).includes(groups.length);
+  const whole = length <= MAX ? [toCandidate(0, groups.length, isForm)] : [];
+  if (groups.length === 1) return whole;
+  return [...whole, ...sizes.flatMap((_, from) => endsOfCards(sizes, from).map((to) => toCandidate(from, to, true)))];
 }
 
-/** One piece, fours with a shorter last group, 4-6-5 (American Express), 4-6-4 (Diners), other pairs, or digit by digit. */
-function endsOfCards(groups: readonly Span[], from: number): number[] {
-  const sizeAt = (index: number) => {
-    const group = groups[index];
-    return group ? group.end - group.start : 0;
-  };
-  const first = sizeAt(from);
-  if (first >= MIN) return first <= MAX ? [from + 1] : [];
-  if (first === 1) {
-    if (sizeAt(from - 1) === 1) return []; // a row of single digits is read from its first on
-    let to = from;
-    while (to - from < MAX && sizeAt(to) === 1) to += 1;
-    return to - from >= MIN ? [to] : [];
-  }
-  const [second, third] = [sizeAt(from + 1), sizeAt(from + 2)];
-  if ((first === 8 && second === 8) || (first === 6 && (second === 10 || second === 13))) return [from + 2];
-  if (first !== 4) return [];
-  if (second === 6) return third === 5 || third === 4 ? [from + 3] : [];
-  if (second !== 4) return [];
-  if (third === 5) return [from + 3];
-  const fourth = sizeAt(from + 3);
-  if (third !== 4 || fourth === 0 || fourth > 4) return [];
-  const fifth = fourth === 4 ? sizeAt(from + 4) : 0;
-  return fifth > 0 && fifth < 4 ? [from + 4, from + 5] : [from + 4];
+/** Where cards end that begin at the group `from`: in one of their forms, or digit by digit. */
+function endsOfCards(sizes: readonly number[], from: number): number[] {
+  if (sizes[from] !== 1) return endsOfForms(sizes, from, forms);
+  if (sizes[from - 1] === 1) return []; // a row of single digits is read from its first on
+  let to = from;
+  while (to - from < MAX && sizes[to] === 1) to += 1;
+  return to - from >= MIN ? [to] : [];
 }
 
 function isCard(text: GuardText, part: Part, naming: Naming): boolean {
@@ -102,7 +85,7 @@ function isCard(text: GuardText, part: Part, naming: Naming): boolean {
   const { all, others } = naming;
   const label = all.spans[lastEndingBefore(all.spans, part.start)];
   if (isGlued(text.text, part, label)) return false;
-  const other = others.spans[lastEndingBefore(others.spans, part.start)];
+  const other = others[lastEndingBefore(others, part.start)];
   const isOtherwiseNamed =
     other !== undefined && part.start - other.end <= LABEL_REACH && !(label && label.start >= other.end);
   if (!isOtherwiseNamed && part.isForm && isMeantAsCard(text, part, naming)) return true;

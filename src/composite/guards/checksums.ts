@@ -1,11 +1,9 @@
 /** Luhn's check digit (ISO/IEC 7812-1, annex B) over a string of ASCII digits. */
 export function hasLuhnDigit(digits: string): boolean {
-  let sum = 0;
-  for (let index = 0; index < digits.length; index += 1) {
-    const digit = digits.charCodeAt(digits.length - 1 - index) - 48;
-    const doubled = index % 2 === 1 ? digit * 2 : digit;
-    sum += doubled > 9 ? doubled - 9 : doubled;
-  }
+  const sum = sumOf(digits, (digit, index) => {
+    const value = (digits.length - index) % 2 === 0 ? digit * 2 : digit;
+    return value > 9 ? value - 9 : value;
+  });
   return sum % 10 === 0;
 }
 
@@ -22,16 +20,17 @@ export function hasIbanChecksum(iban: string): boolean {
 
 /** The 3-7-1 checksum of the nine digits of an ABA routing number. */
 export function hasAbaChecksum(digits: string): boolean {
-  const weights = [3, 7, 1];
-  let sum = 0;
-  for (let index = 0; index < digits.length; index += 1) sum += Number(digits[index]) * (weights[index % 3] ?? 0);
-  return digits.length === 9 && sum % 10 === 0;
+  return digits.length === 9 && sumOf(digits, (digit, index) => digit * ([3, 7, 1][index % 3] ?? 0)) % 10 === 0;
 }
 
-/** The check digit of a British NHS number (mod 11, weights 10 to 2). */
+/** The check digit of a British NHS number (mod 11, weights 10 to 1). */
 export function hasNhsChecksum(digits: string): boolean {
+  return digits.length === 10 && sumOf(digits, (digit, index) => digit * (10 - index)) % 11 === 0;
+}
+
+/** The sum of what each digit counts. */
+function sumOf(digits: string, toValue: (digit: number, index: number) => number): number {
   let sum = 0;
-  for (let index = 0; index < 9; index += 1) sum += Number(digits[index]) * (10 - index);
-  const check = 11 - (sum % 11);
-  return digits.length === 10 && (check === 11 ? 0 : check) === Number(digits[9]);
+  for (let index = 0; index < digits.length; index += 1) sum += toValue(digits.charCodeAt(index) - 48, index);
+  return sum;
 }

@@ -4,13 +4,13 @@ import type { Span } from "./spans.ts";
 /** A date in a text. `parts`: all of it, a month with its year, or a day without a year. */
 export type FoundDate = Span & { parts: "full" | "month-year" | "month-day"; isCompact: boolean };
 
-/** Nobody alive was born before, and no record tells of births after; in years. */
+/** No living person was born before, and no record has births after; in years. */
 const FIRST_YEAR = 1890;
 const LAST_YEAR = 2099;
 
-const yearFirst = /(\d{4})( ?[-/. ] ?)(\d{1,2})\2(\d{1,2})(?!\d|[-/.]\d)/y;
+const yearFirst = /(?<year>\d{4})(?<gap> ?[-/. ] ?)(?<month>\d{1,2})\k<gap>(?<day>\d{1,2})(?!\d|[-/.]\d)/y;
 const yearLast = /(\d{1,2})(?: ?([-/. ]) ?)(\d{1,2})(?: ?\2 ?)(\d{4}|\d{2})(?!\d|[-/]\d|\.\d)/y;
-const withMarks = /(\d{4})\s?[年년]\s?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日일]/y;
+const withMarks = /(?<year>\d{4})\s?[年년]\s?(?<month>\d{1,2})\s?[月월]\s?(?<day>\d{1,2})\s?[日일]/y;
 /** After a day: "th of march, 1985", ". mars 1985", "-mar-85", "mar1985", " de marzo de 1985". */
 const monthAfterDay =
   /\d{1,2}(?:st|nd|rd|th|er|o|\u00ba|\u00aa|\.)?[ ./,-]{0,3}(?:(?:day )?of |de |di |den |d'|(?:the )?)([\p{L}\p{M}]{2,13})\.?(?:[ ./,-]{0,3}(?:(?:de|del|of|do) )?'?(\d{4}|\d{2})(?![\d:]))?/uy;
@@ -35,19 +35,16 @@ export function dateAt(text: string, at: number): FoundDate | undefined {
 }
 
 function compactDate(text: string, at: number, length: number): FoundDate | undefined {
-  const digits = text.slice(at, at + length);
-  const goesOn = text[at + length] === "-";
-  return !goesOn && isCompactDate(digits) ? { ...full(at, length), isCompact: true } : undefined;
+  const isLonger = text[at + length] === "-";
+  const isDate = !isLonger && isCompactDate(text.slice(at, at + length));
+  return isDate ? { ...toDate(at, at + length), isCompact: true } : undefined;
 }
 
 /** "1985-03-12", "1985年3月12日". */
 function dateFromYear(text: string, at: number): FoundDate | undefined {
-  const plain = match(yearFirst, text, at);
-  const found = plain ?? match(withMarks, text, at);
-  if (!found) return undefined;
-  const [all, year] = found;
-  const [month, day] = plain ? [found[3], found[4]] : [found[2], found[3]];
-  return isYear(year) && isMonth(month) && isDay(day) ? full(at, all.length) : undefined;
+  const found = match(yearFirst, text, at) ?? match(withMarks, text, at);
+  const { year, month, day } = found?.groups ?? {};
+  return found && isYear(year) && isMonth(month) && isDay(day) ? toDate(at, at + found[0].length) : undefined;
 }
 
 /** "3/12/85" in either order, "12 March 1985", "12 March". */
@@ -55,40 +52,34 @@ function dateFromDay(text: string, at: number, length: number): FoundDate | unde
   const last = "-/. ".includes(text[at + length] ?? "\n") ? match(yearLast, text, at) : null;
   if (last) {
     const [all, a, , b, year = ""] = last;
-    const isEitherOrder = (isDay(a) && isMonth(b)) || (isMonth(a) && isDay(b));
-    if (isEitherOrder && (year.length === 2 || isYear(year))) return full(at, all.length);
+    if (isDayAndMonth(a, b) && isYearOrShort(year)) return toDate(at, at + all.length);
   }
   if (!isDay(text.slice(at, at + length))) return undefined;
   const named = match(monthAfterDay, text, at);
   if (!named || monthOf(named[1] ?? "") === undefined) return undefined;
   const [all, , year] = named;
-  if (year === undefined) return { start: at, end: at + all.length, parts: "month-day", isCompact: false };
-  return year.length === 2 || isYear(year) ? full(at, all.length) : undefined;
+  if (year === undefined) return toDate(at, at + all.length, "month-day");
+  return isYearOrShort(year) ? toDate(at, at + all.length) : undefined;
 }
 
 function isCompactDate(digits: string): boolean {
   const [a, b, c] = [digits.slice(0, 2), digits.slice(2, 4), digits.slice(4)];
-  const isEitherOrder = (isDay(a) && isMonth(b)) || (isMonth(a) && isDay(b));
-  if (digits.length === 6) return isEitherOrder || (isMonth(b) && isDay(c));
+  if (digits.length === 6) return isDayAndMonth(a, b) || (isMonth(b) && isDay(c));
   const isYearFirst = isYear(digits.slice(0, 4)) && isMonth(digits.slice(4, 6)) && isDay(digits.slice(6));
-  return isYearFirst || (isEitherOrder && isYear(c));
+  return isYearFirst || (isDayAndMonth(a, b) && isYear(c));
 }
 
 /** "March 12, 1985", "March 12", "March 1985", from the number after the month. */
 function dateFromMonth(text: string, at: number): FoundDate | undefined {
   const start = monthBefore(text, at);
   if (start === undefined) return undefined;
-  const year = match(yearAlone, text, at)?.[0];
-  if (year !== undefined) {
-    const isPossible = isYear(year.replace("'", ""));
-    return isPossible ? { start, end: at + year.length, parts: "month-year", isCompact: false } : undefined;
+  const alone = match(yearAlone, text, at)?.[0];
+  if (alone !== undefined) {
+    return isYear(alone.replace("'", "")) ? toDate(start, at + alone.length, "month-year") : undefined;
   }
-  const day = match(afterMonth, text, at);
-  if (!day || !isDay(day[1])) return undefined;
-  const [all, , yearOfDay] = day;
-  const hasYear = yearOfDay !== undefined && (yearOfDay.length === 2 || isYear(yearOfDay));
-  const length = hasYear ? all.length : (day[1]?.length ?? 0);
-  return { start, end: at + length, parts: hasYear ? "full" : "month-day", isCompact: false };
+  const [all = "", day = "", year = ""] = match(afterMonth, text, at) ?? [];
+  if (!isDay(day)) return undefined;
+  return isYearOrShort(year) ? toDate(start, at + all.length) : toDate(start, at + day.length, "month-day");
 }
 
 /** Where the name of a month that ends right before `at` begins. */
@@ -112,8 +103,12 @@ function match(pattern: RegExp, text: string, at: number): RegExpExecArray | nul
   return pattern.exec(text);
 }
 
-const full = (start: number, length: number) =>
-  ({ start, end: start + length, parts: "full", isCompact: false }) as const;
+const toDate = (start: number, end: number, parts: FoundDate["parts"] = "full"): FoundDate => {
+  return { start, end, parts, isCompact: false };
+};
 const isYear = (year = "") => Number(year) >= FIRST_YEAR && Number(year) <= LAST_YEAR;
+const isYearOrShort = (year: string) => year.length === 2 || isYear(year);
 const isMonth = (month = "") => Number(month) >= 1 && Number(month) <= 12;
 const isDay = (day = "") => Number(day) >= 1 && Number(day) <= 31;
+/** In either order. */
+const isDayAndMonth = (a = "", b = "") => (isDay(a) && isMonth(b)) || (isMonth(a) && isDay(b));

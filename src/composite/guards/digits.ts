@@ -1,22 +1,25 @@
 import { partingOf, plainSeparator } from "./separators.ts";
-import type { Span } from "./spans.ts";
+import { isWithinReach, type Span } from "./spans.ts";
 
-/** One or more groups of digits that only small separators part: "4111 1111", "123-45-6789". */
+/** One or more groups of digits that only separators part: "4111 1111", "123-45-6789". */
 export type DigitRun = Span & {
   groups: readonly Span[];
   /** How many digits it has. */
   length: number;
+  /** Whether odder separators are among them: markup, cells of a table, commas, the word "dash". */
+  isLoose: boolean;
 };
+
+/** Some groups of a run, taken as one number. */
+export type DigitPart = Span & { digits: string };
 
 /** The digits of a text. Numbers are kept in flat arrays: a hostile text has half a million groups. */
 export type Digits = {
   /** Start and end of each group of digits, in order. */
   starts: Int32Array;
   ends: Int32Array;
-  /** The runs of at least `minDigits` digits, four at least: shorter ones are no identifiers by themselves. */
+  /** The runs of at least `minDigits` digits, four at least (shorter ones identify nothing); the loose ones come last. */
   runs(minDigits: number): readonly DigitRun[];
-  /** The runs that are held together by odder separators too: markup, cells of a table, commas, the word "dash". */
-  looseRuns(minDigits: number): readonly DigitRun[];
 };
 
 const MIN_DIGITS = 4;
@@ -36,22 +39,48 @@ export function findDigits(text: string): Digits {
     size += 1;
   }
   const groups = { starts: starts.subarray(0, size), ends: ends.subarray(0, size) };
-  let found: { close: DigitRun[]; loose: DigitRun[] } | undefined;
-  const findOnce = () => {
+  let found: DigitRun[] | undefined;
+  const runs = (minDigits: number) => {
     found ??= findRuns(text, groups);
-    return found;
+    return found.filter(({ length }) => length >= minDigits);
   };
-  const isLong = (minDigits: number) => (run: DigitRun) => run.length >= minDigits;
-  return {
-    ...groups,
-    runs: (minDigits) => findOnce().close.filter(isLong(minDigits)),
-    looseRuns: (minDigits) => findOnce().loose.filter(isLong(minDigits)),
-  };
+  return { ...groups, runs };
 }
 
-/** The digits of a run or a part of it, without separators. */
-export function digitsOf(text: string, groups: readonly Span[]): string {
-  return groups.map(({ start, end }) => text.slice(start, end)).join("");
+/** The groups of digits that one of `labels` is near. */
+export function* groupsNear({ starts, ends }: Digits, labels: readonly Span[]): Generator<Span> {
+  for (let index = 0; index < starts.length; index += 1) {
+    const group = { start: starts[index] ?? 0, end: ends[index] ?? 0 };
+    if (isWithinReach(labels, group)) yield group;
+  }
+}
+
+/** Groups as one number, without separators. */
+export function toPart(text: string, groups: readonly Span[]): DigitPart {
+  const digits = groups.map(({ start, end }) => text.slice(start, end)).join("");
+  return { start: groups[0]?.start ?? 0, end: groups.at(-1)?.end ?? 0, digits };
+}
+
+/** Of each run the first part that a test takes for an identifier. */
+export function findParts<P extends Span>(
+  runs: readonly DigitRun[],
+  partsOf: (run: DigitRun) => readonly P[],
+  isIdentifier: (part: P) => boolean,
+): Span[] {
+  return runs.flatMap((run) => {
+    const part = partsOf(run).find(isIdentifier);
+    return part ? [{ start: part.start, end: part.end }] : [];
+  });
+}
+
+/** How many digits each group has. */
+export const sizesOf = (groups: readonly Span[]): number[] => groups.map(({ start, end }) => end - start);
+
+/** Where parts end that begin at the group `from`, and whose groups have the sizes of one of `forms`. */
+export function endsOfForms(sizes: readonly number[], from: number, forms: readonly (readonly number[])[]): number[] {
+  return forms
+    .filter((form) => form.every((size, index) => sizes[from + index] === size))
+    .map((form) => from + form.length);
 }
 
 /** What lies between the groups, without markup; one fewer than groups. */
@@ -61,33 +90,32 @@ export function separatorsOf(text: string, groups: readonly Span[]): string[] {
 
 type Groups = Pick<Digits, "starts" | "ends">;
 
-function findRuns(text: string, { starts, ends }: Groups): { close: DigitRun[]; loose: DigitRun[] } {
+function findRuns(text: string, { starts, ends }: Groups): DigitRun[] {
   const close: DigitRun[] = [];
   const loose: DigitRun[] = [];
+  const add = (runs: DigitRun[], first: number, last: number) => {
+    let length = 0;
+    for (let at = first; at <= last; at += 1) length += (ends[at] ?? 0) - (starts[at] ?? 0);
+    if (length < MIN_DIGITS) return;
+    const groups: Span[] = [];
+    for (let at = first; at <= last; at += 1) groups.push({ start: starts[at] ?? 0, end: ends[at] ?? 0 });
+    runs.push({ start: starts[first] ?? 0, end: ends[last] ?? 0, groups, length, isLoose: runs === loose });
+  };
   let [firstClose, firstLoose, isLoose] = [0, 0, false];
   for (let index = 0; index < starts.length; index += 1) {
     const next = starts[index + 1];
     const parting = next === undefined ? undefined : partingOf(text, ends[index] ?? 0, next);
     if (parting !== "close" || index - firstClose >= MAX_GROUPS - 1) {
-      addRun(close, { starts, ends }, firstClose, index);
+      add(close, firstClose, index);
       firstClose = index + 1;
     }
     isLoose ||= parting === "loose";
     if (parting === undefined || index - firstLoose >= MAX_GROUPS - 1) {
-      if (isLoose) addRun(loose, { starts, ends }, firstLoose, index);
+      if (isLoose) add(loose, firstLoose, index);
       [firstLoose, isLoose] = [index + 1, false];
     }
   }
-  return { close, loose };
-}
-
-function addRun(runs: DigitRun[], { starts, ends }: Groups, first: number, last: number): void {
-  let length = 0;
-  for (let at = first; at <= last; at += 1) length += (ends[at] ?? 0) - (starts[at] ?? 0);
-  if (length < MIN_DIGITS) return;
-  const groups: Span[] = [];
-  for (let at = first; at <= last; at += 1) groups.push({ start: starts[at] ?? 0, end: ends[at] ?? 0 });
-  runs.push({ start: starts[first] ?? 0, end: ends[last] ?? 0, groups, length });
+  return [...close, ...loose];
 }
 
 const isDigit = (unit: number) => unit >= 48 && unit <= 57;

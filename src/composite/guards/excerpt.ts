@@ -1,9 +1,9 @@
-import type { Span } from "./spans.ts";
+import { lastIndexWhile, type Span } from "./spans.ts";
 
 /** A text that was made from parts of another one, with the place of each part in that one. */
 export type Excerpt = { text: string; toOriginal(span: Span): Span };
 
-/** What stands for a part of the original: the same characters, or others that the part says as a whole. */
+/** A part of the original, and the characters that it stands for as a whole. */
 export type Replacement = Span & { said: string };
 
 /** Characters around a place that are read with it: more than a label reaches, and a long value. */
@@ -17,7 +17,7 @@ export function wholeText(text: string): Excerpt {
   return { text, toOriginal: (span) => span };
 }
 
-/** Cuts a text down to the surroundings of some places (in order, apart), and says the replacements among them. */
+/** Cuts a text down to the surroundings of some places (in order, apart), and makes the replacements among them. */
 export function excerptAround(original: string, places: readonly (Span & { said?: string })[]): Excerpt {
   const parts: Part[] = [];
   const texts: string[] = [];
@@ -54,22 +54,12 @@ export function excerptAround(original: string, places: readonly (Span & { said?
 }
 
 function spanIn(parts: readonly Part[], { start, end }: Span): Span {
-  const [first, last] = [partAt(parts, start), partAt(parts, end - 1)];
+  /** The part that holds a place, or the last one before it. */
+  const partAt = (place: number) => parts[lastIndexWhile(parts, ({ at }) => at <= place)];
+  const [first, last] = [partAt(start), partAt(end - 1)];
   if (!first || !last) return { start: 0, end: 0 };
   return {
     start: first.isWhole ? first.start : first.start + Math.min(first.length, start - first.at),
     end: last.start + (last.isWhole ? last.length : Math.min(last.length, end - last.at)),
   };
-}
-
-/** The part that holds a place, or the last one before it. */
-function partAt(parts: readonly Part[], place: number): Part | undefined {
-  let low = 0;
-  let high = parts.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((parts[middle]?.at ?? 0) <= place) low = middle + 1;
-    else high = middle;
-  }
-  return parts[low - 1];
 }

@@ -3,7 +3,7 @@ import { type NumberWordRun, numberWordRuns } from "./number-words.ts";
 
 /**
  * A text in the one form that the recognisers read: lower case, ASCII digits and dashes, no accents, no invisible characters,
- * number words as digits. `origin[i]` is where unit `i` begins in the text as it was given, in UTF-16 units.
+ * number words as digits. `origin[i]` is where unit `i` begins in the original, in UTF-16 units.
  */
 export type FoldedText = { text: string; origin: Uint32Array; original: string };
 
@@ -18,30 +18,20 @@ const lineEnd = /[\u0085\u2028\u2029]/;
 const decimalDigit = /\p{Nd}/u;
 /** ASCII without controls: there is nothing to fold but the case, and words that only a capital parts. */
 const isPlain = /^[\n\r -~]*$/;
-const capitalWithin = /(?<=[a-z])(?=[A-Z])/g;
+const capitalWithin = /[a-z][A-Z]/;
 /** Groups of digits with the letter O, of three scripts, among them. */
 const withLetterO = /(?<![a-z\d\u043e\u03bf])[\do\u043e\u03bf]+(?:[-./ ][\do\u043e\u03bf]+)*(?![a-z\d])/g;
 /** In a shorter number the letter is more often a word or a unit, and so it is among fewer digits. */
 const MIN_LENGTH_WITH_O = 6;
 const MIN_DIGITS_WITH_O = 2;
-/** Digits in circles that Unicode has no compatible form of: where a row begins, and with what. */
-const circled: readonly { from: number; to: number; first: number }[] = [
-  { from: 0x24f5, to: 0x24fe, first: 1 },
-  { from: 0x2776, to: 0x277f, first: 1 },
-  { from: 0x2780, to: 0x2789, first: 1 },
-  { from: 0x278a, to: 0x2793, first: 1 },
-  { from: 0x24ff, to: 0x24ff, first: 0 },
-  { from: 0x1f10b, to: 0x1f10c, first: 0 },
-];
+/** Digits in circles that Unicode has no compatible form of: rows of one to ten, and zeros. */
+const circled = new Map<number, string>();
+for (const first of [0x24f5, 0x2776, 0x2780, 0x278a]) {
+  for (let value = 1; value <= 10; value += 1) circled.set(first + value - 1, String(value));
+}
+for (const zero of [0x24ff, 0x1f10b, 0x1f10c]) circled.set(zero, "0");
 /** Letters whose stroke or missing dot Unicode does not part from them. */
-const stroked = new Map([
-  ["\u00f8", "o"],
-  ["\u0111", "d"],
-  ["\u0142", "l"],
-  ["\u0131", "i"],
-  ["\u00e6", "ae"],
-  ["\u00df", "ss"],
-]);
+const stroked = new Map(Object.entries({ ø: "o", đ: "d", ł: "l", ı: "i", æ: "ae", ß: "ss" }));
 /** What one character may become; longer ligatures hold no identifier and would make the text grow. */
 const MAX_EXPANSION = 4;
 
@@ -50,8 +40,8 @@ const MAX_EXPANSION = 4;
  * words together that only a capital parts, and reads a letter O among digits as 0.
  */
 export function foldText(original: string, isLenient = false): FoldedText {
-  const characters = foldCharacters(original, isLenient);
-  const folded = isLenient ? { ...characters, text: characters.text.replace(withLetterO, readLetterO) } : characters;
+  const folded = foldCharacters(original, isLenient);
+  if (isLenient) folded.text = folded.text.replace(withLetterO, readLetterO);
   const runs = [...numberWordRuns(folded.text), ...hanNumberRuns(folded.text)].sort((a, b) => a.start - b.start);
   return runs.length === 0 ? folded : replaceRuns(folded, runs);
 }
@@ -64,7 +54,7 @@ function readLetterO(number: string): string {
 
 function foldCharacters(original: string, isLenient: boolean): FoldedText {
   const { length } = original;
-  if (isPlain.test(original)) return isLenient ? foldCase(original) : foldCamelCase(original);
+  if (isPlain.test(original) && (isLenient || !capitalWithin.test(original))) return foldCase(original);
   const units = new Uint16Array(length * (MAX_EXPANSION + 1));
   const origin = new Uint32Array(units.length + 1);
   const known = new Map<number, string>();
@@ -95,35 +85,14 @@ function foldCharacters(original: string, isLenient: boolean): FoldedText {
     at += code > 0xffff ? 2 : 1;
   }
   origin[size] = length;
-  return { text: decode(units.subarray(0, size)), origin: origin.subarray(0, size + 1), original };
+  const text = Buffer.from(units.buffer, 0, size * 2).toString("utf16le");
+  return { text, origin: origin.subarray(0, size + 1), original };
 }
 
 function foldCase(original: string): FoldedText {
   const origin = new Uint32Array(original.length + 1);
   for (let at = 0; at <= original.length; at += 1) origin[at] = at;
   return { text: original.toLowerCase(), origin, original };
-}
-
-function foldCamelCase(original: string): FoldedText {
-  const words = original.split(capitalWithin);
-  if (words.length === 1) return foldCase(original);
-  const text = words.join(" ").toLowerCase();
-  const origin = new Uint32Array(text.length + 1);
-  let size = 0;
-  let at = 0;
-  for (const { length } of words) {
-    for (const end = at + length; at < end; at += 1) {
-      origin[size] = at;
-      size += 1;
-    }
-    origin[size] = at; // the blank that parts it from the next word, or the end
-    size += 1;
-  }
-  return { text, origin, original };
-}
-
-function decode(units: Uint16Array): string {
-  return Buffer.from(units.buffer, units.byteOffset, units.byteLength).toString("utf16le");
 }
 
 /** Tabs and the like, and the separators of records (28 to 31), are blanks; other controls but line ends are nothing. */
@@ -139,14 +108,12 @@ function foldCharacter(character: string): string {
   if (blank.test(character)) return " ";
   if (decimalDigit.test(character)) return String(digitValue(character));
   const code = character.codePointAt(0) ?? 0;
-  const row = circled.find(({ from, to }) => code >= from && code <= to);
-  if (row) return row.first === 0 ? "0" : String(row.first + code - row.from);
+  const digit = circled.get(code);
+  if (digit !== undefined) return digit;
   const compatible = character.normalize("NFKC").toLowerCase();
   // Accents of Latin, Greek and Cyrillic letters go; marks of other scripts are letters of their own.
   const plain = code < 0x2000 ? compatible.normalize("NFD").replace(/[\u0300-\u036f]/g, "") : compatible;
-  const letter = stroked.get(plain);
-  if (letter !== undefined) return letter;
-  return plain.length > MAX_EXPANSION ? character : plain;
+  return stroked.get(plain) ?? (plain.length > MAX_EXPANSION ? character : plain);
 }
 
 /** The value of a decimal digit of any script: each has its ten in order, from zero. */

@@ -7,15 +7,15 @@ import { findSpans, type Span } from "./spans.ts";
 export type GuardText = {
   text: string;
   digits: Digits;
+  /** Every match of a global pattern, as `findSpans` finds them; each pattern is searched for once. */
+  spans(pattern: RegExp): readonly Span[];
   /** Numbers of other things, which keep a label from reaching over them. */
   otherLabels: readonly Span[];
-  /** The span in the text as it was given. */
+  /** The span in the original text. */
   toOriginal(span: Span): Span;
 };
 
-/**
- * What says that a number is something else. A label of ours counts for a number only when none of these stands between.
- */
+/** Names of other numbers. A label of ours counts for a number only when none of these stands between. */
 const otherLabel =
   /(?<![a-z])(?:orders?|order ?ids?|po|p\.?o\.? box|box|invoices?|inv|tickets?|case|claims?|tracking|track|shipments?|parcels?|refs?|reference|confirmation|bookings?|reservations?|phones?|telephone|tel|mobile|cell|fax|call(?:ed|ing)?|contact|zip|zip ?codes?|postal|post ?codes?|plz|isbn|issn|ean|upc|gtin|asin|sku|barcode|serial|model|imei|vin|versions?|ver|flight|room|suite|apt|floor|ext|extension|counts?|total|sum|qty|quantity|amounts?|balance|pages?|doses?|price|transactions?|txn|product|part|batch|lot|licen[cs]e|passport|employee|npi|icd|cpt|ndc|loinc|snomed|pmid|pmcid|doi|nct|ein|vat|duns|coupon|voucher|gift|loyalty|membership|library|pin|otp|error|build|commit|issue|bug|port|ip|mac|uuid|guid|hash|budget|salary|revenue|income|score|steps?|points?|weights?|heights?|glucose|population)(?![a-z])/g;
 
@@ -23,13 +23,18 @@ const otherLabel =
 export function readGuardText(reading: Reading): GuardText {
   const { text: original } = reading;
   const { text, origin } = foldText(original, reading.isLenient);
-  let others: readonly Span[] | undefined;
+  const found = new Map<RegExp, readonly Span[]>();
+  const spans = (pattern: RegExp) => {
+    const known = found.get(pattern) ?? findSpans(text, pattern);
+    found.set(pattern, known);
+    return known;
+  };
   return {
     text,
     digits: findDigits(text),
+    spans,
     get otherLabels() {
-      others ??= findSpans(text, otherLabel);
-      return others;
+      return spans(otherLabel);
     },
     toOriginal: ({ start, end }) => {
       const last = origin[end - 1] ?? 0;
@@ -42,7 +47,7 @@ export function readGuardText(reading: Reading): GuardText {
   };
 }
 
-/** A digit that was said in words ends where its word ends. */
+/** A digit that was written as a word ends where its word ends. */
 function wordEnd(text: string, at: number): number {
   if (!/[a-z]/i.test(text[at] ?? "")) return at;
   return at + (/^[a-z]+/i.exec(text.slice(at, at + 20))?.[0].length ?? 0);

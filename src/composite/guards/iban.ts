@@ -30,14 +30,10 @@ export function findIbans(source: GuardText): Span[] {
     const taken = length === undefined ? undefined : take(text, match.index, length);
     if (taken && hasIbanChecksum(taken.characters)) found.push({ start: match.index, end: taken.end });
   }
-  const forms = findSpans(text, form).filter((span) => hasDigits(text, span));
-  if (forms.length === 0) return found;
   const named = findLabels(source, labels);
-  return [...found, ...forms.filter((span) => named.nearness(span) === "direct")];
-}
-
-function hasDigits(text: string, { start, end }: Span): boolean {
-  return text.slice(start, end).replace(/\D/g, "").length >= MIN_DIGITS_OF_FORM;
+  if (named.spans.length === 0) return found;
+  const hasDigits = ({ start, end }: Span) => text.slice(start, end).replace(/\D/g, "").length >= MIN_DIGITS_OF_FORM;
+  return [...found, ...findSpans(text, form).filter((span) => hasDigits(span) && named.nearness(span) === "direct")];
 }
 
 /** `length` letters and digits from a position on, separators skipped; undefined when the text has others or goes on. */

@@ -1,11 +1,12 @@
 import { dateAt } from "./dates.ts";
-import { separatorsOf } from "./digits.ts";
+import { groupsNear, separatorsOf } from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
-import type { Labels } from "./labels.ts";
-import { isWithinReach, lastEndingBefore, type Span } from "./spans.ts";
+import { findLabels, type Labels, type Nearness } from "./labels.ts";
+import { findSpans, lastEndingBefore, type Span } from "./spans.ts";
 
-/** What a value must be at least, by how it is bound to its label. */
+/** Labels of an identifier, and what their values must have at least. */
 export type IdRule = {
+  labels: RegExp;
   /** Letters and digits of a value right after its label. */
   minDirect: number;
   /** Digits of a value that other words part from its label. */
@@ -26,36 +27,35 @@ const unit =
 const counted =
   /^ ?(?:patients|people|dollars|usd|mg|ml|days|hours|years|times|cases|records|visits|units|steps|charts|points)/;
 
-/** The identifiers that a pattern finds by a word right before them: the pattern ends before its first group, a lookahead. */
+/** The identifiers that a pattern finds by a word right before them; its group is the identifier. */
 export function findBareIds(text: string, pattern: RegExp): Span[] {
-  return [...text.matchAll(pattern)].flatMap((match) => {
-    const start = match.index + match[0].length;
-    const end = start + (match[1]?.length ?? 0);
-    return counted.test(text.slice(end, end + 10)) ? [] : [{ start, end }];
-  });
+  return findSpans(text, pattern).filter(({ end }) => !counted.test(text.slice(end, end + 10)));
 }
 
 /** The identifiers in a text that labels name: letters and digits with one digit at least, never a date, time or amount. */
-export function findIdValues(source: GuardText, labels: Labels, rule: IdRule): Span[] {
-  if (labels.spans.length === 0) return [];
-  const { text } = source;
+export function findIdValues(source: GuardText, rules: readonly IdRule[]): Span[] {
+  return rules.flatMap((rule) => {
+    const labels = findLabels(source, rule.labels);
+    return labels.spans.length === 0 ? [] : [...findByLabels(source, labels, rule), ...findParted(source, labels)];
+  });
+}
+
+function findByLabels({ text, digits }: GuardText, labels: Labels, rule: IdRule): Span[] {
   const found: Span[] = [];
   let done = 0;
-  const { starts, ends } = source.digits;
-  for (let index = 0; index < starts.length; index += 1) {
-    const group = { start: starts[index] ?? 0, end: ends[index] ?? 0 };
-    if (group.start < done || !isWithinReach(labels.spans, group)) continue;
+  for (const group of groupsNear(digits, labels.spans)) {
+    if (group.start < done) continue;
     const span = idAround(text, group, labels.spans);
     done = span.end;
     const nearness = labels.nearness(span);
     if (nearness !== undefined && isIdentifier(text, span, { nearness, rule })) found.push(span);
   }
-  return [...found, ...findParted(source, labels)];
+  return found;
 }
 
 /** Numbers right after a label whose groups blanks, cells or markup part: "MRN 44 55 66". */
 function findParted({ text, digits }: GuardText, labels: Labels): Span[] {
-  return [...digits.runs(MIN_PARTED), ...digits.looseRuns(MIN_PARTED)].filter((run) => {
+  return digits.runs(MIN_PARTED).filter((run) => {
     if (run.groups.length < 2 || run.length > MAX_PARTED || labels.nearness(run) !== "direct") return false;
     if (separatorsOf(text, run.groups).some((one) => /[,.:/\n]/.test(one))) return false;
     return dateAt(text, run.start) === undefined && !unit.test(text.slice(run.end, run.end + 14));
@@ -75,32 +75,27 @@ function idAround(text: string, group: Span, labels: readonly Span[]): Span {
   return { start, end };
 }
 
+/** Values that are amounts, counts or ages by themselves, and those that what follows makes a time or an amount. */
+const amount =
+  /^\d{1,4}\.\d{1,2}$|^\d{1,3}\/\d{1,3}$|^\d{1,3}-(?:year|month|week|day|hour|minute)|^\d+(?:st|nd|rd|th|mg|ml|mcg|kg|g|cm|mm|am|pm|yo|x|%)$/;
+const timeOrAmount = /^:\d|^,\d{3}(?!\d)/;
+const currency = /[$\u20ac\u00a3] ?$/;
+
 function isIdentifier(
   text: string,
-  span: Span,
-  { nearness, rule }: { nearness: "direct" | "near"; rule: IdRule },
+  { start, end }: Span,
+  { nearness, rule }: { nearness: Nearness; rule: IdRule },
 ): boolean {
-  const word = text.slice(span.start, span.end);
-  const after = text.slice(span.end, span.end + 14);
-  if (
-    /^:\d|^,\d{3}(?!\d)/.test(after) ||
-    unit.test(after) ||
-    /[$\u20ac\u00a3] ?$/.test(text.slice(Math.max(0, span.start - 2), span.start))
-  )
-    return false;
-  if (
-    /^\d{1,4}\.\d{1,2}$|^\d{1,3}\/\d{1,3}$|^\d{1,3}-(?:year|month|week|day|hour|minute)|^\d+(?:st|nd|rd|th|mg|ml|mcg|kg|g|cm|mm|am|pm|yo|x|%)$/.test(
-      word,
-    )
-  )
-    return false;
-  const date = dateAt(text, span.start);
+  const word = text.slice(start, end);
+  const after = text.slice(end, end + 14);
+  if (timeOrAmount.test(after) || unit.test(after) || amount.test(word)) return false;
+  if (currency.test(text.slice(Math.max(0, start - 2), start))) return false;
+  const date = dateAt(text, start);
   if (date && !date.isCompact && date.parts === "full") return false;
   const characters = word.replace(/[^a-z0-9]/g, "");
-  const digits = characters.replace(/[a-z]/g, "").length;
   if (nearness === "direct") return characters.length >= rule.minDirect && !(date && date.parts !== "full");
   const isYear = /^(?:19|20)\d\d$/.test(word);
-  return digits >= rule.minNear && !isYear && !(date && !date.isCompact);
+  return characters.replace(/[a-z]/g, "").length >= rule.minNear && !isYear && !(date && !date.isCompact);
 }
 
 const isLetterOrDigit = (unit: number) => (unit >= 97 && unit <= 122) || (unit >= 48 && unit <= 57);

@@ -1,5 +1,5 @@
 import type { GuardText } from "./guard-text.ts";
-import { findSpans, lastEndingBefore, type Span } from "./spans.ts";
+import { lastEndingBefore, type Span } from "./spans.ts";
 
 /** How sure it is that a label names a value: `direct` when only filler stands between, `near` otherwise. */
 export type Nearness = "direct" | "near";
@@ -42,24 +42,9 @@ export type Labels = {
   isDenied(span: Span): boolean;
 };
 
-/** Finds the labels of a pattern (global) and answers which values they name. */
+/** Finds the labels of global patterns, and which values they name. */
 export function findLabels(text: GuardText, ...patterns: readonly RegExp[]): Labels {
-  return labelsAt(
-    text,
-    patterns.flatMap((pattern) => findSpans(text.text, pattern)),
-  );
-}
-
-/** The labels of several searches together. */
-export function mergeLabels(text: GuardText, ...all: readonly Labels[]): Labels {
-  return labelsAt(
-    text,
-    all.flatMap(({ spans }) => spans),
-  );
-}
-
-function labelsAt(text: GuardText, found: readonly Span[]): Labels {
-  const spans = [...found].sort((a, b) => a.start - b.start);
+  const spans = patterns.flatMap((pattern) => text.spans(pattern)).sort((a, b) => a.start - b.start);
   const before = ({ start }: Span) => spans[lastEndingBefore(spans, start)];
   return {
     spans,

@@ -1,6 +1,6 @@
 import type { GuardText } from "./guard-text.ts";
-import { findBareIds, findIdValues } from "./id-value.ts";
-import { findLabels, labelPattern } from "./labels.ts";
+import { findBareIds, findIdValues, type IdRule } from "./id-value.ts";
+import { labelPattern } from "./labels.ts";
 import type { Span } from "./spans.ts";
 
 const labels = labelPattern(
@@ -20,13 +20,14 @@ const labels = labelPattern(
 /** A record of a database has a number too; that of a patient is longer. */
 const recordLabels = labelPattern("records? ?(?:numbers?|nos?|num|nr|#|ids?)");
 /** "Chart 445566": the bare word names a long number that follows at once. */
-const bare = /(?<![a-z])(?:charts?|case ?notes?)[ :]{1,2}#?(?=([a-z]{0,3}-?\d{5,12})(?![\d.,/:a-z-]))/g;
+const bare = /(?<![a-z])(?:charts?|case ?notes?)[ :]{1,2}#?([a-z]{0,3}-?\d{5,12})(?![\d.,/:a-z-])/g;
 
-/** Medical record numbers: every hospital has its own form, so the words name them. */
+const rules: readonly IdRule[] = [
+  { labels, minDirect: 3, minNear: 4 },
+  { labels: recordLabels, minDirect: 5, minNear: 6 },
+];
+
+/** Medical record numbers: every hospital has its own form, so labels name them. */
 export function findMedicalRecordNumbers(text: GuardText): Span[] {
-  return [
-    ...findIdValues(text, findLabels(text, labels), { minDirect: 3, minNear: 4 }),
-    ...findIdValues(text, findLabels(text, recordLabels), { minDirect: 5, minNear: 6 }),
-    ...findBareIds(text.text, bare),
-  ];
+  return [...findIdValues(text, rules), ...findBareIds(text.text, bare)];
 }

@@ -5,23 +5,20 @@ const units = "zero one two three four five six seven eight nine".split(" ");
 const teens = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split(" ");
 const tens = "twenty thirty forty fifty sixty seventy eighty ninety".split(" ");
 const ordinals =
-  "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(
-    " ",
-  );
+  "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth";
 
-const unitValue = new Map([...units.map((word, value) => [word, value] as const), ["oh", 0] as const]);
-const teenValue = new Map(teens.map((word, index) => [word, 10 + index] as const));
-const tenValue = new Map(tens.map((word, index) => [word, 20 + 10 * index] as const));
-const ordinalValue = new Map([
-  ...ordinals.map((word, index) => [word, index + 1] as const),
-  ["thirtieth", 30] as const,
-]);
-const repeats = new Map([
-  ["double", 2],
-  ["triple", 3],
-]);
-const cardinals = [...unitValue.keys(), ...teens, ...tens, "double", "triple"].sort((a, b) => b.length - a.length);
-const anyWord = [...ordinalValue.keys(), ...cardinals].sort((a, b) => b.length - a.length).join("|");
+/** Words by the numbers that they say: the first says `from`, each further one `step` more. */
+const valuesOf = (words: readonly string[], from: number, step = 1) =>
+  new Map(words.map((word, index) => [word, from + step * index]));
+const unitValue = valuesOf(units, 0).set("oh", 0);
+const teenValue = valuesOf(teens, 10);
+const tenValue = valuesOf(tens, 20, 10);
+const ordinalValue = valuesOf(ordinals.split(" "), 1).set("thirtieth", 30);
+const repeats = valuesOf(["double", "triple"], 2);
+const anyWord = [unitValue, teenValue, tenValue, ordinalValue, repeats]
+  .flatMap((values) => [...values.keys()])
+  .sort((a, b) => b.length - a.length)
+  .join("|");
 /** Words of one run are kept together by blanks, commas or dashes, and by the "thousand" of a year. */
 const runPattern = new RegExp(
   `(?<![a-z])(?:${anyWord})(?:(?:[ ,-]{1,3}|\\n)(?:thousand(?: and)? )?(?:${anyWord}))*(?![a-z])`,

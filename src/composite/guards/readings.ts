@@ -10,12 +10,12 @@ const camelCase = /(?<![a-zA-Z])[a-zA-Z]*[a-z][A-Z][a-zA-Z]*/g;
 const looseO =
   /(?<![a-zA-Z\u043e\u041e\u03bf\u039f])[oO\u043e\u041e\u03bf\u039f]+[ .-]?\d|\d[ .-]?[oO\u043e\u041e\u03bf\u039f]+(?![a-zA-Z])/g;
 const capitalWithin = /(?<=[a-z])(?=[A-Z])/;
-/** Letters of a part of a name in camel case, as in `maxTokens`; shorter ones may be a word's that was written oddly. */
+/** Letters of a part of a name in camel case, as in `maxTokens`; a word with shorter ones may have been written oddly. */
 const MIN_PART = 3;
 
 /**
- * The readings of a text: as it stands, and the parts where it can be read in another way in that way too. Nothing is found
- * less for a second reading.
+ * The readings of a text: as it stands, and the parts that can be read in another way in that way too. A further reading only
+ * adds findings.
  */
 export function readingsOf(text: string): Reading[] {
   const readings: Reading[] = [{ ...wholeText(text), isLenient: false }];
@@ -31,14 +31,11 @@ export function readingsOf(text: string): Reading[] {
 
 /** Where a lenient reading differs, in order. */
 function doubtfulPlaces(text: string): Span[] {
-  const words = (capitalWithin.test(text) ? findSpans(text, camelCase) : []).filter(({ start, end }) =>
-    text
-      .slice(start, end)
-      .split(capitalWithin)
-      .some((part) => part.length < MIN_PART),
-  );
-  const numbers = findSpans(text, looseO);
-  if (numbers.length === 0) return words;
-  const all = [...words, ...numbers].sort((a, b) => a.start - b.start);
+  const isOdd = ({ start, end }: Span) => {
+    const parts = text.slice(start, end).split(capitalWithin);
+    return parts.some(({ length }) => length < MIN_PART);
+  };
+  const words = capitalWithin.test(text) ? findSpans(text, camelCase).filter(isOdd) : [];
+  const all = [...words, ...findSpans(text, looseO)].sort((a, b) => a.start - b.start);
   return all.filter((place, index) => place.start >= (all[index - 1]?.end ?? 0));
 }

@@ -1,31 +1,38 @@
 /** A part of a text, in UTF-16 units; `end` is the first unit after it. */
 export type Span = { start: number; end: number };
 
-/** Every match of a global pattern. */
+/** Every match of a global pattern; of a pattern that ends with a group, the group alone. */
 export function findSpans(text: string, pattern: RegExp): Span[] {
   const spans: Span[] = [];
   for (const match of text.matchAll(pattern)) {
-    if (match[0].length > 0) spans.push({ start: match.index, end: match.index + match[0].length });
+    const end = match.index + match[0].length;
+    const start = end - (match[1] ?? match[0]).length;
+    if (end > start) spans.push({ start, end });
   }
   return spans;
 }
 
-/** Index of the last of `spans` (in order, without overlap) that ends at or before `position`; -1 when there is none. */
-export function lastEndingBefore(spans: readonly Span[], position: number): number {
+/** Index of the last entry that a test holds for, in a list whose first entries alone it holds for; -1 when there is none. */
+export function lastIndexWhile<T>(list: readonly T[], test: (entry: T) => boolean): number {
   let low = 0;
-  let high = spans.length;
+  let high = list.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((spans[middle]?.end ?? 0) <= position) low = middle + 1;
+    const entry = list[middle];
+    if (entry !== undefined && test(entry)) low = middle + 1;
     else high = middle;
   }
   return low - 1;
 }
 
-/** Further off than this no label names a value, in UTF-16 units. */
+/** Index of the last of `spans` (in order, without overlap) that ends at or before `position`; -1 when there is none. */
+export const lastEndingBefore = (spans: readonly Span[], position: number): number =>
+  lastIndexWhile(spans, ({ end }) => end <= position);
+
+/** No label names a value that is further away, in UTF-16 units. */
 const REACH = 80;
 
-/** Whether any of `labels` is near a value at all: a cheap look before a dear one. */
+/** Whether any of `labels` is near a value at all: a cheap test before the expensive one. */
 export function isWithinReach(labels: readonly Span[], { start, end }: Span): boolean {
   const index = lastEndingBefore(labels, start);
   const last = labels[index];

@@ -1,4 +1,4 @@
-import { type DigitRun, digitsOf, separatorsOf } from "./digits.ts";
+import { type DigitPart, type DigitRun, endsOfForms, findParts, separatorsOf, sizesOf, toPart } from "./digits.ts";
 import type { GuardText } from "./guard-text.ts";
 import { findLabels, type Labels, labelPattern } from "./labels.ts";
 import { plainSeparator } from "./separators.ts";
@@ -16,65 +16,56 @@ const labels = labelPattern(
   "securite sociale",
   "sozialversicherungsnummer",
 );
-const singleDigits = 9;
+/** How the digits of a number under a label may be grouped: undivided, as an SSN is or nearly, in threes, digit by digit. */
+const groupings = ["9", "3,2,4", "3,6", "5,4", "3,3,3", "1,1,1,1,1,1,1,1,1"];
+/** The groupings that are looked for in a longer run. */
+const forms = [[9], [3, 2, 4]];
 /** Characters in which the name of another number holds for one that follows. */
 const OTHER_NAME_REACH = 24;
 
 /**
- * US social security numbers: 3-2-4 digits. The form alone tells one when its area, group and serial are possible (never 000,
- * 666 or 900 to 999; 00; 0000: SSA, RM 10201.035). Under a label nine digits count in other forms and behind odder separators
- * too, possible or not: a number that was mistyped or made up is still meant as one, unless the label is denied. Samples such
- * as 123-45-6789 count: nobody can tell them from real ones.
+ * US social security numbers: 3-2-4 digits. The form alone identifies one when its area, group and serial are possible (never
+ * 000, 666 or 900 to 999; 00; 0000: SSA, RM 10201.035). Under a label nine digits count in other forms and behind odder
+ * separators too, possible or not: a number that was mistyped or made up is still meant as one, unless the label is denied.
+ * Samples such as 123-45-6789 count: they cannot be distinguished from real ones.
  */
 export function findSsns(text: GuardText): Span[] {
-  const [close, loose] = [text.digits.runs(9), text.digits.looseRuns(9)];
-  if (close.length + loose.length === 0) return [];
+  const runs = text.digits.runs(9);
+  if (runs.length === 0) return [];
   const named = findLabels(text, labels);
-  const found: Span[] = [];
-  const add = (run: DigitRun, isLoose: boolean) => {
-    const part = candidates(text.text, run).find((part) => isSsn(text, named, { ...part, isLoose }));
-    if (part) found.push({ start: part.start, end: part.end });
-  };
-  for (const run of close) add(run, false);
-  for (const run of loose) add(run, true);
-  return found;
+  return findParts(
+    runs,
+    (run) => candidates(text.text, run),
+    (part) => isSsn(text, named, part),
+  );
 }
 
-type Part = Span & {
-  digits: string;
+type Part = DigitPart & {
   sizes: readonly number[];
   separators: readonly string[];
   isWhole: boolean;
+  isLoose: boolean;
   /** Whether another separator than its own parts it from the rest of its run. */
   isApart: boolean;
 };
 
 /** The run when it has nine digits, else its groups of 3-2-4 or nine. */
-function candidates(text: string, run: DigitRun): Part[] {
-  const { groups } = run;
-  const sizes = groups.map(({ start, end }) => end - start);
-  const parts: Part[] = [];
-  const add = (from: number, to: number, isWhole: boolean) => {
+function candidates(text: string, { groups, length, isLoose }: DigitRun): Part[] {
+  const sizes = sizesOf(groups);
+  const toCandidate = (from: number, to: number): Part => {
     const taken = groups.slice(from, to);
-    const [start = 0, end = 0] = [taken[0]?.start, taken.at(-1)?.end];
-    const digits = digitsOf(text, taken);
+    const part = toPart(text, taken);
     const separators = separatorsOf(text, taken);
-    const outer = [groups[from - 1], groups[to]];
-    const outerGaps = [text.slice(outer[0]?.end ?? start, start), text.slice(end, outer[1]?.start ?? end)];
-    const isApart = !outerGaps.some((gap) => separators.includes(plainSeparator(gap)));
-    parts.push({ start, end, digits, sizes: sizes.slice(from, to), separators, isWhole, isApart });
+    const before = text.slice(groups[from - 1]?.end ?? part.start, part.start);
+    const after = text.slice(part.end, groups[to]?.start ?? part.end);
+    const isApart = ![before, after].some((gap) => separators.includes(plainSeparator(gap)));
+    return { ...part, sizes: sizes.slice(from, to), separators, isWhole: length === 9, isLoose, isApart };
   };
-  if (run.length === 9) add(0, groups.length, true);
-  else {
-    for (const [index, size] of sizes.entries()) {
-      if (size === 9) add(index, index + 1, false);
-      else if (size === 3 && sizes[index + 1] === 2 && sizes[index + 2] === 4) add(index, index + 3, false);
-    }
-  }
-  return parts;
+  if (length === 9) return [toCandidate(0, groups.length)];
+  return sizes.flatMap((_, from) => endsOfForms(sizes, from, forms).map((to) => toCandidate(from, to)));
 }
 
-function isSsn(text: GuardText, named: Labels, part: Part & { isLoose: boolean }): boolean {
+function isSsn(text: GuardText, named: Labels, part: Part): boolean {
   const { digits, sizes, isLoose } = part;
   const isPossible = !/^(?:000|666|...00|.{5}0000)/.test(digits);
   const isFormatted = sizes.join() === "3,2,4";
@@ -84,10 +75,10 @@ function isSsn(text: GuardText, named: Labels, part: Part & { isLoose: boolean }
   const isDenied = named.isDenied(part);
   const isDashed = !isLoose && part.isWhole && part.separators.every((one) => one === "-");
   const isAnyForm = nearness === "direct" && isDashed && !isDenied;
-  return (isPossible || !isDenied) && (isAnyForm || isPlausibleGrouping(sizes));
+  return (isPossible || !isDenied) && (isAnyForm || groupings.includes(sizes.join()));
 }
 
-/** Whether the form tells enough without a label. Blanks and dots part other numbers too: there nothing may speak against it. */
+/** Whether the form is enough without a label. Blanks and dots part other numbers too: there nothing may be against it. */
 function standsAlone({ text, otherLabels }: GuardText, part: Part): boolean {
   const [separator = "", second] = part.separators.map((one) => one.trim());
   if (!/^[-./_\u00b7\u2022]?$/.test(separator)) return false;
@@ -99,10 +90,4 @@ function standsAlone({ text, otherLabels }: GuardText, part: Part): boolean {
   return (
     part.isWhole && !isOtherwiseNamed && !/[$\u20ac\u00a3] ?$/.test(text.slice(Math.max(0, part.start - 2), part.start))
   );
-}
-
-/** Undivided, divided as an SSN is or nearly, in threes, or digit by digit. */
-function isPlausibleGrouping(sizes: readonly number[]): boolean {
-  const allowed = ["9", "3,2,4", "3,6", "5,4", "3,3,3"];
-  return allowed.includes(sizes.join()) || sizes.length === singleDigits;
 }

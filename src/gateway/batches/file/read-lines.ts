@@ -26,8 +26,8 @@ const lineSchema = z.object({
 export type FileLine = { customId: string; body: unknown };
 
 /**
- * The requests of a file, and what is wrong with it as a whole. A body that does not fit its endpoint is not among it: that is
- * its own line's failure.
+ * The requests of a file, and what is wrong with it as a whole. A body that does not fit its endpoint is not reported here:
+ * it fails its own line.
  */
 export function readLines(text: string, endpoint: BatchEndpoint): { lines: FileLine[]; faults: FileBatchFault[] } {
   const lines: FileLine[] = [];

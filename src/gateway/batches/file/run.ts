@@ -146,7 +146,8 @@ async function writeAnswers(
     if (!job) continue; // the batch was cancelled before this line had its job
     const head = { id: `batch_req_${jobId.slice(4)}`, custom_id: lines[place]?.customId };
     if (job.status === "completed") {
-      const body = batch.endpoint === "/v1/embeddings" ? job.result : toCompletion(job.result as ChatResponse); // as it was kept by the batch
+      const isChat = batch.endpoint === "/v1/chat/completions";
+      const body = isChat ? toCompletion(job.result as ChatResponse) : job.result; // as its item's end stored it
       answers.push(JSON.stringify({ ...head, response: { status_code: 200, request_id: jobId, body }, error: null }));
     } else if (job.status === "failed") {
       const { code = "internal", message = "The request failed." } = job.error ?? {};

@@ -12,11 +12,11 @@ import type { ChatRequest } from "../../chat/request.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import { boundChat } from "../../money/prices.ts";
 import { toTarget } from "../../resilience/target.ts";
-import { makeCollector } from "./collect.ts";
-import { BATCH_PRICE, type BatchDeps } from "./deps.ts";
+import { type BatchDeps, makeCollector } from "./collect.ts";
 import { runBatch } from "./run.ts";
+import { BATCH_PRICE } from "./settle.ts";
 
-/** An item and its answer are kept so long after it was accepted, in ms: a provider takes a day, twice when it expires. */
+/** An item and its answer are kept for this long, in ms: a provider takes a day, twice when the item expires. */
 const KEEP_ITEM_MS = 7 * 86_400_000;
 /** Jobs of batches are the service's own: no tenant sees them. */
 const serviceTenantId = `ten_${"0".repeat(26)}`;
@@ -28,8 +28,8 @@ export type Ineligible = "streamed" | "widget-key" | "no-batch-interface";
 /** Chats that are answered by a provider's batch, at half the price. */
 export type Batches = {
   /**
-   * Accepts a chat for the next batch, once however often it is asked for the same `jobId`, as a job that waits under it, or
-   * tells why it cannot be batched. `isRetried`: the caller retries with the same id until accepted.
+   * Accepts a chat for the next batch, once however often it is called with the same `jobId`, as a job that waits under it,
+   * or says why it cannot be batched. `isRetried`: the caller retries with the same id until accepted.
    * @throws AppError as planning a chat does, and `budget_exhausted`.
    */
   accept(
@@ -62,17 +62,15 @@ export function makeBatches(deps: BatchDeps): Batches {
       const { request, report } = isCompressed ? compressChat(given) : { request: given, report: undefined };
       const plan = await planChat(gateway, caller.tenantId, request);
       const { model, requested, reason } = plan.routing;
-      const {
-        provider: { batches },
-        key,
-      } = toTarget(gateway, plan, model);
+      const { provider, key } = toTarget(gateway, plan, model);
+      const { batches } = provider;
       if (batches === undefined || (batches !== "own-workers" && model.batch !== true)) {
         return { ineligible: "no-batch-interface" };
       }
       const wireRequest = toCompletionRequest(request, model);
       const bounds = boundChat(model, wireRequest);
       const reserved = await gateway.budgets.reserveForLater(caller.tenantId, () => {
-        // An item may wait for a day, and must not hold the rest of a budget for so long: it gets all that it asks for, or none.
+        // An item may wait for a day and must not hold the rest of a budget that long: it gets all that it asks for, or none.
         const nanoUsd = Math.ceil(bounds.askedNanoUsd * BATCH_PRICE);
         return { mostNanoUsd: nanoUsd, leastNanoUsd: nanoUsd };
       });
@@ -107,7 +105,7 @@ export function makeBatches(deps: BatchDeps): Batches {
         await store.moveItem(jobId, ["accepted"], { state: "waiting" });
         await collector.add(item);
       } catch (error) {
-        // From here on it is accepted, whatever is away.
+        // From here on it is accepted, whatever is unavailable.
         logger.warn({ err: error, jobId }, "a chat that waits for a batch is left to the sweep");
       }
       return { job };
@@ -128,10 +126,9 @@ function makeBatchWork({ store, jobs }: Pick<BatchDeps, "store" | "jobs">): Batc
   const work: BatchWork = {
     queue: batchQueue,
     idField: "batchId",
-    async submit({ _id, jobId }) {
+    async submit(batch) {
       try {
-        const record = { _id, jobId, tenantId: serviceTenantId };
-        await submitWork(jobs, work, { record, isInteractive: false });
+        await submitWork(jobs, work, { record: toServiceRecord(batch), isInteractive: false });
       } catch (error) {
         if (!isDuplicateKey(error)) throw error; // another process was first
       }
@@ -158,6 +155,6 @@ function makeBatchWork({ store, jobs }: Pick<BatchDeps, "store" | "jobs">): Batc
   return work;
 }
 
-function toServiceRecord({ _id, jobId }: BatchDocument): WorkRecord {
+function toServiceRecord({ _id, jobId }: Pick<BatchDocument, "_id" | "jobId">): WorkRecord {
   return { _id, jobId, tenantId: serviceTenantId };
 }

@@ -1,17 +1,31 @@
+import type { Config } from "../../../config.ts";
 import { newId } from "../../../ids.ts";
-import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
-import type { BatchDeps } from "./deps.ts";
+import type { Jobs } from "../../../jobs/jobs.ts";
+import type { Logger } from "../../../logger.ts";
+import type { BatchDocument, BatchItemDocument, BatchStore } from "../../../store/batch-store.ts";
+import type { CompletionStore } from "../../../store/completion-store.ts";
+import type { GatewayDeps } from "../../deps.ts";
 
 /** The sweep closes a batch that another process should have closed this long ago, in ms. */
 const GRACE_MS = 3_000;
 /** An item whose job is not there by then is dropped, in ms: a call that was cut in between is repeated sooner. */
 const ORPHAN_AFTER_MS = 600_000;
-/** A worker that comes back too late does so within this time, in ms. */
+/** A worker that continues after it lost its lease does so within this time, in ms. */
 const STRAYS_OF_MS = 3_600_000;
-/** A batch is kept so long, in ms. */
+/** A batch is kept for this long, in ms. */
 const KEEP_BATCH_MS = 8 * 86_400_000;
 /** What one sweep looks at. */
 const SWEPT = 100;
+
+/** What the stages of a batch work with. */
+export type BatchDeps = {
+  gateway: GatewayDeps;
+  store: BatchStore;
+  completions: Pick<CompletionStore, "get">;
+  jobs: Jobs;
+  config: Config["gateway"]["batch"];
+  logger: Logger;
+};
 
 export type Collector = {
   /** Sees to it that a waiting item gets into a batch: at the latest when the batch's time has come. */
@@ -25,8 +39,8 @@ export type RunDeps = BatchDeps & { collector: Collector };
 
 /**
  * Gathers items into batches. The items say by their group where they belong, and a batch takes them only when it runs, so
- * any number of processes can add at once. A batch is closed by whoever fills it, by a timer of the process that began it,
- * or by the sweep.
+ * any number of processes can add at once. A batch is closed by the process that fills it, by a timer of the process that
+ * began it, or by the sweep.
  */
 export function makeCollector(
   { store, jobs, config, logger }: BatchDeps,

@@ -10,14 +10,13 @@ import { findKeys, toTarget, tryTarget } from "../../resilience/target.ts";
 import { fromAbort } from "../../resilience/transport-errors.ts";
 import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { RunDeps } from "./collect.ts";
-import { requestOf } from "./deps.ts";
-import { dropEnded, settleItem } from "./settle.ts";
+import { dropEnded, requestOf, settleItem } from "./settle.ts";
 
 /** The first pause between two looks at a batch, in ms; it grows by half each time. */
 const FIRST_POLL_MS = 2_000;
 /** Beyond what a batch can hold. */
 const ALL_ITEMS = 100_000;
-/** A provider takes a day at most; one that still fails after so long is given up, in ms. */
+/** A provider takes a day at most; a batch whose provider still fails after this time is given up, in ms. */
 const PATIENCE_MS = 26 * 3_600_000;
 /** Attempts at one item that our own worker runs. */
 const ATTEMPTS_AN_ITEM = 3;
@@ -25,45 +24,53 @@ const ATTEMPTS_AN_ITEM = 3;
 const ITEMS_AT_ONCE = 8;
 
 /**
- * Brings a batch as far as it gets now: takes items in, hands them in, looks whether it has ended, gives each item its
- * answer. Every step is on the record before the next, so another worker can go on at any point. A provider that fails is
+ * Brings a batch as far as it gets now: takes items in, submits them, looks whether it has ended, gives each item its
+ * answer. Every step is on the record before the next, so another worker can resume at any point. A provider that fails is
  * asked again until its day is over.
  * @throws Postponed while the provider works on it, or fails.
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
-  const batch = await deps.store.batch(batchId);
+  const { store, collector } = deps;
+  const batch = await store.batch(batchId);
   if (batch === null || batch.state === "ended") return;
   try {
     await advance(deps, batch, signal);
   } catch (error) {
     if (!(error instanceof AppError) || signal.aborted) throw error;
-    if (error.retryable && Date.now() - batch.createdAt.getTime() < PATIENCE_MS) throw await putOff(deps, batch);
-    await failAll(deps, batch, error);
+    if (error.retryable && Date.now() - batch.createdAt.getTime() < PATIENCE_MS) throw await postpone(deps, batch);
+    const items = await takeItems(deps, batch);
+    await forEachConcurrent(items, ITEMS_AT_ONCE, (item) => settleItem(deps, item, { customId: item._id, error }));
   }
-  if ((await deps.store.giveBack(batchId)) > 0) await deps.collector.add(batch);
-  await deps.store.changeBatch(batchId, ["closed", "submitted"], {
+  if ((await store.giveBack(batchId)) > 0) await collector.add(batch);
+  await store.changeBatch(batchId, ["closed", "submitted"], {
     $set: { state: "ended" },
     $unset: { isSubmitting: "" },
   });
 }
 
 async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<void> {
-  const batches = deps.gateway.providers.get(batch.provider)?.batches;
-  if (batches === undefined) throw new TypeError(`there is no provider ${batch.provider} with batches`);
+  const { provider, tenantId, providerKeyId } = batch;
+  const { providers, keys } = deps.gateway;
+  const batches = providers.get(provider)?.batches;
+  if (batches === undefined) throw new TypeError(`there is no provider ${provider} with batches`);
   if (batches === "own-workers") return runHere(deps, await takeItems(deps, batch), signal);
-  const context = await toContext(deps, batch, signal);
-  if (context === undefined) throw keyIsGone(batch);
-  await runThere(deps, batch, batches, context);
+  const key = await keys.byId(tenantId, providerKeyId);
+  if (key === undefined) {
+    throw new AppError("provider_not_configured", `The key for ${provider} was removed before the batch had ended.`, {
+      details: { provider },
+    });
+  }
+  await runThere(deps, batch, batches, { signal, apiKey: key.apiKey });
 }
 
-/** Puts the next look off; each time for longer. */
-async function putOff({ store, config }: RunDeps, batch: BatchDocument): Promise<Postponed> {
+/** Notes that the batch was looked at; the next look is put off for longer each time. */
+async function postpone({ store, config }: RunDeps, batch: BatchDocument): Promise<Postponed> {
   const polled = await store.changeBatch(batch._id, ["closed", "submitted"], { $inc: { polls: 1 } });
   const waitMs = Math.min(FIRST_POLL_MS * 1.5 ** (polled?.polls ?? 1), config.pollMs);
   return new Postponed(jittered(waitMs, { share: 0.25 }));
 }
 
-/** The items of a batch that is not handed in yet, less those that were cancelled; what it has no room for goes on waiting. */
+/** The items of a batch that is not submitted yet, less those that were cancelled; what it has no room for keeps waiting. */
 async function takeItems(deps: RunDeps, batch: BatchDocument): Promise<BatchItemDocument[]> {
   const { store, config, collector } = deps;
   await store.changeBatch(batch._id, ["collecting"], { $set: { state: "closed" } });
@@ -84,10 +91,8 @@ async function runThere(
   const { store } = deps;
   const id = batch.providerBatchId ?? (await submit(deps, batch, batches, context));
   if (id === undefined) return; // every item was cancelled
-  if (!(await batches.hasEnded(id, context))) {
-    throw await putOff(deps, batch);
-  }
-  // More than were handed in when a worker that had lost its lease put some in late; those have no result and wait again.
+  if (!(await batches.hasEnded(id, context))) throw await postpone(deps, batch);
+  // More than were submitted when a worker that had lost its lease put some in late; those have no result and wait again.
   const open = new Map((await store.items(batch._id, "batched", ALL_ITEMS)).map((item) => [item._id, item]));
   await forEachConcurrent(batches.results(id, context), ITEMS_AT_ONCE, async (result) => {
     const item = open.get(result.customId);
@@ -98,7 +103,7 @@ async function runThere(
   for (const item of open.values()) await settleItem(deps, item, { customId: item._id, isExpired: true });
 }
 
-/** Hands the items in, once: a batch that a dead worker may have handed in is looked for first. */
+/** Submits the items, once: a batch that a dead worker may have submitted is looked for first. */
 async function submit(
   deps: RunDeps,
   batch: BatchDocument,
@@ -133,49 +138,33 @@ async function submit(
   return id;
 }
 
-/** Runs the items by our own worker, a call each; every item is settled by itself, so that another can go on. */
+/** Runs the items by our own worker, a call each; every item is settled by itself, so that another worker can resume. */
 async function runHere(deps: RunDeps, items: readonly BatchItemDocument[], signal: AbortSignal): Promise<void> {
   const { gateway } = deps;
   await forEachConcurrent(items, ITEMS_AT_ONCE, async (item) => {
+    const { _id: customId, tenantId } = item;
+    const request = requestOf(item);
     const model = gateway.catalogue.find(item.model);
-    if (model === undefined) return settleItem(deps, item, { customId: item._id, error: modelIsGone(item) });
-    const { tenantId } = item;
+    if (model === undefined) {
+      const error = new AppError("unknown_model", `${item.model} is not served any more.`, { param: "model" });
+      return settleItem(deps, item, { customId, error });
+    }
     const keys = await findKeys(gateway, tenantId, { providers: [model.provider], required: model.provider });
     const target = toTarget(gateway, { keys, tenantId }, model);
-    const lost = makeFailedAttempts(model, () => estimateMessageTokens(requestOf(item).messages));
-    const tried = { signal, onAttempt: () => undefined, onCharged: lost.add };
+    const failed = makeFailedAttempts(model, () => estimateMessageTokens(request.messages));
+    const attempted = { signal, onAttempt: () => undefined, onCharged: failed.add };
     let result: BatchItemResult;
     try {
       const answer = await withRetries(
-        () => tryTarget(target, tried, (context) => target.provider.complete(requestOf(item), context)),
+        () => tryTarget(target, attempted, (context) => target.provider.complete(request, context)),
         { signal, maxAttempts: ATTEMPTS_AN_ITEM },
       );
-      result = { customId: item._id, result: answer };
+      result = { customId, result: answer };
     } catch (error) {
       if (signal.aborted) throw fromAbort(signal);
       if (!(error instanceof AppError)) throw error;
-      result = { customId: item._id, error };
+      result = { customId, error };
     }
-    await settleItem(deps, item, result, lost.sum());
+    await settleItem(deps, item, result, failed.sum());
   });
-}
-
-async function failAll(deps: RunDeps, batch: BatchDocument, error: AppError): Promise<void> {
-  const items = await takeItems(deps, batch);
-  await forEachConcurrent(items, ITEMS_AT_ONCE, (item) => settleItem(deps, item, { customId: item._id, error }));
-}
-
-async function toContext(deps: RunDeps, batch: BatchDocument, signal: AbortSignal): Promise<CallContext | undefined> {
-  const key = await deps.gateway.keys.byId(batch.tenantId, batch.providerKeyId);
-  return key && { signal, apiKey: key.apiKey };
-}
-
-function keyIsGone({ provider }: BatchDocument): AppError {
-  return new AppError("provider_not_configured", `The key for ${provider} was removed before the batch had ended.`, {
-    details: { provider },
-  });
-}
-
-function modelIsGone({ model }: BatchItemDocument): AppError {
-  return new AppError("unknown_model", `${model} is not served any more.`, { param: "model" });
 }

@@ -6,39 +6,46 @@ import { toChatResponse } from "../../chat/response.ts";
 import { estimateUsage } from "../../count-tokens.ts";
 import { addUsage, type FailedAttempts } from "../../money/failed-attempts.ts";
 import { toNanoUsd, toUsd } from "../../money/prices.ts";
-import type { BatchItemResult, CompletionResult, Usage } from "../../providers/provider.ts";
-import type { RunDeps } from "./collect.ts";
-import { BATCH_PRICE, type BatchDeps, requestOf } from "./deps.ts";
+import type { BatchItemResult, CompletionRequest, CompletionResult, Usage } from "../../providers/provider.ts";
+import type { BatchDeps, RunDeps } from "./collect.ts";
 
-type Lost = ReturnType<FailedAttempts["sum"]>;
-const nothing: Usage = { inputTokens: 0, outputTokens: 0 };
-
-/** An item that batches let expire goes into another one so often. */
+/** What a batched chat costs, in parts of the price. */
+export const BATCH_PRICE = 0.5;
+/** An item that batches let expire goes into another one this often. */
 const MAX_EXPIRIES = 1;
 /** Items that are looked at together. */
 const PAGE = 10_000;
 
+/** What an item asks for. */
+export const requestOf = (item: BatchItemDocument) => item.request as CompletionRequest; // as `accept` recorded it
+
+type Billed = ReturnType<FailedAttempts["sum"]>;
+
 /**
  * Gives an item its end: the ledger's record first, then the job's, then the item's own, each of which can be written again
- * without a second effect. An item that expired goes back to wait, once.
+ * without a second effect. An item that expired goes back to wait, once. `failed`: its billed failed attempts.
  */
 export async function settleItem(
   deps: RunDeps,
   item: BatchItemDocument,
   outcome: BatchItemResult,
-  lost?: Lost,
+  failed?: Billed,
 ): Promise<void> {
+  const { store, jobs, gateway, collector } = deps;
   if ("isExpired" in outcome) {
-    if (item.expiries < MAX_EXPIRIES) return waitAgain(deps, item);
+    if (item.expiries < MAX_EXPIRIES) {
+      const change = { state: "waiting" as const, batchId: "", expiries: item.expiries + 1 };
+      if (await store.moveItem(item._id, ["batched"], change)) await collector.add(item);
+      return;
+    }
     const error = new AppError("provider_failed", "The provider's batches let the request expire twice.", {
       details: { code: "batch_expired" },
     });
     return settleItem(deps, item, { customId: item._id, error });
   }
-  const { store, jobs, gateway } = deps;
   const result = "result" in outcome ? outcome.result : undefined;
   const error = "error" in outcome ? toErrorView(outcome.error) : undefined;
-  const spent = toSpent(deps, item, result, lost);
+  const spent = toSpent(deps, item, result, failed);
   const record = toRecord(item, { result, error, spent });
   await gateway.ledger.write(record);
   if (result) await jobs.held.end(item._id, { result: toBody(item, result, spent) });
@@ -49,14 +56,9 @@ export async function settleItem(
   }
 }
 
-async function waitAgain({ store, collector }: RunDeps, item: BatchItemDocument): Promise<void> {
-  const change = { state: "waiting" as const, batchId: "", expiries: item.expiries + 1 };
-  if (await store.moveItem(item._id, ["batched"], change)) await collector.add(item);
-}
-
 /**
  * Takes items out of a batch whose jobs do not wait any more: their callers have cancelled them, or a worker that died had
- * ended them already, which the ledger tells.
+ * ended them already, which the ledger shows.
  */
 export async function dropEnded(deps: BatchDeps, batchId: string): Promise<void> {
   const { store, completions, jobs, gateway, config } = deps;
@@ -78,16 +80,20 @@ function toSpent(
   { gateway }: RunDeps,
   item: BatchItemDocument,
   result: CompletionResult | undefined,
-  lost?: Lost,
+  failed: Billed,
 ): Spent {
   const counted = result?.usage;
-  const usage = counted ?? (result ? estimateUsage(requestOf(item).messages, result.text, result.toolCalls) : nothing);
+  const estimate = () =>
+    result
+      ? estimateUsage(requestOf(item).messages, result.text, result.toolCalls)
+      : { inputTokens: 0, outputTokens: 0 };
+  const usage = counted ?? estimate();
   const model = gateway.catalogue.find(item.model);
-  const nanoUsd = (model === undefined ? 0 : toNanoUsd(model, usage)) + (lost?.nanoUsd ?? 0);
+  const nanoUsd = (model === undefined ? 0 : toNanoUsd(model, usage)) + (failed?.nanoUsd ?? 0);
   return {
-    usage: lost ? addUsage(usage, lost.usage) : usage,
+    usage: failed ? addUsage(usage, failed.usage) : usage,
     costNanoUsd: Math.round(nanoUsd * BATCH_PRICE),
-    isCounted: counted !== undefined && lost === undefined,
+    isCounted: counted !== undefined && failed === undefined,
   };
 }
 

@@ -139,7 +139,7 @@ describe("Anthropic wire format", () => {
       stop_reason,
       usage: { input_tokens: 3, output_tokens: 4 },
     });
-    expect(fromMessage(message("tool_use"), "asked")).to.deep.equal({
+    expect(fromMessage(JSON.stringify(message("tool_use")), "asked")).to.deep.equal({
       text: "one two",
       toolCalls: [{ id: "toolu_1", name: "find", arguments: '{"q":"x"}' }],
       finishReason: "tool_calls",
@@ -154,7 +154,7 @@ describe("Anthropic wire format", () => {
       "model_context_window_exceeded",
       "refusal",
     ];
-    expect(reasons.map((reason) => fromMessage(message(reason), "asked").finishReason)).to.deep.equal([
+    expect(reasons.map((reason) => fromMessage(JSON.stringify(message(reason)), "asked").finishReason)).to.deep.equal([
       "stop",
       "stop",
       "stop",
@@ -164,7 +164,7 @@ describe("Anthropic wire format", () => {
     ]);
     const nameless = { content: [{ type: "tool_use", id: "toolu_1" }], stop_reason: "tool_use" };
     for (const wrong of [{ content: "hi" }, nameless])
-      expect(() => fromMessage(wrong, "asked")).to.throw(AppError, "not a message");
+      expect(() => fromMessage(JSON.stringify(wrong), "asked")).to.throw(AppError, "not a message");
   });
 
   it("puts the messages of one side that follow each other into one turn", () => {

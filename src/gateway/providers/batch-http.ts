@@ -3,15 +3,16 @@ import { request } from "undici";
 import type { z } from "zod";
 import { fromAbort, fromConnectionError } from "../resilience/transport-errors.ts";
 import type { CallContext } from "./provider.ts";
-import { fromWireError, malformed, parseJson } from "./wire-errors.ts";
+import { fromWireError, parseWire } from "./wire-errors.ts";
 
 /** Longest time of one request about a batch, the upload of its items included, in ms. */
 const TIMEOUT_MS = 120_000;
+const MISFIT = "does not fit its batch interface";
 
 /** A GET, or with a body a POST. */
 type BatchCall = { path: string; body?: { type: string; content: string | Buffer } | undefined };
 
-/** Requests of one provider's batch interface. Nobody waits for them, so they need no pool. */
+/** Requests of one provider's batch interface. No caller waits for them, so they need no pool. */
 export type BatchClient = {
   /** The JSON of a response. @throws AppError as the provider's calls do, `provider_failed` when it does not fit. */
   json<T>(schema: z.ZodType<T>, call: BatchCall, context: CallContext): Promise<T>;
@@ -39,18 +40,12 @@ export function makeBatchClient(
   };
   return {
     async json(schema, call, context) {
-      return parse(schema, await (await send(call, context)).body.text());
+      return parseWire(schema, await (await send(call, context)).body.text(), MISFIT);
     },
     async *lines(schema, path, context) {
       const { body } = await send({ path }, context);
       const lines = createInterface({ input: body, crlfDelay: Number.POSITIVE_INFINITY });
-      for await (const line of lines) if (line.trim() !== "") yield parse(schema, line);
+      for await (const line of lines) if (line.trim() !== "") yield parseWire(schema, line, MISFIT);
     },
   };
-}
-
-function parse<T>(schema: z.ZodType<T>, text: string): T {
-  const parsed = schema.safeParse(parseJson(text));
-  if (parsed.success) return parsed.data;
-  throw malformed("an answer that does not fit its batch interface", parsed.error);
 }

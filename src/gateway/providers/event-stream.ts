@@ -1,6 +1,7 @@
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
 import { AppError } from "../../errors.ts";
+import { tryParseJson } from "../../try-parse-json.ts";
 import type { TransportStream } from "../resilience/transport.ts";
 import type { CallContext, StreamPart, Usage } from "./provider.ts";
 import { malformed } from "./wire-errors.ts";
@@ -16,7 +17,7 @@ export type EventReader = {
   isWhole(): boolean;
   /** Whether the closing event was read. */
   isDone(): boolean;
-  /** The provider's count of the prompt, where it tells that at the start. */
+  /** The provider's count of the prompt, where it reports that at the start. */
   promptUsage(): Usage | undefined;
   /** The last parts of an answer that is whole, and whose closing event did not come. */
   end(): StreamPart[];
@@ -24,7 +25,7 @@ export type EventReader = {
 
 /**
  * The parts of the streamed completion that `open` begins, those of one network chunk at a time. The stream is whole when
- * the model told why it finished; the usage that follows is read when it comes.
+ * the model said why it finished; the usage that follows is read when it comes.
  * @throws AppError `provider_failed` for malformed events, reported errors, and a stream that ends before its finish.
  */
 export async function* readEventStream(
@@ -46,7 +47,7 @@ export async function* readEventStream(
         hasYielded = true;
         yield parts;
       }
-      // What came before a fault has been served, so it is told first.
+      // What came before a fault has been served, so it is yielded first.
       const failure = events.failure();
       if (failure !== undefined) throw failure;
       if (reader.isDone()) return;
@@ -70,7 +71,7 @@ export async function* readEventStream(
   yield reader.end();
 }
 
-/** Takes the bytes of a stream in, and gives what its events tell until one of them is a fault. */
+/** Takes the bytes of a stream in, and gives the parts of its events until one of them is a fault. */
 function makeEvents(reader: EventReader) {
   const decoder = new StringDecoder("utf8");
   let parts: StreamPart[] = [];
@@ -104,12 +105,8 @@ function makeEvents(reader: EventReader) {
 
 /** The JSON object of an event's data. @throws AppError `provider_failed` for anything else. */
 export function parseEvent(data: string): object {
-  let event: unknown;
-  try {
-    event = JSON.parse(data);
-  } catch {
-    throw malformed("a chunk that is not JSON"); // without the cause: its message quotes the answer
-  }
+  const event = tryParseJson(data);
+  if (event === undefined) throw malformed("a chunk that is not JSON");
   if (typeof event !== "object" || event === null) throw malformed("a chunk that is not an object");
   return event;
 }

@@ -1,4 +1,6 @@
-/** So much of a text is read, in characters: what an answer tells of itself stands at its beginning. */
+import { tryParseJson } from "../../try-parse-json.ts";
+
+/** This much of a text is read, in characters: what an answer reports of itself stands at its beginning. */
 const MAX_CHARACTERS = 1 << 20;
 
 /**
@@ -6,12 +8,12 @@ const MAX_CHARACTERS = 1 << 20;
  * had not is missing. undefined for what is no JSON.
  */
 export function parsePartialJson(text: string): unknown {
-  const whole = tryParse(text);
+  const whole = tryParseJson(text);
   if (whole !== undefined) return whole;
   const begun = text.slice(0, MAX_CHARACTERS);
   const { inString, closers, lastWhole } = scan(begun);
-  const said = inString ? tryParse(`${begun.replace(/\\(?:u[\da-f]{0,3})?$/i, "")}"${closers}`) : undefined;
-  return said ?? (lastWhole && tryParse(begun.slice(0, lastWhole.end) + lastWhole.closers));
+  const said = inString ? tryParseJson(`${begun.replace(/\\(?:u[\da-f]{0,3})?$/i, "")}"${closers}`) : undefined;
+  return said ?? (lastWhole && tryParseJson(begun.slice(0, lastWhole.end) + lastWhole.closers));
 }
 
 /** Where a text that breaks off stands: in a string, in which brackets, and where its last value ended. */
@@ -34,12 +36,4 @@ function scan(text: string) {
     } else if (character === ",") lastWhole = { end: at, closers };
   }
   return { inString, closers, lastWhole };
-}
-
-function tryParse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // it is looked at because it may be broken
-  }
 }

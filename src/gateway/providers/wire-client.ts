@@ -1,12 +1,8 @@
-import {
-  makeTransport,
-  type TransportAnswer,
-  type TransportCall,
-  type TransportStream,
-  type TransportTimeouts,
-} from "../resilience/transport.ts";
+import type { TransportTimeouts } from "../resilience/transport.ts";
+import { makeTransport, type TransportAnswer, type TransportCall } from "../resilience/transport.ts";
+import { type EventReader, readEventStream } from "./event-stream.ts";
 import { parsePartialJson } from "./partial-json.ts";
-import type { CallContext, Served } from "./provider.ts";
+import type { CallContext, Served, StreamPart } from "./provider.ts";
 import { fromWireError } from "./wire-errors.ts";
 
 /** An error body is read up to this, in characters. */
@@ -16,7 +12,7 @@ const MAX_ERROR_CHARACTERS = 64 << 10;
 export type AnswerReader<T> = {
   /** @throws AppError `provider_failed` for a body that is not such an answer. */
   read(body: string): T;
-  /** What is told and said by a body that broke off or does not fit; undefined when it is no such answer at all. */
+  /** What a body that broke off or does not fit reports and says; undefined when it is no such answer at all. */
   measure(begun: unknown): Served | undefined;
   /** A model writes it, and not a byte comes before it is done. */
   isSlow?: boolean;
@@ -26,8 +22,8 @@ export type AnswerReader<T> = {
 export type WireClient = {
   /** The whole answer. */
   send<T>(path: string, body: string, context: CallContext, reader: AnswerReader<T>): Promise<T>;
-  /** An answer that is streamed, when its headers are there. `onGivenUp` as the transport's `onBroken`. */
-  open(path: string, body: string, context: CallContext, onGivenUp: () => void): Promise<TransportStream>;
+  /** The parts of an answer that is streamed. */
+  stream(path: string, body: string, context: CallContext, reader: EventReader): AsyncGenerator<StreamPart[]>;
   close(): Promise<void>;
 };
 
@@ -67,13 +63,16 @@ export function makeWireClient(options: {
         throw error;
       }
     },
-    open: async (path, body, context, onGivenUp) => {
-      const onBroken = (_begun: string, isGivenUp: boolean) => {
-        if (isGivenUp) onGivenUp();
+    stream: (path, body, context, reader) => {
+      const open = async (onGivenUp: () => void) => {
+        const onBroken = (_begun: string, isGivenUp: boolean) => {
+          if (isGivenUp) onGivenUp();
+        };
+        const answer = await transport.open({ ...toCall(path, body, context), onBroken });
+        if (answer.status >= 200 && answer.status < 300) return answer;
+        throw toError({ ...answer, body: await readError(answer.chunks) }, context);
       };
-      const answer = await transport.open({ ...toCall(path, body, context), onBroken });
-      if (answer.status >= 200 && answer.status < 300) return answer;
-      throw toError({ ...answer, body: await readError(answer.chunks) }, context);
+      return readEventStream(open, reader, context);
     },
     close: () => transport.close(),
   };

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
 import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
+import { tryParseJson } from "../../try-parse-json.ts";
 
 /** What OpenAI ("Error codes") and Anthropic ("Errors") send with a status that is not 2xx, and in a stream's error event. */
 const wireError = z.object({
@@ -35,15 +36,14 @@ const isRetryableStatus = (status: number) => status === 408 || status === 409 |
  */
 export function fromWireError(status: number, headers: IncomingHttpHeaders, body: string, now = Date.now()): AppError {
   const { code, message } = readWireError(body);
-  const details = { status, ...(code === undefined ? {} : { code }) };
-  const retryAfterMs = readRetryAfter(headers, now);
+  const details = defined({ status, code });
   const isUnpaid = message !== undefined && noMoney.test(message);
-  const options = {
+  const options = defined({
     details,
     reason: accessRefusals.has(status) || isUnpaid ? ("access_refused" as const) : undefined,
     retryable: isRetryableStatus(status) && code !== NO_QUOTA,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  };
+    retryAfterMs: readRetryAfter(headers, now),
+  });
   if (status === 429)
     return new AppError("provider_rate_limited", "The provider limits the rate of requests.", options);
   if (status === 408 || status === 504) return new AppError("provider_timeout", "The provider timed out.", options);
@@ -76,23 +76,16 @@ export function malformed(what: string, cause?: unknown): AppError {
 
 /** The error that a server reports inside a stream that it had begun with status 200. */
 export function fromStreamError(error: unknown): AppError {
-  const { code } = readWireError(JSON.stringify({ error }));
-  const details = { code: code ?? "stream_error" };
+  const { code = "stream_error" } = readWireError(JSON.stringify({ error }));
   return new AppError("provider_failed", "The provider reported an error in the middle of its answer.", {
-    details,
+    details: { code },
     retryable: true,
   });
 }
 
 function readWireError(body: string): { code?: string; message?: string } {
-  let json: unknown;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    return {}; // error pages of proxies are HTML: the status says all that we can know
-  }
-  const parsed = wireError.safeParse(json);
-  if (!parsed.success) return {};
+  const parsed = wireError.safeParse(tryParseJson(body));
+  if (!parsed.success) return {}; // error pages of proxies are HTML: the status says all that we can know
   const { error } = parsed.data;
   if (typeof error === "string") return { message: error.slice(0, 500) };
   const code = error.code ?? error.type ?? undefined;
@@ -113,11 +106,14 @@ export function readRetryAfter(headers: IncomingHttpHeaders, now: number): numbe
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-/** JSON of a provider, or the error that says it was none. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw malformed("an answer that is not JSON"); // without the cause: its message quotes the answer
-  }
+/**
+ * The value of a provider's JSON, by the schema of what it promises.
+ * @throws AppError `provider_failed` for anything else: `what` it is not. Its cause quotes nothing of the answer's text.
+ */
+export function parseWire<T>(schema: z.ZodType<T>, text: string, what: string): T {
+  const json = tryParseJson(text);
+  if (json === undefined) throw malformed("an answer that is not JSON");
+  const parsed = schema.safeParse(json);
+  if (parsed.success) return parsed.data;
+  throw malformed(`an answer that ${what}`, parsed.error);
 }

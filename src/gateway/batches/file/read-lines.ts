@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AppError } from "../../../errors.ts";
 import type { FileBatchFault } from "../../../store/file-store.ts";
+import { tryParseJson } from "../../../try-parse-json.ts";
 import { openAiChatBodySchema } from "../../openai-schemas.ts";
 import { embeddingsBodySchema } from "../../schemas.ts";
 
@@ -39,7 +40,7 @@ export function readLines(text: string, endpoint: BatchEndpoint): { lines: FileL
   for (const [index, raw] of text.split("\n").entries()) {
     if (raw.trim() === "") continue;
     const number = index + 1;
-    const parsed = lineSchema.safeParse(parseJson(raw));
+    const parsed = lineSchema.safeParse(tryParseJson(raw));
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
       fault("invalid_json_line", `This line is no request: ${issue?.message}`, number, String(issue?.path[0] ?? ""));
@@ -66,12 +67,4 @@ export function readBody<E extends BatchEndpoint>(endpoint: E, body: unknown): z
   if (parsed.success) return parsed.data as z.output<(typeof bodyOf)[E]>; // the endpoint's own schema
   const [issue] = parsed.error.issues;
   throw new AppError("invalid_request", `${issue?.path.join(".") || "body"}: ${issue?.message}`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // reported as a line that is no request
-  }
 }

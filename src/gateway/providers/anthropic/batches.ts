@@ -72,7 +72,7 @@ export function makeAnthropicBatches(
 function toItemResult({ custom_id: customId, result }: z.output<typeof wireResult>): BatchItemResult {
   switch (result.type) {
     case "succeeded":
-      return { customId, result: fromMessage(result.message, "") };
+      return { customId, result: fromMessage(JSON.stringify(result.message), "") };
     case "errored":
       return { customId, error: fromItemError(result.error) };
     case "canceled":

@@ -1,18 +1,16 @@
 import { type CompletionResult, type FinishReason, type Served, toServed, type Usage } from "../provider.ts";
-import { malformed, parseJson } from "../wire-errors.ts";
+import { parseWire } from "../wire-errors.ts";
 import { type WireMessage, type WireUsage, wireMessage } from "./wire-schemas.ts";
 
 /**
  * Reads the answer of `POST /v1/messages`.
  * @throws AppError `provider_failed` when it is not a message.
  */
-export function fromMessage(message: unknown, requestedModel: string): CompletionResult {
-  const parsed = wireMessage.safeParse(message);
-  if (!parsed.success) throw malformed("an answer that is not a message", parsed.error);
-  return toResult(parsed.data, requestedModel);
+export function fromMessage(body: string, requestedModel: string): CompletionResult {
+  return toResult(parseWire(wireMessage, body, "is not a message"), requestedModel);
 }
 
-/** What a message tells and says that broke off or does not fit; undefined when it is none at all. */
+/** What a message that broke off or does not fit reports and says; undefined when it is none at all. */
 export function measureMessage(begun: unknown): Served | undefined {
   const parsed = wireMessage.safeParse(begun);
   return parsed.success ? toServed(toResult(parsed.data, "")) : undefined;
@@ -34,11 +32,6 @@ function toResult({ content, stop_reason: stopReason, usage, model }: WireMessag
   if (result.reasoning === "") delete result.reasoning; // a thinking block whose text is withheld
   if (usage) result.usage = toUsage(usage);
   return result;
-}
-
-/** The same, of an answer's text. */
-export function fromMessageText(body: string, requestedModel: string): CompletionResult {
-  return fromMessage(parseJson(body), requestedModel);
 }
 
 /** Anthropic counts what it read from and wrote to its prompt cache apart from `input_tokens`; ours is the whole prompt. */

@@ -1,9 +1,8 @@
 import type { TransportTimeouts } from "../../resilience/transport.ts";
-import { readEventStream } from "../event-stream.ts";
 import type { KeyedProvider, Provider } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { makeAnthropicBatches } from "./batches.ts";
-import { fromMessageText, measureMessage } from "./chat.ts";
+import { fromMessage, measureMessage } from "./chat.ts";
 import { anthropicModels } from "./models.ts";
 import { toMessagesParams } from "./request.ts";
 import { makeMessageReader } from "./stream.ts";
@@ -35,17 +34,14 @@ function openAnthropic({ baseUrl, timeouts }: { baseUrl: string; timeouts: Trans
   const client = makeWireClient({ baseUrl, timeouts, toHeaders });
   return {
     complete: (request, context) => {
+      const read = (body: string) => fromMessage(body, request.model);
       const body = JSON.stringify(toMessagesParams(request));
-      const read = (text: string) => fromMessageText(text, request.model);
       return client.send(MESSAGES, body, context, { read, measure: measureMessage, isSlow: true });
     },
-    stream: (request, context) =>
-      readEventStream(
-        (onGivenUp) =>
-          client.open(MESSAGES, JSON.stringify({ ...toMessagesParams(request), stream: true }), context, onGivenUp),
-        makeMessageReader(),
-        context,
-      ),
+    stream: (request, context) => {
+      const body = JSON.stringify({ ...toMessagesParams(request), stream: true });
+      return client.stream(MESSAGES, body, context, makeMessageReader());
+    },
     batches: makeAnthropicBatches(baseUrl, toHeaders),
     close: () => client.close(),
   };

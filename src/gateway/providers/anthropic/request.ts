@@ -1,10 +1,11 @@
 import { defined } from "../../../defined.ts";
 import { AppError } from "../../../errors.ts";
+import { tryParseJson } from "../../../try-parse-json.ts";
 import type { CompletionRequest, Message, ToolCall, ToolChoice, ToolDefinition } from "../provider.ts";
 
 /**
- * The API demands a limit, and thinking counts towards it. Every current model can write four times as much; who wants more
- * or less says so.
+ * The API demands a limit, and thinking counts towards it. Every current model can write four times as much; a request may
+ * name another limit.
  */
 export const DEFAULT_MAX_TOKENS = 16_384;
 
@@ -60,12 +61,7 @@ function toBlocks(message: Message, place: number): Block[] {
 }
 
 function toToolUse({ id, name, arguments: text }: ToolCall, place: number): Block {
-  let input: unknown;
-  try {
-    input = text.trim() === "" ? {} : JSON.parse(text);
-  } catch {
-    input = undefined;
-  }
+  const input = text.trim() === "" ? {} : tryParseJson(text);
   if (typeof input === "object" && input !== null && !Array.isArray(input))
     return { type: "tool_use", id, name, input };
   throw new AppError("invalid_request", `The arguments of the tool call ${name} are not a JSON object.`, {

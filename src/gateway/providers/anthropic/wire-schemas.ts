@@ -33,13 +33,8 @@ export const wireMessage = z.object({
 
 export type WireMessage = z.infer<typeof wireMessage>;
 
-/** The usage of a message; a stream tells the prompt's at its start, and all of it, again or in part, at its end. */
-export type WireUsage = {
-  input_tokens?: number | null | undefined;
-  output_tokens?: number | null | undefined;
-  cache_read_input_tokens?: number | null | undefined;
-  cache_creation_input_tokens?: number | null | undefined;
-};
+/** The usage of a message; a stream reports the prompt's at its start, and all of it, again or in part, at its end. */
+export type WireUsage = { [Field in keyof z.infer<typeof usage>]?: number | null | undefined };
 
 /** One event of a streamed message. It is checked by hand as it is read, because there is one for every few tokens. */
 export type WireEvent = {

@@ -9,7 +9,7 @@ import {
   toServed,
   type Usage,
 } from "../provider.ts";
-import { malformed, parseJson } from "../wire-errors.ts";
+import { parseWire } from "../wire-errors.ts";
 import { type WireCompletion, type WireUsage, wireCompletion } from "./schemas.ts";
 
 /** Where servers of this wire format differ. */
@@ -53,12 +53,10 @@ function toWireToolChoice(choice: NonNullable<CompletionRequest["toolChoice"]>):
  * @throws AppError `provider_failed` when it is not one.
  */
 export function fromWireChat(body: string, requestedModel: string): CompletionResult {
-  const parsed = wireCompletion.safeParse(parseJson(body));
-  if (!parsed.success) throw malformed("an answer that is not a chat completion", parsed.error);
-  return toResult(parsed.data, requestedModel);
+  return toResult(parseWire(wireCompletion, body, "is not a chat completion"), requestedModel);
 }
 
-/** What a completion tells and says that broke off or does not fit; undefined when it is none at all. */
+/** What a completion that broke off or does not fit reports and says; undefined when it is none at all. */
 export function measureWireChat(begun: unknown): Served | undefined {
   const parsed = wireCompletion.safeParse(begun);
   return parsed.success ? toServed(toResult(parsed.data, "")) : undefined;
@@ -95,7 +93,7 @@ export function toFinishReason(text: string | undefined, hasToolCalls: boolean):
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
 }
 
-/** The usage of the wire in ours; undefined when the server told none. */
+/** The usage of the wire in ours; undefined when the server reported none. */
 export function fromWireUsage(usage: WireUsage | null | undefined): Usage | undefined {
   if (typeof usage?.prompt_tokens !== "number") return undefined;
   const cachedTokens = usage.prompt_tokens_details?.cached_tokens;

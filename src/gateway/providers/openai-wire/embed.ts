@@ -1,5 +1,5 @@
 import type { EmbeddingRequest, EmbeddingResult, Served } from "../provider.ts";
-import { malformed, parseJson } from "../wire-errors.ts";
+import { malformed, parseWire } from "../wire-errors.ts";
 import { begunEmbeddings, wireEmbeddings } from "./schemas.ts";
 
 /** The body of `POST /embeddings`. Base64 is asked for: it is half the bytes and need not be parsed number by number. */
@@ -17,9 +17,7 @@ export function toWireEmbeddings(request: EmbeddingRequest): string {
  * @throws AppError `provider_failed` when it is not one, or does not hold one vector for each input.
  */
 export function fromWireEmbeddings(body: string, request: EmbeddingRequest): EmbeddingResult {
-  const parsed = wireEmbeddings.safeParse(parseJson(body));
-  if (!parsed.success) throw malformed("an answer that is not a list of embeddings", parsed.error);
-  const { data, usage, model } = parsed.data;
+  const { data, usage, model } = parseWire(wireEmbeddings, body, "is not a list of embeddings");
   const embeddings: (Float32Array | undefined)[] = new Array(request.input.length).fill(undefined);
   data.forEach(({ index, embedding }, n) => {
     const place = index ?? n;
@@ -36,7 +34,7 @@ export function fromWireEmbeddings(body: string, request: EmbeddingRequest): Emb
   };
 }
 
-/** What a list of embeddings tells that broke off or does not fit; undefined when it is none at all. */
+/** What a list of embeddings that broke off or does not fit reports; undefined when it is none at all. */
 export function measureWireEmbeddings(begun: unknown): Served | undefined {
   const parsed = begunEmbeddings.safeParse(begun);
   if (!parsed.success) return undefined;

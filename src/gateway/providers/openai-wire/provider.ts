@@ -1,5 +1,4 @@
 import type { TransportTimeouts } from "../../resilience/transport.ts";
-import { readEventStream } from "../event-stream.ts";
 import type { Provider } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { fromWireChat, measureWireChat, toWireChat, type WireDialect } from "./chat.ts";
@@ -33,11 +32,7 @@ export function makeWireProvider(options: WireProviderOptions): Required<Omit<Pr
       return client.send("/chat/completions", toWireChat(request, dialect, false), context, reader);
     },
     stream: (request, context) =>
-      readEventStream(
-        (onGivenUp) => client.open("/chat/completions", toWireChat(request, dialect, true), context, onGivenUp),
-        makeChunkReader(),
-        context,
-      ),
+      client.stream("/chat/completions", toWireChat(request, dialect, true), context, makeChunkReader()),
     embed: (request, context) => {
       const reader = { read: (body: string) => fromWireEmbeddings(body, request), measure: measureWireEmbeddings };
       return client.send("/embeddings", toWireEmbeddings(request), context, reader);

@@ -50,11 +50,7 @@ export const begunEmbeddings = z.object({
 });
 
 /** The usage of a completion; `cached_tokens` are a part of the prompt's. */
-export type WireUsage = {
-  prompt_tokens?: number;
-  completion_tokens?: number | null | undefined;
-  prompt_tokens_details?: { cached_tokens?: number | null | undefined } | null | undefined;
-};
+export type WireUsage = Partial<z.infer<typeof usage>>;
 
 /** One event of a streamed completion. It is checked by hand as it is read, because there is one for every token. */
 export type WireChunk = {

@@ -51,12 +51,20 @@ export function makeTextIndex(options: {
 }): TextIndex {
   const { definition } = options;
   const tables = openTables(options.storage, options.id, definition);
-  const words = makeWords(tables);
+  const { parts } = tables;
+  /** Adds the words of a row to its tenant's, or takes them out again. */
+  const file = (rid: number, { key, columns }: Entry, change: 1 | -1) => {
+    const part = parts.get(key) ?? tables.addPart(key);
+    part.rows += change;
+    tables.setRows.run(part.rows, part.id);
+    const texts = columns.map((text) => text.replace(wordPattern, `${prefixOf(part)}$&`));
+    (change === 1 ? tables.addWords : tables.removeWords).run(rid, ...texts);
+  };
   const replace = (rid: number, before?: Document, next?: Document) => {
     const [old, entry] = [before && entryOf(definition, before), next && entryOf(definition, next)];
     if (isDeepStrictEqual(old, entry)) return;
-    if (old !== undefined) words.remove(rid, old);
-    if (entry !== undefined) words.add(rid, entry);
+    if (old !== undefined) file(rid, old, -1);
+    if (entry !== undefined) file(rid, entry, 1);
   };
   const insert = (rid: number, document: Document) => replace(rid, undefined, document);
   if (tables.isNew) for (const { rid, bytes } of options.read()) insert(rid, decodeDocument(bytes));
@@ -65,110 +73,69 @@ export function makeTextIndex(options: {
     insert,
     replace,
     remove: replace,
-    search: (query) => {
-      const columns = query.paths.map((path) => `c${definition.textPaths.indexOf(path)}`);
-      const terms = [...new Set(query.text.toLowerCase().match(wordPattern))];
-      const totalRows = words.parts.values().reduce((sum, part) => sum + part.rows, 0);
-      const keys = new Set(query.partitionValues?.map(keyOf) ?? words.parts.keys());
+    search: ({ text, paths, partitionValues }) => {
+      const columns = paths.map((path) => `c${definition.textPaths.indexOf(path)}`);
+      const words = [...new Set(text.toLowerCase().match(wordPattern))];
+      const totalRows = parts.values().reduce((sum, part) => sum + part.rows, 0);
+      const keys = new Set(partitionValues?.map(keyOf) ?? parts.keys());
       const scores = new Map<number, number>();
       for (const key of keys) {
-        const part = words.parts.get(key);
-        if (part === undefined || part.rows === 0) continue;
-        scorePart({ tables, part, totalRows, words: terms, columns }, scores);
+        const part = parts.get(key);
+        if (part !== undefined && part.rows > 0) scorePart({ tables, part, totalRows, words, columns }, scores);
       }
       return scores;
     },
-    drop: () => tables.drop(),
-  };
-}
-
-/** Files words under their tenant's number, and keeps count of each tenant's rows. */
-function makeWords(tables: Tables) {
-  const parts = tables.loadParts();
-  return {
-    parts,
-    add: (rid: number, { key, columns }: Entry) => {
-      const part = parts.get(key) ?? { id: tables.addPart(key), rows: 0 };
-      parts.set(key, part);
-      part.rows++;
-      tables.setRows(part);
-      tables.addWords(rid, prefixColumns(columns, part));
-    },
-    remove: (rid: number, { key, columns }: Entry) => {
-      const part = parts.get(key);
-      if (part === undefined) return;
-      part.rows--;
-      tables.setRows(part);
-      tables.removeWords(rid, prefixColumns(columns, part));
-    },
+    drop: tables.drop,
   };
 }
 
 /** What of a document is filed; undefined when it has no text. */
-function entryOf(definition: TextDefinition, document: Document): Entry | undefined {
-  const columns = definition.textPaths.map((path) => textAt(document, path));
-  return columns.every((text) => text === "") ? undefined : { key: partitionKey(definition, document), columns };
+function entryOf({ textPaths, partitionPath }: TextDefinition, document: Document): Entry | undefined {
+  const textsAt = (path: string) => valuesAt(document, path).filter((value) => typeof value === "string");
+  const columns = textPaths.map((path) => textsAt(path).join("\n"));
+  if (columns.every((text) => text === "")) return undefined;
+  return { key: partitionPath === undefined ? noPartition : keyOf(valuesAt(document, partitionPath)[0]), columns };
 }
 
-function textAt(document: Document, path: string): string {
-  return valuesAt(document, path)
-    .filter((value) => typeof value === "string")
-    .join("\n");
-}
-
-function partitionKey(definition: TextDefinition, document: Document): string {
-  const { partitionPath } = definition;
-  return partitionPath === undefined ? noPartition : keyOf(valuesAt(document, partitionPath)[0]);
-}
-
-function prefixColumns(columns: readonly string[], part: Part): string[] {
-  return columns.map((text) => text.replace(wordPattern, `${prefixOf(part.id)}$&`));
-}
-
-function prefixOf(partId: number): string {
-  return `q${partId}q`;
-}
+const prefixOf = (part: Part) => `q${part.id}q`;
 
 type Tables = ReturnType<typeof openTables>;
 
-function openTables(storage: Storage, id: number, definition: TextDefinition) {
-  const { sqlite } = storage;
-  const columns = definition.textPaths.map((_, at) => `c${at}`);
+function openTables({ sqlite, beginWrite }: Storage, id: number, definition: TextDefinition) {
+  const names = definition.textPaths.map((_, at) => `c${at}`).join(", ");
   const words = `f${id}`;
   const parts = `p${id}`;
   sqlite.exec("CREATE TABLE IF NOT EXISTS text_layouts (id INTEGER PRIMARY KEY, layout TEXT NOT NULL)");
   const isNew = sqlite.prepare("SELECT layout FROM text_layouts WHERE id = ?").get(id)?.layout !== layout;
   if (isNew) {
-    storage.beginWrite();
+    beginWrite();
     // Without `contentless_delete`: FTS5 would go on counting deleted rows, in scores and in average lengths.
     // https://www.sqlite.org/fts5.html#the_delete_command
     sqlite.exec(`
       DROP TABLE IF EXISTS ${words};
       DROP TABLE IF EXISTS ${parts};
       CREATE VIRTUAL TABLE ${words} USING fts5(
-        ${columns.join(", ")}, content='', tokenize='porter unicode61 remove_diacritics 2');
+        ${names}, content='', tokenize='porter unicode61 remove_diacritics 2');
       CREATE TABLE ${parts} (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL)`);
     sqlite.prepare("INSERT OR REPLACE INTO text_layouts (id, layout) VALUES (?, ?)").run(id, layout);
   }
+  const known = sqlite.prepare(`SELECT id, key, rows FROM ${parts}`).all();
+  const partOfKey = new Map(known.map((row) => [String(row.key), { id: Number(row.id), rows: Number(row.rows) }]));
   const insertPart = sqlite.prepare(`INSERT INTO ${parts} (key, rows) VALUES (?, 0)`);
-  const updateRows = sqlite.prepare(`UPDATE ${parts} SET rows = ? WHERE id = ?`);
-  const marks = columns.map(() => "?").join(", ");
-  const insertWords = sqlite.prepare(`INSERT INTO ${words} (rowid, ${columns.join(", ")}) VALUES (?, ${marks})`);
-  const deleteWords = sqlite.prepare(
-    `INSERT INTO ${words} (${words}, rowid, ${columns.join(", ")}) VALUES ('delete', ?, ${marks})`,
-  );
+  const marks = definition.textPaths.map(() => "?").join(", ");
   const scores = prepareRows(sqlite, `SELECT rowid, bm25(${words}) FROM ${words} WHERE ${words} MATCH ?`);
   const count = prepareRows(sqlite, `SELECT count(*) FROM ${words} WHERE ${words} MATCH ?`);
   return {
     isNew,
-    loadParts: (): Map<string, Part> => {
-      const rows = sqlite.prepare(`SELECT id, key, rows FROM ${parts}`).all();
-      return new Map(rows.map((row) => [String(row.key), { id: Number(row.id), rows: Number(row.rows) }]));
+    parts: partOfKey,
+    addPart: (key: string): Part => {
+      const part = { id: Number(insertPart.run(key).lastInsertRowid), rows: 0 };
+      partOfKey.set(key, part);
+      return part;
     },
-    addPart: (key: string) => Number(insertPart.run(key).lastInsertRowid),
-    setRows: (part: Part) => void updateRows.run(part.rows, part.id),
-    addWords: (rid: number, texts: readonly string[]) => void insertWords.run(rid, ...texts),
-    removeWords: (rid: number, texts: readonly string[]) => void deleteWords.run(rid, ...texts),
+    setRows: sqlite.prepare(`UPDATE ${parts} SET rows = ? WHERE id = ?`),
+    addWords: sqlite.prepare(`INSERT INTO ${words} (rowid, ${names}) VALUES (?, ${marks})`),
+    removeWords: sqlite.prepare(`INSERT INTO ${words} (${words}, rowid, ${names}) VALUES ('delete', ?, ${marks})`),
     /** (row, FTS5's BM25 of one word, which is below zero and counts all tenants) */
     scores: (match: string) => scores.iterate(match) as unknown as Iterable<[number, number]>, // prepared as arrays
     count: (match: string) => Number((count.get(match) as unknown as [number])[0]), // likewise
@@ -186,7 +153,7 @@ function scorePart(
   const { tables, part, totalRows, columns } = input;
   const terms = input.words
     .map((word) => {
-      const match = `{${columns.join(" ")}} : "${prefixOf(part.id)}${word}"`;
+      const match = `{${columns.join(" ")}} : "${prefixOf(part)}${word}"`;
       return { match, rows: tables.count(match) };
     })
     .sort((a, b) => a.rows - b.rows);

@@ -39,7 +39,7 @@ describe("embedded store: a write that the disk refuses", () => {
       limitPages(1_000_000);
       const { cursor } = await send(dispatcher, { find: "things", filter: {} });
       expect(cursor.firstBatch).to.deep.equal([{ _id: 0, n: 0 }]);
-      expect(engine.catalog.list("test").map(({ name }) => name)).to.deep.equal(["things"]);
+      expect(engine.catalog.list().map(({ name }) => name)).to.deep.equal(["things"]);
       expect(await send(dispatcher, insert({ _id: 1, n: 1 }, large))).to.include({ ok: 1, n: 2 });
       const indexed = await send(dispatcher, { find: "things", filter: { n: { $gte: 0 } } });
       expect(indexed.cursor.firstBatch).to.have.length(3);

@@ -5,7 +5,7 @@ import type { Sort } from "../../src/embedded/mongo/bson/order.ts";
 import { type Engine, openEngine } from "../../src/embedded/mongo/engine.ts";
 import { compileFilter } from "../../src/embedded/mongo/query/filter.ts";
 import { type Plan, planQuery } from "../../src/embedded/mongo/query/planner.ts";
-import { runPlan } from "../../src/embedded/mongo/query/scan.ts";
+import { runPlan } from "../../src/embedded/mongo/query/query.ts";
 import { jobCollection } from "../../src/store/job-store.ts";
 import { inFolder, quiet, withServer } from "./support.ts";
 

@@ -22,7 +22,7 @@ export function startHousekeeping(engine: Engine, dispatcher: Dispatcher): () =>
 
 /** Reads the vectors of all search indexes bit by bit, so that the first search need not. */
 function readVectors(engine: Engine): () => void {
-  const indexes = engine.catalog.all().flatMap(({ searchIndexes }) => searchIndexes);
+  const indexes = engine.catalog.list().flatMap(({ searchIndexes }) => searchIndexes);
   let next: NodeJS.Immediate | undefined;
   const step = () => {
     const [index] = indexes;
@@ -44,7 +44,7 @@ const maxPerRound = 1_000;
 
 /** Removes documents whose date under a TTL index is past. A document without a date there is kept. */
 function removeExpired(engine: Engine): void {
-  for (const collection of engine.catalog.all()) {
+  for (const collection of engine.catalog.list()) {
     for (const { expireAfterSeconds: seconds, paths, partialFilter = {} } of collection.indexes) {
       if (seconds === undefined) continue;
       const isOver = { [paths.join()]: { $lt: new Date(Date.now() - seconds * 1000) } }; // of one path

@@ -1,13 +1,17 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Document } from "../bson/bson-types.ts";
-import { commandError } from "../command-error.ts";
+import { hasPlace } from "../bson/path-values.ts";
+import { commandError, failedToParse, notOffered } from "../command-error.ts";
 import { type Fields, readFields } from "../fields.ts";
-import { makeRow } from "../query/scan.ts";
+import { checkPartialFilter } from "../query/predicates.ts";
 import { readTextDefinition, readVectorDefinition } from "../search/definitions.ts";
-import { allRows, type Collection, type Index, type SearchIndexSpec } from "../storage/collection.ts";
+import { createIndex, createSearchIndex } from "../storage/catalog.ts";
+import { allRows, type Collection, type SearchIndex, type SearchIndexSpec } from "../storage/collection.ts";
 import { fileDocument } from "../storage/documents.ts";
-import { readIndexSpec } from "../storage/index-spec.ts";
 import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
+
+/** Most paths of one index: each has a bit of `multikey`. MongoDB allows 32. */
+const maxIndexPaths = 31;
 
 const indexesShape = { indexes: "documents" } as const;
 
@@ -22,19 +26,16 @@ function createIndexes(context: CommandContext, fields: Fields<typeof indexesSha
   const { catalog, storage } = context.engine;
   const specs = needIndexes(fields).map(readIndexSpec);
   const collection = catalog.ensure(context.db, collectionName(context));
-  const before = collection.indexes;
+  const numIndexesBefore = collection.indexes.length + 1; // that of _id
   const missing = specs.filter((spec, at) => isMissing(collection, spec, specs.slice(0, at)));
-  try {
-    storage.atomically(() => {
-      collection.indexes = [...before];
-      const added = missing.map((spec) => catalog.addIndex(collection, spec));
-      if (added.length > 0) fillIndexes(collection, added);
-    });
-  } catch (error) {
-    collection.indexes = before;
-    throw error;
-  }
-  return { numIndexesBefore: before.length, numIndexesAfter: collection.indexes.length };
+  const added = storage.atomically(() => {
+    const indexes = missing.map((spec) => createIndex(storage, collection, spec));
+    if (indexes.length === 0) return indexes;
+    for (const row of allRows(collection)) for (const index of indexes) fileDocument(collection, index, row);
+    return indexes;
+  });
+  collection.indexes.push(...added);
+  return { numIndexesBefore, numIndexesAfter: numIndexesBefore + added.length };
 }
 
 function needIndexes({ indexes = [] }: Fields<typeof indexesShape>): Document[] {
@@ -42,12 +43,55 @@ function needIndexes({ indexes = [] }: Fields<typeof indexesShape>): Document[] 
   return indexes;
 }
 
-function fillIndexes(collection: Collection, indexes: readonly Index[]): void {
-  for (const { rid, bytes } of allRows(collection)) {
-    const row = makeRow(rid, bytes);
-    for (const index of indexes) fileDocument(collection, index, row);
-  }
+const indexShape = {
+  key: "document",
+  name: "text",
+  unique: "flag",
+  sparse: "flag",
+  expireAfterSeconds: "count",
+  partialFilterExpression: "document",
+} as const;
+
+/**
+ * An index of createIndexes as it is kept: defaults left out.
+ * @throws CommandError 67, 197, 14, 9 as MongoDB, 238 for kinds of index that only MongoDB has.
+ */
+function readIndexSpec(input: Document): Document {
+  const given = readFields("an index", input, indexShape, "InvalidIndexSpecificationOption");
+  const { key, name, unique, sparse, expireAfterSeconds, partialFilterExpression } = given;
+  if (key === undefined || !name) throw failedToParse("An index specification requires the fields 'key' and 'name'");
+  for (const [path, direction] of Object.entries(key)) checkPath(path, direction);
+  const paths = Object.keys(key);
+  if (paths.length === 0 || paths.length > maxIndexPaths)
+    throw cannotCreate(`An index has between 1 and ${maxIndexPaths} keys`);
+  const roots = new Set(paths.map((path) => path.split(".", 1)[0]));
+  if (roots.size < paths.length) throw notOffered("an index of two paths below one field");
+  if (expireAfterSeconds !== undefined && (paths.length > 1 || paths[0] === "_id"))
+    throw cannotCreate("TTL indexes are single-field indexes, compound indexes do not support TTL");
+  if (sparse && partialFilterExpression !== undefined)
+    throw cannotCreate('cannot mix "partialFilterExpression" and "sparse" options');
+  checkPartialFilter(partialFilterExpression ?? {});
+  return {
+    v: 2,
+    key,
+    name,
+    ...(unique ? { unique } : {}),
+    ...(sparse ? { sparse } : {}),
+    ...(expireAfterSeconds === undefined ? {} : { expireAfterSeconds }),
+    ...(partialFilterExpression === undefined ? {} : { partialFilterExpression }),
+  };
 }
+
+function checkPath(path: string, direction: unknown): void {
+  if (typeof direction === "string") throw notOffered(`an index of type ${direction}`);
+  if (direction !== 1 && direction !== -1) throw cannotCreate("Values in the index key pattern must be 1 or -1");
+  if (path === "$**") throw notOffered("a wildcard index");
+  if (hasPlace(path)) throw notOffered("an index of a place in an array");
+  if (path.split(".").some((part) => part === "" || part.startsWith("$")))
+    throw cannotCreate("Index keys cannot contain an empty field, or one that starts with '$'.");
+}
+
+const cannotCreate = (message: string) => commandError("CannotCreateIndex", message);
 
 /** Options that make two indexes over the same key different ones. */
 const identity = (spec: Document) => [
@@ -59,7 +103,7 @@ const identity = (spec: Document) => [
 
 /** Whether the index is still to be made. @throws CommandError 85 or 86 when it is at odds with one that exists. */
 function isMissing(collection: Collection, spec: Document, others: readonly Document[]): boolean {
-  const known = [...collection.indexes.map((index) => index.spec), ...others];
+  const known = [collection.idIndex, ...collection.indexes].map((index) => index.spec).concat(others);
   const sameName = known.find((other) => other.name === spec.name);
   if (sameName !== undefined) {
     if (isDeepStrictEqual(sameName, spec) || spec.name === "_id_") return false;
@@ -72,28 +116,24 @@ function isMissing(collection: Collection, spec: Document, others: readonly Docu
 }
 
 function createSearchIndexes(context: CommandContext, fields: Fields<typeof indexesShape>): Document {
-  const { catalog, storage } = context.engine;
+  const { storage } = context.engine;
   const collection = findCollection(context);
   if (collection === undefined) {
     throw commandError("NamespaceNotFound", `Collection '${context.db}.${context.target}' does not exist.`);
   }
   const specs = needIndexes(fields).map(readSearchIndexSpec);
-  const before = collection.searchIndexes;
-  try {
-    const indexesCreated = storage.atomically(() => {
-      collection.searchIndexes = [...before];
-      return specs.map((spec) => {
-        const known = collection.searchIndexes.find(({ name }) => name === spec.name);
-        if (known !== undefined) checkSame(known, spec);
-        const { id, name } = known ?? catalog.addSearchIndex(collection, spec);
-        return { id: String(id), name };
-      });
-    });
-    return { indexesCreated };
-  } catch (error) {
-    collection.searchIndexes = before;
-    throw error;
-  }
+  const added: SearchIndex[] = [];
+  const indexes = storage.atomically(() =>
+    specs.map((spec) => {
+      const known = [...collection.searchIndexes, ...added].find(({ name }) => name === spec.name);
+      if (known !== undefined) return checkSame(known, spec);
+      const index = createSearchIndex(storage, collection, spec);
+      added.push(index);
+      return index;
+    }),
+  );
+  collection.searchIndexes.push(...added);
+  return { indexesCreated: indexes.map(({ id, name }) => ({ id: String(id), name })) };
 }
 
 const searchIndexShape = { name: "text", type: "text", definition: "document" } as const;
@@ -109,15 +149,15 @@ function readSearchIndexSpec(given: Document): SearchIndexSpec {
 }
 
 /** Atlas accepts the same definition again, and refuses another one under a name that is taken. */
-function checkSame(known: SearchIndexSpec, spec: SearchIndexSpec): void {
-  if (known.type === spec.type && isDeepStrictEqual(known.definition, spec.definition)) return;
+function checkSame(known: SearchIndex, spec: SearchIndexSpec): SearchIndex {
+  if (known.type === spec.type && isDeepStrictEqual(known.definition, spec.definition)) return known;
   const message = `Index ${spec.name} already exists with a different definition. Drop it first if needed.`;
   throw commandError("IndexAlreadyExists", message);
 }
 
 function dropDatabase(context: CommandContext): Document {
   const { catalog } = context.engine;
-  const collections = catalog.list(context.db);
+  const collections = catalog.list().filter(({ db }) => db === context.db);
   for (const collection of collections) catalog.drop(collection);
   return collections.length === 0 ? {} : { dropped: context.db };
 }

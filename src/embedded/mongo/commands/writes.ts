@@ -1,12 +1,12 @@
 import { ObjectId } from "bson";
 import { type Document, isDocument } from "../bson/bson-types.ts";
-import { encodeDocument } from "../bson/codec.ts";
-import { CommandError, commandError, failedToParse, notOffered } from "../command-error.ts";
+import { decodeReceived, encodeDocument } from "../bson/codec.ts";
+import { CommandError, commandError, failedToParse, notOffered, typeMismatch } from "../command-error.ts";
 import { type Fields, readFields } from "../fields.ts";
 import { findRow, findRows } from "../query/query.ts";
 import type { Collection } from "../storage/collection.ts";
-import { insertDocument, type Row, removeDocument, replaceDocument } from "../storage/documents.ts";
-import { checkId, readInsert } from "../storage/insert-document.ts";
+import { insertDocument, removeDocument, replaceDocument } from "../storage/documents.ts";
+import type { Row } from "../storage/storage.ts";
 import { applyUpdate, isOperatorUpdate, upsertSeed } from "../update/update.ts";
 import { RawDocument } from "../wire/reply.ts";
 import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
@@ -62,6 +62,25 @@ function insert(context: CommandContext, { documents, ordered }: Fields<typeof i
   return { n, ...failures };
 }
 
+/** The document as it is stored. The bytes of the client are kept where its `_id` comes first. */
+function readInsert(raw: unknown): { document: Document; bytes: Uint8Array } {
+  if (!(raw instanceof Uint8Array)) throw typeMismatch("BSON field 'insert.documents' expects documents");
+  const given = decodeReceived(raw);
+  const document = withId(given);
+  return { document, bytes: document === given ? raw : encodeDocument(document) };
+}
+
+/** The document with its `_id` first, a new one when it has none. @throws CommandError 53 for what cannot be one. */
+function withId(document: Document): Document {
+  const { _id } = document;
+  const isUndefined = _id === undefined && Object.hasOwn(document, "_id");
+  if (isUndefined || Array.isArray(_id))
+    throw commandError("InvalidIdField", `The '_id' value cannot be of type ${isUndefined ? "undefined" : "array"}`);
+  if (Object.keys(document)[0] === "_id") return document;
+  const { _id: id = new ObjectId(), ...rest } = document;
+  return { _id: id, ...rest };
+}
+
 const updateStatement = { q: "document", u: "any", multi: "flag", upsert: "flag" } as const;
 
 function update(context: CommandContext, { updates, ordered }: Fields<typeof updateShape>): Document {
@@ -97,9 +116,7 @@ function changeRow({ engine }: CommandContext, collection: Collection, row: Row,
 /** Inserts the document that an upsert makes of its filter and its change. */
 function insertUpsert(context: CommandContext, filter: Document, change: Document): { id: unknown; bytes: Uint8Array } {
   const { storage, catalog } = context.engine;
-  const { _id, ...rest } = applyUpdate(upsertSeed(filter), change, { isInsert: true });
-  const document: Document = { _id: _id === undefined ? new ObjectId() : _id, ...rest };
-  checkId(document._id);
+  const document = withId(applyUpdate(upsertSeed(filter), change, { isInsert: true }));
   const bytes = encodeDocument(document);
   insertDocument(storage, catalog.ensure(context.db, collectionName(context)), document, bytes);
   return { id: document._id, bytes };

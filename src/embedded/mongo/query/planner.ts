@@ -1,12 +1,11 @@
 import type { Document } from "../bson/bson-types.ts";
 import type { Sort } from "../bson/order.ts";
-import type { Collection, Index } from "../storage/collection.ts";
+import type { Collection, KeyIndex } from "../storage/collection.ts";
 import { boundedRange, extendPrefixes, type KeyRange, maxRanges, prefixRange } from "./key-ranges.ts";
-import { impliesPartial } from "./partial-filter.ts";
-import { type Conjunction, type Predicates, readConjunction } from "./predicates.ts";
+import { type Conjunction, impliesPartial, type Predicates, readConjunction } from "./predicates.ts";
 
 export type IndexScan = {
-  index: Index;
+  index: KeyIndex;
   ranges: readonly KeyRange[];
   isBackward: boolean;
 };
@@ -32,7 +31,7 @@ type Candidate = Plan & { score: number };
 export function planQuery(collection: Collection, request: PlanRequest): Plan {
   const conjunction = readConjunction(request.filter);
   let best: Candidate | undefined;
-  for (const index of collection.indexes) {
+  for (const index of [collection.idIndex, ...collection.indexes]) {
     const candidate = consider(index, conjunction, request);
     if (candidate !== undefined && (best === undefined || candidate.score > best.score)) best = candidate;
   }
@@ -41,7 +40,7 @@ export function planQuery(collection: Collection, request: PlanRequest): Plan {
   return { scan: undefined, isExact, isSorted: request.sort === undefined };
 }
 
-function consider(index: Index, conjunction: Conjunction, request: PlanRequest): Candidate | undefined {
+function consider(index: KeyIndex, conjunction: Conjunction, request: PlanRequest): Candidate | undefined {
   if (index.partialFilter !== undefined && !impliesPartial(conjunction, index.partialFilter)) return undefined;
   if (index.isSparse && !index.paths.some((path) => conjunction.paths.get(path)?.needsPresence)) return undefined;
   const narrowing = narrow(index, conjunction);
@@ -69,7 +68,7 @@ type Narrowing = {
   fixed: Set<string>;
 };
 
-function narrow(index: Index, conjunction: Conjunction): Narrowing {
+function narrow(index: KeyIndex, conjunction: Conjunction): Narrowing {
   let prefixes: Uint8Array[] = [new Uint8Array(0)];
   const fixed = new Set<string>();
   const answered = new Set<string>();
@@ -121,7 +120,7 @@ function boundedRanges(
 }
 
 /** 1 or -1 when a scan of the index in that direction gives the order asked for; undefined when none does. */
-function sortDirection(index: Index, request: PlanRequest, fixed: ReadonlySet<string>): 1 | -1 | undefined {
+function sortDirection(index: KeyIndex, request: PlanRequest, fixed: ReadonlySet<string>): 1 | -1 | undefined {
   if (request.sort === undefined) return 1;
   if (index.multikey !== 0) return undefined;
   let direction: 1 | -1 | undefined;

@@ -1,12 +1,11 @@
 import type { Document } from "../bson/bson-types.ts";
 import { encodeValue } from "../bson/index-keys.ts";
 import { type Sort, sortKey } from "../bson/order.ts";
-import { commandError } from "../command-error.ts";
-import type { Collection } from "../storage/collection.ts";
-import type { Row } from "../storage/documents.ts";
+import { allRows, type Collection, checkThere, firstChunk, largestChunk, readRow } from "../storage/collection.ts";
+import { makeRow, type Row } from "../storage/storage.ts";
 import { compileFilter } from "./filter.ts";
-import { planQuery } from "./planner.ts";
-import { makeRow, readRow, runPlan } from "./scan.ts";
+import type { KeyRange } from "./key-ranges.ts";
+import { type IndexScan, type Plan, planQuery } from "./planner.ts";
 
 export type Query = {
   filter: Document;
@@ -101,7 +100,55 @@ function sortRows(collection: Collection, rows: Iterable<Row>, sort: Sort, limit
 }
 
 function readAgain(collection: Collection, rid: number): Row[] {
-  if (collection.isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${collection.namespace}`);
+  checkThere(collection);
   const row = readRow(collection, rid);
   return row === undefined ? [] : [row];
+}
+
+/**
+ * The documents that a plan finds and the filter matches, in the plan's order. It reads a chunk at a time and holds no
+ * statement open between chunks, so it may rest between two batches of a cursor while others write: it resumes behind
+ * the last key that it has seen. `limit` is how many the caller will take, if it knows.
+ */
+export function* runPlan(collection: Collection, plan: Plan, filter: Document, limit?: number): Generator<Row> {
+  const matches = plan.isExact ? undefined : compileFilter(filter);
+  const chunk = plan.isExact && limit ? Math.min(limit, largestChunk) : firstChunk;
+  for (const row of candidates(collection, plan, chunk)) {
+    if (matches === undefined || matches(row.document())) yield row;
+  }
+}
+
+function* candidates(collection: Collection, { scan }: Plan, chunk: number): Generator<Row> {
+  if (scan === undefined) {
+    yield* allRows(collection);
+    return;
+  }
+  const seen = scan.index.multikey === 0 ? undefined : new Set<number>();
+  const ranges = scan.isBackward ? scan.ranges.toReversed() : scan.ranges;
+  for (const range of ranges) {
+    for (const row of scanRange(collection, scan, range, chunk)) {
+      if (seen?.has(row.rid) === true) continue;
+      seen?.add(row.rid);
+      yield row;
+    }
+  }
+}
+
+type KeyRow = [key: Uint8Array, rid: number, bytes: Uint8Array];
+
+function* scanRange(collection: Collection, scan: IndexScan, range: KeyRange, firstSize: number): Generator<Row> {
+  const { isBackward } = scan;
+  const statement = isBackward ? scan.index.keys.backward : scan.index.keys.forward;
+  const end = isBackward ? range.low : range.high;
+  let key = isBackward ? range.high : range.low;
+  let rid = -1; // before every row of that key, in either direction
+  for (let size = firstSize; ; size = Math.min(size * 4, largestChunk)) {
+    checkThere(collection);
+    const rows = statement.all(key, rid, end, size) as unknown as KeyRow[]; // prepared to give arrays
+    for (const row of rows) yield makeRow(row[1], row[2]);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < size) return;
+    key = last[0];
+    rid = last[1];
+  }
 }

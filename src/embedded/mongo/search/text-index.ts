@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
-import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
 import { keyOf } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
-import { prepareRows, type Storage } from "../storage/storage.ts";
+import { prepareRows, type Row, type Storage } from "../storage/storage.ts";
 import type { TextDefinition } from "./definitions.ts";
 
 export type TextIndex = {
@@ -47,7 +46,7 @@ export function makeTextIndex(options: {
   storage: Storage;
   id: number;
   definition: TextDefinition;
-  read: () => Iterable<{ rid: number; bytes: Uint8Array }>;
+  read: () => Iterable<Row>;
 }): TextIndex {
   const { definition } = options;
   const tables = openTables(options.storage, options.id, definition);
@@ -67,7 +66,7 @@ export function makeTextIndex(options: {
     if (entry !== undefined) file(rid, entry, 1);
   };
   const insert = (rid: number, document: Document) => replace(rid, undefined, document);
-  if (tables.isNew) for (const { rid, bytes } of options.read()) insert(rid, decodeDocument(bytes));
+  if (tables.isNew) for (const { rid, document } of options.read()) insert(rid, document());
   return {
     definition,
     insert,

@@ -1,8 +1,8 @@
-import { decodeDocument } from "../bson/bson-reader.ts";
 import { type Document, getField } from "../bson/bson-types.ts";
 import { keyOf } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { readConjunction } from "../query/predicates.ts";
+import type { Row } from "../storage/storage.ts";
 import { readVector, type VectorDefinition } from "./definitions.ts";
 import { addRow, makePartition, type Partition, removeRow, type VectorRow } from "./vector-matrix.ts";
 import { searchPartitions, toUnitLength, type VectorHit, type VectorQuery } from "./vector-search.ts";
@@ -19,7 +19,6 @@ export type VectorIndex = {
 };
 
 type Matrices = { definition: VectorDefinition; partitions: Map<string, Partition>; rows: Map<number, VectorRow> };
-type StoredRow = { rid: number; bytes: Uint8Array };
 
 /** Rows with several values at the first filter path: they belong to several tenants, and so to none alone. */
 const mixedKey = "mixed";
@@ -33,7 +32,7 @@ const rowsAtATime = 1_000;
  */
 export function makeVectorIndex(
   definition: VectorDefinition,
-  read: (afterRid: number, count: number) => StoredRow[],
+  read: (afterRid: number, count: number) => Row[],
 ): VectorIndex {
   const paths = [...definition.filterPaths, definition.path];
   const matrices: Matrices = { definition, partitions: new Map(), rows: new Map() };
@@ -42,7 +41,7 @@ export function makeVectorIndex(
   const readMore = () => {
     if (readTo === Number.POSITIVE_INFINITY) return true;
     const rows = read(readTo, rowsAtATime);
-    for (const { rid, bytes } of rows) put(matrices, rid, decodeDocument(bytes));
+    for (const { rid, document } of rows) put(matrices, rid, document());
     readTo = rows.length < rowsAtATime ? Number.POSITIVE_INFINITY : (rows.at(-1)?.rid ?? readTo);
     return readTo === Number.POSITIVE_INFINITY;
   };

@@ -5,7 +5,7 @@ import { compileFilter } from "../query/filter.ts";
 import { readTextDefinition, readVectorDefinition } from "../search/definitions.ts";
 import { makeTextIndex, type TextIndex } from "../search/text-index.ts";
 import { makeVectorIndex, type VectorIndex } from "../search/vector-index.ts";
-import { prepareRows, type Storage } from "./storage.ts";
+import { makeRow, prepareRows, type Row, type Storage } from "./storage.ts";
 
 /** Statements over one b-tree of keys; a row is `[key, rid, document]`. */
 export type KeyStatements = {
@@ -17,47 +17,37 @@ export type KeyStatements = {
   count: StatementSync;
 };
 
-/** A declared index. `_id_` has one too, whose keys are a column of the documents' own table and need no writes. */
-export type Index = ReturnType<typeof describeIndex> & {
-  id: number;
+/** What queries use of an index. That of `_id` has its keys in a column of the documents' own table. */
+export type KeyIndex = ReturnType<typeof describeIndex> & {
   /** Bit n is set once a document had several keys because of path n. It is never cleared. */
   multikey: number;
   keys: KeyStatements;
-  insertKey?: StatementSync;
-  deleteKey?: StatementSync;
-  findOther?: StatementSync;
-  markMultikey?: StatementSync;
 };
 
-/** A search index of a row of the catalogue. Of `vectors` and `text` it has the one of its type, in which it `files`. */
+/** A declared index, which has a table of its own. */
+export type Index = KeyIndex & {
+  id: number;
+  /** (key, rid) */
+  insertKey: StatementSync;
+  /** (key, rid) */
+  deleteKey: StatementSync;
+  /** (key, rid): a row with that key and another rid. */
+  findOther: StatementSync;
+  /** (multikey, id) */
+  markMultikey: StatementSync;
+};
+
+export type SearchIndexSpec = { name: string; type: string; definition: Document };
+type SearchIndexRow = SearchIndexSpec & { id: number };
+
+/** A search index. Of `vectors` and `text` it has the one of its type, in which it `files`. */
 export type SearchIndex = SearchIndexRow & {
   vectors?: VectorIndex;
   text?: TextIndex;
   files: Pick<VectorIndex | TextIndex, "insert" | "replace" | "remove">;
 };
-export type SearchIndexRow = SearchIndexSpec & { id: number };
-export type SearchIndexSpec = { name: string; type: string; definition: Document };
 
-export type Collection = {
-  id: number;
-  db: string;
-  name: string;
-  namespace: string;
-  /** `_id_` first. */
-  indexes: Index[];
-  searchIndexes: SearchIndex[];
-  isDropped: boolean;
-  byId: StatementSync;
-  byRid: StatementSync;
-  /** (rid), a row `[key of its _id]`. */
-  idOf: StatementSync;
-  /** (after rid, how many), rows `[rid, document]`. */
-  scan: StatementSync;
-  countAll: StatementSync;
-  insert: StatementSync;
-  replace: StatementSync;
-  remove: StatementSync;
-};
+export type Collection = ReturnType<typeof openCollection>;
 
 /** A BLOB column's value. */
 export function asBytes(value: unknown): Uint8Array {
@@ -65,22 +55,28 @@ export function asBytes(value: unknown): Uint8Array {
   throw new TypeError("The data file holds something else than a BLOB where a BLOB belongs");
 }
 
-type CollectionRow = { id: number; db: string; name: string };
-
 /** The collection of a row of the catalogue, with its statements. */
-export function openCollection(storage: Storage, row: CollectionRow): Collection {
-  const { sqlite } = storage;
+export function openCollection({ sqlite }: Storage, row: { id: number; db: string; name: string }) {
   const table = `c${row.id}`;
   const rows = (sql: string) => prepareRows(sqlite, sql);
+  const idSpec = { v: 2, key: { _id: 1 }, name: "_id_", unique: true };
+  const idKeys = { ...prepareKeys(sqlite, table, "c.id", "c.rid"), count: prepareCount(sqlite, table, "id") };
+  const idIndex: KeyIndex = { ...describeIndex(idSpec), multikey: 0, keys: idKeys };
+  const indexes: Index[] = []; // the declared ones
+  const searchIndexes: SearchIndex[] = [];
   return {
     ...row,
     namespace: `${row.db}.${row.name}`,
-    indexes: [openIndex(storage, row.id, idIndex)],
-    searchIndexes: [],
+    idIndex,
+    indexes,
+    searchIndexes,
+    /** A cursor that still stands in it ends with an error. */
     isDropped: false,
     byId: rows(`SELECT rid, doc FROM ${table} WHERE id = ?`),
     byRid: rows(`SELECT doc FROM ${table} WHERE rid = ?`),
+    /** (rid), a row `[key of its _id]`. */
     idOf: rows(`SELECT id FROM ${table} WHERE rid = ?`),
+    /** (after rid, how many), rows `[rid, document]`. */
     scan: rows(`SELECT rid, doc FROM ${table} WHERE rid > ? ORDER BY rid LIMIT ?`),
     countAll: rows(`SELECT count(*) FROM ${table}`),
     insert: sqlite.prepare(`INSERT INTO ${table} (id, doc) VALUES (?, ?) ON CONFLICT DO NOTHING`),
@@ -89,23 +85,18 @@ export function openCollection(storage: Storage, row: CollectionRow): Collection
   };
 }
 
-type IndexRow = { id: number; spec: Document; multikey: number };
-const idIndex: IndexRow = { id: 0, spec: { v: 2, key: { _id: 1 }, name: "_id_", unique: true }, multikey: 0 };
-
 /** A declared index of a row of the catalogue. */
-export function openIndex({ sqlite }: Storage, collectionId: number, row: IndexRow): Index {
-  const { id, spec, multikey } = row;
-  const documents = `c${collectionId}`;
-  if (id === 0) {
-    const keys = { ...prepareKeys(sqlite, documents, "c.id", "c.rid"), count: prepareCount(sqlite, documents, "id") };
-    return { ...describeIndex(spec), id, multikey, keys };
-  }
-  const table = `i${id}`;
-  const joined = `${table} i CROSS JOIN ${documents}`;
+export function openIndex(
+  { sqlite }: Storage,
+  collectionId: number,
+  row: { id: number; spec: Document; multikey: number },
+): Index {
+  const table = `i${row.id}`;
+  const joined = `${table} i CROSS JOIN c${collectionId}`;
   return {
-    ...describeIndex(spec),
-    id,
-    multikey,
+    ...describeIndex(row.spec),
+    id: row.id,
+    multikey: row.multikey,
     keys: { ...prepareKeys(sqlite, joined, "i.key", "i.rid"), count: prepareCount(sqlite, table, "key") },
     insertKey: sqlite.prepare(`INSERT INTO ${table} (key, rid) VALUES (?, ?)`),
     deleteKey: sqlite.prepare(`DELETE FROM ${table} WHERE key = ? AND rid = ?`),
@@ -141,8 +132,6 @@ function describeIndex(spec: Document) {
     /** Whether a document belongs in a partial index. */
     covers: partialFilter === undefined ? undefined : compileFilter(partialFilter),
     expireAfterSeconds: spec.expireAfterSeconds === undefined ? undefined : Number(spec.expireAfterSeconds),
-    /** Gone with its collection: a cursor that still stands in it ends with an error. */
-    isDropped: false,
   };
 }
 
@@ -154,19 +143,15 @@ export function openSearchIndex(storage: Storage, collection: Collection, row: S
     const vectors = makeVectorIndex(readVectorDefinition(definition), read);
     return { ...row, vectors, files: vectors };
   }
-  const text = makeTextIndex({
-    storage,
-    id,
-    definition: readTextDefinition(definition),
-    read: () => allRows(collection),
-  });
+  const read = () => allRows(collection);
+  const text = makeTextIndex({ storage, id, definition: readTextDefinition(definition), read });
   return { ...row, text, files: text };
 }
 
 /** The next rows after one, in the order of insertion. */
-function readRows(collection: Collection, afterRid: number, count: number): { rid: number; bytes: Uint8Array }[] {
+function readRows(collection: Collection, afterRid: number, count: number): Row[] {
   const rows = collection.scan.all(afterRid, count) as unknown as [number, Uint8Array][]; // prepared as arrays
-  return rows.map(([rid, bytes]) => ({ rid, bytes }));
+  return rows.map(([rid, bytes]) => makeRow(rid, bytes));
 }
 
 /** How many rows are read at a time: few at first, since one may be enough; more as the reading continues. */
@@ -174,14 +159,25 @@ export const firstChunk = 4;
 export const largestChunk = 256;
 
 /** Every row of the collection in the order of insertion, read in chunks so that no statement stays open. */
-export function* allRows(collection: Collection): Generator<{ rid: number; bytes: Uint8Array }> {
+export function* allRows(collection: Collection): Generator<Row> {
   let after = 0;
   for (let size = firstChunk; ; size = Math.min(size * 4, largestChunk)) {
-    if (collection.isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${collection.namespace}`);
+    checkThere(collection);
     const rows = readRows(collection, after, size);
     yield* rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < size) return;
     after = last.rid;
   }
+}
+
+/** @throws CommandError 175 when the collection is dropped. */
+export function checkThere({ isDropped, namespace }: Collection): void {
+  if (isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${namespace}`);
+}
+
+/** The document of that row, undefined when it is gone. */
+export function readRow(collection: Collection, rid: number): Row | undefined {
+  const found = collection.byRid.get(rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
+  return found && makeRow(rid, found[0]);
 }

@@ -1,45 +1,30 @@
-import type { Document } from "../bson/bson-types.ts";
+import { type Document, getField } from "../bson/bson-types.ts";
 import { encodeDocument, maxDocumentBytes } from "../bson/codec.ts";
-import { encodeValue } from "../bson/index-keys.ts";
+import { encodeKey, encodeValue } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { type CommandError, commandError, showValue } from "../command-error.ts";
-import type { Collection, Index } from "./collection.ts";
-import { type IndexEntries, indexEntries } from "./index-entries.ts";
-import type { Storage } from "./storage.ts";
-
-/** A stored document: its row, its bytes, and the document itself, decoded when first asked for. */
-export type Row = { rid: number; bytes: Uint8Array; document(): Document };
+import type { Collection, Index, KeyIndex } from "./collection.ts";
+import type { Row, Storage } from "./storage.ts";
 
 /**
  * Stores a new document with its index keys. Everything that can refuse it is checked before anything is written, so
  * that a refused document leaves no trace.
- * @throws CommandError 11000 when a unique index has its key, 10334 when it is too large.
+ * @throws CommandError 11000 when a unique index has its key, 10334 when it is too large, 171 for parallel arrays.
  */
 export function insertDocument(storage: Storage, collection: Collection, document: Document, bytes: Uint8Array): void {
   checkSize(bytes);
   const idKey = encodeValue(document._id);
-  const entries: IndexEntries[] = [];
-  for (let at = 1; at < collection.indexes.length; at++) {
-    const index = indexAt(collection, at);
-    const entry = indexEntries(index, document);
-    if (index.isUnique) {
-      const conflict = findConflict(index, entry, 0);
-      if (conflict !== undefined) {
-        checkId(collection, document, idKey);
-        throw duplicateOf(collection, index, document);
-      }
-    }
-    entries.push(entry);
+  const filed = collection.indexes.map((index) => ({ index, entries: indexEntries(index, document) }));
+  for (const { index, entries } of filed) {
+    if (!hasConflict(index, entries, 0)) continue;
+    const isSameId = collection.byId.get(idKey) !== undefined;
+    throw duplicateOf(collection, isSameId ? collection.idIndex : index, document);
   }
   storage.beginWrite();
   const { changes, lastInsertRowid } = collection.insert.run(idKey, bytes);
-  if (changes === 0) throw duplicateOf(collection, indexAt(collection, 0), document);
+  if (changes === 0) throw duplicateOf(collection, collection.idIndex, document);
   const rid = Number(lastInsertRowid);
-  entries.forEach((entry, at) => {
-    const index = indexAt(collection, at + 1);
-    for (const key of entry.keys) index.insertKey?.run(key, rid);
-    noteMultikey(index, entry.multikey);
-  });
+  for (const { index, entries } of filed) addKeys(index, rid, entries);
   for (const { files } of collection.searchIndexes) files.insert(rid, document);
 }
 
@@ -57,19 +42,18 @@ export function replaceDocument(
   checkSize(bytes);
   if (Buffer.compare(bytes, row.bytes) === 0) return undefined;
   const before = row.document();
-  const changes: { index: Index; old: IndexEntries; next: IndexEntries }[] = [];
-  for (let at = 1; at < collection.indexes.length; at++) {
-    const index = indexAt(collection, at);
-    if (index.covers === undefined && hasSameFields(index, before, next)) continue;
-    const change = { index, old: indexEntries(index, before), next: indexEntries(index, next) };
-    if (index.isUnique && findConflict(index, change.next, row.rid) !== undefined) {
-      throw duplicateOf(collection, index, next);
-    }
-    changes.push(change);
+  const changes = collection.indexes
+    .filter((index) => index.covers !== undefined || !hasSameFields(index, before, next))
+    .map((index) => ({ index, old: indexEntries(index, before), entries: indexEntries(index, next) }));
+  for (const { index, entries } of changes) {
+    if (hasConflict(index, entries, row.rid)) throw duplicateOf(collection, index, next);
   }
   storage.beginWrite();
   collection.replace.run(bytes, row.rid);
-  for (const { index, old, next: entries } of changes) moveKeys(index, row.rid, old, entries);
+  for (const { index, old, entries } of changes) {
+    removeKeys(index, row.rid, old, entries.keys);
+    addKeys(index, row.rid, entries, old.keys);
+  }
   for (const { files } of collection.searchIndexes) files.replace(row.rid, before, next);
   return bytes;
 }
@@ -77,55 +61,30 @@ export function replaceDocument(
 /** Removes a stored document and its index keys. */
 export function removeDocument(storage: Storage, collection: Collection, row: Row): void {
   storage.beginWrite();
-  if (collection.indexes.length > 1 || collection.searchIndexes.length > 0) {
-    const document = row.document();
-    for (let at = 1; at < collection.indexes.length; at++) {
-      const index = indexAt(collection, at);
-      for (const key of indexEntries(index, document).keys) index.deleteKey?.run(key, row.rid);
-    }
-    for (const { files } of collection.searchIndexes) files.remove(row.rid, document);
-  }
+  for (const index of collection.indexes) removeKeys(index, row.rid, indexEntries(index, row.document()));
+  for (const { files } of collection.searchIndexes) files.remove(row.rid, row.document());
   collection.remove.run(row.rid);
 }
 
 /** Files one stored document in a new index. @throws CommandError 11000 when the index is unique and has its key. */
 export function fileDocument(collection: Collection, index: Index, row: Row): void {
-  const entry = indexEntries(index, row.document());
-  if (index.isUnique && findConflict(index, entry, row.rid) !== undefined) {
-    throw duplicateOf(collection, index, row.document());
-  }
-  for (const key of entry.keys) index.insertKey?.run(key, row.rid);
-  noteMultikey(index, entry.multikey);
+  const entries = indexEntries(index, row.document());
+  if (hasConflict(index, entries, row.rid)) throw duplicateOf(collection, index, row.document());
+  addKeys(index, row.rid, entries);
 }
 
-function indexAt(collection: Collection, at: number): Index {
-  const index = collection.indexes[at];
-  if (index === undefined) throw new RangeError(`The collection has no index number ${at}`);
-  return index;
+function checkSize({ length }: Uint8Array): void {
+  if (length <= maxDocumentBytes) return;
+  const message = `BSONObj size: ${length} is invalid. Size must be between 0 and ${maxDocumentBytes}(16MB)`;
+  throw commandError("BSONObjectTooLarge", message);
 }
 
-function checkSize(bytes: Uint8Array): void {
-  if (bytes.length <= maxDocumentBytes) return;
-  throw commandError(
-    "BSONObjectTooLarge",
-    `BSONObj size: ${bytes.length} is invalid. Size must be between 0 and ${maxDocumentBytes}(16MB)`,
-  );
-}
-
-function findConflict(index: Index, entries: IndexEntries, ownRid: number): unknown {
-  for (const key of entries.keys) {
-    const other = index.findOther?.get(key, ownRid);
-    if (other !== undefined) return other;
-  }
-  return undefined;
-}
-
-function checkId(collection: Collection, document: Document, idKey: Uint8Array): void {
-  if (collection.byId.get(idKey) !== undefined) throw duplicateOf(collection, indexAt(collection, 0), document);
+function hasConflict(index: Index, { keys }: IndexEntries, ownRid: number): boolean {
+  return index.isUnique && keys.some((key) => index.findOther.get(key, ownRid) !== undefined);
 }
 
 /** 11000: a unique index has this key already. */
-function duplicateOf({ namespace }: Collection, index: Index, document: Document): CommandError {
+function duplicateOf({ namespace }: Collection, index: KeyIndex, document: Document): CommandError {
   const keyValue = Object.fromEntries(index.paths.map((path) => [path, valuesAt(document, path)[0] ?? null]));
   const shown = Object.entries(keyValue).map(([path, value]) => `${path}: ${showValue(value)}`);
   return commandError(
@@ -136,27 +95,68 @@ function duplicateOf({ namespace }: Collection, index: Index, document: Document
 }
 
 /** Whether the fields that the index files are the very same values: then its keys need not be made to be compared. */
-function hasSameFields(index: Index, before: Document, next: Document): boolean {
-  for (const path of index.paths) {
-    const dot = path.indexOf(".");
-    const root = dot < 0 ? path : path.slice(0, dot);
-    if (before[root] !== next[root]) return false;
-  }
-  return true;
+function hasSameFields({ paths }: Index, before: Document, next: Document): boolean {
+  return paths.every((path) => before[rootOf(path)] === next[rootOf(path)]);
 }
 
-function moveKeys(index: Index, rid: number, old: IndexEntries, next: IndexEntries): void {
-  for (const key of old.keys) {
-    if (!next.keys.some((kept) => kept.equals(key))) index.deleteKey?.run(key, rid);
-  }
-  for (const key of next.keys) {
-    if (!old.keys.some((kept) => kept.equals(key))) index.insertKey?.run(key, rid);
-  }
-  noteMultikey(index, next.multikey);
+function rootOf(path: string): string {
+  const dot = path.indexOf(".");
+  return dot < 0 ? path : path.slice(0, dot);
 }
 
-function noteMultikey(index: Index, multikey: number): void {
+/** Files a row under its keys, but those that are `there` already. */
+function addKeys(index: Index, rid: number, { keys, multikey }: IndexEntries, there: readonly Buffer[] = []): void {
+  for (const key of keys) if (!there.some((other) => other.equals(key))) index.insertKey.run(key, rid);
   if ((index.multikey | multikey) === index.multikey) return;
   index.multikey |= multikey;
-  index.markMultikey?.run(index.multikey, index.id);
+  index.markMultikey.run(index.multikey, index.id);
+}
+
+function removeKeys(index: Index, rid: number, { keys }: IndexEntries, kept: readonly Buffer[] = []): void {
+  for (const key of keys) if (!kept.some((other) => other.equals(key))) index.deleteKey.run(key, rid);
+}
+
+/** The keys of a document in an index, and the bits of the paths that gave several. */
+type IndexEntries = { keys: Buffer[]; multikey: number };
+
+const none: IndexEntries = { keys: [], multikey: 0 };
+
+/**
+ * The keys under which an index files a document: none when it is not in a sparse or partial index, several when a
+ * path meets an array.
+ * @throws CommandError 171 when two of the paths meet different arrays.
+ */
+function indexEntries(index: Index, document: Document): IndexEntries {
+  if (index.covers?.(document) === false) return none;
+  return singleKey(index, document) ?? severalKeys(index, document);
+}
+
+/** The usual case: no path is dotted and none meets an array. */
+function singleKey({ paths, isSparse, isDescending }: Index, document: Document): IndexEntries | undefined {
+  const values: unknown[] = [];
+  let isPresent = false;
+  for (const path of paths) {
+    if (path.includes(".")) return undefined;
+    const value = getField(document, path);
+    if (Array.isArray(value)) return undefined;
+    if (value !== undefined) isPresent = true;
+    values.push(value);
+  }
+  return isSparse && !isPresent ? none : { keys: [encodeKey(values, isDescending)], multikey: 0 };
+}
+
+function severalKeys({ paths, isSparse, isDescending }: Index, document: Document): IndexEntries {
+  const arrays = paths.filter((path) => Array.isArray(getField(document, rootOf(path))));
+  if (arrays.length > 1)
+    throw commandError("CannotIndexParallelArrays", `cannot index parallel arrays [${arrays[1]}] [${arrays[0]}]`);
+  const valuesOfPaths = paths.map((path) => valuesAt(document, path));
+  if (isSparse && valuesOfPaths.flat().every((value) => value === undefined)) return none;
+  let multikey = 0;
+  let rows: unknown[][] = [[]];
+  for (const [place, values] of valuesOfPaths.entries()) {
+    if (values.length > 1) multikey |= 1 << place;
+    rows = rows.flatMap((row) => values.map((value) => [...row, value]));
+  }
+  const keys = rows.map((values) => encodeKey(values, isDescending));
+  return { keys: [...new Map(keys.map((key) => [key.toString("latin1"), key])).values()], multikey };
 }

@@ -1,5 +1,7 @@
 import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { decodeDocument } from "../bson/bson-reader.ts";
+import type { Document } from "../bson/bson-types.ts";
 
 /** The open SQLite file, and the transaction that the commands of one turn of the event loop share. */
 export type Storage = {
@@ -48,19 +50,6 @@ export function openStorage(dataFile: string): Storage {
   sqlite.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -${pageCacheKiB};
     PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;`);
   sqlite.exec(schema);
-  return makeStorage(sqlite);
-}
-
-/** Makes the file for its owner only before SQLite opens it, which gives its log the same mode. */
-function makePrivate(dataFile: string): void {
-  // One that is there is not opened: closing it would release the locks that this process may hold on it.
-  if (!existsSync(dataFile)) closeSync(openSync(dataFile, "a", 0o600));
-  for (const path of ["", "-wal", "-shm", "-journal"].map((suffix) => `${dataFile}${suffix}`)) {
-    if (existsSync(path)) chmodSync(path, 0o600);
-  }
-}
-
-function makeStorage(sqlite: DatabaseSync): Storage {
   const begin = sqlite.prepare("BEGIN IMMEDIATE");
   const commit = sqlite.prepare("COMMIT");
   let isOpen = false;
@@ -105,9 +94,33 @@ function makeStorage(sqlite: DatabaseSync): Storage {
   return storage;
 }
 
+/** Makes the file for its owner only before SQLite opens it, which gives its log the same mode. */
+function makePrivate(dataFile: string): void {
+  // One that is there is not opened: closing it would release the locks that this process may hold on it.
+  if (!existsSync(dataFile)) closeSync(openSync(dataFile, "a", 0o600));
+  for (const path of ["", "-wal", "-shm", "-journal"].map((suffix) => `${dataFile}${suffix}`)) {
+    if (existsSync(path)) chmodSync(path, 0o600);
+  }
+}
+
 /** Prepares a statement whose rows come as arrays: the cheapest form that `node:sqlite` has. */
 export function prepareRows(sqlite: DatabaseSync, sql: string): StatementSync {
   const statement = sqlite.prepare(sql);
   statement.setReturnArrays(true);
   return statement;
+}
+
+/** A stored document: its row, its bytes, and the document itself, decoded when first asked for. */
+export type Row = { rid: number; bytes: Uint8Array; document(): Document };
+
+export function makeRow(rid: number, bytes: Uint8Array): Row {
+  let decoded: Document | undefined;
+  return {
+    rid,
+    bytes,
+    document: () => {
+      decoded ??= decodeDocument(bytes);
+      return decoded;
+    },
+  };
 }

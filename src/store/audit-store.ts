@@ -9,7 +9,7 @@ export type AuditCall = { id: string; name: string; arguments: string; idempoten
 /** What a model's answer used. */
 export type AuditSpent = { tokens: number; costUsd: number };
 
-/** What an entry tells. Only texts, numbers and flags, so that it comes back from the store as it went in. */
+/** What an entry says. Only texts, numbers and flags, so that it comes back from the store as it went in. */
 export type AuditContent =
   /** The model answered with tool calls, which are about to be made. */
   | { kind: "intention"; thought: string; calls: AuditCall[]; model: string; logId: string; spent: AuditSpent }
@@ -48,20 +48,18 @@ export const auditCollection = defineCollection<AuditEntry>({
   indexes: [{ key: { tenantId: 1, runId: 1, seq: 1 }, name: "run_sequence", unique: true }],
 });
 
-/** The audit trail's store: it adds and reads. There is nothing in it that changes or removes. */
-export type AuditStore = {
-  /** @throws AppError `unavailable` when the place is taken: another worker goes on with the run. */
-  append(entry: AuditEntry): Promise<void>;
-  /** The entries of a run in order. */
-  list(tenantId: string, runId: string): Promise<AuditEntry[]>;
-};
+export type AuditStore = ReturnType<typeof makeAuditStore>;
 
-export function makeAuditStore(db: Db): AuditStore {
+/** The audit trail's store: it adds and reads. There is nothing in it that changes or removes. */
+export function makeAuditStore(db: Db) {
   const entries = db.collection<AuditEntry>(auditCollection.name);
   return {
-    async append(entry) {
+    /** @throws AppError `unavailable` when the place is taken: another worker has continued the run. */
+    async append(entry: AuditEntry): Promise<void> {
       if (!(await insertIfAbsent(entries, entry))) throw unavailable("This run's trail, which another worker writes,");
     },
-    list: (tenantId, runId) => entries.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
+    /** The entries of a run in order. */
+    list: (tenantId: string, runId: string): Promise<AuditEntry[]> =>
+      entries.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
   };
 }

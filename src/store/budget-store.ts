@@ -21,29 +21,26 @@ export const budgetCollection = defineCollection<BudgetDocument>({
 
 export type BudgetSettling = { takenNanoUsd: number; costNanoUsd: number; isRest: boolean };
 
-export type BudgetStore = {
-  find(tenantId: string, month: string): Promise<BudgetDocument | null>;
-  /** Begins a month; false when another process has. */
-  begin(tenantId: string, month: string, budget: { limitNanoUsd: number; leftNanoUsd: number }): Promise<boolean>;
-  /**
-   * Takes an amount if so much is left, in one step; false when it is not. With `restUntil` it is the rest: false too while
-   * another call holds it.
-   */
-  take(tenantId: string, month: string, taking: { nanoUsd: number; restUntil?: Date }): Promise<boolean>;
-  /** Puts what a call has cost in the place of what was taken for it. */
-  settle(tenantId: string, month: string, settling: BudgetSettling): Promise<void>;
-  /** Moves the month to another limit, once, whoever comes first. */
-  moveLimit(there: BudgetDocument, limitNanoUsd: number): Promise<void>;
-};
+export type BudgetStore = ReturnType<typeof makeBudgetStore>;
 
-export function makeBudgetStore(db: Db): BudgetStore {
+export function makeBudgetStore(db: Db) {
   const budgets = db.collection<BudgetDocument>(budgetCollection.name);
   const idOf = (tenantId: string, month: string) => `${tenantId}:${month}`;
   return {
-    find: (tenantId, month) => budgets.findOne(ofTenant(tenantId, { _id: idOf(tenantId, month) })),
-    begin: (tenantId, month, budget) =>
+    find: (tenantId: string, month: string): Promise<BudgetDocument | null> =>
+      budgets.findOne(ofTenant(tenantId, { _id: idOf(tenantId, month) })),
+    /** Begins a month; false when another process has. */
+    begin: (tenantId: string, month: string, budget: { limitNanoUsd: number; leftNanoUsd: number }) =>
       insertIfAbsent(budgets, { _id: idOf(tenantId, month), tenantId, month, ...budget }),
-    async take(tenantId, month, { nanoUsd, restUntil }) {
+    /**
+     * Takes an amount if so much is left, in one step; false when it is not. With `restUntil` it is the rest: false too
+     * while another call holds it.
+     */
+    async take(
+      tenantId: string,
+      month: string,
+      { nanoUsd, restUntil }: { nanoUsd: number; restUntil?: Date },
+    ): Promise<boolean> {
       const filter = { _id: idOf(tenantId, month), leftNanoUsd: { $gte: nanoUsd } };
       const isFree = { $or: [{ restHeldUntil: { $exists: false } }, { restHeldUntil: { $lt: new Date() } }] };
       const { matchedCount } = await budgets.updateOne(
@@ -55,13 +52,19 @@ export function makeBudgetStore(db: Db): BudgetStore {
       );
       return matchedCount === 1;
     },
-    async settle(tenantId, month, { takenNanoUsd, costNanoUsd, isRest }) {
+    /** Puts what a call has cost in the place of what was taken for it. */
+    async settle(
+      tenantId: string,
+      month: string,
+      { takenNanoUsd, costNanoUsd, isRest }: BudgetSettling,
+    ): Promise<void> {
       await budgets.updateOne(ofTenant(tenantId, { _id: idOf(tenantId, month) }), {
         $inc: { leftNanoUsd: takenNanoUsd - costNanoUsd, reservedNanoUsd: -takenNanoUsd },
         ...(isRest ? { $unset: { restHeldUntil: "" } } : {}),
       });
     },
-    async moveLimit({ _id, tenantId, limitNanoUsd: from }, to) {
+    /** Moves the month to another limit, once, whichever process comes first. */
+    async moveLimit({ _id, tenantId, limitNanoUsd: from }: BudgetDocument, to: number): Promise<void> {
       await budgets.updateOne(ofTenant(tenantId, { _id, limitNanoUsd: from }), {
         $set: { limitNanoUsd: to },
         $inc: { leftNanoUsd: to - from },

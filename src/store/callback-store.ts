@@ -1,10 +1,10 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { findFirst } from "./page.ts";
+import { makeRecords } from "./records.ts";
 
-/** An address that is to be told of a job's end. Its id is the job's. */
-export type CallbackRecord = {
-  _id: string;
-  tenantId: string;
+/** An address that is to be notified of a job's end. Its id is the job's. */
+export type CallbackRecord = TenantDocument & {
   url: string;
   /** Messages that were sent, or tried to be. */
   tries: number;
@@ -18,32 +18,20 @@ export const callbackCollection = defineCollection<CallbackRecord>({
   indexes: [{ key: { nextAt: 1 }, name: "due" }],
 });
 
-export type CallbackStore = {
-  /** Keeps one, unless the job has one already. */
-  ensure(callback: CallbackRecord): Promise<void>;
-  /** Those to be looked at, whosever, the most overdue first. */
-  due(now: Date, limit: number): Promise<CallbackRecord[]>;
-  /** Puts off exactly this state of one until `nextAt`; false when others have it by now. */
-  putOff(there: CallbackRecord, next: { nextAt: Date; tries: number }): Promise<boolean>;
-  remove(tenantId: string, jobId: string): Promise<void>;
-};
+export type CallbackStore = ReturnType<typeof makeCallbackStore>;
 
-export function makeCallbackStore(db: Db): CallbackStore {
+export function makeCallbackStore(db: Db) {
   const callbacks = db.collection<CallbackRecord>(callbackCollection.name);
+  const { ensure, remove } = makeRecords(callbacks);
   return {
-    async ensure({ _id, tenantId, ...callback }) {
-      await callbacks.updateOne(ofTenant(tenantId, { _id }), { $setOnInsert: callback }, { upsert: true });
-    },
-    due: (now, limit) =>
-      callbacks
-        .find({ nextAt: { $lte: now } })
-        .sort({ nextAt: 1 })
-        .limit(limit)
-        .toArray(),
-    async putOff({ tenantId, _id, nextAt: from }, { nextAt, tries }) {
+    ensure,
+    remove,
+    /** Those to be looked at, of all tenants, the most overdue first. */
+    due: (now: Date, limit: number) => findFirst(callbacks, { nextAt: { $lte: now } }, { by: "nextAt", limit }),
+    /** Puts off exactly this state of one until `nextAt`; false when another process has it by now. */
+    async putOff({ tenantId, _id, nextAt: from }: CallbackRecord, next: { nextAt: Date; tries: number }) {
       const there = ofTenant(tenantId, { _id, nextAt: from });
-      return (await callbacks.updateOne(there, { $set: { nextAt, tries } })).modifiedCount > 0;
+      return (await callbacks.updateOne(there, { $set: next })).modifiedCount > 0;
     },
-    remove: async (tenantId, jobId) => void (await callbacks.deleteOne(ofTenant(tenantId, { _id: jobId }))),
   };
 }

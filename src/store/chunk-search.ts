@@ -1,7 +1,6 @@
 import { Binary, type Collection, type Filter } from "mongodb";
 import type { ChunkDocument, ChunkHit } from "./chunk.ts";
-import type { StoreCapabilities } from "./collection.ts";
-import { ofTenant } from "./collection.ts";
+import { ofTenant, type StoreCapabilities } from "./collection.ts";
 import { type RankedHit, type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
 import type { IndexFor } from "./vector-indexes.ts";
 
@@ -16,13 +15,6 @@ export type VectorSearch = {
   documentIds?: readonly string[];
 };
 export type TextSearch = Omit<VectorSearch, "scoreBy"> & { text: string };
-export type ChunkSearch = {
-  /** The chunks nearest to the vector, best first. */
-  searchVectors(tenantId: string, search: VectorSearch): Promise<ChunkHit[]>;
-  /** The chunks that match the words best, best first. */
-  searchText(tenantId: string, search: TextSearch): Promise<TextHit[]>;
-};
-
 /** A chunk as searches read it: the embedding only where the score has to be computed here. */
 type Found = Omit<ChunkHit, "similarity"> & { wordScore: number; embedding?: Binary };
 
@@ -40,7 +32,7 @@ export function makeChunkSearch(
   chunks: Collection<ChunkDocument>,
   capabilities: StoreCapabilities,
   indexFor: IndexFor,
-): ChunkSearch {
+) {
   const isLate = capabilities.searchLag === "eventual";
 
   const byVectorIndex = async (tenantId: string, { vector, scoreBy, limit, documentIds }: VectorSearch) => {
@@ -106,7 +98,8 @@ export function makeChunkSearch(
   };
 
   return {
-    async searchVectors(tenantId, search) {
+    /** The chunks nearest to the vector, best first. */
+    async searchVectors(tenantId: string, search: VectorSearch): Promise<ChunkHit[]> {
       if (!capabilities.vectorSearch) {
         const all = chunks.find(live(tenantId, search.documentIds)).project<Scored>({ ...shown, embedding: 1 });
         return scanVectors(all, search);
@@ -119,7 +112,8 @@ export function makeChunkSearch(
       const united = new Map([...indexed, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
       return [...united.values()].sort((a, b) => b.rank - a.rank).slice(0, search.limit);
     },
-    async searchText(tenantId, search) {
+    /** The chunks that match the words best, best first. */
+    async searchText(tenantId: string, search: TextSearch): Promise<TextHit[]> {
       if (!capabilities.textSearch) return (await byTextOperator(tenantId, search)).map(scoredFor(search.vector));
       const indexed = byTextIndex(tenantId, search);
       if (!isLate) return (await indexed).map(scoredFor(search.vector));

@@ -1,8 +1,7 @@
 import { Binary, type Db, type Filter } from "mongodb";
-import type { ChunkDocument, ChunkHit } from "./chunk.ts";
-import { makeChunkSearch, type TextHit, type TextSearch, type VectorSearch } from "./chunk-search.ts";
-import type { StoreCapabilities } from "./collection.ts";
-import { defineCollection, ofTenant } from "./collection.ts";
+import type { ChunkDocument } from "./chunk.ts";
+import { makeChunkSearch } from "./chunk-search.ts";
+import { defineCollection, ofTenant, type StoreCapabilities } from "./collection.ts";
 import { makeIndexFor, vectorIndex } from "./vector-indexes.ts";
 
 export const chunkCollection = defineCollection<ChunkDocument>({
@@ -35,31 +34,18 @@ export const chunkCollection = defineCollection<ChunkDocument>({
 /** A chunk as ingestion makes it. Its id is `<documentId>:<version>:<n>`, so versions stand beside each other. */
 export type NewChunk = Omit<ChunkDocument, "_id" | "tenantId" | "embedding"> & { embedding: Float32Array };
 
-export type ChunkStore = {
-  insert(tenantId: string, chunks: readonly NewChunk[]): Promise<void>;
-  /** Shows the chunks of a version, numbered below `count`, to searches; answers how many there were. */
-  makeLive(tenantId: string, version: VersionOf, count: number): Promise<number>;
-  /** Embeddings that any version of the document has for these texts, by hash. */
-  embeddingsByHash(
-    tenantId: string,
-    query: { documentId: string; model: string; hashes: readonly string[] },
-  ): Promise<Map<string, Float32Array>>;
-  /** Removes the chunks of one version, of all before one, or of the whole document. */
-  remove(tenantId: string, which: RemovedChunks): Promise<void>;
-  count(tenantId: string, version: VersionOf): Promise<number>;
-  searchVectors(tenantId: string, search: VectorSearch): Promise<ChunkHit[]>;
-  searchText(tenantId: string, search: TextSearch): Promise<TextHit[]>;
-};
 export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
 
 const SLICE_CHUNKS = 2_000; // of one update or delete command, so that it ends far within the store's time-out
 
-export function makeChunkStore(db: Db, capabilities: StoreCapabilities): ChunkStore {
+export type ChunkStore = ReturnType<typeof makeChunkStore>;
+
+export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
   const chunks = db.collection<ChunkDocument>(chunkCollection.name);
   const indexFor = makeIndexFor(chunks);
   return {
-    async insert(tenantId, items) {
+    async insert(tenantId: string, items: readonly NewChunk[]): Promise<void> {
       const [first] = items;
       if (!first) return;
       if (capabilities.vectorSearch) await indexFor(first.embedding.length);
@@ -68,7 +54,8 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities): ChunkSt
         { ordered: false },
       );
     },
-    async makeLive(tenantId, { documentId, version }, count) {
+    /** Shows the chunks of a version, numbered below `count`, to searches; returns how many there were. */
+    async makeLive(tenantId: string, { documentId, version }: VersionOf, count: number): Promise<number> {
       const liveAt = new Date();
       let shown = 0;
       for (let n = 0; n < count; n += SLICE_CHUNKS) {
@@ -77,14 +64,19 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities): ChunkSt
       }
       return shown;
     },
-    async embeddingsByHash(tenantId, { documentId, model, hashes }) {
+    /** Embeddings that any version of the document has for these texts, by hash. */
+    async embeddingsByHash(
+      tenantId: string,
+      { documentId, model, hashes }: { documentId: string; model: string; hashes: readonly string[] },
+    ): Promise<Map<string, Float32Array>> {
       const filter = ofTenant(tenantId, { documentId, model, hash: { $in: [...new Set(hashes)] } });
       const found = new Map<string, Float32Array>();
       const cursor = chunks.find(filter).project<Pick<ChunkDocument, "hash" | "embedding">>({ hash: 1, embedding: 1 });
       for await (const { hash, embedding } of cursor) found.set(hash, embedding.toFloat32Array());
       return found;
     },
-    async remove(tenantId, { documentId, version, before }) {
+    /** Removes the chunks of one version, of all before one, or of the whole document. */
+    async remove(tenantId: string, { documentId, version, before }: RemovedChunks): Promise<void> {
       const versions = before === undefined ? {} : { version: { $lt: before } };
       const filter: Filter<ChunkDocument> = {
         ...ofTenant(tenantId, { documentId }),
@@ -95,13 +87,13 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities): ChunkSt
         await chunks.deleteMany({ ...filter, n: { $gte: n, $lt: n + SLICE_CHUNKS } });
       }
     },
-    count: (tenantId, { documentId, version }) => chunks.countDocuments(ofTenant(tenantId, { documentId, version })),
+    count: (tenantId: string, { documentId, version }: VersionOf) =>
+      chunks.countDocuments(ofTenant(tenantId, { documentId, version })),
     ...makeChunkSearch(chunks, capabilities, indexFor),
   };
 }
 
 function toDocument(tenantId: string, item: NewChunk): ChunkDocument {
-  const { embedding, ...rest } = item;
   const _id = `${item.documentId}:${item.version}:${item.n}`;
-  return { _id, tenantId, ...rest, embedding: Binary.fromFloat32Array(embedding) } as ChunkDocument; // `rest` has lost its shape to the index signature of Document
+  return { _id, tenantId, ...item, embedding: Binary.fromFloat32Array(item.embedding) };
 }

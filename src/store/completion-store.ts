@@ -1,9 +1,10 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
-import { defineCollection, ofTenant } from "./collection.ts";
+import { defineCollection } from "./collection.ts";
+import { makeRecords } from "./records.ts";
 import { DUPLICATE_KEY, runWrite } from "./writes.ts";
 
-/** The log record of one model call, whoever started it and however it ended. Never changed after it was written. */
+/** The log record of one model call of any surface, however it ended. Never changed after it was written. */
 export type CompletionDocument = {
   /** The log id, as `log_…`. */
   _id: string;
@@ -15,7 +16,7 @@ export type CompletionDocument = {
   model: string;
   provider: string;
   isStreamed: boolean;
-  /** `aborted`: the caller went away; `failed`: the provider did, perhaps after a part of the answer. */
+  /** `aborted`: the caller disconnected; `failed`: the provider did not answer, perhaps after a part. */
   outcome: "completed" | "aborted" | "failed";
   finishReason?: string;
   error?: ErrorView;
@@ -42,19 +43,15 @@ export const completionsCollection = defineCollection<CompletionDocument>({
   indexes: [{ key: { tenantId: 1, createdAt: -1 }, name: "tenant_createdAt" }],
 });
 
-export type CompletionStore = {
-  /** Writes records; those that are there already (a repeated write) are left as they are. */
-  insertMany(documents: readonly CompletionDocument[]): Promise<void>;
-  /** Writes a record unless it is there already, and answers the one that is kept. */
-  keep(document: CompletionDocument): Promise<CompletionDocument>;
-  get(tenantId: string, logId: string): Promise<CompletionDocument | null>;
-};
+export type CompletionStore = ReturnType<typeof makeCompletionStore>;
 
-export function makeCompletionStore(db: Db): CompletionStore {
+export function makeCompletionStore(db: Db) {
   const collection = db.collection<CompletionDocument>(completionsCollection.name);
-  const get = (tenantId: string, logId: string) => collection.findOne(ofTenant(tenantId, { _id: logId }));
+  const { get } = makeRecords(collection);
   return {
-    insertMany: async (documents) => {
+    get,
+    /** Writes records; those that are there already (a repeated write) are left as they are. */
+    async insertMany(documents: readonly CompletionDocument[]): Promise<void> {
       if (documents.length === 0) return;
       if (documents.every(({ content }) => content === undefined)) {
         await runWrite(db, { insert: completionsCollection.name, documents: [...documents], ordered: false });
@@ -67,13 +64,12 @@ export function makeCompletionStore(db: Db): CompletionStore {
         if (!isOnlyDuplicates(error)) throw error;
       }
     },
-    keep: async (document) => {
-      const insert = { insert: completionsCollection.name, documents: [document] };
-      const { duplicates } = await runWrite(db, insert);
+    /** Writes a record unless it is there already, and returns the one that is kept. */
+    async keep(document: CompletionDocument): Promise<CompletionDocument> {
+      const { duplicates } = await runWrite(db, { insert: completionsCollection.name, documents: [document] });
       if (duplicates === 0) return document;
       return (await get(document.tenantId, document._id)) ?? document;
     },
-    get,
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, type TenantDocument } from "./collection.ts";
+import { makeRecords } from "./records.ts";
 import { insertIfAbsent } from "./writes.ts";
 
 /** What a call was answered, kept to answer its repeats. `body` is the JSON text, so that a repeat gets the same bytes. */
@@ -28,40 +29,34 @@ export const idempotencyCollection = defineCollection<IdempotencyDocument>({
 
 export type Claim = Pick<IdempotencyDocument, "_id" | "token">;
 
-export type IdempotencyStore = {
-  /** Adds the record of a call that begins; false when its id is taken. */
-  insert(record: IdempotencyDocument): Promise<boolean>;
-  find(tenantId: string, id: string): Promise<IdempotencyDocument | null>;
-  /** Puts `record` in the place of the one that `token` held; false when somebody else was first. */
-  takeOver(record: IdempotencyDocument, token: string): Promise<boolean>;
-  /** Prolongs the lease of a call that runs. */
-  renew(claim: Claim, leaseUntil: Date): Promise<void>;
-  /**
-   * Keeps an answer: the final one, or the one for the case that the process dies; undefined for one that must not be kept.
-   * Nothing happens without the claim.
-   */
-  keep(claim: Claim, reply: StoredReply | undefined, isDone: boolean): Promise<void>;
-  /** Forgets the call, so that a repeat runs anew. */
-  release(claim: Claim): Promise<void>;
-};
+export type IdempotencyStore = ReturnType<typeof makeIdempotencyStore>;
 
-export function makeIdempotencyStore(db: Db): IdempotencyStore {
+export function makeIdempotencyStore(db: Db) {
   const records = db.collection<IdempotencyDocument>(idempotencyCollection.name);
+  const running = ({ _id, token }: Claim) => ({ _id, token, isDone: false });
   return {
-    insert: (record) => insertIfAbsent(records, record),
-    find: (tenantId, id) => records.findOne({ _id: id, tenantId }),
-    async takeOver(record, token) {
+    /** Adds the record of a call that begins; false when its id is taken. */
+    insert: (record: IdempotencyDocument) => insertIfAbsent(records, record),
+    find: makeRecords(records).get,
+    /** Puts `record` in the place of the one that `token` held; false when another process was first. */
+    async takeOver(record: IdempotencyDocument, token: string): Promise<boolean> {
       const { modifiedCount } = await records.replaceOne({ _id: record._id, token }, record);
       return modifiedCount === 1;
     },
-    async renew({ _id, token }, leaseUntil) {
-      await records.updateOne({ _id, token, isDone: false }, { $set: { leaseUntil } });
+    /** Prolongs the lease of a call that runs. */
+    async renew(claim: Claim, leaseUntil: Date): Promise<void> {
+      await records.updateOne(running(claim), { $set: { leaseUntil } });
     },
-    async keep({ _id, token }, reply, isDone) {
-      await records.updateOne({ _id, token, isDone: false }, { $set: { isDone, ...(reply ? { reply } : {}) } });
+    /**
+     * Keeps an answer: the final one, or the one for the case that the process dies; undefined for one that must not be
+     * kept. Nothing happens without the claim.
+     */
+    async keep(claim: Claim, reply: StoredReply | undefined, isDone: boolean): Promise<void> {
+      await records.updateOne(running(claim), { $set: { isDone, ...(reply ? { reply } : {}) } });
     },
-    async release({ _id, token }) {
-      await records.deleteOne({ _id, token, isDone: false });
+    /** Forgets the call, so that a repeat runs again. */
+    async release(claim: Claim): Promise<void> {
+      await records.deleteOne(running(claim));
     },
   };
 }

@@ -2,7 +2,7 @@ import type { Db, Filter } from "mongodb";
 import { defineCollection } from "./collection.ts";
 import type { Role } from "./key-store.ts";
 
-/** A person or service, told by its tenant and its name there: tenants name their subjects as they like. */
+/** A person or service, identified by its tenant and its name there: tenants name their subjects as they like. */
 export type MemberId = { tenantId: string; subject: string };
 
 export type OrganizationTenant = {
@@ -35,36 +35,35 @@ export const organizationCollection = defineCollection<OrganizationDocument>({
 /** Which members of an organization are meant. */
 export type MemberChoice = MemberId & { roles: readonly Role[] };
 
-/** Every function takes the member on whose behalf it is asked: an organization of others is not there for it. */
-export type OrganizationStore = {
-  insert(organization: OrganizationDocument): Promise<void>;
-  /** An organization in which the member has one of the roles; null for any other. */
-  find(member: MemberChoice, organizationId: string): Promise<OrganizationDocument | null>;
-  /** An organization that holds the tenant, and in which the member has one of the roles. */
-  findHolding(member: MemberChoice, tenantId: string): Promise<OrganizationDocument | null>;
-  countFounded(tenantId: string): Promise<number>;
-  /**
-   * Adds a tenant, with the member that comes with it, unless it is there, another one was made under its name, or there are
-   * `limit` of them. False when nothing was added.
-   */
-  addTenant(
-    member: MemberChoice,
-    organizationId: string,
-    added: { tenant: OrganizationTenant; member?: MemberId & { role: Role }; limit: number },
-  ): Promise<boolean>;
-};
+export type OrganizationStore = ReturnType<typeof makeOrganizationStore>;
 
-export function makeOrganizationStore(db: Db): OrganizationStore {
+/** Every function acts on behalf of a member: an organization of others does not exist for it. */
+export function makeOrganizationStore(db: Db) {
   const organizations = db.collection<OrganizationDocument>(organizationCollection.name);
-  const ofMember = ({ tenantId, subject, roles }: MemberChoice): Filter<OrganizationDocument> => ({
-    members: { $elemMatch: { tenantId, subject, role: { $in: [...roles] } } },
-  });
   return {
-    insert: async (organization) => void (await organizations.insertOne(organization)),
-    find: (member, organizationId) => organizations.findOne({ _id: organizationId, ...ofMember(member) }),
-    findHolding: (member, tenantId) => organizations.findOne({ "tenants.tenantId": tenantId, ...ofMember(member) }),
-    countFounded: (tenantId) => organizations.countDocuments({ founderTenantId: tenantId }),
-    async addTenant(member, organizationId, { tenant, member: newMember, limit }) {
+    async insert(organization: OrganizationDocument): Promise<void> {
+      await organizations.insertOne(organization);
+    },
+    /** An organization in which the member has one of the roles; null for any other. */
+    find: (member: MemberChoice, organizationId: string): Promise<OrganizationDocument | null> =>
+      organizations.findOne({ _id: organizationId, ...ofMember(member) }),
+    /** An organization that holds the tenant, and in which the member has one of the roles. */
+    findHolding: (member: MemberChoice, tenantId: string): Promise<OrganizationDocument | null> =>
+      organizations.findOne({ "tenants.tenantId": tenantId, ...ofMember(member) }),
+    countFounded: (tenantId: string) => organizations.countDocuments({ founderTenantId: tenantId }),
+    /**
+     * Adds a tenant, with the member that comes with it, unless it is there, another one was made under its name, or there
+     * are `limit` of them. False when nothing was added.
+     */
+    async addTenant(
+      member: MemberChoice,
+      organizationId: string,
+      {
+        tenant,
+        member: newMember,
+        limit,
+      }: { tenant: OrganizationTenant; member?: MemberId & { role: Role }; limit: number },
+    ): Promise<boolean> {
       const result = await organizations.updateOne(
         {
           _id: organizationId,
@@ -78,4 +77,8 @@ export function makeOrganizationStore(db: Db): OrganizationStore {
       return result.modifiedCount === 1;
     },
   };
+}
+
+function ofMember({ tenantId, subject, roles }: MemberChoice): Filter<OrganizationDocument> {
+  return { members: { $elemMatch: { tenantId, subject, role: { $in: [...roles] } } } };
 }

@@ -1,5 +1,7 @@
 import { Binary, type Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { findFirst } from "./page.ts";
+import { makeRecords } from "./records.ts";
 
 /** A customer's key for a provider, encrypted under the tenant's data key. */
 export type ProviderKeyDocument = TenantDocument & {
@@ -30,67 +32,47 @@ export const dataKeyCollection = defineCollection<DataKeyDocument>({
 });
 
 export type SealedKey = { sealed: Buffer; preview: string; at: Date };
+type WrappedKey = { masterKeyId: string; wrapped: Buffer };
 
-export type ProviderKeyStore = {
-  find(tenantId: string, provider: string): Promise<ProviderKeyDocument | null>;
-  list(tenantId: string): Promise<ProviderKeyDocument[]>;
-  /** Sets a tenant's key, in the place of the one that is there. */
-  put(tenantId: string, provider: string, key: SealedKey): Promise<void>;
-  /** Replaces the key that is there; false when there is none. */
-  replace(tenantId: string, provider: string, key: SealedKey): Promise<boolean>;
-  remove(tenantId: string, provider: string): Promise<boolean>;
-  findDataKey(tenantId: string): Promise<DataKeyDocument | null>;
-  /** Keeps a tenant's data key unless it has one; answers the one that is kept. */
-  ensureDataKey(tenantId: string, made: { masterKeyId: string; wrapped: Buffer }): Promise<DataKeyDocument>;
-  /** Data keys, whose-ever, that another master key wrapped, in the order of their ids, after `afterId`. */
-  listDataKeysNotBy(masterKeyId: string, page: { afterId?: string; limit: number }): Promise<DataKeyDocument[]>;
-  /** Puts newly wrapped bytes in the place of exactly these; false when they have changed meanwhile. */
-  rewrapDataKey(there: DataKeyDocument, made: { masterKeyId: string; wrapped: Buffer }): Promise<boolean>;
-};
+export type ProviderKeyStore = ReturnType<typeof makeProviderKeyStore>;
 
-const idOf = (tenantId: string, provider: string) => `${tenantId}:${provider}`;
+const ofProvider = (tenantId: string, provider: string) => ofTenant(tenantId, { _id: `${tenantId}:${provider}` });
+const toFields = ({ sealed, preview, at }: SealedKey) => ({ sealed: new Binary(sealed), preview, updatedAt: at });
 
-export function makeProviderKeyStore(db: Db): ProviderKeyStore {
+export function makeProviderKeyStore(db: Db) {
   const keys = db.collection<ProviderKeyDocument>(providerKeyCollection.name);
   const dataKeys = db.collection<DataKeyDocument>(dataKeyCollection.name);
-  const toFields = ({ sealed, preview, at }: SealedKey) => ({ sealed: new Binary(sealed), preview, updatedAt: at });
+  const { get, ensure } = makeRecords(dataKeys);
   return {
-    find: (tenantId, provider) => keys.findOne(ofTenant(tenantId, { _id: idOf(tenantId, provider) })),
-    list: (tenantId) => keys.find(ofTenant(tenantId)).sort({ provider: 1 }).limit(100).toArray(),
-    async put(tenantId, provider, key) {
-      await keys.updateOne(
-        ofTenant(tenantId, { _id: idOf(tenantId, provider) }),
-        { $set: toFields(key), $setOnInsert: { provider, createdAt: key.at } },
-        { upsert: true },
-      );
+    find: (tenantId: string, provider: string): Promise<ProviderKeyDocument | null> =>
+      keys.findOne(ofProvider(tenantId, provider)),
+    list: (tenantId: string) => findFirst(keys, ofTenant(tenantId), { by: "provider", limit: 100 }),
+    /** Sets a tenant's key, in the place of the one that is there. */
+    async put(tenantId: string, provider: string, key: SealedKey): Promise<void> {
+      const update = { $set: toFields(key), $setOnInsert: { provider, createdAt: key.at } };
+      await keys.updateOne(ofProvider(tenantId, provider), update, { upsert: true });
     },
-    async replace(tenantId, provider, key) {
-      const { matchedCount } = await keys.updateOne(ofTenant(tenantId, { _id: idOf(tenantId, provider) }), {
-        $set: toFields(key),
-      });
+    /** Replaces the key that is there; false when there is none. */
+    async replace(tenantId: string, provider: string, key: SealedKey): Promise<boolean> {
+      const { matchedCount } = await keys.updateOne(ofProvider(tenantId, provider), { $set: toFields(key) });
       return matchedCount === 1;
     },
-    async remove(tenantId, provider) {
-      const { deletedCount } = await keys.deleteOne(ofTenant(tenantId, { _id: idOf(tenantId, provider) }));
-      return deletedCount === 1;
+    async remove(tenantId: string, provider: string): Promise<boolean> {
+      return (await keys.deleteOne(ofProvider(tenantId, provider))).deletedCount === 1;
     },
-    findDataKey: (tenantId) => dataKeys.findOne(ofTenant(tenantId, { _id: tenantId })),
-    async ensureDataKey(tenantId, { masterKeyId, wrapped }) {
-      const kept = await dataKeys.findOneAndUpdate(
-        ofTenant(tenantId, { _id: tenantId }),
-        { $setOnInsert: { masterKeyId, wrapped: new Binary(wrapped), createdAt: new Date() } },
-        { upsert: true, returnDocument: "after" },
-      );
-      if (kept === null) throw new TypeError("an upsert answered no document");
-      return kept;
-    },
-    listDataKeysNotBy: (masterKeyId, { afterId, limit }) =>
-      dataKeys
-        .find({ masterKeyId: { $ne: masterKeyId }, ...(afterId === undefined ? {} : { _id: { $gt: afterId } }) })
-        .sort({ _id: 1 })
-        .limit(limit)
-        .toArray(),
-    async rewrapDataKey(there, { masterKeyId, wrapped }) {
+    findDataKey: (tenantId: string) => get(tenantId, tenantId),
+    /** Keeps a tenant's data key unless it has one; returns the one that is kept. */
+    ensureDataKey: (tenantId: string, { masterKeyId, wrapped }: WrappedKey) =>
+      ensure({ _id: tenantId, tenantId, masterKeyId, wrapped: new Binary(wrapped), createdAt: new Date() }),
+    /** Data keys of all tenants that another master key wrapped, in the order of their ids, after `afterId`. */
+    listDataKeysNotBy: (masterKeyId: string, { afterId, limit }: { afterId?: string; limit: number }) =>
+      findFirst(
+        dataKeys,
+        { masterKeyId: { $ne: masterKeyId }, ...(afterId === undefined ? {} : { _id: { $gt: afterId } }) },
+        { by: "_id", limit },
+      ),
+    /** Puts newly wrapped bytes in the place of exactly these; false when they have changed meanwhile. */
+    async rewrapDataKey(there: DataKeyDocument, { masterKeyId, wrapped }: WrappedKey): Promise<boolean> {
       const { matchedCount } = await dataKeys.updateOne(
         { _id: there._id, masterKeyId: there.masterKeyId, wrapped: there.wrapped },
         { $set: { masterKeyId, wrapped: new Binary(wrapped) } },

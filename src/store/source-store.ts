@@ -11,30 +11,26 @@ export const sourceCollection = defineCollection<SourcePiece>({
   indexes: [{ name: "document", key: { tenantId: 1, documentId: 1, n: 1 } }],
 });
 
-/** The bytes that documents were made from, as they were given. */
-export type SourceStore = {
-  write(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void>;
-  /** The bytes in a buffer of their own; null when there are none. */
-  read(tenantId: string, documentId: string): Promise<Buffer | null>;
-  remove(tenantId: string, documentId: string): Promise<void>;
-};
+export type SourceStore = ReturnType<typeof makeSourceStore>;
 
-export function makeSourceStore(db: Db): SourceStore {
+/** The bytes that documents were made from, as they were given. */
+export function makeSourceStore(db: Db) {
   const pieces = db.collection<SourcePiece>(sourceCollection.name);
   return {
-    async write(tenantId, documentId, bytes) {
+    async write(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void> {
       for (let n = 0; n * PIECE_BYTES < bytes.length || n === 0; n += 1) {
         const data = new Binary(bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES));
         await pieces.insertOne({ _id: `${documentId}:${n}`, tenantId, documentId, n, data });
       }
     },
-    async read(tenantId, documentId) {
+    /** The bytes in a buffer of their own; null when there are none. */
+    async read(tenantId: string, documentId: string): Promise<Buffer | null> {
       const parts: Uint8Array[] = [];
       const cursor = pieces.find(ofTenant(tenantId, { documentId })).sort({ n: 1 }).batchSize(2);
       for await (const { data } of cursor) parts.push(data.value());
       return parts.length === 0 ? null : Buffer.concat(parts);
     },
-    async remove(tenantId, documentId) {
+    async remove(tenantId: string, documentId: string): Promise<void> {
       await pieces.deleteMany(ofTenant(tenantId, { documentId }));
     },
   };

@@ -19,37 +19,30 @@ export const tenantCollection = defineCollection<TenantRecord>({
   indexes: [{ name: "name", key: { name: 1 }, unique: true }],
 });
 
-export type TenantStore = {
-  find(tenantId: string): Promise<TenantRecord | null>;
-  /** @throws the driver's error 11000 when a tenant of this id or name is there. */
-  insert(tenant: TenantRecord): Promise<void>;
-  findByName(name: string): Promise<TenantRecord | null>;
-  /** Adds the tenant unless one of its name is there; answers the one that is there then. */
-  ensure(tenant: TenantRecord): Promise<TenantRecord>;
-  setFallbacks(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void>;
-  /** Sets the budget a month, or removes it. */
-  setBudget(tenantId: string, nanoUsd: number | null): Promise<void>;
-};
+export type TenantStore = ReturnType<typeof makeTenantStore>;
 
-export function makeTenantStore(db: Db): TenantStore {
+export function makeTenantStore(db: Db) {
   const tenants = db.collection<TenantRecord>(tenantCollection.name);
   return {
-    find: (tenantId) => tenants.findOne({ _id: tenantId }),
-    insert: async (tenant) => void (await tenants.insertOne(tenant)),
-    findByName: (name) => tenants.findOne({ name }),
-    async setBudget(tenantId, nanoUsd) {
-      const update =
-        nanoUsd === null
-          ? { $unset: { monthlyBudgetNanoUsd: true as const } }
-          : { $set: { monthlyBudgetNanoUsd: nanoUsd } };
-      await tenants.updateOne({ _id: tenantId }, update);
+    find: (tenantId: string): Promise<TenantRecord | null> => tenants.findOne({ _id: tenantId }),
+    findByName: (name: string): Promise<TenantRecord | null> => tenants.findOne({ name }),
+    /** @throws the driver's error 11000 when a tenant of this id or name is there. */
+    async insert(tenant: TenantRecord): Promise<void> {
+      await tenants.insertOne(tenant);
     },
-    async ensure(tenant) {
+    /** Adds the tenant unless one of its name is there; returns the one that is there then. */
+    async ensure(tenant: TenantRecord): Promise<TenantRecord> {
       const { name } = tenant;
       return (await tenants.findOne({ name })) ?? insertOrFind(tenants, tenant, { name });
     },
-    async setFallbacks(tenantId, fallbacks) {
+    async setFallbacks(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void> {
       await tenants.updateOne({ _id: tenantId }, { $set: { fallbacks } });
+    },
+    /** Sets the budget a month, or removes it. */
+    async setBudget(tenantId: string, nanoUsd: number | null): Promise<void> {
+      const removed = { $unset: { monthlyBudgetNanoUsd: "" as const } };
+      const update = nanoUsd === null ? removed : { $set: { monthlyBudgetNanoUsd: nanoUsd } };
+      await tenants.updateOne({ _id: tenantId }, update);
     },
   };
 }

@@ -46,16 +46,9 @@ export const usageCollection = defineCollection<UsageDocument>({
 const SPAN_CHARACTERS = 7;
 const MAX_ROWS = 1_000;
 
-export type UsageStore = {
-  /** Adds the increments of a batch, each exactly once however often the batch is written before its writer's next one. */
-  add(batch: UsageBatch, increments: readonly UsageIncrement[]): Promise<void>;
-  /** Adds the increment of one log record, exactly once however often and however late it is written. */
-  addRecord(logId: string, increment: UsageIncrement): Promise<void>;
-  /** Sums between two days, both included; the largest cost first, days in order. */
-  sum(tenantId: string, query: { from: string; to: string; groupBy: UsageGrouping }): Promise<UsageRow[]>;
-};
+export type UsageStore = ReturnType<typeof makeUsageStore>;
 
-export function makeUsageStore(db: Db): UsageStore {
+export function makeUsageStore(db: Db) {
   const collection = db.collection<UsageDocument>(usageCollection.name);
   const addOnce = async (increment: UsageIncrement, memory: Memory, triesLeft = 3): Promise<void> => {
     const { tenantId, day, model, surface, ...counters } = increment;
@@ -71,12 +64,18 @@ export function makeUsageStore(db: Db): UsageStore {
     await addOnce(increment, memory, triesLeft - 1);
   };
   return {
-    add: async (batch, increments) => {
+    /** Adds the increments of a batch, each exactly once however often the batch is written before its writer's next one. */
+    async add(batch: UsageBatch, increments: readonly UsageIncrement[]): Promise<void> {
       const memory = ofBatch(batch);
       await Promise.all(increments.map((increment) => addOnce(increment, memory)));
     },
-    addRecord: (logId, increment) => addOnce(increment, ofRecord(logId)),
-    sum: async (tenantId, { from, to, groupBy }) => {
+    /** Adds the increment of one log record, exactly once however often and however late it is written. */
+    addRecord: (logId: string, increment: UsageIncrement): Promise<void> => addOnce(increment, ofRecord(logId)),
+    /** Sums between two days, both included; the largest cost first, days in order. */
+    async sum(
+      tenantId: string,
+      { from, to, groupBy }: { from: string; to: string; groupBy: UsageGrouping },
+    ): Promise<UsageRow[]> {
       const rows = await collection
         .aggregate<UsageCounters & { _id: string }>([
           { $match: ofTenant(tenantId, { day: { $gte: from, $lte: to } }) },

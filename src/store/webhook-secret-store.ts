@@ -1,5 +1,6 @@
 import { Binary, type Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { makeRecords } from "./records.ts";
 
 /** What a tenant's webhooks are signed with, encrypted under the tenant's data key. */
 export type WebhookSecretDocument = TenantDocument & {
@@ -11,33 +12,24 @@ export type WebhookSecretDocument = TenantDocument & {
 
 export const webhookSecretCollection = defineCollection<WebhookSecretDocument>({ name: "webhookSecrets", indexes: [] });
 
-export type WebhookSecretStore = {
-  find(tenantId: string): Promise<WebhookSecretDocument | null>;
-  /** Keeps a tenant's first secret unless it has one; answers the one that is kept. */
-  ensure(tenantId: string, sealed: Buffer): Promise<WebhookSecretDocument>;
-  /** Puts a new secret in the place of exactly this one, which stays valid until `until`; null when it has changed. */
-  replace(there: WebhookSecretDocument, made: { sealed: Buffer; until: Date }): Promise<WebhookSecretDocument | null>;
-};
+export type WebhookSecretStore = ReturnType<typeof makeWebhookSecretStore>;
 
-export function makeWebhookSecretStore(db: Db): WebhookSecretStore {
+export function makeWebhookSecretStore(db: Db) {
   const secrets = db.collection<WebhookSecretDocument>(webhookSecretCollection.name);
+  const { get, ensure } = makeRecords(secrets);
   return {
-    find: (tenantId) => secrets.findOne(ofTenant(tenantId, { _id: tenantId })),
-    async ensure(tenantId, sealed) {
-      const kept = await secrets.findOneAndUpdate(
-        ofTenant(tenantId, { _id: tenantId }),
-        { $setOnInsert: { sealed: new Binary(sealed), createdAt: new Date() } },
-        { upsert: true, returnDocument: "after" },
-      );
-      if (kept === null) throw new TypeError("an upsert answered no document");
-      return kept;
-    },
-    replace: (there, { sealed, until }) =>
+    find: (tenantId: string) => get(tenantId, tenantId),
+    /** Keeps a tenant's first secret unless it has one; returns the one that is kept. */
+    ensure: (tenantId: string, sealed: Buffer) =>
+      ensure({ _id: tenantId, tenantId, sealed: new Binary(sealed), createdAt: new Date() }),
+    /** Puts a new secret in the place of exactly this one, which stays valid until `until`; null when it has changed. */
+    replace: (
+      there: WebhookSecretDocument,
+      { sealed, until }: { sealed: Buffer; until: Date },
+    ): Promise<WebhookSecretDocument | null> =>
       secrets.findOneAndUpdate(
         ofTenant(there.tenantId, { _id: there._id, createdAt: there.createdAt, sealed: there.sealed }),
-        {
-          $set: { sealed: new Binary(sealed), createdAt: new Date(), previous: { sealed: there.sealed, until } },
-        },
+        { $set: { sealed: new Binary(sealed), createdAt: new Date(), previous: { sealed: there.sealed, until } } },
         { returnDocument: "after" },
       ),
   };

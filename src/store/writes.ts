@@ -15,21 +15,25 @@ export function isDuplicateKey(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === DUPLICATE_KEY;
 }
 
+/** What a write returns; null when it failed because a unique value is there already. */
+export async function unlessDuplicate<R>(write: Promise<R>): Promise<R | null> {
+  try {
+    return await write;
+  } catch (error) {
+    if (isDuplicateKey(error)) return null;
+    throw error;
+  }
+}
+
 /** Inserts a document. False when one with the same unique value is there already, which stays as it is. */
 export async function insertIfAbsent<T extends Document>(
   collection: Collection<T>,
   document: OptionalUnlessRequiredId<T>,
 ): Promise<boolean> {
-  try {
-    await collection.insertOne(document);
-    return true;
-  } catch (error) {
-    if (isDuplicateKey(error)) return false;
-    throw error;
-  }
+  return (await unlessDuplicate(collection.insertOne(document))) !== null;
 }
 
-/** Inserts a document, or finds the one that has its place already. @throws the driver's error 11000 when `same` finds none. */
+/** Inserts a document, or finds the one in its place. @throws the driver's error 11000 when `same` finds none. */
 export async function insertOrFind<T extends Document>(
   collection: Collection<T>,
   document: OptionalUnlessRequiredId<T> & T,

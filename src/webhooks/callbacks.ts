@@ -72,7 +72,7 @@ async function check(deps: CallbacksDeps, callback: CallbackRecord): Promise<voi
   const ageMs = Date.now() - createdAt.getTime();
   const job = await jobs.find(tenantId, jobId);
   if (job && isFinal(job.status)) return send(deps, callback, job);
-  if (!job && ageMs > NEVER_ACCEPTED_MS) return store.remove(tenantId, jobId);
+  if (!job && ageMs > NEVER_ACCEPTED_MS) return void (await store.remove(tenantId, jobId));
   const waitMs = Math.min(Math.max(ageMs / 10, LOOK_AFTER_MS), LOOK_AT_MOST_MS);
   await store.putOff(callback, { nextAt: new Date(Date.now() + waitMs), tries });
 }

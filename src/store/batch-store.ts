@@ -1,7 +1,8 @@
 import type { Db, UpdateFilter } from "mongodb";
-
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { insertIfAbsent, insertOrFind, isDuplicateKey } from "./writes.ts";
+import { defineCollection, type TenantDocument } from "./collection.ts";
+import { findFirst } from "./page.ts";
+import { makeRecords } from "./records.ts";
+import { insertIfAbsent, insertOrFind, unlessDuplicate } from "./writes.ts";
 
 /**
  * A batch *item* is one chat that a batch is to answer: accepted until its job is on record, then waiting until a batch
@@ -93,76 +94,65 @@ export const batchCollection = defineCollection<BatchDocument>({
 /** Batches of a busy group are begun and closed while one looks; attempts at most. */
 const MAX_ATTEMPTS = 20;
 
-export type BatchStore = {
-  /** Records an item. False: there is one of that id, which stays, unless it was cancelled. */
-  insertItem(item: BatchItemDocument): Promise<boolean>;
-  item(tenantId: string, jobId: string): Promise<BatchItemDocument | null>;
-  /** Moves an item on from one state; false when it is in another. */
-  moveItem(
-    jobId: string,
-    from: readonly BatchItemState[],
-    change: Partial<Pick<BatchItemDocument, "state" | "batchId" | "expiries">>,
-  ): Promise<boolean>;
-  /** Puts at most `limit` waiting items of a group into a batch; how many it has then. */
-  fill(batch: Pick<BatchDocument, "_id" | "group">, limit: number): Promise<number>;
-  /** Lets the items that are still in a batch wait for another one; how many there were. */
-  giveBack(batchId: string): Promise<number>;
-  countWaiting(group: string, limit: number): Promise<number>;
-  /** Items of a batch in a state, in the order of their ids. */
-  items(batchId: string, state: BatchItemState, limit: number): Promise<BatchItemDocument[]>;
-  /** Begins a batch unless its group has one that collects; the one that collects. */
-  ensureCollecting(batch: BatchDocument): Promise<BatchDocument>;
-  batch(batchId: string): Promise<BatchDocument | null>;
-  changeBatch(
-    batchId: string,
-    from: readonly BatchState[],
-    update: UpdateFilter<BatchDocument>,
-  ): Promise<BatchDocument | null>;
-  /** Marks a batch as being submitted; false while another one of its group is. */
-  markSubmitting(batch: BatchDocument, size: number): Promise<boolean>;
-  /** Batches that should have been closed, or handed to the queue, before this time. */
-  overdue(before: Date, limit: number): Promise<BatchDocument[]>;
-  /** Items without a batch since before this time, the oldest first. */
-  waitingSince(before: Date, limit: number): Promise<BatchItemDocument[]>;
-  /** Items that a worker which had lost its lease put into a batch that has ended since `since`. */
-  strays(since: Date, limit: number): Promise<BatchItemDocument[]>;
-  /** Which of these ids of the provider's are batches of ours already. */
-  known(group: string, providerBatchIds: readonly string[]): Promise<Set<string>>;
-};
+export type BatchStore = ReturnType<typeof makeBatchStore>;
 
-export function makeBatchStore(db: Db): BatchStore {
+export function makeBatchStore(db: Db) {
+  return { ...makeItems(db), ...makeBatches(db) };
+}
+
+function makeItems(db: Db) {
   const items = db.collection<BatchItemDocument>(batchItemCollection.name);
-  const batches = db.collection<BatchDocument>(batchCollection.name);
   return {
-    async insertItem(item) {
+    item: makeRecords(items).get,
+    /** Records an item. False: there is one of that id, which stays, unless it was cancelled. */
+    async insertItem(item: BatchItemDocument): Promise<boolean> {
       if (await insertIfAbsent(items, item)) return true;
       const { _id, ...fields } = item;
       const { modifiedCount } = await items.replaceOne({ _id, state: "cancelled" }, fields);
       return modifiedCount === 1;
     },
-    item: (tenantId, jobId) => items.findOne(ofTenant(tenantId, { _id: jobId })),
-    async moveItem(jobId, from, change) {
+    /** Moves an item on from one state; false when it is in another. */
+    async moveItem(
+      jobId: string,
+      from: readonly BatchItemState[],
+      change: Partial<Pick<BatchItemDocument, "state" | "batchId" | "expiries">>,
+    ): Promise<boolean> {
       const { matchedCount } = await items.updateOne({ _id: jobId, state: { $in: [...from] } }, { $set: change });
       return matchedCount === 1;
     },
-    async fill({ _id: batchId, group }, limit) {
+    /** Puts at most `limit` waiting items of a group into a batch; how many it has then. */
+    async fill({ _id: batchId, group }: Pick<BatchDocument, "_id" | "group">, limit: number): Promise<number> {
       const has = await items.countDocuments({ batchId, state: "batched" });
-      const waiting = await items
-        .find({ group, state: "waiting" }, { projection: { _id: 1 } })
-        .sort({ _id: 1 })
-        .limit(Math.max(0, limit - has))
-        .toArray();
+      if (has >= limit) return has; // to the store, a limit of 0 is none
+      const room = { by: "_id", limit: limit - has, fields: ["_id"] };
+      const waiting = await findFirst(items, { group, state: "waiting" }, room);
       const ids = waiting.map(({ _id }) => _id);
       await items.updateMany({ _id: { $in: ids }, state: "waiting" }, { $set: { state: "batched", batchId } });
       return items.countDocuments({ batchId, state: "batched" });
     },
-    async giveBack(batchId) {
+    /** Lets the items that are still in a batch wait for another one; how many there were. */
+    async giveBack(batchId: string): Promise<number> {
       const given = await items.updateMany({ batchId, state: "batched" }, { $set: { state: "waiting", batchId: "" } });
       return given.modifiedCount;
     },
-    countWaiting: (group, limit) => items.countDocuments({ group, state: "waiting" }, { limit }),
-    items: (batchId, state, limit) => items.find({ batchId, state }).sort({ _id: 1 }).limit(limit).toArray(),
-    async ensureCollecting(batch) {
+    countWaiting: (group: string, limit: number) => items.countDocuments({ group, state: "waiting" }, { limit }),
+    /** Items of a batch in a state, in the order of their ids. */
+    items: (batchId: string, state: BatchItemState, limit: number) =>
+      findFirst(items, { batchId, state }, { by: "_id", limit }),
+    /** Items without a batch since before this time, the oldest first. */
+    waitingSince(before: Date, limit: number) {
+      const filter = { state: { $in: ["accepted" as const, "waiting" as const] }, createdAt: { $lte: before } };
+      return findFirst(items, filter, { by: "createdAt", limit });
+    },
+  };
+}
+
+function makeBatches(db: Db) {
+  const batches = db.collection<BatchDocument>(batchCollection.name);
+  const items = db.collection<BatchItemDocument>(batchItemCollection.name);
+  return {
+    /** Begins a batch unless its group has one that collects; the one that collects. */
+    async ensureCollecting(batch: BatchDocument): Promise<BatchDocument> {
       const collecting = { group: batch.group, state: "collecting" as const };
       for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
         const found = await batches.findOne(collecting);
@@ -172,48 +162,41 @@ export function makeBatchStore(db: Db): BatchStore {
       }
       return insertOrFind(batches, batch, collecting);
     },
-    batch: (batchId) => batches.findOne({ _id: batchId }),
-    changeBatch: (batchId, from, update) =>
+    batch: (batchId: string): Promise<BatchDocument | null> => batches.findOne({ _id: batchId }),
+    /** Changes a batch that is in one of these states; null when it is not. */
+    changeBatch: (
+      batchId: string,
+      from: readonly BatchState[],
+      update: UpdateFilter<BatchDocument>,
+    ): Promise<BatchDocument | null> =>
       batches.findOneAndUpdate({ _id: batchId, state: { $in: [...from] } }, update, { returnDocument: "after" }),
-    async markSubmitting({ _id }, size) {
-      try {
-        const { matchedCount } = await batches.updateOne(
-          { _id, state: "closed", submittedAt: { $exists: false } },
-          { $set: { submittedAt: new Date(), size, isSubmitting: true } },
-        );
-        return matchedCount === 1;
-      } catch (error) {
-        if (isDuplicateKey(error)) return false;
-        throw error;
-      }
+    /** Marks a batch as being submitted; false while another one of its group is. */
+    async markSubmitting({ _id }: BatchDocument, size: number): Promise<boolean> {
+      const filter = { _id, state: "closed" as const, submittedAt: { $exists: false } };
+      const update = { $set: { submittedAt: new Date(), size, isSubmitting: true as const } };
+      return (await unlessDuplicate(batches.updateOne(filter, update)))?.matchedCount === 1;
     },
-    overdue: (before, limit) =>
-      batches
-        .find({ state: { $in: ["collecting", "closed"] }, closeAt: { $lte: before } })
-        .sort({ closeAt: 1 })
-        .limit(limit)
-        .toArray(),
-    waitingSince: (before, limit) =>
-      items
-        .find({ state: { $in: ["accepted", "waiting"] }, createdAt: { $lte: before } })
-        .sort({ createdAt: 1 })
-        .limit(limit)
-        .toArray(),
-    async strays(since, limit) {
+    /** Batches that should have been closed, or handed to the queue, before this time. */
+    overdue(before: Date, limit: number) {
+      const filter = { state: { $in: ["collecting" as const, "closed" as const] }, closeAt: { $lte: before } };
+      return findFirst(batches, filter, { by: "closeAt", limit });
+    },
+    /** Items that a worker which had lost its lease put into a batch that has ended since `since`. */
+    async strays(since: Date, limit: number): Promise<BatchItemDocument[]> {
       const ended = await batches
         .find({ state: "ended", closeAt: { $gte: since } }, { projection: { _id: 1 } })
         .sort({ closeAt: -1 })
         .limit(limit)
         .toArray();
-      const ids = ended.map(({ _id }) => _id);
-      return ids.length === 0
-        ? []
-        : items
-            .find({ batchId: { $in: ids }, state: "batched" })
-            .limit(limit)
-            .toArray();
+      if (ended.length === 0) return [];
+      const batchIds = ended.map(({ _id }) => _id);
+      return items
+        .find({ batchId: { $in: batchIds }, state: "batched" })
+        .limit(limit)
+        .toArray();
     },
-    async known(group, providerBatchIds) {
+    /** Which of these ids of the provider's are batches of ours already. */
+    async known(group: string, providerBatchIds: readonly string[]): Promise<Set<string>> {
       const found = await batches
         .find({ group, providerBatchId: { $in: [...providerBatchIds] } }, { projection: { providerBatchId: 1 } })
         .toArray();

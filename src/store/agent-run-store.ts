@@ -96,8 +96,6 @@ export const agentRunCollection = defineCollection<AgentRunRecord>({
   ],
 });
 
-export type AgentRunStore = ReturnType<typeof makeAgentRunStore>;
-
 export function makeAgentRunStore(db: Db) {
   const runs = db.collection<AgentRunRecord>(agentRunCollection.name);
   const { update, ...records } = makeWorkRecords(runs, { watched: { isOpen: true }, fields: ["tenantId", "jobId"] });

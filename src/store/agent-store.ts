@@ -50,8 +50,6 @@ export const agentCollection = defineCollection<AgentRecord>({
   ],
 });
 
-export type AgentStore = ReturnType<typeof makeAgentStore>;
-
 export function makeAgentStore(db: Db) {
   const agents = db.collection<AgentRecord>(agentCollection.name);
   return {

@@ -38,8 +38,6 @@ export const approvalCollection = defineCollection<ApprovalRecord>({
 
 export type Decision = { status: Exclude<ApprovalState, "pending">; decidedBy?: string; comment?: string };
 
-export type ApprovalStore = ReturnType<typeof makeApprovalStore>;
-
 export function makeApprovalStore(db: Db) {
   const approvals = db.collection<ApprovalRecord>(approvalCollection.name);
   const { ensure, get } = makeRecords(approvals);

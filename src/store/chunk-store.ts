@@ -39,8 +39,6 @@ export type RemovedChunks = { documentId: string; version?: number; before?: num
 
 const SLICE_CHUNKS = 2_000; // of one update or delete command, so that it ends far within the store's time-out
 
-export type ChunkStore = ReturnType<typeof makeChunkStore>;
-
 export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
   const chunks = db.collection<ChunkDocument>(chunkCollection.name);
   const indexFor = makeIndexFor(chunks);

@@ -90,8 +90,6 @@ export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
   duplicateOf: string | null;
 };
 
-export type DocumentStore = ReturnType<typeof makeDocumentStore>;
-
 export function makeDocumentStore(db: Db) {
   const documents = db.collection<DocumentRecord>(documentCollection.name);
   const change = (

@@ -35,8 +35,6 @@ export const apiKeyCollection = defineCollection<ApiKeyDocument>({
   ],
 });
 
-export type ApiKeyStore = ReturnType<typeof makeApiKeyStore>;
-
 export function makeApiKeyStore(db: Db) {
   const keys = db.collection<ApiKeyDocument>(apiKeyCollection.name);
   const notRevoked = { revokedAt: { $exists: false } };

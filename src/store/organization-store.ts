@@ -35,8 +35,6 @@ export const organizationCollection = defineCollection<OrganizationDocument>({
 /** Which members of an organization are meant. */
 export type MemberChoice = MemberId & { roles: readonly Role[] };
 
-export type OrganizationStore = ReturnType<typeof makeOrganizationStore>;
-
 /** Every function acts on behalf of a member: an organization of others does not exist for it. */
 export function makeOrganizationStore(db: Db) {
   const organizations = db.collection<OrganizationDocument>(organizationCollection.name);

@@ -99,8 +99,6 @@ export const workflowStepCollection = defineCollection<WorkflowStepRecord>({
   indexes: [{ key: { tenantId: 1, runId: 1, seq: 1 }, name: "run_sequence", unique: true }],
 });
 
-export type WorkflowRunStore = ReturnType<typeof makeWorkflowRunStore>;
-
 export function makeWorkflowRunStore(db: Db) {
   const runs = db.collection<WorkflowRunRecord>(workflowRunCollection.name);
   const steps = db.collection<WorkflowStepRecord>(workflowStepCollection.name);

@@ -35,8 +35,6 @@ export const workflowCollection = defineCollection<WorkflowRecord>({
   indexes: [{ key: { tenantId: 1, _id: -1 }, name: "tenant_newest" }],
 });
 
-export type WorkflowStore = ReturnType<typeof makeWorkflowStore>;
-
 export function makeWorkflowStore(db: Db) {
   const workflows = db.collection<WorkflowRecord>(workflowCollection.name);
   return {

@@ -20,15 +20,30 @@ export type SharedServices = {
   close(): Promise<void>;
 };
 
+/** Names the data folder of the services of a parallel run to the processes that run its files. */
+const FOLDER_VARIABLE = "SHARED_TEST_DATA_DIR";
+
 let opening: Promise<SharedServices> | undefined;
 
-/** The shared services, started at the first call; `MONGODB_URL` and `REDIS_URL` replace their parts. */
+/**
+ * The shared services: started at the first call, or joined where the main process of a parallel run has started them.
+ * `MONGODB_URL` and `REDIS_URL` replace their parts.
+ */
 export function shareServices(): Promise<SharedServices> {
-  opening ??= openServices({ mongoUrl: process.env.MONGODB_URL, redisUrl: process.env.REDIS_URL });
+  opening ??= openServices({
+    mongoUrl: process.env.MONGODB_URL,
+    redisUrl: process.env.REDIS_URL,
+    dataDir: process.env[FOLDER_VARIABLE],
+  });
   return opening;
 }
 
-/** For the end of the run. */
+/** Starts the shared services for the processes that this one will start. */
+export async function offerSharedServices(): Promise<void> {
+  process.env[FOLDER_VARIABLE] = (await shareServices()).dataDir;
+}
+
+/** For the end of the run, or of a file in a parallel run. */
 export async function closeSharedServices(): Promise<void> {
   const services = await opening;
   opening = undefined;
@@ -38,13 +53,16 @@ export async function closeSharedServices(): Promise<void> {
 function openServices(given: {
   mongoUrl?: string | undefined;
   redisUrl?: string | undefined;
+  dataDir?: string | undefined;
 }): Promise<SharedServices> {
   return withReleasers(async (releasers) => {
-    const dataDir = await mkdtemp(join(tmpdir(), "switchyard-shared-"));
-    releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+    const dataDir = given.dataDir ?? (await mkdtemp(join(tmpdir(), "switchyard-shared-")));
     const isEmbedded = { mongo: !given.mongoUrl, redis: !given.redisUrl };
-    if (isEmbedded.mongo && isEmbedded.redis) {
-      releasers.add(async () => refuseSecrets(await writtenPlaces(dataDir)));
+    if (given.dataDir === undefined) {
+      releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+      if (isEmbedded.mongo && isEmbedded.redis) {
+        releasers.add(async () => refuseSecrets(await writtenPlaces(dataDir)));
+      }
     }
     const services = await ensureServices({
       dataDir,

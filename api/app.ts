@@ -14,7 +14,7 @@ export function createApp(platform: Platform, options: { routes?: readonly AnyRo
   const { logger } = platform;
   const routes = options.routes ?? allRoutes;
   const app = new Koa<RequestState>();
-  app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // answers are ours already
+  app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // the response is already written
   app.use(requestScope(platform));
   app.use(answerErrors(logger));
   app.use(serveOperatorPages(platform));

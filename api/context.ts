@@ -1,12 +1,12 @@
 import type { ParameterizedContext } from "koa";
 import type { Caller } from "../src/tenancy/roles.ts";
 
-/** What the middleware keep of a request while it is served. */
+/** What the middleware keeps about a request while it is served. */
 export type RequestState = {
   requestId: string;
   /** Headers of the response, unless its reply overrides them: the one place to set a header. Sent together with the head. */
   headers: Record<string, string>;
-  /** Aborts when the client goes away before its answer is complete; from the socket's `close`. */
+  /** Aborts when the client disconnects before its response is complete; from the socket's `close`. */
   signal: AbortSignal;
   /** The pattern of the route that serves it; none when no route does. */
   route?: string;

@@ -1,24 +1,25 @@
 import Router from "@koa/router";
 import type Koa from "koa";
+import { defined } from "../src/defined.ts";
 import { AppError } from "../src/errors.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
 import type { ApiContext, RequestState } from "./context.ts";
-import { authenticate, nobody, watchKey } from "./middleware/authenticate.ts";
+import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
 import { answerIdempotently } from "./middleware/idempotency.ts";
 import { refuseForeignHost } from "./middleware/own-host.ts";
 import { admit } from "./middleware/rate-limit.ts";
 import { admitWidget, answerPreflight } from "./middleware/widget-access.ts";
-import { type Input, type InputReader, makeInputReader } from "./read-input.ts";
+import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, type Reply, takesIdempotencyKey } from "./route.ts";
 import { sendReply } from "./send-reply.ts";
 import { writeEventStream } from "./sse.ts";
 
-/** Memory for large bodies in one process, in bytes; it always holds two of the largest. */
+/** Memory for large bodies in one process, in bytes; at least two of the largest always fit. */
 const LARGE_BODIES_BYTES = 256 << 20;
-/** One tenant takes at most this part of it, though one body at a time always: a quarter. */
+/** One tenant takes at most a quarter of it, but always one body at a time. */
 const TENANT_PART = 4;
 /** Most that is read of a caller over its rate, in bytes. */
 const MAX_REFUSED_BYTES = 16 << 10;
@@ -51,7 +52,7 @@ export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: 
   app.use(answerUnrouted(router, widgetPaths));
 }
 
-/** Everything between the router and a handler: who calls, the limits, the parsed input; and then the answer. */
+/** Everything between the router and a handler, the caller, the limits and the parsed input, and then the reply. */
 function serveRoute(
   platform: Platform,
   route: AnyRoute,
@@ -64,38 +65,31 @@ function serveRoute(
     ctx.state.route = route.path;
     const isPublic = route.auth === "public";
     if (route.envelope) refuseForeignHost(ctx, platform.config.http.allowedHosts);
-    const caller = route.auth === "public" ? nobody : await authenticate(ctx, tenancy, route.auth);
+    const caller = route.auth === "public" ? anonymous : await authenticate(ctx, tenancy, route.auth);
     let refusal: AppError | undefined;
     if (!isPublic) {
       admitWidget(ctx, caller, route.isForWidgets === true);
       refusal = await refusalOf(route, admit(ctx, tenancy, { caller, client: () => clientOf(ctx) }));
     }
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
-    const { params, query, body, reply: unread } = await readOrReply(ctx, route, { read, refusal, maxBytes });
-    if (unread) return writeReply(ctx, unread, platform);
+    const parsed = await readOrReply(ctx, route, { read, refusal, maxBytes });
+    if ("status" in parsed) return writeReply(ctx, parsed, platform);
     const input: HandlerInput = {
-      params,
-      query,
-      body,
+      ...parsed,
       caller,
       signal: ctx.state.signal,
       platform,
       requestId: ctx.state.requestId,
       path: ctx.path,
       header: (name) => ctx.get(name) || undefined,
-      ignore: (name) => {
-        const { headers } = ctx.state;
-        const before = headers["x-svc-ignored"];
-        headers["x-svc-ignored"] = before === undefined ? name : `${before}, ${name}`;
-        ctx.state.ignored = [...(ctx.state.ignored ?? []), name];
-      },
+      ignore: (name) => noteIgnored(ctx, [name]),
       checkpoint: async () => undefined,
-      ...(refusal === undefined ? {} : { refusal }),
+      ...defined({ refusal }),
     };
     route.screen?.(input as HandlerInput<never, never, never>);
     // The declaration's own schemas made the input, so it has the types that the handler declared.
     const handle = (input: HandlerInput) => route.handler(input as HandlerInput<never, never, never>);
-    // The keys of a page's visitors would meet those of the tenant's own calls, and each other.
+    // The keys of a page's visitors could collide with those of the tenant's own calls, and with each other.
     const mayRepeat = takesIdempotencyKey(route) && caller.widget === undefined;
     const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
@@ -112,7 +106,7 @@ function withIgnored(ctx: ApiContext, reply: Reply): Reply {
   return { ...reply, body: { ...body, _ignored: ctx.state.ignored } };
 }
 
-/** Why a request is not admitted, where the route answers that itself. @throws AppError where it does not. */
+/** Why a request is not admitted, where the route itself replies to that. @throws AppError where it does not. */
 async function refusalOf(route: AnyRoute, admitting: Promise<void>): Promise<AppError | undefined> {
   try {
     await admitting;
@@ -124,21 +118,21 @@ async function refusalOf(route: AnyRoute, admitting: Promise<void>): Promise<App
 }
 
 /**
- * The input of a route, or the reply of its envelope to one that could not be read. Of a caller that is refused only a small
+ * The input of a route, or its envelope's reply when the input cannot be read. From a caller that is refused only a small
  * body is read, for the ids in it, and none without a place among the concurrent requests.
  */
 async function readOrReply(
   ctx: ApiContext,
   route: AnyRoute,
   { read, refusal, maxBytes }: { read: InputReader; refusal: AppError | undefined; maxBytes: number },
-): Promise<Input & { reply?: JsonReply }> {
+): Promise<Input | JsonReply> {
   try {
     if (refusal?.code === "too_many_concurrent") throw refusal;
     return await read(ctx, refusal === undefined ? maxBytes : MAX_REFUSED_BYTES);
   } catch (error) {
     const reply = route.envelope?.toReply(refusal ?? toAppError(error), ctx.state.requestId);
-    if (reply) return { reply };
-    throw error;
+    if (reply === undefined) throw error;
+    return reply;
   }
 }
 
@@ -164,7 +158,7 @@ async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Pr
   }
 }
 
-/** The error of an unknown path. The log shows of it what looks like a name: the rest may hold what must not be kept. */
+/** The error of an unknown path. The log shows only the parts that look like names: others may be secrets. */
 function nothingAt(ctx: ApiContext, router: Router<RequestState>): AppError {
   ctx.state.loggedPath = ctx.path
     .split("/", 8)
@@ -176,7 +170,7 @@ function nothingAt(ctx: ApiContext, router: Router<RequestState>): AppError {
   return new AppError("not_found", `There is nothing at ${ctx.path.slice(0, 200)}.${hint}`);
 }
 
-/** Answers what no route took: 204 with `Allow` for OPTIONS, 405 for a known path, 404 for any other. */
+/** Replies to what no route took: 204 with `Allow` for OPTIONS, 405 for a known path, 404 for any other. */
 function answerUnrouted(router: Router<RequestState>, widgetPaths: ReadonlySet<string>) {
   return function answerUnroutedRequest(ctx: ApiContext): void {
     const layers = router.match(ctx.path, ctx.method).path;

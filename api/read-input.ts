@@ -7,16 +7,16 @@ import type { BodyBudget } from "./middleware/body-budget.ts";
 import { readMultipartBody } from "./middleware/multipart.ts";
 import { toPlainWords } from "./middleware/plain-words.ts";
 import { formatPath, knownFields, parseInput, toSentence } from "./middleware/validate.ts";
-import type { AnyRoute, BodyLimit } from "./route.ts";
+import type { AnyRoute, BodyLimit, HandlerInput } from "./route.ts";
 
 /** Largest body of a tool call, in bytes: a text of 200,000 characters fits, each of them escaped. */
 const MAX_TOOLS_BYTES = 2 << 20;
-/** Names of ignored fields that one answer lists. */
+/** Most ignored fields that one response lists. */
 const MAX_IGNORED = 20;
 
-export type Input = { params?: unknown; query?: unknown; body?: unknown };
+export type Input = Pick<HandlerInput, "params" | "query" | "body">;
 
-/** Reads what a route declares; of a JSON body at most `maxBytes`, where that is less than the route takes. */
+/** Reads what a route declares; `maxBytes` bounds a JSON body further than the route does. */
 export type InputReader = (ctx: ApiContext, maxBytes: number) => Promise<Input>;
 
 /** Reads and validates what a route declares, and names in `x-svc-ignored` what it does not know. */
@@ -45,8 +45,8 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, reser
       body = parseInput(route.body, json, "body");
     }
     if (ignored.length > 0) {
-      ctx.state.ignored = ignored.slice(0, MAX_IGNORED);
-      ctx.state.headers["x-svc-ignored"] = ctx.state.ignored.map(toHeaderText).join(", ");
+      const named = ignored.slice(0, MAX_IGNORED);
+      noteIgnored(ctx, named, named.map(toHeaderText));
     }
     return { params, query, body };
   };
@@ -57,7 +57,7 @@ function bodyLimits({ jsonBytes, contentBytes }: Config["limits"]): Record<BodyL
   return { json: jsonBytes, content: contentBytes, tools: Math.min(jsonBytes, MAX_TOOLS_BYTES) };
 }
 
-/** Parameters of the path. One that cannot be an id of its kind is logged without its value, which may be anything. */
+/** Parameters of the path. The value of one that cannot be an id of its kind may be anything, so it is not logged. */
 function parseParams(schema: z.ZodType, route: AnyRoute, ctx: ApiContext): unknown {
   const result = schema.safeParse(ctx.params, { error: toPlainWords });
   if (result.success) return result.data;
@@ -70,15 +70,20 @@ function parseParams(schema: z.ZodType, route: AnyRoute, ctx: ApiContext): unkno
 /** The first fields of a value that a schema does not know; `known` is what `knownFields` gives for it. */
 export function unknownIn(value: unknown, known: Set<string> | undefined): string[] {
   if (known === undefined || typeof value !== "object" || value === null || Array.isArray(value)) return [];
-  const unknown: string[] = [];
-  for (const name of Object.keys(value)) {
-    if (unknown.length === MAX_IGNORED) break;
-    if (!known.has(name)) unknown.push(name);
-  }
-  return unknown;
+  const unknown = Object.keys(value)
+    .values()
+    .filter((name) => !known.has(name));
+  return [...unknown.take(MAX_IGNORED)];
 }
 
-/** A client's text made harmless for a header. */
+/** Names in `x-svc-ignored` what of a request is not used; `shown` is how the header writes it. */
+export function noteIgnored({ state }: ApiContext, names: readonly string[], shown = names): void {
+  state.ignored = [...(state.ignored ?? []), ...names];
+  const before = state.headers["x-svc-ignored"];
+  state.headers["x-svc-ignored"] = [...(before === undefined ? [] : [before]), ...shown].join(", ");
+}
+
+/** A client's text made safe for a header. */
 function toHeaderText(name: string): string {
   return encodeURIComponent(name.slice(0, 64).toWellFormed());
 }

@@ -38,7 +38,7 @@ export type StreamReply = {
   headers?: Record<string, string>;
   /** Send the head before the first event is there. Otherwise an error before the first event is an ordinary error. */
   isEager?: boolean;
-  /** The event that tells of an error after the first byte; by default `{ error, done: true }`. */
+  /** The event for an error after the first byte; by default `{ error, done: true }`. */
   toErrorEvent?: (error: ErrorView & { requestId: string }) => SseMessage;
 };
 
@@ -54,27 +54,27 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   params: P;
   query: Q;
   body: B;
-  /** On a public route this is nobody, without a tenant. */
+  /** On a public route this is `anonymous`, without a tenant. */
   caller: Caller;
-  /** Aborts when the client goes away; from the socket's `close`. */
+  /** Aborts when the client disconnects; from the socket's `close`. */
   signal: AbortSignal;
   platform: Platform;
   requestId: string;
-  /** The path as it was asked for, without the query. */
+  /** The path of the request, without the query. */
   path: string;
   header(name: string): string | undefined;
-  /** Names in `x-svc-ignored` what of the request was not used as it was asked for. */
+  /** Names in `x-svc-ignored` a setting of the request that is not used as requested. */
   ignore(name: string): void;
-  /** Why the caller, over its rate, is refused. Only routes with an `envelope` see one; others are refused before. */
+  /** Why the caller, over its rate, is refused. Only set on routes with an `envelope`; others reply before the handler. */
   refusal?: AppError;
   /**
-   * Records what a repeat of this call shall be answered, should this process die before the final answer. Call it as soon
-   * as the work is accepted; without an `Idempotency-Key` it does nothing.
+   * Stores the response to replay if this process dies before the final one. Call it as soon as the work is accepted;
+   * without an `Idempotency-Key` it does nothing.
    */
   checkpoint(reply: JsonReply): Promise<void>;
   /**
-   * Of a call with an `Idempotency-Key`: the id for its job, the same at every try, and whether an earlier try, whose process
-   * died, may have made that job. See `reserveJob` of api/prefer.ts.
+   * For a call with an `Idempotency-Key`: the id for its job, the same at every attempt, and whether an earlier attempt, whose
+   * process died, may have made that job. See `reserveJob` of api/prefer.ts.
    */
   reservation?: { jobId: string; mayBeTaken: boolean };
 };

@@ -1,9 +1,10 @@
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { SseMessage, StreamReply } from "./route.ts";
 
 /** Between two heartbeats of a silent stream; proxies cut connections that are idle for a minute. */
 const HEARTBEAT_MS = 15_000;
-/** A client that takes nothing for so long is cut, so that it does not hold memory for ever. */
+/** A client that reads nothing for this time is cut, so that it does not hold memory for ever. */
 const STALLED_CLIENT_MS = 60_000;
 
 const lineBreak = /\r\n|\r|\n/g;
@@ -17,8 +18,8 @@ export function formatSseMessage({ id, event, data }: SseMessage): string {
 
 /**
  * Writes a stream reply to `response`, with `headers` besides its own, and ends it. One write a batch; waits while the
- * client does not take more; sends a comment as heartbeat when nothing comes. An error before the head was sent is thrown;
- * one after it becomes a last event, made by `onError`. Returns early when the client is gone, and ends the iterator always.
+ * client does not read; sends a comment as heartbeat when nothing comes. An error before the head was sent is thrown;
+ * one after it becomes a last event, made by `onError`. Returns early when the client has left, and always ends the iterator.
  */
 export async function writeEventStream(
   response: ServerResponse,
@@ -37,8 +38,8 @@ export async function writeEventStream(
     if (reply.isEager || options.isHeadOnly) sendHead(response, headers);
     if (options.isHeadOnly) return;
     let next = await iterator.next();
-    const hasSaid = !next.done && next.value.length > 0;
-    if (!response.headersSent) sendHead(response, headers, { isHeld: hasSaid });
+    const hasEvent = !next.done && next.value.length > 0;
+    if (!response.headersSent) sendHead(response, headers, { isHeld: hasEvent });
     heartbeat = setInterval(() => !signal.aborted && response.write(": heartbeat\n\n"), HEARTBEAT_MS).unref();
     while (!next.done && !signal.aborted) {
       if (next.value.length > 0 && !response.write(next.value.map(formatSseMessage).join(""))) {
@@ -68,18 +69,11 @@ function sendHead(response: ServerResponse, headers: Record<string, string>, { i
   if (!isHeld) response.flushHeaders();
 }
 
-/** Resolves when the client took what was written, or is gone; cuts a client that takes nothing. */
-function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(stalled);
-      response.off("drain", done);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const stalled = setTimeout(() => response.destroy(), STALLED_CLIENT_MS).unref();
-    response.once("drain", done);
-    signal.addEventListener("abort", done, { once: true });
-    if (signal.aborted) done();
-  });
+/** Resolves when the client has read what was written, or has left; cuts a client that does not read. */
+async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  const stalled = AbortSignal.timeout(STALLED_CLIENT_MS);
+  await once(response, "drain", { signal: AbortSignal.any([signal, stalled]) }).catch(() => undefined);
+  if (!stalled.aborted || response.closed) return;
+  response.destroy();
+  await once(response, "close");
 }

@@ -9,7 +9,7 @@ const RECHECK_MS = 5_000;
 const bearer = /^Bearer +([^\s]+) *$/i;
 
 /**
- * Resolves who calls by the key in `Authorization`, and checks that the key may do what needs the role `needed`.
+ * Resolves the caller by the key in `Authorization`, and checks that the key has at least the role `needed`.
  * @throws AppError `missing_api_key`, `invalid_api_key` or `insufficient_role`.
  */
 export async function authenticate(
@@ -29,10 +29,8 @@ export async function authenticate(
   if (caller === null) throw new AppError("invalid_api_key", "The API key is unknown, has expired or was revoked.");
   ctx.state.caller = caller;
   if (!hasRole(caller.role, needed)) {
-    throw new AppError(
-      "insufficient_role",
-      `This needs a key with the role ${needed}; yours has the role ${caller.role}.`,
-    );
+    const message = `This needs a key with the role ${needed}; yours has the role ${caller.role}.`;
+    throw new AppError("insufficient_role", message);
   }
   return caller;
 }
@@ -49,5 +47,5 @@ export function watchKey(ctx: ApiContext, tenancy: Pick<Tenancy, "authenticate">
   return () => clearInterval(timer);
 }
 
-/** The caller of a public route: nobody, without a tenant, so that a query on tenant data by mistake throws. */
-export const nobody: Caller = Object.freeze({ tenantId: "", keyId: "", subject: "", role: "member" });
+/** The caller of a public route, without a tenant, so that a query on tenant data by mistake throws. */
+export const anonymous: Caller = Object.freeze({ tenantId: "", keyId: "", subject: "", role: "member" });

@@ -1,7 +1,7 @@
 import { AppError, unavailable } from "../../src/errors.ts";
 import type { ApiContext } from "../context.ts";
 
-/** Bodies up to this size are not counted; the places for concurrent requests bound them. In bytes. */
+/** Bodies up to this size are not counted: the places for concurrent requests bound them. In bytes. */
 const SMALL_BYTES = 1 << 20;
 
 /**
@@ -11,15 +11,16 @@ const SMALL_BYTES = 1 << 20;
 export type BodyBudget = (ctx: ApiContext, limitBytes: number) => void;
 
 /**
- * The memory that large bodies of one process may take together, and those of one tenant, in bytes. A body that does not
- * tell its length counts as one of the largest that is allowed.
+ * The memory that large bodies of one process may take together, and those of one tenant, in bytes. A body without a
+ * `Content-Length` counts as one of the largest that is allowed.
  */
 export function makeBodyBudget({ totalBytes, tenantBytes }: { totalBytes: number; tenantBytes: number }): BodyBudget {
   const takenBy = new Map<string, number>();
   let taken = 0;
   return function reserveForBody(ctx, limitBytes) {
-    const told = ctx.get("content-length");
-    const bytes = told === "" && ctx.get("transfer-encoding") !== "" ? limitBytes : Math.min(Number(told), limitBytes);
+    const length = ctx.get("content-length");
+    const isUnknown = length === "" && ctx.get("transfer-encoding") !== "";
+    const bytes = isUnknown ? limitBytes : Math.min(Number(length), limitBytes);
     if (!(bytes > SMALL_BYTES)) return;
     const tenantId = ctx.state.caller?.tenantId ?? "";
     const own = takenBy.get(tenantId) ?? 0;

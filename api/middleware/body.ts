@@ -1,16 +1,16 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import getRawBody from "raw-body";
-import { AppError } from "../../src/errors.ts";
+import { AppError, invalidRequest } from "../../src/errors.ts";
 import type { ApiContext } from "../context.ts";
 
-/** Deeper nesting than any honest body has; walking or printing a deeper one would exhaust the stack. */
+/** Deeper nesting than any valid body has; walking or printing a deeper one would exhaust the stack. */
 const MAX_DEPTH = 100;
-/** More fields than any object has that is valid: the longest free one, a workflow's input, has no room for so many. */
+/** More fields than any valid object has: the largest free one, a workflow's input, has no room for this many. */
 const MAX_FIELDS = 52_000;
 /** Most fields of all objects of a body together. */
 const MAX_BODY_FIELDS = 200_000;
-/** What we still take, unread, of a body that was refused for its size, so that the client can read the answer; in bytes. */
+/** Most bytes that we discard of a body that was refused for its size, so that the client can read the response. */
 const MAX_DISCARDED_BYTES = 64 << 20;
 
 const jsonType = /^application\/(?:[\w.+-]+\+)?json$/;
@@ -20,7 +20,7 @@ export function mediaType(ctx: ApiContext): string {
   return (ctx.get("content-type").split(";", 1)[0] ?? "").trim().toLowerCase();
 }
 
-/** Whether the request brings a body at all. */
+/** Whether the request has a body. */
 export function hasBody(request: IncomingMessage): boolean {
   const { headers } = request;
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
@@ -64,13 +64,13 @@ async function readBytes(ctx: ApiContext, limitBytes: number): Promise<Buffer> {
   }
 }
 
-/** A body that came together with its head, as small ones do: it needs no waiting. Null when some of it is still to come. */
+/** A body that arrived together with its head, as small ones do. Null when some of it is still to come. */
 function takeReceived({ req }: ApiContext): Buffer | null {
   const isWhole = req.readableLength > 0 && req.readableLength === Number(req.headers["content-length"]);
   return isWhole ? req.read() : null;
 }
 
-/** Compressed bodies are not taken: a few bytes of them can hold gigabytes. @throws AppError `unsupported_media_type` */
+/** Compressed bodies are refused: a few bytes of them can hold gigabytes. @throws AppError `unsupported_media_type` */
 export function refuseEncodedBody(ctx: ApiContext): void {
   const encoding = ctx.get("content-encoding");
   if (encoding !== "" && encoding.toLowerCase() !== "identity") {
@@ -78,12 +78,12 @@ export function refuseEncodedBody(ctx: ApiContext): void {
   }
 }
 
-/** Lets a client that sent `Expect: 100-continue` go on; one that was refused before never sends its body. */
+/** Lets a client that sent `Expect: 100-continue` continue; one that was refused before never sends its body. */
 export function continueIfExpected(ctx: ApiContext): void {
   if (ctx.get("expect").toLowerCase() === "100-continue") ctx.res.writeContinue();
 }
 
-/** The error of a body over its limit. What the client still sends is thrown away, up to a bound; then it is cut. */
+/** The error of a body over its limit. What the client still sends is discarded, up to a bound; then it is cut. */
 export function tooLarge(ctx: ApiContext, limitBytes: number): AppError {
   const { req } = ctx;
   let discarded = 0;
@@ -93,9 +93,7 @@ export function tooLarge(ctx: ApiContext, limitBytes: number): AppError {
   });
   req.resume();
   ctx.state.headers.connection = "close";
-  return new AppError("request_too_large", `The body is larger than ${limitBytes} bytes.`, {
-    details: { limitBytes },
-  });
+  return new AppError("request_too_large", `The body is larger than ${limitBytes} bytes.`, { details: { limitBytes } });
 }
 
 const [quote, backslash, colon] = [0x22, 0x5c, 0x3a]; // as bytes; in UTF-8 they are part of no other character
@@ -105,7 +103,7 @@ const [quote, backslash, colon] = [0x22, 0x5c, 0x3a]; // as bytes; in UTF-8 they
  * event loop for more than a second. A colon outside of strings is a field.
  */
 function refuseManyFields(bytes: Buffer): void {
-  if (bytes.length <= 2 * MAX_BODY_FIELDS) return; // a field has two bytes at least, and then it is no JSON
+  if (bytes.length <= 2 * MAX_BODY_FIELDS) return; // a field has at least two bytes
   let fields = 0;
   let isInString = false;
   for (let at = 0; at < bytes.length; at += 1) {
@@ -128,13 +126,13 @@ function parseJson(text: string): unknown {
   return value;
 }
 
-/** The position that V8 tells of a syntax error; not its message, which quotes the body. */
+/** The position that V8 reports of a syntax error; not its message, which quotes the body. */
 function positionIn(error: unknown): string {
   const position = error instanceof Error ? /at position (\d+)/.exec(error.message)?.[1] : undefined;
   return position === undefined ? "" : ` (at character ${position})`;
 }
 
-/** Refuses what is nested too deeply, or has too many fields in one object, for those who look at all of it after us. */
+/** Refuses what is nested too deeply, or has too many fields in one object, for later code that walks all of it. */
 function refuseOddShape(value: unknown, depth = 0): void {
   if (typeof value !== "object" || value === null) return;
   if (depth > MAX_DEPTH) throw oddShape(`The body is nested deeper than ${MAX_DEPTH} levels.`);
@@ -144,10 +142,8 @@ function refuseOddShape(value: unknown, depth = 0): void {
   }
   const names = Object.keys(value);
   if (names.length > MAX_FIELDS) throw oddShape(`An object of the body has more than ${MAX_FIELDS} fields.`);
-  // For an object of very many fields this is several times as fast as its values.
+  // Several times as fast as `Object.values` for an object of very many fields.
   for (const name of names) refuseOddShape(Reflect.get(value, name), depth + 1);
 }
 
-function oddShape(message: string): AppError {
-  return new AppError("invalid_request", message, { param: "body" });
-}
+const oddShape = (message: string) => invalidRequest("body", message);

@@ -1,32 +1,32 @@
 import { createHash, createHmac, randomUUID } from "node:crypto";
-import { AppError } from "../../src/errors.ts";
+import { AppError, invalidRequest } from "../../src/errors.ts";
 import { newId } from "../../src/ids.ts";
 import type { Claim, IdempotencyDocument, IdempotencyStore, StoredReply } from "../../src/store/idempotency-store.ts";
 import type { HandlerInput, JsonReply, Reply } from "../route.ts";
 import { toAppError, toErrorBody, toStatus } from "./errors.ts";
 
-/** How long an answer is kept for repeats, in ms. */
+/** How long a response is kept for repeats, in ms. */
 const KEPT_MS = 24 * 60 * 60_000;
-/** A call that runs holds its key by a lease that is renewed; after a crash the key is free when it runs out. In ms. */
+/** A running call holds its key by a lease that it renews; after a crash the key is free when the lease expires. In ms. */
 const LEASE_MS = 15_000;
 const RENEW_MS = 5_000;
-/** Larger answers are not kept, in bytes; a document of the store has a limit of 16 MiB. */
+/** Larger responses are not kept, in bytes; a document of the store has a limit of 16 MiB. */
 const MAX_KEPT_BYTES = 8 << 20;
-const MAX_CLAIM_TRIES = 5;
+const MAX_CLAIM_ATTEMPTS = 5;
 const sane = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;
 
-/** Statuses of errors that a repeat would meet again: these are answers. After all others the call may be tried anew. */
+/** Statuses of errors that a repeat would meet again: these are kept. After all others the call may be repeated. */
 const finalErrorStatuses = new Set([404, 409, 422]);
 
 export type IdempotentCall = {
   key: string;
-  /** Whether the answer must not be kept; a repeat is refused then. */
+  /** Whether the response must not be kept; a repeat is refused then. */
   isSecret: boolean;
   handle(input: HandlerInput): Promise<Reply> | Reply;
 };
 
 /**
- * Runs a POST at most once for its `Idempotency-Key`. A repeat gets the first answer, byte for byte, with
+ * Runs a POST at most once for its `Idempotency-Key`. A repeat gets the first response, byte for byte, with
  * `idempotent-replayed: true`. Successes, and the errors 404, 409 and 422, are kept; other errors and streams free the key.
  * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs.
  */
@@ -37,14 +37,12 @@ export async function answerIdempotently(
 ): Promise<Reply> {
   const { key } = call;
   if (!sane.test(key)) {
-    throw new AppError("invalid_request", "An idempotency key is 1 to 255 printable ASCII characters.", {
-      param: "Idempotency-Key",
-    });
+    throw invalidRequest("Idempotency-Key", "An idempotency key is 1 to 255 printable ASCII characters.");
   }
   const claimed = await claim(store.idempotency, makeRecord(input, key));
   if ("reply" in claimed) return toReplay(claimed.reply);
   const renewing = setInterval(() => {
-    // A renewal that fails is made good by the next one; if all fail the lease runs out, as it must.
+    // The next renewal makes up for one that fails; if all fail the lease expires, as it must.
     store.idempotency.renew(claimed, new Date(Date.now() + LEASE_MS)).catch(() => undefined);
   }, RENEW_MS).unref();
   try {
@@ -83,28 +81,30 @@ async function runClaimed(
   return reply;
 }
 
-/** `isTakenOver`: from a process that did not tell how far it came. */
+/** `isTakenOver`: from a process that died before it recorded a response. */
 type Claimed = Claim & { jobId: string; isTakenOver: boolean };
 
-/** Takes the key for this call, or finds the answer of the first one. */
+/** Takes the key for this call, or finds the response to the first one. */
 async function claim(store: IdempotencyStore, record: IdempotencyDocument): Promise<Claimed | { reply: StoredReply }> {
-  for (let tries = 0; tries < MAX_CLAIM_TRIES; tries += 1) {
+  for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt += 1) {
     if (await store.insert(record)) return { ...record, isTakenOver: false };
-    const there = await store.find(record.tenantId, record._id);
-    if (there === null) continue; // it was released just now
+    const existing = await store.find(record.tenantId, record._id);
+    if (existing === null) continue; // it was released just now
     const now = new Date();
-    const hasExpired = there.expiresAt <= now;
-    if (!hasExpired && there.fingerprint !== record.fingerprint) {
+    if (existing.expiresAt <= now) {
+      if (await store.takeOver(record, existing.token)) return { ...record, isTakenOver: false };
+      continue;
+    }
+    if (existing.fingerprint !== record.fingerprint) {
       throw new AppError("idempotency_key_reused", "This idempotency key was used for another request.");
     }
-    if (!hasExpired && there.isDone) {
-      if (there.reply) return { reply: there.reply };
-      throw new AppError("idempotency_key_reused", "The first answer held a secret, which is told only once.");
-    }
-    if (!hasExpired && there.leaseUntil > now) break;
-    if (!hasExpired && there.reply) return { reply: there.reply }; // its process died after the work was accepted
-    const next = hasExpired ? record : { ...record, jobId: there.jobId };
-    if (await store.takeOver(next, there.token)) return { ...next, isTakenOver: !hasExpired };
+    const { isDone, reply, jobId } = existing;
+    if (!isDone && existing.leaseUntil > now) break;
+    if (reply) return { reply }; // without `isDone` its process died after the work was accepted
+    if (isDone)
+      throw new AppError("idempotency_key_reused", "The first response held a secret, which is shown only once.");
+    const next = { ...record, jobId };
+    if (await store.takeOver(next, existing.token)) return { ...next, isTakenOver: true };
   }
   throw new AppError("idempotency_in_progress", "The first request with this idempotency key is still running.", {
     retryable: true,
@@ -149,13 +149,7 @@ function toStored({ status, headers = {}, body }: JsonReply): StoredReply {
 }
 
 function toReplay({ status, headers, body }: StoredReply): JsonReply {
-  return {
-    status,
-    headers: {
-      ...headers,
-      "idempotent-replayed": "true",
-      ...(body === null ? {} : { "content-type": "application/json; charset=utf-8" }),
-    },
-    ...(body === null ? {} : { body }),
-  };
+  const replayed = { ...headers, "idempotent-replayed": "true" };
+  if (body === null) return { status, headers: replayed };
+  return { status, headers: { ...replayed, "content-type": "application/json; charset=utf-8" }, body };
 }

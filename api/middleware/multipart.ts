@@ -1,6 +1,6 @@
 import busboy from "busboy";
 import { z } from "zod";
-import { AppError } from "../../src/errors.ts";
+import { AppError, invalidRequest } from "../../src/errors.ts";
 import type { ApiContext } from "../context.ts";
 import { continueIfExpected, refuseEncodedBody, tooLarge } from "./body.ts";
 
@@ -44,16 +44,12 @@ export async function readMultipartBody(ctx: ApiContext, limitBytes: number): Pr
       stream.on("data", (chunk: Buffer) => chunks.push(chunk));
       stream.on("limit", () => fail(tooLarge(ctx, limitBytes)));
       stream.on("end", () => {
-        const file: UploadedFile = {
-          filename: info.filename ?? "",
-          mediaType: info.mimeType,
-          bytes: Buffer.concat(chunks),
-        };
-        fields.set(name, file);
+        const { filename = "", mimeType: mediaType } = info;
+        fields.set(name, { filename, mediaType, bytes: Buffer.concat(chunks) } satisfies UploadedFile);
       });
     });
     for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
-      parser.on(limit, () => fail(new AppError("invalid_request", "The form has too many parts.", { param: "body" })));
+      parser.on(limit, () => fail(invalidRequest("body", "The form has too many parts.")));
     }
     parser.on("error", (error) => fail(malformed(error)));
     parser.on("close", () => resolve());

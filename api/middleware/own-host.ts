@@ -5,10 +5,9 @@ const authorityPattern = /^(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i;
 const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /**
- * Refuses calls that reach us under a name that is not ours, and pages of foreign origins: so a page whose name was pointed at
+ * Refuses calls under a host name that is not ours, and pages of foreign origins: so a page whose name was pointed at
  * this machine (DNS rebinding) cannot use the tools of its visitor. Ours are loopback, the address that was connected to,
- * and `allowed`, each as `name` (any port) or `name:port`. A proxy's `X-Forwarded-Host` counts for nothing: whoever runs
- * one lists its name.
+ * and `allowed`, each as `name` (any port) or `name:port`. A proxy's `X-Forwarded-Host` is ignored: the operator lists its name.
  * @throws AppError `foreign_origin`.
  */
 export function refuseForeignHost(ctx: ApiContext, allowed: readonly string[]): void {
@@ -21,7 +20,7 @@ export function refuseForeignHost(ctx: ApiContext, allowed: readonly string[]): 
   }
 }
 
-/** `example.com:8080` of `https://example.com:8080`; empty for what is no http origin, as `null`. */
+/** `example.com:8080` of `https://example.com:8080`; empty for anything but an http origin, as `null`. */
 function authorityOf(origin: string): string {
   return /^https?:\/\/([^/]+)$/i.exec(origin)?.[1] ?? "";
 }

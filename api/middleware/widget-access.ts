@@ -5,7 +5,7 @@ import { sendReply } from "../send-reply.ts";
 
 /** Headers of a response that a page may read. */
 const EXPOSED = "x-request-id, retry-after, ratelimit, ratelimit-policy, x-svc-ignored";
-/** Headers that a page may send: also the documented ones that a widget key has no use of, so that they fail no page. */
+/** Headers that a page may send, including documented ones that a widget key cannot use: they must not break a page. */
 const ALLOWED_HEADERS =
   "authorization, content-type, idempotency-key, x-request-id, x-svc-debug, x-svc-options, x-svc-surface";
 /** How long a browser may keep the response to a preflight, in seconds. */
@@ -13,7 +13,7 @@ const PREFLIGHT_MAX_AGE_S = 600;
 
 /**
  * Lets a page of an allowed origin use its widget key (https://fetch.spec.whatwg.org/#http-cors-protocol). API keys get none
- * of these headers: they have no place in a page.
+ * of these headers: they do not belong in a page.
  * @throws AppError `insufficient_scope` for a route that is not for widgets, and for a page of another origin.
  */
 export function admitWidget(ctx: ApiContext, caller: Caller, isForWidgets: boolean): void {

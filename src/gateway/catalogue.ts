@@ -46,16 +46,20 @@ const priceOf = ({ price }: CataloguedModel) => price.input * 3 + price.output;
  * The catalogued model that a request names.
  * @throws AppError `unknown_model`, also for a model of the other kind (chat, embedding).
  */
-export function findModel(catalogue: Catalogue, id: string, kind: "chat" | "embedding"): CataloguedModel {
+export function findModel(
+  catalogue: Catalogue,
+  id: string,
+  kind: "chat" | "embedding",
+  param = "model",
+): CataloguedModel {
   const model = catalogue.find(id);
   if (model !== undefined && (model.type === "embedding") === (kind === "embedding")) return model;
   const what =
     model === undefined
       ? `There is no model ${JSON.stringify(id.slice(0, 100))}`
       : `${model.id} is not a model for this`;
-  throw new AppError("unknown_model", `${what}; GET /ai/models lists them, and /v1/models those that you can call.`, {
-    param: "model",
-  });
+  const message = `${what}; GET /ai/models lists them, and /v1/models those that you can call.`;
+  throw new AppError("unknown_model", message, { param });
 }
 
 /** A catalogued model as the interface shows it: prices for 1,000 tokens. */

@@ -13,14 +13,12 @@ import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import { type FileBatches, makeFileBatches } from "./batches/file/file-batches.ts";
 import { type Batches, makeBatches } from "./batches/provider/batches.ts";
 import { makeCatalogue, toModelEntry } from "./catalogue.ts";
-import { makeCachedChat } from "./chat/cache.ts";
+import { type Chats, makeCachedChat } from "./chat/cache.ts";
 import { makeCompressedChat } from "./chat/compress.ts";
-import type { ChatOutcome } from "./chat/outcome.ts";
 import { checkFallbacks, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
 import { makeResponseCache } from "./chat/response-cache.ts";
 import { misfitsOf } from "./chat/route-model.ts";
-import type { StreamEvent } from "./chat/stream.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
 import type { GatewayCaller } from "./money/account.ts";
@@ -31,10 +29,7 @@ import { makeBreakers } from "./resilience/breakers.ts";
 import type { ListedModel, ModelEntry, ModelQuery } from "./schemas.ts";
 
 /** All model traffic goes through here, whoever starts it: routed, retried, accounted once. */
-export type Gateway = {
-  complete(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome>;
-  /** Batches of deltas, then one `end`; an empty batch tells that the model is asked and has not spoken yet. */
-  stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
+export type Gateway = Chats & {
   embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
   /** The catalogue as a tenant sees it. */
   models(tenantId: string, query: ModelQuery): Promise<ListedModel[]>;
@@ -111,8 +106,7 @@ export function makeGateway(input: GatewayInput): Gateway {
   return {
     batches,
     fileBatches,
-    complete: chat.complete,
-    stream: chat.stream,
+    ...chat,
     embed: (caller, request) => embed(deps, caller, request),
     models: (tenantId, query) => listModels(deps, tenantId, query),
     ignoredBy: (request) => {

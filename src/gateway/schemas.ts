@@ -99,6 +99,7 @@ const routingSchema = z.object({
     .describe("Models that came first and failed, or were not called"),
 });
 const timingsSchema = z.object({ total: z.number(), provider: z.number(), firstToken: z.number().optional() });
+/** What was done with a chat on its way. Tokens of the compression are estimates; `ratio` is compressed by original. */
 const preprocessingSchema = z.object({
   compression: z
     .object({
@@ -112,6 +113,7 @@ const preprocessingSchema = z.object({
   cache: z.object({ status: z.enum(["off", "miss", "hit", "shared"]) }),
   timingsMs: timingsSchema,
 });
+export type Preprocessing = z.output<typeof preprocessingSchema>;
 export const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter"]);
 export const usageSchema = z.object({
   prompt_tokens: tokenCount,

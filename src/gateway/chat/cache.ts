@@ -12,12 +12,13 @@ import { makeSingleFlight } from "./single-flight.ts";
 import { type StreamEnd, type StreamEvent, streamChat } from "./stream.ts";
 import { makeStreamedResponse } from "./streamed-response.ts";
 
-/** How long an answer is kept when the caller does not say, in seconds. */
+/** How long an answer is kept when the request does not say, in seconds. */
 const DEFAULT_TTL_SECONDS = 300;
 
-/** Chats by way of the cache. */
-export type CachedChat = {
+/** How a chat is answered: at once, or as a stream. */
+export type Chats = {
   complete(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome>;
+  /** Batches of deltas, then one `end`; an empty batch says that the model is called and has not answered yet. */
   stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
 };
 
@@ -26,7 +27,7 @@ export type CachedChat = {
  * cacheable when it says so, or when its temperature is 0. It is planned once: the key of the cache and the call are of the
  * same plan. Only whole answers are kept, and none of a fallback, which the key does not name.
  */
-export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): CachedChat {
+export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): Chats {
   const completions = makeSingleFlight<ChatOutcome>();
   const streams = makeSingleFlight<StreamEvent[]>();
 
@@ -65,11 +66,8 @@ export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): Cac
     const key = toKey(chat);
     const begin = async function* (signal: AbortSignal): AsyncGenerator<StreamEvent[]> {
       const response = makeStreamedResponse();
-      for await (const batch of streamChat(deps, {
-        caller: { ...caller, signal },
-        request,
-        toPlan: async () => plan,
-      })) {
+      const shared = { caller: { ...caller, signal }, request, toPlan: async () => plan };
+      for await (const batch of streamChat(deps, shared)) {
         response.take(batch);
         const end = batch.find((event) => event.type === "end");
         if (end !== undefined) keep(key, chat, { ...end, ...response.content() });

@@ -66,16 +66,7 @@ export function settleChat(call: Call, routing: Routing, end: CallEnd & { finish
  * needs to be told to take tools or a temperature.
  */
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
-  const {
-    systemPrompt,
-    model: _requested,
-    options: _options,
-    messages,
-    temperature: _temperature,
-    preferredTemperature,
-    topP: _topP,
-    ...rest
-  } = request;
+  const { systemPrompt, options: _o, temperature: _t, preferredTemperature, topP: _p, messages, ...rest } = request;
   // What is only preferred is not worth a model's reasoning.
   const preferred = model.reasonsUnlessTold === true ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);

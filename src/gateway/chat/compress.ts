@@ -1,8 +1,8 @@
 import { functionWords } from "../../common-words.ts";
 import { estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
-import type { GatewayCaller } from "../money/account.ts";
 import type { Message } from "../providers/provider.ts";
-import type { ChatOutcome, CompressionReport } from "./outcome.ts";
+import type { Chats } from "./cache.ts";
+import type { CompressionReport } from "./outcome.ts";
 import type { ChatRequest } from "./request.ts";
 import { findNames, isPrecious, type Segment, toSegments } from "./segments.ts";
 import type { StreamEvent } from "./stream.ts";
@@ -133,13 +133,8 @@ function toWords(text: string): string[] {
   return (text.toLowerCase().match(/\p{L}[\p{L}'’-]*/gu) ?? []).filter((word) => !functionWords.has(word));
 }
 
-type Chat = {
-  complete(caller: GatewayCaller, request: ChatRequest): Promise<ChatOutcome>;
-  stream(caller: GatewayCaller, request: ChatRequest): AsyncIterable<StreamEvent[]>;
-};
-
 /** Compresses chats whose callers want it, and reports with their outcome what was done. */
-export function makeCompressedChat(chat: Chat): Chat {
+export function makeCompressedChat(chat: Chats): Chats {
   return {
     complete(caller, request) {
       if (request.options?.compress !== true) return chat.complete(caller, request);

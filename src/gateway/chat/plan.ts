@@ -1,5 +1,5 @@
 import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
+import { invalidRequest } from "../../errors.ts";
 import type { ModelFallbacks } from "../../store/tenant-store.ts";
 import { autoModel, type Catalogue, type CataloguedModel, findModel, toModelEntry } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
@@ -48,26 +48,16 @@ function fallbacksOf(
  * @throws AppError `unknown_model` for a model that is not catalogued, `invalid_request` for one that is named twice.
  */
 export function checkFallbacks(catalogue: Catalogue, fallbacks: readonly ModelFallbacks[]): void {
-  const find = (id: string, param: string) => {
-    try {
-      return findModel(catalogue, id, "chat");
-    } catch (error) {
-      throw error instanceof AppError ? new AppError(error.code, error.message, { param }) : error;
-    }
+  const add = (named: Set<CataloguedModel>, id: string, param: string) => {
+    const model = findModel(catalogue, id, "chat", param);
+    if (named.has(model)) throw invalidRequest(param, `${model.id} is named twice.`);
+    named.add(model);
+    return model;
   };
-  const seen = new Set<CataloguedModel>();
-  const requireNew = (known: Set<CataloguedModel>, model: CataloguedModel, param: string) => {
-    if (known.has(model)) throw new AppError("invalid_request", `${model.id} is named twice.`, { param });
-    known.add(model);
-  };
+  const replaced = new Set<CataloguedModel>();
   for (const [n, { model, models }] of fallbacks.entries()) {
-    const replaced = find(model, `fallbacks[${n}].model`);
-    requireNew(seen, replaced, `fallbacks[${n}].model`);
-    const named = new Set([replaced]);
-    for (const [m, id] of models.entries()) {
-      const param = `fallbacks[${n}].models[${m}]`;
-      requireNew(named, find(id, param), param);
-    }
+    const named = new Set([add(replaced, model, `fallbacks[${n}].model`)]);
+    for (const [m, id] of models.entries()) add(named, id, `fallbacks[${n}].models[${m}]`);
   }
 }
 
@@ -90,7 +80,7 @@ export async function listModels(
 }
 
 /**
- * Ids of the chat models that a tenant's calls can use right now, in the catalogue's order; a stand-in only when there is
+ * Ids of the chat models that a tenant's calls can use right now, in the catalogue's order; the stub only when there is
  * nothing else.
  */
 export async function usableModels(deps: Pick<GatewayDeps, "catalogue" | "keys">, tenantId: string): Promise<string[]> {

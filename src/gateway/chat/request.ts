@@ -1,23 +1,17 @@
 import { defined, type WithoutNulls, withoutNulls } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
+import { invalidRequest } from "../../errors.ts";
 import { defaultModelAlias } from "../providers/edge/models.ts";
-import type { Message, Sampling, ToolCall, ToolChoice, ToolDefinition } from "../providers/provider.ts";
-import type { ChatBody, WireToolCall } from "../schemas.ts";
+import type { CompletionRequest, Message, ToolDefinition } from "../providers/provider.ts";
+import type { ChatBody } from "../schemas.ts";
 
 /** A chat as the rest of the product asks for it. `model` may be an alias or `auto`. */
-export type ChatRequest = {
-  messages: Message[];
-  model: string;
-  temperature?: number;
+export type ChatRequest = Omit<CompletionRequest, "reasoningEffort"> & {
   /** The temperature of models that take this one; others answer at their own, where `temperature` would be refused. */
   preferredTemperature?: number;
-  maxTokens?: number;
   /** Put before the messages as a system message. */
   systemPrompt?: string;
-  tools?: ToolDefinition[];
-  toolChoice?: ToolChoice;
   options?: ChatOptions;
-} & Sampling;
+};
 
 /** What is done with a chat on its way. Without `cache`, a chat at temperature 0 is cached. */
 export type ChatOptions = {
@@ -37,9 +31,7 @@ export type ChatOptions = {
 export function toChatRequest(body: ChatBody): ChatRequest {
   const { maxTokens: camel, max_tokens: snake, stop, response_format: format, ...given } = withoutNulls(body);
   if (camel !== undefined && snake !== undefined && camel !== snake) {
-    throw new AppError("invalid_request", "maxTokens and max_tokens are the same setting and must not differ.", {
-      param: "max_tokens",
-    });
+    throw invalidRequest("max_tokens", "maxTokens and max_tokens are the same setting and must not differ.");
   }
   const tools = given.tools?.map((tool): ToolDefinition => withoutNulls(tool.function));
   return defined({
@@ -62,15 +54,13 @@ function toMessage(message: ChatBody["messages"][number], place: number): Messag
   if (message.role !== "assistant") return { role: message.role, content: message.content };
   const calls = message.tool_calls ?? message.toolCalls ?? undefined;
   if (calls === undefined && typeof message.content !== "string") {
-    throw new AppError("invalid_request", "A message without tool calls needs content.", {
-      param: `messages[${place}].content`,
-    });
+    throw invalidRequest(`messages[${place}].content`, "A message without tool calls needs content.");
   }
-  return defined({ role: "assistant" as const, content: message.content ?? "", toolCalls: calls?.map(toToolCall) });
-}
-
-function toToolCall({ id, function: called }: WireToolCall): ToolCall {
-  return { id, ...called };
+  return defined({
+    role: "assistant" as const,
+    content: message.content ?? "",
+    toolCalls: calls?.map(({ id, function: called }) => ({ id, ...called })),
+  });
 }
 
 function toToolChoice(wanted: WithoutNulls<ChatBody>["tool_choice"], tools: ToolDefinition[] | undefined) {
@@ -80,11 +70,7 @@ function toToolChoice(wanted: WithoutNulls<ChatBody>["tool_choice"], tools: Tool
     typeof choice === "string"
       ? tools !== undefined || choice === "none"
       : tools?.some(({ name }) => name === choice.name);
-  if (!isGiven) {
-    throw new AppError("invalid_request", "tool_choice asks for a tool that tools does not hold.", {
-      param: "tool_choice",
-    });
-  }
+  if (!isGiven) throw invalidRequest("tool_choice", "tool_choice asks for a tool that tools does not hold.");
   // Without tools, "none" says nothing, and some servers refuse it.
   return tools === undefined ? undefined : choice;
 }

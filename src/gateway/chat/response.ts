@@ -1,7 +1,7 @@
 import { defined } from "../../defined.ts";
 import type { ToolCall } from "../providers/provider.ts";
 import type { ChatResponse, WireToolCall } from "../schemas.ts";
-import type { CacheStatus, ChatOutcome } from "./outcome.ts";
+import type { ChatOutcome } from "./outcome.ts";
 
 /** The JSON response of a chat, as `POST /ai/chat` and the jobs of batched chats give it. */
 export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResponse {
@@ -32,9 +32,9 @@ export function toWireUsage({ inputTokens, outputTokens }: ChatOutcome["usage"])
   };
 }
 
-type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "compression"> & { cache?: CacheStatus | "off" };
+type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "compression" | "cache">;
 
-/** What was done with a chat on its way, where the caller wants to see it. */
+/** What was done with a chat on its way, where the caller asks for that. */
 export function toPreprocessing({ routing, timingsMs, cache = "off", compression }: Preprocessed, hasDebug: boolean) {
   return hasDebug ? { _preprocessing: defined({ compression, routing, cache: { status: cache }, timingsMs }) } : {};
 }

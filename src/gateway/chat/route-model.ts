@@ -1,4 +1,4 @@
-import { AppError } from "../../errors.ts";
+import { invalidRequest } from "../../errors.ts";
 import { type Catalogue, type CataloguedModel, DEFAULT_SAMPLING, temperaturesOf } from "../catalogue.ts";
 import { estimateMessageTokens } from "../count-tokens.ts";
 import type { ModelType } from "../providers/model.ts";
@@ -119,10 +119,10 @@ function requireServable(model: CataloguedModel, request: ChatRequest): void {
   if (misfit !== undefined) {
     const { min, max } = temperaturesOf(model);
     const range = min === max ? `no ${misfit.param} but its default, ${max}` : `a temperature from ${min} to ${max}`;
-    throw new AppError("invalid_request", `${model.id} takes ${range}.`, { param: misfit.param });
+    throw invalidRequest(misfit.param, `${model.id} takes ${range}.`);
   }
   const obstacle = findObstacle(model, request);
-  if (obstacle !== undefined) throw new AppError("invalid_request", obstacle.message, { param: obstacle.param });
+  if (obstacle !== undefined) throw invalidRequest(obstacle.param, obstacle.message);
 }
 
 /** The others of the model's type: first the cheapest of each other provider, for it is mostly the provider that fails. */

@@ -1,13 +1,13 @@
 import { fromAbort } from "../resilience/transport-errors.ts";
 
-/** A call that several callers share: what it has said so far, and whether it has ended. */
+/** A call that several callers share: what it has said so far, and whether it has ended. `changed` resolves at the next news. */
 type SharedCall<T> = {
   said: T[];
   readers: number;
   isEnded: boolean;
   failure?: unknown;
   controller: AbortController;
-  wake: Set<() => void>;
+  changed: PromiseWithResolvers<void>;
 };
 
 /** Coalesces identical calls that are made at the same time. */
@@ -25,25 +25,21 @@ export function makeSingleFlight<T>(): SingleFlight<T> {
   const calls = new Map<string, SharedCall<T>>();
 
   const run = async (key: string, call: SharedCall<T>, source: AsyncIterable<T>) => {
-    const wakeAll = () => {
-      for (const wake of call.wake) wake();
-      call.wake.clear();
-    };
     try {
       for await (const item of source) {
         call.said.push(item);
-        wakeAll();
+        wakeReaders(call);
       }
     } catch (error) {
       call.failure = error;
     }
     call.isEnded = true;
     if (calls.get(key) === call) calls.delete(key);
-    wakeAll();
+    wakeReaders(call);
   };
   const start = (key: string, begin: (signal: AbortSignal) => AsyncIterable<T>): SharedCall<T> => {
     const controller = new AbortController();
-    const call: SharedCall<T> = { said: [], readers: 0, isEnded: false, controller, wake: new Set() };
+    const call = { said: [], readers: 0, isEnded: false, controller, changed: Promise.withResolvers<void>() };
     calls.set(key, call);
     void run(key, call, begin(controller.signal)); // it keeps its failure for the readers
     return call;
@@ -52,10 +48,12 @@ export function makeSingleFlight<T>(): SingleFlight<T> {
     has: (key) => calls.has(key),
     async *join(key, begin, signal) {
       const call = calls.get(key) ?? start(key, begin);
+      const onAbort = () => wakeReaders(call);
+      signal.addEventListener("abort", onAbort, { once: true });
       call.readers += 1;
       try {
         for (let next = 0; ; next += 1) {
-          while (next >= call.said.length && !call.isEnded && !signal.aborted) await untilWoken(call, signal);
+          while (next >= call.said.length && !call.isEnded && !signal.aborted) await call.changed.promise;
           if (signal.aborted) throw fromAbort(signal);
           const item = call.said[next];
           if (next >= call.said.length || item === undefined) break;
@@ -63,6 +61,7 @@ export function makeSingleFlight<T>(): SingleFlight<T> {
         }
         if (call.failure !== undefined) throw call.failure;
       } finally {
+        signal.removeEventListener("abort", onAbort);
         call.readers -= 1;
         if (call.readers === 0 && !call.isEnded) {
           if (calls.get(key) === call) calls.delete(key);
@@ -73,14 +72,9 @@ export function makeSingleFlight<T>(): SingleFlight<T> {
   };
 }
 
-function untilWoken<T>(call: SharedCall<T>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const wake = () => {
-      signal.removeEventListener("abort", wake);
-      call.wake.delete(wake);
-      resolve();
-    };
-    call.wake.add(wake);
-    signal.addEventListener("abort", wake, { once: true });
-  });
+/** Lets every reader look again: for what was said, for the end, or at its own signal. */
+function wakeReaders<T>(call: SharedCall<T>): void {
+  const { resolve } = call.changed;
+  call.changed = Promise.withResolvers();
+  resolve();
 }

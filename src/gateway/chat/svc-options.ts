@@ -1,4 +1,4 @@
-import { AppError } from "../../errors.ts";
+import { invalidRequest } from "../../errors.ts";
 import type { ChatOptions } from "./request.ts";
 
 const HEADER = "x-svc-options";
@@ -37,6 +37,4 @@ function readSeconds(key: string, value: string): number {
   return seconds;
 }
 
-function refuse(what: string): AppError {
-  return new AppError("invalid_request", `${HEADER} ${what}.`, { param: HEADER });
-}
+const refuse = (what: string) => invalidRequest(HEADER, `${HEADER} ${what}.`);

@@ -4,11 +4,11 @@ import { newId } from "../../ids.ts";
 import type { CompletionDocument } from "../../store/completion-store.ts";
 import type { Routing } from "../chat/route-model.ts";
 import type { CompletionRequest, FinishReason, Served, Usage } from "../providers/provider.ts";
+import type { Preprocessing } from "../schemas.ts";
 import type { Budgets, Reservation } from "./budget.ts";
 import { addUsage, makeFailedAttempts } from "./failed-attempts.ts";
 import type { Ledger } from "./ledger.ts";
-import type { CostBounds } from "./prices.ts";
-import { toNanoUsd, toUsd } from "./prices.ts";
+import { type CostBounds, toNanoUsd, toUsd } from "./prices.ts";
 
 /** Who makes a call: the tenant and key that it is counted to, and the surface that it came from. */
 export type GatewayCaller = {
@@ -20,10 +20,8 @@ export type GatewayCaller = {
   limit?: CallLimit;
 };
 
-/** What a run may still spend. `check` is asked before each call and throws when it is used up; `spend` is told after. */
+/** What a run may still spend. `check` is called before each call and throws when it is used up; `spend` after it. */
 export type CallLimit = { check(): void; spend(spent: { usage: Usage; costUsd: number }): void };
-
-export type Timings = { total: number; provider: number; firstToken?: number };
 
 /**
  * How a call ended. `usage` is the provider's own; without it `estimate` counts what is known to have gone over the wire.
@@ -41,7 +39,7 @@ export type CallEnd = {
 };
 
 /** What the call used and cost, billed failed attempts included. */
-type Settlement = { usage: Usage; costUsd: number; timingsMs: Timings };
+type Settlement = { usage: Usage; costUsd: number; timingsMs: Preprocessing["timingsMs"] };
 
 /** One model call under way. It is settled exactly once, however it ends. */
 export type Call = {
@@ -52,11 +50,11 @@ export type Call = {
    * @throws AppError `budget_exhausted` when failed attempts have used it up.
    */
   capped(request: CompletionRequest): CompletionRequest;
-  /** Tells that a try of the provider begins. */
+  /** Notes that an attempt begins. */
   onAttempt(): void;
-  /** Tells that the first part of a streamed answer is there. */
+  /** Notes that the first part of a streamed answer is there. */
   onFirstToken(): void;
-  /** Tells that a try has failed and is charged all the same. */
+  /** Notes that an attempt has failed and is billed all the same. */
   onCharged(served: Served): void;
   settle(end: CallEnd): Settlement;
 };
@@ -164,7 +162,10 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
 function capRequest(request: CompletionRequest, { reservation, bounds }: Held, lostNanoUsd: number): CompletionRequest {
   const leftNanoUsd = reservation.nanoUsd - lostNanoUsd;
   if (leftNanoUsd < bounds.leastNanoUsd) {
-    throw new AppError("budget_exhausted", "Tries that failed have used up what was left of the budget for this call.");
+    throw new AppError(
+      "budget_exhausted",
+      "Attempts that failed have used up what was left of the budget for this call.",
+    );
   }
   return { ...request, maxTokens: bounds.answerFor(leftNanoUsd) };
 }

@@ -1,6 +1,6 @@
 import { request } from "undici";
 import type { Config } from "../../config.ts";
-import { AppError } from "../../errors.ts";
+import { AppError, invalidRequest } from "../../errors.ts";
 import { type KeyProvider, keyedProviders } from "./registry.ts";
 
 /** Longest wait for a provider's word on a key, in ms. */
@@ -17,10 +17,7 @@ export async function verifyProviderKey(
   apiKey: string,
 ): Promise<void> {
   const call = keyedProviders[provider].keys.toCheck?.(apiKey);
-  if (call === undefined) {
-    const message = `verify: ${provider} cannot be asked whether it takes a key.`;
-    throw new AppError("invalid_request", message, { param: "verify" });
-  }
+  if (call === undefined) throw invalidRequest("verify", `verify: ${provider} cannot be asked whether it takes a key.`);
   const url = `${config.providers[provider].baseUrl}${call.path}`;
   let status: number;
   try {

@@ -1,5 +1,5 @@
 import { defined } from "../../../defined.ts";
-import { AppError } from "../../../errors.ts";
+import { invalidRequest } from "../../../errors.ts";
 import { tryParseJson } from "../../../try-parse-json.ts";
 import type { CompletionRequest, Message, ToolCall, ToolChoice, ToolDefinition } from "../provider.ts";
 
@@ -64,9 +64,10 @@ function toToolUse({ id, name, arguments: text }: ToolCall, place: number): Bloc
   const input = text.trim() === "" ? {} : tryParseJson(text);
   if (typeof input === "object" && input !== null && !Array.isArray(input))
     return { type: "tool_use", id, name, input };
-  throw new AppError("invalid_request", `The arguments of the tool call ${name} are not a JSON object.`, {
-    param: `messages[${place}].tool_calls`,
-  });
+  throw invalidRequest(
+    `messages[${place}].tool_calls`,
+    `The arguments of the tool call ${name} are not a JSON object.`,
+  );
 }
 
 /** A turn of one text is sent as that text: shorter, and what the documentation shows first. */

@@ -51,8 +51,12 @@ export function makeClient(url: string, apiKey: string) {
     async job(jobId: string): Promise<JobView> {
       return (await (await call(`/jobs/${jobId}`)).json()) as JobView;
     },
-    async query(query: string, topK: number): Promise<Hit[]> {
-      return ((await (await post("/rag/query", { query, topK })).json()) as { results: Hit[] }).results;
+    /** Without a mode in the default one. */
+    async query(query: string, topK: number, mode?: string): Promise<Hit[]> {
+      return ((await (await post("/rag/query", { query, topK, mode })).json()) as { results: Hit[] }).results;
+    },
+    async remove(documentId: string): Promise<void> {
+      await call(`/rag/documents/${documentId}`, { method: "DELETE" });
     },
     async chat(messages: { role: string; content: string }[]) {
       return (await (await post("/ai/chat", { messages })).json()) as {

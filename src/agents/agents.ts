@@ -1,22 +1,19 @@
 import { defined } from "../defined.ts";
-import { AppError, notFound, toErrorView } from "../errors.ts";
+import { notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { listRuns } from "../run-lists.ts";
+import { errorOf, makeRunList, sumSpent } from "../runs.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
-import type { Page, PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { hashRun } from "./audit.ts";
-import { type AgentDefinitions, makeAgentDefinitions } from "./definitions.ts";
+import { makeAgentDefinitions } from "./definitions.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { executeRun } from "./run.ts";
 import { toRunSummary, toRunView } from "./run-view.ts";
-import { MAX_RUN_MS, type RunInput, type RunSummary, type RunView } from "./schemas.ts";
+import { MAX_RUN_MS, type RunInput, type RunView } from "./schemas.ts";
 import { guardTexts } from "./tools.ts";
-
-export type RunQuery = PageQuery & { sessionId?: string | undefined };
 
 /** A run to accept; its job gets `jobId`, or an id of its own. */
 export type RunRequest = {
@@ -27,45 +24,33 @@ export type RunRequest = {
   jobId?: string;
 };
 
-/** Agents and their runs, bound to what they work with. */
-export type Agents = AgentDefinitions & {
-  /**
-   * Records a run of an agent as it is now, then submits its job.
-   * @throws AppError `not_found`, `compliance_blocked`, `provider_not_configured`, `provider_key_unreadable`, `budget_exhausted`, `unavailable`.
-   */
-  accept(request: RunRequest): Promise<{ job: JobRecord; runId: string }>;
-  work: Work;
-  /** A run with its audit log; `agentId` when it must be of that agent. @throws AppError `not_found`. */
-  runOf(tenantId: string, runId: string, agentId?: string): Promise<RunView>;
-  /** An agent's runs, newest first, also of one that is deleted. @throws AppError `not_found`. */
-  runs(tenantId: string, agentId: string, query: RunQuery): Promise<Page<RunSummary>>;
-};
+export type Agents = ReturnType<typeof makeAgents>;
 
-export function makeAgents(deps: AgentsDeps): Agents {
+/** Agents and their runs, bound to what they work with. */
+export function makeAgents(deps: AgentsDeps) {
   const { agentRuns, audit, agents } = deps.store;
   const work = makeAgentWork(deps);
   return {
     ...makeAgentDefinitions(deps),
-    async accept(request) {
+    /**
+     * Records a run of an agent as it is now, then submits its job.
+     * @throws AppError `not_found`, `compliance_blocked`, `provider_not_configured`, `provider_key_unreadable`, `budget_exhausted`, `unavailable`.
+     */
+    async accept(request: RunRequest) {
       const record = await toRun(deps, request);
       await agentRuns.ensure(record);
-      const { isInteractive } = request;
-      return { job: await submitWork(deps.jobs, work, { record, isInteractive }), runId: record._id };
+      return { job: await submitWork(deps.jobs, work, { record, isInteractive: request.isInteractive }) };
     },
     work,
-    async runOf(tenantId, runId, agentId) {
+    /** A run with its audit log; `agentId` when it must be of that agent. @throws AppError `not_found`. */
+    async runOf(tenantId: string, runId: string, agentId?: string): Promise<RunView> {
       const run = await agentRuns.get(tenantId, runId);
       if (!run || (agentId !== undefined && run.agentId !== agentId)) throw notFound("run");
       // The entries after the run: else one that ends in between would seem to have too many.
       const [job, entries] = await Promise.all([deps.jobs.find(tenantId, run.jobId), audit.list(tenantId, runId)]);
       return toRunView(run, entries, job);
     },
-    async runs(tenantId, agentId, query) {
-      const page = await agentRuns.list(tenantId, agentId, query);
-      const hasRuns = page.data.length > 0 || query.cursor !== undefined;
-      if (!hasRuns && !(await agents.get(tenantId, agentId))) throw notFound("agent");
-      return listRuns(deps.jobs, { tenantId, page, toSummary: toRunSummary });
-    },
+    runs: makeRunList(deps.jobs, { what: "agent", runs: agentRuns, definitions: agents, toSummary: toRunSummary }),
   };
 }
 
@@ -81,7 +66,8 @@ async function toRun(
   const { input, sessionId, context: given, budget, callback } = body;
   const context = given && JSON.stringify(given);
   guardTexts(definition.tools, defined({ input, sessionId, context, "callback.url": callback?.url }));
-  await checkModel(deps, tenantId, definition.model);
+  const model = await deps.gateway.resolveModel(tenantId, definition.model);
+  await deps.gateway.requireBudget(tenantId, [model]);
   const now = new Date();
   return defined({
     _id: newId("run"),
@@ -102,11 +88,6 @@ async function toRun(
   });
 }
 
-async function checkModel({ gateway }: AgentsDeps, tenantId: string, name: string): Promise<void> {
-  const model = await gateway.resolveModel(tenantId, name);
-  await gateway.requireBudget(tenantId, [model]);
-}
-
 /** Runs of agents as durable work. */
 function makeAgentWork(deps: AgentsDeps): Work {
   const records = recordsOf<OpenAgentRun>(deps.store.agentRuns);
@@ -125,14 +106,14 @@ async function closeOrphan({ store }: AgentsDeps, { tenantId, _id }: OpenAgentRu
   if (!run) return;
   const entries = await store.audit.list(tenantId, _id);
   const contents = entries.map(({ content }) => content);
-  const spent = contents.flatMap((content) => ("spent" in content ? [content.spent] : []));
+  const { tokens, costUsd } = sumSpent(contents.flatMap((content) => ("spent" in content ? [content.spent] : [])));
   await store.agentRuns.finish(tenantId, _id, {
     status: job.status === "failed" ? "failed" : "cancelled",
     output: "",
-    error: job.error ?? toErrorView(new AppError("cancelled", "The job was cancelled.")),
+    error: errorOf(job),
     steps: contents.filter(({ kind }) => kind === "intention" || kind === "answer").length,
-    tokensUsed: spent.reduce((sum, { tokens }) => sum + tokens, 0),
-    costUsd: spent.reduce((sum, { costUsd }) => sum + costUsd, 0),
+    tokensUsed: tokens,
+    costUsd,
     entries: entries.length,
     head: entries.at(-1)?.hash ?? hashRun(run),
     finishedAt: new Date(),

@@ -60,17 +60,10 @@ export function verifyAuditLog(run: AgentRunRecord, entries: readonly AuditEntry
   return { verified: true, head, entries: entries.length };
 }
 
-/** The audit log of one run, as the worker that runs it writes it. */
-export type AuditLog = {
-  /** The entries of earlier workers, in order. */
-  recorded: readonly AuditContent[];
-  /** Adds an entry; entries that are added at once follow each other. @throws AppError `unavailable` when another worker did. */
-  append(content: AuditContent): Promise<void>;
-  /** How many entries there are, and the hash of the last one. */
-  head(): { entries: number; head: string };
-};
+export type AuditLog = Awaited<ReturnType<typeof openAuditLog>>;
 
-export async function openAuditLog(store: AuditStore, run: AgentRunRecord): Promise<AuditLog> {
+/** The audit log of one run, as the worker that runs it writes it. */
+export async function openAuditLog(store: AuditStore, run: AgentRunRecord) {
   const { _id: runId, tenantId } = run;
   const earlier = await store.list(tenantId, runId);
   let head = earlier.at(-1)?.hash ?? hashRun(run);
@@ -84,12 +77,15 @@ export async function openAuditLog(store: AuditStore, run: AgentRunRecord): Prom
     seq += 1;
   };
   return {
-    recorded: earlier.map(({ content }) => content),
-    append(content) {
+    /** The entries of earlier workers, in order. */
+    recorded: earlier.map(({ content }): AuditContent => content),
+    /** Adds an entry; entries that are added at once follow each other. @throws AppError `unavailable` when another worker did. */
+    append(content: AuditContent): Promise<void> {
       // One after the other: each entry carries the hash of the one before. After a failure no further one is written.
       last = last.then(() => write(content));
       return last;
     },
+    /** How many entries there are, and the hash of the last one. */
     head: () => ({ entries: seq, head }),
   };
 }

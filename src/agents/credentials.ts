@@ -15,26 +15,22 @@ const references = /^((Bearer|Basic|Token) +)?\{\{\s*context\.[\w.-]+\s*\}\}$/i;
 /** Shortest text whose last characters a preview shows. */
 const MIN_SHOWN = 16;
 
-/** The credentials that tools of agents send as headers: sealed when an agent is written, opened when a tool is used. */
-export type Credentials = {
-  /**
-   * Tools with their headers sealed. A value that is the preview of the one in `earlier` keeps that one.
-   * @throws AppError `invalid_request` for another preview; `unavailable` where no master key is set.
-   */
-  seal<T extends Tool>(tenantId: string, tools: readonly T[], earlier: readonly Tool[]): Promise<T[]>;
-  /** The plain headers. @throws AppError `provider_key_unreadable`. */
-  open(tenantId: string, headers: Headers<StoredValue> | undefined): Promise<Record<string, string>>;
-};
+export type Credentials = ReturnType<typeof makeCredentials>;
 
-export function makeCredentials(dataKeys: Pick<DataKeys, "find" | "ensure">): Credentials {
+/** The credentials that tools of agents send as headers: sealed when an agent is written, opened when a tool is used. */
+export function makeCredentials(dataKeys: Pick<DataKeys, "find" | "ensure">) {
   const sealText = async (tenantId: string, text: string): Promise<StoredValue> => {
     if (references.test(text)) return text;
     const sealed = seal(await dataKeys.ensure(tenantId), Buffer.from(text), contextOf(tenantId)).toString("base64");
     return { sealed, preview: previewOf(text) };
   };
   return {
-    seal(tenantId, tools, earlier) {
-      const sealTool = async <T extends Tool>(tool: T, at: number): Promise<T> => {
+    /**
+     * Tools with their headers sealed. A value that is the preview of the one in `earlier` keeps that one.
+     * @throws AppError `invalid_request` for another preview; `unavailable` where no master key is set.
+     */
+    seal<T extends Tool>(tenantId: string, tools: readonly T[], earlier: readonly Tool[]): Promise<T[]> {
+      const sealTool = async (tool: T, at: number): Promise<T> => {
         const headers = headersOf(tool);
         if (headers === undefined) return tool;
         const before = headersOf(earlier.find((one) => nameOf(one) === nameOf(tool))) ?? {};
@@ -50,7 +46,8 @@ export function makeCredentials(dataKeys: Pick<DataKeys, "find" | "ensure">): Cr
       };
       return Promise.all(tools.map(sealTool));
     },
-    async open(tenantId, headers = {}) {
+    /** The plain headers. @throws AppError `provider_key_unreadable`. */
+    async open(tenantId: string, headers: Headers<StoredValue> = {}): Promise<Record<string, string>> {
       const values = Object.entries(headers);
       const dataKey = values.some(([, value]) => typeof value !== "string") ? await dataKeys.find(tenantId) : null;
       const opened = values.map(([name, value]) => {

@@ -42,21 +42,13 @@ export type IterationDeps = {
 /** What a model said. */
 export type ModelTurn = { text: string; calls: ToolCall[] };
 
-/** The iterations of one run. Recorded responses of an earlier worker come first, and are neither asked nor paid again. */
-export type Iterations = {
-  recall(): ModelTurn | undefined;
-  think(messages: Message[]): Promise<ModelTurn>;
-  act(callId: string): Promise<string>;
-  /** Responses of the model by now. */
-  count(): number;
-  /** The best output so far: what the model said last, else what it observed last. */
-  bestAnswer(): string;
-};
-
 type Turn = Extract<AuditContent, { kind: "intention" | "answer" }>;
 type Observed = Extract<AuditContent, { kind: "observation" }>;
 
-export function makeIterations(deps: IterationDeps): Iterations {
+export type Iterations = ReturnType<typeof makeIterations>;
+
+/** The iterations of one run. Recorded responses of an earlier worker come first, and are neither asked nor paid again. */
+export function makeIterations(deps: IterationDeps) {
   const { auditLog, usage, signal, definition } = deps;
   const recorded = auditLog.recorded.filter((content): content is Turn => isTurn(content));
   const observed = new Map<string, Observed>();
@@ -81,11 +73,11 @@ export function makeIterations(deps: IterationDeps): Iterations {
     if (content.kind === "observation") takeObservation(content);
   }
   return {
-    recall() {
+    recall(): ModelTurn | undefined {
       const next = recorded[count];
       return next && take(next);
     },
-    async think(messages) {
+    async think(messages: Message[]): Promise<ModelTurn> {
       signal.throwIfAborted();
       if (count >= definition.maxIterations) throw new RunStopped("max_iterations");
       const turn = await askModel(deps, messages, count + 1);
@@ -95,7 +87,7 @@ export function makeIterations(deps: IterationDeps): Iterations {
       await deps.notify({ event: turn.kind, index: count, ...(action === "" ? {} : { action }) });
       return taken;
     },
-    async act(callId) {
+    async act(callId: string): Promise<string> {
       const known = observed.get(callId);
       if (known) return known.output;
       const call = calls.get(callId);
@@ -113,7 +105,9 @@ export function makeIterations(deps: IterationDeps): Iterations {
       await deps.notify({ event: "observation", index: call.index, action: call.name, isError });
       return outcome.output;
     },
+    /** Responses of the model so far. */
     count: () => count,
+    /** The best output so far: what the model said last, else what it observed last. */
     bestAnswer: () => (best === "" ? lastObserved : best),
   };
 }
@@ -123,18 +117,19 @@ const isTurn = ({ kind }: AuditContent) => kind === "intention" || kind === "ans
 /** Calls the model once, and gives its response the form in which it is recorded. */
 async function askModel(deps: IterationDeps, messages: Message[], index: number): Promise<Turn> {
   const { definition, caller, usage, signal, runId, tools } = deps;
-  const left = usage.tokensLeft(definition.model, messages);
+  const { model: name, temperature, maxTokens = Number.POSITIVE_INFINITY } = definition;
+  const most = Math.min(usage.tokensLeft(name, messages), maxTokens);
   const used = usage.ofStep();
   const { tenantId, keyId } = caller;
   const gatewayCaller: GatewayCaller = { tenantId, keyId, surface: "agents", signal, limit: used.limit };
   const outcome = await complete(deps, gatewayCaller, {
-    model: definition.model,
+    model: name,
     messages,
-    ...defined({ temperature: definition.temperature }),
-    ...toMaxTokens(left, definition.maxTokens),
-    ...(tools.length === 0
-      ? {}
-      : { tools: tools.map(({ name, description, parameters }) => ({ name, description, parameters })) }),
+    ...defined({
+      temperature,
+      maxTokens: Number.isFinite(most) ? most : undefined,
+      tools: tools.length === 0 ? undefined : tools.map(toSpec),
+    }),
     // A response from the cache is one that the run's audit log would not explain.
     options: { cache: false },
   });
@@ -170,7 +165,4 @@ async function complete(
   }
 }
 
-function toMaxTokens(left: number | undefined, own: number | undefined): { maxTokens?: number } {
-  const least = Math.min(left ?? Number.POSITIVE_INFINITY, own ?? Number.POSITIVE_INFINITY);
-  return Number.isFinite(least) ? { maxTokens: least } : {};
-}
+const toSpec = ({ name, description, parameters }: AgentTool) => ({ name, description, parameters });

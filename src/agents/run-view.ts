@@ -1,5 +1,5 @@
 import { defined } from "../defined.ts";
-import { openRunState } from "../run-lists.ts";
+import { openRunState, sumSpent } from "../runs.ts";
 import type { AgentRunRecord, AgentRunSummaryRecord } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent, AuditEntry } from "../store/audit-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
@@ -13,21 +13,19 @@ type Observed = { content: Extract<AuditContent, { kind: "observation" }>; at: s
 
 /** A run as it is read back: its steps joined from the entries, and whether the chain holds. */
 export function toRunView(run: AgentRunRecord, entries: readonly AuditEntry[], job: JobRecord | null): RunView {
-  const { entries: count, ...integrity } = verifyAuditLog(run, entries);
-  const steps = joinSteps(entries);
+  const { end, context, input, definition } = run;
+  const contents = entries.map(({ content }) => content);
   return {
-    ...toHead(
-      run,
-      job?.status,
-      entries.map(({ content }) => content),
-    ),
-    agentName: run.definition.name,
-    input: run.input,
-    ...(run.context === undefined ? {} : { context: JSON.parse(run.context) }),
-    steps,
-    finalOutput: run.end?.output ?? "",
-    ...(run.end?.error ? { error: run.end.error } : job?.error && !run.end ? { error: job.error } : {}),
-    integrity: { ...integrity, entries: count },
+    ...toHead(run, job?.status, contents),
+    agentName: definition.name,
+    input,
+    ...defined({
+      context: context === undefined ? undefined : JSON.parse(context),
+      error: end ? end.error : job?.error,
+    }),
+    steps: joinSteps(entries),
+    finalOutput: end?.output ?? "",
+    integrity: verifyAuditLog(run, entries),
   };
 }
 
@@ -38,7 +36,7 @@ export function toRunSummary(run: AgentRunSummaryRecord, job: JobState | undefin
 
 function toHead(run: AgentRunSummaryRecord, job: JobState | undefined, contents: readonly AuditContent[]) {
   const { _id: runId, agentId, agentVersion, jobId, parentRunId, sessionId, createdAt, startedAt, end } = run;
-  const spent = contents.flatMap((content) => ("spent" in content ? [content.spent] : []));
+  const spent = sumSpent(contents.flatMap((content) => ("spent" in content ? [content.spent] : [])));
   return defined({
     runId,
     agentId,
@@ -51,8 +49,8 @@ function toHead(run: AgentRunSummaryRecord, job: JobState | undefined, contents:
     createdAt: createdAt.toISOString(),
     startedAt: startedAt?.toISOString(),
     finishedAt: end?.finishedAt.toISOString(),
-    tokensUsed: end?.tokensUsed ?? spent.reduce((sum, { tokens }) => sum + tokens, 0),
-    costUsd: end?.costUsd ?? spent.reduce((sum, { costUsd }) => sum + costUsd, 0),
+    tokensUsed: end?.tokensUsed ?? spent.tokens,
+    costUsd: end?.costUsd ?? spent.costUsd,
   });
 }
 
@@ -75,8 +73,7 @@ function joinSteps(entries: readonly AuditEntry[]): StepView[] {
       model,
       logId,
       startedAt: at,
-      tokens: used.reduce((sum, { tokens }) => sum + tokens, spent.tokens),
-      costUsd: used.reduce((sum, { costUsd }) => sum + costUsd, spent.costUsd),
+      ...sumSpent([spent, ...used]),
     };
   });
 }
@@ -87,14 +84,8 @@ function toAction({ id, name, arguments: json, idempotencyKey }: AuditCall, obse
   const action = { id, action: name, actionInput: parseArguments(json) ?? { invalid: json }, idempotencyKey };
   if (!observation) return { ...action, observation: "" };
   const { output, isError, startedAt, runId } = observation.content;
-  return {
-    ...action,
-    observation: output,
-    ...(isError ? { isError } : {}),
-    ...(runId === undefined ? {} : { runId }),
-    startedAt,
-    finishedAt: observation.at,
-  };
+  const optional = defined({ isError: isError || undefined, runId });
+  return { ...action, observation: output, ...optional, startedAt, finishedAt: observation.at };
 }
 
 /** What an iteration did, in the interface's one action; several calls of one answer stand in `actions` too. */

@@ -1,13 +1,12 @@
 import { defined } from "../defined.ts";
-import { AppError, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { compositeQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
+import { errorOf } from "../runs.ts";
 import type { OpenExecution } from "../store/execution-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { type CompositeDeps, type CompositeRun, findRun } from "./deps.ts";
-import { execute } from "./execute.ts";
+import { type CompositeDeps, type CompositeRun, execute, findRun } from "./execute.ts";
 import { type GuardedInput, guardInput } from "./guard-input.ts";
 import { patternIds, patterns } from "./patterns.ts";
 import { isRegulated, type ProfileId, profileIds, profiles } from "./profiles.ts";
@@ -17,37 +16,24 @@ import { selectModels } from "./select-models.ts";
 /** How long a run is kept, in ms: 30 days, as its job. */
 const KEPT_MS = 30 * 86_400_000;
 
-/** Composite intelligence, bound to what it works with. */
-export type Composite = {
-  /**
-   * The compliance guard alone, for callers that would keep something of an input before `accept`, which passes it too.
-   * @throws AppError `compliance_blocked`, `unavailable`.
-   */
-  guard(input: GuardedInput): void;
-  /**
-   * Guards the input, chooses the models, records the run and submits its job, under `jobId` when given.
-   * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `provider_not_configured`, `budget_exhausted`,
-   * `unavailable`.
-   */
-  accept(
-    caller: Caller,
-    body: CompositeInput,
-    isInteractive: boolean,
-    jobId?: string,
-  ): Promise<{ job: JobRecord; executionId: string }>;
-  work: Work;
-  patterns(): ReturnType<typeof listPatterns>;
-  profiles(): ReturnType<typeof listProfiles>;
-  /** A run with its steps. @throws AppError `not_found`. */
-  trace(tenantId: string, executionId: string): Promise<ExecutionView>;
-};
+export type Composite = ReturnType<typeof makeComposite>;
 
-export function makeComposite(deps: CompositeDeps): Composite {
+/** Composite intelligence, bound to what it works with. */
+export function makeComposite(deps: CompositeDeps) {
   const work = makeCompositeWork(deps);
   return {
-    guard: (input) => guardInput(input),
-    async accept(caller, body, isInteractive, jobId = newId("job")) {
-      guardInput(body); // every way to a run leads through here, so none leads round the guard
+    /**
+     * The compliance guard alone, for callers that would keep something of an input before `accept`, which passes it too.
+     * @throws AppError `compliance_blocked`, `unavailable`.
+     */
+    guard: (input: GuardedInput) => guardInput(input),
+    /**
+     * Guards the input, chooses the models, records the run and submits its job, under `jobId` when given.
+     * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `provider_not_configured`, `budget_exhausted`,
+     * `unavailable`.
+     */
+    async accept(caller: Caller, body: CompositeInput, isInteractive: boolean, jobId = newId("job")) {
+      guardInput(body); // every run begins here, so none bypasses the guard
       const { tenantId, keyId } = caller;
       const { pattern, profile, input } = body;
       const selection = await selectModels(deps.gateway, { ...body, tenantId });
@@ -69,13 +55,14 @@ export function makeComposite(deps: CompositeDeps): Composite {
         expireAt: new Date(now.getTime() + KEPT_MS),
       };
       await deps.store.executions.insert(record);
-      return { job: await submitWork(deps.jobs, work, { record, isInteractive }), executionId: record._id };
+      return { job: await submitWork(deps.jobs, work, { record, isInteractive }) };
     },
     work,
     patterns: listPatterns,
     profiles: listProfiles,
-    async trace(tenantId, executionId) {
-      const execution = await findRun(deps.store, tenantId, executionId);
+    /** A run with its steps. @throws AppError `not_found`. */
+    async trace(tenantId: string, executionId: string): Promise<ExecutionView> {
+      const execution = await findRun(deps, tenantId, executionId);
       return toView(execution, await deps.jobs.find(tenantId, execution.jobId));
     },
   };
@@ -92,9 +79,8 @@ function makeCompositeWork(deps: CompositeDeps): Work {
     ...records,
     closeOrphan(execution, job) {
       if (!job) return records.reject(execution);
-      const error = job.error ?? toErrorView(new AppError("cancelled", "The job was cancelled."));
       const erase = isRegulated(execution.profile as ProfileId); // as `accept` recorded it
-      return executions.finish(execution.tenantId, execution._id, { error, erase });
+      return executions.finish(execution.tenantId, execution._id, { error: errorOf(job), erase });
     },
   });
 }

@@ -1,26 +1,45 @@
 import { defined } from "../defined.ts";
-import { AppError, type ErrorView, toErrorView } from "../errors.ts";
+import { AppError, fromErrorView, notFound, toErrorView } from "../errors.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { Jobs } from "../jobs/jobs.ts";
 import type { WorkContext } from "../jobs/work.ts";
+import { sumSpent } from "../runs.ts";
 import { isStoreUnavailable } from "../store/connect.ts";
-import type { ExecutionStep } from "../store/execution-store.ts";
-import { type CompositeDeps, type CompositeRun, findRun } from "./deps.ts";
+import type { ExecutionRecord, ExecutionStep, ExecutionStore } from "../store/execution-store.ts";
 import type { PatternOutcome } from "./patterns/pattern.ts";
-import { patterns } from "./patterns.ts";
-import { isRegulated, profiles } from "./profiles.ts";
-import { makeRunCalls, type RunCalls } from "./run-calls.ts";
+import { type PatternId, patterns } from "./patterns.ts";
+import { isRegulated, type ProfileId, profiles } from "./profiles.ts";
+import { makeRunCalls } from "./run-calls.ts";
 import type { CompositeResult } from "./schemas.ts";
 
+/** What composite runs work with. */
+export type CompositeDeps = {
+  store: { executions: ExecutionStore };
+  jobs: Pick<Jobs, "submit" | "find">;
+  gateway: Pick<Gateway, "complete" | "usableModels" | "resolveModel" | "requireBudget">;
+};
+
+/** A run as it is recorded here; the store does not know which patterns and profiles there are. */
+export type CompositeRun = ExecutionRecord & { pattern: PatternId; profile: ProfileId; result?: CompositeResult };
+
+/** @throws AppError `not_found`. */
+export async function findRun({ store }: CompositeDeps, tenantId: string, executionId: string): Promise<CompositeRun> {
+  const execution = await store.executions.get(tenantId, executionId);
+  if (!execution) throw notFound("execution");
+  return execution as CompositeRun; // as `accept` of composite.ts recorded it
+}
+
 /**
- * Runs an execution to its end. One that was cut goes on from the answers that are recorded. When it ends, also by a failure
- * for good or a cancel, what was said in it is erased where the profile is regulated; the result stays.
+ * Runs an execution to its end; an interrupted one resumes with the recorded answers. When it ends, also by a final failure or
+ * a cancel, its input and its answers are erased where the profile is regulated; the result stays.
  * @throws AppError `not_found`; of the pattern: `provider_failed` and others, when too few models answered; the signal's reason.
  */
 export async function execute(deps: CompositeDeps, context: WorkContext): Promise<CompositeResult> {
   const { tenantId, recordId: executionId, signal } = context;
   const { executions } = deps.store;
-  const execution = await findRun(deps.store, tenantId, executionId);
-  if (execution.result) return execution.result; // it ended, and its worker died before it could tell
-  if (execution.error) throw toError(execution.error);
+  const execution = await findRun(deps, tenantId, executionId);
+  if (execution.result) return execution.result; // it ended, and its worker died before it could report that
+  if (execution.error) throw fromErrorView(execution.error, "The run failed.");
   const erase = isRegulated(execution.profile);
   try {
     const result = await runPattern(deps, execution, context);
@@ -28,9 +47,8 @@ export async function execute(deps: CompositeDeps, context: WorkContext): Promis
     return result;
   } catch (error) {
     const isCancelled = signal.aborted && signal.reason instanceof AppError && signal.reason.code === "cancelled";
-    const mayGoOn = isStoreUnavailable(error) || (isRetryable(error) && !context.isLastAttempt);
-    const isOver = isCancelled || (!signal.aborted && !mayGoOn);
-    if (isOver) {
+    const mayResume = isStoreUnavailable(error) || (isRetryable(error) && !context.isLastAttempt);
+    if (isCancelled || (!signal.aborted && !mayResume)) {
       const view = toErrorView(isCancelled ? signal.reason : error);
       await executions.finish(tenantId, executionId, { error: view, erase });
     }
@@ -50,10 +68,7 @@ async function runPattern(
     gateway: deps.gateway,
     caller: { tenantId, keyId: execution.keyId, surface: "composite", signal },
     recorded: execution.steps,
-    onStart: ({ role }) => {
-      const done = calls.count();
-      return context.progress({ stage: role, done, total: Math.max(typicalSteps, done + 1) });
-    },
+    onStart: ({ role }, done) => context.progress({ stage: role, done, total: Math.max(typicalSteps, done + 1) }),
     onEnd: async (step) => {
       await deps.store.executions.addStep(tenantId, executionId, step);
       await context.step(toStepEvent(step));
@@ -62,14 +77,15 @@ async function runPattern(
   const { input = "", models, judge } = execution;
   try {
     const outcome = await run({ input, profile, models, judge, complete: calls.complete });
-    return toResult(execution, outcome, calls);
+    return toResult(execution, outcome, calls.ended);
   } catch (error) {
-    throw withLastFailure(error, calls.lastFailure());
+    throw withLastFailure(error, calls.ended);
   }
 }
 
 /** A run that too few models answered fails as the last of them did: so its caller learns what is wrong. */
-function withLastFailure(error: unknown, last: ErrorView | undefined): unknown {
+function withLastFailure(error: unknown, ended: readonly ExecutionStep[]): unknown {
+  const last = ended.findLast(({ status }) => status === "failed")?.error;
   if (!(error instanceof AppError) || error.code !== "provider_failed" || last === undefined) return error;
   return new AppError(last.code, `${error.message} The last failure: ${last.message}`, {
     retryable: error.retryable,
@@ -78,14 +94,14 @@ function withLastFailure(error: unknown, last: ErrorView | undefined): unknown {
   });
 }
 
-function toResult(execution: CompositeRun, outcome: PatternOutcome, calls: RunCalls): CompositeResult {
+function toResult(execution: CompositeRun, outcome: PatternOutcome, ended: readonly ExecutionStep[]): CompositeResult {
   const { _id, pattern, profile, models } = execution;
   const { disclaimer } = profiles[profile];
   const { output, agreement, dissent } = outcome;
-  const [answered, ...others] = calls.models();
-  const isOneModel = models.length > 1 && answered !== undefined && others.length === 0;
-  const sameModel = `All members are the same model (${answered}): that they agree tells little.`;
-  const warnings = [...(isOneModel ? [sameModel] : []), ...outcome.warnings];
+  const answered = new Set(ended.flatMap(({ status, model }) => (status === "completed" ? [model] : [])));
+  const sameModel = `All members are the same model (${[...answered].join()}): their agreement proves little.`;
+  const warnings = [...(models.length > 1 && answered.size === 1 ? [sameModel] : []), ...outcome.warnings];
+  const { tokens, costUsd } = sumSpent(ended);
   return defined({
     executionId: _id,
     pattern,
@@ -93,23 +109,19 @@ function toResult(execution: CompositeRun, outcome: PatternOutcome, calls: RunCa
     output: disclaimer === undefined ? output : `${output}\n\n${disclaimer}`,
     regulated: isRegulated(profile),
     disclaimer,
-    stepsExecuted: calls.count(),
+    stepsExecuted: ended.length,
     models,
-    tokensUsed: calls.tokens(),
-    costUsd: Number(calls.costUsd().toFixed(9)),
+    tokensUsed: tokens,
+    costUsd,
     agreement,
     dissent: dissent?.length === 0 ? undefined : dissent,
     warnings: warnings.length === 0 ? undefined : warnings,
   });
 }
 
-/** What followers are told of a call: nothing that was said in it. */
+/** What followers receive of a call: nothing that was asked or answered. */
 function toStepEvent({ step, role, model, status, tokens, costUsd }: ExecutionStep) {
   return { step, role, model, status, tokens, costUsd };
 }
 
 const isRetryable = (error: unknown) => !(error instanceof AppError) || error.retryable;
-
-function toError({ code, message, param, details }: ErrorView): AppError {
-  return new AppError(code, message, defined({ param, details }));
-}

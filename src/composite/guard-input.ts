@@ -1,12 +1,11 @@
 import { AppError } from "../errors.ts";
-import type { GuardKind } from "./guards/guard.ts";
-import { type Finding, inspect } from "./guards/guard.ts";
+import { type GuardKind, inspect } from "./guards/guard.ts";
 import { type ProfileId, profiles } from "./profiles.ts";
 
-/** Finds what must not pass; see `inspect`. A parameter so that a test can make it fail. */
-type Inspect = (text: string, kinds: readonly GuardKind[]) => Finding[];
+/** A parameter, so that a test can make it fail. */
+type Inspect = typeof inspect;
 
-/** What a run is given by its caller. */
+/** What a caller gives to a run. */
 export type GuardedInput = {
   profile: ProfileId;
   input: string;
@@ -30,22 +29,16 @@ export function guardInput({ profile, input, models, callback }: GuardedInput, f
 export function guardTexts(profile: ProfileId, texts: Readonly<Record<string, string>>, find: Inspect = inspect): void {
   const { guards, name } = profiles[profile];
   if (guards.length === 0) return;
-  const found = inspectFields(texts, guards, find);
-  const [first] = found;
+  const findings = inspectFields(texts, guards, find);
+  const [first] = findings;
   if (!first) return;
-  const kinds = [...new Set(found.map(({ kind }) => kind))];
-  const message = `The profile ${name} does not take inputs with ${kinds.map(toWords).join(", ")}. Nothing of it was kept, and no model was asked.`;
-  throw new AppError("compliance_blocked", message, {
-    param: first.field,
-    details: { profile, kinds, findings: found },
-  });
+  const kinds = [...new Set(findings.map(({ kind }) => kind))];
+  const words = kinds.join(", ").replaceAll("_", " ");
+  const message = `The profile ${name} does not take inputs with ${words}. Nothing of it was kept, and no model was asked.`;
+  throw new AppError("compliance_blocked", message, { param: first.field, details: { profile, kinds, findings } });
 }
 
-function inspectFields(
-  fields: Readonly<Record<string, string>>,
-  kinds: readonly GuardKind[],
-  find: Inspect,
-): (Finding & { field: string })[] {
+function inspectFields(fields: Readonly<Record<string, string>>, kinds: readonly GuardKind[], find: Inspect) {
   try {
     return Object.entries(fields).flatMap(([field, text]) =>
       find(text, kinds).map((finding) => ({ field, ...finding })),
@@ -58,5 +51,3 @@ function inspectFields(
     });
   }
 }
-
-const toWords = (kind: GuardKind) => kind.replaceAll("_", " ");

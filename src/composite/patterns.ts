@@ -7,18 +7,6 @@ import { runMixtureOfExperts } from "./patterns/mixture-of-experts.ts";
 import type { Pattern } from "./patterns/pattern.ts";
 import { runSelfReflection } from "./patterns/self-reflection.ts";
 
-/** The patterns, in the order of the documentation. */
-export const patternIds = [
-  "consensus",
-  "critique",
-  "chain-of-thought",
-  "mixture-of-experts",
-  "debate",
-  "ensemble",
-  "self-reflection",
-] as const;
-export type PatternId = (typeof patternIds)[number];
-
 /** Members of one run at most. */
 export const MAX_MODELS = 8;
 
@@ -26,7 +14,7 @@ type PatternEntry = {
   run: Pattern;
   name: string;
   description: string;
-  /** Models that a caller who names some must name at least. */
+  /** The least models that a caller may name, where it names some. */
   minModels: number;
   /** Models that are asked when the caller names none. */
   defaultModels: number;
@@ -34,7 +22,7 @@ type PatternEntry = {
   typicalSteps: number;
 };
 
-export const patterns: Record<PatternId, PatternEntry> = {
+const entries = {
   consensus: {
     run: runConsensus,
     name: "Consensus",
@@ -93,4 +81,9 @@ export const patterns: Record<PatternId, PatternEntry> = {
     defaultModels: 1,
     typicalSteps: 7,
   },
-};
+} satisfies Record<string, PatternEntry>;
+export type PatternId = keyof typeof entries;
+
+/** The patterns, in the order of the documentation. */
+export const patterns: Readonly<Record<PatternId, PatternEntry>> = entries;
+export const patternIds = Object.keys(entries) as [PatternId, ...PatternId[]]; // the names of the object above

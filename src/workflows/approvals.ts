@@ -17,19 +17,8 @@ const SETTLE_AGAIN_AFTER_MS = 5_000;
 
 export type ApprovalQuery = PageQuery & { status: ApprovalState };
 
-export type Approvals = {
-  /** Approvals in one state, the newest first. */
-  approvals(tenantId: string, query: ApprovalQuery): Promise<Page<ApprovalView>>;
-  /** @throws AppError `not_found`. */
-  approval(caller: Caller, approvalId: string): Promise<ApprovalDetail>;
-  /** Ends the run of an approval whose time is over. */
-  expireNow(tenantId: string, approvalId: string): Promise<unknown>;
-  /** @throws AppError `not_found`, `insufficient_role`; `wrong_state` when it was decided, or its time is over. */
-  decide(caller: Caller, approvalId: string, body: DecisionInput): Promise<DecisionResult>;
-};
-
 /** Decisions of people. The approval's own state decides, by one compare-and-set; what happens to the run follows it. */
-export function makeApprovals(deps: WorkflowsDeps): Approvals & { sweepApprovals(): Promise<void> } {
+export function makeApprovals(deps: WorkflowsDeps) {
   const { approvals, workflowRuns } = deps.store;
   const expire = async ({ tenantId, _id }: Pick<ApprovalRecord, "tenantId" | "_id">) => {
     const expired = await approvals.decide(tenantId, _id, { status: "expired" }, new Date());
@@ -49,18 +38,22 @@ export function makeApprovals(deps: WorkflowsDeps): Approvals & { sweepApprovals
     return readRun(deps, run);
   };
   return {
-    async approvals(tenantId, query) {
+    /** Approvals in one state, the newest first. */
+    async approvals(tenantId: string, query: ApprovalQuery): Promise<Page<ApprovalView>> {
       const overdue = await approvals.overdue(new Date(), { limit: SWEPT, tenantId });
       await Promise.all(overdue.map(expire));
       return mapPage(await approvals.list(tenantId, query), toApprovalView);
     },
-    async approval(caller, approvalId) {
+    /** @throws AppError `not_found`. */
+    async approval(caller: Caller, approvalId: string): Promise<ApprovalDetail> {
       const approval = await find(caller.tenantId, approvalId);
       const mayDecide = approval.status === "pending" && hasRole(caller.role, approval.assigneeRole);
       return { ...toApprovalView(approval), run: await runOf(approval), mayDecide };
     },
+    /** Ends the run of an approval whose time is over. */
     expireNow: find,
-    async decide(caller, approvalId, { decision, comment }) {
+    /** @throws AppError `not_found`, `insufficient_role`; `wrong_state` when it was decided, or its time is over. */
+    async decide(caller: Caller, approvalId: string, { decision, comment }: DecisionInput): Promise<DecisionResult> {
       const { assigneeRole } = await find(caller.tenantId, approvalId);
       if (!hasRole(caller.role, assigneeRole)) {
         throw new AppError("insufficient_role", `This decision is for the role ${assigneeRole}.`);
@@ -71,7 +64,8 @@ export function makeApprovals(deps: WorkflowsDeps): Approvals & { sweepApprovals
       await settle(deps, decided);
       return { ...toApprovalView(decided), runStatus: (await runOf(decided)).status };
     },
-    async sweepApprovals() {
+    /** Lets approvals expire, and resumes runs whose decision did not reach them. Run it on a schedule. */
+    async sweepApprovals(): Promise<void> {
       const now = new Date();
       for (let round = 0; round < MAX_ROUNDS; round += 1) {
         const overdue = await approvals.overdue(now, { limit: SWEPT });

@@ -1,5 +1,5 @@
 import { defined } from "../defined.ts";
-import { openRunState } from "../run-lists.ts";
+import { openRunState, sumSpent } from "../runs.ts";
 import type { ApprovalRecord } from "../store/approval-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobState } from "../store/job-state.ts";
@@ -32,12 +32,13 @@ function toRunView(
   job: JobRecord | null,
 ): WorkflowRunView {
   const error = run.end?.error ?? (run.end ? undefined : job?.error);
+  const { tokens, costUsd } = sumSpent(steps.flatMap(({ spent }) => spent ?? []));
   return {
     ...toRunSummary(run, job?.status),
     ...defined({ input: parsed(run.input), output: parsed(run.end?.output), error }),
     steps: [...steps.map(toStepView), ...toOpenStep(run, steps, job)],
-    tokensUsed: steps.reduce((sum, { spent }) => sum + (spent?.tokens ?? 0), 0),
-    costUsd: Number(steps.reduce((sum, { spent }) => sum + (spent?.costUsd ?? 0), 0).toFixed(9)),
+    tokensUsed: tokens,
+    costUsd,
   };
 }
 
@@ -122,21 +123,12 @@ function toOpenStep(run: WorkflowRunRecord, ended: readonly WorkflowStepRecord[]
 }
 
 export function toApprovalView(approval: ApprovalRecord): ApprovalView {
-  const {
-    _id: approvalId,
-    tenantId: _,
-    path: _path,
-    unsettledSince,
-    createdAt,
-    expiresAt,
-    decidedAt,
-    ...fields
-  } = approval;
-  return {
+  const { _id: approvalId, tenantId: _, path: _path, unsettledSince, ...fields } = approval;
+  return defined({
     approvalId,
     ...fields,
-    createdAt: createdAt.toISOString(),
-    expiresAt: expiresAt.toISOString(),
-    ...(decidedAt ? { decidedAt: decidedAt.toISOString() } : {}),
-  };
+    createdAt: fields.createdAt.toISOString(),
+    expiresAt: fields.expiresAt.toISOString(),
+    decidedAt: fields.decidedAt?.toISOString(),
+  });
 }

@@ -1,19 +1,17 @@
-import { AppError, notFound, toErrorView } from "../errors.ts";
+import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { listRuns } from "../run-lists.ts";
-import type { JobRecord } from "../store/job-record.ts";
-import type { Page, PageQuery } from "../store/page.ts";
+import { errorOf, makeRunList } from "../runs.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { type Approvals, makeApprovals, withdraw } from "./approvals.ts";
-import { makeWorkflowDefinitions, toDefinition, type WorkflowDefinitions } from "./definitions.ts";
+import { makeApprovals, withdraw } from "./approvals.ts";
+import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { executeRun } from "./execute.ts";
 import { eachStep, planSteps } from "./plan.ts";
 import { isOverdue, readRun, toRunSummary } from "./run-view.ts";
-import type { ExecuteInput, WorkflowRunSummary, WorkflowRunView } from "./schemas.ts";
+import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
 import { kindOf, type Step } from "./steps.ts";
 
 /** A run to accept; its job gets `jobId`, or an id of its own. */
@@ -25,27 +23,10 @@ export type WorkflowRunRequest = {
   jobId?: string;
 };
 
-/** Workflows, their runs and approvals, bound to what they work with. */
-export type Workflows = WorkflowDefinitions &
-  Approvals & {
-    /**
-     * Records a run of a workflow as it is now, then submits its job.
-     * @throws AppError `not_found`; `invalid_request` for an input that does not fit the workflow's schema;
-     * `provider_not_configured`, `provider_key_unreadable` for a model that the tenant cannot use; `unavailable`.
-     */
-    accept(request: WorkflowRunRequest): Promise<{ job: JobRecord; runId: string }>;
-    work: Work;
-    /** @throws AppError `not_found`. */
-    runOf(tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView>;
-    /** A workflow's runs, newest first, also of one that is deleted. */
-    runs(tenantId: string, workflowId: string, query: PageQuery): Promise<Page<WorkflowRunSummary>>;
-    /** Stops a run: one that waits at once, one that works at its next safe point. @throws AppError `not_found`, `wrong_state`. */
-    cancel(tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView>;
-    /** Lets approvals expire, and resumes runs whose decision did not reach them. Run it on a schedule. */
-    sweepApprovals(): Promise<unknown>;
-  };
+export type Workflows = ReturnType<typeof makeWorkflows>;
 
-export function makeWorkflows(deps: WorkflowsDeps): Workflows {
+/** Workflows, their runs and approvals, bound to what they work with. */
+export function makeWorkflows(deps: WorkflowsDeps) {
   const { workflowRuns, workflows } = deps.store;
   const work = makeWorkflowWork(deps);
   const approvals = makeApprovals(deps);
@@ -59,22 +40,29 @@ export function makeWorkflows(deps: WorkflowsDeps): Workflows {
   return {
     ...makeWorkflowDefinitions(deps),
     ...approvals,
-    async accept(request) {
+    /**
+     * Records a run of a workflow as it is now, then submits its job.
+     * @throws AppError `not_found`; `invalid_request` for an input that does not fit the workflow's schema;
+     * `provider_not_configured`, `provider_key_unreadable` for a model that the tenant cannot use; `unavailable`.
+     */
+    async accept(request: WorkflowRunRequest) {
       const record = await toRun(deps, request);
       await workflowRuns.insert(record);
       const { isInteractive, workflowId } = request;
-      const job = await submitWork(deps.jobs, work, { record, isInteractive, subject: { workflowId } });
-      return { job, runId: record._id };
+      return { job: await submitWork(deps.jobs, work, { record, isInteractive, subject: { workflowId } }) };
     },
     work,
-    runOf: async (tenantId, workflowId, runId) => readRun(deps, await find(tenantId, workflowId, runId)),
-    async runs(tenantId, workflowId, query) {
-      const page = await workflowRuns.list(tenantId, workflowId, query);
-      const hasRuns = page.data.length > 0 || query.cursor !== undefined;
-      if (!hasRuns && !(await workflows.get(tenantId, workflowId))) throw notFound("workflow");
-      return listRuns(deps.jobs, { tenantId, page, toSummary: toRunSummary });
-    },
-    async cancel(tenantId, workflowId, runId) {
+    /** @throws AppError `not_found`. */
+    runOf: async (tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView> =>
+      readRun(deps, await find(tenantId, workflowId, runId)),
+    runs: makeRunList(deps.jobs, {
+      what: "workflow",
+      runs: workflowRuns,
+      definitions: workflows,
+      toSummary: toRunSummary,
+    }),
+    /** Stops a run: one that waits at once, one that works at its next safe point. @throws AppError `not_found`, `wrong_state`. */
+    async cancel(tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView> {
       const { end, jobId } = await find(tenantId, workflowId, runId);
       if (end) throw new AppError("wrong_state", "The run has ended already.", { details: { status: end.status } });
       await cancelWork(deps.jobs, [work], { tenantId, jobId });
@@ -147,8 +135,7 @@ function makeWorkflowWork(deps: WorkflowsDeps): Work {
       if (!job) return void (await records.reject(run));
       const { tenantId, _id, awaiting } = run;
       const status = job.status === "failed" ? "failed" : "cancelled";
-      const error = job.error ?? toErrorView(new AppError("cancelled", "The run was cancelled."));
-      await workflowRuns.finish(tenantId, _id, { status, error, finishedAt: new Date() });
+      await workflowRuns.finish(tenantId, _id, { status, error: errorOf(job, "run"), finishedAt: new Date() });
       if (awaiting) await withdraw(deps, tenantId, awaiting.approvalId);
     },
   });

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { defined } from "../../defined.ts";
+import { spentOf } from "../../runs.ts";
 import { commonFields, type StepKind, template, textField } from "./step.ts";
 
 const schema = z.strictObject({
@@ -21,13 +23,15 @@ export const aiCompletion: StepKind<z.output<typeof schema>> = {
     const { model, temperature, maxTokens } = step;
     const { prompt, systemPrompt } = await fill();
     const caller = { tenantId: run.tenantId, keyId: run.caller.keyId, surface: "workflows", signal };
-    const { text, usage, costUsd } = await deps.gateway.complete(caller, {
+    const outcome = await deps.gateway.complete(caller, {
       model,
       messages: [{ role: "user", content: String(prompt) }],
-      ...(systemPrompt === undefined ? {} : { systemPrompt: String(systemPrompt) }),
-      ...(temperature === undefined ? {} : { temperature }),
-      ...(maxTokens === undefined ? {} : { maxTokens }),
+      ...defined({
+        systemPrompt: systemPrompt === undefined ? undefined : String(systemPrompt),
+        temperature,
+        maxTokens,
+      }),
     });
-    return { output: text.toWellFormed(), spent: { tokens: usage.inputTokens + usage.outputTokens, costUsd } };
+    return { output: outcome.text.toWellFormed(), spent: spentOf(outcome) };
   },
 };

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { idSchema } from "../../ids.ts";
+import { makeMeter } from "../../runs.ts";
 import { commonFields, type StepKind, template, textField } from "./step.ts";
 
 const DEFAULT_TOP_K = 10;
@@ -25,17 +26,11 @@ export const ragQuery: StepKind<z.output<typeof schema>> = {
     const invalid = (message: string) => new AppError("invalid_request", message, { param: `${place.field}.query` });
     if (query === "") throw invalid("The query is empty.");
     if (query.length > MAX_QUERY) throw invalid(`The query is longer than ${MAX_QUERY} characters.`);
-    const spent = { tokens: 0, costUsd: 0 };
-    const limit = {
-      check: () => undefined,
-      spend: (call: { usage: { inputTokens: number; outputTokens: number }; costUsd: number }) => {
-        spent.tokens += call.usage.inputTokens + call.usage.outputTokens;
-        spent.costUsd += call.costUsd;
-      },
-    };
+    const { limit, spent } = makeMeter();
     const { topK = DEFAULT_TOP_K, documentIds } = step;
     const { tenantId, caller } = run;
     const request = { query, topK, mode: "hybrid" as const, ...(documentIds ? { documentIds } : {}) };
-    return { output: await deps.rag.query({ tenantId, keyId: caller.keyId, limit }, request, signal), spent };
+    const output = await deps.rag.query({ tenantId, keyId: caller.keyId, limit }, request, signal);
+    return { output, spent: spent() };
   },
 };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Spent } from "../../runs.ts";
 import type { WorkflowRunRecord } from "../../store/workflow-run-store.ts";
 import type { WorkflowsDeps } from "../deps.ts";
 import type { StepField } from "../step-texts.ts";
@@ -44,10 +45,8 @@ export type StepWork<S> = {
   signal: AbortSignal;
 };
 
-/** The tokens and the cost of a step. */
-export type StepSpent = { tokens: number; costUsd: number };
 /** `startedAt`: when the step began, where that was at an earlier attempt. */
-export type StepResult = { output: unknown; spent?: StepSpent; startedAt?: Date };
+export type StepResult = { output: unknown; spent?: Spent; startedAt?: Date };
 
 /** What a step's output means for the run: an early end, or the branch to walk through. */
 export type StepEffect = { end?: "rejected" | "expired"; branch?: string };

@@ -1,0 +1,78 @@
+import { AppError, type ErrorView, notFound, toErrorView } from "./errors.ts";
+import type { CallLimit } from "./gateway/money/account.ts";
+import type { Usage } from "./gateway/providers/provider.ts";
+import type { Jobs } from "./jobs/jobs.ts";
+import type { JobRecord } from "./store/job-record.ts";
+import type { JobState } from "./store/job-state.ts";
+import { mapPage, type Page, type PageQuery } from "./store/page.ts";
+
+/** The state of a run that has not ended, by the state of its job. */
+export function openRunState(job: JobState | undefined): "queued" | "running" | "failed" | "cancelled" {
+  switch (job) {
+    case "running":
+    case "awaiting":
+    case "completed": // the run's own end is about to be written
+      return "running";
+    case "queued":
+    case "cancelled":
+      return job;
+    case "failed":
+    case undefined:
+      return "failed";
+    default:
+      return job satisfies never;
+  }
+}
+
+/** Which runs a list is of; `toSummary` gets the state of the job of each run that has not ended. */
+type RunList<Q, R, S> = {
+  what: "agent" | "workflow";
+  runs: { list(tenantId: string, id: string, query: Q): Promise<Page<R>> };
+  definitions: { get(tenantId: string, id: string): Promise<unknown> };
+  toSummary(run: R, job: JobState | undefined): S;
+};
+
+/** Lists the runs of an agent or a workflow, newest first, also of one that is deleted. Throws AppError `not_found`. */
+export function makeRunList<Q extends PageQuery, R extends { jobId: string; end?: unknown }, S>(
+  jobs: Pick<Jobs, "statesOf">,
+  { what, runs, definitions, toSummary }: RunList<Q, R, S>,
+) {
+  return async (tenantId: string, id: string, query: Q): Promise<Page<S>> => {
+    const page = await runs.list(tenantId, id, query);
+    const hasRuns = page.data.length > 0 || query.cursor !== undefined;
+    if (!hasRuns && !(await definitions.get(tenantId, id))) throw notFound(what);
+    const open = page.data.flatMap(({ end, jobId }) => (end === undefined ? [jobId] : []));
+    const states = await jobs.statesOf(tenantId, open);
+    return mapPage(page, (run) => toSummary(run, states.get(run.jobId)));
+  };
+}
+
+/** The error of a run whose job ended without it. */
+export function errorOf({ error }: JobRecord, what: "job" | "run" = "job"): ErrorView {
+  return error ?? toErrorView(new AppError("cancelled", `The ${what} was cancelled.`));
+}
+
+/** What a step, a call or a run used. */
+export type Spent = { tokens: number; costUsd: number };
+
+/** What a model call used. */
+export const spentOf = ({ usage, costUsd }: { usage: Usage; costUsd: number }): Spent => {
+  return { tokens: usage.inputTokens + usage.outputTokens, costUsd };
+};
+
+/** The sum, to billionths of a USD, as the ledger counts. */
+export function sumSpent(all: readonly Spent[]): Spent {
+  const costUsd = all.reduce((sum, spent) => sum + spent.costUsd, 0);
+  return { tokens: all.reduce((sum, { tokens }) => sum + tokens, 0), costUsd: Math.round(costUsd * 1e9) / 1e9 };
+}
+
+/** Counts what a step uses: its model calls by `limit`, all else by `add`. `onAdd` counts it elsewhere too. */
+export function makeMeter(onAdd: (spent: Spent) => void = () => undefined) {
+  let total: Spent = { tokens: 0, costUsd: 0 };
+  const add = (spent: Spent) => {
+    total = sumSpent([total, spent]);
+    onAdd(spent);
+  };
+  const limit: CallLimit = { check: () => undefined, spend: (call) => add(spentOf(call)) };
+  return { limit, add, spent: () => total };
+}

@@ -15,30 +15,25 @@ export function someAtPath(
   container: unknown,
   parts: readonly string[],
   visit: (value: unknown) => boolean,
-  options: { wholeLeaf: boolean },
+  wholeLeaf: boolean,
+  at = 0,
 ): boolean {
-  return walk(container, { parts, visit, ...options }, 0);
-}
-
-type Walk = { parts: readonly string[]; visit: (value: unknown) => boolean; wholeLeaf: boolean };
-
-function walk(container: unknown, path: Walk, at: number): boolean {
-  const { parts, visit } = path;
   const part = parts[at];
   if (part === undefined) {
-    if (!Array.isArray(container) || path.wholeLeaf) return visit(container);
+    if (!Array.isArray(container) || wholeLeaf) return visit(container);
     return container.some(visit) || visit(container);
   }
   if (Array.isArray(container)) {
     return container.some((item: unknown, index) => {
-      if (isDocument(item) && walk(item, path, at)) return true;
+      if (isDocument(item) && someAtPath(item, parts, visit, wholeLeaf, at)) return true;
       if (part !== String(index)) return false;
       // A position at the end of the path is the element itself, not what is inside it.
       if (at === parts.length - 1) return visit(item);
-      return (isDocument(item) || Array.isArray(item)) && walk(item, path, at + 1);
+      return (isDocument(item) || Array.isArray(item)) && someAtPath(item, parts, visit, wholeLeaf, at + 1);
     });
   }
-  return walk(isDocument(container) ? getField(container, part) : undefined, path, at + 1);
+  const value = isDocument(container) ? getField(container, part) : undefined;
+  return someAtPath(value, parts, visit, wholeLeaf, at + 1);
 }
 
 /**

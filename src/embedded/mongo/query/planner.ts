@@ -1,8 +1,8 @@
-import type { Document } from "../bson/bson-types.ts";
+import { type Document, typeByte, typeByteOf } from "../bson/bson-types.ts";
+import { encodeValue, invert } from "../bson/index-keys.ts";
 import type { Sort } from "../bson/order.ts";
 import type { Collection, KeyIndex } from "../storage/collection.ts";
-import { boundedRange, extendPrefixes, type KeyRange, maxRanges, prefixRange } from "./key-ranges.ts";
-import { type Conjunction, impliesPartial, type Predicates, readConjunction } from "./predicates.ts";
+import { type Bound, type Conjunction, impliesPartial, type Predicates, readConjunction } from "./predicates.ts";
 
 export type IndexScan = {
   index: KeyIndex;
@@ -68,73 +68,110 @@ type Narrowing = {
   fixed: Set<string>;
 };
 
-function narrow(index: KeyIndex, conjunction: Conjunction): Narrowing {
+function narrow(index: KeyIndex, { paths }: Conjunction): Narrowing {
   let prefixes: Uint8Array[] = [new Uint8Array(0)];
   const fixed = new Set<string>();
   const answered = new Set<string>();
   let points = 0;
-  for (const [place, path] of index.paths.entries()) {
-    const isDescending = index.isDescending[place] === true;
-    const isMultikey = (index.multikey & (1 << place)) !== 0;
-    const predicates = conjunction.paths.get(path);
-    if (predicates?.equals === undefined || predicates.equals.length * prefixes.length > maxRanges) {
-      const ranges = boundedRanges(prefixes, predicates, isDescending, isMultikey);
-      const isBounded = ranges !== undefined;
-      if (isBounded && predicates?.isExact === true && !isMultikey) answered.add(path);
-      return {
-        ranges: ranges ?? prefixes.map(prefixRange),
-        points,
-        bounded: isBounded ? 1 : 0,
-        isExact: isAllAnswered(conjunction, answered),
-        fixed,
-      };
-    }
-    prefixes = extendPrefixes(prefixes, predicates.equals, isDescending);
+  for (const path of index.paths) {
+    const predicates = paths.get(path);
+    if (predicates?.equals === undefined || predicates.equals.length * prefixes.length > maxRanges) break;
+    prefixes = extendPrefixes(prefixes, predicates.equals, index.isDescending[points] === true);
     points++;
     if (predicates.equals.length === 1) fixed.add(path);
-    if (isAnsweredByEquality(predicates)) answered.add(path);
+    if (predicates.isExact && predicates.from === undefined && predicates.to === undefined) answered.add(path);
   }
-  const isExact = isAllAnswered(conjunction, answered);
-  return { ranges: prefixes.map(prefixRange), points, bounded: 0, isExact, fixed };
+  const next = index.paths[points];
+  const predicates = next === undefined ? undefined : paths.get(next);
+  const isMultikey = (index.multikey & (1 << points)) !== 0;
+  const bounds = boundsOf(predicates, isMultikey);
+  if (next !== undefined && bounds !== undefined && predicates?.isExact === true && !isMultikey) answered.add(next);
+  return {
+    ranges: bounds
+      ? prefixes.flatMap((prefix) => boundedRange(prefix, bounds, index.isDescending[points] === true) ?? [])
+      : prefixes.map(prefixRange),
+    points,
+    bounded: bounds ? 1 : 0,
+    isExact: paths.keys().every((path) => answered.has(path)),
+    fixed,
+  };
 }
 
-function isAnsweredByEquality(predicates: Predicates): boolean {
-  return predicates.isExact && predicates.from === undefined && predicates.to === undefined;
-}
+type Bounds = Pick<Predicates, "from" | "to">;
 
-function isAllAnswered(conjunction: Conjunction, answered: ReadonlySet<string>): boolean {
-  for (const path of conjunction.paths.keys()) if (!answered.has(path)) return false;
-  return true;
-}
-
-function boundedRanges(
-  prefixes: readonly Uint8Array[],
-  predicates: Predicates | undefined,
-  isDescending: boolean,
-  isMultikey: boolean,
-): KeyRange[] | undefined {
+function boundsOf(predicates: Predicates | undefined, isMultikey: boolean): Bounds | undefined {
   if (predicates?.from === undefined && predicates?.to === undefined) return undefined;
   // Two elements of one array may each satisfy one of the bounds: both together would miss it.
-  const bounds = isMultikey && predicates.from && predicates.to ? { from: predicates.from } : predicates;
-  return prefixes.flatMap((prefix) => boundedRange(prefix, bounds, isDescending) ?? []);
+  return isMultikey && predicates.from && predicates.to ? { from: predicates.from } : predicates;
 }
 
 /** 1 or -1 when a scan of the index in that direction gives the order asked for; undefined when none does. */
-function sortDirection(index: KeyIndex, request: PlanRequest, fixed: ReadonlySet<string>): 1 | -1 | undefined {
-  if (request.sort === undefined) return 1;
+function sortDirection(index: KeyIndex, { sort }: PlanRequest, fixed: ReadonlySet<string>): number | undefined {
+  if (sort === undefined) return 1;
   if (index.multikey !== 0) return undefined;
-  let direction: 1 | -1 | undefined;
-  let place = 0;
-  for (const [path, wanted] of Object.entries(request.sort)) {
-    if (fixed.has(path)) continue;
-    while (index.paths[place] !== undefined && index.paths[place] !== path && fixed.has(index.paths[place] ?? ""))
-      place++;
+  const open = [...index.paths.keys()].filter((place) => !fixed.has(index.paths[place] ?? ""));
+  const wanted = Object.entries(sort).filter(([path]) => !fixed.has(path));
+  const directions = wanted.map(([path, direction], at) => {
+    const place = open[at] ?? -1;
     if (index.paths[place] !== path) return undefined;
-    const given = index.isDescending[place] === true ? -1 : 1;
-    const needed = given === wanted ? 1 : -1;
-    if (direction !== undefined && direction !== needed) return undefined;
-    direction = needed;
-    place++;
+    return index.isDescending[place] === true ? -direction : direction;
+  });
+  const first = wanted.length === 0 ? 1 : directions[0];
+  return directions.every((direction) => direction === first) ? first : undefined;
+}
+
+/** Keys from `low` (inclusive) to `high` (exclusive). */
+export type KeyRange = { low: Uint8Array; high: Uint8Array };
+
+/** More ranges than this (long `$in` lists multiplied) are not worth it: the last list is then tested per document. */
+const maxRanges = 2_000;
+
+const everything: KeyRange = { low: new Uint8Array(0), high: new Uint8Array([0xff]) };
+
+/** The first key after all keys that begin with `prefix`. */
+function successor(prefix: Uint8Array): Uint8Array {
+  let end = prefix.length;
+  while (end > 0 && prefix[end - 1] === 0xff) end--;
+  if (end === 0) return everything.high;
+  const next = Buffer.from(prefix.subarray(0, end));
+  next[end - 1] = (next[end - 1] ?? 0) + 1;
+  return next;
+}
+
+/** All keys that begin with `prefix`. */
+function prefixRange(prefix: Uint8Array): KeyRange {
+  return prefix.length === 0 ? everything : { low: prefix, high: successor(prefix) };
+}
+
+/** `prefixes`, each continued by each of the values, in the order of the keys and without repeats. */
+function extendPrefixes(
+  prefixes: readonly Uint8Array[],
+  values: readonly unknown[],
+  isDescending: boolean,
+): Uint8Array[] {
+  const parts = new Map<string, Buffer>();
+  for (const value of values) {
+    const part = encodeValue(value, isDescending);
+    parts.set(part.toString("latin1"), part);
   }
-  return direction ?? 1;
+  const sorted = [...parts.values()].sort(Buffer.compare);
+  return prefixes.flatMap((prefix) =>
+    sorted.map((part) => (prefix.length === 0 ? part : Buffer.concat([prefix, part]))),
+  );
+}
+
+/** The keys that begin with `prefix` and whose next part lies between the two ends; undefined when no value does. */
+function boundedRange(prefix: Uint8Array, { from, to }: Bounds, isDescending: boolean): KeyRange | undefined {
+  const type = typeByteOf((from ?? to)?.value);
+  if (from && to && typeByteOf(to.value) !== type) return undefined;
+  // NaN is filed before all other numbers, and is in no range of them.
+  const lowest = type === typeByte.number ? { value: Number.NEGATIVE_INFINITY, isInclusive: true } : undefined;
+  const ends = { first: from ?? lowest, last: to };
+  const [first, last] = isDescending ? [ends.last, ends.first] : [ends.first, ends.last];
+  const bracket = new Uint8Array([type]);
+  if (isDescending) invert(bracket, 0, 1);
+  const keyOf = (bound: Bound) => encodeValue(bound.value, isDescending);
+  const low = first === undefined ? bracket : first.isInclusive ? keyOf(first) : successor(keyOf(first));
+  const high = last === undefined ? successor(bracket) : last.isInclusive ? successor(keyOf(last)) : keyOf(last);
+  return { low: Buffer.concat([prefix, low]), high: Buffer.concat([prefix, high]) };
 }

@@ -1,7 +1,7 @@
 import { type Document, isDocument, typeByte, typeByteOf } from "../bson/bson-types.ts";
 import { compareValues } from "../bson/order.ts";
 import { notOffered } from "../command-error.ts";
-import { isOperatorDocument } from "./filter-operators.ts";
+import { isOperatorDocument } from "./filter.ts";
 
 /** One end of a range. */
 export type Bound = { value: unknown; isInclusive: boolean };

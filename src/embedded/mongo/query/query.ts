@@ -4,8 +4,7 @@ import { type Sort, sortKey } from "../bson/order.ts";
 import { allRows, type Collection, checkThere, firstChunk, largestChunk, readRow } from "../storage/collection.ts";
 import { makeRow, type Row } from "../storage/storage.ts";
 import { compileFilter } from "./filter.ts";
-import type { KeyRange } from "./key-ranges.ts";
-import { type IndexScan, type Plan, planQuery } from "./planner.ts";
+import { type IndexScan, type KeyRange, type Plan, planQuery } from "./planner.ts";
 
 export type Query = {
   filter: Document;

@@ -1,8 +1,7 @@
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import type { Document } from "../bson/bson-types.ts";
-import { compileFilter } from "../query/filter.ts";
-import type { Matcher } from "../query/filter-operators.ts";
+import { compileFilter, type Matcher } from "../query/filter.ts";
 import { gather, type Partition, type VectorRow } from "./vector-matrix.ts";
 
 export type VectorQuery = { vector: Float32Array; limit: number; filter: Document };

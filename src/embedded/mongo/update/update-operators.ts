@@ -1,67 +1,43 @@
 import { isDocument, typeName } from "../bson/bson-types.ts";
 import { compareValues } from "../bson/order.ts";
 import { badValue, notOffered, showValue, typeMismatch } from "../command-error.ts";
-import { type Modifier, removed } from "./update-paths.ts";
+
+/** What an operator makes of a field's value (undefined: missing). Undefined as outcome leaves all as it is. */
+export type Modifier = (current: unknown) => unknown;
 
 /** The modifier of one `operator: { path: operand }` for the document of that `_id`; throws for a malformed operand. */
 type ModifierFactory = (operand: unknown, path: string, id: unknown) => Modifier;
 
+/** Takes the field away. It passes over what is missing, and over a path through a scalar, where others are refused. */
+export const removal: Modifier = () => undefined;
+
 /** Every update operator that this server has: what is not here is refused. Only an insert applies `$setOnInsert`. */
 export const updateOperators: Readonly<Record<string, ModifierFactory>> = {
-  $set: set,
-  $setOnInsert: set,
-  $unset: unset,
+  $set: (operand) => () => operand,
+  $setOnInsert: (operand) => () => operand,
+  $unset: () => removal,
   $inc: inc,
-  $min: min,
+  $min: (operand) => (current) => (current === undefined || compareValues(operand, current) < 0 ? operand : undefined),
   $push: push,
 };
 
-function set(operand: unknown): Modifier {
-  return { isCreating: true, apply: () => operand };
-}
-
-function unset(): Modifier {
-  return {
-    isCreating: false,
-    isTolerant: true,
-    apply: (current) => (current === undefined ? undefined : removed),
-  };
-}
-
 function inc(operand: unknown, path: string, id: unknown): Modifier {
-  if (typeof operand !== "number") {
+  if (typeof operand !== "number")
     throw typeMismatch(`Cannot increment with non-numeric argument: {${path}: ${showValue(operand)}}`);
-  }
-  return {
-    isCreating: true,
-    apply(current) {
-      if (current === undefined) return operand;
-      if (typeof current === "number") return current + operand;
-      const field = `{_id: ${showValue(id)}} has the field '${path.split(".").at(-1)}'`;
-      throw typeMismatch(
-        `Cannot apply $inc to a value of non-numeric type. ${field} of non-numeric type ${typeName(current)}`,
-      );
-    },
-  };
-}
-
-function min(operand: unknown): Modifier {
-  return {
-    isCreating: true,
-    apply: (current) => (current === undefined || compareValues(operand, current) < 0 ? operand : undefined),
+  return (current = 0) => {
+    if (typeof current === "number") return current + operand;
+    const field = `{_id: ${showValue(id)}} has the field '${path.split(".").at(-1)}'`;
+    const type = `of non-numeric type ${typeName(current)}`;
+    throw typeMismatch(`Cannot apply $inc to a value of non-numeric type. ${field} ${type}`);
   };
 }
 
 function push(operand: unknown, path: string, id: unknown): Modifier {
   const { items, slice } = readPush(operand);
-  return {
-    isCreating: true,
-    apply(current = []) {
-      if (Array.isArray(current)) return [...current, ...items].slice(slice);
-      throw badValue(
-        `The field '${path}' must be an array but is of type ${typeName(current)} in document {_id: ${showValue(id)}}`,
-      );
-    },
+  return (current = []) => {
+    if (Array.isArray(current)) return [...current, ...items].slice(slice);
+    const place = `is of type ${typeName(current)} in document {_id: ${showValue(id)}}`;
+    throw badValue(`The field '${path}' must be an array but ${place}`);
   };
 }
 

@@ -1,9 +1,16 @@
-import { cloneValue, type Document, isDocument, setField, typeName } from "../bson/bson-types.ts";
+import { cloneValue, type Document, getField, isDocument, setField, typeName } from "../bson/bson-types.ts";
 import { compareValues } from "../bson/order.ts";
-import { commandError, failedToParse, immutableField, notOffered, showValue } from "../command-error.ts";
+import {
+  badValue,
+  commandError,
+  failedToParse,
+  immutableField,
+  notOffered,
+  pathNotViable,
+  showValue,
+} from "../command-error.ts";
 import { filterEqualities } from "../query/filter.ts";
-import { updateOperators } from "./update-operators.ts";
-import { type Modifier, makeConflictCheck, modifyAt, parsePath } from "./update-paths.ts";
+import { type Modifier, removal, updateOperators } from "./update-operators.ts";
 
 /**
  * The document that an update makes of another: update operators, or a replacement. The input is not changed.
@@ -12,76 +19,122 @@ import { type Modifier, makeConflictCheck, modifyAt, parsePath } from "./update-
  * @throws CommandError as MongoDB: 2, 9, 14, 28, 40, 52, 56, 66.
  */
 export function applyUpdate(document: Document, update: Document, options = { isInsert: false }): Document {
-  if (!isOperatorUpdate(update)) return replace(document, update);
-  const result = cloneValue(document);
-  for (const { parts, modifier } of parseSteps(update, document._id, options.isInsert)) {
-    modifyAt(result, parts, modifier);
-  }
-  return keepId(document, result);
+  const { _id } = document;
+  const ofId = _id === undefined ? {} : { _id };
+  const result = isOperatorUpdate(update) ? modify(document, update, options.isInsert) : { ...ofId, ...update };
+  if (_id !== undefined && compareValues(_id, result._id) !== 0)
+    throw immutableField("Performing an update on the path '_id' would modify the immutable field '_id'");
+  return result;
 }
 
 /** Whether the update consists of operators, and not of a document to put in place. Mixtures are refused. */
 export function isOperatorUpdate(update: Document): boolean {
   const names = Object.keys(update);
-  const operators = names.filter((name) => name.startsWith("$"));
-  if (operators.length === 0) return false;
-  if (names[0]?.startsWith("$") === false) {
+  const operator = names.find((name) => name.startsWith("$"));
+  if (operator === undefined) return false;
+  if (operator !== names[0]) throw dollarField(operator, operator);
+  const unknown = names.find((name) => !Object.hasOwn(updateOperators, name));
+  if (unknown === undefined) return true;
+  throw unknown.startsWith("$") ? notOffered(unknown, "FailedToParse") : failedToParse(`Unknown modifier: ${unknown}`);
+}
+
+function dollarField(name: string, path: string) {
+  const advice = "Consider using an aggregation pipeline with $replaceWith.";
+  return commandError(
+    "DollarPrefixedFieldName",
+    `The dollar ($) prefixed field '${name}' in '${path}' is not allowed in the context of an update's replacement document. ${advice}`,
+  );
+}
+
+function modify(document: Document, update: Document, isInsert: boolean): Document {
+  const result = cloneValue(document);
+  for (const { operator, parts, modifier } of parseSteps(update, document._id))
+    if (isInsert || operator !== "$setOnInsert") modifyAt(result, parts, modifier);
+  return result;
+}
+
+type Step = { operator: string; parts: string[]; modifier: Modifier };
+
+/** In the order of the paths, in which MongoDB changes fields and adds new ones. @throws CommandError 40 when two conflict. */
+function parseSteps(update: Document, id: unknown): Step[] {
+  const steps = Object.entries(update)
+    .flatMap(([operator, fields]: [string, unknown]): Step[] => {
+      if (!isDocument(fields)) {
+        const example = `For example: {$mod: {<field>: ...}} not {${operator}: ${showValue(fields)}}`;
+        throw failedToParse(`Modifiers operate on fields but we found type ${typeName(fields)} instead. ${example}`);
+      }
+      return Object.keys(fields).flatMap((path) => {
+        const parts = parsePath(path);
+        const modifier = updateOperators[operator]?.(fields[path], path, id);
+        return modifier === undefined ? [] : [{ operator, parts, modifier }];
+      });
+    })
+    .sort((a, b) => compareValues(a.parts, b.parts));
+  for (const [at, { parts }] of steps.entries()) {
+    const before = steps[at - 1]?.parts; // what a path is inside of comes right before it
+    if (before?.every((part, place) => part === parts[place]) !== true) continue;
+    const message = `Updating the path '${parts.join(".")}' would create a conflict at '${before.join(".")}'`;
+    throw commandError("ConflictingUpdateOperators", message);
+  }
+  return steps;
+}
+
+/** The parts of a path that stand for elements of an array, as all of them: what is not here is refused. */
+export const updatePositions: ReadonlySet<string> = new Set(["$[]"]);
+
+/** Splits an update's path and refuses what cannot be a field's name. */
+function parsePath(path: string): string[] {
+  const parts = path.split(".");
+  if (parts.includes(""))
     throw commandError(
-      "DollarPrefixedFieldName",
-      `The dollar ($) prefixed field '${operators[0]}' in '${operators[0]}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`,
+      "EmptyFieldName",
+      `The update path '${path}' contains an empty field name, which is not allowed.`,
     );
-  }
-  const stranger = names.find((name) => !Object.hasOwn(updateOperators, name));
-  if (stranger === undefined) return true;
-  throw stranger.startsWith("$")
-    ? notOffered(stranger, "FailedToParse")
-    : failedToParse(`Unknown modifier: ${stranger}`);
+  const bad = parts.find((part, at) => part.startsWith("$") && (at === 0 || !updatePositions.has(part)));
+  if (bad === "$" || bad?.startsWith("$[") === true) throw notOffered(`the position ${bad} in an update`, "BadValue");
+  if (bad !== undefined) throw dollarField(bad, path);
+  return parts;
 }
 
-function replace(document: Document, replacement: Document): Document {
-  const copy = cloneValue(replacement);
-  if (document._id === undefined) return copy;
-  if (copy._id !== undefined && compareValues(copy._id, document._id) !== 0) {
-    throw immutableField(
-      `After applying the update, the (immutable) field '_id' was found to have been altered to _id: ${showValue(copy._id)}`,
-    );
+/** Applies a modifier at a path of a document that this update owns. Only `$[]` leads through an array. */
+function modifyAt(document: Document, parts: readonly string[], modifier: Modifier): void {
+  const [part = "", ...rest] = parts;
+  const value = getField(document, part);
+  if (rest.length === 0) {
+    const next = modifier(value);
+    if (modifier === removal) delete document[part];
+    else if (next !== undefined) setField(document, part, next);
+  } else if (rest[0] !== undefined && updatePositions.has(rest[0])) {
+    for (const element of elementsOf(part, value)) enter(part, element, rest.slice(1), modifier);
+  } else if (value !== undefined) {
+    enter(part, value, rest, modifier);
+  } else if (modifier !== removal) {
+    setField(document, part, nest(rest, modifier(undefined)));
   }
-  const { _id, ...rest } = copy;
-  return { _id: document._id, ...rest };
 }
 
-/** An update may not change the _id; one that was missing and is now set comes first. */
-function keepId(before: Document, after: Document): Document {
-  if (before._id === undefined && after._id === undefined) return after;
-  if (before._id !== undefined && compareValues(before._id, after._id) !== 0) {
-    throw immutableField("Performing an update on the path '_id' would modify the immutable field '_id'");
-  }
-  if (Object.keys(after)[0] === "_id") return after;
-  const { _id, ...rest } = after;
-  return { _id, ...rest };
+function enter(name: string, value: unknown, rest: readonly string[], modifier: Modifier): void {
+  if (isDocument(value) && rest.length > 0) modifyAt(value, rest, modifier);
+  else if (Array.isArray(value) || rest.length === 0) throw notOffered("an update inside an array", "BadValue");
+  else if (modifier !== removal)
+    throw pathNotViable(`Cannot create field '${rest[0]}' in element {${name}: ${showValue(value)}}`);
 }
 
-type Step = { parts: string[]; modifier: Modifier };
+function elementsOf(name: string, value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw badValue(
+    value === undefined
+      ? `The path '${name}' must exist in the document in order to apply array updates.`
+      : `Cannot apply array updates to non-array element ${name}: ${showValue(value)}`,
+  );
+}
 
-function parseSteps(update: Document, id: unknown, isInsert: boolean): Step[] {
-  const check = makeConflictCheck();
-  const steps = Object.entries(updateOperators).flatMap(([operator, makeModifier]): Step[] => {
-    const fields: unknown = update[operator];
-    if (!Object.hasOwn(update, operator)) return [];
-    if (!isDocument(fields)) {
-      throw failedToParse(
-        `Modifiers operate on fields but we found type ${typeName(fields)} instead. For example: {$mod: {<field>: ...}} not {${operator}: ${showValue(fields)}}`,
-      );
-    }
-    const parsed = Object.keys(fields).map((path) => {
-      const parts = parsePath(path);
-      check(parts);
-      return { parts, modifier: makeModifier(fields[path], path, id) };
-    });
-    return operator === "$setOnInsert" && !isInsert ? [] : parsed;
-  });
-  // Fields are changed, and new ones added, in the order of their names.
-  return steps.sort((a, b) => compareValues(a.parts, b.parts));
+function nest(parts: readonly string[], value: unknown): unknown {
+  return parts.reduceRight((inner: unknown, part) => {
+    const outer: Document = {};
+    setField(outer, part, inner);
+    return outer;
+  }, value);
 }
 
 /** What an upsert starts from: the equalities of its filter. */

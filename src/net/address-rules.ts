@@ -65,7 +65,6 @@ export function checkUrl(
   if (url.username !== "" || url.password !== "") return { refused: "A URL with credentials in it is not fetched." };
   if (allowOrigins.includes(url.origin)) return { url, isAllowed: true };
   const host = url.hostname.toLowerCase().replace(/\.$/, "");
-  if (host === "") return { refused: "It names no host." };
   const isLiteral = host.startsWith("[") || ipaddr.isValid(host);
   if (isLiteral && !isPublicAddress(host)) return { refused: "Its address is not public." };
   if (!isLiteral && isPrivateName(host)) return { refused: "Its host is not public." };

@@ -45,6 +45,13 @@ export const refusedUrls = [
   "http://[2001:0:7f00:1:0:0:f7f7:f7f7]/",
   "http://[2607:f8b0::5efe:127.0.0.1]/",
   "http://[2607:f8b0::200:5efe:10.0.0.1]/",
+  // the same with an address that only its second half gives away
+  "http://[::ffff:168.63.129.16]/",
+  "http://[64:ff9b::168.63.129.16]/",
+  "http://[2002:a83f:8110::1]/",
+  "http://[2001:0:a83f:8110:0:0:f7f7:f7f7]/",
+  "http://[2001:0:808:808:0:0:57c0:7eef]/",
+  "http://[2607:f8b0::5efe:a83f:8110]/",
   // private, link-local, shared and reserved ranges
   "http://10.0.0.1/",
   "http://10.255.255.255/",
@@ -84,6 +91,8 @@ export const refusedUrls = [
   "http://printer.local/",
   "http://metadata.google.internal/",
   "http://router.home.arpa/",
+  "http://home.arpa/",
+  "http://./",
   // not http, or not plain
   "file:///etc/passwd",
   "ftp://example.com/a",
@@ -93,6 +102,7 @@ export const refusedUrls = [
   "blob:https://example.com/1",
   "http://user@example.com/",
   "http://user:secret@example.com/",
+  "http://:secret@example.com/",
   "http://example.com@127.0.0.1/",
   "//example.com/",
   "example.com",

@@ -12,6 +12,10 @@ const takenUrls = [
   "http://[::ffff:8.8.8.8]/",
   "http://[64:ff9b::8.8.8.8]/",
   "http://[2002:808:808::1]/",
+  "http://[2001:0:808:808::f7f7:f7f7]/",
+  "http://[2a00::5efe:808:808]/",
+  "http://[2a00::200:5efe:808:808]/",
+  "http://[2a00::1:5efe:7f00:1]/",
   "http://localhost.example.com/",
   "http://127.0.0.1.example.com/",
   "http://172.32.0.1/",
@@ -37,7 +41,8 @@ describe("address rules", () => {
 
   it("lets an allowed origin through, and only that origin", () => {
     const allowed = ["http://127.0.0.1:8080"];
-    expect(checkUrl("http://127.0.0.1:8080/a", allowed)).to.have.property("isAllowed", true);
+    const url = "http://127.0.0.1:8080/a";
+    expect(checkUrl(url, allowed)).to.deep.equal({ url: new URL(url), isAllowed: true });
     expect(checkUrl("http://127.0.0.1:8081/a", allowed)).to.have.property("refused");
     expect(checkUrl("https://127.0.0.1:8080/a", allowed)).to.have.property("refused");
     expect(checkUrl("http://user@127.0.0.1:8080/a", allowed)).to.have.property("refused");

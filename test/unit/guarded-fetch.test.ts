@@ -30,15 +30,17 @@ function resolvingTo(...addresses: string[]): LookupFunction {
   };
 }
 
-async function codeOf(promise: Promise<unknown>): Promise<string> {
+async function errorOf(promise: Promise<unknown>): Promise<AppError | undefined> {
   try {
     await promise;
-    return "none";
+    return undefined;
   } catch (error) {
-    expect(error).to.be.instanceOf(AppError);
-    return (error as AppError).code;
+    if (error instanceof AppError) return error;
+    throw error;
   }
 }
+
+const codeOf = async (promise: Promise<unknown>) => (await errorOf(promise))?.code ?? "none";
 
 describe("guarded fetch", () => {
   const fetchers: GuardedFetch[] = [];
@@ -109,10 +111,48 @@ describe("guarded fetch", () => {
     });
     const fetcher = open({ allow: [door.origin] });
     expect((await fetcher.get(`${door.origin}/5`, signal)).bytes.toString()).to.equal("arrived");
-    expect(await codeOf(fetcher.get(`${door.origin}/6`, signal))).to.equal("source_unreachable");
+    const error = await errorOf(fetcher.get(`${door.origin}/6`, signal));
+    expect(error).to.include({ code: "source_unreachable", param: "url" });
   });
 
-  it("tells the type and the final URL, and unpacks gzip", async () => {
+  for (const status of [301, 302, 303, 307, 308]) {
+    it(`follows a redirect of status ${status}`, async () => {
+      const door = await start((request, response) => {
+        if (request.url === "/there") response.end("arrived");
+        else response.writeHead(status, { location: "/there" }).end();
+      });
+      const { bytes, url } = await open({ allow: [door.origin] }).get(door.origin, signal);
+      expect([bytes.toString(), url]).to.deep.equal(["arrived", `${door.origin}/there`]);
+    });
+  }
+
+  it("follows no redirect without a target, or to what is no URL", async () => {
+    const door = await start((request, response) => {
+      response.writeHead(302, request.url === "/odd" ? { location: "http://[" } : {}).end();
+    });
+    const fetcher = open({ allow: [door.origin] });
+    expect(await errorOf(fetcher.get(`${door.origin}/none`, signal))).to.include({
+      code: "source_unreachable",
+      message: "The URL answered with status 302.",
+    });
+    expect(await errorOf(fetcher.get(`${door.origin}/odd`, signal))).to.include({
+      code: "source_refused",
+      message: "This URL is not fetched. It redirects to something that is not a URL.",
+    });
+  });
+
+  it("asks for anything that it can decode, by the product's name", async () => {
+    const asked: Record<string, string | string[] | undefined>[] = [];
+    const door = await start((request, response) => {
+      asked.push(request.headers);
+      response.end();
+    });
+    const { bytes, ...rest } = await open({ allow: [door.origin] }).get(door.origin, signal);
+    expect(asked[0]).to.include({ accept: "*/*", "accept-encoding": "gzip, br", "user-agent": "switchyard" });
+    expect([bytes.length, rest], "an answer without body and type").to.deep.equal([0, { url: `${door.origin}/` }]);
+  });
+
+  it("reports the type and the final URL, and unpacks gzip", async () => {
     const door = await start((_request, response) => {
       response.writeHead(200, { "content-type": "text/markdown", "content-encoding": "gzip" }).end(gzipSync("# Hello"));
     });
@@ -133,8 +173,38 @@ describe("guarded fetch", () => {
     });
     expect(bomb.length).to.be.below(MAX_BYTES);
     for (const path of ["/declared", "/packed", "/streamed"]) {
-      const fetcher = open({ allow: [door.origin] });
-      expect(await codeOf(fetcher.get(door.origin + path, signal)), path).to.equal("request_too_large");
+      const error = await errorOf(open({ allow: [door.origin] }).get(door.origin + path, signal));
+      expect(error, path).to.include({ code: "request_too_large", param: "url" });
+    }
+  });
+
+  it("takes what is just as large as the limit, declared or streamed", async () => {
+    const whole = Buffer.alloc(MAX_BYTES, "a");
+    const door = await start((request, response) => {
+      if (request.url === "/declared") response.writeHead(200, { "content-length": MAX_BYTES });
+      response.end(whole);
+    });
+    for (const path of ["/declared", "/streamed"]) {
+      const { bytes } = await open({ allow: [door.origin] }).get(door.origin + path, signal);
+      expect(bytes.length, path).to.equal(MAX_BYTES);
+    }
+  });
+
+  it("refuses an encoding that it cannot decode", async () => {
+    const door = await start((_request, response) =>
+      response.writeHead(200, { "content-encoding": "compress" }).end("x"),
+    );
+    expect(await codeOf(open({ allow: [door.origin] }).get(door.origin, signal))).to.equal("source_unreadable");
+  });
+
+  it("gives up on a server that never ends", async () => {
+    const drips: NodeJS.Timeout[] = [];
+    const door = await start((_request, response) => drips.push(setInterval(() => response.write("."), 20)));
+    try {
+      const fetcher = open({ allow: [door.origin], timeoutMs: 400 });
+      expect(await codeOf(fetcher.get(door.origin, signal))).to.equal("source_unreachable");
+    } finally {
+      drips.forEach(clearInterval);
     }
   });
 
@@ -144,27 +214,36 @@ describe("guarded fetch", () => {
     expect(await codeOf(fetcher.get(door.origin, signal))).to.equal("source_unreachable");
   });
 
+  for (const [status, retryable] of [
+    ...[408, 425, 429, 500, 502, 503, 504].map((passing) => [passing, true] as const),
+    ...[400, 401, 403, 404, 410, 501].map((lasting) => [lasting, false] as const),
+  ]) {
+    it(`reports status ${status} as one that ${retryable ? "may pass" : "lasts"}`, async () => {
+      const door = await start((_request, response) => response.writeHead(status).end());
+      const error = await errorOf(open({ allow: [door.origin] }).get(door.origin, signal));
+      expect(error).to.include({ code: "source_unreachable", retryable, param: "url" });
+    });
+  }
+
   it("says which failures may pass: a 503 does, a 404 and a picture do not", async () => {
     const door = await start((request, response) => {
       const type = request.url === "/picture" ? "image/png" : "text/plain";
       const status = { "/busy": 503, "/gone": 404 }[request.url ?? ""] ?? 200;
       response.writeHead(status, { "content-type": type }).end("x");
     });
-    const tell = async (path: string) => {
-      const error: unknown = await open({ allow: [door.origin] })
-        .get(door.origin + path, signal)
-        .catch((cause: unknown) => cause);
-      return error instanceof AppError ? { code: error.code, retryable: error.retryable } : error;
+    const failureOf = async (path: string) => {
+      const error = await errorOf(open({ allow: [door.origin] }).get(door.origin + path, signal));
+      return { code: error?.code, retryable: error?.retryable };
     };
-    expect(await tell("/busy")).to.deep.equal({ code: "source_unreachable", retryable: true });
-    expect(await tell("/gone")).to.deep.equal({ code: "source_unreachable", retryable: false });
-    expect(await tell("/picture")).to.deep.equal({ code: "source_unreadable", retryable: false });
+    expect(await failureOf("/busy")).to.deep.equal({ code: "source_unreachable", retryable: true });
+    expect(await failureOf("/gone")).to.deep.equal({ code: "source_unreachable", retryable: false });
+    expect(await failureOf("/picture")).to.deep.equal({ code: "source_unreadable", retryable: false });
   });
 
   it("ends with the caller's signal", async () => {
     const door = await start(() => undefined);
     const controller = new AbortController();
-    const fetching = open({ allow: [door.origin] }).get(door.origin, controller.signal);
+    const fetching = open({ allow: [door.origin], timeoutMs: 600_000 }).get(door.origin, controller.signal);
     controller.abort(new AppError("cancelled", "Stopped."));
     expect(await codeOf(fetching)).to.equal("cancelled");
   });

@@ -56,4 +56,15 @@ describe("the verdict on a failed try", () => {
     );
     expect(outcomes).to.deep.equal(["cancel", "drop", "release", "retry"]);
   });
+
+  it("carries the error as clients see it, also when the try took too long", () => {
+    const view = { type: "upstream_error", code: "provider_failed", message: "no" };
+    expect(judge(base)).to.have.property("error").that.includes(view);
+    expect(judge({ ...base, failures: 3 }))
+      .to.have.property("error")
+      .that.includes(view);
+    expect(judge({ ...base, stopped: "timeout" }))
+      .to.have.property("error")
+      .that.includes({ code: "timeout" });
+  });
 });

@@ -23,7 +23,7 @@ import type { GatewayDeps } from "./deps.ts";
 import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { type BudgetView, makeBudgets, requireLeft } from "./money/budget.ts";
-import { makeLedger, measureLedger } from "./money/ledger.ts";
+import { makeLedger } from "./money/ledger.ts";
 import { openProviders } from "./providers/registry.ts";
 import { makeBreakers } from "./resilience/breakers.ts";
 import type { ListedModel, ModelEntry, ModelQuery } from "./schemas.ts";
@@ -83,8 +83,8 @@ type GatewayInput = {
 export function makeGateway(input: GatewayInput): Gateway {
   const { config, store, keys, fallbacks, redis, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRefusal: metrics.budgetRefused });
-  const written = makeLedger({ completions: store.completions, usage: store.usage, logger });
-  const ledger = measureLedger(written, metrics);
+  const { completions, usage } = store;
+  const ledger = makeLedger({ completions, usage, logger, onSettled: metrics.settled });
   const breakers = makeBreakers();
   metrics.watchBreakers(breakers.countOpen);
   const providers = openProviders(config);
@@ -119,7 +119,7 @@ export function makeGateway(input: GatewayInput): Gateway {
     },
     checkFallbacks: (wanted) => checkFallbacks(catalogue, wanted),
     usableModels: (tenantId) => usableModels(deps, tenantId),
-    resolveModel: (tenantId, name, task) => resolveModel(deps, tenantId, { name, task }),
+    resolveModel: (tenantId, name, task) => resolveModel(deps, tenantId, name, task),
     defaultEmbeddingModel: catalogue.defaultEmbedding.id,
     log: async (tenantId, logId) => {
       const pending = ledger.pending(logId);

@@ -61,7 +61,7 @@ function makeFailingStore() {
 describe("ledger", () => {
   it("writes calls that end together in one group, by itself", async () => {
     const store = makeFailingStore();
-    const ledger = makeLedger({ ...store, logger });
+    const ledger = makeLedger({ ...store, logger, onSettled: () => undefined });
     const records = [record(), record(), record({ tenantId: "t2" })];
     for (const one of records) ledger.record(one);
     expect(ledger.pending(records[0]?._id ?? "")).to.equal(records[0]);
@@ -97,7 +97,7 @@ describe("ledger", () => {
 
   it("repeats a write that failed under the same number, goes on to the next, and loses nothing", async () => {
     const store = makeFailingStore();
-    const ledger = makeLedger({ ...store, logger });
+    const ledger = makeLedger({ ...store, logger, onSettled: () => undefined });
     store.failures.completions = 1;
     store.failures.usage = 2;
     const first = record();
@@ -114,7 +114,7 @@ describe("ledger", () => {
 
   it("takes calls while a write is under way", async () => {
     const store = makeFailingStore();
-    const ledger = makeLedger({ ...store, logger });
+    const ledger = makeLedger({ ...store, logger, onSettled: () => undefined });
     store.failures.completions = 1;
     ledger.record(record());
     const flushed = ledger.flush();
@@ -127,7 +127,7 @@ describe("ledger", () => {
 
   it("closes although the store is away", async () => {
     const store = makeFailingStore();
-    const ledger = makeLedger({ ...store, logger });
+    const ledger = makeLedger({ ...store, logger, onSettled: () => undefined });
     store.failures.completions = 1_000;
     store.failures.usage = 1_000;
     ledger.record(record());

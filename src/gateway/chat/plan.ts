@@ -5,13 +5,13 @@ import { autoModel, type Catalogue, type CataloguedModel, findModel, toModelEntr
 import type { GatewayDeps } from "../deps.ts";
 import type { GatewayCaller } from "../money/account.ts";
 import { providerIds } from "../providers/registry.ts";
-import { findKeys, type UsableKeys, withoutKey } from "../resilience/target.ts";
+import { findKeys, type KeyedTenant, withoutKey } from "../resilience/target.ts";
 import type { ListedModel, ModelQuery } from "../schemas.ts";
 import type { ChatRequest } from "./request.ts";
-import { type Routing, routeAuto, routeNamed } from "./route-model.ts";
+import { type Routing, routeAuto, routeNamed, withoutStub } from "./route-model.ts";
 
-/** How a chat is to be served: by which model, with which keys, and by whom else when that fails. */
-export type Plan = { routing: Routing; keys: UsableKeys; tenantId: string };
+/** How a chat is to be served: by which model, with which keys, and by which others when that fails. */
+export type Plan = KeyedTenant & { routing: Routing };
 /** A chat that is planned. */
 export type PlannedChat = { caller: GatewayCaller; request: ChatRequest; plan: Plan };
 
@@ -26,21 +26,12 @@ export async function planChat(deps: GatewayDeps, tenantId: string, request: Cha
     return { routing: routeAuto(catalogue, request, (provider) => keys.has(provider)), keys, tenantId };
   }
   const model = findModel(catalogue, request.model, "chat");
-  const fallbacks = fallbacksOf(catalogue, await deps.fallbacks.find(tenantId), model);
+  const configured = (await deps.fallbacks.find(tenantId)).find((one) => catalogue.find(one.model) === model);
+  const named = configured?.models.flatMap((id) => catalogue.find(id) ?? []); // one may not be catalogued any more
+  const fallbacks = named?.filter(({ type }) => type !== "embedding") ?? [];
   const providers = new Set([model, ...fallbacks].map(({ provider }) => provider));
   const keys = await findKeys(deps, tenantId, { providers, required: model.provider });
   return { routing: routeNamed(model, fallbacks, request, (provider) => keys.has(provider)), keys, tenantId };
-}
-
-/** The models that a tenant wants in the place of one; what is no longer catalogued is passed over. */
-function fallbacksOf(
-  catalogue: Catalogue,
-  configured: readonly ModelFallbacks[],
-  model: CataloguedModel,
-): CataloguedModel[] {
-  if (configured.length === 0) return [];
-  const entry = configured.find((one) => catalogue.find(one.model) === model);
-  return (entry?.models ?? []).flatMap((id) => catalogue.find(id) ?? []).filter((one) => one.type !== "embedding");
 }
 
 /**
@@ -62,11 +53,8 @@ export function checkFallbacks(catalogue: Catalogue, fallbacks: readonly ModelFa
 }
 
 /** The models of a query, each with whether the tenant's calls can use it right now. */
-export async function listModels(
-  deps: Pick<GatewayDeps, "catalogue" | "keys">,
-  tenantId: string,
-  { provider, type, available }: ModelQuery,
-): Promise<ListedModel[]> {
+export async function listModels(deps: GatewayDeps, tenantId: string, query: ModelQuery): Promise<ListedModel[]> {
+  const { provider, type, available } = query;
   const keys = await findKeys(deps, tenantId, { providers: providerIds });
   const isWanted = (model: CataloguedModel) =>
     (provider ?? model.provider) === model.provider &&
@@ -83,11 +71,10 @@ export async function listModels(
  * Ids of the chat models that a tenant's calls can use right now, in the catalogue's order; the stub only when there is
  * nothing else.
  */
-export async function usableModels(deps: Pick<GatewayDeps, "catalogue" | "keys">, tenantId: string): Promise<string[]> {
+export async function usableModels(deps: GatewayDeps, tenantId: string): Promise<string[]> {
   const keys = await findKeys(deps, tenantId, { providers: providerIds });
   const usable = deps.catalogue.all.filter(({ type, provider }) => type !== "embedding" && keys.has(provider));
-  const real = usable.filter(({ isStub }) => isStub !== true);
-  return (real.length > 0 ? real : usable).map(({ id }) => id);
+  return withoutStub(usable).map(({ id }) => id);
 }
 
 /**
@@ -95,11 +82,7 @@ export async function usableModels(deps: Pick<GatewayDeps, "catalogue" | "keys">
  * task to choose a model for.
  * @throws AppError `unknown_model`; `provider_not_configured`, `provider_key_unreadable` when the tenant cannot use it.
  */
-export async function resolveModel(
-  deps: GatewayDeps,
-  tenantId: string,
-  { name, task }: { name: string; task: string | undefined },
-): Promise<string> {
+export async function resolveModel(deps: GatewayDeps, tenantId: string, name: string, task?: string): Promise<string> {
   if (name === autoModel && task === undefined) return autoModel;
   const messages = [{ role: "user" as const, content: task ?? "" }];
   return (await planChat(deps, tenantId, { model: name, messages })).routing.model.id;

@@ -18,7 +18,7 @@ export type Routing = {
 };
 export type SkippedModel = { model: string; provider: ProviderId; reason: string };
 
-/** What `auto` needs to know of a caller: whose models it could call right now. */
+/** Whether a caller could call a provider's models right now. */
 export type IsUsable = (provider: ProviderId) => boolean;
 
 const codeSigns =
@@ -29,7 +29,7 @@ const reasoningSigns =
 const LOOK_AT_CHARACTERS = 8_000;
 /** A question of this many tokens gets a model for reasoning. */
 const LONG_TASK_TOKENS = 30_000;
-/** Models that a call goes on to when the one before failed, at most. */
+/** Models that a call falls back to one after the other, at most. */
 const MAX_FALLBACKS = 3;
 
 /** The type of task that a request is, by its last user message. */
@@ -75,8 +75,7 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
   const able = catalogue.chatByPrice.filter(
     (model) => isUsable(model.provider) && model.contextWindow >= tokens && fits(model, request),
   );
-  const real = able.filter((model) => model.isStub !== true);
-  const usable = real.length > 0 ? real : able;
+  const usable = withoutStub(able);
   const fitting = usable.filter((one) => one.type === type);
   const model = fitting[0] ?? usable[0];
   if (model === undefined) {
@@ -85,6 +84,12 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
   }
   const fit = model.type === type ? `the cheapest usable ${type} model` : `no usable ${type} model: the cheapest one`;
   return { requested, model, reason: `${reason}; ${fit}`, fallbacks: toFallbacks(usable, model) };
+}
+
+/** Models without the stub, unless there is no other. */
+export function withoutStub(models: readonly CataloguedModel[]): readonly CataloguedModel[] {
+  const real = models.filter(({ isStub }) => isStub !== true);
+  return real.length > 0 ? real : models;
 }
 
 /** What keeps a model from serving a request, whatever its size; undefined when nothing does. */

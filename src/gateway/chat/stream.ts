@@ -13,8 +13,8 @@ import type { Routing } from "./route-model.ts";
 import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "./streamed-response.ts";
 
 /**
- * When a model has said nothing for so long, an empty batch tells the host to send its head, so that heartbeats can keep
- * the connection open. Until then a failure is still an ordinary error, with its own status.
+ * When a model has said nothing for this long, an empty batch makes the host send its head, so that heartbeats can keep the
+ * connection open. Until then a failure is still an ordinary error, with its own status.
  */
 const SILENCE_MS = 5_000;
 
@@ -81,19 +81,11 @@ function settleWhole(deps: GatewayDeps, { call, routing, request }: OpenStream, 
   return { type: "end", toolCalls, ...settleChat(call, routing, end) };
 }
 
-/** Settles a stream that had opened and did not come to its end: what was served is charged by the provider. */
-function settleBroken(
-  deps: GatewayDeps,
-  { call, request }: OpenStream,
-  response: StreamedResponse,
-  failure: unknown,
-): void {
-  call.settle({
-    usage: response.usage(),
-    estimate: () => response.measure(request.messages),
-    error: failure,
-    ...keptContent(deps, request.messages, response.content().text),
-  });
+/** Settles a stream that had opened and did not come to its end: what was served is billed by the provider. */
+function settleBroken(deps: GatewayDeps, { call, request }: OpenStream, response: StreamedResponse, error: unknown) {
+  const { text } = response.content();
+  const estimate = () => response.measure(request.messages);
+  call.settle({ usage: response.usage(), estimate, error, ...keptContent(deps, request.messages, text) });
 }
 
 /** A signal that aborts with the caller's, and when the stream is released before it is complete. */
@@ -131,13 +123,13 @@ async function openStream(
   share: Share,
   signal: AbortSignal,
 ): Promise<OpenStream> {
-  const { target, routing } = share;
-  const request = toCompletionRequest(chat, target.model);
-  const asked = { ...toAsked(caller, target.model, request), isStreamed: true, signal };
+  const { model, provider } = share.target;
+  const request = toCompletionRequest(chat, model);
+  const asked = { ...toAsked(caller, model, request), isStreamed: true, signal };
   const { call, result } = await askModel(deps, share, asked, (call) => {
     const capped = call.capped(request);
     return async (context, permit) => {
-      const iterator = target.provider.stream(capped, context)[Symbol.asyncIterator]();
+      const iterator = provider.stream(capped, context)[Symbol.asyncIterator]();
       const rest = async () => {
         const result = await iterator.next();
         return result.done ? undefined : result.value;
@@ -149,7 +141,7 @@ async function openStream(
     };
   });
   call.onFirstToken();
-  return { ...result, call, routing, request };
+  return { ...result, call, routing: share.routing, request };
 }
 
 /** Whether `opening` is still under way after `ms`. */

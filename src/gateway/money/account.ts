@@ -67,9 +67,6 @@ export type CallAbout = {
   inputTokens: () => number;
 };
 
-/** What is set aside for a call, and what that may be spent on. */
-type Held = { reservation: Reservation; bounds: CostBounds };
-
 /**
  * Begins a call that will cost something: the most that it can cost is set aside of the tenant's budget, or what is left.
  * A promise only when there is a budget to take it from.
@@ -81,19 +78,13 @@ export function openCall(
   about: CallAbout & { toBounds: () => CostBounds },
 ): Call | Promise<Call> {
   caller.limit?.check();
-  let bounds: CostBounds | undefined;
-  const claim = () => {
-    bounds = about.toBounds();
-    return bounds;
-  };
-  const begin = (reservation: Reservation | undefined) =>
-    beginCall(deps.ledger, caller, about, reservation && bounds && { reservation, bounds });
-  const reserved = deps.budgets.reserve(caller.tenantId, claim, caller.signal);
+  const begin = (held: Reservation | undefined) => beginCall(deps.ledger, caller, about, held);
+  const reserved = deps.budgets.reserve(caller.tenantId, about.toBounds, caller.signal);
   return reserved instanceof Promise ? reserved.then(begin) : begin(reserved);
 }
 
 /** Begins the record of a call; it reaches the ledger when it is settled. */
-export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbout, held?: Held): Call {
+export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbout, held?: Reservation): Call {
   const { routing } = about;
   const logId = newId("log");
   const createdAt = new Date();
@@ -102,11 +93,11 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
   let firstAttemptAt = startedAt;
   let firstTokenMs: number | undefined;
   let settlement: Settlement | undefined;
-  const lost = makeFailedAttempts(routing.model, about.inputTokens);
+  const failedAttempts = makeFailedAttempts(routing.model, about.inputTokens);
   const sinceStart = () => round(performance.now() - startedAt);
   return {
     logId,
-    capped: (request) => (held === undefined ? request : capRequest(request, held, lost.sum()?.nanoUsd ?? 0)),
+    capped: (request) => (held === undefined ? request : capRequest(request, held, failedAttempts.sum()?.nanoUsd ?? 0)),
     onAttempt: () => {
       attempts++;
       if (attempts === 1) firstAttemptAt = performance.now();
@@ -114,16 +105,16 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
     onFirstToken: () => {
       firstTokenMs ??= sinceStart();
     },
-    onCharged: lost.add,
+    onCharged: failedAttempts.add,
     settle: (end) => {
       if (settlement !== undefined) return settlement;
       const isCached = end.isCached === true;
       const own = end.usage ?? end.estimate?.() ?? { inputTokens: 0, outputTokens: 0 };
       const ownNanoUsd = isCached ? 0 : toNanoUsd(routing.model, own);
-      const failed = lost.sum();
+      const failed = failedAttempts.sum();
       const usage = failed ? addUsage(own, failed.usage) : own;
       const costNanoUsd = ownNanoUsd + (failed?.nanoUsd ?? 0);
-      held?.reservation.settle(costNanoUsd);
+      held?.settle(costNanoUsd);
       caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
       const durationMs = sinceStart();
       const record: CompletionDocument = defined({
@@ -159,8 +150,8 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
   };
 }
 
-function capRequest(request: CompletionRequest, { reservation, bounds }: Held, lostNanoUsd: number): CompletionRequest {
-  const leftNanoUsd = reservation.nanoUsd - lostNanoUsd;
+function capRequest(request: CompletionRequest, { nanoUsd, bounds }: Reservation, failedNanoUsd: number) {
+  const leftNanoUsd = nanoUsd - failedNanoUsd;
   if (leftNanoUsd < bounds.leastNanoUsd) {
     throw new AppError(
       "budget_exhausted",

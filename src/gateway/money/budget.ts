@@ -6,13 +6,15 @@ import type { Logger } from "../../logger.ts";
 import type { BudgetDocument, BudgetStore } from "../../store/budget-store.ts";
 import type { TenantStore } from "../../store/tenant-store.ts";
 import type { UsageStore } from "../../store/usage-store.ts";
-import { toUsd } from "./prices.ts";
+import { type CostBounds, toUsd } from "./prices.ts";
 import { makeTurns } from "./turns.ts";
 
 /** An amount that is set aside for a call. */
 export type Reservation = {
   nanoUsd: number;
-  /** Puts what the call really cost in the place of what was set aside. Nobody waits for it. */
+  /** What it may be spent on. */
+  bounds: CostBounds;
+  /** Puts what the call really cost in the place of what was set aside; written behind the call. */
   settle(costNanoUsd: number): void;
 };
 
@@ -27,7 +29,7 @@ export function requireLeft(budget: BudgetView | null): void {
 }
 
 /** What a call needs: as much as it may cost, or what is left if that is not less than `leastNanoUsd`. */
-export type Claim = { mostNanoUsd: number; leastNanoUsd: number };
+export type Claim = Pick<CostBounds, "mostNanoUsd" | "leastNanoUsd">;
 
 /** `leftUsd` is neither spent nor set aside for calls under way; those have `reservedUsd`. */
 export type BudgetView = { month: string; limitUsd: number; leftUsd: number; reservedUsd: number };
@@ -44,7 +46,7 @@ export type Budgets = {
    */
   reserve(
     tenantId: string,
-    claim: () => Claim,
+    toBounds: () => CostBounds,
     signal: AbortSignal,
   ): Reservation | undefined | Promise<Reservation | undefined>;
   /** The same without a wait, for a call whose end another process may settle, with `settleLater`. */
@@ -60,18 +62,18 @@ export type Budgets = {
 type BudgetDeps = {
   store: { budgets: BudgetStore; tenants: TenantStore; usage: UsageStore };
   logger: Logger;
-  /** Is told of each call that there is no room for. */
+  /** Called for each call that there is no room for. */
   onRefusal(): void;
 };
 
-/** A settlement that the store does not take is tried so often; then the amount stays set aside until the month ends. */
-const SETTLE_TRIES = 4;
+/** Attempts at a settlement; when all fail, the amount stays set aside until the month ends. */
+const SETTLE_ATTEMPTS = 4;
 const SETTLE_RETRY_MS = 250;
 /** Max compare-and-set retries per reservation. */
 const MAX_TURNS = 4;
-/** The same while others take from it; whoever comes before us leaves less, so that few turns are ever needed. */
+/** The same while others take from it; each that comes before us leaves less, so that few turns are ever needed. */
 const MAX_TAKES = 100;
-/** A call that got the rest of a budget holds it at most so long, in ms, should its process die. */
+/** A call that got the rest of a budget holds it at most this long, in ms, should its process die. */
 const MAX_REST_MS = 900_000;
 /** Longest wait for calls under way that hold the rest of a budget, in ms. */
 const MAX_WAIT_MS = 60_000;
@@ -95,17 +97,18 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
   const take = async (
     tenantId: string,
     limitNanoUsd: number,
-    { claim, signal }: { claim: Claim; signal: AbortSignal },
+    { bounds, signal }: { bounds: CostBounds; signal: AbortSignal },
   ): Promise<Reservation> => {
     const options = { signal, waitMs: MAX_WAIT_MS, maxWaiting: MAX_WAITING };
     const amount = await turns.take(tenantId, options, async () => {
       const limit = await limits.find(tenantId); // it may have changed during a wait
-      return months.take(tenantId, limit ?? limitNanoUsd, claim);
+      return months.take(tenantId, limit ?? limitNanoUsd, bounds);
     });
-    if (amount === undefined) throw await months.refuse(tenantId, limitNanoUsd, claim);
+    if (amount === undefined) throw await months.refuse(tenantId, limitNanoUsd, bounds);
     let isSettled = false;
     return {
       nanoUsd: amount.nanoUsd,
+      bounds,
       settle(costNanoUsd) {
         if (isSettled) return;
         isSettled = true;
@@ -118,16 +121,16 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
     };
   };
   return {
-    reserve(tenantId, toClaim, signal) {
+    reserve(tenantId, toBounds, signal) {
       const limit = limits.find(tenantId);
       if (limit === undefined) return undefined;
-      const claim = toClaim();
-      if (claim.mostNanoUsd === 0) {
-        if (typeof limit !== "number") limit.catch(() => undefined); // a failed read is nobody's: nothing is taken
+      const bounds = toBounds();
+      if (bounds.mostNanoUsd === 0) {
+        if (typeof limit !== "number") limit.catch(() => undefined); // a failed read does not matter: nothing is taken
         return undefined;
       }
-      if (typeof limit === "number") return take(tenantId, limit, { claim, signal });
-      return limit.then((read) => (read === undefined ? undefined : take(tenantId, read, { claim, signal })));
+      if (typeof limit === "number") return take(tenantId, limit, { bounds, signal });
+      return limit.then((read) => (read === undefined ? undefined : take(tenantId, read, { bounds, signal })));
     },
     async reserveForLater(tenantId, toClaim) {
       const limit = await limits.find(tenantId);
@@ -152,18 +155,18 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
   };
 }
 
-/** Writes a settlement, in a few tries. */
+/** Writes a settlement, in a few attempts. */
 function makeSettle(budgets: BudgetStore, logger: Logger) {
   return async (tenantId: string, { month, nanoUsd, isRest = false }: ReservedAmount, costNanoUsd: number) => {
-    for (let tries = 1; ; tries += 1) {
+    for (let attempts = 1; ; attempts += 1) {
       try {
         return await budgets.settle(tenantId, month, { takenNanoUsd: nanoUsd, costNanoUsd, isRest });
       } catch (error) {
-        if (tries === SETTLE_TRIES) {
+        if (attempts === SETTLE_ATTEMPTS) {
           logger.error({ err: error, tenantId, nanoUsd }, "a reservation could not be settled and counts as spent");
           return;
         }
-        await delay(jittered(SETTLE_RETRY_MS * 2 ** tries));
+        await delay(jittered(SETTLE_RETRY_MS * 2 ** attempts));
       }
     }
   };

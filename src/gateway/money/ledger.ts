@@ -6,31 +6,39 @@ import type { CallMetrics } from "../../metrics/call-metrics.ts";
 import type { CompletionDocument, CompletionStore } from "../../store/completion-store.ts";
 import type { UsageIncrement, UsageStore } from "../../store/usage-store.ts";
 
-/** Records wait at most so long for others to be written with, in ms; with the write they are settled within 50. */
+/** Records wait at most this long for others to be written with, in ms; with the write they are settled within 50. */
 const GATHER_MS = 40;
 /** Most records of one write. */
 const MAX_BATCH = 500;
-/** Records kept while the store is away; beyond it the oldest are given up, and said so in the log. */
+/** Records kept while the store is unavailable; beyond it the oldest are given up, and logged. */
 const MAX_PENDING = 50_000;
-/** Waits between tries of a write that failed, in ms. */
+/** Waits between attempts at a write, in ms. */
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
-/** How often a write is tried while closing, when nobody can wait for ever. */
-const TRIES_AT_CLOSE = 3;
+/** Attempts at a write while closing. */
+const ATTEMPTS_AT_CLOSE = 3;
 
-/** Writes what model calls cost, in groups and behind the calls: nobody on the hot path waits for the store. */
+/** Writes what model calls cost, in groups and behind the calls: the hot path does not wait for the store. */
 export type Ledger = {
   record(document: CompletionDocument): void;
   /** Writes a record at once, exactly once however often it is written: what was written first holds. */
   write(document: CompletionDocument): Promise<void>;
   /** The record of a call that is not written yet. */
   pending(logId: string): CompletionDocument | undefined;
-  /** Resolves when all that was recorded before is written, or given up after a few tries. */
+  /** Resolves when all that was recorded before is written, or given up after a few attempts. */
   flush(): Promise<void>;
   close(): Promise<void>;
 };
 
-export function makeLedger(deps: { completions: CompletionStore; usage: UsageStore; logger: Logger }): Ledger {
+type LedgerDeps = {
+  completions: CompletionStore;
+  usage: UsageStore;
+  logger: Logger;
+  /** Counts a record. One that is written again after a crash is counted again; the ledger has it once. */
+  onSettled: CallMetrics["settled"];
+};
+
+export function makeLedger({ completions, usage, logger, onSettled }: LedgerDeps): Ledger {
   const waiting = new Map<string, CompletionDocument>();
   const writer = `w${randomBytes(6).toString("hex")}`;
   let batches = 0;
@@ -40,23 +48,23 @@ export function makeLedger(deps: { completions: CompletionStore; usage: UsageSto
 
   const write = async (batch: readonly CompletionDocument[]) => {
     const number = ++batches;
-    for (let tries = 1; ; tries++) {
+    for (let attempts = 1; ; attempts++) {
       try {
-        // At the same time, which halves what a group costs; either can be repeated. Both end before another try.
-        const parts = [deps.completions.insertMany(batch), deps.usage.add({ writer, number }, toIncrements(batch))];
+        // At the same time, which halves what a group costs; either can be repeated. Both end before another attempt.
+        const parts = [completions.insertMany(batch), usage.add({ writer, number }, toIncrements(batch))];
         await Promise.allSettled(parts);
         await Promise.all(parts);
         return;
       } catch (error) {
-        deps.logger.warn({ err: error, records: batch.length, tries }, "The ledger could not be written");
-        if (isClosing && tries >= TRIES_AT_CLOSE) {
-          deps.logger.error(
+        logger.warn({ err: error, records: batch.length, attempts }, "The ledger could not be written");
+        if (isClosing && attempts >= ATTEMPTS_AT_CLOSE) {
+          logger.error(
             { records: batch.length },
             "Ledger records are lost: the store did not take them before the end",
           );
           return;
         }
-        await delay(jittered(Math.min(FIRST_RETRY_MS * 2 ** (tries - 1), MAX_RETRY_MS)));
+        await delay(jittered(Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), MAX_RETRY_MS)));
       }
     }
   };
@@ -80,38 +88,22 @@ export function makeLedger(deps: { completions: CompletionStore; usage: UsageSto
       if (waiting.size >= MAX_PENDING) {
         const oldest = waiting.keys().next().value;
         if (oldest !== undefined) waiting.delete(oldest);
-        deps.logger.error({ logId: oldest }, "A ledger record is lost: too many wait for the store");
+        logger.error({ logId: oldest }, "A ledger record is lost: too many wait for the store");
       }
       waiting.set(document._id, document);
       if (writing === undefined) timer ??= setTimeout(start, GATHER_MS);
+      setImmediate(onSettled, document); // after this turn: no answer waits for its metrics
     },
     write: async (document) => {
-      const kept = await deps.completions.keep(document);
-      for (const increment of toIncrements([kept])) await deps.usage.addRecord(kept._id, increment);
+      const kept = await completions.keep(document);
+      for (const increment of toIncrements([kept])) await usage.addRecord(kept._id, increment);
+      onSettled(document);
     },
     pending: (logId) => waiting.get(logId),
     flush: start,
     close: async () => {
       isClosing = true;
       await start();
-    },
-  };
-}
-
-/**
- * Counts what a ledger is told, after the turn in which it is told: no answer waits for its metrics. A record that is written
- * again after a crash is counted again; the ledger has it once.
- */
-export function measureLedger(ledger: Ledger, metrics: Pick<CallMetrics, "settled">): Ledger {
-  return {
-    ...ledger,
-    record: (document) => {
-      ledger.record(document);
-      setImmediate(metrics.settled, document);
-    },
-    write: async (document) => {
-      await ledger.write(document);
-      metrics.settled(document);
     },
   };
 }

@@ -1,12 +1,12 @@
 import { AppError } from "../../errors.ts";
 
-/** So many failed calls in a row open the breaker. */
+/** This many failed calls in a row open the breaker. */
 const FAILURES_TO_OPEN = 5;
 /** How long it stays open at first, in ms; doubles each time that the probe fails. */
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;
 
-/** Whether an error is a breaker's refusal: there was no call, and another try would be refused as well. */
+/** Whether an error is a breaker's refusal: there was no call, and another attempt would be refused as well. */
 export const isBreakerOpen = (error: AppError) => error.reason === "breaker_open";
 
 /**
@@ -22,11 +22,11 @@ export type Breaker = {
 /** A call that the breaker let pass. */
 export type Permit = {
   /**
-   * Tells that a stream has begun. A probe that got so far lets others pass, for it may last for minutes; but it is no
-   * success yet: whoever fails next opens the breaker again.
+   * Notes that a stream has begun. A probe that got this far lets others pass, for it may last for minutes; but it is no
+   * success yet: the next failure opens the breaker again.
    */
   begin(): void;
-  /** Tells how the call ended. Only the first time counts. */
+  /** Notes how the call ended. Only the first time counts. */
   leave(error?: unknown): void;
 };
 
@@ -88,7 +88,7 @@ export function makeBreaker(provider: string, now: () => number = Date.now): Bre
   };
 }
 
-/** Whether an error speaks against the provider: not a refused request, nor a rate limit, nor a caller that left. */
+/** Whether an error counts against the provider: not a refused request, a rate limit, or a caller that left. */
 export function isProvidersFault(error: unknown): boolean {
   return (
     error instanceof AppError &&

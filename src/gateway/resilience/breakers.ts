@@ -1,14 +1,15 @@
+import { LRUCache } from "lru-cache";
 import { AppError } from "../../errors.ts";
 import type { ProviderKey } from "../../tenancy/provider-keys.ts";
 import { type Breaker, isProvidersFault, makeBreaker, type Permit } from "./breaker.ts";
 
-/** Breakers that are kept; one that is forgotten starts closed again. */
+/** Breakers that are kept, those used last; one that is forgotten starts closed again. */
 const MAX_BREAKERS = 10_000;
 
-/** Leaves a permit without a word for or against the provider. */
+/** Leaves a permit without a verdict for or against the provider. */
 const noVerdict = Symbol("no verdict");
 
-/** Who calls whom, and with which key. */
+/** A tenant that calls a model, and the key it uses. */
 export type CallRoute = { provider: string; model: string; key: ProviderKey; tenantId: string };
 
 export type Breakers = {
@@ -22,34 +23,24 @@ export type Breakers = {
 };
 
 export function makeBreakers(): Breakers {
-  const shared = makeKept((provider) => makeBreaker(provider));
-  const routes = makeKept((provider, reach: Breaker) => joinBreakers(reach, makeBreaker(provider)));
+  const shared = new LRUCache<string, Breaker>({ max: MAX_BREAKERS });
+  const routes = new LRUCache<string, Breaker>({ max: MAX_BREAKERS });
   return {
     of({ provider, model, key, tenantId }) {
       // A key that was replaced has another revision, and nothing that the old one met speaks against it.
       const keyId = `${provider} ${key.keyId} ${key.revision ?? ""}`;
-      return routes.find(`${keyId} ${tenantId} ${model}`, provider, shared.find(keyId, provider, undefined));
-    },
-    countOpen: () => routes.countOpen(),
-  };
-}
-
-/** Breakers by id; ids begin with their provider. */
-function makeKept<Input>(make: (provider: string, input: Input) => Breaker) {
-  const breakers = new Map<string, Breaker>();
-  return {
-    find(id: string, provider: string, input: Input): Breaker {
-      const known = breakers.get(id);
+      const id = `${keyId} ${tenantId} ${model}`;
+      const known = routes.get(id);
       if (known !== undefined) return known;
-      const [oldest] = breakers.keys();
-      if (breakers.size >= MAX_BREAKERS && oldest !== undefined) breakers.delete(oldest);
-      const made = make(provider, input);
-      breakers.set(id, made);
+      const reach = shared.get(keyId) ?? makeBreaker(provider);
+      shared.set(keyId, reach);
+      const made = joinBreakers(reach, makeBreaker(provider));
+      routes.set(id, made);
       return made;
     },
     countOpen() {
       const counts = new Map<string, number>();
-      for (const [id, breaker] of breakers) {
+      for (const [id, breaker] of routes) {
         const provider = id.slice(0, id.indexOf(" "));
         counts.set(provider, (counts.get(provider) ?? 0) + (breaker.isOpen() ? 1 : 0));
       }

@@ -7,12 +7,12 @@ import type { CostBounds } from "../money/prices.ts";
 import type { CallContext } from "../providers/provider.ts";
 import { isBreakerOpen, type Permit } from "./breaker.ts";
 import type { Share } from "./fallback.ts";
-import { tryTarget } from "./target.ts";
+import { attemptTarget } from "./target.ts";
 import { fromAbort } from "./transport-errors.ts";
 
 /** The wait before the second attempt, in ms; it doubles. Half of it is random, so that callers do not come back together. */
 const BASE_DELAY_MS = 200;
-/** A provider that asks for a longer wait than this is not waited for: its `Retry-After` goes to the caller instead. */
+/** A longer `Retry-After` of a provider is not waited for: it goes to the caller instead. */
 const MAX_RETRY_AFTER_MS = 5_000;
 
 /** Whether the same call is worth another attempt here and now. Silence is not: it has cost the whole time limit already. */
@@ -29,8 +29,8 @@ export function retryDelayMs(error: AppError, attempts: number, random: () => nu
 }
 
 /**
- * Runs `attempt` until it succeeds, at most `maxAttempts` times, with jitter between attempts and heeding `Retry-After`.
- * Throws the last error, or the signal's when the caller went away.
+ * Runs `attempt` until it succeeds, at most `maxAttempts` times, after `Retry-After` and with jitter.
+ * @throws the last error, or the signal's when the caller disconnected.
  */
 export async function withRetries<T>(
   attempt: () => Promise<T>,
@@ -76,7 +76,7 @@ export async function askModel<T>(
     },
   };
   try {
-    const attempt = () => tryTarget(target, attempted, begin(call));
+    const attempt = () => attemptTarget(target, attempted, begin(call));
     return { call, result: await withRetries(attempt, { signal, maxAttempts }) };
   } catch (error) {
     call.settle({ error });

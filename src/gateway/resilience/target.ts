@@ -3,12 +3,13 @@ import type { ProviderKey } from "../../tenancy/provider-keys.ts";
 import { beginSpan, failureOf, type Traced } from "../../tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
-import type { CallContext, Provider, Served } from "../providers/provider.ts";
+import type { CallContext, Provider } from "../providers/provider.ts";
 import { ownProvider, type ProviderId } from "../providers/registry.ts";
 import type { Breaker, Permit } from "./breaker.ts";
 
 /** The keys that a tenant's calls may use right now; a provider that is not among them cannot be called. */
 export type UsableKeys = ReadonlyMap<ProviderId, ProviderKey>;
+export type KeyedTenant = { keys: UsableKeys; tenantId: string };
 
 /** The platform's own provider has its key, if any, from the settings. */
 const ownKey: ProviderKey = { keyId: `platform-${ownProvider}`, apiKey: "", source: "platform" };
@@ -45,20 +46,12 @@ export type Target = {
 };
 
 /** @throws AppError `provider_not_configured` when there is no key for the model's provider. */
-export function toTarget(
-  deps: GatewayDeps,
-  { keys, tenantId }: { keys: UsableKeys; tenantId: string },
-  model: CataloguedModel,
-): Target {
+export function toTarget(deps: GatewayDeps, { keys, tenantId }: KeyedTenant, model: CataloguedModel): Target {
   const provider = deps.providers.get(model.provider);
   const key = keys.get(model.provider);
   if (provider === undefined || key === undefined) throw notConfigured(model);
-  return {
-    model,
-    provider,
-    key,
-    breaker: deps.breakerOf({ provider: model.provider, model: model.id, key, tenantId }),
-  };
+  const breaker = deps.breakerOf({ provider: model.provider, model: model.id, key, tenantId });
+  return { model, provider, key, breaker };
 }
 
 /** Why a model without a key cannot be called, and what to do. */
@@ -75,13 +68,18 @@ export function notConfigured(model: CataloguedModel): AppError {
   });
 }
 
+export type AttemptOptions = Required<Pick<CallContext, "signal" | "onCharged">> & {
+  onAttempt(): void;
+  isStream?: boolean;
+};
+
 /**
- * One try at a target, through its breaker and in a span of its own; `onCharged` is told when it fails and costs all the same.
- * `attempt` is given the permit when its call goes on after it returns, as a stream's does: then it leaves itself.
+ * One attempt at a target, through its breaker and in a span of its own; `onCharged` is called when it fails and is billed.
+ * `attempt` gets the permit because the call of a stream outlives it: that one leaves by itself.
  */
-export async function tryTarget<T>(
+export async function attemptTarget<T>(
   target: Target,
-  input: { signal: AbortSignal; onAttempt: () => void; onCharged: (served: Served) => void; isStream?: boolean },
+  input: AttemptOptions,
   attempt: (context: CallContext, permit: Permit) => Promise<T>,
 ): Promise<T> {
   const entered = target.breaker.enter();

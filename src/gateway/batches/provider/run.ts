@@ -6,7 +6,7 @@ import { estimateMessageTokens } from "../../count-tokens.ts";
 import { makeFailedAttempts } from "../../money/failed-attempts.ts";
 import type { BatchItemResult, CallContext, ProviderBatches } from "../../providers/provider.ts";
 import { withRetries } from "../../resilience/retry.ts";
-import { findKeys, toTarget, tryTarget } from "../../resilience/target.ts";
+import { attemptTarget, findKeys, toTarget } from "../../resilience/target.ts";
 import { fromAbort } from "../../resilience/transport-errors.ts";
 import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { RunDeps } from "./collect.ts";
@@ -156,7 +156,7 @@ async function runHere(deps: RunDeps, items: readonly BatchItemDocument[], signa
     let result: BatchItemResult;
     try {
       const answer = await withRetries(
-        () => tryTarget(target, attempted, (context) => target.provider.complete(request, context)),
+        () => attemptTarget(target, attempted, (context) => target.provider.complete(request, context)),
         { signal, maxAttempts: ATTEMPTS_AN_ITEM },
       );
       result = { customId, result: answer };

@@ -7,9 +7,8 @@ import { AppError, unavailable } from "../errors.ts";
 import type { Logger } from "../logger.ts";
 import { openDataFolder, refuseForeignEntry } from "../private-files.ts";
 import type { HostMessage, HostOptions } from "./host.ts";
-import { proveServer } from "./mongo/wire/prove-server.ts";
-import { scramMechanism, scramUser } from "./mongo/wire/scram.ts";
-import { foreignServer, type RedisPlace, redisState, redisUrl } from "./redis-server.ts";
+import { proveServer, type ServerProof, scramMechanism, scramUser } from "./mongo/wire/scram.ts";
+import { foreignServer, type RedisState, redisState, redisUrl } from "./redis-server.ts";
 import { openServiceSecrets, type ServiceSecrets } from "./service-secrets.ts";
 import { openSocketFolder } from "./socket-folder.ts";
 
@@ -55,7 +54,8 @@ export async function ensureServices(options: {
   const sockets = await openSocketFolder(dataDir);
   const redisPlace = { socketPath: sockets.redis, secrets };
   const isServing = async () =>
-    (!mongo || (await isOwnStore(sockets.mongo, secrets))) && (!redis || (await isOwnRedis(redisPlace)));
+    (!mongo || (await isOwn(sockets.mongo, () => proveServer(sockets.mongo, secrets.mongo)))) &&
+    (!redis || (await isOwn(sockets.redis, () => redisState(redisPlace))));
   let host: ChildProcess | undefined;
   const hostIfGone = async () => {
     // A host looks after its Redis itself, so where the store listens there is one.
@@ -85,19 +85,11 @@ function mongoUrl(socketPath: string, { mongo }: ServiceSecrets): string {
   return `mongodb://${scramUser}:${mongo}@${encodeURIComponent(socketPath)}/?${options}`;
 }
 
-/** Whether the store answers. @throws AppError `unavailable` when another one does. */
-async function isOwnStore(socketPath: string, { mongo }: ServiceSecrets): Promise<boolean> {
+/** Whether the server at a socket is ours, and serves. @throws AppError `unavailable` when another one answers. */
+async function isOwn(socketPath: string, findState: () => Promise<ServerProof | RedisState>): Promise<boolean> {
   await refuseForeignEntry(socketPath);
-  const proof = await proveServer(socketPath, mongo);
-  if (proof === "foreign") throw foreignServer(socketPath);
-  return proof === "own";
-}
-
-/** The same of Redis. */
-async function isOwnRedis(place: RedisPlace): Promise<boolean> {
-  await refuseForeignEntry(place.socketPath);
-  const state = await redisState(place);
-  if (state === "foreign") throw foreignServer(place.socketPath);
+  const state = await findState();
+  if (state === "foreign") throw foreignServer(socketPath);
   return state === "serving";
 }
 

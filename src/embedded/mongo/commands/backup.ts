@@ -9,9 +9,9 @@ import { type CommandFamily, defineCommand } from "./command.ts";
 const RETRY_MS = 20;
 const MAX_RETRIES = 500;
 
-/** A copy of the data: under way, done, or failed. */
-type Backup = { isDone: boolean; error?: unknown };
-const backups = new WeakMap<Engine, Map<string, Backup>>();
+/** The copies of a store that are under way, or have ended without being asked for since, by their files. */
+type Copies = Map<string, "running" | "done" | { error: unknown }>;
+const backups = new WeakMap<Engine, Copies>();
 
 /**
  * Copies the data to a new file by SQLite's online backup, while the store works. The first call starts the copy; the same
@@ -21,22 +21,19 @@ const backups = new WeakMap<Engine, Map<string, Backup>>();
 export const backupCommands: CommandFamily = {
   backupTo: defineCommand("backupTo", {}, ({ engine, target }) => {
     if (typeof target !== "string" || !isAbsolute(target)) throw badValue("backupTo needs the absolute path of a file");
-    const all = backups.get(engine) ?? new Map<string, Backup>();
+    const all: Copies = backups.get(engine) ?? new Map();
     backups.set(engine, all);
-    const state: Backup = all.get(target) ?? { isDone: false };
+    const state = all.get(target) ?? "running";
     if (!all.has(target)) {
       all.set(target, state);
       copy(engine, target).then(
-        () => {
-          state.isDone = true;
-        },
-        (error: unknown) => {
-          state.error = error;
-        },
+        () => all.set(target, "done"),
+        (error: unknown) => all.set(target, { error }),
       );
     }
-    if (state.isDone || state.error !== undefined) all.delete(target);
-    if (state.error === undefined) return { done: state.isDone };
+    if (state === "running") return { done: false };
+    all.delete(target);
+    if (state === "done") return { done: true };
     engine.logger.error({ err: state.error }, "a backup failed");
     throw commandError("OperationFailed", `the backup failed: ${String(state.error)}`);
   }),

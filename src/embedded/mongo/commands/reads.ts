@@ -42,7 +42,7 @@ function find(context: CommandContext, fields: Fields<typeof findShape>): Docume
 
 function getMore(context: CommandContext, { collection, batchSize }: Fields<typeof getMoreShape>): Document {
   const namespace = `${context.db}.${collectionName(context, collection)}`;
-  return { cursor: context.engine.cursors.next({ id: readCursorId(context.target), namespace, batchSize }) };
+  return { cursor: context.engine.cursors.next(readCursorId(context.target), namespace, batchSize) };
 }
 
 function killCursors(context: CommandContext, { cursors = [] }: Fields<typeof killCursorsShape>): Document {

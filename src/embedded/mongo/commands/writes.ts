@@ -8,7 +8,7 @@ import type { Collection } from "../storage/collection.ts";
 import { insertDocument, removeDocument, replaceDocument } from "../storage/documents.ts";
 import type { Row } from "../storage/storage.ts";
 import { applyUpdate, isOperatorUpdate, upsertSeed } from "../update/update.ts";
-import { RawDocument } from "../wire/reply.ts";
+import { Raw } from "../wire/reply.ts";
 import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
 
 const insertShape = { documents: "array", ordered: "flag" } as const;
@@ -155,5 +155,5 @@ function findAndModify(context: CommandContext, fields: Fields<typeof findAndMod
 }
 
 function answer(lastErrorObject: Document, bytes: Uint8Array | undefined): Document {
-  return { lastErrorObject, value: bytes === undefined ? null : new RawDocument(bytes) };
+  return { lastErrorObject, value: bytes === undefined ? null : new Raw(bytes) };
 }

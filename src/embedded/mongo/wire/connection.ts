@@ -3,7 +3,7 @@ import type { Logger } from "../../../logger.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import { encodeReply } from "./reply.ts";
 import type { Gate } from "./scram.ts";
-import { frameReply, headerBytes, messageLength, readRequest } from "./wire.ts";
+import { frameReply, makeInbox, readRequest } from "./wire.ts";
 
 let lastReplyId = 0;
 
@@ -44,30 +44,4 @@ export function serveConnection(options: {
   });
   socket.on("drain", () => socket.resume());
   socket.on("error", (error) => logger.debug({ err: error, connectionId }, "a client's connection broke"));
-}
-
-type Inbox = { add(bytes: Buffer): void; take(): Buffer | undefined };
-
-/** Collects bytes until a message is whole; the usual message, one chunk, is not copied. */
-function makeInbox(): Inbox {
-  let chunks: Buffer[] = [];
-  let length = 0;
-  return {
-    add: (bytes) => {
-      chunks.push(bytes);
-      length += bytes.length;
-    },
-    take: () => {
-      if (length < headerBytes) return undefined;
-      const [first] = chunks;
-      if (first === undefined) return undefined;
-      if (first.length < headerBytes) chunks = [Buffer.concat(chunks)];
-      const wanted = messageLength(chunks[0] ?? first);
-      if (length < wanted) return undefined;
-      const all = chunks.length === 1 ? (chunks[0] ?? first) : Buffer.concat(chunks, length);
-      length -= wanted;
-      chunks = length > 0 ? [all.subarray(wanted)] : [];
-      return all.subarray(0, wanted);
-    },
-  };
 }

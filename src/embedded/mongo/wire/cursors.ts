@@ -1,23 +1,13 @@
 import { Long } from "bson";
 import { commandError } from "../command-error.ts";
-import { RawBatch } from "./reply.ts";
+import { type Raw, rawArray } from "./reply.ts";
 
 /** What a cursor still has to give: BSON documents, made as they are asked for. */
 export type Results = Iterator<Uint8Array>;
 
 type Cursor = { namespace: string; results: Results; pending: Uint8Array | undefined; usedAt: number };
 
-export type Cursors = {
-  /** The first batch, and the cursor behind it when there is more: the `cursor` field of an answer. */
-  open(input: Opening): CursorReply;
-  /** The next batch. @throws CommandError 43 when there is no such cursor of that collection. */
-  next(input: { id: number; namespace: string; batchSize: number | undefined }): CursorReply;
-  /** Closes a cursor; false when it was not open. */
-  kill(id: number): boolean;
-  /** Closes those that no client has read within the time-out. */
-  expire(): void;
-  clear(): void;
-};
+export type Cursors = ReturnType<typeof makeCursors>;
 type Opening = {
   namespace: string;
   results: Results;
@@ -25,7 +15,6 @@ type Opening = {
   /** Whether the first batch is all that is wanted. */
   isSingleBatch?: boolean | undefined;
 };
-type CursorReply = { firstBatch?: RawBatch; nextBatch?: RawBatch; id: Long; ns: string };
 
 const defaultBatchSize = 101;
 /** An answer is closed with the document that takes it over this size: under the 16 MiB that drivers accept, and some. */
@@ -34,34 +23,38 @@ const maxBatchBytes = 16 * 1024 * 1024;
 const idleTimeoutMs = 10 * 60_000;
 const maxCursors = 10_000;
 
-export function makeCursors(): Cursors {
+/** The cursors of all clients. What `open` and `next` answer is the `cursor` field of an answer: a batch, and id 0 at the end. */
+export function makeCursors() {
   const open = new Map<number, Cursor>();
   let lastId = Math.floor(Math.random() * 2 ** 40); // ids of an earlier run of this server must not be met again
-
+  const keep = (id: number, cursor: Cursor) => {
+    open.set(id, cursor);
+    return Long.fromNumber(id);
+  };
   return {
-    open: ({ namespace, results, batchSize = defaultBatchSize, isSingleBatch }) => {
-      const cursor: Cursor = { namespace, results, pending: undefined, usedAt: Date.now() };
+    /** Gives the first batch. @throws CommandError 96 when too many cursors are open. */
+    open: ({ namespace: ns, results, batchSize = defaultBatchSize, isSingleBatch }: Opening) => {
+      const cursor: Cursor = { namespace: ns, results, pending: undefined, usedAt: Date.now() };
       const firstBatch = takeBatch(cursor, batchSize);
       const isAtEnd = isSingleBatch || (batchSize > 0 && peek(cursor) === undefined);
-      if (isAtEnd) return { firstBatch, id: Long.ZERO, ns: namespace };
+      if (isAtEnd) return { firstBatch, id: Long.ZERO, ns };
       if (open.size >= maxCursors) throw commandError("OperationFailed", `more than ${maxCursors} cursors are open`);
-      open.set(++lastId, cursor);
-      return { firstBatch, id: Long.fromNumber(lastId), ns: namespace };
+      return { firstBatch, id: keep(++lastId, cursor), ns };
     },
-    next: ({ id, namespace, batchSize }) => {
+    /** Gives the next batch. @throws CommandError 43 when there is no such cursor, 13 when it is of another collection. */
+    next: (id: number, ns: string, batchSize: number | undefined) => {
       const cursor = open.get(id);
       if (cursor === undefined) throw commandError("CursorNotFound", `cursor id ${id} not found`);
-      if (cursor.namespace !== namespace) {
+      if (cursor.namespace !== ns)
         throw commandError("Unauthorized", `cursor id ${id} belongs to another namespace, ${cursor.namespace}`);
-      }
       cursor.usedAt = Date.now();
       open.delete(id); // a cursor that fails is closed
       const nextBatch = takeBatch(cursor, batchSize || Number.POSITIVE_INFINITY);
-      if (peek(cursor) === undefined) return { nextBatch, id: Long.ZERO, ns: namespace };
-      open.set(id, cursor);
-      return { nextBatch, id: Long.fromNumber(id), ns: namespace };
+      return { nextBatch, id: peek(cursor) === undefined ? Long.ZERO : keep(id, cursor), ns };
     },
-    kill: (id) => open.delete(id),
+    /** Closes a cursor; false when it was not open. */
+    kill: (id: number) => open.delete(id),
+    /** Closes those that no client has read within the time-out. */
     expire: () => {
       const oldest = Date.now() - idleTimeoutMs;
       for (const [id, cursor] of open) if (cursor.usedAt < oldest) open.delete(id);
@@ -77,7 +70,7 @@ function peek(cursor: Cursor): Uint8Array | undefined {
 }
 
 /** The next documents: as many as are asked for, and as fit into one answer. */
-function takeBatch(cursor: Cursor, batchSize: number): RawBatch {
+function takeBatch(cursor: Cursor, batchSize: number): Raw {
   const documents: Uint8Array[] = [];
   let bytes = 0;
   while (documents.length < batchSize) {
@@ -88,5 +81,5 @@ function takeBatch(cursor: Cursor, batchSize: number): RawBatch {
     documents.push(document);
     cursor.pending = undefined;
   }
-  return new RawBatch(documents);
+  return rawArray(documents);
 }

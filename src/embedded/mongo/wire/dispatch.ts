@@ -27,28 +27,27 @@ export function makeDispatcher(engine: Engine): Dispatcher {
   let held: Held[] = [];
   let flushTimer: NodeJS.Immediate | undefined;
 
+  const release = (failure?: Buffer) => {
+    const waiting = held;
+    held = [];
+    for (const { reply, send } of waiting) send(failure ?? reply);
+  };
   const abandon = (error: unknown) => {
     engine.logger.error({ err: error }, "the embedded store could not do a piece of work, and undoes it");
     storage.rollback();
     engine.cursors.clear(); // they may stand in what is undone
     engine.catalog.reload(); // collections, indexes and matrices as the file has them
-    const failure = encodeReply(toFailure(commandError("OperationFailed", "the write could not be made durable")));
-    const waiting = held;
-    held = [];
-    for (const { send } of waiting) send(failure);
+    release(encodeReply(toFailure(commandError("OperationFailed", "the write could not be made durable"))));
   };
   const flush = () => {
-    if (flushTimer !== undefined) clearImmediate(flushTimer);
+    clearImmediate(flushTimer);
     flushTimer = undefined;
     try {
       storage.commit();
     } catch (error) {
       abandon(error);
-      return;
     }
-    const waiting = held;
-    held = [];
-    for (const { reply, send } of waiting) send(reply);
+    release();
   };
   return {
     dispatch: (request, connectionId, send) => {

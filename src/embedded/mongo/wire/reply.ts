@@ -1,24 +1,18 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { encodeDocument } from "../bson/codec.ts";
 
-/** A document in an answer that is BSON already. */
-export class RawDocument {
-  readonly bytes: Uint8Array;
-  constructor(bytes: Uint8Array) {
-    this.bytes = bytes;
-  }
-}
-
-/** An array of documents in an answer that are BSON already. */
-export class RawBatch {
-  readonly documents: readonly Uint8Array[];
-  constructor(documents: readonly Uint8Array[]) {
-    this.documents = documents;
-  }
-}
-
 const typeDocument = 0x03;
 const typeArray = 0x04;
+
+/** A value in an answer that is BSON already. */
+export class Raw {
+  readonly type: number;
+  readonly bytes: Uint8Array;
+  constructor(bytes: Uint8Array, type = typeDocument) {
+    this.bytes = bytes;
+    this.type = type;
+  }
+}
 
 /** BSON of an answer, in which stored documents are copied as they are instead of being decoded and encoded again. */
 export function encodeReply(reply: Document): Buffer {
@@ -31,9 +25,8 @@ function encodeParts(fields: Document): Uint8Array[] {
   const raw: Uint8Array[] = [];
   for (const name of Object.keys(fields)) {
     const value: unknown = fields[name];
-    if (value instanceof RawDocument) raw.push(head(typeDocument, name), value.bytes);
-    else if (value instanceof RawBatch) raw.push(head(typeArray, name), encodeBatch(value.documents));
-    else if (isDocument(value) && Object.values(value).some((inner) => inner instanceof RawBatch))
+    if (value instanceof Raw) raw.push(head(value.type, name), value.bytes);
+    else if (isDocument(value) && Object.values(value).some((inner) => inner instanceof Raw))
       raw.push(head(typeDocument, name), ...encodeParts(value));
     else plain[name] = value;
   }
@@ -48,20 +41,18 @@ function head(type: number, name: string): Buffer {
   return Buffer.from(`${String.fromCharCode(type)}${name}\0`);
 }
 
-function encodeBatch(documents: readonly Uint8Array[]): Buffer {
-  let length = 5;
-  documents.forEach((bytes, at) => {
-    length += bytes.length + 2 + String(at).length;
-  });
-  const batch = Buffer.allocUnsafe(length);
-  let to = batch.writeInt32LE(length, 0);
-  documents.forEach((bytes, at) => {
-    batch[to++] = typeDocument;
-    to += batch.write(String(at), to, "latin1");
-    batch[to++] = 0;
-    batch.set(bytes, to);
-    to += bytes.length;
-  });
-  batch[to] = 0;
-  return batch;
+/** An array of documents. */
+export function rawArray(documents: readonly Uint8Array[]): Raw {
+  const length = documents.reduce((sum, { length }, at) => sum + length + 2 + String(at).length, 5);
+  const bytes = Buffer.allocUnsafe(length);
+  let to = bytes.writeInt32LE(length, 0);
+  for (const [at, document] of documents.entries()) {
+    bytes[to++] = typeDocument;
+    to += bytes.write(String(at), to, "latin1");
+    bytes[to++] = 0;
+    bytes.set(document, to);
+    to += document.length;
+  }
+  bytes[to] = 0;
+  return new Raw(bytes, typeArray);
 }

@@ -1,7 +1,10 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from "node:crypto";
+import { connect, type Socket } from "node:net";
 import { Binary } from "bson";
 import type { Document } from "../bson/bson-types.ts";
+import { encodeDocument } from "../bson/codec.ts";
 import { type ErrorName, errorCodes } from "../command-error.ts";
+import { frameReply, makeInbox, readRequest } from "./wire.ts";
 
 /**
  * SCRAM-SHA-256, by which a client and this server prove to each other that they know the password, without showing it to
@@ -10,44 +13,44 @@ import { type ErrorName, errorCodes } from "../command-error.ts";
 export const scramMechanism = "SCRAM-SHA-256";
 export const scramUser = "switchyard";
 /** The least that drivers take. The password is 256 random bits, which more rounds would not make harder to guess. */
-export const scramRounds = 4_096;
+const scramRounds = 4_096;
 /** Of the nonces, in bytes. */
 const NONCE_BYTES = 24;
 
-export type ScramKeys = { salt: Buffer; clientKey: Buffer; storedKey: Buffer; serverKey: Buffer };
+type ScramKeys = { salt: Buffer; clientKey: Buffer; storedKey: Buffer; serverKey: Buffer };
 
 /** Takes about 2 ms of the processor. */
-export function deriveScramKeys(password: string, salt: Buffer): ScramKeys {
+function deriveScramKeys(password: string, salt: Buffer): ScramKeys {
   const salted = pbkdf2Sync(password, salt, scramRounds, 32, "sha256");
   const clientKey = hmac(salted, "Client Key");
   const storedKey = createHash("sha256").update(clientKey).digest();
   return { salt, clientKey, storedKey, serverKey: hmac(salted, "Server Key") };
 }
 
-export function hmac(key: Buffer, text: string): Buffer {
+function hmac(key: Buffer, text: string): Buffer {
   return createHmac("sha256", key).update(text).digest();
 }
 
-export function makeNonce(): string {
+function makeNonce(): string {
   return randomBytes(NONCE_BYTES).toString("base64");
 }
 
-export function xor(left: Buffer, right: Buffer): Buffer {
+function xor(left: Buffer, right: Buffer): Buffer {
   return Buffer.from(left.map((byte, at) => byte ^ (right[at] ?? 0)));
 }
 
 /** Compares in a time that does not depend on the bytes. */
-export function isSame(left: Buffer, right: Buffer): boolean {
+function isSame(left: Buffer, right: Buffer): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
 /** The attributes of a message, as `r=nonce,s=salt`, by their letters. */
-export function readScramMessage(text: string): Record<string, string> {
+function readScramMessage(text: string): Record<string, string> {
   return Object.fromEntries(text.split(",").map((part) => [part.slice(0, 1), part.slice(2)]));
 }
 
 /** The text of a command's or an answer's `payload`; "" when it has none. */
-export function payloadText({ payload }: Document): string {
+function payloadText({ payload }: Document): string {
   return payload instanceof Binary ? Buffer.from(payload.value()).toString("utf8") : "";
 }
 
@@ -108,10 +111,73 @@ function endExchange(keys: ScramKeys, { clientFirst, serverFirst, nonce }: Excha
   return isProved ? hmac(keys.serverKey, all) : undefined;
 }
 
-export function toPayload(text: string): Binary {
+function toPayload(text: string): Binary {
   return new Binary(Buffer.from(text));
 }
 
 function failure(codeName: ErrorName, errmsg: string): Document {
   return { ok: 0, errmsg, code: errorCodes[codeName], codeName };
+}
+
+/** Longest wait for all answers, in ms; a server that is slower is asked again. */
+const ANSWER_TIMEOUT_MS = 2_000;
+/** More than any answer of the exchange has, in bytes. */
+const MAX_ANSWER_BYTES = 65_536;
+
+/** `silent`: no process listens, or it does not answer yet. `foreign`: it does not know the password. */
+export type ServerProof = "serving" | "foreign" | "silent";
+
+/**
+ * Has the server at a socket prove that it knows the password. The driver checks the same for each connection, but takes a
+ * server that calls itself an arbiter without any proof.
+ */
+export async function proveServer(socketPath: string, password: string): Promise<ServerProof> {
+  const socket = connect(socketPath);
+  socket.on("error", () => undefined); // reading throws it too
+  const timer = setTimeout(() => socket.destroy(brokenOff()), ANSWER_TIMEOUT_MS);
+  try {
+    return (await exchange(socket, password)) ? "serving" : "foreign";
+  } catch (error) {
+    const isBroken = error instanceof Error && "code" in error;
+    return isBroken ? "silent" : "foreign"; // it says what no such server says
+  } finally {
+    clearTimeout(timer);
+    socket.destroy();
+  }
+}
+
+async function exchange(socket: Socket, password: string): Promise<boolean> {
+  const ask = makeAsk(socket);
+  const clientNonce = makeNonce();
+  const clientFirst = `n=${scramUser},r=${clientNonce}`;
+  const start = { saslStart: 1, mechanism: scramMechanism, payload: toPayload(`n,,${clientFirst}`), $db: "admin" };
+  const serverFirst = payloadText(await ask(start));
+  const { r: nonce = "", s: salt = "", i: rounds } = readScramMessage(serverFirst);
+  if (!nonce.startsWith(clientNonce) || Number(rounds) !== scramRounds) return false;
+  const keys = deriveScramKeys(password, Buffer.from(salt, "base64"));
+  const clientLast = `c=biws,r=${nonce}`;
+  const all = `${clientFirst},${serverFirst},${clientLast}`;
+  const proof = xor(keys.clientKey, hmac(keys.storedKey, all)).toString("base64");
+  const end = { saslContinue: 1, conversationId: 1, payload: toPayload(`${clientLast},p=${proof}`), $db: "admin" };
+  const { v: signature = "" } = readScramMessage(payloadText(await ask(end)));
+  return isSame(Buffer.from(signature, "base64"), hmac(keys.serverKey, all));
+}
+
+/** Sends commands, one after the other, and waits for the answer of each. @throws Error with a code when the connection ends. */
+function makeAsk(socket: Socket): (command: Document) => Promise<Document> {
+  const chunks: AsyncIterator<Buffer> = socket[Symbol.asyncIterator]();
+  const inbox = makeInbox(MAX_ANSWER_BYTES);
+  return async (command) => {
+    socket.write(frameReply({ requestId: 0, isLegacy: false }, encodeDocument(command), 1));
+    for (let message = inbox.take(); ; message = inbox.take()) {
+      if (message !== undefined) return readRequest(message).body;
+      const { value, done } = await chunks.next();
+      if (done) throw brokenOff();
+      inbox.add(value);
+    }
+  };
+}
+
+function brokenOff(): Error {
+  return Object.assign(new Error("no answer"), { code: "ECONNRESET" });
 }

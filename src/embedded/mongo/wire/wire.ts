@@ -7,7 +7,7 @@ import { CommandError, errorCodes } from "../command-error.ts";
  * https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/
  */
 export const maxMessageBytes = 48_000_000;
-export const headerBytes = 16;
+const headerBytes = 16;
 
 const opReply = 1;
 const opQuery = 2004;
@@ -30,11 +30,28 @@ export type Request = {
 /** The bytes are not a message. What follows on that connection cannot be trusted either. */
 export class MalformedMessage extends Error {}
 
-/** The length in the header at the start of `bytes`. @throws MalformedMessage when it cannot be one. */
-export function messageLength(bytes: Buffer): number {
-  const length = bytes.readInt32LE(0);
-  if (length < headerBytes || length > maxMessageBytes) throw new MalformedMessage(`a message of ${length} bytes`);
-  return length;
+/** Collects bytes until a message is whole; the usual message, one chunk, is not copied. */
+export function makeInbox(maxBytes = maxMessageBytes) {
+  let chunks: Buffer[] = [];
+  let length = 0;
+  return {
+    add: (bytes: Buffer) => {
+      chunks.push(bytes);
+      length += bytes.length;
+    },
+    /** The next message, undefined as long as it is not whole. @throws MalformedMessage when its length cannot be one. */
+    take: (): Buffer | undefined => {
+      if (length < headerBytes) return undefined;
+      if (chunks.length > 1 && (chunks[0]?.length ?? 0) < headerBytes) chunks = [Buffer.concat(chunks, length)];
+      const wanted = chunks[0]?.readInt32LE(0) ?? 0;
+      if (wanted < headerBytes || wanted > maxBytes) throw new MalformedMessage(`a message of ${wanted} bytes`);
+      if (length < wanted) return undefined;
+      const [all = Buffer.alloc(0)] = chunks.length === 1 ? chunks : [Buffer.concat(chunks, length)];
+      length -= wanted;
+      chunks = length > 0 ? [all.subarray(wanted)] : [];
+      return all.subarray(0, wanted);
+    },
+  };
 }
 
 /** Reads one whole message. @throws MalformedMessage, or bson's error when a document in it is broken. */

@@ -11,7 +11,7 @@ const MAX_HEARTBEAT_MS = 1_500;
 /** Progress is written at most once in this time, in ms; the stage's first and last always are. */
 const PROGRESS_EVERY_MS = 250;
 
-/** What the work is told by its signal: a job that was cancelled is over, any other may go on elsewhere. */
+/** The reason of the signal that stops the work: a cancelled job is over, any other may continue elsewhere. */
 const abortReasons: Record<StopReason, () => AppError> = {
   cancelled: () => new AppError("cancelled", "The job was cancelled."),
   fenced: () => new AppError("unavailable", "The job went to another worker.", { retryable: true }),
@@ -37,40 +37,30 @@ export type ShellDeps = {
   onClaimed?(): void;
 };
 
-export type HeldLease = {
-  signal: AbortSignal;
-  stopReason(): StopReason | undefined;
-  progress(progress: JobProgress): Promise<void>;
-  step(data: Record<string, unknown>): Promise<void>;
-  /** The latest progress that was told, written or not. */
-  lastProgress(): JobProgress;
-  release(): void;
-};
-
 /** Keeps a job's lease alive while it runs, and aborts its signal when it must stop. */
 export function holdLease(
   deps: ShellDeps,
   { record, lease, timeoutMs }: { record: JobRecord; lease: Lease; timeoutMs: number },
-): HeldLease {
-  const { claims, announcements } = deps.platform.jobs;
+) {
+  const { claims } = deps.platform.jobs;
   const controller = new AbortController();
   let reason: StopReason | undefined;
   const stop = (why: StopReason) => {
     reason ??= why;
     controller.abort(abortReasons[why]());
   };
-  const heed = (current: JobRecord | null) => {
+  const check = (current: JobRecord | null) => {
     if (!current) stop("fenced");
     else if (current.cancelRequestedAt) stop("cancelled");
   };
   let lastBeatAt = performance.now();
   const beat = async () => {
     try {
-      heed(await claims.heartbeat(lease));
+      check(await claims.heartbeat(lease));
       lastBeatAt = performance.now();
     } catch (error) {
       deps.platform.logger.warn({ err: error, jobId: record._id }, "a heartbeat failed");
-      // The store is away: once the lease has ended for sure, another may hold the job.
+      // The store is unavailable: once the lease has ended for sure, another may hold the job.
       if (performance.now() - lastBeatAt > deps.leaseMs) stop("fenced");
     }
   };
@@ -81,26 +71,27 @@ export function holdLease(
 
   let written: { stage: string; at: number } = { stage: "", at: 0 };
   let last = record.progress;
+  const checked = async (change: Promise<JobRecord | null>): Promise<void> => {
+    check(await change);
+    controller.signal.throwIfAborted();
+  };
   return {
     signal: controller.signal,
     stopReason: () => reason,
-    async progress(progress) {
+    async progress(progress: JobProgress): Promise<void> {
       controller.signal.throwIfAborted();
       last = progress;
       const now = performance.now();
       const isEdge = progress.stage !== written.stage || progress.done >= progress.total;
       if (!isEdge && now - written.at < PROGRESS_EVERY_MS) return;
       written = { stage: progress.stage, at: now };
-      heed(await claims.progress(lease, progress));
-      announcements.changed(record._id);
-      controller.signal.throwIfAborted();
+      await checked(claims.progress(lease, progress));
     },
-    async step(data) {
+    async step(data: Record<string, unknown>): Promise<void> {
       controller.signal.throwIfAborted();
-      heed(await claims.step(lease, data));
-      announcements.changed(record._id);
-      controller.signal.throwIfAborted();
+      await checked(claims.step(lease, data));
     },
+    /** The latest progress that was reported, written or not. */
     lastProgress: () => last,
     release() {
       clearInterval(heartbeat);

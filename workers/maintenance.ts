@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { sweepWorks } from "../src/jobs/work.ts";
 import type { Logger } from "../src/logger.ts";
 import type { Platform } from "../src/platform.ts";
@@ -9,8 +10,8 @@ type Loop = { stop(): Promise<void> };
 
 /**
  * Keeps the queues in line with the records, and documents and runs (of agents, workflows, composite patterns) with their jobs,
- * and tells callbacks of jobs that have ended, while the process runs. They are timers and no queue of their own, since they
- * must work when Redis has lost everything, its own schedule included; every worker process may do it at once.
+ * and sends callbacks for jobs that have ended, while the process runs. These are timers instead of a queue, since they must
+ * work when Redis has lost everything, its own schedule included; every worker process may do it at once.
  */
 export function keepReconciled(platform: Platform): Loop {
   const { jobs, works, workflows, gateway, callbacks, config, logger } = platform;
@@ -24,34 +25,32 @@ export function keepReconciled(platform: Platform): Loop {
   const { reconcileEveryMs } = config.jobs;
   const loops = [
     keepDoing(reconcile, { everyMs: reconcileEveryMs, what: "reconcile", logger }),
-    // By itself: receivers may be slow, and reconcile must not wait for them.
+    // A loop of its own, so that slow receivers do not delay reconcile.
     keepDoing(callbacks.sweep, { everyMs: Math.min(reconcileEveryMs, CALLBACKS_EVERY_MS), what: "callbacks", logger }),
   ];
   return { stop: async () => void (await Promise.all(loops.map((loop) => loop.stop()))) };
 }
 
-/** Does some work again and again, never twice at once. */
+/** Does some work repeatedly, with a pause in between. */
 function keepDoing(work: () => Promise<unknown>, options: { everyMs: number; what: string; logger: Logger }): Loop {
   const { everyMs, what, logger } = options;
-  let pass: Promise<void> = Promise.resolve();
-  let isBusy = false;
-  const run = async () => {
-    isBusy = true;
-    try {
-      await work();
-    } catch (error) {
-      logger.warn({ err: error, what }, "a sweep could not run; the next pass will");
-    } finally {
-      isBusy = false;
+  const controller = new AbortController();
+  const { signal } = controller;
+  const loop = async () => {
+    // The pause is cut short, and then false, when the loop is to stop.
+    while (await delay(everyMs, true, { signal }).catch(() => false)) {
+      try {
+        await work();
+      } catch (error) {
+        logger.warn({ err: error, what }, "a sweep could not run; the next pass will");
+      }
     }
   };
-  const timer = setInterval(() => {
-    if (!isBusy) pass = run();
-  }, everyMs);
+  const ended = loop();
   return {
-    async stop() {
-      clearInterval(timer);
-      await pass;
+    stop() {
+      controller.abort();
+      return ended;
     },
   };
 }

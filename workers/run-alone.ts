@@ -1,6 +1,5 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { AppError } from "../src/errors.ts";
 import type { Platform } from "../src/platform.ts";
 
 /** Longest time for a child to open the platform and to take its job, in ms. */
@@ -57,7 +56,3 @@ export function makeRunAlone(script: string, logger: Platform["logger"]): RunAlo
     }
   };
 }
-
-/** The end of a job that ended its workers: nothing of it is tried again. */
-export const poisonous = () =>
-  new AppError("internal", "The job ended every worker process that ran it, at last one that it had for itself.");

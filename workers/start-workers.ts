@@ -6,7 +6,7 @@ import { queues as productQueues } from "../src/jobs/queues.ts";
 import type { Work } from "../src/jobs/work.ts";
 import type { Platform } from "../src/platform.ts";
 import { adaptConcurrency } from "./adapt-concurrency.ts";
-import type { RunningJobs, ShellDeps } from "./hold-lease.ts";
+import type { ShellDeps } from "./hold-lease.ts";
 import { keepReconciled } from "./maintenance.ts";
 import { makeRelief, type Process, type Relief } from "./relief.ts";
 import type { LoneJob, LoneReport, RunAlone } from "./run-alone.ts";
@@ -39,25 +39,14 @@ export type RunningWorkers = {
  * @throws TypeError when no work has jobs on one of these queues.
  */
 export async function startWorkers(platform: Platform, options: WorkersOptions): Promise<RunningWorkers> {
-  const works = [...platform.works, ...(options.extra ?? [])];
-  const queues = chooseQueues(works, options.queues);
-  const leaseMs = platform.config.jobs.leaseMs;
-  const running: RunningJobs = new Map();
-  const workerId = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
   const { runAlone } = options;
-  const deps: ShellDeps = {
-    platform,
-    works,
-    workerId,
-    running,
-    leaseMs,
-    alone: new Set(),
-    ...(runAlone ? { runAlone } : {}),
-  };
+  const name = randomUUID().slice(0, 8);
+  const deps = { ...makeShell(platform, { name, extra: options.extra }), ...(runAlone ? { runAlone } : {}) };
+  const queues = chooseQueues(deps.works, options.queues);
   const started = queues.map((queue) => ({ queue, ...startWorker(deps, queue, options.concurrencyFactor) }));
   const workers = started.map(({ worker }) => worker);
   const adapted = started.flatMap(({ queue, worker }) => (queue.isComputing ? [adaptConcurrency(worker)] : []));
-  const stopCancels = await platform.jobs.announcements.onCancel((jobId) => running.get(jobId)?.("cancelled"));
+  const stopCancels = await takeCancels(deps);
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   const reconciling = keepReconciled(platform);
   return {
@@ -66,13 +55,34 @@ export async function startWorkers(platform: Platform, options: WorkersOptions):
       for (const one of adapted) one.stop();
       await reconciling.stop();
       const grace = setTimeout(() => {
-        for (const stop of running.values()) stop("shutdown");
+        for (const stop of deps.running.values()) stop("shutdown");
       }, options.shutdownGraceMs);
       await Promise.all(started.flatMap(({ worker, relief }) => [worker.close(), relief.close()]));
       clearTimeout(grace);
     },
   };
 }
+
+/** What the queues of a process share. `name`: what tells this worker from others of its host and process. */
+function makeShell(
+  platform: Platform,
+  { name, extra = [] }: { name: string; extra?: readonly Work[] | undefined },
+): ShellDeps {
+  return {
+    platform,
+    works: [...platform.works, ...extra],
+    workerId: `${hostname()}:${process.pid}:${name}`,
+    running: new Map(),
+    leaseMs: platform.config.jobs.leaseMs,
+    alone: new Set(),
+  };
+}
+
+/** Stops jobs of this process as soon as they are cancelled; the result ends that. */
+function takeCancels({ platform, running }: ShellDeps): Promise<() => void> {
+  return platform.jobs.announcements.onCancel((jobId) => running.get(jobId)?.("cancelled"));
+}
+
 /**
  * Runs one job that another worker leaves to this process, with no other beside it, and reports to that worker. It ends with
  * the process of the worker.
@@ -82,26 +92,15 @@ export async function runLoneJob(
   extra: readonly Work[],
   { queue: name, jobId }: LoneJob,
 ): Promise<void> {
-  const works = [...platform.works, ...extra];
-  const [queue] = chooseQueues(works, [name]);
+  const shell = makeShell(platform, { name: "alone", extra });
+  const [queue] = chooseQueues(shell.works, [name]);
   const record = await platform.store.jobs.findById(jobId);
   if (!queue || !record) return;
-  const running: RunningJobs = new Map();
   const report = (message: LoneReport) => process.send?.(message, () => undefined); // a worker that is gone needs no report
-  const onClaimed = () => void report({ type: "begun" });
-  const workerId = `${hostname()}:${process.pid}:alone`;
-  const deps: ShellDeps = {
-    platform,
-    works,
-    workerId,
-    running,
-    leaseMs: platform.config.jobs.leaseMs,
-    alone: new Set(),
-    onClaimed,
-  };
-  process.on("SIGTERM", () => running.get(jobId)?.("shutdown"));
+  const deps = { ...shell, onClaimed: () => void report({ type: "begun" }) };
+  process.on("SIGTERM", () => deps.running.get(jobId)?.("shutdown"));
   process.on("SIGINT", () => undefined); // Ctrl-C reaches the whole group; the worker says when to stop
-  const stopCancels = await platform.jobs.announcements.onCancel((id) => running.get(id)?.("cancelled"));
+  const stopCancels = await takeCancels(deps);
   let delayUntil: number | undefined;
   const job = {
     id: jobId,

@@ -3,7 +3,7 @@ import type { JobRecord } from "../store/job-record.ts";
 import { isFinal, statesBefore } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";
 import type { Announcements } from "./announce.ts";
-import { KEEP_ENDED_MS } from "./claim.ts";
+import { endedNow } from "./claim.ts";
 import type { QueueClient } from "./queue-client.ts";
 
 export type CancelDeps = {
@@ -21,29 +21,23 @@ export type CancelDeps = {
 export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: string): Promise<JobRecord> {
   const record = await deps.store.find(tenantId, jobId);
   if (!record) throw notFound("job");
-  const now = new Date();
+  const cancelRequestedAt = new Date();
   const waiting = statesBefore("cancelled").filter((state) => state !== "running");
   const cancelled = await deps.store.change(
     { jobId, from: waiting },
     {
-      $set: {
-        status: "cancelled",
-        finishedAt: now,
-        updatedAt: now,
-        cancelRequestedAt: now,
-        expireAt: new Date(now.getTime() + KEEP_ENDED_MS),
-      },
+      $set: { status: "cancelled", cancelRequestedAt, ...endedNow() },
       $unset: { checkAt: "", notBefore: "" },
       $inc: { lastEventId: 1 },
     },
   );
   if (cancelled) {
     deps.announcements.changed(jobId);
-    // Redis may be away: a worker that is given the job later finds its record closed.
+    // Redis may be unavailable: a worker that is given the job later finds its record closed.
     await deps.queues.remove(record.queue, jobId).catch(deps.onError);
     return cancelled;
   }
-  const requested = await deps.store.change({ jobId, from: ["running"] }, { $set: { cancelRequestedAt: now } });
+  const requested = await deps.store.change({ jobId, from: ["running"] }, { $set: { cancelRequestedAt } });
   if (requested) {
     deps.announcements.cancel(jobId);
     return requested;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { AppError, notFound } from "../errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
@@ -35,7 +36,7 @@ export async function waitForJob(
   const changes = await watch(deps.announcements, jobId);
   try {
     for (;;) {
-      const record = await read(deps.store, tenantId, jobId);
+      const record = await readJob(deps.store, tenantId, jobId);
       const leftMs = deadline - performance.now();
       if (isFinal(record.status) || leftMs <= 0 || (await isEnough?.(record))) return record;
       await changes.next(Math.min(leftMs, POLL_MS), signal);
@@ -63,7 +64,7 @@ export async function* followJob(
   const changes = await watch(deps.announcements, jobId);
   try {
     while (!options.signal.aborted) {
-      const record = await read(deps.store, tenantId, jobId);
+      const record = await readJob(deps.store, tenantId, jobId);
       for (const { id, data } of record.steps ?? []) {
         if (id <= lastId) continue;
         lastId = id;
@@ -84,46 +85,25 @@ export async function* followJob(
   }
 }
 
-async function read(store: JobStore, tenantId: string, jobId: string): Promise<JobRecord> {
+/** @throws AppError `not_found`. */
+export async function readJob(store: JobStore, tenantId: string, jobId: string): Promise<JobRecord> {
   const record = await store.find(tenantId, jobId);
   if (!record) throw notFound("job");
   return record;
 }
 
-type Changes = {
-  /** Resolves at the next change, at once when there was one since the last call, or after `timeoutMs`. */
-  next(timeoutMs: number, signal: AbortSignal): Promise<void>;
-  stop(): void;
-};
-
-async function watch(announcements: Announcements, jobId: string): Promise<Changes> {
-  let hasChanged = false;
-  let wake: (() => void) | undefined;
-  const stop = await announcements.onChange(jobId, () => {
-    hasChanged = true;
-    wake?.();
-  });
+/** The changes of a job. `stop` ends the watch. */
+async function watch(announcements: Announcements, jobId: string) {
+  let change = new AbortController();
+  const stop = await announcements.onChange(jobId, () => change.abort());
   return {
     stop,
-    async next(timeoutMs, signal) {
+    /** Resolves at the next change, at once when there was one since the last call, or after `timeoutMs`. */
+    async next(timeoutMs: number, signal: AbortSignal): Promise<void> {
+      const until = AbortSignal.any([signal, change.signal]);
+      await delay(timeoutMs, undefined, { signal: until }).catch(() => undefined); // it has changed, or the caller leaves
       signal.throwIfAborted();
-      if (!hasChanged) await sleepUntil((wakeUp) => (wake = wakeUp), timeoutMs, signal);
-      wake = undefined;
-      hasChanged = false;
-      signal.throwIfAborted();
+      if (change.signal.aborted) change = new AbortController();
     },
   };
-}
-
-function sleepUntil(onWake: (wake: () => void) => void, timeoutMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, timeoutMs);
-    signal.addEventListener("abort", done, { once: true });
-    onWake(done);
-  });
 }

@@ -7,16 +7,14 @@ const retention = {
   keepFailed: { age: 86_400, count: 1_000 },
 };
 
+/** What every payload has. */
+const ids = { v: z.literal(1), jobId: idSchema("job"), tenantId: idSchema("tenant") };
+
 /** Fetch, parse, split, embed and index one document. */
 export const ingestionQueue = defineQueue({
   name: "ingestion",
   kind: "ingestion",
-  payload: z.strictObject({
-    v: z.literal(1),
-    jobId: idSchema("job"),
-    tenantId: idSchema("tenant"),
-    documentId: idSchema("document"),
-  }),
+  payload: z.strictObject({ ...ids, documentId: idSchema("document") }),
   concurrency: 4,
   isComputing: true,
   attempts: 3,
@@ -29,12 +27,7 @@ export const ingestionQueue = defineQueue({
 export const agentRunsQueue = defineQueue({
   name: "agent-runs",
   kind: "agent",
-  payload: z.strictObject({
-    v: z.literal(1),
-    jobId: idSchema("job"),
-    tenantId: idSchema("tenant"),
-    runId: idSchema("run"),
-  }),
+  payload: z.strictObject({ ...ids, runId: idSchema("run") }),
   concurrency: 16,
   attempts: 3,
   backoffMs: 1_000,
@@ -42,16 +35,11 @@ export const agentRunsQueue = defineQueue({
   ...retention,
 });
 
-/** Go on with one run of a workflow, from its first step without a result. */
+/** Continue one run of a workflow, from its first step without a result. */
 export const workflowStepsQueue = defineQueue({
   name: "workflow-steps",
   kind: "workflow",
-  payload: z.strictObject({
-    v: z.literal(1),
-    jobId: idSchema("job"),
-    tenantId: idSchema("tenant"),
-    runId: idSchema("workflowRun"),
-  }),
+  payload: z.strictObject({ ...ids, runId: idSchema("workflowRun") }),
   concurrency: 16,
   attempts: 5, // of what is no step's own failure: those have tries of their own
   backoffMs: 1_000,
@@ -63,12 +51,7 @@ export const workflowStepsQueue = defineQueue({
 export const compositeQueue = defineQueue({
   name: "composite-runs",
   kind: "composite",
-  payload: z.strictObject({
-    v: z.literal(1),
-    jobId: idSchema("job"),
-    tenantId: idSchema("tenant"),
-    executionId: idSchema("execution"),
-  }),
+  payload: z.strictObject({ ...ids, executionId: idSchema("execution") }),
   concurrency: 16,
   attempts: 2,
   backoffMs: 1_000,
@@ -76,15 +59,13 @@ export const compositeQueue = defineQueue({
   ...retention,
 });
 
-/** Submit one batch of chats to a provider, look after it, and give each chat its answer. */
+/** Submit one batch of chats to a provider, follow it, and give each chat its answer. */
 export const batchQueue = defineQueue({
   name: "batch-completions",
   kind: "completion",
   payload: z.strictObject({
-    v: z.literal(1),
-    jobId: idSchema("job"),
-    tenantId: idSchema("tenant"),
-    /** One or the other: a provider's batch, or a file of requests that a client handed in. */
+    ...ids,
+    /** One or the other: a provider's batch, or a file of requests that a client submitted. */
     batchId: idSchema("batch").optional(),
     fileBatchId: idSchema("fileBatch").optional(),
   }),

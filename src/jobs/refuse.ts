@@ -3,44 +3,32 @@ import { toErrorView } from "../errors.ts";
 import { jittered } from "../jitter.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
-import { KEEP_ENDED_MS } from "./claim.ts";
+import { endedNow } from "./claim.ts";
 
 /** Waits between two tries to note a refusal, in ms: doubles from the first to the last, with jitter. */
 const RETRY_FROM_MS = 100;
 const RETRY_TO_MS = 2_000;
-/** How long the store may be away before a refusal is given up, in ms. */
+/** How long the store may be unavailable before a refusal is given up, in ms. */
 const GIVE_UP_AFTER_MS = 300_000;
 /** Refusals that wait for the store at once; each holds a record of a few hundred bytes. */
 const MAX_WAITING = 10_000;
 
-export type Refusals = {
-  /**
-   * Closes the record of a job that could not be put on its queue. False: the queue has taken it unseen, and a worker has it,
-   * or had it, so that it is accepted. Resolves at the first try, whatever came of it.
-   */
-  refuse(record: JobRecord, error: unknown): Promise<boolean>;
-  /** The same without waiting, for a store that did not answer just now. */
-  refuseLater(record: JobRecord, error: unknown): void;
-  /** Gives up what still waits. */
-  close(): Promise<void>;
-};
+export type Refusals = ReturnType<typeof makeRefusals>;
 
 /**
  * Notes refused jobs on their records, so that what was answered with an error is never run. A store that did not answer may
- * have taken the record, or take it when it is back, so this goes on until the store has the last word on it.
+ * have taken the record, or take it when it is back, so this is tried until the store has the last word on it.
  */
-export function makeRefusals(store: Pick<JobStore, "refuse">, onError: (error: unknown) => void): Refusals {
+export function makeRefusals(store: Pick<JobStore, "refuse">, onError: (error: unknown) => void) {
   const controller = new AbortController();
   const { signal } = controller;
   const waiting = new Set<Promise<void>>();
 
   const write = (record: JobRecord, error: unknown) => {
-    const now = new Date();
-    const expireAt = new Date(now.getTime() + KEEP_ENDED_MS);
-    const end = { status: "failed", error: toErrorView(error), updatedAt: now, finishedAt: now, expireAt } as const;
+    const end = { status: "failed", error: toErrorView(error), ...endedNow() } as const;
     return store.refuse({ ...record, ...end }, record.status);
   };
-  const goOn = async (record: JobRecord, error: unknown) => {
+  const retry = async (record: JobRecord, error: unknown) => {
     const deadline = performance.now() + GIVE_UP_AFTER_MS;
     for (let waitMs = RETRY_FROM_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, RETRY_TO_MS)) {
       await delay(jittered(waitMs), undefined, { signal }).catch(() => undefined); // aborted: it ends
@@ -53,22 +41,28 @@ export function makeRefusals(store: Pick<JobStore, "refuse">, onError: (error: u
       }
     }
   };
+  /** As `refuse`, without waiting, for a store that did not answer just now. */
   const refuseLater = (record: JobRecord, error: unknown) => {
     if (waiting.size >= MAX_WAITING) return onError(error);
-    const writing = goOn(record, error).finally(() => waiting.delete(writing));
+    const writing = retry(record, error).finally(() => waiting.delete(writing));
     waiting.add(writing);
   };
   return {
     refuseLater,
-    async refuse(record, error) {
+    /**
+     * Closes the record of a job that could not be put on its queue. False: the queue has taken it unseen, and a worker has
+     * it, or had it, so that it is accepted. Resolves at the first try, whatever came of it.
+     */
+    async refuse(record: JobRecord, error: unknown): Promise<boolean> {
       try {
         return await write(record, error);
       } catch {
-        refuseLater(record, error); // the caller has an error to tell already
+        refuseLater(record, error); // the caller has an error to report already
         return true;
       }
     },
-    async close() {
+    /** Gives up what still waits. */
+    async close(): Promise<void> {
       controller.abort();
       await Promise.all(waiting);
     },

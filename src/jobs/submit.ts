@@ -20,6 +20,26 @@ export type Submission<Q extends QueueDefinition> = {
   isInteractive: boolean;
 };
 
+/** What the record of a new job says, however it is to be run. */
+export function newRecord(
+  { kind, name: queue }: QueueDefinition,
+  { tenantId, jobId: _id, subject }: Pick<JobRecord, "tenantId" | "subject"> & { jobId: string },
+) {
+  const now = new Date();
+  return {
+    _id,
+    tenantId,
+    kind,
+    queue,
+    subject,
+    attempts: 0,
+    failures: 0,
+    createdAt: now,
+    updatedAt: now,
+    lastEventId: 0,
+  };
+}
+
 export type SubmitDeps = {
   store: JobStore;
   queues: QueueClient;
@@ -41,25 +61,15 @@ export async function submitJob<Q extends QueueDefinition>(
   const { tenantId, subject, isInteractive } = submission;
   const jobId = submission.jobId ?? newId("job");
   const payload = queue.payload.parse(submission.payload(jobId)) as Record<string, unknown>; // a strict object of ids
-  const now = new Date();
   const trace = currentTrace();
   const record: JobRecord = {
-    _id: jobId,
-    tenantId,
-    kind: queue.kind,
-    queue: queue.name,
+    ...newRecord(queue, { tenantId, jobId, subject }),
     payload,
-    subject,
     status: "queued",
     progress: { stage: "queued", done: 0, total: 0 },
     isInteractive,
     priority: fairPriority({ backlog: deps.countBefore(tenantId, queue.name), isInteractive }),
-    attempts: 0,
-    failures: 0,
-    createdAt: now,
-    updatedAt: now,
-    checkAt: new Date(now.getTime() + CHECK_QUEUED_AFTER_MS),
-    lastEventId: 0,
+    checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
     ...(trace === undefined ? {} : { trace }),
   };
   try {

@@ -1,9 +1,9 @@
 import { z } from "zod";
 
 /**
- * A schema of objects with at most `max` fields, which are counted before any of them is looked at. Records and loose objects
- * that a caller fills need it: they keep, or make a problem of, every field that there is, and millions fit into one body.
- * A field `__proto__` is refused, because records would drop it in silence.
+ * A schema of objects with at most `max` fields, which are counted before any of them is parsed. Records and loose objects
+ * that a caller fills need it: they keep, or report, every field, and millions fit into one body.
+ * A field `__proto__` is refused, because records would silently drop it.
  */
 export function withFewFields<S extends z.ZodType>(max: number, schema: S) {
   return z.preprocess((value, context) => {
@@ -20,7 +20,7 @@ export function withFewFields<S extends z.ZodType>(max: number, schema: S) {
 
 type Bounds = { values: number; levels: number; characters: number };
 
-/** Whether a JSON value holds at most so many values, levels below itself, and characters when it is printed. */
+/** Whether a JSON value is within these bounds: inner values, levels below itself, and characters when it is printed. */
 export function isSmallJson(value: unknown, { values, levels, characters }: Bounds): boolean {
   let seen = 0;
   const isSmall = (part: unknown, level: number): boolean => {

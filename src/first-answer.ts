@@ -1,6 +1,6 @@
 import { AppError } from "./errors.ts";
 
-/** How long a service that refuses connections is waited for at start, in ms: it may be starting too. */
+/** How long to wait at start for a service that refuses connections, in ms: it may be starting too. */
 const REFUSAL_MS = 3_000;
 
 const reasons: Record<string, string> = {
@@ -15,8 +15,8 @@ const reasons: Record<string, string> = {
 };
 
 /**
- * Waits until a service that a setting names answers for the first time. One that refuses connections is given up after
- * 3 s, a silent one after `timeoutMs`.
+ * Waits for the first answer of a service that a setting names: up to 3 s when it refuses connections, up to `timeoutMs`
+ * when it is silent.
  * @throws AppError `unavailable`, one sentence with the setting, the host and the reason.
  */
 export async function firstAnswer(options: {

@@ -1,19 +1,19 @@
 import { LRUCache } from "lru-cache";
 
-/** A value is served from memory for so long after it was read, in ms. What is revoked is promised to end within 5 s. */
+/** How long after its read a value is served from memory, in ms. A revocation must take effect within 5 s. */
 const FRESH_MS = 4_000;
-/** After this time a value is read anew beside being served, in ms, so that busy ones never wait for the store. */
+/** After this time a value is refreshed in the background, in ms, so that busy ones never wait for the store. */
 const REFRESH_AFTER_MS = 2_000;
 const MAX_ENTRIES = 10_000;
 
 type Entry<V> = { value: V; readAt: number; isRefreshing: boolean };
 
 export type FreshCache<V> = {
-  /** The value of a key; a promise only when it has to be read. Reads at most once at a time for a key. */
+  /** The value of a key; a promise only when it must be read. Concurrent calls for a key share one read. */
   find(key: string): V | Promise<V>;
   /** Forgets a value that was changed here; other processes learn of it when they read again. */
   forget(key: string): void;
-  /** The same for each value that fits. */
+  /** The same for each value that `fits` accepts. */
   forgetWhere(fits: (value: V) => boolean): void;
 };
 
@@ -45,7 +45,7 @@ export function makeFreshCache<V>(lookup: (key: string) => Promise<V>): FreshCac
       if (age > FRESH_MS) return readOnce(key);
       if (age > REFRESH_AFTER_MS && !entry.isRefreshing) {
         entry.isRefreshing = true;
-        // A failed refresh is not the caller's: the value serves until it is too old, and then the read is awaited.
+        // A failed refresh is not the caller's: the value is served until it is too old; then the next read is awaited.
         readOnce(key).catch(() => undefined);
       }
       return entry.value;

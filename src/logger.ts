@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from "pino";
+import { defined } from "./defined.ts";
 import { currentTraceId } from "./tracing.ts";
 
 export type { Logger };
@@ -20,12 +21,12 @@ const redactPaths = secretFields.flatMap((field) => [field, `*.${field}`, `*.*.$
 /** The trace that a line belongs to, where there is one. */
 function traceFields(): { traceId?: string } {
   const traceId = currentTraceId();
-  return traceId === undefined ? {} : { traceId };
+  return defined({ traceId });
 }
 
-/** Lines are gathered up to so many bytes, and so many ms. What is gathered is written before the process exits, unless it is killed. */
-const GATHERED_BYTES = 8 << 10;
-const GATHER_MS = 50;
+/** Lines are buffered up to this many bytes and ms. What is buffered is written before the process exits, unless it is killed. */
+const BUFFERED_BYTES = 8 << 10;
+const BUFFER_MS = 50;
 
 /** The root logger of a process: JSON lines on stdout (or `destination`), secrets redacted, times in ISO 8601. */
 export function makeLogger(options: { level: string; name: string; destination?: DestinationStream }): Logger {
@@ -36,6 +37,16 @@ export function makeLogger(options: { level: string; name: string; destination?:
     timestamp: pino.stdTimeFunctions.isoTime,
     mixin: traceFields,
   };
-  const stdout = { dest: 1, sync: false, minLength: GATHERED_BYTES, periodicFlush: GATHER_MS };
+  const stdout = { dest: 1, sync: false, minLength: BUFFERED_BYTES, periodicFlush: BUFFER_MS };
   return pino(settings, options.destination ?? pino.destination(stdout));
+}
+
+/** Logs a failure as a warning, at most once in `everyMs`: while a part is unavailable it fails again and again. */
+export function makeErrorLog(logger: Logger, message: string, everyMs: number): (error: unknown) => void {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    if (performance.now() - lastAt < everyMs) return;
+    lastAt = performance.now();
+    logger.warn({ err: { message: error instanceof Error ? error.message : String(error) } }, message);
+  };
 }

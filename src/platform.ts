@@ -1,59 +1,34 @@
-import { type Agents, makeAgents } from "./agents/agents.ts";
+import { makeAgents } from "./agents/agents.ts";
 import { makeCredentials } from "./agents/credentials.ts";
-import { type Composite, makeComposite } from "./composite/composite.ts";
+import { makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config.ts";
 import { ensureServices } from "./embedded/ensure.ts";
-import { type Gateway, makeGateway } from "./gateway/gateway.ts";
+import { makeGateway } from "./gateway/gateway.ts";
 import type { QueueDefinition } from "./jobs/define-queue.ts";
-import { type Jobs, makeJobs } from "./jobs/jobs.ts";
-import { openQueueClient, type QueueClient } from "./jobs/queue-client.ts";
+import { makeJobs } from "./jobs/jobs.ts";
+import { openQueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues } from "./jobs/queues.ts";
-import type { Work } from "./jobs/work.ts";
 import { type Logger, makeLogger } from "./logger.ts";
-import { type Metrics, makeMetrics } from "./metrics/metrics.ts";
+import { makeMetrics } from "./metrics/metrics.ts";
 import { makeEgress } from "./net/egress.ts";
-import { makeRag, type Rag } from "./rag/rag.ts";
-import { openRedis, type RedisConnections } from "./redis.ts";
+import { makeRag } from "./rag/rag.ts";
+import { openRedis } from "./redis.ts";
 import { type Releasers, withReleasers } from "./releasers.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { makeDataKeys } from "./tenancy/data-keys.ts";
-import { type Fallbacks, makeFallbacks } from "./tenancy/fallbacks.ts";
+import { makeFallbacks } from "./tenancy/fallbacks.ts";
 import { openMasterKeys } from "./tenancy/master-keys.ts";
-import { makeOrganizations, type Organizations } from "./tenancy/organizations.ts";
-import { makeProviderKeys, type ProviderKeys } from "./tenancy/provider-keys.ts";
-import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
-import { makeTenancy, type Tenancy } from "./tenancy/tenancy.ts";
-import { type Callbacks, makeCallbacks } from "./webhooks/callbacks.ts";
-import { makeWebhooks, type Webhooks } from "./webhooks/webhooks.ts";
+import { makeOrganizations } from "./tenancy/organizations.ts";
+import { makeProviderKeys } from "./tenancy/provider-keys.ts";
+import { makeQuotas } from "./tenancy/quotas.ts";
+import { makeTenancy } from "./tenancy/tenancy.ts";
+import { makeCallbacks } from "./webhooks/callbacks.ts";
+import { makeWebhooks } from "./webhooks/webhooks.ts";
 import { makeEvaluator } from "./workflows/evaluator.ts";
-import { makeWorkflows, type Workflows } from "./workflows/workflows.ts";
+import { makeWorkflows } from "./workflows/workflows.ts";
 
 /** Everything a host (API, worker, script, test) needs of the domain, opened in one place and closed in reverse. */
-export type Platform = {
-  config: Config;
-  logger: Logger;
-  metrics: Metrics;
-  store: Store;
-  redis: RedisConnections;
-  queues: QueueClient;
-  jobs: Jobs;
-  gateway: Gateway;
-  providerKeys: ProviderKeys;
-  fallbacks: Fallbacks;
-  rag: Rag;
-  composite: Composite;
-  agents: Agents;
-  workflows: Workflows;
-  /** Every kind of durable work. */
-  works: readonly Work[];
-  webhooks: Webhooks;
-  callbacks: Callbacks;
-  tenancy: Tenancy;
-  quotas: Quotas;
-  organizations: Organizations;
-  /** Closes everything, queues before the store. Calling it again waits for the same end. */
-  close(): Promise<void>;
-};
+export type Platform = Awaited<ReturnType<typeof openPlatform>>;
 
 export type PlatformOptions = {
   /** Name of the process in logs, as `api` or `worker`. */
@@ -66,9 +41,9 @@ export type PlatformOptions = {
 /**
  * Opens the domain: store, Redis, queues, gateway. Without `MONGODB_URL` or `REDIS_URL` it starts, or joins, the embedded
  * services of the data folder.
- * @throws AppError `unavailable` when a part does not answer; whatever was open by then is closed.
+ * @throws AppError `unavailable` when a part does not answer; what was open by then is closed.
  */
-export function openPlatform(config: Config, options: PlatformOptions): Promise<Platform> {
+export function openPlatform(config: Config, options: PlatformOptions) {
   return withReleasers(async (releasers) => {
     const logger = options.logger ?? makeLogger({ level: config.logLevel, name: options.name });
     const metrics = makeMetrics();
@@ -122,12 +97,14 @@ export function openPlatform(config: Config, options: PlatformOptions): Promise<
       composite,
       agents,
       workflows,
+      /** Every kind of durable work. */
       works,
       webhooks,
       callbacks,
       tenancy,
       quotas,
       organizations,
+      /** Closes everything, queues before the store. Calling it again waits for the same end. */
       close: releasers.close,
     };
   });
@@ -152,6 +129,6 @@ async function findServices(config: Config, logger: Logger, releasers: Releasers
   releasers.add(() => services.close());
   const mongo = config.mongo.url ?? services.mongoUrl;
   const redis = config.redis.url ?? services.redisUrl;
-  if (mongo === undefined || redis === undefined) throw new TypeError("the embedded services did not tell their URLs");
+  if (mongo === undefined || redis === undefined) throw new TypeError("the embedded services have no URLs");
   return { mongo, redis };
 }

@@ -9,7 +9,7 @@ const FOR_OTHERS = 0o077;
 const WRITE_FOR_OTHERS = 0o022;
 
 /**
- * Makes the data folder for its owner only, or checks the one that is there. `isListable`: other users may read the names
+ * Makes the data folder for its owner only, or checks the existing one. `isListable`: other users may read the names
  * of its files; the files have permissions of their own.
  * @throws AppError `unavailable` when it belongs to another user, or others may put files into it.
  */
@@ -32,8 +32,8 @@ export async function openDataFolder(path: string): Promise<{ isListable: boolea
 }
 
 /**
- * Makes a folder that nobody else can look into, or checks that the one that is there is such a folder and no link.
- * @throws AppError `unavailable` when it is not: somebody else may have made it.
+ * Makes a folder that only its owner can read, or checks that the existing one is such a folder and no link.
+ * @throws AppError `unavailable` when it is not: another user may have made it.
  */
 export async function openPrivateFolder(path: string): Promise<void> {
   await mkdir(path, { mode: 0o700 }).catch(unlessCode("EEXIST"));
@@ -52,13 +52,13 @@ export async function refuseForeignEntry(path: string): Promise<void> {
 }
 
 /**
- * The text of a file that only its owner may read. When it is missing it is made, whole at once: of several processes that
- * start together, all read the same.
+ * The text of a file that only its owner may read. When it is missing it is made, whole at once: several processes that
+ * start together all read the same.
  * @throws AppError `unavailable` when it belongs to another user, or is empty.
  */
 export async function keepSecret(path: string, make: () => string): Promise<string> {
-  const there = await readOwnFile(path);
-  if (there !== null) return there;
+  const existing = await readOwnFile(path);
+  if (existing !== null) return existing;
   await openDataFolder(dirname(path));
   const draft = `${path}.${newId("request")}`;
   await writeFile(draft, `${make()}\n`, { mode: 0o600, flag: "wx", flush: true });
@@ -88,7 +88,7 @@ async function readOwnFile(path: string): Promise<string | null> {
   }
 }
 
-/** Windows tells no owner and no mode. */
+/** Windows reports neither owner nor mode. */
 function hasOwners(): boolean {
   return process.getuid !== undefined;
 }

@@ -1,12 +1,12 @@
 import { type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
 import { firstAnswer } from "./first-answer.ts";
-import type { Logger } from "./logger.ts";
+import { type Logger, makeErrorLog } from "./logger.ts";
 
 /** Longest wait for one command of a producer, in ms; then the caller gets 503. */
 const COMMAND_TIMEOUT_MS = 3_000;
 /** Longest wait for the first connection, in ms. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Longest pause between two tries to connect again, in ms. */
+/** Longest pause between two attempts to reconnect, in ms. */
 const MAX_RECONNECT_MS = 1_000;
 /** At most one line about a lost connection in this time, in ms. */
 const LOG_EVERY_MS = 10_000;
@@ -33,11 +33,11 @@ class CodedRedis extends Redis {
 type Profile = Omit<RedisOptions, "replyMapping">;
 
 export type RedisConnections = {
-  /** For commands on behalf of a request: fails at once while Redis is away, and is back by itself when Redis is. */
+  /** For commands on behalf of a request: fails at once while Redis is unavailable, and reconnects by itself. */
   producer: Redis;
   /** A connection that waits for Redis as long as it takes, for workers. */
   consumer(): Redis;
-  /** A connection for subscriptions; it subscribes again by itself after a break. */
+  /** A connection for subscriptions; it renews them by itself after a break. */
   subscriber(): Redis;
   /** Prefix of every key. */
   prefix: string;
@@ -50,10 +50,10 @@ export type RedisConnections = {
  */
 export async function openRedis(options: { url: string; prefix: string; logger: Logger }): Promise<RedisConnections> {
   const { url, prefix } = options;
-  const onError = makeErrorLog(options.logger);
+  const onError = makeErrorLog(options.logger, "Redis does not answer", LOG_EVERY_MS);
   const open: Redis[] = [];
   const connect = (profile: Profile) => {
-    const retryStrategy = (tries: number) => Math.min(tries * 50, MAX_RECONNECT_MS);
+    const retryStrategy = (attempts: number) => Math.min(attempts * 50, MAX_RECONNECT_MS);
     const connection = new CodedRedis(url, { ...profile, retryStrategy });
     open.push(connection);
     return connection;
@@ -98,14 +98,4 @@ async function untilReady(connection: Redis): Promise<void> {
     failure: () => failure,
   });
   connection.off("error", keep);
-}
-
-/** Every connection tells of a break again and again; one line in a while says as much. */
-function makeErrorLog(logger: Logger): (error: Error) => void {
-  let lastAt = Number.NEGATIVE_INFINITY;
-  return (error) => {
-    if (performance.now() - lastAt < LOG_EVERY_MS) return;
-    lastAt = performance.now();
-    logger.warn({ err: { message: error.message } }, "Redis does not answer");
-  };
 }

@@ -8,34 +8,21 @@ export type Releasers = {
 
 /** Runs `open`, and releases what it had registered so far when it throws, so that a partial start leaves nothing open. */
 export async function withReleasers<T>(open: (releasers: Releasers) => Promise<T>): Promise<T> {
-  const releasers = makeReleasers();
+  const stack = new AsyncDisposableStack();
+  let closing: Promise<void> | undefined;
+  const close = () => {
+    closing ??= stack.disposeAsync().catch((error: unknown) => Promise.reject(firstOf(error)));
+    return closing;
+  };
   try {
-    return await open(releasers);
+    return await open({ add: (release) => stack.defer(release), close });
   } catch (error) {
-    await releasers.close().catch(() => undefined); // the first error, the cause of the others, is the one to tell
+    await close().catch(() => undefined); // the first error is the cause of the others
     throw error;
   }
 }
 
-function makeReleasers(): Releasers {
-  const pending: Release[] = [];
-  let closing: Promise<void> | undefined;
-  const releaseAll = async () => {
-    const errors: unknown[] = [];
-    for (let release = pending.pop(); release; release = pending.pop()) {
-      try {
-        await release();
-      } catch (error) {
-        errors.push(error);
-      }
-    }
-    if (errors.length > 0) throw errors[0];
-  };
-  return {
-    add: (release) => void pending.push(release),
-    close: () => {
-      closing ??= releaseAll();
-      return closing;
-    },
-  };
+/** Each error of a stack holds the one before it. */
+function firstOf(error: unknown): unknown {
+  return error instanceof SuppressedError ? firstOf(error.suppressed) : error;
 }

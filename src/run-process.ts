@@ -1,6 +1,6 @@
 import { AppError, ConfigError } from "./errors.ts";
 
-/** A host that runs as a process: what its parent is told when it is ready, and how it ends. */
+/** A host that runs as a process: what it reports to its parent when it is ready, and how it ends. */
 export type Running = {
   ready: Record<string, unknown>;
   /** Time that running work has to end when it is closed, in ms. */
@@ -8,15 +8,15 @@ export type Running = {
   close(): Promise<void>;
 };
 
-/** Time that closing has beyond the grace, in ms: what it waits for may be away, and then it is not waited for. */
+/** Extra time after the grace period before the process is forced to exit, in ms. */
 const CLOSE_SLACK_MS = 4_000;
-/** The exit code of a process that could not close in time. What it held is taken up when its leases have ended. */
+/** The exit code of a process that could not close in time. Others pick up its work when its leases have expired. */
 const CUT_SHORT = 3;
 
 /**
- * Runs a host until SIGTERM, SIGINT, or the end of the parent that forked it, then closes it once. A parent is told
- * `{ type: "ready", … }` over IPC. A start that fails says why in a line and ends with code 1 (2 for wrong settings). One
- * that cannot close in time, as a worker whose Redis is away, ends all the same, with code 3.
+ * Runs a host until SIGTERM, SIGINT, or the end of the parent that forked it, then closes it once. A parent gets
+ * `{ type: "ready", … }` over IPC. A failed start says why in a line and exits with code 1 (2 for wrong settings). A host
+ * that cannot close in time, as a worker whose Redis is unavailable, exits with code 3.
  */
 export async function runProcess(open: () => Promise<Running>): Promise<void> {
   let running: Running;
@@ -32,14 +32,14 @@ export async function runProcess(open: () => Promise<Running>): Promise<void> {
     if (isClosing) return;
     isClosing = true;
     setTimeout(() => {
-      process.stderr.write("could not close in time: what is left is taken up by others\n");
+      process.stderr.write("could not close in time: others pick up what is left\n");
       process.exit(CUT_SHORT);
     }, running.graceMs + CLOSE_SLACK_MS).unref();
     await running.close();
     if (process.connected) process.disconnect();
   };
   process.on("SIGTERM", stop);
-  // Ctrl-C reaches a whole group of processes; one with a parent is told by it when to stop.
+  // Ctrl-C reaches a whole group of processes; a parent stops its children itself.
   process.on("SIGINT", process.send ? () => undefined : stop);
   process.on("disconnect", stop);
   process.send?.({ type: "ready", ...running.ready });

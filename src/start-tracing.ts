@@ -1,6 +1,6 @@
 import { context, propagation, trace } from "@opentelemetry/api";
 import type { Config } from "./config.ts";
-import type { Logger } from "./logger.ts";
+import { type Logger, makeErrorLog } from "./logger.ts";
 import { switchTracing } from "./tracing.ts";
 
 /** Longest time that the collector has for a batch of spans, also for the last one at the end, in ms. */
@@ -41,7 +41,7 @@ export async function startTracing(options: {
     sampler: new sdk.ParentBasedSampler({ root: share, remoteParentSampled: share }),
     spanProcessors: [new sdk.BatchSpanProcessor({ exporter, exportTimeoutMillis: EXPORT_TIMEOUT_MS })],
   });
-  const onError = makeErrorLog(logger);
+  const onError = makeErrorLog(logger, "traces are lost", LOG_EVERY_MS);
   core.setGlobalErrorHandler(onError);
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -53,15 +53,5 @@ export async function startTracing(options: {
       await provider.shutdown().catch(onError); // spans may be lost, work may not
       for (const api of [trace, context, propagation]) api.disable();
     },
-  };
-}
-
-/** A collector that is away is so for many batches; one line in a while says as much. */
-function makeErrorLog(logger: Logger): (error: unknown) => void {
-  let lastAt = Number.NEGATIVE_INFINITY;
-  return (error) => {
-    if (performance.now() - lastAt < LOG_EVERY_MS) return;
-    lastAt = performance.now();
-    logger.warn({ err: { message: error instanceof Error ? error.message : "not sent" } }, "traces are lost");
   };
 }

@@ -10,12 +10,12 @@ import {
 } from "@opentelemetry/api";
 import { AppError } from "./errors.ts";
 
-// OpenTelemetry's API is one facade a process, and does nothing until a root starts the SDK (src/start-tracing.ts). So what
-// is traced needs no dependency handed down. While tracing is off the facade is not even asked: its spans that do nothing cost
-// a call of a model more than all of its metrics.
+// OpenTelemetry's API is one facade per process, and does nothing until a root starts the SDK (src/start-tracing.ts), so
+// traced code needs no dependency. While tracing is off not even the facade is called: its empty spans cost a model call more
+// than all of its metrics.
 let isOn = false;
 
-/** Told by who starts the SDK, and who ends it. */
+/** Called when the SDK starts and stops. */
 export function switchTracing(on: boolean): void {
   isOn = on;
 }
@@ -32,13 +32,13 @@ export type SpanStart = {
   name: string;
   kind: keyof typeof SpanKind;
   attributes: Attributes;
-  /** What it continues, as W3C `traceparent` in a carrier; without one, what runs now. */
+  /** What it continues, as W3C `traceparent` in a carrier; by default, the current span. */
   parent?: { traceparent?: string | string[] | undefined };
 };
 
 const untraced: Traced = { run: (work) => work(), end: () => undefined };
 
-/** Outcomes that are nobody's fault: whoever asked has gone or has changed its mind. */
+/** Outcomes that are no errors: the client has disconnected or cancelled. */
 const notErrors = new Set(["client_closed", "cancelled"]);
 
 /** Begins a span. Attributes hold ids and names, never contents or keys. */
@@ -75,12 +75,12 @@ export async function inSpan<T>(start: SpanStart, work: () => Promise<T>): Promi
   }
 }
 
-/** What a span is told of an error: its code, never its message, which may quote a caller's text. */
+/** What a span says of an error: its code, never its message, which may quote a caller's text. */
 export function failureOf(error: unknown): string {
   return error instanceof AppError ? error.code : "unexpected";
 }
 
-/** What runs now, for who continues it elsewhere: a W3C `traceparent`; undefined when nothing is traced. */
+/** The current span as a W3C `traceparent`, to continue it elsewhere; undefined when nothing is traced. */
 export function currentTrace(): string | undefined {
   if (!isOn) return undefined;
   const carrier: { traceparent?: string } = {};
@@ -88,7 +88,7 @@ export function currentTrace(): string | undefined {
   return carrier.traceparent;
 }
 
-/** The id of the trace that runs now, for log lines. */
+/** The id of the current trace, for log lines. */
 export function currentTraceId(): string | undefined {
   if (!isOn) return undefined;
   return trace.getSpanContext(context.active())?.traceId;

@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { defined } from "../src/defined.ts";
 import { idSchema, newId } from "../src/ids.ts";
 import { toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
-import type { JobRecord } from "../src/store/job-record.ts";
-import { jobKinds } from "../src/store/job-record.ts";
+import { type JobRecord, jobKinds } from "../src/store/job-record.ts";
 import { isFinal, jobStates } from "../src/store/job-state.ts";
 import { toAppError } from "./middleware/errors.ts";
 import type { HandlerInput, JsonReply } from "./route.ts";
@@ -12,10 +12,10 @@ import { named } from "./schema-names.ts";
 export const DEFAULT_WAIT_MS = 30_000;
 /** The longest wait; a longer one is shortened to it, as `Preference-Applied` then shows. */
 export const MAX_WAIT_MS = 120_000;
-/** When a client should look at an unfinished job again, in seconds. */
+/** When a client should poll an unfinished job again, in seconds. */
 const POLL_AFTER_SECONDS = 1;
 
-/** The body of a 202; ids of what the job makes, as `documentId`, stand beside these fields. */
+/** The body of a 202; it also has the ids of what the job makes, as `documentId`. */
 export const acceptedSchema = named(
   "AcceptedJob",
   z.looseObject({
@@ -35,13 +35,11 @@ export type Preference = {
 
 /**
  * Reads `Prefer` (RFC 7240) as far as it concerns waiting. `wait=N` waits N seconds, also beside `respond-async`, which alone
- * does not wait at all. Preferences that are unknown or cannot be read are ignored, as the RFC demands.
+ * does not wait at all. Unknown and malformed preferences are ignored, as the RFC demands.
  */
 export function readPreference(header: string | undefined, defaultWaitMs = DEFAULT_WAIT_MS): Preference {
   const preferences = (header ?? "").split(/[,;]/).map((part) => part.trim().toLowerCase());
-  const wait = preferences
-    .map((part) => /^wait\s*=\s*"?(\d{1,9})"?$/.exec(part)?.[1])
-    .find((text) => text !== undefined);
+  const [wait] = preferences.flatMap((part) => /^wait\s*=\s*"?(\d{1,9})"?$/.exec(part)?.[1] ?? []);
   if (wait !== undefined) {
     const waitMs = Math.min(Number(wait) * 1_000, MAX_WAIT_MS);
     return { waitMs, applied: `wait=${waitMs / 1_000}` };
@@ -83,22 +81,19 @@ export async function serveJob(input: JobCall, service: JobService): Promise<Jso
     "job" in reserved
       ? reserved
       : await service.accept({ jobId: reserved.jobId, isInteractive: preference.waitMs > 0 });
-  // Only now: nothing is kept of a call that is refused. A repeat of a call that was cut in between comes here too.
+  // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
   if (body.callback) await platform.callbacks.expect(caller.tenantId, job._id, body.callback.url);
   return replyWithJob(input, job, { status: service.status ?? 200, preference });
 }
 
-type Reserving = Pick<HandlerInput, "platform" | "caller" | "reservation">;
-
 /**
  * The id for the job of a call, or the job itself when an earlier attempt of the same call stopped between accepting and
- * responding. So a call that is repeated with its `Idempotency-Key` makes one job, whenever its process died.
+ * responding. So a call that is repeated with its `Idempotency-Key` makes one job, at whatever point its process died.
  */
-export async function reserveJob({
-  platform,
-  caller,
-  reservation,
-}: Reserving): Promise<{ job: JobRecord } | { jobId: string }> {
+export async function reserveJob(
+  input: Pick<HandlerInput, "platform" | "caller" | "reservation">,
+): Promise<{ job: JobRecord } | { jobId: string }> {
+  const { platform, caller, reservation } = input;
   if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
   const job = await platform.jobs.find(caller.tenantId, reservation.jobId);
   if (job === null) return { jobId: reservation.jobId };
@@ -110,8 +105,8 @@ type Waiting = Pick<HandlerInput, "platform" | "caller" | "signal" | "header" | 
 
 /**
  * Replies with the result of `job` when it completes in time, with its error when it fails in time, and otherwise with 202
- * and where to follow it, also when the store or Redis is unavailable. A client that leaves ends the waiting, never the job;
- * its repeat with the same `Idempotency-Key` learns where to follow the job.
+ * and where to follow it, also when the store or Redis is unavailable. A client that disconnects ends the waiting, never the job;
+ * its repeat with the same `Idempotency-Key` gets the address to follow the job at.
  * @throws AppError the job's own error; `wrong_state` when it was cancelled.
  */
 export async function replyWithJob(
@@ -123,7 +118,7 @@ export async function replyWithJob(
   }: { status?: number; preference?: Preference } = {},
 ): Promise<JsonReply> {
   const { waitMs, applied } = preference;
-  const headers: Record<string, string> = applied === undefined ? {} : { "preference-applied": applied };
+  const headers = defined({ "preference-applied": applied });
   const accepted = toAcceptedReply(job, headers);
   if (waitMs === 0) return accepted;
   const { platform, caller, signal } = input;
@@ -132,7 +127,7 @@ export async function replyWithJob(
     await input.checkpoint(accepted);
     record = await platform.jobs.wait(caller.tenantId, job._id, { timeoutMs: waitMs, signal, isEnough: isSuspended });
   } catch (error) {
-    // The client has left, but a repeat of its call will ask; or we cannot wait now, but the job is accepted.
+    // The client has left, but may repeat its call; or we cannot wait now, but the job is accepted.
     if (!signal.aborted && toAppError(error).code !== "unavailable") throw error;
   }
   if (!isFinal(record.status)) return toAcceptedReply(record, headers);
@@ -146,9 +141,6 @@ const isSuspended = ({ status, checkAt }: JobRecord) => status === "awaiting" &&
 /** 202 with the job's ids, and where to follow it. */
 export function toAcceptedReply(job: JobRecord, headers: Record<string, string> = {}): JsonReply {
   const body = toAcceptedView(job);
-  return {
-    status: 202,
-    headers: { location: body.statusUrl, "retry-after": String(POLL_AFTER_SECONDS), ...headers },
-    body,
-  };
+  const polling = { location: body.statusUrl, "retry-after": String(POLL_AFTER_SECONDS) };
+  return { status: 202, headers: { ...polling, ...headers }, body };
 }

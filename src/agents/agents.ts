@@ -24,8 +24,6 @@ export type RunRequest = {
   jobId?: string;
 };
 
-export type Agents = ReturnType<typeof makeAgents>;
-
 /** Agents and their runs, bound to what they work with. */
 export function makeAgents(deps: AgentsDeps) {
   const { agentRuns, audit, agents } = deps.store;

@@ -2,23 +2,16 @@ import type { Registry } from "prom-client";
 import type { CompletionDocument } from "../store/completion-store.ts";
 import { instrumentsOf } from "./instruments.ts";
 
-export type CallMetrics = {
-  /** A model call was settled; its ledger record says how. */
-  settled(call: CompletionDocument): void;
-  /** A call was refused, because its tenant's budget is used up. */
-  budgetRefused(): void;
-  /** Where the open breakers of each provider are counted, when the metrics are read. */
-  watchBreakers(countOpen: () => ReadonlyMap<string, number>): void;
-};
+export type CallMetrics = ReturnType<typeof makeCallMetrics>;
 
 const NANO = 1e9;
 
 /** Metrics of model calls. Their labels come from the catalogue and the ledger. */
-export function makeCallMetrics(registry: Registry): CallMetrics {
+export function makeCallMetrics(registry: Registry) {
   const { counter, gauge, histogram } = instrumentsOf(registry);
   const countMoney = makeMoneyMetrics(registry);
   const duration = histogram("switchyard_gateway_call_duration_seconds", {
-    help: "Time of a model call that a provider was asked for, retries included, until the end of its response",
+    help: "Time of a model call to a provider, retries included, until the end of its response",
     labels: ["provider", "kind", "outcome"],
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300],
   });
@@ -35,7 +28,8 @@ export function makeCallMetrics(registry: Registry): CallMetrics {
     help: "Model calls that were refused because their tenant's budget is used up",
   });
   return {
-    settled: (call) => {
+    /** A model call was settled; its ledger record says how. */
+    settled: (call: CompletionDocument): void => {
       const { provider, kind, outcome } = call;
       countMoney(call);
       if (call.attempts > 1) retries.inc({ provider }, call.attempts - 1);
@@ -43,8 +37,10 @@ export function makeCallMetrics(registry: Registry): CallMetrics {
       duration.observe({ provider, kind, outcome }, call.durationMs / 1_000);
       if (call.firstTokenMs !== undefined) firstToken.observe({ provider }, call.firstTokenMs / 1_000);
     },
-    budgetRefused: () => refusals.inc(),
-    watchBreakers: (countOpen) => {
+    /** A call was refused, because its tenant's budget is used up. */
+    budgetRefused: (): void => refusals.inc(),
+    /** Sets where the open breakers of each provider are counted when the metrics are read. */
+    watchBreakers: (countOpen: () => ReadonlyMap<string, number>): void => {
       gauge("switchyard_gateway_breakers_open", {
         help: "Breakers that keep calls away from a failing provider; there is one a tenant, provider and key",
         labels: ["provider"],
@@ -56,10 +52,10 @@ export function makeCallMetrics(registry: Registry): CallMetrics {
   };
 }
 
-function makeMoneyMetrics(registry: Registry): CallMetrics["settled"] {
+function makeMoneyMetrics(registry: Registry): (call: CompletionDocument) => void {
   const { counter } = instrumentsOf(registry);
   const calls = counter("switchyard_gateway_calls_total", {
-    help: "Model calls by model, how they ended, and the source of the response: the provider, a batch of it, or our cache",
+    help: "Model calls by model, outcome, and source of the response: the provider, one of its batches, or our cache",
     labels: ["provider", "model", "kind", "outcome", "source"],
   });
   const tokens = counter("switchyard_gateway_tokens_total", {

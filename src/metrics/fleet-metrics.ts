@@ -2,10 +2,8 @@ import type { Registry } from "prom-client";
 import type { Inspection } from "../health.ts";
 import { instrumentsOf } from "./instruments.ts";
 
-/** Figures of the whole service, which each process reports alike: aggregate them by `max`, not by `sum`. */
-export type FleetMetrics = { set(inspection: Inspection): void };
-
-export function makeFleetMetrics(registry: Registry): FleetMetrics {
+/** Figures of the whole service, which every process reports alike: aggregate them by `max`, not by `sum`. */
+export function makeFleetMetrics(registry: Registry) {
   const { gauge } = instrumentsOf(registry);
   const up = gauge("switchyard_part_up", {
     help: "Whether a part of the service responds, as in /readyz: 1 or 0",
@@ -24,7 +22,7 @@ export function makeFleetMetrics(registry: Registry): FleetMetrics {
     labels: ["queue"],
   });
   return {
-    set({ readiness, queues }) {
+    set({ readiness, queues }: Inspection): void {
       // Old figures would look like new ones: a part that does not respond has none.
       for (const each of [up, jobs, oldest, workers]) each.reset();
       for (const [part, { status }] of Object.entries(readiness.parts)) up.set({ part }, status === "up" ? 1 : 0);

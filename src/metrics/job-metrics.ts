@@ -4,14 +4,9 @@ import { instrumentsOf } from "./instruments.ts";
 /** How one attempt of a job ended. `lost`: another worker had claimed it meanwhile. */
 export type TryOutcome = "completed" | "failed" | "cancelled" | "retried" | "postponed" | "released" | "lost";
 
-export type JobMetrics = {
-  submitted(queue: string): void;
-  /** A job was claimed for the first time, this many seconds after it was accepted. */
-  began(queue: string, waitedSeconds: number): void;
-  ended(end: { queue: string; outcome: TryOutcome; seconds: number }): void;
-};
+export type JobMetrics = ReturnType<typeof makeJobMetrics>;
 
-export function makeJobMetrics(registry: Registry): JobMetrics {
+export function makeJobMetrics(registry: Registry) {
   const { counter, histogram } = instrumentsOf(registry);
   const submitted = counter("switchyard_jobs_submitted_total", {
     help: "Jobs that this process accepted",
@@ -28,8 +23,10 @@ export function makeJobMetrics(registry: Registry): JobMetrics {
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900],
   });
   return {
-    submitted: (queue) => submitted.inc({ queue }),
-    began: (queue, waitedSeconds) => wait.observe({ queue }, Math.max(0, waitedSeconds)),
-    ended: ({ queue, outcome, seconds }) => duration.observe({ queue, outcome }, seconds),
+    submitted: (queue: string): void => submitted.inc({ queue }),
+    /** A job was claimed for the first time, this many seconds after it was accepted. */
+    began: (queue: string, waitedSeconds: number): void => wait.observe({ queue }, Math.max(0, waitedSeconds)),
+    ended: ({ queue, outcome, seconds }: { queue: string; outcome: TryOutcome; seconds: number }): void =>
+      duration.observe({ queue, outcome }, seconds),
   };
 }

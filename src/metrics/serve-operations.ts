@@ -13,11 +13,11 @@ export type Operations = {
   close(): Promise<void>;
 };
 
-type Answer = { status: number; contentType: string; text: string };
+type OpsReply = { status: number; contentType: string; text: string };
 
 /**
- * The metrics of this process for a scraper; with `isWholeFleet` also the state of queues and parts, which every process
- * could report and the API does. Takes at most 2 s longer when a part is unavailable, and never throws for it.
+ * The metrics of this process; with `isWholeFleet` also the state of queues and parts, which the API reports for the whole
+ * service. Takes at most 2 s longer when a part is unavailable, and does not throw for it.
  */
 export async function renderMetrics(platform: Platform, { isWholeFleet }: { isWholeFleet: boolean }) {
   if (isWholeFleet) platform.metrics.fleet.set(await inspect(platform));
@@ -33,18 +33,16 @@ export async function serveOperations(platform: Platform, scope: { isWholeFleet:
   const { host, port } = platform.config.metrics;
   if (port === undefined) return { url: undefined, close: async () => undefined };
   const server = createServer((request, response) => {
-    respond(platform, scope, request, response).catch((error: unknown) => {
+    const replying = respond(platform, scope, request).catch((error: unknown): OpsReply => {
       platform.logger.error({ err: error }, "metrics could not be collected");
-      write(response, { status: 500, contentType: "text/plain", text: "internal error\n" });
+      return { status: 500, contentType: "text/plain", text: "internal error\n" };
     });
+    void replying.then((reply) => write(response, reply));
   });
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.headersTimeout = REQUEST_TIMEOUT_MS;
   const url = await listen(server, { host, port, setting: "HOST and METRICS_PORT" });
-  return {
-    url,
-    close: () => closeServer(server),
-  };
+  return { url, close: () => closeServer(server) };
 }
 
 async function closeServer(server: Server): Promise<void> {
@@ -57,15 +55,9 @@ async function closeServer(server: Server): Promise<void> {
 async function respond(
   platform: Platform,
   scope: { isWholeFleet: boolean },
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const isReading = request.method === "GET" || request.method === "HEAD";
-  const path = isReading ? request.url?.split("?", 1)[0] : undefined;
-  write(response, await answer(platform, scope, path));
-}
-
-async function answer(platform: Platform, scope: { isWholeFleet: boolean }, path: string | undefined): Promise<Answer> {
+  { method = "", url = "" }: IncomingMessage,
+): Promise<OpsReply> {
+  const path = method === "GET" || method === "HEAD" ? url.split("?", 1)[0] : undefined;
   if (path === "/metrics") return { status: 200, ...(await renderMetrics(platform, scope)) };
   if (path === "/healthz") return json(200, { status: "ok" });
   if (path === "/readyz") {
@@ -75,12 +67,11 @@ async function answer(platform: Platform, scope: { isWholeFleet: boolean }, path
   return { status: 404, contentType: "text/plain", text: "GET /metrics, /healthz or /readyz\n" };
 }
 
-function json(status: number, body: unknown): Answer {
+function json(status: number, body: unknown): OpsReply {
   return { status, contentType: "application/json; charset=utf-8", text: JSON.stringify(body) };
 }
 
-function write(response: ServerResponse, { status, contentType, text }: Answer): void {
-  if (response.headersSent) return;
+function write(response: ServerResponse, { status, contentType, text }: OpsReply): void {
   response.writeHead(status, {
     "content-type": contentType,
     "content-length": Buffer.byteLength(text),

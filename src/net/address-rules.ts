@@ -30,7 +30,7 @@ function isPublicV6(address: ipaddr.IPv6): boolean {
   switch (address.range()) {
     case "ipv4Mapped":
       return isPublicV4(v4At(6));
-    case "rfc6052": // 64:ff9b:1::/48 is for local use (RFC 8215); where the address lies in it is the network's own affair
+    case "rfc6052": // 64:ff9b:1::/48 is for local use (RFC 8215), where each network places the address as it likes
       return parts[2] === 0 && isPublicV4(v4At(6));
     case "6to4":
       return isPublicV4(v4At(1));

@@ -9,10 +9,10 @@ export function isAddressOrRange(text: string): boolean {
 }
 
 /**
- * Makes the function that finds the client of a request, for limits by address: the nearest hop that is no trusted proxy.
- * Proxies append who called them to `X-Forwarded-For`, so that the list is read from its end, and only as far as trusted
- * proxies wrote it; what stands before may be the client's invention. The networks of IPv6 clients (/64) count as one,
- * because each of them holds more addresses than any limit could count. `trusted` are addresses and ranges.
+ * Makes the function that finds the client of a request, for limits by address: the nearest hop that is not a trusted proxy.
+ * Proxies append their caller's address to `X-Forwarded-For`, so that the list is read from its end, and only as far as
+ * trusted proxies wrote it; earlier entries may be forged. A /64 network of IPv6 counts as one client, because it holds more
+ * addresses than any limit could count. `trusted` are addresses and ranges.
  */
 export function makeClientAddress(trusted: readonly string[]): (hops: Hops) => string {
   const ranges = trusted.map(readRange);

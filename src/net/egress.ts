@@ -5,10 +5,10 @@ import { AppError } from "../errors.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
 import { checkUrl, isPublicAddress } from "./address-rules.ts";
 
-const CONNECT_TIMEOUT_MS = 10_000; // a host that does not take the connection by then counts as unreachable
+const CONNECT_TIMEOUT_MS = 10_000; // a host that does not accept the connection by then counts as unreachable
 const MAX_HEADER_BYTES = 32_768;
 
-/** Requests to other servers, at public addresses alone. */
+/** Requests to other servers, at public addresses only. */
 export type Egress = {
   /**
    * Checks a URL by its text. `isAllowed` says that the operator lets its origin through, whatever its address.

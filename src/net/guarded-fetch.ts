@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { asFetchError, type Egress, type EgressOptions, makeEgress, refusedUrl } from "./egress.ts";
 
@@ -55,7 +56,6 @@ async function follow(egress: Egress, text: string, limits: Limits): Promise<Fet
 
 /** Decompression happens as the body is read, so the limit on what is read bounds it. */
 async function readBody({ href }: URL, response: Response, maxBytes: number): Promise<FetchedBody> {
-  const { headers } = response;
   const problem = findProblem(response, maxBytes);
   if (problem) {
     await response.body?.cancel();
@@ -68,8 +68,8 @@ async function readBody({ href }: URL, response: Response, maxBytes: number): Pr
     if (size > maxBytes) throw tooLarge(maxBytes); // leaving the loop ends the connection
     parts.push(part);
   }
-  const type = headers.get("content-type");
-  return { url: href, bytes: Buffer.concat(parts, size), ...(type === null ? {} : { type }) };
+  const type = response.headers.get("content-type") ?? undefined;
+  return { url: href, bytes: Buffer.concat(parts, size), ...defined({ type }) };
 }
 
 function findProblem({ headers, status, ok }: Response, maxBytes: number): AppError | undefined {

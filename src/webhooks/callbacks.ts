@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { jittered } from "../jitter.ts";
 import { toAcceptedView } from "../jobs/job-outcome.ts";
@@ -9,9 +10,9 @@ import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import type { Webhooks } from "./webhooks.ts";
 
-/** Callbacks of one sweep, and messages that it sends in parallel. */
+/** Callbacks of one sweep, and how many of them it handles in parallel. */
 const SWEPT = 200;
-const AT_ONCE = 8;
+const PARALLEL = 8;
 /** A job that does not exist after this time was never accepted, in ms. */
 const NEVER_ACCEPTED_MS = 60_000;
 /** Shortest and longest time until an unfinished job is checked again, in ms: in between, a tenth of its age. */
@@ -40,26 +41,20 @@ export type CallbacksDeps = {
   logger: Logger;
 };
 
-/** Reports the end of jobs to addresses, at least once each, whatever process dies. The message's id is the job's. */
+/** Reports the end of jobs to addresses, at least once each, whichever process dies. The message's id is the job's. */
 export function makeCallbacks(deps: CallbacksDeps): Callbacks {
   const { store, egress } = deps;
   return {
     check: (url) => void egress.check(url, "callback.url"),
     async expect(tenantId, jobId, url) {
       const now = new Date();
-      await store.ensure({
-        _id: jobId,
-        tenantId,
-        url,
-        tries: 0,
-        createdAt: now,
-        nextAt: new Date(+now + LOOK_AFTER_MS),
-      });
+      const nextAt = new Date(+now + LOOK_AFTER_MS);
+      await store.ensure({ _id: jobId, tenantId, url, tries: 0, createdAt: now, nextAt });
     },
     async sweep() {
       const due = await store.due(new Date(), SWEPT);
-      for (let at = 0; at < due.length; at += AT_ONCE) {
-        await Promise.all(due.slice(at, at + AT_ONCE).map((callback) => check(deps, callback)));
+      for (let at = 0; at < due.length; at += PARALLEL) {
+        await Promise.all(due.slice(at, at + PARALLEL).map((callback) => check(deps, callback)));
       }
       return due.length;
     },
@@ -77,34 +72,34 @@ async function check(deps: CallbacksDeps, callback: CallbackRecord): Promise<voi
   await store.putOff(callback, { nextAt: new Date(Date.now() + waitMs), tries });
 }
 
-/** Sends the message once. The record is put off first, so that other sweeps leave it alone meanwhile. */
+/** Sends the message once. The record is postponed first, so that other sweeps skip it meanwhile. */
 async function send(
   { store, webhooks, logger }: CallbacksDeps,
   callback: CallbackRecord,
   job: JobRecord,
 ): Promise<void> {
   const { tenantId, _id: jobId, url } = callback;
-  const taken = { nextAt: new Date(Date.now() + LEASE_MS), tries: callback.tries + 1 };
-  if (!(await store.putOff(callback, taken))) return;
+  const tries = callback.tries + 1;
+  const leased = { nextAt: new Date(Date.now() + LEASE_MS), tries };
+  if (!(await store.putOff(callback, leased))) return;
   const body = {
     type: `job.${job.status}`,
     timestamp: (job.finishedAt ?? job.updatedAt).toISOString(),
-    data: { ...toAcceptedView(job), ...(job.error ? { error: job.error } : {}) },
+    data: { ...toAcceptedView(job), ...defined({ error: job.error }) },
   };
   try {
     const { signal } = new AbortController(); // a webhook has its own time-out
     await webhooks.deliver(tenantId, { id: jobId, url, method: "POST", body, signal });
     await store.remove(tenantId, jobId);
   } catch (error) {
-    const isRetryable = !(error instanceof AppError) || error.retryable;
-    if (isRetryable && taken.tries < MAX_ATTEMPTS) {
-      const backoffMs = jittered(BACKOFF_MS * 3 ** (taken.tries - 1));
-      const askedMs = error instanceof AppError ? (error.retryAfterMs ?? 0) : 0;
-      const nextAt = new Date(Date.now() + Math.max(backoffMs, askedMs));
-      await store.putOff({ ...callback, ...taken }, { nextAt, tries: taken.tries });
+    const { retryable = true, retryAfterMs = 0 } = error instanceof AppError ? error : {};
+    if (retryable && tries < MAX_ATTEMPTS) {
+      const backoffMs = jittered(BACKOFF_MS * 3 ** (tries - 1));
+      const nextAt = new Date(Date.now() + Math.max(backoffMs, retryAfterMs));
+      await store.putOff({ ...callback, ...leased }, { nextAt, tries });
       return;
     }
-    logger.warn({ err: error, tenantId, jobId, tries: taken.tries }, "a callback was given up");
+    logger.warn({ err: error, tenantId, jobId, tries }, "a callback was given up");
     await store.remove(tenantId, jobId);
   }
 }

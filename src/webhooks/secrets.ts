@@ -8,7 +8,7 @@ import { open, seal } from "../tenancy/envelope.ts";
 
 /** Bytes of a secret; the specification asks for 24 to 64. */
 const SECRET_BYTES = 32;
-/** How long webhooks also carry a signature by the previous secret, so that receivers can switch to the new one, in ms. */
+/** How long webhooks also carry a signature by the previous secret, so that receivers can switch, in ms. */
 const OVERLAP_MS = 86_400_000;
 
 /** The secrets that a tenant's webhooks are signed with, the current one first, as `whsec_…`. */

@@ -1,4 +1,5 @@
 import { Webhook } from "standardwebhooks";
+import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { type Egress, readPrefix } from "../net/egress.ts";
 import { makeWebhookSecrets, type WebhookSecretKeeper, type WebhookSecrets } from "./secrets.ts";
@@ -62,9 +63,8 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
 /** One signature for each secret, the current one's first, so that receivers can switch secrets without losing messages. */
 function toSignedHeaders({ current, previous }: WebhookSecrets, id: string, text: string): Record<string, string> {
   const now = new Date();
-  const signatures = [current, ...(previous === undefined ? [] : [previous.secret])].map((secret) =>
-    new Webhook(secret).sign(id, now, text),
-  );
+  const secrets = previous === undefined ? [current] : [current, previous.secret];
+  const signatures = secrets.map((secret) => new Webhook(secret).sign(id, now, text));
   return {
     "webhook-id": id,
     "webhook-timestamp": String(Math.floor(now.getTime() / 1_000)),
@@ -103,16 +103,12 @@ function toBody(text: string, type: string): unknown {
 
 function toFailure({ status, headers }: Response, { body }: Delivered): AppError {
   const isTransient = status === 408 || status === 429 || status >= 500;
-  const where = headers.get("location");
-  const message =
-    where === null
-      ? `The receiver answered ${status}.`
-      : `The receiver answered ${status}: redirects are not followed.`;
-  const retryAfterMs = toRetryAfterMs(headers.get("retry-after"));
-  return new AppError("webhook_failed", message, {
+  const reason = headers.has("location") ? ": redirects are not followed" : "";
+  const retryAfterMs = isTransient ? toRetryAfterMs(headers.get("retry-after")) : undefined;
+  return new AppError("webhook_failed", `The receiver answered ${status}${reason}.`, {
     details: { status, body: typeof body === "string" ? body.slice(0, 500) : body },
     retryable: isTransient,
-    ...(isTransient && retryAfterMs !== undefined ? { retryAfterMs } : {}),
+    ...defined({ retryAfterMs }),
   });
 }
 
@@ -123,7 +119,7 @@ function toRetryAfterMs(header: string | null): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
 }
 
-/** A receiver that cannot be reached now may be reachable later, unlike an address that is not allowed. */
+/** A receiver that cannot be reached now may be reachable later, unlike a forbidden address. */
 function asRetryable(error: unknown): unknown {
   if (!(error instanceof AppError) || error.code !== "source_unreachable" || error.retryable) return error;
   return new AppError(error.code, error.message, { details: error.details, retryable: true, cause: error });

@@ -5,9 +5,8 @@ import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { Message, ToolCall } from "../gateway/providers/provider.ts";
 import type { Logger } from "../logger.ts";
-import type { AgentDefinition } from "../store/agent-store.ts";
+import type { AgentRunRecord } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent } from "../store/audit-store.ts";
-import type { Caller } from "../tenancy/roles.ts";
 import type { AuditLog } from "./audit.ts";
 import { RunStopped } from "./run-state.ts";
 import type { RunUsage } from "./run-usage.ts";
@@ -24,11 +23,7 @@ const MAX_ARGUMENTS = 100_000;
 export type RunStepEvent = { event: AuditContent["kind"]; index: number; action?: string; isError?: boolean };
 
 export type IterationDeps = {
-  runId: string;
-  acceptedAt: Date;
-  definition: AgentDefinition;
-  caller: Caller;
-  context: Readonly<Record<string, unknown>> | undefined;
+  run: AgentRunRecord;
   tools: readonly AgentTool[];
   gateway: Pick<Gateway, "complete">;
   auditLog: AuditLog;
@@ -39,7 +34,7 @@ export type IterationDeps = {
   logger: Logger;
 };
 
-/** What a model said. */
+/** A response of the model. */
 export type ModelTurn = { text: string; calls: ToolCall[] };
 
 type Turn = Extract<AuditContent, { kind: "intention" | "answer" }>;
@@ -49,7 +44,7 @@ export type Iterations = ReturnType<typeof makeIterations>;
 
 /** The iterations of one run. Recorded responses of an earlier worker come first, and are neither asked nor paid again. */
 export function makeIterations(deps: IterationDeps) {
-  const { auditLog, usage, signal, definition } = deps;
+  const { run, auditLog, usage, signal } = deps;
   const recorded = auditLog.recorded.filter((content): content is Turn => isTurn(content));
   const observed = new Map<string, Observed>();
   const calls = new Map<string, AuditCall & { index: number }>();
@@ -79,7 +74,7 @@ export function makeIterations(deps: IterationDeps) {
     },
     async think(messages: Message[]): Promise<ModelTurn> {
       signal.throwIfAborted();
-      if (count >= definition.maxIterations) throw new RunStopped("max_iterations");
+      if (count >= run.definition.maxIterations) throw new RunStopped("max_iterations");
       const turn = await askModel(deps, messages, count + 1);
       await auditLog.append(turn);
       const taken = take(turn);
@@ -94,10 +89,8 @@ export function makeIterations(deps: IterationDeps) {
       if (!call) throw new TypeError(`a tool call ${callId} was never recorded`);
       const startedAt = new Date().toISOString();
       const used = usage.ofStep();
-      const { caller, context, acceptedAt, tools, logger } = deps;
-      const { idempotencyKey } = call;
-      const toolContext = { caller, context, idempotencyKey, acceptedAt, signal, limit: used.limit, spend: used.add };
-      const outcome = await callTool(tools, call, toolContext, logger);
+      const toolContext = { idempotencyKey: call.idempotencyKey, signal, limit: used.limit, spend: used.add };
+      const outcome = await callTool(deps.tools, call, toolContext, deps.logger);
       const observation: Observed = { kind: "observation", callId, ...outcome, startedAt, spent: used.spent() };
       await auditLog.append(observation);
       takeObservation(observation);
@@ -116,12 +109,12 @@ const isTurn = ({ kind }: AuditContent) => kind === "intention" || kind === "ans
 
 /** Calls the model once, and gives its response the form in which it is recorded. */
 async function askModel(deps: IterationDeps, messages: Message[], index: number): Promise<Turn> {
-  const { definition, caller, usage, signal, runId, tools } = deps;
+  const { run, usage, signal, tools } = deps;
+  const { definition, tenantId, caller, _id: runId } = run;
   const { model: name, temperature, maxTokens = Number.POSITIVE_INFINITY } = definition;
   const most = Math.min(usage.tokensLeft(name, messages), maxTokens);
   const used = usage.ofStep();
-  const { tenantId, keyId } = caller;
-  const gatewayCaller: GatewayCaller = { tenantId, keyId, surface: "agents", signal, limit: used.limit };
+  const gatewayCaller: GatewayCaller = { tenantId, keyId: caller.keyId, surface: "agents", signal, limit: used.limit };
   const outcome = await complete(deps, gatewayCaller, {
     model: name,
     messages,

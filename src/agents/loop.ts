@@ -5,7 +5,8 @@ import type { Runnable } from "@langchain/core/runnables";
 import { createAgent, createMiddleware } from "langchain";
 import type { Message } from "../gateway/providers/provider.ts";
 import { parseArguments } from "./arguments.ts";
-import type { ModelTurn } from "./iterations.ts";
+import type { Iterations, ModelTurn } from "./iterations.ts";
+import type { Turn } from "./prompt.ts";
 
 /** Steps of LangGraph that one iteration takes at most. */
 const GRAPH_STEPS_AN_ITERATION = 4;
@@ -13,14 +14,9 @@ const GRAPH_STEPS_AN_ITERATION = 4;
 export type LoopInput = {
   systemPrompt: string;
   /** Earlier turns of the session, and at last the run's input. */
-  messages: readonly { role: "user" | "assistant"; content: string }[];
+  messages: readonly Turn[];
   maxIterations: number;
-  /** The recorded response of the model that is next; undefined when the model has to be called. */
-  recall(): ModelTurn | undefined;
-  /** Calls the model, and records its response before anything is done with it. */
-  think(messages: Message[]): Promise<ModelTurn>;
-  /** Makes a tool call, unless its observation is recorded already; returns the observation. */
-  act(callId: string): Promise<string>;
+  iterations: Pick<Iterations, "recall" | "think" | "act">;
   /** Called at the first failure: ends the calls that run in parallel with what failed. */
   giveUp(): void;
 };
@@ -28,9 +24,9 @@ export type LoopInput = {
 /**
  * The loop of an agent, think, act, observe, until the model answers without a tool call. The project uses LangChain for it;
  * middleware lets each response and each tool call pass through the run's audit log. `act` runs the tools, and not LangChain,
- * which would lose what a failed call was. Errors of `recall`, `think` and `act` end the loop and are thrown unchanged.
+ * which would lose what a failed call was. Errors of the iterations end the loop and are thrown unchanged.
  */
-export async function runLoop(input: LoopInput): Promise<void> {
+export async function runLoop({ iterations, ...input }: LoopInput): Promise<void> {
   const pending = new Set<Promise<unknown>>();
   let failure: { error: unknown } | undefined;
   const watched = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -49,14 +45,14 @@ export async function runLoop(input: LoopInput): Promise<void> {
   const audited = createMiddleware({
     name: "audit",
     wrapModelCall: async (request, handler) => {
-      const known = input.recall();
+      const known = iterations.recall();
       return known ? toAiMessage(known) : handler(request);
     },
     wrapToolCall: ({ toolCall: { id = "", name } }) =>
-      watched(async () => new ToolMessage({ content: await input.act(id), tool_call_id: id, name })),
+      watched(async () => new ToolMessage({ content: await iterations.act(id), tool_call_id: id, name })),
   });
   const agent = createAgent({
-    model: new GatewayModel((messages) => watched(() => input.think(messages))),
+    model: new GatewayModel((messages) => watched(() => iterations.think(messages))),
     systemPrompt: input.systemPrompt,
     middleware: [audited],
     version: "v1", // the calls of one response run in parallel in one step

@@ -11,17 +11,26 @@ import {
 import { isStoreUnavailable } from "../store/connect.ts";
 import { type AuditLog, openAuditLog } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
-import { type Iterations, makeIterations } from "./iterations.ts";
+import { type Iterations, makeIterations, type RunStepEvent } from "./iterations.ts";
 import { MAX_TURNS, toPrompt } from "./prompt.ts";
 import { RunStopped } from "./run-state.ts";
 import { makeRunUsage, type RunUsage } from "./run-usage.ts";
 import type { RunResult } from "./schemas.ts";
-import { makeTools, type RunTools } from "./tools.ts";
+import { makeTools } from "./tools.ts";
 
 /** How a run is about to end. */
 type Closing = { status: AgentRunEnd; reason?: StopReason; error?: ErrorView; output?: string };
-/** `inner` ends the calls of the run. */
-type Progress = { auditLog: AuditLog; usage: RunUsage; inner: AbortController; startedAt: Date };
+/** A run that is under way. `inner` ends the calls of the run. */
+type Running = {
+  deps: AgentsDeps;
+  run: AgentRunRecord;
+  context: WorkContext;
+  auditLog: AuditLog;
+  usage: RunUsage;
+  iterations: Iterations;
+  inner: AbortController;
+  startedAt: Date;
+};
 
 /**
  * Runs an agent to its end; an interrupted run resumes from its audit log. Ends as completed, as stopped by a limit, or, when
@@ -41,46 +50,33 @@ export async function executeRun(deps: AgentsDeps, context: WorkContext): Promis
 async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkContext): Promise<RunEnd> {
   const auditLog = await openAuditLog(deps.store.audit, run);
   const usage = makeRunUsage(run.limits, deps.gateway);
-  const progress: Progress = { auditLog, usage, inner: new AbortController(), startedAt: run.startedAt ?? new Date() };
-  const { signal } = progress.inner;
-  const release = watchTime(run, context, progress);
-  let tools: RunTools | undefined;
+  const inner = new AbortController();
+  const signal = AbortSignal.any([context.signal, inner.signal]);
+  const startedAt = run.startedAt ?? new Date();
+  const endsAt = new Date(startedAt.getTime() + run.limits.timeoutMs);
+  const clock = setTimeout(() => inner.abort(new RunStopped("timeout")), Math.max(0, endsAt.getTime() - Date.now()));
+  const closers: (() => Promise<void>)[] = [];
   try {
-    const execute = (inner: WorkContext) => executeRun(deps, inner);
-    tools = await makeTools(deps, run, { ...context, signal, usage, execute });
-    const iterations = makeIterations({
-      runId: run._id,
-      acceptedAt: run.createdAt,
-      definition: run.definition,
-      caller: { tenantId: run.tenantId, ...run.caller },
-      context: run.context === undefined ? undefined : JSON.parse(run.context),
-      tools: tools.all,
-      gateway: deps.gateway,
-      auditLog,
+    const { logger } = context;
+    const tools = await makeTools({
+      deps,
+      run,
       usage,
+      endsAt,
       signal,
-      notify: (event) => context.step({ ...event, runId: run._id, depth: run.depth }),
-      logger: context.logger,
+      logger,
+      execute: (runId, toolSignal) =>
+        executeRun(deps, { ...context, recordId: runId, signal: toolSignal, isLastAttempt: true }),
+      closeLater: (close) => void closers.push(close),
     });
-    const closing = recordedClosing(auditLog) ?? (await iterate(deps, run, { context, progress, iterations }));
-    return await close(deps, run, { progress, iterations, closing });
+    const notify = (event: RunStepEvent) => context.step({ ...event, runId: run._id, depth: run.depth });
+    const iterations = makeIterations({ run, tools, gateway: deps.gateway, auditLog, usage, signal, logger, notify });
+    const running = { deps, run, context, auditLog, usage, iterations, inner, startedAt };
+    return await close(running, recordedClosing(auditLog) ?? (await iterate(running)));
   } finally {
-    release();
-    await tools?.close();
-  }
-}
-
-/** Ends the run's inner signal when its time is over or its job has to stop. */
-function watchTime(run: AgentRunRecord, { signal }: WorkContext, { inner, startedAt }: Progress): () => void {
-  const leftMs = Math.max(0, startedAt.getTime() + run.limits.timeoutMs - Date.now());
-  const clock = setTimeout(() => inner.abort(new RunStopped("timeout")), leftMs);
-  const onAbort = () => inner.abort(signal.reason);
-  if (signal.aborted) onAbort();
-  signal.addEventListener("abort", onAbort, { once: true });
-  return () => {
     clearTimeout(clock);
-    signal.removeEventListener("abort", onAbort);
-  };
+    await Promise.allSettled(closers.map((close) => close())); // a server that is gone needs no farewell
+  }
 }
 
 /** How an earlier worker was about to end the run when it died. */
@@ -94,12 +90,7 @@ function recordedClosing({ recorded }: AuditLog): Closing | undefined {
   return { status, output, error: toErrorView(new AppError(code, `The run ended: ${end.reason}.`)) };
 }
 
-async function iterate(
-  deps: AgentsDeps,
-  run: AgentRunRecord,
-  { context, progress, iterations }: { context: WorkContext; progress: Progress; iterations: Iterations },
-): Promise<Closing> {
-  const { inner, startedAt, auditLog } = progress;
+async function iterate({ deps, run, context, auditLog, iterations, inner, startedAt }: Running): Promise<Closing> {
   const { tenantId, agentId, sessionId, definition, _id: before } = run;
   try {
     const session = { agentId, before, endedBy: startedAt, limit: MAX_TURNS };
@@ -110,9 +101,7 @@ async function iterate(
     await runLoop({
       ...toPrompt(run, earlier),
       maxIterations: definition.maxIterations,
-      recall: iterations.recall,
-      think: iterations.think,
-      act: iterations.act,
+      iterations,
       giveUp: () => inner.abort(new AppError("cancelled", "Another call of this step failed.")),
     });
     return { status: "completed" };
@@ -142,22 +131,18 @@ function toClosing(error: unknown, { signal, isLastAttempt }: WorkContext): Clos
   return isFinal || isLastAttempt ? { status: "failed", error: toErrorView(error) } : undefined;
 }
 
-async function close(
-  deps: AgentsDeps,
-  { tenantId, _id }: AgentRunRecord,
-  { progress, iterations, closing }: { progress: Progress; iterations: Iterations; closing: Closing },
-): Promise<RunEnd> {
-  const { tokens, costUsd } = progress.usage.total();
+async function close({ deps, run, auditLog, usage, iterations }: Running, closing: Closing): Promise<RunEnd> {
+  const { tokens, costUsd } = usage.total();
   const end: RunEnd = {
     ...closing,
     output: closing.output ?? iterations.bestAnswer(),
-    steps: iterations.count() || progress.auditLog.recorded.filter(({ kind }) => kind === "intention").length,
+    steps: iterations.count() || auditLog.recorded.filter(({ kind }) => kind === "intention").length,
     tokensUsed: tokens,
     costUsd,
-    ...progress.auditLog.head(),
+    ...auditLog.head(),
     finishedAt: new Date(),
   };
-  await deps.store.agentRuns.finish(tenantId, _id, end);
+  await deps.store.agentRuns.finish(run.tenantId, run._id, end);
   return end;
 }
 

@@ -1,9 +1,5 @@
 import { z } from "zod";
 import { guardTexts as guardByProfile } from "../composite/guard-input.ts";
-import type { WorkContext } from "../jobs/work.ts";
-import type { AgentRunRecord } from "../store/agent-run-store.ts";
-import type { AgentsDeps } from "./deps.ts";
-import type { RunUsage } from "./run-usage.ts";
 import { agent } from "./tools/agent.ts";
 import { calculator } from "./tools/calculator.ts";
 import { composite } from "./tools/composite.ts";
@@ -11,7 +7,7 @@ import { currentTime } from "./tools/current-time.ts";
 import { httpRequest } from "./tools/http-request.ts";
 import { mcp } from "./tools/mcp.ts";
 import { ragQuery } from "./tools/rag-query.ts";
-import type { AgentTool, InnerResult, ToolKind } from "./tools/tool.ts";
+import type { AgentTool, ToolKind, ToolSetup } from "./tools/tool.ts";
 import { workflow } from "./tools/workflow.ts";
 
 /** All types of tools, by their name, in the order of the documentation. */
@@ -40,7 +36,7 @@ export type ToolSpec = {
   [T in ToolType]: Common & { type: T; config: z.output<(typeof tools)[T]["schema"]> };
 }[ToolType];
 
-/** What is not known is refused, so that nothing is silently off. */
+/** Unknown fields are refused, so that nothing is silently ignored. */
 export const toolSpecSchema: z.ZodType<ToolSpec> = z.discriminatedUnion(
   "type",
   Object.entries(tools).map(([type, { schema }]) =>
@@ -68,42 +64,20 @@ export function guardTexts(
   }
 }
 
-export type RunTools = { all: AgentTool[]; close(): Promise<void> };
-/** The context of a run; `execute` runs an agent that is called as a tool. */
-export type InnerRunContext = WorkContext & { execute(context: WorkContext): Promise<InnerResult> };
-
-/** The tools of a run, as its agent's definition sets them up. */
+/** The tools of a run, as its agent's definition sets them up. @throws AppError, which fails the run. */
 export async function makeTools(
-  deps: AgentsDeps,
-  run: AgentRunRecord,
-  env: InnerRunContext & { usage: RunUsage },
-): Promise<RunTools> {
-  const closing: (() => Promise<void>)[] = [];
-  const close = async () => {
-    await Promise.allSettled(closing.map((one) => one())); // a server that is gone needs no farewell
-  };
+  env: Omit<ToolSetup, "name" | "description" | "caller" | "context" | "guard">,
+): Promise<AgentTool[]> {
+  const { run } = env;
   const common = {
-    deps,
-    run,
+    ...env,
+    caller: { tenantId: run.tenantId, ...run.caller },
     context: run.context === undefined ? undefined : JSON.parse(run.context),
-    usage: env.usage,
-    endsAt: new Date((run.startedAt ?? new Date()).getTime() + run.limits.timeoutMs),
-    signal: env.signal,
-    logger: env.logger,
-    execute: (recordId: string, signal: AbortSignal) => env.execute({ ...env, recordId, signal, isLastAttempt: true }),
     guard: guardTexts,
-    closeLater: (one: () => Promise<void>) => void closing.push(one),
   };
   const specs = run.definition.tools as ToolSpec[]; // the schema has read them before they were stored
-  try {
-    const made = await Promise.all(
-      specs.map((spec) =>
-        kindOf(spec).make(spec.config, { ...common, name: nameOfTool(spec), description: spec.description }),
-      ),
-    );
-    return { all: made.flat(), close };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  const made = specs.map((spec) =>
+    kindOf(spec).make(spec.config, { ...common, name: nameOfTool(spec), description: spec.description }),
+  );
+  return (await Promise.all(made)).flat();
 }

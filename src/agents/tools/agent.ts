@@ -29,7 +29,7 @@ export const agent: ToolKind<z.output<typeof schema>> = {
         input: z.string().min(1).max(100_000).describe("What it is asked, with all that it needs to know"),
       }),
       timeoutMs: Math.max(1, leftMs()) + 5_000, // the run's own clock ends it first
-      async run({ input }, { idempotencyKey, acceptedAt, signal, spend }) {
+      async run({ input }, { idempotencyKey, signal, spend }) {
         if (parent.depth >= MAX_DEPTH) throw new RunStopped("max_depth");
         if (!target) throw new AppError("not_found", "The agent is gone.");
         try {
@@ -39,7 +39,7 @@ export const agent: ToolKind<z.output<typeof schema>> = {
         }
         const { tenantId, jobId, caller, context, _id: parentRunId } = parent;
         const child = await deps.store.agentRuns.ensure({
-          _id: derivedId("run", { at: acceptedAt, from: idempotencyKey }),
+          _id: derivedId("run", { at: parent.createdAt, from: idempotencyKey }),
           tenantId,
           agentId,
           agentVersion: target.version,

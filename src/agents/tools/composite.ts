@@ -20,12 +20,12 @@ export const composite: ToolKind<z.output<typeof schema>> = {
       description: `Puts a question to several models (${name}, ${profiles[profile].name}): ${description}`,
       input: z.object({ input: z.string().min(1).max(100_000).describe("The question, with all that belongs to it") }),
       timeoutMs: TIMEOUT_MS,
-      async run({ input }, { caller, idempotencyKey, acceptedAt, signal, spend }) {
-        const { jobs, composite: patternRuns } = setup.deps;
-        const jobId = derivedId("job", { at: acceptedAt, from: idempotencyKey });
-        const known = await jobs.find(caller.tenantId, jobId);
-        if (!known) await patternRuns.accept(caller, { pattern, profile, input }, true, jobId).catch(throwForModel);
-        const job = await jobs.wait(caller.tenantId, jobId, { signal, isOwner: true });
+      async run({ input }, { idempotencyKey, signal, spend }) {
+        const { deps, caller, run } = setup;
+        const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
+        const known = await deps.jobs.find(caller.tenantId, jobId);
+        if (!known) await deps.composite.accept(caller, { pattern, profile, input }, true, jobId).catch(throwForModel);
+        const job = await deps.jobs.wait(caller.tenantId, jobId, { signal, isOwner: true });
         if (job.status !== "completed")
           throw new AppError("provider_failed", job.error?.message ?? "It was cancelled.");
         const { output, tokensUsed: tokens, costUsd } = compositeResultSchema.parse(job.result);

@@ -54,7 +54,7 @@ export const httpRequest: ToolKind<Config> = {
 };
 
 async function request(
-  { deps, run }: Pick<ToolSetup, "deps" | "run">,
+  { deps, run, context: given }: ToolSetup,
   { allowedHosts, headers }: Config,
   { input, context }: { input: Input & { method: string }; context: ToolContext },
 ): Promise<ToolOutput> {
@@ -79,7 +79,7 @@ async function request(
     headers: {
       accept: "application/json, text/*;q=0.9, */*;q=0.1",
       ...(isJson ? { "content-type": "application/json" } : {}),
-      ...fillHeaders(await deps.credentials.open(run.tenantId, headers), context.context),
+      ...fillHeaders(await deps.credentials.open(run.tenantId, headers), given),
       "idempotency-key": context.idempotencyKey,
     },
     ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : body }),

@@ -23,9 +23,13 @@ export const ragQuery: ToolKind<z.output<typeof schema>> = {
         topK: z.number().int().min(1).max(50).optional().describe(`Most passages; at most ${most}`),
       }),
       timeoutMs: TIMEOUT_MS,
-      async run({ query, topK = most }, { caller, limit, signal }) {
+      async run({ query, topK = most }, { limit, signal }) {
         const scope = { topK: Math.min(topK, most), ...(documentIds ? { documentIds } : {}) };
-        const results = await setup.deps.rag.query({ ...caller, limit }, { query, mode: "hybrid", ...scope }, signal);
+        const results = await setup.deps.rag.query(
+          { ...setup.caller, limit },
+          { query, mode: "hybrid", ...scope },
+          signal,
+        );
         if (results.length === 0) return "No passage fits.";
         return results
           .map(({ title, heading, page, documentId, content }) => {

@@ -4,7 +4,7 @@ import { AppError } from "../../errors.ts";
 import type { CallLimit } from "../../gateway/money/account.ts";
 import { type JsonSchema, toJsonSchema } from "../../json-schema.ts";
 import type { Logger } from "../../logger.ts";
-import type { AgentRunRecord } from "../../store/agent-run-store.ts";
+import type { AgentRunRecord, RunEnd } from "../../store/agent-run-store.ts";
 import type { AuditSpent } from "../../store/audit-store.ts";
 import type { Caller } from "../../tenancy/roles.ts";
 import type { AgentsDeps } from "../deps.ts";
@@ -12,17 +12,12 @@ import type { RunUsage } from "../run-usage.ts";
 
 /** What a tool call is made with, besides its arguments. */
 export type ToolContext = {
-  caller: Caller;
   /** Counts the model calls of the tool to the run. */
   limit: CallLimit;
   /** Counts what the tool used in other ways. */
   spend(spent: AuditSpent): void;
   /** The same at every attempt of this call. */
   idempotencyKey: string;
-  /** When the call's run was accepted: records that the call makes carry this date, the same at every attempt. */
-  acceptedAt: Date;
-  /** The `context` of the run's request. */
-  context: Readonly<Record<string, unknown>> | undefined;
   /** Aborts when the run is cancelled or out of time, and when the tool is. */
   signal: AbortSignal;
 };
@@ -42,14 +37,10 @@ export type AgentTool = {
 };
 
 /** The result of an agent that was called as a tool. */
-export type InnerResult = {
-  output: string;
-  status: string;
-  stopReason?: string | undefined;
-  tokensUsed: number;
-  costUsd: number;
-  runId: string;
-};
+export type InnerResult = { output: string; status: string; stopReason?: string | undefined; runId: string } & Pick<
+  RunEnd,
+  "tokensUsed" | "costUsd"
+>;
 
 /** What a tool of a run is made with, besides its config. */
 export type ToolSetup = {
@@ -58,6 +49,8 @@ export type ToolSetup = {
   description: string | undefined;
   deps: AgentsDeps;
   run: AgentRunRecord;
+  caller: Caller;
+  /** The `context` of the run's request. */
   context: Readonly<Record<string, unknown>> | undefined;
   usage: RunUsage;
   /** When the run's time is over. */

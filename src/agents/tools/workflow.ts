@@ -20,26 +20,27 @@ export const workflow: ToolKind<z.output<typeof schema>> = {
     if (!(await deps.store.workflows.get(tenantId, workflowId))) throw missingTarget("workflow", `${field}.workflowId`);
   },
   async make({ workflowId }, setup) {
+    const { caller, run } = setup;
     const { jobs, workflows } = setup.deps;
-    const { tenantId } = setup.run;
+    const { tenantId } = run;
     return defineTool(setup, {
       description: await describe(workflows, tenantId, workflowId),
       input: z.object({ input: z.unknown().describe("The run's input, as JSON") }),
       timeoutMs: TIMEOUT_MS,
-      async run({ input }, { caller, idempotencyKey, acceptedAt, signal, spend }) {
-        const jobId = derivedId("job", { at: acceptedAt, from: idempotencyKey });
+      async run({ input }, { idempotencyKey, signal, spend }) {
+        const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
         const request = { caller, workflowId, body: { input }, isInteractive: true, jobId };
         const job = (await jobs.find(tenantId, jobId)) ?? (await workflows.accept(request)).job;
         const runId = job.subject.runId ?? "";
         const find = () => workflows.runOf(tenantId, workflowId, runId);
         const isEnough = async () => (await find()).status === "awaiting_approval";
         const { status, error } = await jobs.wait(tenantId, jobId, { signal, isEnough, isOwner: true });
-        const { tokensUsed: tokens, costUsd, ...run } = await find();
+        const { tokensUsed: tokens, costUsd, status: state, output, awaiting } = await find();
         spend({ tokens, costUsd });
         if (status === "failed" || status === "cancelled") {
           throw new AppError("provider_failed", error?.message ?? "The run was cancelled.");
         }
-        return JSON.stringify({ runId, status: run.status, output: run.output, awaiting: run.awaiting });
+        return JSON.stringify({ runId, status: state, output, awaiting });
       },
     });
   },

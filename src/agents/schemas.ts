@@ -31,16 +31,10 @@ export const agentReplacementSchema = replacementOf("agent", agentBodySchema);
 export type AgentReplacement = z.output<typeof agentReplacementSchema>;
 
 /** An agent, as it is read back. */
-export const agentViewSchema = z.object({
+export const agentViewSchema = agentBodySchema.extend({
   agentId: idSchema("agent"),
-  name: z.string(),
-  description: z.string().optional(),
-  model: z.string(),
-  systemPrompt: z.string(),
   tools: z.array(z.looseObject({ type: z.string(), config: z.record(z.string(), z.unknown()) })),
   maxIterations: z.number().int(),
-  temperature: z.number().optional(),
-  maxTokens: z.number().int().optional(),
   status: z.literal("active"),
   ...versionFields,
 });

@@ -26,21 +26,23 @@ type ToolFields<S extends z.ZodObject> = {
   input: S;
 };
 
-export type ToolDeclaration<S extends z.ZodObject> = ToolFields<S> & {
+/** A tool without the types of its arguments. */
+export type AnyTool = ToolFields<z.ZodObject> & {
+  // A method, not a property: its parameter is compared loosely, so that every tool is an AnyTool.
+  run(call: ToolCall, given: never): Promise<unknown>;
+};
+
+type Declaration<S extends z.ZodObject> = Omit<ToolFields<S>, "role"> & {
+  role?: Role;
   /** Does the work; its result is sent as JSON. */
   run(call: ToolCall, given: z.output<S>): Promise<unknown>;
 };
 
-/** A tool without the types of its arguments. */
-export type AnyTool = ToolFields<z.ZodObject> & {
-  // A method, not a property: its parameter is compared loosely, so that every declaration is an AnyTool.
-  run(call: ToolCall, given: never): Promise<unknown>;
-};
-
-/** Declares a tool; the schema gives the type of its arguments. */
-export function tool<S extends z.ZodObject>(declaration: ToolDeclaration<S>): AnyTool {
-  return declaration;
-}
+/** Declares a tool, for members unless it names a role; the schema gives the type of its arguments. */
+export const tool = <S extends z.ZodObject>(declaration: Declaration<S>): AnyTool => ({
+  role: "member",
+  ...declaration,
+});
 
 /** The caller of a tool's model calls. */
 export function toGatewayCaller({ caller, surface, signal }: ToolCall): GatewayCaller {

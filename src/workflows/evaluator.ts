@@ -12,7 +12,6 @@ import {
   type Place,
 } from "./evaluate.ts";
 import type { ChildAnswer, ChildWork } from "./evaluate-in-child.ts";
-import { toPlainScope } from "./scope-texts.ts";
 import { makeParsedTexts } from "./templates.ts";
 import { isOutOfTime, Starved, withinOwnTime } from "./within-time.ts";
 
@@ -39,7 +38,7 @@ const TRY_AGAIN_MS = 1_000;
 /** Longest wait for a child and its answer together, in ms. */
 const WAIT_MS = 30_000;
 
-/** Who work is done for. `key` is the same for the same texts, as the id of a workflow with its version. */
+/** The tenant that work is done for. `key` is the same for the same texts, as the id of a workflow with its version. */
 export type Asker = { tenantId: string; key?: string; signal?: AbortSignal };
 
 /** The tenant has as much work in the child processes as it may have. */
@@ -52,25 +51,17 @@ export class EvaluatorBusy extends AppError {
   }
 }
 
+export type Evaluator = ReturnType<typeof makeEvaluator>;
+
 /**
  * Evaluates what tenants have written: expressions, templates, JSON Schemas with their regular expressions. Nothing of it holds
  * up the process by more than a few ms: what is not known to be quick, or turns out not to be, is evaluated in a child process,
  * which can be killed. All throw AppError `invalid_request`, its `param` naming the field; `unavailable`; EvaluatorBusy; the
  * signal's reason.
  */
-export type Evaluator = {
-  /** The values of the fields, by their names. */
-  fill(asker: Asker, work: Omit<Fill, "kind">): Promise<Record<string, unknown>>;
-  checkDefinition(asker: Asker, work: Omit<CheckDefinition, "kind">): Promise<void>;
-  checkInput(asker: Asker, work: Omit<CheckInput, "kind">): Promise<void>;
-  /** Ends the child processes. */
-  close(): void;
-};
-
-export function makeEvaluator(): Evaluator {
-  const entry = new URL("./evaluate-in-child.ts", import.meta.url);
+export function makeEvaluator() {
   const pool = makeChildPool<ChildWork, ChildAnswer>({
-    entry,
+    entry: new URL("./evaluate-in-child.ts", import.meta.url),
     size: CHILDREN,
     perOwner: 1,
     timeoutMs: KILL_MS,
@@ -89,7 +80,7 @@ export function makeEvaluator(): Evaluator {
     } catch (error) {
       if (!isOutOfTime(error) && !(error instanceof NotHere || error instanceof Starved)) throw error;
       if (isOutOfTime(error) && key !== undefined) slow.set(key, timesSlow + 1);
-      return { left: toPlainWork(place.left) };
+      return { left: place.left };
     }
   };
   const sendToChild = async (work: Evaluation, { tenantId, signal }: Asker) => {
@@ -117,16 +108,17 @@ export function makeEvaluator(): Evaluator {
   };
 
   return {
-    fill: async (asker, work) => (await run(asker, { kind: "fill", ...work })) as Record<string, unknown>, // what `fill` answers
-    checkDefinition: async (asker, work) => void (await run(asker, { kind: "check-definition", ...work })),
-    checkInput: async (asker, work) => void (await run(asker, { kind: "check-input", ...work })),
+    /** The values of the fields, by their names. */
+    fill: async (asker: Asker, work: Omit<Fill, "kind">) =>
+      (await run(asker, { kind: "fill", ...work })) as Record<string, unknown>, // what `fill` of evaluate.ts returns
+    checkDefinition: async (asker: Asker, work: Omit<CheckDefinition, "kind">) =>
+      void (await run(asker, { kind: "check-definition", ...work })),
+    checkInput: async (asker: Asker, work: Omit<CheckInput, "kind">) =>
+      void (await run(asker, { kind: "check-input", ...work })),
+    /** Ends the child processes. */
     close: () => pool.close(),
   };
 }
-
-/** Evaluation without what this process has made of its scope. */
-const toPlainWork = (work: Evaluation): Evaluation =>
-  work.kind === "fill" ? { ...work, scope: toPlainScope(work.scope) } : work;
 
 /** The one part of a child's answer. To leave the child's parts before their end is to end the child. */
 async function answerOf(parts: AsyncGenerator<ChildAnswer, void>): Promise<ChildAnswer | undefined> {

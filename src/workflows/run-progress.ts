@@ -3,20 +3,10 @@ import type { PlannedStep } from "./plan.ts";
 import { type JsonValue, type ScopeTexts, toJsonValue } from "./scope-texts.ts";
 import { kindOf } from "./steps.ts";
 
-/** How far a run has come: the results that are recorded, and what expressions see of them. */
-export type RunProgress = {
-  /** The recorded result of a step; undefined when it has none yet. */
-  resultOf(planned: PlannedStep): WorkflowStepRecord | undefined;
-  /** Adds a result that was recorded just now. */
-  add(result: WorkflowStepRecord): void;
-  /** Results so far. */
-  count(): number;
-  scope(): ScopeTexts;
-  /** The JSON output of the last step that has one to hand on; undefined before the first. */
-  output(): string | undefined;
-};
+export type RunProgress = ReturnType<typeof openProgress>;
 
-export function openProgress(run: WorkflowRunRecord, recorded: readonly WorkflowStepRecord[]): RunProgress {
+/** How far a run has come: the results that are recorded, and what expressions see of them. */
+export function openProgress(run: WorkflowRunRecord, recorded: readonly WorkflowStepRecord[]) {
   const { _id: runId, workflowId, version, createdAt, caller } = run;
   const about = { runId, workflowId, version, createdAt: createdAt.toISOString(), startedBy: caller.subject };
   const base = { input: toJsonValue(run.input), run: toJsonValue(JSON.stringify(about)) };
@@ -34,10 +24,14 @@ export function openProgress(run: WorkflowRunRecord, recorded: readonly Workflow
   };
   for (const result of recorded) add(result);
   return {
-    resultOf: ({ path }) => byPath.get(path),
+    /** The recorded result of a step; undefined when it has none yet. */
+    resultOf: ({ path }: PlannedStep) => byPath.get(path),
+    /** Adds a result that was recorded just now. */
     add,
+    /** Results so far. */
     count: () => byPath.size,
-    scope: () => ({ ...base, steps: outputs, previous }),
+    scope: (): ScopeTexts => ({ ...base, steps: outputs, previous }),
+    /** The JSON output of the last step that has one to pass on; undefined before the first. */
     output: () => last,
   };
 }

@@ -30,12 +30,9 @@ export const workflowReplacementSchema = replacementOf("workflow", workflowBodyS
 export type WorkflowReplacement = z.output<typeof workflowReplacementSchema>;
 
 /** A workflow, as it is read back. */
-export const workflowViewSchema = z.object({
+export const workflowViewSchema = workflowBodySchema.extend({
   workflowId: idSchema("workflow"),
-  name: z.string(),
-  description: z.string().optional(),
   steps: z.array(z.looseObject({ type: z.enum(stepTypes) })),
-  inputSchema: z.record(z.string(), z.unknown()).optional(),
   ...versionFields,
 });
 export type WorkflowView = z.input<typeof workflowViewSchema>;

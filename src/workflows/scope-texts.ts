@@ -2,8 +2,8 @@ import { toCel } from "./cel-values.ts";
 import type { ExpressionCost } from "./expression-cost.ts";
 import { ExpressionProblem, type Scope } from "./expressions.ts";
 
-/** A JSON value as text; as CEL has it once an expression has asked for it. */
-export type JsonValue = { readonly text: string; cel?: unknown };
+/** A JSON value as text. */
+export type JsonValue = { readonly text: string };
 
 /** What expressions may read, as JSON: nothing is converted before an expression needs it, and it passes to other processes. */
 export type ScopeTexts = {
@@ -42,35 +42,22 @@ export function selectScope(
   return { selected, characters };
 }
 
-/** A scope as text alone. */
-export function toPlainScope({ input, run, previous, steps }: ScopeTexts): ScopeTexts {
-  const plain = ({ text }: JsonValue) => ({ text });
-  return {
-    input: plain(input),
-    run: plain(run),
-    previous: plain(previous),
-    steps: new Map([...steps].map(([id, { status, output }]) => [id, { status, output: plain(output) }])),
-  };
-}
-
+/** The scope as CEL has it; of the same values only once. */
 export function toScope({ input, run, previous, steps }: ScopeTexts): Scope {
+  const celOfStep = ({ status, output }: { status: string; output: JsonValue }) =>
+    new Map(Object.entries({ output: celOf(output), status }));
   return {
     input: celOf(input),
     run: celOf(run),
     previous: celOf(previous),
-    steps: new Map(
-      [...steps].map(([id, { status, output }]) => [
-        id,
-        new Map<string, unknown>([
-          ["output", celOf(output)],
-          ["status", status],
-        ]),
-      ]),
-    ),
+    steps: new Map([...steps].map(([id, step]) => [id, celOfStep(step)])),
   };
 }
 
+const cels = new WeakMap<JsonValue, { cel: unknown }>();
+
 function celOf(value: JsonValue): unknown {
-  value.cel ??= toCel(JSON.parse(value.text));
-  return value.cel;
+  const known = cels.get(value) ?? { cel: toCel(JSON.parse(value.text)) };
+  cels.set(value, known);
+  return known.cel;
 }

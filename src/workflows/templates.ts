@@ -86,13 +86,10 @@ function asText(value: unknown): string {
 /** Characters of texts whose parsed form is kept; a parsed text takes many times its length. */
 const MAX_KEPT = 300_000;
 
-export type ParsedTexts = {
-  template(text: string): Template;
-  expression(text: string): Expression;
-};
+export type ParsedTexts = ReturnType<typeof makeParsedTexts>;
 
-/** Parses each text once, as long as it is kept. @throws as `parseTemplate` and `parseExpression`. */
-export function makeParsedTexts(): ParsedTexts {
+/** Parses each text once, for as long as it is kept. Throws as `parseTemplate` and `parseExpression`. */
+export function makeParsedTexts() {
   const keepParsed = <T extends object>(parse: (text: string) => T) => {
     const kept = new LRUCache<string, T>({ maxSize: MAX_KEPT, sizeCalculation: (_, text) => text.length + 1 });
     return (text: string): T => {

@@ -14,7 +14,7 @@ export function isOutOfTime(error: unknown): boolean {
  * interrupts loops and regular expressions, but no single built-in operation, as a search in a text.
  * https://nodejs.org/docs/latest-v24.x/api/vm.html (`timeout`)
  */
-export function withinTime<T>(limitMs: number, work: () => T): T {
+function withinTime<T>(limitMs: number, work: () => T): T {
   sandbox.work = work;
   try {
     return script.runInContext(sandbox, { timeout: limitMs });

@@ -7,7 +7,7 @@ const MAX_TOKENS_A_MESSAGE = 16;
 const MAX_TOKENS_OF_TOOLS = 1_024;
 
 /**
- * Tokens that `text` is about, for the rare call whose provider tells no usage (an aborted stream, a bare server).
+ * Tokens that `text` is about, for the rare call whose provider reports no usage (an aborted stream, a bare server).
  *
  * A real tokenizer is not used here on purpose: its tables take 80 MB and a third of a second in every API process, and
  * its time grows with the square of a long run without spaces (measured: 14 s for 60,000 CJK characters), which an open
@@ -44,17 +44,18 @@ export function estimateMessageTokens(messages: readonly Message[]): number {
   let tokens = 0;
   for (const message of messages) {
     tokens += TOKENS_A_MESSAGE + estimateTokens(message.content);
-    if (message.role === "assistant" && message.toolCalls) {
-      for (const call of message.toolCalls) tokens += estimateTokens(call.name) + estimateTokens(call.arguments);
-    }
+    if (message.role === "assistant" && message.toolCalls) tokens += estimateCallTokens(message.toolCalls);
   }
   return tokens;
 }
 
-/** The usage of an exchange whose provider told none. */
+const estimateCallTokens = (calls: readonly ToolCall[]) =>
+  calls.reduce((sum, call) => sum + estimateTokens(call.name) + estimateTokens(call.arguments), 0);
+
+/** The usage of an exchange whose provider reported none. */
 export function estimateUsage(messages: readonly Message[], text: string, toolCalls: readonly ToolCall[]): Usage {
-  const calls = toolCalls.reduce((sum, call) => sum + estimateTokens(call.name) + estimateTokens(call.arguments), 0);
-  return { inputTokens: estimateMessageTokens(messages), outputTokens: estimateTokens(text) + calls };
+  const outputTokens = estimateTokens(text) + estimateCallTokens(toolCalls);
+  return { inputTokens: estimateMessageTokens(messages), outputTokens };
 }
 
 /** Tokens that `text` has at most: every tokenizer of the providers works on bytes, and a token has at least one. */

@@ -43,10 +43,7 @@ export function toEmbeddingList(outcome: EmbedOutcome, format: EmbeddingsBody["e
   };
 }
 
-/**
- * Embeds texts; without a model by the platform's own.
- * @throws AppError as `complete` does.
- */
+/** Embeds texts; without a model by the platform's own. @throws AppError as `complete` does. */
 export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome> {
   const { catalogue } = deps;
   const model =

@@ -4,6 +4,7 @@ import {
   MAX_MESSAGES,
   MAX_TOOLS,
   samplingFields,
+  streamErrorSchema,
   text,
   tokenCount,
   tokenLimit,
@@ -21,11 +22,7 @@ const textContent = z.union([text, z.array(z.object({ type: z.literal("text"), t
 const messageSchema = z.discriminatedUnion("role", [
   z.object({ role: z.enum(["system", "developer"]), content: textContent }),
   z.object({ role: z.literal("user"), content: textContent }),
-  z.object({
-    role: z.literal("assistant"),
-    content: textContent.nullish(),
-    tool_calls: toolCallsSchema.nullish(),
-  }),
+  z.object({ role: z.literal("assistant"), content: textContent.nullish(), tool_calls: toolCallsSchema.nullish() }),
   z.object({ role: z.literal("tool"), content: textContent, tool_call_id: toolCallId }),
 ]);
 
@@ -44,12 +41,8 @@ export const openAiChatBodySchema = z.object({
 });
 export type OpenAiChatBody = z.output<typeof openAiChatBodySchema>;
 
-/** What is told of a call besides what OpenAI tells. */
-const account = {
-  logId: z.string(),
-  costUsd: z.number().min(0),
-  cached: z.boolean(),
-};
+/** What is reported of a call besides what OpenAI reports. */
+const account = z.object({ logId: z.string(), costUsd: z.number().min(0), cached: z.boolean() });
 
 /** The JSON answer of `POST /v1/chat/completions`. */
 export const openAiCompletionSchema = z.object({
@@ -72,7 +65,7 @@ export const openAiCompletionSchema = z.object({
     }),
   ),
   usage: usageSchema,
-  ...account,
+  ...account.shape,
 });
 export type OpenAiCompletion = z.input<typeof openAiCompletionSchema>;
 
@@ -105,9 +98,7 @@ const openAiChunkSchema = z.object({
     }),
   ),
   usage: usageSchema.nullish(),
-  logId: z.string().optional(),
-  costUsd: z.number().min(0).optional(),
-  cached: z.boolean().optional(),
+  ...account.partial().shape,
 });
 export type OpenAiChunk = z.input<typeof openAiChunkSchema>;
 
@@ -115,5 +106,5 @@ export type OpenAiChunk = z.input<typeof openAiChunkSchema>;
 export const openAiEventSchema = z.union([
   openAiChunkSchema,
   z.literal("[DONE]"),
-  z.object({ error: z.object({ type: z.string(), code: z.string(), message: z.string() }).loose() }),
+  z.object({ error: streamErrorSchema }),
 ]);

@@ -121,6 +121,18 @@ export const usageSchema = z.object({
   total_tokens: tokenCount,
 });
 
+/** What is reported with a whole answer, and with the end of a stream. */
+const reportedFields = {
+  toolCalls: z.array(toolCallSchema).optional(),
+  logId: z.string(),
+  inputTokens: tokenCount,
+  outputTokens: tokenCount,
+  cached: z.boolean(),
+  costUsd: z.number().min(0),
+  model: z.string(),
+  _preprocessing: preprocessingSchema.optional(),
+};
+
 /** The JSON answer of `POST /ai/chat`. */
 export const chatResponseSchema = z.object({
   text: z.string(),
@@ -134,41 +146,20 @@ export const chatResponseSchema = z.object({
       finish_reason: finishReason,
     }),
   ),
-  toolCalls: z.array(toolCallSchema).optional(),
   reasoning: z.string().optional(),
-  logId: z.string(),
-  inputTokens: tokenCount,
-  outputTokens: tokenCount,
   usage: usageSchema,
-  cached: z.boolean(),
-  costUsd: z.number().min(0),
-  model: z.string(),
-  _preprocessing: preprocessingSchema.optional(),
+  ...reportedFields,
 });
 export type ChatResponse = z.input<typeof chatResponseSchema>;
 
+/** The failure of a stream that had begun. */
+export const streamErrorSchema = z.object({ type: z.string(), code: z.string(), message: z.string() }).loose();
+
 /** One event of the stream of `POST /ai/chat`: a delta, the end, or the failure of a stream that had begun. */
 export const chatEventSchema = z.union([
-  z.object({
-    delta: z.object({ content: z.string(), reasoning: z.string().optional() }),
-    done: z.literal(false),
-  }),
-  z.object({
-    done: z.literal(true),
-    logId: z.string(),
-    inputTokens: tokenCount,
-    outputTokens: tokenCount,
-    finishReason,
-    model: z.string(),
-    cached: z.boolean(),
-    costUsd: z.number().min(0),
-    toolCalls: z.array(toolCallSchema).optional(),
-    _preprocessing: preprocessingSchema.optional(),
-  }),
-  z.object({
-    done: z.literal(true),
-    error: z.object({ type: z.string(), code: z.string(), message: z.string() }).loose(),
-  }),
+  z.object({ delta: z.object({ content: z.string(), reasoning: z.string().optional() }), done: z.literal(false) }),
+  z.object({ done: z.literal(true), finishReason, ...reportedFields }),
+  z.object({ done: z.literal(true), error: streamErrorSchema }),
 ]);
 
 /** One entry of `GET /ai/models`. */

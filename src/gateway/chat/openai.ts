@@ -4,10 +4,7 @@ import type { OpenAiChatBody, OpenAiCompletion } from "../openai-schemas.ts";
 import type { ChatResponse } from "../schemas.ts";
 import { type ChatRequest, toChatRequest } from "./request.ts";
 
-/**
- * The chat that a body in OpenAI's shape asks for.
- * @throws AppError `invalid_request` for what `toChatRequest` refuses.
- */
+/** The chat that a body in OpenAI's shape asks for. @throws AppError `invalid_request` for what `toChatRequest` refuses. */
 export function fromOpenAi(body: OpenAiChatBody): ChatRequest {
   const hasTools = (body.tools ?? []).length > 0;
   return toChatRequest({

@@ -15,10 +15,7 @@ export type Plan = KeyedTenant & { routing: Routing };
 /** A chat that is planned. */
 export type PlannedChat = { caller: GatewayCaller; request: ChatRequest; plan: Plan };
 
-/**
- * Plans a chat.
- * @throws AppError `unknown_model`, `provider_not_configured`, `invalid_request`.
- */
+/** Plans a chat. @throws AppError `unknown_model`, `provider_not_configured`, `invalid_request`. */
 export async function planChat(deps: GatewayDeps, tenantId: string, request: ChatRequest): Promise<Plan> {
   const { catalogue } = deps;
   if (request.model === autoModel) {
@@ -67,10 +64,7 @@ export async function listModels(deps: GatewayDeps, tenantId: string, query: Mod
   });
 }
 
-/**
- * Ids of the chat models that a tenant's calls can use right now, in the catalogue's order; the stub only when there is
- * nothing else.
- */
+/** Ids of the chat models that a tenant's calls can use right now, in the catalogue's order; the stub only if it is alone. */
 export async function usableModels(deps: GatewayDeps, tenantId: string): Promise<string[]> {
   const keys = await findKeys(deps, tenantId, { providers: providerIds });
   const usable = deps.catalogue.all.filter(({ type, provider }) => type !== "embedding" && keys.has(provider));

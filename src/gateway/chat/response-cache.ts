@@ -5,7 +5,7 @@ import type { CachedResponse } from "./outcome.ts";
 
 /** Longest wait for Redis on the way to a model, in ms; then the model is asked. */
 const LOOKUP_TIMEOUT_MS = 100;
-/** After a failure nothing is looked up for so long, in ms. */
+/** After a failure nothing is looked up for this long, in ms. */
 const PAUSE_MS = 1_000;
 /** Larger answers are not kept, in characters of their JSON. */
 const MAX_CHARACTERS = 256 << 10;
@@ -15,10 +15,7 @@ const BYTES_BESIDE_TEXT = 512;
 export type ResponseCache = {
   /** Null when it is not there, or Redis does not say so in time. Never throws. */
   get(key: string): Promise<CachedResponse | null>;
-  /**
-   * Keeps an answer; nobody waits for it, and it does not matter when it is lost. Those of the tenant that would expire
-   * first make room for it.
-   */
+  /** Keeps an answer behind the call; it may be lost. Those of the tenant that would expire first make room for it. */
   put(kept: { tenantId: string; key: string; response: CachedResponse; ttlSeconds: number }): void;
 };
 
@@ -62,7 +59,7 @@ if redis.call('PTTL', ends) < ttl then redis.call('PEXPIRE', ends, ttl) end
 if redis.call('PTTL', sizes) < ttl then redis.call('PEXPIRE', sizes, ttl) end
 `;
 
-/** Answers in Redis, by a hash of tenant, model and request. Redis may be away, and may forget them at any time. */
+/** Answers in Redis, by a hash of tenant, model and request. Redis may be unavailable, and may forget them at any time. */
 export function makeResponseCache({ redis, logger, bytesPerTenant }: ResponseCacheDeps): ResponseCache {
   const keyPrefix = `${redis.prefix}:answers:`;
   const toRedisKey = (key: string) => `${keyPrefix}${key}`;

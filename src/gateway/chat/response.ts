@@ -25,11 +25,7 @@ export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResp
 
 /** Tokens in OpenAI's words. */
 export function toWireUsage({ inputTokens, outputTokens }: ChatOutcome["usage"]) {
-  return {
-    prompt_tokens: inputTokens,
-    completion_tokens: outputTokens,
-    total_tokens: inputTokens + outputTokens,
-  };
+  return { prompt_tokens: inputTokens, completion_tokens: outputTokens, total_tokens: inputTokens + outputTokens };
 }
 
 type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "compression" | "cache">;

@@ -113,10 +113,7 @@ type OpenStream = {
   request: CompletionRequest;
 };
 
-/**
- * Opens the stream of one model and reads until its first parts are there; up to then it is tried again. When it does not
- * open, its record is settled here.
- */
+/** Opens the stream of one model and reads its first parts, with retries. When it does not open, its record is settled here. */
 async function openStream(
   deps: GatewayDeps,
   { caller, request: chat }: PlannedChat,

@@ -55,10 +55,7 @@ type Asked = Omit<CallAbout, "routing"> & {
   toBounds: () => CostBounds;
 };
 
-/**
- * Opens the record of a call to one model and asks the model, with retries. A failure is settled here, a success by the
- * caller. `begin` runs before each attempt.
- */
+/** Opens a call's record and asks one model, with retries. A failure is settled here. `begin` runs before each attempt. */
 export async function askModel<T>(
   deps: GatewayDeps,
   { target, routing, maxAttempts, onAttempt }: Share,

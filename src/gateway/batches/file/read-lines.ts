@@ -26,10 +26,7 @@ const lineSchema = z.object({
 /** A request of a file, its body not yet held against its endpoint's schema. */
 export type FileLine = { customId: string; body: unknown };
 
-/**
- * The requests of a file, and what is wrong with it as a whole. A body that does not fit its endpoint is not reported here:
- * it fails its own line.
- */
+/** The requests of a file, and what is wrong with it as a whole. A body that does not fit its endpoint fails its own line. */
 export function readLines(text: string, endpoint: BatchEndpoint): { lines: FileLine[]; faults: FileBatchFault[] } {
   const lines: FileLine[] = [];
   const faults: FileBatchFault[] = [];
@@ -58,10 +55,7 @@ export function readLines(text: string, endpoint: BatchEndpoint): { lines: FileL
   return { lines, faults };
 }
 
-/**
- * The body of a line, by its endpoint's schema.
- * @throws AppError `invalid_request` when it does not fit.
- */
+/** The body of a line, by its endpoint's schema. @throws AppError `invalid_request` when it does not fit. */
 export function readBody<E extends BatchEndpoint>(endpoint: E, body: unknown): z.output<(typeof bodyOf)[E]> {
   const parsed = bodyOf[endpoint].safeParse(body);
   if (parsed.success) return parsed.data as z.output<(typeof bodyOf)[E]>; // the endpoint's own schema

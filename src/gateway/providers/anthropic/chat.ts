@@ -2,10 +2,7 @@ import { type CompletionResult, type FinishReason, type Served, toServed, type U
 import { parseWire } from "../wire-errors.ts";
 import { type WireMessage, type WireUsage, wireMessage } from "./wire-schemas.ts";
 
-/**
- * Reads the answer of `POST /v1/messages`.
- * @throws AppError `provider_failed` when it is not a message.
- */
+/** Reads the answer of `POST /v1/messages`. @throws AppError `provider_failed` when it is not a message. */
 export function fromMessage(body: string, requestedModel: string): CompletionResult {
   return toResult(parseWire(wireMessage, body, "is not a message"), requestedModel);
 }

@@ -42,13 +42,7 @@ export type WireEvent = {
   index?: number;
   message?: { usage?: WireUsage | null };
   content_block?: { type?: string; id?: string; name?: string; input?: unknown; text?: string; thinking?: string };
-  delta?: {
-    type?: string;
-    text?: string;
-    thinking?: string;
-    partial_json?: string;
-    stop_reason?: string | null;
-  };
+  delta?: { type?: string; text?: string; thinking?: string; partial_json?: string; stop_reason?: string | null };
   usage?: WireUsage | null;
   error?: unknown;
 };

@@ -15,9 +15,11 @@ export const offlineModelId = "switchyard-offline";
 /** Sentences of an answer, at most; a further one must be at least this good beside the best. */
 const MAX_SENTENCES = 3;
 const WORTH_SAYING = 0.5;
+/** The tokenizer's tables are not worth their memory here. */
 const CHARACTERS_A_TOKEN = 4;
+const TOKENS_A_CALL = 10;
 
-/** What a model is told to do is nothing to quote; callers mark it so. */
+/** Instructions to the model are not quoted; callers mark them like this. */
 const instructions = /<instructions>[\s\S]*?<\/instructions>/g;
 
 const introduction =
@@ -31,14 +33,19 @@ const nothingFound =
  * used yet. It never says more than it was given.
  */
 export function completeOffline(request: CompletionRequest): CompletionResult {
-  const { text, toolCalls } = decide(request);
-  const whole = cutAtStop(text, request.stop);
-  const said = cutToTokens(whole, request.maxTokens);
+  const { messages, stop, maxTokens } = request;
+  const asked = messages.findLastIndex(({ role }) => role === "user");
+  const question = messages[asked]?.content ?? "";
+  const call = chooseTool(request, question, asked);
+  const whole = call ? "" : cutAtStop(answer(messages, asked, question), stop);
+  const text = maxTokens === undefined ? whole : cutText(whole, maxTokens * CHARACTERS_A_TOKEN);
+  const toolCalls = call ? [call] : [];
+  const inputTokens = messages.reduce((sum, { content }) => sum + toTokens(content), 0);
   return {
-    text: said,
+    text,
     toolCalls,
-    finishReason: toolCalls.length > 0 ? "tool_calls" : said.length < whole.length ? "length" : "stop",
-    usage: { inputTokens: countInput(request), outputTokens: toTokens(said) + toolCalls.length * 10 },
+    finishReason: call ? "tool_calls" : text.length < whole.length ? "length" : "stop",
+    usage: { inputTokens, outputTokens: toTokens(text) + toolCalls.length * TOKENS_A_CALL },
     model: offlineModelId,
   };
 }
@@ -52,19 +59,11 @@ function cutAtStop(text: string, stop: readonly string[] = []): string {
 export function* streamOffline(request: CompletionRequest): Generator<StreamPart[]> {
   const { text, toolCalls, usage, finishReason } = completeOffline(request);
   for (const word of text.match(/\s*\S+\s*$|\s*\S+/g) ?? []) yield [{ type: "text-delta", text: word }];
-  for (const [index, call] of toolCalls.entries()) {
-    yield [{ type: "tool-call-delta", index, id: call.id, name: call.name, argumentsDelta: call.arguments }];
+  for (const [index, { id, name, arguments: argumentsDelta }] of toolCalls.entries()) {
+    yield [{ type: "tool-call-delta", index, id, name, argumentsDelta }];
   }
   if (usage) yield [{ type: "usage", usage }];
   yield [{ type: "end", finishReason }];
-}
-
-function decide(request: CompletionRequest): { text: string; toolCalls: ToolCall[] } {
-  const asked = request.messages.findLastIndex((message) => message.role === "user");
-  const question = asked < 0 ? "" : (request.messages[asked]?.content ?? "");
-  const call = chooseTool(request, question, asked);
-  if (call) return { text: "", toolCalls: [call] };
-  return { text: answer(request.messages, asked, question), toolCalls: [] };
 }
 
 function answer(messages: readonly Message[], asked: number, question: string): string {
@@ -72,13 +71,9 @@ function answer(messages: readonly Message[], asked: number, question: string): 
   // Passages are often given in the question's own message: its last paragraph is then what is asked.
   const ask = lines.findLast((line) => line.trim().length > 0) ?? "";
   const before = lines.slice(0, Math.max(0, lines.lastIndexOf(ask))).join("\n");
-  const context = [
-    ...messages.filter((message, index) => index !== asked && message.content.length > 0).map(({ content }) => content),
-    before,
-  ]
-    .join("\n")
-    .replace(instructions, "");
   if (contentWords(ask).length === 0 || /\b(?:who|what) are you\b/i.test(ask)) return introduction;
+  const others = messages.filter(({ content }, index) => index !== asked && content.length > 0);
+  const context = [...others.map(({ content }) => content), before].join("\n").replace(instructions, "");
   const sentences = toSentences(context).filter((sentence) => !isOwn(sentence));
   const ranked = rankSentences(sentences, ask);
   const best = ranked[0];
@@ -103,16 +98,15 @@ const isTitle = (sentence: string) => /^\[.*\]$/.test(sentence);
 function chooseTool({ tools = [], toolChoice, messages }: CompletionRequest, question: string, asked: number) {
   if (tools.length === 0 || toolChoice === "none") return undefined;
   const since = messages.slice(asked + 1);
-  const used = new Set(
-    since.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : [])).map(({ name }) => name),
-  );
+  const calls = since.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
+  const used = new Set(calls.map(({ name }) => name));
   const isDemanded = toolChoice !== undefined && toolChoice !== "auto";
   if (isDemanded && since.length > 0) return undefined; // it was asked for already: now comes the answer
   if (typeof toolChoice === "object") {
     const named = tools.find(({ name }) => name === toolChoice.name);
     return named && toCall(named, question, messages.length);
   }
-  const fitting = [...tools].map((tool) => ({ tool, fit: fitOf(tool, question) })).sort((a, b) => b.fit - a.fit);
+  const fitting = tools.map((tool) => ({ tool, fit: fitOf(tool, question) })).sort((a, b) => b.fit - a.fit);
   const best = fitting.find(({ tool, fit }) => !used.has(tool.name) && (fit > 0 || isDemanded));
   return best && toCall(best.tool, question, messages.length);
 }
@@ -155,19 +149,6 @@ function toRecord(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
 }
 
-function toList(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
-}
+const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
-/** Tokens are estimated at four characters each: the tokenizer's tables are not worth their memory here. */
-function toTokens(text: string): number {
-  return Math.ceil(text.length / CHARACTERS_A_TOKEN);
-}
-
-function countInput({ messages }: CompletionRequest): number {
-  return messages.reduce((sum, message) => sum + toTokens(message.content), 0);
-}
-
-function cutToTokens(text: string, maxTokens: number | undefined): string {
-  return maxTokens === undefined ? text : cutText(text, maxTokens * CHARACTERS_A_TOKEN);
-}
+const toTokens = (text: string) => Math.ceil(text.length / CHARACTERS_A_TOKEN);

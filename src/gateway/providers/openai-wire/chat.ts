@@ -48,10 +48,7 @@ function toWireToolChoice(choice: NonNullable<CompletionRequest["toolChoice"]>):
   return typeof choice === "string" ? choice : { type: "function", function: { name: choice.name } };
 }
 
-/**
- * Reads the answer of `POST /chat/completions`.
- * @throws AppError `provider_failed` when it is not one.
- */
+/** Reads the answer of `POST /chat/completions`. @throws AppError `provider_failed` when it is not one. */
 export function fromWireChat(body: string, requestedModel: string): CompletionResult {
   return toResult(parseWire(wireCompletion, body, "is not a chat completion"), requestedModel);
 }

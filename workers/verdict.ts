@@ -38,6 +38,7 @@ export function judge(failure: Failure): Verdict {
     case "timeout":
       return retryOrFail(failure, new AppError("timeout", "The job ran longer than it may.", { retryable: true }));
     case undefined:
+      if (failure.error instanceof AppError && failure.error.code === "cancelled") return { outcome: "cancel" };
       // A store that is away says nothing of the job: it counts as no failure, however long that takes.
       if (isStoreUnavailable(failure.error)) return { outcome: "release" };
       return retryOrFail(failure, failure.error);

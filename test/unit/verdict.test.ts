@@ -50,6 +50,10 @@ describe("the verdict on a failed try", () => {
     expect(judge({ ...base, error: new TypeError("?") }).outcome).to.equal("retry");
   });
 
+  it("is a cancel where the work itself noticed it before the announcement came, as of a deleted document", () => {
+    expect(judge({ ...base, error: new AppError("cancelled", "The document was deleted.") }).outcome).to.equal("cancel");
+  });
+
   it("follows the reason why a try was stopped, whatever it threw", () => {
     const outcomes = (["cancelled", "fenced", "shutdown", "timeout"] as const).map(
       (stopped) => judge({ ...base, stopped }).outcome,

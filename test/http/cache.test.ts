@@ -130,14 +130,19 @@ describe("the cache of answers", () => {
   for (const isStreamed of [false, true]) {
     it(`asks the model once for what many ask at once, ${isStreamed ? "streamed" : "as JSON"}`, async () => {
       const question = fresh();
-      upstream.setDefault({ firstByteMs: 200 });
-      const all = await Promise.all(
+      const gate = Promise.withResolvers<void>();
+      upstream.setDefault({ until: gate.promise });
+      const asking = Promise.all(
         Array.from({ length: 20 }, async () => {
           if (isStreamed) return await stream(question);
           const response = await chat(question);
           return { text: response.at("text"), end: response.body as Record<string, unknown> };
         }),
       );
+      await pollUntil(() => upstream.requests.length === 1, { what: "the call" });
+      await client.get("/readyz"); // which asks Redis too, so all have joined when it answers
+      gate.resolve();
+      const all = await asking;
       expect(upstream.requests).to.have.lengthOf(1);
       expect(new Set(all.map(({ text }) => text))).to.deep.equal(new Set([answer]));
       expect(all.filter(({ end }) => end.cached === false)).to.have.lengthOf(1);
@@ -146,7 +151,8 @@ describe("the cache of answers", () => {
   }
 
   it("goes on for the others when the one who asked first leaves, and ends when all have left", async () => {
-    upstream.setDefault({ firstByteMs: 300 });
+    const gate = Promise.withResolvers<void>();
+    upstream.setDefault({ until: gate.promise });
     const question = fresh();
     const [one, two] = [new AbortController(), new AbortController()];
     const ask = (signal: AbortSignal) => client.post("/ai/chat", question, { headers, signal }).catch(() => null);
@@ -156,6 +162,7 @@ describe("the cache of answers", () => {
     await client.get("/readyz"); // which asks Redis too, so the second one has joined when it answers
     one.abort();
     await leaving;
+    gate.resolve();
     expect((await staying)?.at("text")).to.equal(answer);
     expect(upstream.requests).to.have.lengthOf(1);
 

@@ -6,7 +6,7 @@ class CountingReporter extends Mocha.reporters.Spec {
   constructor(runner: Mocha.Runner, options: Mocha.MochaOptions) {
     // A file that does not load, or ends its process, fails outside of all suites: then the error alone names it.
     runner.on("fail", (test, error: Error & { file?: string }) => {
-      if (error.file) test.title += ` (${relative(process.cwd(), error.file)})`;
+      if (error.file && !test.file) test.title += ` (${relative(process.cwd(), error.file)})`;
     });
     super(runner, options);
   }

@@ -4,6 +4,7 @@ import { AppError } from "../../src/errors.ts";
 import { makeWireProvider } from "../../src/gateway/providers/openai-wire/provider.ts";
 import type { CompletionRequest, Provider, StreamPart } from "../../src/gateway/providers/provider.ts";
 import { fromWireError, readRetryAfter } from "../../src/gateway/providers/wire-errors.ts";
+import type { TransportTimeouts } from "../../src/gateway/resilience/transport.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 
 const never = new AbortController().signal;
@@ -14,12 +15,7 @@ describe("OpenAI wire format", () => {
   let provider: Required<Omit<Provider, "batches">>;
   before(async () => {
     fake = await startFakeProvider();
-    provider = makeWireProvider({
-      baseUrl: fake.url,
-      apiKey: "sk-platform",
-      dialect: { maxTokensField: "max_tokens" },
-      timeouts: { connectMs: 500, firstByteMs: 300, idleMs: 150 },
-    });
+    provider = makeProvider({});
   });
   afterEach(() => fake.reset());
   after(async () => {
@@ -27,9 +23,17 @@ describe("OpenAI wire format", () => {
     await fake.close();
   });
 
-  const readAll = async (asked: CompletionRequest = request) => {
+  /** A client of the fake, with time limits of its own; those that are not given are never reached. */
+  const makeProvider = (timeouts: Partial<TransportTimeouts>, baseUrl = fake.url) =>
+    makeWireProvider({
+      baseUrl,
+      apiKey: "sk-platform",
+      dialect: { maxTokensField: "max_tokens" },
+      timeouts: { connectMs: 15_000, firstByteMs: 15_000, idleMs: 15_000, ...timeouts },
+    });
+  const readAll = async (asked: CompletionRequest = request, from = provider) => {
     const parts: StreamPart[] = [];
-    for await (const batch of provider.stream(asked, { signal: never })) parts.push(...batch);
+    for await (const batch of from.stream(asked, { signal: never })) parts.push(...batch);
     return parts;
   };
   const errorOf = async (work: Promise<unknown>): Promise<AppError> => {
@@ -146,32 +150,24 @@ describe("OpenAI wire format", () => {
 
   it("times out a silent head, a silent stream and a server that is not there", async () => {
     fake.next({ firstByteMs: 2_000 }, { fault: { type: "stall", afterPieces: 1 } }, { firstByteMs: 2_000 });
-    const head = await errorOf(provider.complete(request, { signal: never }));
+    const quick = makeProvider({ firstByteMs: 300 });
+    const head = await errorOf(quick.complete(request, { signal: never }));
     expect([head.code, head.details]).to.deep.equal(["provider_timeout", { phase: "first_byte" }]);
-    const stall = await errorOf(readAll());
+    const restless = makeProvider({ idleMs: 150 });
+    const stall = await errorOf(readAll(request, restless));
     expect([stall.code, stall.details]).to.deep.equal(["provider_timeout", { phase: "idle" }]);
     expect(await fake.requests[1]?.ended).to.equal("broken");
-    const open = await errorOf(readAll());
+    const open = await errorOf(readAll(request, quick));
     expect(open.details).to.deep.equal({ phase: "first_byte" });
-    const nobody = makeWireProvider({
-      baseUrl: "http://127.0.0.1:9/v1",
-      apiKey: undefined,
-      dialect: { maxTokensField: "max_tokens" },
-      timeouts: { connectMs: 500, firstByteMs: 300, idleMs: 150 },
-    });
+    const nobody = makeProvider({}, "http://127.0.0.1:9/v1");
     const refused = await errorOf(nobody.complete(request, { signal: never }));
     expect([refused.code, refused.details]).to.deep.equal(["provider_failed", { connection: "ECONNREFUSED" }]);
     expect(refused.message).not.to.contain("127.0.0.1");
-    await nobody.close();
+    await Promise.all([quick, restless, nobody].map((each) => each.close()));
   });
 
   it("gives an answer that is not streamed the time that writing it takes", async () => {
-    const patient = makeWireProvider({
-      baseUrl: fake.url,
-      apiKey: undefined,
-      dialect: { maxTokensField: "max_tokens" },
-      timeouts: { connectMs: 500, firstByteMs: 50, idleMs: 150, answerMs: 5_000 },
-    });
+    const patient = makeProvider({ firstByteMs: 50, answerMs: 15_000 });
     fake.setDefault({ firstByteMs: 1_500 });
     expect((await patient.complete(request, { signal: never })).text).to.equal("The lease protects a job.");
     const embedding = await errorOf(patient.embed({ model: "e", input: ["a"] }, { signal: never }));
@@ -198,14 +194,16 @@ describe("OpenAI wire format", () => {
   it("does not blame the provider for a reader that is slower than the time limit", async () => {
     const piece = "x".repeat(64 << 10);
     fake.next({ pieces: Array<string>(100).fill(piece) });
+    const strict = makeProvider({ idleMs: 700 });
     let characters = 0;
     let isFirst = true;
-    for await (const batch of provider.stream(request, { signal: never })) {
-      if (isFirst) await delay(600); // the silence limit is 150 ms, and more waits than is read ahead
+    for await (const batch of strict.stream(request, { signal: never })) {
+      if (isFirst) await delay(1_500); // more than the limit, and more waits than is read ahead
       isFirst = false;
       for (const part of batch) if (part.type === "text-delta") characters += part.text.length;
     }
     expect(characters).to.equal(100 * piece.length);
+    await strict.close();
   });
 
   it("aborts the upstream request when the reader leaves the loop", async () => {

@@ -51,7 +51,9 @@ describe("the verdict on a failed try", () => {
   });
 
   it("is a cancel where the work itself noticed it before the announcement came, as of a deleted document", () => {
-    expect(judge({ ...base, error: new AppError("cancelled", "The document was deleted.") }).outcome).to.equal("cancel");
+    expect(judge({ ...base, error: new AppError("cancelled", "The document was deleted.") }).outcome).to.equal(
+      "cancel",
+    );
   });
 
   it("follows the reason why a try was stopped, whatever it threw", () => {

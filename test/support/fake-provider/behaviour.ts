@@ -18,6 +18,8 @@ export type Behaviour = {
   rawBody?: string;
   /** Waits so long before the first byte. */
   firstByteMs?: number;
+  /** Waits for this before the first byte. */
+  until?: Promise<unknown>;
   /** Waits so long between two pieces of a stream. */
   pieceMs?: number;
   /** Embeddings as arrays although base64 was asked for, as servers that do not know base64 do. */

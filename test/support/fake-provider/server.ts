@@ -120,6 +120,7 @@ async function answer(request: RecordedRequest, response: ServerResponse, behavi
   if (isAnswered && formats[path]?.refuse(body, headers) === undefined)
     served.prompt_tokens = usageOfAnswer(path, body, behaviour).prompt_tokens;
   if (behaviour.firstByteMs !== undefined) await silence(response, behaviour.firstByteMs);
+  await behaviour.until;
   if (response.destroyed) return;
   const send = (status: number, text: string) => {
     response.writeHead(status, { "content-type": "application/json", ...behaviour.headers });

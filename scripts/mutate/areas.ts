@@ -48,7 +48,7 @@ export const areas: Readonly<Record<string, Area>> = {
   },
   secrets: {
     files: ["src/tenancy/envelope.ts"],
-    tests: ["test/http/provider-keys.test.ts"],
+    tests: ["test/unit/envelope.test.ts", "test/http/provider-keys.test.ts"],
   },
   tenants: {
     files: ["src/store/collection.ts", "src/store/tenant-store.ts", "src/tenancy/roles.ts"],

@@ -35,7 +35,7 @@ describe("address rules", () => {
 
   for (const url of takenUrls) {
     it(`takes ${url}`, () => {
-      expect(checkUrl(url)).to.have.property("isAllowed", false);
+      expect(checkUrl(url)).to.deep.equal({ url: new URL(url), isAllowed: false });
     });
   }
 

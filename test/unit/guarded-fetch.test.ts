@@ -126,6 +126,16 @@ describe("guarded fetch", () => {
     });
   }
 
+  it("follows no location of an answer that is no redirect, and takes one without a body", async () => {
+    const door = await start((request, response) => {
+      if (request.url === "/empty") response.writeHead(204).end();
+      else response.writeHead(200, { location: "/empty" }).end("here");
+    });
+    const fetcher = open({ allow: [door.origin] });
+    expect((await fetcher.get(`${door.origin}/`, signal)).bytes.toString()).to.equal("here");
+    expect((await fetcher.get(`${door.origin}/empty`, signal)).bytes.length).to.equal(0);
+  });
+
   it("follows no redirect without a target, or to what is no URL", async () => {
     const door = await start((request, response) => {
       response.writeHead(302, request.url === "/odd" ? { location: "http://[" } : {}).end();
@@ -244,7 +254,8 @@ describe("guarded fetch", () => {
     const door = await start(() => undefined);
     const controller = new AbortController();
     const fetching = open({ allow: [door.origin], timeoutMs: 600_000 }).get(door.origin, controller.signal);
-    controller.abort(new AppError("cancelled", "Stopped."));
-    expect(await codeOf(fetching)).to.equal("cancelled");
+    const reason = new Error("Stopped.");
+    controller.abort(reason);
+    expect(await fetching.catch((error: unknown) => error)).to.equal(reason);
   });
 });

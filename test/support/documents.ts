@@ -18,6 +18,21 @@ export async function makePdf(pages: readonly string[], title?: string): Promise
   return Buffer.concat(parts);
 }
 
+/** A PDF of pages of lines, each in a size of its own. */
+export async function makeSizedPdf(pages: readonly (readonly [text: string, size: number])[][]): Promise<Buffer> {
+  const pdf = new PdfDocument();
+  const parts: Buffer[] = [];
+  pdf.on("data", (part: Buffer) => parts.push(part));
+  const ended = once(pdf, "end");
+  for (const [index, lines] of pages.entries()) {
+    if (index > 0) pdf.addPage();
+    for (const [text, size] of lines) pdf.fontSize(size).text(text);
+  }
+  pdf.end();
+  await ended;
+  return Buffer.concat(parts);
+}
+
 type Block = { heading: string; level: 1 | 2 } | { text: string } | { row: string[] };
 const levels = { 1: HeadingLevel.HEADING_1, 2: HeadingLevel.HEADING_2 } as const;
 

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
 import { parseSource } from "../../src/rag/parse/parse-source.ts";
-import { makeDocx, makeDocxBomb, makePdf, makeProse, makeZip } from "../support/documents.ts";
+import { makeDocx, makeDocxBomb, makePdf, makeProse, makeSizedPdf, makeZip } from "../support/documents.ts";
 
 const parse = (content: Buffer | string, hints: { type?: string; name?: string } = {}) =>
   parseSource({ bytes: Buffer.from(content), ...hints });
@@ -27,6 +27,37 @@ describe("parsing PDF", () => {
         { text: "The second page is about valves.", page: 2 },
       ],
     });
+  });
+
+  it("begins a section at each heading, which is a line in larger letters, and names those above it", async () => {
+    const { sections } = await parse(
+      await makeSizedPdf([
+        [
+          ["Pumps", 20],
+          ["A pump moves water.", 10],
+          ["Bleeding", 14],
+          ["Open the valve first.", 10],
+        ],
+        [
+          ["Close it when no air comes out.", 10],
+          ["Valves", 20],
+          ["A valve holds water back.", 10],
+        ],
+      ]),
+    );
+    expect(sections).to.deep.equal([
+      { page: 1, heading: "Pumps", text: "Pumps\nA pump moves water." },
+      { page: 1, heading: "Pumps > Bleeding", text: "Bleeding\nOpen the valve first." },
+      { page: 2, heading: "Pumps > Bleeding", text: "Close it when no air comes out." },
+      { page: 2, heading: "Valves", text: "Valves\nA valve holds water back." },
+    ]);
+  });
+
+  it("reads running heads and feet of pages once", async () => {
+    const pages = ["Open the valve.", "Close the valve.", "Oil the valve.", "Paint the valve."];
+    const texts = pages.map((text, at) => `Pump manual, chapter ${at}\n${text}\npage ${at + 7}`);
+    const { sections } = await parse(await makePdf(texts));
+    expect(sections.map(({ text }) => text)).to.deep.equal([texts[0], ...pages.slice(1)]);
   });
 
   it("refuses one that is damaged, also when only its sender says that it is a PDF", async () => {

@@ -1,22 +1,20 @@
 import { getDocumentProxy } from "unpdf";
-import { type ParsedDocument, type Section, tidy, unreadable } from "./section.ts";
+import { type Line, sectionsOf } from "./pdf-sections.ts";
+import { type ParsedDocument, unreadable } from "./section.ts";
 
 const MAX_PAGES = 10_000;
 
 type PdfDocument = Awaited<ReturnType<typeof getDocumentProxy>>;
 
-/** Reads each page of a PDF as a section. A scanned page without text has none. @throws AppError `source_unreadable` */
+/** Reads a PDF into sections by page and heading. A scanned page without text has none. @throws AppError `source_unreadable` */
 export async function parsePdf(bytes: Uint8Array): Promise<ParsedDocument> {
   const pdf = await openPdf(bytes);
   try {
     if (pdf.numPages > MAX_PAGES) throw unreadable(`It has more than ${MAX_PAGES} pages.`);
-    const sections: Section[] = [];
-    for (let page = 1; page <= pdf.numPages; page += 1) {
-      const text = await pageText(pdf, page);
-      if (text !== "") sections.push({ text, page });
-    }
+    const pages: Line[][] = [];
+    for (let page = 1; page <= pdf.numPages; page += 1) pages.push(await linesOf(pdf, page));
     const title = await pdfTitle(pdf);
-    return { type: "pdf", sections, ...(title ? { title } : {}) };
+    return { type: "pdf", sections: sectionsOf(pages), ...(title ? { title } : {}) };
   } finally {
     await pdf.loadingTask.destroy();
   }
@@ -31,13 +29,27 @@ async function openPdf(bytes: Uint8Array): Promise<PdfDocument> {
   }
 }
 
-async function pageText(pdf: PdfDocument, number: number): Promise<string> {
+async function linesOf(pdf: PdfDocument, number: number): Promise<Line[]> {
   const page = await pdf.getPage(number);
   const { items } = await page.getTextContent();
-  const text = items.map((item) => ("str" in item ? item.str + (item.hasEOL ? "\n" : "") : "")).join("");
   page.cleanup();
-  const joined = text.replace(/[^\S\n]+/g, " ").replace(/(\p{Ll})-\n(\p{Ll})/gu, "$1$2"); // joins words that are hyphenated at the end of a line
-  return tidy(joined.replace(/(?: ?\.){4,} ?/g, " ")); // leader dots of a table of contents
+  const lines: Line[] = [];
+  let line: Line & { longest: number } = { text: "", size: 0, font: "", longest: 0 };
+  const end = () => {
+    const text = line.text.replace(/[^\S\n]+/g, " ");
+    lines.push({ text, size: line.size, font: line.font });
+    line = { text: "", size: 0, font: "", longest: 0 };
+  };
+  for (const item of items) {
+    if (!("str" in item)) continue;
+    line.text += item.str;
+    if (item.str.trim().length > line.longest) {
+      line = { ...line, size: Math.round(item.height * 10) / 10, font: item.fontName, longest: item.str.trim().length };
+    }
+    if (item.hasEOL) end();
+  }
+  end();
+  return lines;
 }
 
 async function pdfTitle(pdf: PdfDocument): Promise<string | undefined> {

@@ -171,13 +171,3 @@ export function declareRoutes(group: RouteGroup) {
     };
   return { get: declare("get"), post: declare("post"), put: declare("put"), delete: declare("delete") };
 }
-
-/** A route that stands alone. */
-export function route<
-  P extends z.ZodType = z.ZodUndefined,
-  Q extends z.ZodType = z.ZodUndefined,
-  B extends z.ZodType = z.ZodUndefined,
-  M extends z.ZodType = z.ZodNever,
->(declaration: RouteDeclaration<P, Q, B, M> & RouteGroup & { method: Method; path: string }): AnyRoute {
-  return declareRoutes(declaration)[declaration.method]<P, Q, B, M>(declaration.path, declaration);
-}

@@ -9,71 +9,52 @@ import {
 import { idSchema } from "../../src/ids.ts";
 import { listOf, wholeList } from "../list-query.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 import { modelCallErrors } from "./chat.ts";
 
-const tags = ["Composite intelligence"];
+const routes = declareRoutes({ auth: "member", tags: ["Composite intelligence"] });
 
-const executePattern = route({
-  method: "post",
-  path: "/composite/execute",
-  auth: "member",
-  tags,
-  summary: "Run a multi-model pattern under an industry profile",
-  description:
-    "An input that holds what a regulated profile must not let through is refused with 422, which names kinds and positions; nothing of it is kept. `models` replaces the profile's choice: the members in order, the first one also judges.",
-  body: named("CompositeRequest", compositeBodySchema.extend(withCallback)),
-  isAsync: true,
-  // Before the idempotency record too: it holds a hash of the body, from which a short secret could be guessed.
-  screen: ({ body, platform }) => platform.composite.guard(body),
-  responses: {
-    200: { description: "The pattern's answer", body: compositeResultSchema },
-    202: { description: "The pattern is running", body: acceptedSchema },
-  },
-  errors: ["compliance_blocked", "source_refused", ...modelCallErrors],
-  example: {
-    pattern: "consensus",
-    profile: "coding",
-    input: "Sessions live in memory. Two servers share no memory.\n\nWhy do users lose their sessions?",
-  },
-  handler(input) {
-    const { body, caller, platform } = input;
-    return serveJob(input, {
-      accept: ({ jobId, isInteractive }) => platform.composite.accept(caller, body, isInteractive, jobId),
-    });
-  },
-});
-
-const listPatterns = route({
-  method: "get",
-  path: "/composite/patterns",
-  auth: "member",
-  tags,
-  summary: "The patterns",
-  responses: { 200: { description: "Every pattern", body: listOf(patternSchema) } },
-  result: ({ platform }) => wholeList(platform.composite.patterns()),
-});
-
-const listProfiles = route({
-  method: "get",
-  path: "/composite/profiles",
-  auth: "member",
-  tags,
-  summary: "The industry profiles",
-  responses: { 200: { description: "Every profile", body: listOf(profileSchema) } },
-  result: ({ platform }) => wholeList(platform.composite.profiles()),
-});
-
-const getExecution = route({
-  method: "get",
-  path: "/composite/executions/:id",
-  auth: "member",
-  tags,
-  summary: "A run with each of its model calls",
-  params: z.object({ id: idSchema("execution") }),
-  responses: { 200: { description: "The run", body: executionViewSchema } },
-  result: ({ params: { id }, caller, platform }) => platform.composite.trace(caller.tenantId, id),
-});
-
-export const compositeRoutes: readonly AnyRoute[] = [executePattern, listPatterns, listProfiles, getExecution];
+export const compositeRoutes = [
+  routes.post("/composite/execute", {
+    summary: "Run a multi-model pattern under an industry profile",
+    description:
+      "An input that holds what a regulated profile must not let through is refused with 422, which names kinds and positions; nothing of it is kept. `models` replaces the profile's choice: the members in order, the first one also judges.",
+    body: named("CompositeRequest", compositeBodySchema.extend(withCallback)),
+    isAsync: true,
+    // Before the idempotency record too: it holds a hash of the body, from which a short secret could be guessed.
+    screen: ({ body, platform }) => platform.composite.guard(body),
+    responses: {
+      200: { description: "The pattern's answer", body: compositeResultSchema },
+      202: { description: "The pattern is running", body: acceptedSchema },
+    },
+    errors: ["compliance_blocked", "source_refused", ...modelCallErrors],
+    example: {
+      pattern: "consensus",
+      profile: "coding",
+      input: "Sessions live in memory. Two servers share no memory.\n\nWhy do users lose their sessions?",
+    },
+    handler(input) {
+      const { body, caller, platform } = input;
+      return serveJob(input, {
+        accept: ({ jobId, isInteractive }) => platform.composite.accept(caller, body, isInteractive, jobId),
+      });
+    },
+  }),
+  routes.get("/composite/patterns", {
+    summary: "The patterns",
+    responses: { 200: { description: "Every pattern", body: listOf(patternSchema) } },
+    result: ({ platform }) => wholeList(platform.composite.patterns()),
+  }),
+  routes.get("/composite/profiles", {
+    summary: "The industry profiles",
+    responses: { 200: { description: "Every profile", body: listOf(profileSchema) } },
+    result: ({ platform }) => wholeList(platform.composite.profiles()),
+  }),
+  routes.get("/composite/executions/:id", {
+    summary: "A run with each of its model calls",
+    params: z.object({ id: idSchema("execution") }),
+    responses: { 200: { description: "The run", body: executionViewSchema } },
+    result: ({ params: { id }, caller, platform }) => platform.composite.trace(caller.tenantId, id),
+  }),
+];

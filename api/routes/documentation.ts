@@ -1,10 +1,9 @@
-import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { z } from "zod";
 import { docsPolicy, renderDocsPage } from "../docs-page.ts";
 import { makeOpenApi } from "../openapi.ts";
 import { type AnyRoute, declareRoutes, type HandlerInput, type JsonReply } from "../route.ts";
-import { isNamed } from "./models.ts";
+import { etagOf, isNamed } from "./models.ts";
 
 type Made = { text: string; zipped: Buffer; etag: string };
 
@@ -23,8 +22,7 @@ function makeOnce(make: () => string, headers: Record<string, string>) {
 }
 
 function pack(text: string): Made {
-  const etag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
-  return { text, zipped: gzipSync(text), etag };
+  return { text, zipped: gzipSync(text), etag: etagOf(text) };
 }
 
 const routes = declareRoutes({ auth: "public", tags: ["Documentation"] });

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../../src/defined.ts";
 import { idSchema } from "../../src/ids.ts";
 import {
   documentViewSchema,
@@ -13,10 +14,9 @@ import { shownStates } from "../../src/store/document-state.ts";
 import { listQuery, totalHeader } from "../list-query.ts";
 import { uploadedFileSchema } from "../middleware/multipart.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
-import { type AnyRoute, route } from "../route.ts";
+import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
-const tags = ["Knowledge retrieval"];
 const params = z.object({ id: idSchema("document") });
 
 const [byUrl, byContent] = ingestBodySchema.options;
@@ -34,40 +34,85 @@ const fileBodySchema = named(
   }),
 );
 
-const ingest = route({
-  method: "post",
-  path: "/rag/ingest",
-  auth: "member",
-  tags,
-  summary: "Ingest a URL, a text or a file",
-  description:
-    "PDF, DOCX, HTML, Markdown or plain text; the content decides first, then the type, then the name. Send exactly one " +
-    "of `url`, `content` and `file`. The same URL keeps its document: queries see the earlier version until the new one " +
-    "is complete. A document with the content of an earlier one names it in `duplicateOf`.",
-  body: named(
-    "IngestRequest",
-    withOneSource("json", z.union([byUrl.extend(withCallback), byContent.extend(withCallback)])),
-  ),
-  bodyLimit: "content",
-  multipart: withOneSource("multipart", fileBodySchema),
-  isAsync: true,
-  responses: {
-    201: { description: "The document is indexed", body: ingestResultSchema },
-    202: { description: "The document is being indexed", body: acceptedSchema },
-  },
-  errors: ["source_refused", "source_unreachable", "source_unreadable", "request_too_large"],
-  example: { content: "# Pump P-100\n\nBleed the pump before the season.", title: "Pump manual" },
-  handler(input) {
-    const { body, caller, platform } = input;
-    const source = "file" in body ? toFileInput(body) : body;
-    return serveJob(input, {
-      accept: ({ jobId, isInteractive }) => platform.rag.accept(caller, source, isInteractive, jobId),
-      status: 201,
-    });
-  },
-});
+const documentsQuery = listQuery.extend({ status: z.enum(shownStates).default("indexed") });
 
 type FileBody = z.output<typeof fileBodySchema>;
+
+const routes = declareRoutes({ auth: "member", tags: ["Knowledge retrieval"] });
+
+export const ragRoutes = [
+  routes.post("/rag/ingest", {
+    summary: "Ingest a URL, a text or a file",
+    description:
+      "PDF, DOCX, HTML, Markdown or plain text; the content decides first, then the type, then the name. Send exactly one " +
+      "of `url`, `content` and `file`. The same URL keeps its document: queries see the earlier version until the new one " +
+      "is complete. A document with the content of an earlier one names it in `duplicateOf`.",
+    body: named(
+      "IngestRequest",
+      withOneSource("json", z.union([byUrl.extend(withCallback), byContent.extend(withCallback)])),
+    ),
+    bodyLimit: "content",
+    multipart: withOneSource("multipart", fileBodySchema),
+    isAsync: true,
+    responses: {
+      201: { description: "The document is indexed", body: ingestResultSchema },
+      202: { description: "The document is being indexed", body: acceptedSchema },
+    },
+    errors: ["source_refused", "source_unreachable", "source_unreadable", "request_too_large"],
+    example: { content: "# Pump P-100\n\nBleed the pump before the season.", title: "Pump manual" },
+    handler(input) {
+      const { body, caller, platform } = input;
+      const source = "file" in body ? toFileInput(body) : body;
+      return serveJob(input, {
+        accept: ({ jobId, isInteractive }) => platform.rag.accept(caller, source, isInteractive, jobId),
+        status: 201,
+      });
+    },
+  }),
+  routes.get("/rag/documents", {
+    summary: "Documents of the tenant, newest first",
+    description:
+      'A bare array; the next page is in the header `link` with `rel="next"`, how many there are in `x-total-count`.',
+    query: documentsQuery,
+    responses: {
+      200: {
+        description: "A page of documents",
+        body: z.array(documentViewSchema),
+        headers: { link: 'Where the next page is, as `</rag/documents?…>; rel="next"`', ...totalHeader },
+      },
+    },
+    async handler({ query, caller, platform }) {
+      const { data, nextCursor, total } = await platform.rag.list(caller, query);
+      const next = nextCursor === null ? {} : { link: nextLink(query, nextCursor) };
+      return { status: 200, body: data, headers: { "x-total-count": String(total), ...next } };
+    },
+  }),
+  routes.get("/rag/documents/:id", {
+    summary: "One document",
+    params,
+    responses: { 200: { description: "The document", body: documentViewSchema } },
+    result: ({ params: { id }, caller, platform }) => platform.rag.get(caller, id),
+  }),
+  routes.post("/rag/query", {
+    summary: "Find chunks by meaning, words, or both",
+    body: queryBodySchema,
+    responses: {
+      200: {
+        description: "Chunks, best first",
+        body: named("QueryResponse", z.object({ results: z.array(queryResultSchema) })),
+      },
+    },
+    example: { query: "When is the pump bled?", topK: 5 },
+    result: async ({ body, caller, platform, signal }) => ({ results: await platform.rag.query(caller, body, signal) }),
+  }),
+  routes.delete("/rag/documents/:id", {
+    summary: "Delete a document with all its chunks",
+    description: "A document that is still being indexed is deleted too; its job is cancelled.",
+    params,
+    responses: { 204: { description: "It is gone" } },
+    result: ({ params: { id }, caller, platform }) => platform.rag.remove(caller, id),
+  }),
+];
 
 function toFileInput({ file, title, metadata }: FileBody) {
   const { bytes, filename, mediaType } = file;
@@ -76,79 +121,11 @@ function toFileInput({ file, title, metadata }: FileBody) {
     metadata,
     file: {
       bytes,
-      ...(filename ? { name: filename.slice(-255) } : {}),
-      ...(mediaType ? { type: mediaType.slice(0, 255) } : {}),
+      ...defined({ name: filename.slice(-255) || undefined, type: mediaType.slice(0, 255) || undefined }),
     },
   };
 }
 
-const documentsQuery = listQuery.extend({ status: z.enum(shownStates).default("indexed") });
-
-const listDocuments = route({
-  method: "get",
-  path: "/rag/documents",
-  auth: "member",
-  tags,
-  summary: "Documents of the tenant, newest first",
-  description:
-    'A bare array; the next page is in the header `link` with `rel="next"`, how many there are in `x-total-count`.',
-  query: documentsQuery,
-  responses: {
-    200: {
-      description: "A page of documents",
-      body: z.array(documentViewSchema),
-      headers: { link: 'Where the next page is, as `</rag/documents?…>; rel="next"`', ...totalHeader },
-    },
-  },
-  async handler({ query, caller, platform }) {
-    const { data, nextCursor, total } = await platform.rag.list(caller, query);
-    const next = nextCursor === null ? {} : { link: nextLink(query, nextCursor) };
-    return { status: 200, body: data, headers: { "x-total-count": String(total), ...next } };
-  },
-});
-
 function nextLink({ status, limit }: z.output<typeof documentsQuery>, cursor: string): string {
   return `</rag/documents?${new URLSearchParams({ status, limit: String(limit), cursor })}>; rel="next"`;
 }
-
-const getDocument = route({
-  method: "get",
-  path: "/rag/documents/:id",
-  auth: "member",
-  tags,
-  summary: "One document",
-  params,
-  responses: { 200: { description: "The document", body: documentViewSchema } },
-  result: ({ params: { id }, caller, platform }) => platform.rag.get(caller, id),
-});
-
-const query = route({
-  method: "post",
-  path: "/rag/query",
-  auth: "member",
-  tags,
-  summary: "Find chunks by meaning, words, or both",
-  body: queryBodySchema,
-  responses: {
-    200: {
-      description: "Chunks, best first",
-      body: named("QueryResponse", z.object({ results: z.array(queryResultSchema) })),
-    },
-  },
-  example: { query: "When is the pump bled?", topK: 5 },
-  result: async ({ body, caller, platform, signal }) => ({ results: await platform.rag.query(caller, body, signal) }),
-});
-
-const removeDocument = route({
-  method: "delete",
-  path: "/rag/documents/:id",
-  auth: "member",
-  tags,
-  summary: "Delete a document with all its chunks",
-  description: "A document that is still being indexed is deleted too; its job is cancelled.",
-  params,
-  responses: { 204: { description: "It is gone" } },
-  result: ({ params: { id }, caller, platform }) => platform.rag.remove(caller, id),
-});
-
-export const ragRoutes: readonly AnyRoute[] = [ingest, listDocuments, getDocument, query, removeDocument];

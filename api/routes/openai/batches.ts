@@ -76,7 +76,7 @@ export const openAiBatchRoutes = [
     responses: {
       200: {
         description: "A page of batches",
-        body: openAiListOf(batchSchema).extend({ first_id: z.string().nullable(), last_id: z.string().nullable() }),
+        body: openAiListOf(batchSchema, { first_id: z.string().nullable(), last_id: z.string().nullable() }),
       },
     },
     async result({ query, caller, platform }) {

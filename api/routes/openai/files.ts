@@ -37,7 +37,7 @@ export const openAiFileRoutes = [
   routes.get("/v1/files", {
     summary: "Files, newest first",
     query: afterQuery.extend({ purpose: z.enum(["batch", "batch_output"]).optional() }),
-    responses: { 200: { description: "A page of files", body: openAiListOf(fileSchema) } },
+    responses: { 200: { description: "A page of files", body: openAiListOf(fileSchema, {}) } },
     result: async ({ query: { purpose, ...page }, caller, platform }) =>
       toOpenAiList(await platform.store.files.list(caller.tenantId, { ...toPageQuery(page), purpose }), toView),
   }),

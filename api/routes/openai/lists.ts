@@ -9,9 +9,9 @@ export const afterQuery = z.object({
 
 export const toPageQuery = ({ after, limit }: z.output<typeof afterQuery>): PageQuery => ({ limit, cursor: after });
 
-/** Schema of a page as OpenAI's clients read it. */
-export const openAiListOf = <T extends z.ZodType>(item: T) =>
-  z.object({ object: z.literal("list"), data: z.array(item), has_more: z.boolean() });
+/** Schema of a page as OpenAI's clients read it; `more` are the fields that only some of its lists have. */
+export const openAiListOf = <T extends z.ZodType, F extends z.ZodRawShape>(item: T, more: F) =>
+  z.object({ object: z.literal("list"), data: z.array(item), ...more, has_more: z.boolean() });
 
 export function toOpenAiList<T, U>({ data, nextCursor }: Page<T>, toView: (item: T) => U) {
   return { object: "list", data: data.map(toView), has_more: nextCursor !== null };

@@ -17,7 +17,7 @@ const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 export const openAiModelRoutes = [
   routes.get("/v1/models", {
     summary: "The models that your calls can use, as OpenAI lists them",
-    responses: { 200: { description: "The models", body: openAiListOf(modelSchema).omit({ has_more: true }) } },
+    responses: { 200: { description: "The models", body: openAiListOf(modelSchema, {}).omit({ has_more: true }) } },
     async result({ caller, platform }) {
       const models = await platform.gateway.models(caller.tenantId, { available: "true" });
       return { object: "list", data: models.map(toModel) };

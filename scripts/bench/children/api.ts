@@ -2,20 +2,18 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { z } from "zod";
 import { allRoutes } from "../../../api/all-routes.ts";
 import { replyWithJob } from "../../../api/prefer.ts";
-import { type AnyRoute, route } from "../../../api/route.ts";
+import { type AnyRoute, declareRoutes } from "../../../api/route.ts";
 import { openApi } from "../../../api/server.ts";
 import { jobViewSchema } from "../../../src/jobs/job-view.ts";
 import { runProcess } from "../../../src/run-process.ts";
 import { noopQueue } from "./noop.ts";
 import { answerUsage } from "./usage.ts";
 
+const benchRoutes = declareRoutes({ auth: "member", tags: ["bench"] });
+
 /** Submits the no-op job as the product's own routes submit theirs. */
-const noopRoute = route({
-  method: "post",
-  path: "/bench/noop",
-  auth: "member",
+const noopRoute = benchRoutes.post("/bench/noop", {
   summary: "Submit a job that does nothing",
-  tags: ["bench"],
   body: z.object({}),
   responses: { 202: { description: "Accepted", body: jobViewSchema.partial() } },
   isAsync: true,
@@ -32,12 +30,8 @@ const noopRoute = route({
 });
 
 /** A call with authentication, limits and a parsed body, and nothing behind it: the floor of any call over HTTP. */
-const floorRoute = route({
-  method: "post",
-  path: "/bench/floor",
-  auth: "member",
+const floorRoute = benchRoutes.post("/bench/floor", {
   summary: "Answer at once",
-  tags: ["bench"],
   body: z.object({ query: z.string() }),
   responses: { 200: { description: "The floor", body: z.object({ results: z.array(z.unknown()) }) } },
   handler: () => ({ status: 200, body: { results: [] } }),

@@ -199,6 +199,8 @@ export function errorCodesOf(route: AnyRoute): ErrorCode[] {
     ...(route.errors ?? []),
     "internal",
     !isPublic && "unavailable",
+    !isPublic && "store_read_only",
+    !isPublic && "storage_full",
   ];
   return [...new Set(codes.filter((code) => typeof code === "string"))];
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defined } from "../src/defined.ts";
+import { isOfPart } from "../src/errors.ts";
 import { idSchema, newId } from "../src/ids.ts";
 import { toAcceptedView, toJobError } from "../src/jobs/job-outcome.ts";
 import { type JobRecord, jobKinds } from "../src/store/job-record.ts";
@@ -128,7 +129,7 @@ export async function replyWithJob(
     record = await platform.jobs.wait(caller.tenantId, job._id, { timeoutMs: waitMs, signal, isEnough: isSuspended });
   } catch (error) {
     // The client has left, but may repeat its call; or we cannot wait now, but the job is accepted.
-    if (!signal.aborted && toAppError(error).code !== "unavailable") throw error;
+    if (!signal.aborted && !isOfPart(toAppError(error))) throw error;
   }
   if (!isFinal(record.status)) return toAcceptedReply(record, headers);
   if (record.status === "completed") return { status, headers, body: record.result };

@@ -49,6 +49,8 @@ export const errorCodes = {
   provider_key_refused: "invalid_request_error",
   provider_key_unreadable: "server_error",
   unavailable: "server_error",
+  storage_full: "server_error",
+  store_read_only: "server_error",
   timeout: "server_error",
   cancelled: "server_error",
   client_closed: "server_error",
@@ -119,6 +121,11 @@ export function unavailable(part: string, cause?: unknown): AppError {
     retryAfterMs: 2_000,
     cause,
   });
+}
+
+/** Whether `error` is the state of a needed part and says nothing about the call: the same call succeeds later. */
+export function isOfPart({ code }: AppError): boolean {
+  return code === "unavailable" || code === "storage_full" || code === "store_read_only";
 }
 
 /** The form in which an error is stored on a record and shown in a body: nothing but what the caller may see. */

@@ -4,7 +4,7 @@ import { AppError } from "./errors.ts";
 import type { Jobs } from "./jobs/jobs.ts";
 import type { QueueClient } from "./jobs/queue-client.ts";
 import type { QueueLag } from "./jobs/queue-lag.ts";
-import type { RedisConnections } from "./redis.ts";
+import { type RedisConnections, toRedisError } from "./redis.ts";
 import type { Store } from "./store/store.ts";
 import { withTimeout } from "./with-timeout.ts";
 
@@ -54,8 +54,9 @@ export async function inspect({ store, redis, queues, jobs, config }: Inspected)
     lags = await jobs.measure();
     refuseLag(lags, config.health.maxQueueLagMs);
   };
-  const [[storePart, redisPart], workers, vectorIndex, lagPart] = await Promise.all([
-    checkServices({ store, redis }),
+  const [storePart, redisPart, workers, vectorIndex, lagPart] = await Promise.all([
+    check(() => store.checkWrites()),
+    check(() => checkRedisWrites(redis)),
     check(() => findWorkers(queues)),
     check(async () => {
       await store.checkSearch();
@@ -98,6 +99,15 @@ async function check(probe: () => Promise<unknown>): Promise<Part> {
   } catch (error) {
     const detail = error instanceof AppError ? error.message : "does not answer";
     return { status: "down", ms: elapsed(), detail };
+  }
+}
+
+/** Writes a key that is gone at once: a Redis without memory still responds to a ping. */
+async function checkRedisWrites({ producer, prefix }: RedisConnections): Promise<void> {
+  try {
+    await producer.set(`${prefix}:probe`, "", "PX", 1);
+  } catch (error) {
+    throw toRedisError(error) ?? error;
   }
 }
 

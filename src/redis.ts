@@ -1,4 +1,5 @@
 import { type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
+import { AppError, unavailable } from "./errors.ts";
 import { firstAnswer } from "./first-answer.ts";
 import { type Logger, makeErrorLog } from "./logger.ts";
 
@@ -16,6 +17,22 @@ const REDIS_UNAVAILABLE = "REDIS_UNAVAILABLE";
 /** Whether a command failed because Redis did not answer it: no connection, a lost one, or no answer in time. */
 export function isRedisUnavailable(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === REDIS_UNAVAILABLE;
+}
+
+/** Why Redis refuses writes, by the first word of its reply. */
+const refusals = new Map([
+  ["OOM", "its memory is used up"],
+  ["MISCONF", "it cannot save them to its disk"],
+  ["READONLY", "it is a replica"],
+]);
+
+/** The error of a Redis that does not respond, or takes no writes, for the caller; undefined for any other error. */
+export function toRedisError(error: unknown): AppError | undefined {
+  if (isRedisUnavailable(error)) return unavailable("Redis", error);
+  if (!(error instanceof Error && error instanceof ReplyError)) return undefined;
+  const why = refusals.get(String(error.message).split(" ", 1)[0] ?? "");
+  if (why === undefined) return undefined;
+  return new AppError("unavailable", `Redis takes no writes right now: ${why}.`, { retryable: true, cause: error });
 }
 
 /** ioredis rejects the commands that Redis did not answer with bare errors; here each of them gets a code. */

@@ -5,7 +5,7 @@ import { serveOperations } from "../src/metrics/serve-operations.ts";
 import { openPlatform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
 import { startTracing } from "../src/start-tracing.ts";
-import { isStoreUnavailable } from "../src/store/connect.ts";
+import { isStoreFailure } from "../src/store/store-errors.ts";
 import { makeRunAlone, readLoneJob } from "./run-alone.ts";
 import { runLoneJob, startWorkers } from "./start-workers.ts";
 
@@ -45,7 +45,7 @@ export async function runWorker(extra: readonly Work[] = []): Promise<void> {
     await platform.close();
   } catch (error) {
     // Without its store a process does not come to begin its job, or has ended it: the worker knows which.
-    if (!isStoreUnavailable(error) && !(error instanceof AppError)) throw error;
+    if (!isStoreFailure(error) && !(error instanceof AppError)) throw error;
     process.stderr.write(`${error.message}\n`);
     process.exit(1);
   }

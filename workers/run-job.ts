@@ -6,12 +6,12 @@ import type { QueueDefinition } from "../src/jobs/define-queue.ts";
 import { Postponed, Suspended } from "../src/jobs/postpone.ts";
 import { type WorkContext, workOf } from "../src/jobs/work.ts";
 import type { Logger } from "../src/logger.ts";
-import { isStoreUnavailable } from "../src/store/connect.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
 import { isFinal } from "../src/store/job-state.ts";
+import { isStoreFailure } from "../src/store/store-errors.ts";
 import { holdLease, type ShellDeps } from "./hold-lease.ts";
 import { traceJob } from "./trace-job.ts";
-import { judge, type StopReason } from "./verdict.ts";
+import { judge, STORE_RETRY_MS, type StopReason } from "./verdict.ts";
 
 /** What the shell needs of a BullMQ job. */
 type Job = Pick<BullJob, "id" | "data"> & { moveToDelayed(at: number, token?: string): Promise<unknown> };
@@ -26,8 +26,6 @@ const MAX_LOST_TRIES = 10;
 const MAX_ALONE = 2;
 /** How long after its holder's lease a job is looked at again, in ms. */
 const AFTER_LEASE_MS = 200;
-/** How long after the store did not answer a job is looked at again, in ms; up to half of it less, at random. */
-const STORE_AWAY_MS = 1_000;
 
 /** The BullMQ processor of a queue: payload, lease, progress and verdict live here; each job does the work that it names. */
 export function makeProcessor(deps: ShellDeps, queue: QueueDefinition) {
@@ -39,9 +37,9 @@ export function makeProcessor(deps: ShellDeps, queue: QueueDefinition) {
     try {
       return await processJob(deps, { queue, job, lookAgainAt });
     } catch (error) {
-      if (!isStoreUnavailable(error)) throw error;
-      deps.platform.logger.warn({ err: error, jobId: job.id }, "the store is unavailable; the job is looked at again");
-      return lookAgainAt(Date.now() + jittered(STORE_AWAY_MS));
+      if (!isStoreFailure(error)) throw error;
+      deps.platform.logger.warn({ err: error, jobId: job.id }, "the store takes no writes; the job is looked at again");
+      return lookAgainAt(Date.now() + jittered(STORE_RETRY_MS));
     }
   };
 }
@@ -96,13 +94,13 @@ function mustRunAlone({ runAlone, alone }: ShellDeps, record: JobRecord): boolea
 async function runSuspect(deps: ShellDeps, { queue, lease, lookAgainAt }: Attempt): Promise<undefined> {
   const { jobId } = lease;
   await deps.platform.jobs.claims.release(lease); // the process claims it itself
-  if (!deps.runAlone || deps.alone.size >= MAX_ALONE) return lookAgainAt(Date.now() + jittered(STORE_AWAY_MS));
+  if (!deps.runAlone || deps.alone.size >= MAX_ALONE) return lookAgainAt(Date.now() + jittered(STORE_RETRY_MS));
   const stopping = new AbortController();
   deps.alone.add(jobId);
   deps.running.set(jobId, () => stopping.abort());
   try {
     const outcome = await deps.runAlone({ queue: queue.name, jobId }, stopping.signal);
-    if (outcome.kind === "not-begun") return await lookAgainAt(Date.now() + jittered(STORE_AWAY_MS));
+    if (outcome.kind === "not-begun") return await lookAgainAt(Date.now() + jittered(STORE_RETRY_MS));
     if (outcome.kind === "ended")
       return outcome.delayUntil === undefined ? undefined : await lookAgainAt(outcome.delayUntil);
     const record = await deps.platform.store.jobs.findById(jobId);
@@ -165,7 +163,8 @@ async function settle(
       return undefined;
     return lookAgainAt(Date.now());
   }
-  if (!(error instanceof AppError) && stopped === undefined) logger.error({ err: error }, "a job threw unexpectedly");
+  if (!(error instanceof AppError || isStoreFailure(error)) && stopped === undefined)
+    logger.error({ err: error }, "a job threw unexpectedly");
   const failures = record.failures + 1;
   const verdict = judge({ error, stopped, failures, attempts, backoffMs, random: Math.random });
   switch (verdict.outcome) {
@@ -175,8 +174,9 @@ async function settle(
       await claims.cancelled(lease);
       return undefined;
     case "release":
+      if (stopped === undefined) logger.warn({ err: error }, "the store does not take its writes; tried again later");
       await claims.release(lease);
-      return lookAgainAt(Date.now());
+      return lookAgainAt(Date.now() + verdict.afterMs);
     case "retry": {
       const notBefore = new Date(Date.now() + verdict.afterMs);
       const { message } = verdict.error;

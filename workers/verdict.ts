@@ -1,6 +1,6 @@
 import { AppError, type ErrorView, toErrorView } from "../src/errors.ts";
 import { jittered } from "../src/jitter.ts";
-import { isStoreUnavailable } from "../src/store/connect.ts";
+import { isStoreFailure } from "../src/store/store-errors.ts";
 
 /** Why a try was stopped from outside. */
 export type StopReason = "cancelled" | "fenced" | "shutdown" | "timeout";
@@ -10,11 +10,13 @@ export type Verdict =
   | { outcome: "retry"; afterMs: number; error: ErrorView }
   | { outcome: "fail"; error: ErrorView }
   | { outcome: "cancel" }
-  | { outcome: "release" }
+  | { outcome: "release"; afterMs: number }
   | { outcome: "drop" };
 
 /** Longest wait between two tries, in ms. */
 const MAX_BACKOFF_MS = 60_000;
+/** How long after the store did not take what it was given a job is looked at again, in ms; up to half of it less, at random. */
+export const STORE_RETRY_MS = 1_000;
 
 export type Failure = {
   error: unknown;
@@ -34,13 +36,15 @@ export function judge(failure: Failure): Verdict {
     case "fenced":
       return { outcome: "drop" };
     case "shutdown":
-      return { outcome: "release" };
+      return { outcome: "release", afterMs: 0 };
     case "timeout":
       return retryOrFail(failure, new AppError("timeout", "The job ran longer than it may.", { retryable: true }));
     case undefined:
       if (failure.error instanceof AppError && failure.error.code === "cancelled") return { outcome: "cancel" };
-      // A store that is away says nothing of the job: it counts as no failure, however long that takes.
-      if (isStoreUnavailable(failure.error)) return { outcome: "release" };
+      // The state of the store says nothing about the job: it counts as no failure, however long that takes.
+      if (isStoreFailure(failure.error)) {
+        return { outcome: "release", afterMs: jittered(STORE_RETRY_MS, { random: failure.random }) };
+      }
       return retryOrFail(failure, failure.error);
     default:
       return failure.stopped satisfies never;

@@ -8,8 +8,8 @@ import {
   unavailable,
 } from "../../src/errors.ts";
 import type { Logger } from "../../src/logger.ts";
-import { isRedisUnavailable } from "../../src/redis.ts";
-import { isStoreUnavailable } from "../../src/store/connect.ts";
+import { toRedisError } from "../../src/redis.ts";
+import { toStoreError } from "../../src/store/store-errors.ts";
 import type { ApiContext, RequestState } from "../context.ts";
 import { sendReply } from "../send-reply.ts";
 
@@ -42,13 +42,15 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
   timeout: 504,
   provider_key_unreadable: 503,
   unavailable: 503,
+  store_read_only: 503,
+  storage_full: 507,
 };
 
 /** When to come back, in ms, where the error itself does not say. */
-const defaultRetryAfterMs: Partial<Record<number, number>> = { 429: 1_000, 503: 2_000 };
+const defaultRetryAfterMs: Partial<Record<number, number>> = { 429: 1_000, 503: 2_000, 507: 30_000 };
 
 /** Statuses that tell when to come back (RFC 9110, 10.2.3); 502 passes on what a provider asked for. */
-const retryAfterStatuses = new Set([429, 502, 503]);
+const retryAfterStatuses = new Set([429, 502, 503, 507]);
 
 /** The HTTP status of an error code. */
 export function toStatus(error: { code: ErrorCode; type: ErrorType }): number {
@@ -69,14 +71,14 @@ const lostConnectionCodes = new Set([
 /** Any thrown value as an error of the domain. What we do not know stays `internal`, and shows nothing of itself. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  if (isStoreUnavailable(error)) return unavailable("The store", error);
+  const ofPart = toStoreError(error) ?? toRedisError(error);
+  if (ofPart) return ofPart;
   if (isLostConnection(error)) return unavailable("A part of the service", error);
   return new AppError("internal", toErrorView(error).message, { cause: error });
 }
 
 function isLostConnection(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if (isRedisUnavailable(error)) return true;
   return "syscall" in error && "code" in error && lostConnectionCodes.has(String(error.code));
 }
 

@@ -8,7 +8,7 @@ import {
   type StopReason,
   stopReasons,
 } from "../store/agent-run-store.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
+import { isStoreFailure } from "../store/store-errors.ts";
 import { type AuditLog, openAuditLog } from "./audit.ts";
 import type { AgentsDeps } from "./deps.ts";
 import { type Iterations, makeIterations, type RunStepEvent } from "./iterations.ts";
@@ -126,7 +126,7 @@ function toClosing(error: unknown, { signal, isLastAttempt }: WorkContext): Clos
     return isCancelled ? { status: "cancelled", error: toErrorView(signal.reason) } : undefined;
   }
   if (error instanceof RunStopped) return { status: "stopped", reason: error.reason };
-  if (isStoreUnavailable(error)) return undefined;
+  if (isStoreFailure(error)) return undefined;
   const isFinal = error instanceof AppError && !error.retryable;
   return isFinal || isLastAttempt ? { status: "failed", error: toErrorView(error) } : undefined;
 }

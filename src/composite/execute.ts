@@ -4,8 +4,8 @@ import type { Gateway } from "../gateway/gateway.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { sumSpent } from "../runs.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
 import type { ExecutionRecord, ExecutionStep, ExecutionStore } from "../store/execution-store.ts";
+import { isStoreFailure } from "../store/store-errors.ts";
 import type { PatternOutcome } from "./patterns/pattern.ts";
 import { type PatternId, patterns } from "./patterns.ts";
 import { isRegulated, type ProfileId, profiles } from "./profiles.ts";
@@ -47,7 +47,7 @@ export async function execute(deps: CompositeDeps, context: WorkContext): Promis
     return result;
   } catch (error) {
     const isCancelled = signal.aborted && signal.reason instanceof AppError && signal.reason.code === "cancelled";
-    const mayResume = isStoreUnavailable(error) || (isRetryable(error) && !context.isLastAttempt);
+    const mayResume = isStoreFailure(error) || (isRetryable(error) && !context.isLastAttempt);
     if (isCancelled || (!signal.aborted && !mayResume)) {
       const view = toErrorView(isCancelled ? signal.reason : error);
       await executions.finish(tenantId, executionId, { error: view, erase });

@@ -71,7 +71,10 @@ export type Gateway = Chats & {
 
 type GatewayInput = {
   config: Config["gateway"];
-  store: Pick<Store, "completions" | "usage" | "budgets" | "tenants" | "batches" | "files" | "sources" | "jobs">;
+  store: Pick<
+    Store,
+    "completions" | "usage" | "budgets" | "tenants" | "batches" | "files" | "sources" | "jobs" | "checkWrites"
+  >;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
   redis: Pick<RedisConnections, "producer" | "prefix">;
@@ -83,8 +86,7 @@ type GatewayInput = {
 export function makeGateway(input: GatewayInput): Gateway {
   const { config, store, keys, fallbacks, redis, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRefusal: metrics.budgetRefused });
-  const { completions, usage } = store;
-  const ledger = makeLedger({ completions, usage, logger, onSettled: metrics.settled });
+  const ledger = makeLedger({ ...store, logger, onSettled: metrics.settled });
   const breakers = makeBreakers();
   metrics.watchBreakers(breakers.countOpen);
   const providers = openProviders(config);

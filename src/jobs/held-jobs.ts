@@ -1,7 +1,7 @@
 import { type ErrorView, unavailable } from "../errors.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
+import { isStoreUnavailable } from "../store/store-errors.ts";
 import { isDuplicateKey } from "../store/writes.ts";
 import type { Announcements } from "./announce.ts";
 import { endedNow } from "./claim.ts";

@@ -1,7 +1,7 @@
 import { type JobsOptions, Queue } from "bullmq";
 import { unavailable } from "../errors.ts";
 import type { Logger } from "../logger.ts";
-import type { RedisConnections } from "../redis.ts";
+import { type RedisConnections, toRedisError } from "../redis.ts";
 import type { QueueDefinition } from "./define-queue.ts";
 
 /** What of a record makes its BullMQ job. */
@@ -37,7 +37,7 @@ export function openQueueClient(options: {
   };
   const answered = <T>(call: Promise<T>): Promise<T> =>
     call.catch((error) => {
-      throw unavailable("The queue", error);
+      throw toRedisError(error) ?? unavailable("The queue", error);
     });
   return {
     definition,

@@ -1,8 +1,8 @@
 import { unavailable } from "../errors.ts";
 import { newId } from "../ids.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
+import { isStoreUnavailable } from "../store/store-errors.ts";
 import { currentTrace } from "../tracing.ts";
 import { CHECK_QUEUED_AFTER_MS } from "./claim.ts";
 import type { PayloadOf, QueueDefinition } from "./define-queue.ts";

@@ -1,7 +1,7 @@
 import type { Logger } from "../logger.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
+import { isStoreUnavailable } from "../store/store-errors.ts";
 import type { QueueDefinition } from "./define-queue.ts";
 import type { Jobs } from "./jobs.ts";
 

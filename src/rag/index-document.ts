@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { basename } from "node:path/posix";
 import { AppError, toErrorView } from "../errors.ts";
 import type { WorkContext } from "../jobs/work.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
 import type { DocumentRecord } from "../store/document-store.ts";
+import { isStoreFailure } from "../store/store-errors.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, embedChunks, type VersionContext } from "./embed-chunks.ts";
@@ -47,7 +47,7 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
 function isFinal(error: unknown, { signal, isLastAttempt }: WorkContext): boolean {
   const reason: unknown = signal.aborted ? signal.reason : error;
   if (signal.aborted) return reason instanceof AppError && reason.code === "cancelled";
-  if (isStoreUnavailable(reason)) return false;
+  if (isStoreFailure(reason)) return false;
   return isLastAttempt || !(reason instanceof AppError && reason.retryable);
 }
 

@@ -1,11 +1,4 @@
-import {
-  type Db,
-  MongoBulkWriteError,
-  MongoClient,
-  type MongoClientOptions,
-  MongoError,
-  MongoParseError,
-} from "mongodb";
+import { type Db, MongoClient, type MongoClientOptions, MongoParseError } from "mongodb";
 import { ConfigError, unavailable } from "../errors.ts";
 import { firstAnswer } from "../first-answer.ts";
 import { endWritesOnClose } from "./driver-writes.ts";
@@ -71,27 +64,4 @@ function makeClient(url: string, options: MongoClientOptions): MongoClient {
     if (error instanceof MongoParseError) throw new ConfigError(`MONGODB_URL: ${error.message}.`);
     throw error;
   }
-}
-
-/** Names of the driver's errors that mean: the server did not answer, or not in time. */
-const unavailableErrors = new Set([
-  "MongoServerSelectionError",
-  "MongoNetworkError",
-  "MongoNetworkTimeoutError",
-  "MongoOperationTimeoutError",
-  "MongoNotConnectedError",
-  "MongoTopologyClosedError",
-  "MongoPoolClosedError",
-  "MongoPoolClearedError",
-  "MongoWaitQueueTimeoutError",
-  "MongoClientClosedError",
-  "PoolClearedOnNetworkError",
-]);
-
-/** Whether `error` came of a store that is away, as against one that refused what it was asked. */
-export function isStoreUnavailable(error: unknown): error is MongoError {
-  if (!(error instanceof MongoError)) return false;
-  // A bulk write wraps what came of the connection and keeps neither its name nor its labels; a server's refusal has a code.
-  if (error instanceof MongoBulkWriteError && error.code === undefined && error.err === undefined) return true;
-  return unavailableErrors.has(error.name) || error.hasErrorLabel("RetryableWriteError");
 }

@@ -1,3 +1,5 @@
+import type { Db } from "mongodb";
+import { newId } from "../ids.ts";
 import type { Logger } from "../logger.ts";
 import { agentRunCollection, makeAgentRunStore } from "./agent-run-store.ts";
 import { agentCollection, makeAgentStore } from "./agent-store.ts";
@@ -22,6 +24,7 @@ import { migrations } from "./migrations.ts";
 import { makeOrganizationStore, organizationCollection } from "./organization-store.ts";
 import { dataKeyCollection, makeProviderKeyStore, providerKeyCollection } from "./provider-key-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
+import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeUsageStore, usageCollection } from "./usage-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
@@ -105,6 +108,8 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       batches: makeBatchStore(db),
       files: makeFileStore(db),
       ping,
+      /** Writes a document and removes it. @throws AppError `unavailable`, `storage_full`, `store_read_only`. */
+      checkWrites: () => checkWrites(db),
       /** Resolves when the search indexes, where the server has any, can be queried. Throws `unavailable` when not. */
       async checkSearch(): Promise<void> {
         if (capabilities.vectorSearch) await checkSearchIndexes(db);
@@ -116,5 +121,16 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+async function checkWrites(db: Db): Promise<void> {
+  const probes = db.collection<{ _id: string }>("probes");
+  const _id = newId("request");
+  try {
+    await probes.insertOne({ _id });
+    await probes.deleteOne({ _id });
+  } catch (error) {
+    throw toStoreError(error) ?? error;
   }
 }

@@ -3,7 +3,7 @@ import { AppError, type ErrorView, fromErrorView, notFound, toErrorView } from "
 import { jittered } from "../jitter.ts";
 import { Postponed, Suspended } from "../jobs/postpone.ts";
 import type { WorkContext } from "../jobs/work.ts";
-import { isStoreUnavailable } from "../store/connect.ts";
+import { isStoreFailure } from "../store/store-errors.ts";
 import type { WorkflowRunEnd, WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
 import { inSpan } from "../tracing.ts";
 import { toDefinition } from "./definitions.ts";
@@ -78,7 +78,7 @@ async function walkToEnd(deps: WorkflowsDeps, run: WorkflowRunRecord, context: W
     const { signal, isLastAttempt } = context;
     if (signal.aborted ? toErrorView(signal.reason).code === "cancelled" : isCancel(error)) {
       await finish({ status: "cancelled", error: toErrorView(new AppError("cancelled", "The run was cancelled.")) });
-    } else if (!signal.aborted && isLastAttempt && !isStoreUnavailable(error)) {
+    } else if (!signal.aborted && isLastAttempt && !isStoreFailure(error)) {
       await finish({ status: "failed", error: toErrorView(error) });
     }
     throw error;
@@ -120,7 +120,7 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
       throw error;
     }
     if (error instanceof EvaluatorBusy) throw new Postponed(jittered(error.retryAfterMs ?? 0));
-    if (isStoreUnavailable(error) || isCancel(error)) throw error;
+    if (isStoreFailure(error) || isCancel(error)) throw error;
     if (!(error instanceof AppError)) context.logger.error({ err: error, path }, "a step threw unexpectedly");
     const afterMs = retryAfterMs(error, planned, attempts);
     if (afterMs !== undefined) {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { seededRandom } from "../../scripts/bench/measure.ts";
 import { queues } from "../../src/jobs/queues.ts";
-import { isStoreUnavailable } from "../../src/store/connect.ts";
+import { isStoreUnavailable } from "../../src/store/store-errors.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
 import { hostPid } from "../support/service-pids.ts";

@@ -55,7 +55,7 @@ function makeFailingStore() {
     addRecord: async () => undefined,
     sum: async () => [],
   };
-  return { completions, usage, written, tried, added, failures };
+  return { completions, usage, checkWrites: async () => undefined, written, tried, added, failures };
 }
 
 describe("ledger", () => {

@@ -51,6 +51,7 @@ function makeDeps(
       write: async () => undefined,
       pending: () => undefined,
       flush: async () => undefined,
+      requireTaken: () => undefined,
       close: async () => undefined,
     },
     budgets: {

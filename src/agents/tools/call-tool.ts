@@ -1,6 +1,6 @@
 import { AppError } from "../../errors.ts";
 import type { Logger } from "../../logger.ts";
-import { isStoreUnavailable } from "../../store/connect.ts";
+import { isStoreFailure } from "../../store/store-errors.ts";
 import { inSpan } from "../../tracing.ts";
 import { parseArguments } from "../arguments.ts";
 import { RunStopped } from "../run-state.ts";
@@ -47,7 +47,7 @@ export async function callTool(
     return toObservation(output);
   } catch (error) {
     context.signal.throwIfAborted();
-    if (error instanceof RunStopped || isStoreUnavailable(error)) throw error;
+    if (error instanceof RunStopped || isStoreFailure(error)) throw error;
     if (error instanceof AppError) return toObservation({ output: `The tool failed: ${error.message}`, isError: true });
     logger.error({ err: error, tool: tool.name }, "a tool threw unexpectedly");
     return toObservation({ output: "The tool failed.", isError: true });

@@ -70,13 +70,16 @@ export type CallAbout = {
 /**
  * Begins a call that will cost something: the most that it can cost is set aside of the tenant's budget, or what is left.
  * A promise only when there is a budget to take it from.
- * @throws AppError `budget_exhausted`, or what the run's limit throws.
+ * @throws AppError `budget_exhausted`; `storage_full`, `store_read_only` while its record could not be kept; what the run's
+ * limit throws.
  */
 export function openCall(
   deps: { ledger: Ledger; budgets: Budgets },
   caller: GatewayCaller,
   about: CallAbout & { toBounds: () => CostBounds },
 ): Call | Promise<Call> {
+  const refused = about.routing.model.price.input > 0 ? deps.ledger.requireTaken() : undefined;
+  if (refused) return refused.then(() => openCall(deps, caller, about));
   caller.limit?.check();
   const begin = (held: Reservation | undefined) => beginCall(deps.ledger, caller, about, held);
   const reserved = deps.budgets.reserve(caller.tenantId, about.toBounds, caller.signal);

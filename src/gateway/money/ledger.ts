@@ -4,6 +4,8 @@ import { jittered } from "../../jitter.ts";
 import type { Logger } from "../../logger.ts";
 import type { CallMetrics } from "../../metrics/call-metrics.ts";
 import type { CompletionDocument, CompletionStore } from "../../store/completion-store.ts";
+import type { Store } from "../../store/store.ts";
+import { isStoreRefusal } from "../../store/store-errors.ts";
 import type { UsageIncrement, UsageStore } from "../../store/usage-store.ts";
 
 /** Records wait at most this long for others to be written with, in ms; with the write they are settled within 50. */
@@ -27,24 +29,39 @@ export type Ledger = {
   pending(logId: string): CompletionDocument | undefined;
   /** Resolves when all that was recorded before is written, or given up after a few attempts. */
   flush(): Promise<void>;
+  /**
+   * To be called before what costs money. Once the store has refused a record, the promise resolves when it takes writes.
+   * @throws AppError `storage_full`, `store_read_only`, `unavailable`.
+   */
+  requireTaken(): Promise<void> | undefined;
   close(): Promise<void>;
 };
 
 type LedgerDeps = {
   completions: CompletionStore;
   usage: UsageStore;
+  checkWrites: Store["checkWrites"];
   logger: Logger;
   /** Counts a record. One that is written again after a crash is counted again; the ledger has it once. */
   onSettled: CallMetrics["settled"];
 };
 
-export function makeLedger({ completions, usage, logger, onSettled }: LedgerDeps): Ledger {
+export function makeLedger({ completions, usage, checkWrites, logger, onSettled }: LedgerDeps): Ledger {
   const waiting = new Map<string, CompletionDocument>();
   const writer = `w${randomBytes(6).toString("hex")}`;
   let batches = 0;
   let writing: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosing = false;
+  let isRefused = false;
+  const noted = async <T>(written: Promise<T>) => {
+    try {
+      return await written;
+    } catch (error) {
+      isRefused ||= isStoreRefusal(error);
+      throw error;
+    }
+  };
 
   const write = async (batch: readonly CompletionDocument[]) => {
     const number = ++batches;
@@ -53,7 +70,7 @@ export function makeLedger({ completions, usage, logger, onSettled }: LedgerDeps
         // At the same time, which halves what a group costs; either can be repeated. Both end before another attempt.
         const parts = [completions.insertMany(batch), usage.add({ writer, number }, toIncrements(batch))];
         await Promise.allSettled(parts);
-        await Promise.all(parts);
+        await noted(Promise.all(parts));
         return;
       } catch (error) {
         logger.warn({ err: error, records: batch.length, attempts }, "The ledger could not be written");
@@ -95,9 +112,15 @@ export function makeLedger({ completions, usage, logger, onSettled }: LedgerDeps
       setImmediate(onSettled, document); // after this turn: no answer waits for its metrics
     },
     write: async (document) => {
-      const kept = await completions.keep(document);
-      for (const increment of toIncrements([kept])) await usage.addRecord(kept._id, increment);
+      const kept = await noted(completions.keep(document));
+      for (const increment of toIncrements([kept])) await noted(usage.addRecord(kept._id, increment));
       onSettled(document);
+    },
+    requireTaken: () => {
+      if (!isRefused) return undefined;
+      return checkWrites().then(() => {
+        isRefused = false;
+      });
     },
     pending: (logId) => waiting.get(logId),
     flush: start,

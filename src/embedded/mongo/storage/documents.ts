@@ -9,7 +9,8 @@ import type { Row, Storage } from "./storage.ts";
 /**
  * Stores a new document with its index keys. Everything that can refuse it is checked before anything is written, so
  * that a refused document leaves no trace.
- * @throws CommandError 11000 when a unique index has its key, 10334 when it is too large, 171 for parallel arrays.
+ * @throws CommandError 11000 when a unique index has its key, 10334 when it is too large, 171 for parallel arrays, 14031
+ * when the disk is full.
  */
 export function insertDocument(storage: Storage, collection: Collection, document: Document, bytes: Uint8Array): void {
   checkSize(bytes);
@@ -20,6 +21,7 @@ export function insertDocument(storage: Storage, collection: Collection, documen
     const isSameId = collection.byId.get(idKey) !== undefined;
     throw duplicateOf(collection, isSameId ? collection.idIndex : index, document);
   }
+  storage.requireRoom();
   storage.beginWrite();
   const { changes, lastInsertRowid } = collection.insert.run(idKey, bytes);
   if (changes === 0) throw duplicateOf(collection, collection.idIndex, document);

@@ -2,6 +2,7 @@ import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
+import { type DiskSpace, watchDisk } from "./disk-space.ts";
 
 /** The open SQLite file, and the transaction that the commands of one turn of the event loop share. */
 export type Storage = {
@@ -19,7 +20,7 @@ export type Storage = {
   /** Runs `work` so that it is undone alone when it throws. */
   atomically<T>(work: () => T): T;
   close(): void;
-};
+} & DiskSpace;
 
 const pageCacheKiB = 64 * 1024;
 
@@ -55,6 +56,7 @@ export function openStorage(dataFile: string): Storage {
   let isOpen = false;
   let writeCount = 0;
   const storage: Storage = {
+    ...watchDisk(sqlite, dataFile),
     sqlite,
     beginWrite: () => {
       writeCount++;

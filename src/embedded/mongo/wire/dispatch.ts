@@ -37,7 +37,8 @@ export function makeDispatcher(engine: Engine): Dispatcher {
     storage.rollback();
     engine.cursors.clear(); // they may stand in what is undone
     engine.catalog.reload(); // collections, indexes and matrices as the file has them
-    release(encodeReply(toFailure(commandError("OperationFailed", "the write could not be made durable"))));
+    const lost = commandError("OperationFailed", "the write could not be made durable");
+    release(encodeReply(toFailure(storage.toRefusal(error) ?? lost)));
   };
   const flush = () => {
     clearImmediate(flushTimer);
@@ -83,7 +84,8 @@ function answer(engine: Engine, request: Request, connectionId: number, abandon:
       "a command of the embedded store failed",
     );
     if (engine.storage.writeCount() > writesBefore) abandon(error); // it may have written a part
-    return encodeReply(toFailure(commandError("InternalError", "the embedded server met an internal error")));
+    const internal = commandError("InternalError", "the embedded server met an internal error");
+    return encodeReply(toFailure(engine.storage.toRefusal(error) ?? internal));
   }
 }
 

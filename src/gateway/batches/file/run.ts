@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { AppError, toErrorView } from "../../../errors.ts";
+import { AppError, isOfPart, toErrorView } from "../../../errors.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import { Postponed } from "../../../jobs/postpone.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
@@ -105,7 +105,7 @@ async function submitItem(
     if ("ineligible" in accepted)
       throw new AppError("invalid_request", `model: it has no batches (${accepted.ineligible})`);
   } catch (error) {
-    if (!(error instanceof AppError) || signal.aborted || error.code === "unavailable") throw error;
+    if (!(error instanceof AppError) || signal.aborted || isOfPart(error)) throw error;
     await jobs.held.hold(held);
     await jobs.held.end(jobId, { error: toErrorView(error) });
   }

@@ -113,6 +113,7 @@ async function submit(
   const { store, config } = deps;
   const items = await takeItems(deps, batch);
   if (items.length === 0) return undefined;
+  await deps.gateway.ledger.requireTaken();
   const since = batch.submittedAt;
   let id: string | undefined;
   if (since !== undefined) {
@@ -149,6 +150,7 @@ async function runHere(deps: RunDeps, items: readonly BatchItemDocument[], signa
       const error = new AppError("unknown_model", `${item.model} is not served any more.`, { param: "model" });
       return settleItem(deps, item, { customId, error });
     }
+    await gateway.ledger.requireTaken();
     const keys = await findKeys(gateway, tenantId, { providers: [model.provider], required: model.provider });
     const target = toTarget(gateway, { keys, tenantId }, model);
     const failed = makeFailedAttempts(model, () => estimateMessageTokens(request.messages));

@@ -1,0 +1,65 @@
+import { MongoBulkWriteError, MongoError } from "mongodb";
+import { AppError, unavailable } from "../errors.ts";
+
+/** Names of the driver's errors that mean: the server did not answer, or not in time. */
+const unavailableErrors = new Set([
+  "MongoServerSelectionError",
+  "MongoNetworkError",
+  "MongoNetworkTimeoutError",
+  "MongoOperationTimeoutError",
+  "MongoNotConnectedError",
+  "MongoTopologyClosedError",
+  "MongoPoolClosedError",
+  "MongoPoolClearedError",
+  "MongoWaitQueueTimeoutError",
+  "MongoClientClosedError",
+  "PoolClearedOnNetworkError",
+]);
+
+/** Whether `error` came of a store that is away, as against one that refused what it was asked. */
+export function isStoreUnavailable(error: unknown): error is MongoError {
+  if (!(error instanceof MongoError)) return false;
+  // A bulk write wraps what came of the connection and keeps neither its name nor its labels; a server's refusal has a code.
+  if (error instanceof MongoBulkWriteError && error.code === undefined && error.err === undefined) return true;
+  return unavailableErrors.has(error.name) || error.hasErrorLabel("RetryableWriteError");
+}
+
+/** MongoDB's OutOfDiskSpace. https://www.mongodb.com/docs/manual/reference/error-codes/ */
+const OUT_OF_DISK_SPACE = 14_031;
+/** NotWritablePrimary, UserWritesBlocked, PrimarySteppedDown. */
+const readOnlyCodes = new Set<unknown>([10_107, 371, 189]);
+const UNAUTHORIZED = 13;
+/** What an account that may only read is refused, as it stands in the message. */
+const writeNames = /\b(insert|update|delete|remove|findAndModify)\b/i;
+/** Atlas gives one code to all that its plans do not allow. */
+const ATLAS_ERROR = 8_000;
+
+/** Whether the store responds and does not take a write: it is full, or read-only. Nothing of the write was kept. */
+export function isStoreRefusal(error: unknown): boolean {
+  return toRefusal(error) !== undefined;
+}
+
+/** Whether `error` is the store's state and says nothing about the work: the same work succeeds when the store does. */
+export function isStoreFailure(error: unknown): error is Error {
+  return isStoreUnavailable(error) || isStoreRefusal(error);
+}
+
+/** The error of a store that is full, read-only or unavailable, for the caller; undefined for any other error. */
+export function toStoreError(error: unknown): AppError | undefined {
+  return toRefusal(error) ?? (isStoreUnavailable(error) ? unavailable("The store", error) : undefined);
+}
+
+function toRefusal(error: unknown): AppError | undefined {
+  if (error instanceof AppError)
+    return error.code === "storage_full" || error.code === "store_read_only" ? error : undefined;
+  if (!(error instanceof MongoError)) return undefined;
+  const { code, message } = error;
+  const isOfAtlas = code === ATLAS_ERROR;
+  if (code === OUT_OF_DISK_SPACE || (isOfAtlas && message.includes("space quota"))) {
+    const text = "The store is full. Reading and deleting still work; what was not written is not kept.";
+    return new AppError("storage_full", text, { retryable: true, cause: error });
+  }
+  const isForbidden = (code === UNAUTHORIZED || isOfAtlas) && writeNames.test(message);
+  if (!readOnlyCodes.has(code) && !isForbidden) return undefined;
+  return new AppError("store_read_only", "The store takes no writes right now.", { retryable: true, cause: error });
+}

@@ -18,13 +18,7 @@ export type IngestInput = { title?: string | undefined; metadata?: Metadata | un
   | { file: { bytes: Buffer; name?: string; type?: string } }
 );
 
-export type Acceptance = {
-  caller: Caller;
-  document: IngestInput;
-  isInteractive: boolean;
-  jobId: string;
-  allowOrigins: readonly string[];
-};
+type Acceptance = NewDocument<IngestInput> & { isInteractive: boolean; allowOrigins: readonly string[] };
 
 /**
  * Keeps the source, records the document and submits its job, in this order: a job always finds its document.
@@ -32,9 +26,8 @@ export type Acceptance = {
  */
 export async function acceptDocument(
   deps: RagDeps & { work: Work },
-  acceptance: Acceptance,
+  { caller, document, isInteractive, jobId, allowOrigins }: Acceptance,
 ): Promise<{ job: JobRecord; documentId: string }> {
-  const { caller, document, isInteractive, jobId, allowOrigins } = acceptance;
   const { record, isNew } =
     "url" in document
       ? await recordUrl(deps, { caller, document, jobId, url: assertFetchable(document.url, allowOrigins).url })
@@ -76,9 +69,8 @@ async function recordUrl(
       return { record: fresh, isNew: true };
     }
   }
-  throw new AppError("wrong_state", "Another request is changing the document of this URL; try again.", {
-    retryable: true,
-  });
+  const text = "Another request is changing the document of this URL; try again.";
+  throw new AppError("wrong_state", text, { retryable: true });
 }
 
 async function recordBytes(
@@ -89,12 +81,8 @@ async function recordBytes(
   const bytes = isFile ? document.file.bytes : Buffer.from(document.content);
   if (isFile) await rejectMedia(bytes);
   const { name, type } = isFile ? document.file : {};
-  const source: DocumentSource = {
-    kind: isFile ? "file" : "content",
-    bytes: bytes.length,
-    ...(name ? { name } : {}),
-    ...(type ? { type } : {}),
-  };
+  const kind = isFile ? "file" : "content";
+  const source: DocumentSource = { kind, bytes: bytes.length, ...(name ? { name } : {}), ...(type ? { type } : {}) };
   const fallback = isFile ? (name ?? "Untitled") : (firstLineOf(document.content) ?? "Untitled");
   const record = toRecord({ caller, document, jobId, source, fallback });
   await deps.store.sources.write(caller.tenantId, record._id, bytes);

@@ -6,7 +6,6 @@ import type { Logger } from "../logger.ts";
 import type { RawSource } from "./parse/parse-source.ts";
 import { unreadable } from "./parse/section.ts";
 import type { ParsePart, ParseRequest } from "./parse-child.ts";
-import type { SourceType } from "./schemas.ts";
 import type { ChunkText } from "./split.ts";
 
 /** Largest number of chunks of one document. */
@@ -16,26 +15,10 @@ const CHILDREN = 3;
 const CHILDREN_A_TENANT = 2;
 const memory = { heapMb: 1_024, rssMb: 1_024 }; // RSS is reached first, before V8 spends its time collecting garbage
 
-/** A parsed source: its outline, and its chunks as the child produces them. `chunks` can be iterated once. */
-export type ReadSource = {
-  title?: string;
-  type: SourceType;
-  /** About the number of chunks. */
-  expected: number;
-  chunks: AsyncIterable<ChunkText[]>;
-};
-
-export type ParsePool = {
-  /**
-   * Parses a source in a child process, with limits on time and memory.
-   * @throws AppError `source_unreadable`, `request_too_large`; also while the chunks are iterated.
-   */
-  read(source: RawSource, options: { tenantId: string; signal: AbortSignal }): Promise<ReadSource>;
-  close(): void;
-};
+export type ParsePool = ReturnType<typeof makeParsePool>;
 
 /** Makes a pool of processes that start on demand. `timeoutMs` bounds the parsing of one source. */
-export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger: Logger }): ParsePool {
+export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger: Logger }) {
   const pool = makeChildPool<ParseRequest, ParsePart>({
     entry: new URL("./parse-child.ts", import.meta.url),
     size: CHILDREN,
@@ -65,7 +48,12 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
     }
   }
   return {
-    async read({ bytes, type, name }, { tenantId, signal }) {
+    /**
+     * Parses a source in a child process, with limits on time and memory. Resolves with its outline, and with its chunks as
+     * the child produces them; they can be iterated once.
+     * @throws AppError `source_unreadable`, `request_too_large`; also while the chunks are iterated.
+     */
+    async read({ bytes, type, name }: RawSource, { tenantId, signal }: { tenantId: string; signal: AbortSignal }) {
       const request = { bytes, maxChunks: MAX_CHUNKS, ...(type ? { type } : {}), ...(name ? { name } : {}) };
       const replies = parts(request, { owner: tenantId, signal });
       const first = await replies.next();
@@ -76,7 +64,7 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
       const { kind: _kind, ...outline } = first.value;
       return { ...outline, chunks: chunksOf(replies) };
     },
-    close: () => pool.close(),
+    close: pool.close,
   };
 }
 

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { functionWords } from "../common-words.ts";
+import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { ChunkHit } from "../store/chunk.ts";
@@ -173,7 +174,6 @@ function toResult(hit: Hit, face: DocumentFace | undefined): QueryResult {
     similarity: hit.similarity,
     title: face?.title ?? "",
     chunkId: hit._id,
-    ...(hit.page === undefined ? {} : { page: hit.page }),
-    ...(hit.heading === undefined ? {} : { heading: hit.heading }),
+    ...defined({ page: hit.page, heading: hit.heading }),
   };
 }

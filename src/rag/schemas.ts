@@ -46,18 +46,15 @@ export function withOneSource<S extends z.ZodType>(form: "json" | "multipart", s
   }, schema);
 }
 
+const description = { title: title.optional(), metadata: metadataSchema.optional() };
+
 /** The body of `POST /rag/ingest` as JSON. Files come as multipart/form-data instead. */
 export const ingestBodySchema = z.union([
   z.object({
     url: z.string().min(1).max(8_192).describe("Where to fetch a PDF, DOCX, HTML, Markdown or text document"),
-    title: title.optional(),
-    metadata: metadataSchema.optional(),
+    ...description,
   }),
-  z.object({
-    content: z.string().min(1).describe("The text itself"),
-    title: title.optional(),
-    metadata: metadataSchema.optional(),
-  }),
+  z.object({ content: z.string().min(1).describe("The text itself"), ...description }),
 ]);
 
 /** The fields that accompany a file. */

@@ -1,4 +1,4 @@
-import { makeHeadingPath, type Section, tidy } from "./section.ts";
+import { collectSections } from "./section.ts";
 
 /** The properties of a DOM node that are read here. */
 export type DomNode = { nodeType: number; nodeName: string; textContent: string | null; childNodes: Iterable<DomNode> };
@@ -7,18 +7,7 @@ const ELEMENT = 1;
 const TEXT = 3;
 const KEPT_BLANK = "\ue000"; // of the private use area
 const MAX_DEPTH = 400; // deeper markup is reduced to its text
-const skipped = new Set([
-  "SCRIPT",
-  "STYLE",
-  "NOSCRIPT",
-  "TEMPLATE",
-  "SVG",
-  "IFRAME",
-  "OBJECT",
-  "NAV",
-  "HEAD",
-  "BUTTON",
-]);
+const skipped = new Set("SCRIPT STYLE NOSCRIPT TEMPLATE SVG IFRAME OBJECT NAV HEAD BUTTON".split(" "));
 const blocks = new Set(
   "P DIV SECTION ARTICLE MAIN HEADER FOOTER ASIDE UL OL DL DT DD TABLE TR BLOCKQUOTE PRE FIGURE FIGCAPTION FORM HR".split(
     " ",
@@ -26,28 +15,19 @@ const blocks = new Set(
 );
 
 /** Returns the text below a node, cut at its headings. Lists keep dashes, table rows their cells, code its lines. */
-export function renderSections(root: DomNode): { sections: Section[]; firstHeading?: string } {
-  const sections: Section[] = [];
-  const path = makeHeadingPath();
+export function renderSections(root: DomNode) {
+  const found = collectSections();
   let parts: string[] = [];
-  let firstHeading: string | undefined;
 
   const close = () => {
-    const text = tidy(
-      parts
-        .join("")
-        .replace(/(?<! ) *\n */g, "\n")
-        .replaceAll(KEPT_BLANK, " "),
-    );
-    const heading = path.current();
-    if (text !== "") sections.push({ text, ...(heading === undefined ? {} : { heading }) });
+    const text = parts.join("").replace(/(?<! ) *\n */g, "\n");
+    found.add(text.replaceAll(KEPT_BLANK, " "));
     parts = [];
   };
   const heading = (level: number, text: string) => {
     if (text === "") return;
     close();
-    path.enter(level, text);
-    firstHeading ??= text;
+    found.enter(level, text);
     parts.push(`${text}\n\n`);
   };
   const visit = (node: DomNode, depth: number): void => {
@@ -71,7 +51,7 @@ export function renderSections(root: DomNode): { sections: Section[]; firstHeadi
 
   for (const child of root.childNodes) visit(child, 0);
   close();
-  return { sections, ...(firstHeading === undefined ? {} : { firstHeading }) };
+  return found;
 }
 
 /** Whether markup below a node is nested deeper than `depth`. */

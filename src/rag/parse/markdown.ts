@@ -1,4 +1,4 @@
-import { firstLineOf, makeHeadingPath, type ParsedDocument, type Section, tidy } from "./section.ts";
+import { collectSections, firstLineOf, type ParsedDocument } from "./section.ts";
 
 const FRONT_MATTER = /^---[ \t]*\n([\s\S]*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)/;
 const ATX_HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
@@ -14,25 +14,18 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/;
 export function parseMarkdown(source: string): ParsedDocument {
   const text = source.replace(/\r\n?/g, "\n");
   const matter = FRONT_MATTER.exec(text);
-  const path = makeHeadingPath();
-  const sections: Section[] = [];
+  const found = collectSections();
   let lines: string[] = [];
-  let firstHeading: string | undefined;
-  const close = () => {
-    const body = tidy(lines.join("\n"));
-    const heading = path.current();
-    if (body !== "") sections.push({ text: body, ...(heading === undefined ? {} : { heading }) });
-    lines = [];
-  };
   for (const line of linesWithHeadings(matter ? text.slice(matter[0].length) : text)) {
     if (line.heading) {
-      close();
-      path.enter(line.heading.level, line.heading.text);
-      firstHeading ??= line.heading.text;
+      found.add(lines.join("\n"));
+      found.enter(line.heading.level, line.heading.text);
+      lines = [];
     }
     lines.push(line.source);
   }
-  close();
+  found.add(lines.join("\n"));
+  const { sections, firstHeading } = found;
   const title = matterTitle(matter?.[1]) ?? firstHeading ?? firstLineOf(sections[0]?.text ?? "");
   return { type: "markdown", sections, ...(title ? { title } : {}) };
 }

@@ -24,15 +24,25 @@ export function firstLineOf(text: string): string | undefined {
   return line?.replace(/^#{1,6}\s+/, "").slice(0, 120);
 }
 
-/** Keeps the headings above the current text; a heading closes those of its level and below. */
-export function makeHeadingPath() {
+/** Collects the sections of a document that is cut at its headings. */
+export function collectSections() {
+  const sections: Section[] = [];
   const path: { level: number; text: string }[] = [];
   return {
+    sections,
+    firstHeading: undefined as string | undefined,
+    /** Adds a text under the headings entered so far, unless it is blank. */
+    add(source: string): void {
+      const text = tidy(source);
+      if (text !== "")
+        sections.push({ text, ...(path.length > 0 ? { heading: path.map((at) => at.text).join(" > ") } : {}) });
+    },
+    /** Enters a heading, which closes those of its level and below. */
     enter(level: number, text: string): void {
       while ((path.at(-1)?.level ?? 0) >= level) path.pop();
       path.push({ level, text: text.slice(0, 200) });
+      this.firstHeading ??= text;
     },
-    current: (): string | undefined => (path.length === 0 ? undefined : path.map(({ text }) => text).join(" > ")),
   };
 }
 

@@ -1,4 +1,4 @@
-import { makeHeadingPath, type Section, tidy } from "./section.ts";
+import { collectSections, type Section } from "./section.ts";
 
 /** A line of a page: the size of its letters, and the font that most of them have. */
 export type Line = { text: string; size: number; font: string };
@@ -18,32 +18,30 @@ const RUNNING_FROM = 3;
 export function sectionsOf(pages: readonly (readonly Line[])[]): Section[] {
   const [size, font] = [commonest(pages, (line) => line.size), commonest(pages, (line) => line.font)];
   const levelOf = makeLevels(pages, { size: size ?? 0, font: font ?? "" });
-  const path = makeHeadingPath();
-  const sections: Section[] = [];
+  const found = collectSections();
   for (const [index, lines] of withoutRunningLines(pages).entries()) {
     let open: string[] = [];
     const close = () => {
-      const [text, heading] = [toText(open), path.current()];
-      if (text !== "") sections.push({ text, page: index + 1, ...(heading === undefined ? {} : { heading }) });
+      found.add(toText(open), { page: index + 1 });
       open = [];
     };
     let isInHeading = false;
     for (const line of lines) {
       const level = levelOf(line);
       if (level !== undefined && !isInHeading) close();
-      if (level !== undefined) path.enter(level, line.text.trim());
+      if (level !== undefined) found.enter(level, line.text.trim());
       isInHeading = level !== undefined;
       open.push(line.text);
     }
     close();
   }
-  return sections;
+  return found.sections;
 }
 
 /** Joins words that are hyphenated at the end of a line, and drops the leader dots of a table of contents. */
 function toText(lines: readonly string[]): string {
   const joined = lines.join("\n").replace(/(\p{Ll})-\n(\p{Ll})/gu, "$1$2");
-  return tidy(joined.replace(/(?: ?\.){4,} ?/g, " "));
+  return joined.replace(/(?: ?\.){4,} ?/g, " ");
 }
 
 /** The value that most letters of a document have. */

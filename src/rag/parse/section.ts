@@ -32,10 +32,10 @@ export function collectSections() {
     sections,
     firstHeading: undefined as string | undefined,
     /** Adds a text under the headings entered so far, unless it is blank. */
-    add(source: string): void {
+    add(source: string, place: Pick<Section, "page"> = {}): void {
       const text = tidy(source);
-      if (text !== "")
-        sections.push({ text, ...(path.length > 0 ? { heading: path.map((at) => at.text).join(" > ") } : {}) });
+      const heading = path.map((entered) => entered.text).join(" > ");
+      if (text !== "") sections.push({ text, ...place, ...(path.length === 0 ? {} : { heading }) });
     },
     /** Enters a heading, which closes those of its level and below. */
     enter(level: number, text: string): void {

@@ -9,7 +9,7 @@ const MAX_HEADERS = 100;
 
 /**
  * Sets the limits of an HTTP server: time for the head and for the whole request (slow loris), head size, idle connections.
- * What is not HTTP gets a JSON answer, and a body announced by `Expect: 100-continue` is only asked for when it is wanted.
+ * What is not HTTP gets a JSON response, and a body announced by `Expect: 100-continue` is only requested when it is wanted.
  */
 export function configureServer(server: Server): void {
   server.headersTimeout = HEADERS_TIMEOUT_MS;

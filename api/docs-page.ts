@@ -15,7 +15,7 @@ nav a{margin-right:1rem}.about{opacity:.75}`;
 /** What the page may load: nothing but its own style. */
 export const docsPolicy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 
-/** The reference page: all of the OpenAPI document as plain HTML, without scripts and without anything from elsewhere. */
+/** The reference page: the whole OpenAPI document as plain HTML, without scripts or files of other servers. */
 export function renderDocsPage(document: OpenApiDocument): string {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
@@ -40,7 +40,7 @@ function renderOperation(entry: { path: string; method: string; operation: Opera
 ${operation.description ? `<p>${prose(operation.description)}</p>` : ""}
 ${parameters.length > 0 ? `<h4>Parameters</h4><table>${parameters.map(renderParameter).join("")}</table>` : ""}
 ${requestBody ? `<h4>Body</h4>${renderContent(requestBody.content)}` : ""}
-<h4>Answers</h4>${Object.entries(responses).map(renderResponse).join("")}</div></details>`;
+<h4>Responses</h4>${Object.entries(responses).map(renderResponse).join("")}</div></details>`;
 }
 
 function renderParameter(parameter: Record<string, unknown>): string {

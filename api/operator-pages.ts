@@ -4,6 +4,7 @@ import { AppError, notFound } from "../src/errors.ts";
 import { renderMetrics } from "../src/metrics/serve-operations.ts";
 import type { Platform } from "../src/platform.ts";
 import type { ApiContext, RequestState } from "./context.ts";
+import { toErrorBody } from "./middleware/errors.ts";
 import { sendReply } from "./send-reply.ts";
 
 /** Where operators find Bull Board. */
@@ -11,7 +12,7 @@ export const boardPath = "/admin/queues";
 /** What Prometheus scrapes; also on `METRICS_PORT`. */
 const metricsPath = "/metrics";
 
-/** The board loads only its own files; some of its styles are inline, and fonts of other sites stay unloaded. */
+/** The board loads only its own files; some of its styles are inline, and fonts of other sites are blocked. */
 const boardPolicy = [
   "default-src 'self'",
   "style-src 'self' 'unsafe-inline'",
@@ -23,8 +24,8 @@ const boardPolicy = [
 
 /**
  * Bull Board and the metrics of the whole service, for the operator's `ADMIN_TOKEN` as the password of HTTP Basic or as bearer.
- * A key of a tenant opens neither. Without an `ADMIN_TOKEN` both are a 404. The board is loaded at its first use; failed jobs
- * cannot be retried from it, because their records are final.
+ * A tenant's key opens neither. Without an `ADMIN_TOKEN` both are a 404. The board is loaded at its first use; it cannot
+ * retry failed jobs, because their records are final.
  */
 export function serveOperatorPages(platform: Platform): Middleware<RequestState> {
   const { adminToken } = platform.config.http;
@@ -69,7 +70,7 @@ async function loadBoard(platform: Platform): Promise<Middleware> {
 }
 
 /**
- * A browser sends the operator's password by itself, so another site must not be able to make it act. Browsers name the
+ * A browser sends the operator's password by itself, so another site must not be able to act with it. Browsers name the
  * site in `Origin` with every request that changes something, and in `Sec-Fetch-Site` where the connection is trustworthy.
  */
 function refuseForeignOrigin(ctx: ApiContext): void {
@@ -82,12 +83,9 @@ function refuseForeignOrigin(ctx: ApiContext): void {
 
 /** A 401 that makes a browser ask for the password. */
 function askForPassword(ctx: ApiContext): void {
-  const { requestId } = ctx.state;
-  sendReply(ctx, {
-    status: 401,
-    headers: { "www-authenticate": 'Basic realm="switchyard operators", charset="UTF-8"' },
-    body: { error: { type: "authentication_error", code: "missing_api_key", message: "Operators only.", requestId } },
-  });
+  const body = toErrorBody(new AppError("missing_api_key", "Operators only."), ctx.state.requestId);
+  const headers = { "www-authenticate": 'Basic realm="switchyard operators", charset="UTF-8"' };
+  sendReply(ctx, { status: 401, headers, body });
 }
 
 /** Whether an `Authorization` header holds the operator's token, as Basic password or as bearer. */

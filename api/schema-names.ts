@@ -68,7 +68,7 @@ export const nameOf = (schema: z.core.$ZodType): string | undefined => names.get
 
 type Side = "input" | "output";
 
-/** Schemas of a document: those with names are collected, and referred to wherever they stand. */
+/** Schemas of a document: those with names are collected, and every use refers to them. */
 export type Components = {
   schemas: Record<string, JsonSchema>;
   /** A reference to a schema, or the schema itself where neither it nor the caller has a name for it. */
@@ -79,10 +79,12 @@ export type Components = {
 export function makeComponents(): Components {
   const schemas: Record<string, JsonSchema> = {};
   const owners = new Map<string, z.core.$ZodType>();
-  const referTo = (inner: z.core.$ZodType, side: Side) => {
-    const name = names.get(inner);
-    return name === undefined ? undefined : add(name, inner, side);
-  };
+  /** The schema itself; named schemas in it become references. */
+  const expand = (schema: z.core.$ZodType, side: Side) =>
+    toJsonSchema(schema, side, (inner) => {
+      const name = inner === schema ? undefined : names.get(inner);
+      return name === undefined ? undefined : add(name, inner, side);
+    });
   const add = (name: string, schema: z.core.$ZodType, side: Side): string => {
     const reference = `#/components/schemas/${name}`;
     const owner = owners.get(name);
@@ -90,15 +92,14 @@ export function makeComponents(): Components {
     if (owner !== undefined) return reference;
     owners.set(name, schema);
     schemas[name] = {}; // keeps the order of first use
-    schemas[name] = toJsonSchema(schema, side, (inner) => (inner === schema ? undefined : referTo(inner, side)));
+    schemas[name] = expand(schema, side);
     return reference;
   };
   return {
     schemas,
     refer(schema, side, fallbackName) {
       const name = names.get(schema) ?? fallbackName;
-      if (name !== undefined) return { $ref: add(name, schema, side) };
-      return toJsonSchema(schema, side, (inner) => (inner === schema ? undefined : referTo(inner, side)));
+      return name === undefined ? expand(schema, side) : { $ref: add(name, schema, side) };
     },
   };
 }

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { loadConfig } from "../src/config.ts";
+import { defined } from "../src/defined.ts";
 import type { QueueDefinition } from "../src/jobs/define-queue.ts";
 import { listen } from "../src/listen.ts";
 import { serveOperations } from "../src/metrics/serve-operations.ts";
@@ -14,23 +15,20 @@ import type { AnyRoute } from "./route.ts";
 
 export type ApiServer = {
   url: string;
-  /** Stops taking requests, lets running ones end within the grace, then cuts the rest. */
+  /** Stops accepting requests, lets running ones end within the grace period, then cuts the rest. */
   close(): Promise<void>;
 };
 
 /**
  * Serves the platform over HTTP at the configured address.
- * @throws ConfigError when that is taken, or not this machine's.
+ * @throws ConfigError when the address is in use, or not this machine's.
  */
 export async function serveApi(platform: Platform, routes: readonly AnyRoute[] = allRoutes): Promise<ApiServer> {
   const { host, port } = platform.config.http;
   const server = createServer(createApp(platform, { routes }).callback());
   configureServer(server);
   const url = await listen(server, { host, port, setting: "HOST and PORT" });
-  return {
-    url,
-    close: () => drain(server, platform.config.shutdownGraceMs),
-  };
+  return { url, close: () => drain(server, platform.config.shutdownGraceMs) };
 }
 
 async function drain(server: Server, graceMs: number): Promise<void> {
@@ -45,7 +43,7 @@ async function drain(server: Server, graceMs: number): Promise<void> {
 /** Opens the platform and serves it: the API as it runs in a process of its own. */
 export async function openApi(options: { routes?: readonly AnyRoute[]; queues?: readonly QueueDefinition[] } = {}) {
   const config = loadConfig();
-  const platform = await openPlatform(config, { name: "api", ...(options.queues ? { queues: options.queues } : {}) });
+  const platform = await openPlatform(config, { name: "api", ...defined({ queues: options.queues }) });
   const { bootstrapApiKey } = config.identity;
   if (bootstrapApiKey) await platform.tenancy.ensureBootstrapKey(bootstrapApiKey);
   const tracing = await startTracing({ config: config.tracing, process: "api", logger: platform.logger });

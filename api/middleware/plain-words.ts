@@ -51,7 +51,7 @@ export function toPlainWords(issue: RawIssue): string {
   }
 }
 
-/** Whether the field is absent: of a union that a field tells apart, that field. */
+/** Whether the field is absent: for a discriminated union, the field that discriminates. */
 function isMissing({ code, input, discriminator }: RawIssue): boolean {
   if (code !== "invalid_type" && code !== "invalid_value" && code !== "invalid_union") return false;
   if (typeof discriminator !== "string" || typeof input !== "object" || input === null) return input === undefined;

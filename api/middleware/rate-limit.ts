@@ -5,9 +5,9 @@ import type { Tenancy } from "../../src/tenancy/tenancy.ts";
 import type { ApiContext } from "../context.ts";
 
 /**
- * Takes one request from the tenant's rate and one of its places for concurrent requests, which is given back when the
- * response is over. A widget key goes by its visitor's limits and by the share of all the tenant's widget keys first, so that
- * what these refuse takes nothing from the tenant. Says in `RateLimit` (draft-ietf-httpapi-ratelimit-headers) what is left
+ * Takes one request from the tenant's rate and one of its places for concurrent requests, until the response is over. A
+ * widget key is held to its visitor's limits and to the share of all the tenant's widget keys first, so that what these
+ * refuse takes nothing from the tenant. Says in `RateLimit` (draft-ietf-httpapi-ratelimit-headers) what is left
  * of the first of these limits, or of the one that refuses.
  * @throws AppError `too_many_concurrent`, or `rate_limited` to a request that holds its place, with the time to wait.
  */
@@ -37,7 +37,7 @@ async function take(ctx: ApiContext, limits: RateLimits, name: string): Promise<
 }
 
 /**
- * The same for one of several calls that came in one request; the result gives its place back.
+ * The same for one of several calls that came in one request; the result releases its place.
  * @throws AppError `rate_limited` or `too_many_concurrent`.
  */
 export async function admitCall(limits: RateLimits, tenantId: string): Promise<() => void> {
@@ -45,21 +45,15 @@ export async function admitCall(limits: RateLimits, tenantId: string): Promise<(
   return enter(limits, tenantId);
 }
 
-function refuseOverRate(rate: Rate): void {
-  if (rate.isAllowed) return;
-  throw new AppError("rate_limited", "Too many requests; wait before the next one.", {
-    retryable: true,
-    retryAfterMs: rate.retryAfterMs,
-  });
+function refuseOverRate({ isAllowed, retryAfterMs }: Rate): void {
+  if (isAllowed) return;
+  const message = "Too many requests; wait before the next one.";
+  throw new AppError("rate_limited", message, { retryable: true, retryAfterMs });
 }
 
 function enter(limits: RateLimits, tenantId: string): () => void {
   const release = limits.enter(tenantId);
-  if (release === null) {
-    throw new AppError("too_many_concurrent", "Too many requests at once; wait until some of yours have ended.", {
-      retryable: true,
-      retryAfterMs: 1_000,
-    });
-  }
-  return release;
+  if (release !== null) return release;
+  const message = "Too many requests at once; wait until some of yours have ended.";
+  throw new AppError("too_many_concurrent", message, { retryable: true, retryAfterMs: 1_000 });
 }

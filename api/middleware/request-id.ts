@@ -1,4 +1,5 @@
 import type { Middleware } from "koa";
+import { defined } from "../../src/defined.ts";
 import { newId } from "../../src/ids.ts";
 import type { Logger } from "../../src/logger.ts";
 import type { HttpMetrics } from "../../src/metrics/http-metrics.ts";
@@ -8,7 +9,7 @@ import type { RequestState } from "../context.ts";
 /** The date of the HTTP contract; additive changes keep it. */
 export const apiVersion = "2026-11-01";
 
-/** Headers of every response: a browser is not to frame, sniff or run it, nor, unless a route says so, to keep it. */
+/** Headers of every response: a browser must not frame, sniff, run or, unless a route allows it, cache it. */
 const securityHeaders = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none';frame-ancestors 'none'",
@@ -26,8 +27,8 @@ const saneRequestId = /^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$/;
 type ScopeDeps = { logger: Logger; metrics: { http: HttpMetrics } };
 
 /**
- * Opens the scope of a request: its id (the client's, when that is a sane one), the signal that aborts when the client
- * leaves, and one log line and its metrics when it is over. Works without a framework signal: only the socket's `close` is trusted.
+ * Opens the scope of a request: its id (the client's, if it is well-formed), the signal that aborts when the client
+ * disconnects, and one log line and its metrics at the end. Only the socket's `close` is trusted, no framework signal.
  */
 export function requestScope({ logger, metrics }: ScopeDeps): Middleware<RequestState> {
   // The line's fields are all ours and hold no secrets; searching each for them would cost more than the line itself.
@@ -53,22 +54,13 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
       const isComplete = res.writableFinished;
       if (!isComplete) controller.abort();
       const status = isComplete ? res.statusCode : 499;
-      const ms = performance.now() - startedAt;
-      metrics.http.left({ method, route: state.route ?? "none", status, seconds: ms / 1_000 });
-      traced.run(() =>
-        requests.info(
-          {
-            requestId,
-            method,
-            path: state.loggedPath ?? ctx.path,
-            status,
-            ms: Math.round(ms * 10) / 10,
-            ...(state.caller ? { tenantId: state.caller.tenantId, keyId: state.caller.keyId } : {}),
-            ...(state.errorCode ? { code: state.errorCode } : {}),
-          },
-          "request",
-        ),
-      );
+      const elapsedMs = performance.now() - startedAt;
+      metrics.http.left({ method, route: state.route ?? "none", status, seconds: elapsedMs / 1_000 });
+      const { tenantId, keyId } = state.caller ?? {};
+      const ms = Math.round(elapsedMs * 10) / 10;
+      const about = defined({ tenantId, keyId, code: state.errorCode });
+      const line = { requestId, method, path: state.loggedPath ?? ctx.path, status, ms, ...about };
+      traced.run(() => requests.info(line, "request"));
       endSpan(traced, state, method, status);
     });
     return traced.run(next);
@@ -76,15 +68,19 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
 }
 
 /** Ends a request's span under the name of its route; only 5xx make it a failure. */
-function endSpan(traced: Traced, state: RequestState, method: string, status: number): void {
+function endSpan(
+  traced: Traced,
+  { route, requestId, caller, errorCode }: RequestState,
+  method: string,
+  status: number,
+) {
   traced.end({
-    ...(state.route === undefined ? {} : { name: `${method} ${state.route}` }),
+    ...defined({ name: route && `${method} ${route}` }),
     attributes: {
       "http.response.status_code": status,
-      "switchyard.request_id": state.requestId,
-      ...(state.route === undefined ? {} : { "http.route": state.route }),
-      ...(state.caller ? { "switchyard.tenant_id": state.caller.tenantId } : {}),
+      "switchyard.request_id": requestId,
+      ...defined({ "http.route": route, "switchyard.tenant_id": caller?.tenantId }),
     },
-    failure: status >= 500 ? (state.errorCode ?? String(status)) : undefined,
+    failure: status >= 500 ? (errorCode ?? String(status)) : undefined,
   });
 }

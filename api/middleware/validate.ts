@@ -2,9 +2,9 @@ import type { z } from "zod";
 import { AppError } from "../../src/errors.ts";
 import { toPlainWords } from "./plain-words.ts";
 
-/** Most problems that one answer lists. */
+/** Most problems that one response lists. */
 const MAX_ISSUES = 100;
-/** Most characters of a path or message that the response shows: they name fields as the caller did. */
+/** Most characters of a path or message in the response: they contain names that the caller chose. */
 const MAX_SHOWN_LENGTH = 300;
 
 const inPlainWords = { error: toPlainWords };
@@ -12,7 +12,7 @@ const inPlainWords = { error: toPlainWords };
 type Issue = z.core.$ZodIssue;
 type InputPlace = "body" | "query" | "arguments";
 
-/** How often the nulls of a value are taken out: those of an inner field may show only when an outer one is right. */
+/** How often nulls are removed from a value: those of an inner field may show only when an outer one is valid. */
 const MAX_NULL_ROUNDS = 4;
 
 /**
@@ -25,8 +25,8 @@ export function parseInput(schema: z.ZodType, value: unknown, where: InputPlace)
     const result = schema.safeParse(value, inPlainWords);
     if (result.success) return result.data;
     problems = result.error.issues.slice(0, MAX_ISSUES).flatMap((issue) => flatten(issue, value));
-    const hasChanged = problems.filter(({ path }) => dropNull(schema, value, path)).length > 0;
-    if (!hasChanged) break;
+    const dropped = problems.filter(({ path }) => dropNull(schema, value, path));
+    if (dropped.length === 0) break;
   }
   throw toValidationError(problems, where);
 }
@@ -66,7 +66,7 @@ function toValidationError(flat: readonly Problem[], where: InputPlace): AppErro
   return new AppError("invalid_request", message, { param, details });
 }
 
-/** "messages is missing." of a problem that continues the field's name; "key: …" of one that is a sentence itself. */
+/** "messages is missing." for a problem that continues the field's name; "key: …" for one that is a sentence itself. */
 export function toSentence(param: string, problem: string): string {
   return /^(is|must|has) /.test(problem) ? `${param} ${problem}.` : `${param}: ${problem}`;
 }
@@ -75,7 +75,7 @@ function shorten(text: string): string {
   return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text;
 }
 
-/** The problems of an issue in `value`; those of a union are those of the branch that the value came closest to. */
+/** The problems of an issue in `value`; of a union, those of the branch that the value comes closest to. */
 function flatten(issue: Issue, value: unknown, prefix: readonly PropertyKey[] = []): Problem[] {
   const path = [...prefix, ...issue.path];
   if (issue.code !== "invalid_union") return [{ path, message: issue.message }];
@@ -118,7 +118,7 @@ export function formatPath(path: readonly PropertyKey[]): string {
   }, "");
 }
 
-/** Names of the top-level fields that a schema knows; undefined when it takes any. */
+/** Names of the top-level fields that a schema knows; undefined when it accepts any. */
 export function knownFields(schema: z.ZodType | undefined): Set<string> | undefined {
   if (schema === undefined) return undefined;
   const { def } = schema._zod as z.core.$ZodTypeInternals & { def: SchemaDef };

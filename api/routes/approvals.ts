@@ -32,7 +32,7 @@ export const approvalRoutes = [
   routes.post("/workflows/approvals/:id/decide", {
     summary: "Approve or reject",
     description:
-      "What is for an `admin` may be decided by admins and owners, what is for an `owner` by owners only. Who decided is the " +
+      "An approval for an `admin` may be decided by admins and owners, one for an `owner` by owners only. Who decided is the " +
       "subject of the key, whatever the body says. Approved, the run goes on; rejected, it stops at once. A second decision is " +
       "409, with the first one in `details`.",
     params,

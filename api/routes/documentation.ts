@@ -7,7 +7,7 @@ import { etagOf, isNamed } from "./models.ts";
 
 type Made = { text: string; zipped: Buffer; etag: string };
 
-/** A file that is made at its first request, and served compressed to clients that take it so. */
+/** A file that is made at its first request, and served compressed to clients that accept that. */
 function makeOnce(make: () => string, headers: Record<string, string>) {
   let made: Made | undefined;
   return function serve({ header }: HandlerInput): JsonReply {

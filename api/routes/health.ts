@@ -3,9 +3,9 @@ import { checkHealth, type Readiness, readinessSchema } from "../../src/health.t
 import type { Platform } from "../../src/platform.ts";
 import { declareRoutes } from "../route.ts";
 
-/** How long one finding serves all who ask, in ms: each costs several calls of store and Redis, and anybody may ask. */
+/** How long one check serves all callers, in ms: it costs several calls of store and Redis, and anybody may request it. */
 const FRESH_MS = 1_000;
-const findings = new WeakMap<Platform, { at: number; readiness: Promise<Readiness> }>();
+const checks = new WeakMap<Platform, { at: number; readiness: Promise<Readiness> }>();
 
 const routes = declareRoutes({ auth: "public", tags: ["Health"] });
 
@@ -17,23 +17,23 @@ export const healthRoutes = [
   }),
   routes.get("/readyz", {
     summary: "Whether the service can do its work",
-    description: "200 only when the store, Redis and at least one worker respond. A finding is at most 1 s old.",
+    description: "200 only when the store, Redis and at least one worker respond. The check is at most 1 s old.",
     responses: {
       200: { description: "All parts are up", body: readinessSchema },
-      503: { description: "A part is down; `parts` tells which", body: readinessSchema },
+      503: { description: "A part is down; `parts` says which", body: readinessSchema },
     },
     async handler({ platform }) {
-      const body = await findReadiness(platform);
+      const body = await recentReadiness(platform);
       const isReady = body.status === "ready";
       return { status: isReady ? 200 : 503, body, headers: isReady ? {} : { "retry-after": "2" } };
     },
   }),
 ];
 
-function findReadiness(platform: Platform): Promise<Readiness> {
-  const known = findings.get(platform);
+function recentReadiness(platform: Platform): Promise<Readiness> {
+  const known = checks.get(platform);
   if (known && performance.now() - known.at < FRESH_MS) return known.readiness;
   const readiness = checkHealth(platform);
-  findings.set(platform, { at: performance.now(), readiness });
+  checks.set(platform, { at: performance.now(), readiness });
   return readiness;
 }

@@ -46,12 +46,7 @@ const priceOf = ({ price }: CataloguedModel) => price.input * 3 + price.output;
  * The catalogued model that a request names.
  * @throws AppError `unknown_model`, also for a model of the other kind (chat, embedding).
  */
-export function findModel(
-  catalogue: Catalogue,
-  id: string,
-  kind: "chat" | "embedding",
-  param = "model",
-): CataloguedModel {
+export function findModel(catalogue: Catalogue, id: string, kind: "chat" | "embedding", param = "model") {
   const model = catalogue.find(id);
   if (model !== undefined && (model.type === "embedding") === (kind === "embedding")) return model;
   const what =

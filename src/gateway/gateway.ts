@@ -28,7 +28,7 @@ import { openProviders } from "./providers/registry.ts";
 import { makeBreakers } from "./resilience/breakers.ts";
 import type { ListedModel, ModelEntry, ModelQuery } from "./schemas.ts";
 
-/** All model traffic goes through here, whoever starts it: routed, retried, accounted once. */
+/** All model traffic goes through here, however it starts: routed, retried, accounted once. */
 export type Gateway = Chats & {
   embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
   /** The catalogue as a tenant sees it. */

@@ -14,7 +14,7 @@ const readAll = async (events: AsyncIterable<ApiEvent>) => {
   return all;
 };
 
-describe("substitutes of a model that fails", () => {
+describe("fallbacks of a model that fails", () => {
   let primary: FakeProvider; // Anthropic: its chat model is the first among the cheapest
   let other: FakeProvider; // OpenAI
   let test: TestPlatform;
@@ -88,7 +88,7 @@ describe("substitutes of a model that fails", () => {
       },
     ]);
     expect(failed.at("_preprocessing.routing.model")).to.equal("gpt-6-luna");
-    expect(primary.requests, "one that has a substitute is tried twice").to.have.length(2);
+    expect(primary.requests, "one that has a fallback is tried twice").to.have.length(2);
     await chat();
     await chat();
     const skipped = (await chat()).string("_preprocessing.routing.skipped[0].reason");
@@ -151,7 +151,7 @@ describe("substitutes of a model that fails", () => {
     const served = await chat({ model: "claude-haiku-5-5" });
     expect([served.at("model"), served.at("_preprocessing.routing.reason")]).to.deep.equal([
       "gpt-6-luna",
-      "named; a substitute for claude-haiku-5-5",
+      "named; a fallback for claude-haiku-5-5",
     ]);
     const withTemperature = await chat({ model: "claude-haiku-5-5", temperature: 1 });
     expect(withTemperature.at("model")).to.equal("gpt-6-luna");
@@ -182,7 +182,7 @@ describe("substitutes of a model that fails", () => {
     ]);
   });
 
-  it("leaves nobody waiting when the caller goes away while a substitute is asked", async () => {
+  it("leaves nobody waiting when the caller goes away while a fallback is asked", async () => {
     primary.setDefault({ status: 500 });
     other.setDefault({ firstByteMs: 250 });
     for (const isStreamed of [false, true]) {

@@ -71,7 +71,7 @@ const ending = (name: string, kinds: readonly Kind[], provider: readonly Behavio
 /**
  * Why a kind of call is missing: a stream is not tried again after its first token, since its client has that; JSON and
  * embeddings are, since nobody has seen any of them. An error cannot follow the beginning of JSON, whose status is sent
- * before: it can only break off or not fit. Embeddings have no cache and no substitutes (another model's vectors mean
+ * before: it can only break off or not fit. Embeddings have no cache and no fallbacks (another model's vectors mean
  * something else), and a batch is not streamed.
  */
 const endings: Ending[] = [
@@ -236,7 +236,7 @@ describe("the ledger is what the provider has served", function () {
           expect(await run(auto, surface, 200)).to.equal(200);
         });
       });
-      it("is charged at both when its client leaves the substitute", async () => {
+      it("is charged at both when its client leaves the fallback", async () => {
         await expectServed([overloaded, at(0, "malformed"), silent], 2, async (surface) => {
           await run(auto, surface, "leaves asked");
         });

@@ -63,14 +63,14 @@ export function settleChat(call: Call, routing: Routing, end: CallEnd & { finish
 
 /**
  * The request in the provider's terms: the routed model, the system prompt put before the messages, and what the model
- * needs to be told to take tools or a temperature.
+ * needs to take tools or a temperature.
  */
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
   const { systemPrompt, options: _o, temperature: _t, preferredTemperature, topP: _p, messages, ...rest } = request;
   // What is only preferred is not worth a model's reasoning.
-  const preferred = model.reasonsUnlessTold === true ? undefined : preferredTemperature;
+  const preferred = model.reasonsByDefault === true ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);
-  const isReasoningOff = model.reasonsUnlessTold === true && (sampling !== undefined || request.tools !== undefined);
+  const isReasoningOff = model.reasonsByDefault === true && (sampling !== undefined || request.tools !== undefined);
   return {
     ...rest,
     ...sampling,

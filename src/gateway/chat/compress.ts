@@ -13,14 +13,14 @@ const SHORT_TOKENS = 300;
 const TARGET_RATIO = 0.55;
 /** Sentences shorter than this are said again without being taken for a repetition, in characters. */
 const MIN_REPEATED = 30;
-/** A word of the question makes a sentence worth so many more bits. */
+/** A word of the question makes a sentence worth this many more bits. */
 const ASKED_BITS = 6;
 
 /**
- * Shortens the context of a chat, meaning first: blanks are folded, repeated passages said once, and sentences that tell
- * least left out until the target is reached. It is extractive and deterministic: whole sentences go or stay. System prompts,
+ * Shortens the context of a chat, meaning first: blanks are folded, repeated passages said once, and the least
+ * informative sentences left out until the target is reached. It is extractive and deterministic: whole sentences go or stay. System prompts,
  * the last user message, tool calls and their results are not touched, nor is any sentence with a number, a name, an
- * address, a quotation or code, nor tables and JSON. What a sentence tells is the mean self-information of its words
+ * address, a quotation or code, nor tables and JSON. A sentence is worth the mean self-information of its words
  * (Selective Context, Li 2023), here by their frequency in the context itself.
  */
 export function compressChat(request: ChatRequest): { request: ChatRequest; report: CompressionReport } {
@@ -100,7 +100,7 @@ function dropRepeated(texts: Texts): boolean {
   return hasDropped;
 }
 
-/** Leaves out the sentences that tell least, until so many tokens are left or only what must stay is. */
+/** Leaves out the least informative sentences, until the target is reached or only what must stay is left. */
 function dropUninformative(texts: Texts, goal: { question: string; targetTokens: number }): boolean {
   const all = texts.flat();
   const names = findNames(all.map(({ text }) => text).join(" "));
@@ -114,8 +114,8 @@ function dropUninformative(texts: Texts, goal: { question: string; targetTokens:
   let tokens = all.reduce((sum, { text }) => sum + estimateTokens(text), 0);
   const droppable = all.flatMap((segment, index) => {
     if (segment.kind === "fixed" || segment.text.trim() === "" || isPrecious(segment.text, names)) return [];
-    const told = words[index] ?? [];
-    const bits = told.length === 0 ? 0 : told.reduce((sum, word) => sum + bitsOf(word), 0) / told.length;
+    const own = words[index] ?? [];
+    const bits = own.reduce((sum, word) => sum + bitsOf(word), 0) / Math.max(1, own.length);
     return [{ segment, bits, index }];
   });
   droppable.sort((a, b) => a.bits - b.bits || a.index - b.index);
@@ -149,11 +149,8 @@ export function makeCompressedChat(chat: Chats): Chats {
   };
 }
 
-async function* withReport(
-  batches: AsyncIterable<StreamEvent[]>,
-  compression: CompressionReport,
-): AsyncGenerator<StreamEvent[]> {
+async function* withReport(batches: AsyncIterable<StreamEvent[]>, compression: CompressionReport) {
   for await (const batch of batches) {
-    yield batch.map((event) => (event.type === "end" ? { ...event, compression } : event));
+    yield batch.map((event): StreamEvent => (event.type === "end" ? { ...event, compression } : event));
   }
 }

@@ -5,7 +5,7 @@ import type { CompletionRequest, StreamPart } from "../providers/provider.ts";
 import type { Permit } from "../resilience/breaker.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
-import { fromAbort } from "../resilience/transport-errors.ts";
+import { fromAbort, streamCut } from "../resilience/transport-errors.ts";
 import { keptContent, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
 import type { ChatOutcome } from "./outcome.ts";
 import type { Plan, PlannedChat } from "./plan.ts";
@@ -18,7 +18,7 @@ import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "
  */
 const SILENCE_MS = 5_000;
 
-/** Stands for the error of a reader who left, which is made only then: an error costs more than a token. */
+/** Stands for the error of a reader that left, which is made only then: an error costs more than a token. */
 const readerLeft = Symbol("reader left");
 
 export type StreamEnd = Omit<ChatOutcome, "text" | "reasoning"> & { type: "end" };
@@ -26,9 +26,8 @@ export type StreamEvent = ContentDelta | StreamEnd;
 
 /**
  * Answers a chat part by part: batches of deltas, one for what arrived together, then one `end` with usage and cost.
- * Tries again until the first part, also with the plan's fallbacks, never after it. However it ends, also when the consumer
- * leaves the loop, the upstream request is ended and its record settled. Throws as `complete` does; before the first batch,
- * or in the middle. `toPlan` is called once, when the stream is first read: an outer generator would cost a promise a part.
+ * Retries until the first part, also with the plan's fallbacks, never after it. However it ends, also when the consumer
+ * leaves the loop, the upstream request is ended and its record settled. Throws as `complete` does, also in the middle. `toPlan` is called once, when the stream is first read: an outer generator would cost a promise a part.
  */
 export async function* streamChat(
   deps: GatewayDeps,
@@ -55,10 +54,7 @@ export async function* streamChat(
       yield [...deltas, settleWhole(deps, stream, response)];
       return;
     }
-    throw new AppError("provider_failed", "The provider's stream ended in the middle of the response.", {
-      details: { code: "stream_cut" },
-      retryable: true,
-    });
+    throw streamCut();
   } catch (error) {
     failure = error;
     throw error;

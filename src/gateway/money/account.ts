@@ -3,9 +3,10 @@ import { AppError, toErrorView } from "../../errors.ts";
 import { newId } from "../../ids.ts";
 import type { CompletionDocument } from "../../store/completion-store.ts";
 import type { Routing } from "../chat/route-model.ts";
+import type { GatewayDeps } from "../deps.ts";
 import type { CompletionRequest, FinishReason, Served, Usage } from "../providers/provider.ts";
 import type { Preprocessing } from "../schemas.ts";
-import type { Budgets, Reservation } from "./budget.ts";
+import type { Reservation } from "./budget.ts";
 import { addUsage, makeFailedAttempts } from "./failed-attempts.ts";
 import type { Ledger } from "./ledger.ts";
 import { type CostBounds, toNanoUsd, toUsd } from "./prices.ts";
@@ -66,6 +67,8 @@ export type CallAbout = {
   /** The estimate of the prompt. */
   inputTokens: () => number;
 };
+/** One that will cost something, with what it may cost. */
+export type PricedCall = CallAbout & { toBounds: () => CostBounds };
 
 /**
  * Begins a call that will cost something: the most that it can cost is set aside of the tenant's budget, or what is left.
@@ -73,11 +76,7 @@ export type CallAbout = {
  * @throws AppError `budget_exhausted`; `storage_full`, `store_read_only` while its record could not be kept; what the run's
  * limit throws.
  */
-export function openCall(
-  deps: { ledger: Ledger; budgets: Budgets },
-  caller: GatewayCaller,
-  about: CallAbout & { toBounds: () => CostBounds },
-): Call | Promise<Call> {
+export function openCall(deps: GatewayDeps, caller: GatewayCaller, about: PricedCall): Call | Promise<Call> {
   const refused = about.routing.model.price.input > 0 ? deps.ledger.requireTaken() : undefined;
   if (refused) return refused.then(() => openCall(deps, caller, about));
   caller.limit?.check();

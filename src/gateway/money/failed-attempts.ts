@@ -17,9 +17,9 @@ export type FailedAttempts = {
 export function makeFailedAttempts(model: CataloguedModel, inputTokens: () => number): FailedAttempts {
   let sum: { usage: Usage; nanoUsd: number } | undefined;
   return {
-    add({ usage: told, promptUsage, text = "" }) {
+    add({ usage: reported, promptUsage, text = "" }) {
       const prompt = promptUsage ?? { inputTokens: inputTokens() };
-      const usage = told ?? { ...prompt, outputTokens: estimateTokens(text) };
+      const usage = reported ?? { ...prompt, outputTokens: estimateTokens(text) };
       const nanoUsd = toNanoUsd(model, usage);
       sum = sum ? { usage: addUsage(sum.usage, usage), nanoUsd: sum.nanoUsd + nanoUsd } : { usage, nanoUsd };
     },

@@ -7,7 +7,7 @@ type Group = { active: number; returns: number; waiting: (() => void)[] };
 export type Turns = {
   /**
    * What `attempt` takes. While it takes nothing, and another caller of the group holds something, it is tried again when
-   * that one releases; undefined when nobody holds anything, when `maxWaiting` wait already, or when `waitMs` are over.
+   * that one releases; undefined when no caller holds anything, when `maxWaiting` wait already, or when `waitMs` are over.
    * @throws what `attempt` throws, or the signal's error.
    */
   take<T>(group: string, options: TurnOptions, attempt: () => Promise<T | undefined>): Promise<T | undefined>;
@@ -22,7 +22,7 @@ export function makeTurns(): Turns {
   const wakeNext = (group: Group) => {
     const wake = group.waiting.shift();
     if (wake === undefined) return;
-    group.active += 1; // already now, so that nobody takes the group for abandoned before the woken one runs
+    group.active += 1; // already now, so that the group does not look abandoned before the woken one runs
     wake();
   };
   const leave = (name: string, group: Group) => {
@@ -75,7 +75,7 @@ export function makeTurns(): Turns {
   };
 }
 
-/** Waits in the line; who has waited before stands at its front again. Counts as active when it resolves. */
+/** Waits in the line; a caller that has waited before is at its front again. Counts as active when it resolves. */
 function untilWoken(
   group: Group,
   { signal, leftMs, hasWaited }: { signal: AbortSignal; leftMs: number; hasWaited: boolean },

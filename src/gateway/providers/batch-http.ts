@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import { request } from "undici";
 import type { z } from "zod";
 import { fromAbort, fromConnectionError } from "../resilience/transport-errors.ts";
-import type { CallContext } from "./provider.ts";
+import type { CallContext, ToHeaders } from "./provider.ts";
 import { fromWireError, parseWire } from "./wire-errors.ts";
 
 /** Longest time of one request about a batch, the upload of its items included, in ms. */
@@ -20,10 +20,7 @@ export type BatchClient = {
   lines<T>(schema: z.ZodType<T>, path: string, context: CallContext): AsyncGenerator<T>;
 };
 
-export function makeBatchClient(
-  baseUrl: string,
-  toHeaders: (apiKey: string | undefined) => Record<string, string>,
-): BatchClient {
+export function makeBatchClient(baseUrl: string, toHeaders: ToHeaders): BatchClient {
   const send = async ({ path, body }: BatchCall, { signal, apiKey }: CallContext) => {
     const response = await request(`${baseUrl}${path}`, {
       method: body === undefined ? "GET" : "POST",

@@ -3,6 +3,7 @@ import { createParser } from "eventsource-parser";
 import { AppError } from "../../errors.ts";
 import { tryParseJson } from "../../try-parse-json.ts";
 import type { TransportStream } from "../resilience/transport.ts";
+import { streamCut } from "../resilience/transport-errors.ts";
 import type { CallContext, StreamPart, Usage } from "./provider.ts";
 import { malformed } from "./wire-errors.ts";
 
@@ -62,12 +63,7 @@ export async function* readEventStream(
       context.onCharged?.(promptUsage === undefined ? {} : { promptUsage });
     }
   }
-  if (!reader.isWhole()) {
-    throw new AppError("provider_failed", "The provider's stream ended in the middle of the answer.", {
-      details: { code: "stream_cut" },
-      retryable: true,
-    });
-  }
+  if (!reader.isWhole()) throw streamCut();
   yield reader.end();
 }
 

@@ -18,7 +18,7 @@ export type ProviderModel = {
   contextWindow: number;
   /** Tokens of the longest answer that is reserved for; never more than its provider documents, thinking included. */
   maxOutput: number;
-  /** Tokens that an answer is limited to when nobody says, because the API demands a limit. */
+  /** The limit of an answer in tokens where the request names none, because the API demands one. */
   defaultOutput?: number;
   price: ModelPrice;
   /** Another price for the whole call when its prompt is longer than this many tokens. */
@@ -30,9 +30,9 @@ export type ProviderModel = {
   takesResponseFormat?: true;
   /** The highest temperature that it takes. Without it the model refuses any but the default, 1. */
   maxTemperature?: number;
-  /** It calls tools, or takes a temperature, only when it is told not to reason (OpenAI's `reasoning_effort: "none"`). */
-  reasonsUnlessTold?: true;
-  /** It only stands in for a real model: `auto` takes it when there is no other. */
+  /** It calls tools, or takes a temperature, only when its reasoning is off (OpenAI's `reasoning_effort: "none"`). */
+  reasonsByDefault?: true;
+  /** It only replaces a real model: `auto` takes it when there is no other. */
   isStub?: true;
   /** Where the price was read, and when (ISO date). Nothing is charged without a price that can be traced. */
   priceSource: string;

@@ -36,7 +36,7 @@ export type CompletionRequest = {
   maxTokens?: number;
   tools?: ToolDefinition[];
   toolChoice?: ToolChoice;
-  /** Tells a model that reasons not to. */
+  /** Switches the reasoning of a model off. */
   reasoningEffort?: "none";
 } & Sampling;
 
@@ -45,7 +45,7 @@ export type CompletionResult = {
   reasoning?: string;
   toolCalls: ToolCall[];
   finishReason: FinishReason;
-  /** The provider's own count; absent when it told none, then the gateway counts. */
+  /** The provider's own count; when it reported none, the gateway estimates. */
   usage?: Usage;
   model: string;
 };
@@ -66,7 +66,7 @@ export type EmbeddingResult = { embeddings: Float32Array[]; usage?: { inputToken
 /** What can be seen of the work that a provider did for a call that failed; what is missing is not known. */
 export type Served = { usage?: Usage; promptUsage?: Usage; text?: string };
 
-/** What a result that was read from a broken answer tells of the work. */
+/** What a result that was read from a broken answer shows of the work. */
 export function toServed({ text, reasoning = "", toolCalls, usage }: CompletionResult): Served {
   if (usage !== undefined) return { usage };
   return { text: [reasoning, text, ...toolCalls.flatMap((call) => [call.name, call.arguments])].join("") };
@@ -82,6 +82,9 @@ export type CallContext = {
    */
   onCharged?(served: Served): void;
 };
+
+/** The headers that carry a key, and others that the API wants. */
+export type ToHeaders = (apiKey: string | undefined) => Record<string, string>;
 
 /** One chat of a batch; `customId` comes back with its answer. */
 export type BatchItem = { customId: string; request: CompletionRequest };
@@ -110,7 +113,7 @@ export type ProviderBatches = {
 };
 
 /**
- * The seam between the gateway and those who serve models. A provider maps requests, answers, streams and errors of one
+ * The seam between the gateway and the servers of models. A provider maps requests, answers, streams and errors of one
  * wire format; it neither retries, nor routes, nor accounts. It throws AppErrors (`provider_failed`,
  * `provider_key_refused`, `provider_rate_limited`, `provider_timeout`), `retryable` saying whether the same call may succeed later.
  */

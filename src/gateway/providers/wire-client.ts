@@ -2,7 +2,7 @@ import type { TransportTimeouts } from "../resilience/transport.ts";
 import { makeTransport, type TransportAnswer, type TransportCall } from "../resilience/transport.ts";
 import { type EventReader, readEventStream } from "./event-stream.ts";
 import { parsePartialJson } from "./partial-json.ts";
-import type { CallContext, Served, StreamPart } from "./provider.ts";
+import type { CallContext, Served, StreamPart, ToHeaders } from "./provider.ts";
 import { fromWireError } from "./wire-errors.ts";
 
 /** An error body is read up to this, in characters. */
@@ -29,8 +29,7 @@ export type WireClient = {
 
 export function makeWireClient(options: {
   baseUrl: string;
-  /** The headers that carry a key, and others that the API wants. */
-  toHeaders(apiKey: string | undefined): Record<string, string>;
+  toHeaders: ToHeaders;
   /** The key of calls that bring none. */
   apiKey?: string | undefined;
   timeouts: TransportTimeouts;

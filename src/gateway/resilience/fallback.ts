@@ -6,7 +6,7 @@ import type { GatewayDeps } from "../deps.ts";
 import { isBreakerOpen } from "./breaker.ts";
 import { type Target, toTarget } from "./target.ts";
 
-/** Attempts at one model; fewer at one that has a fallback, so that its caller is not kept waiting. */
+/** Attempts at one model; fewer at one that has a fallback, so that the caller does not wait long. */
 const ATTEMPTS_AT_LAST = 3;
 const ATTEMPTS_BEFORE_FALLBACK = 2;
 
@@ -34,7 +34,7 @@ export async function withFallbacks<T>(deps: GatewayDeps, plan: Plan, call: (sha
     }
     const share: Share = {
       target,
-      routing: skipped.length === 0 ? routing : toFallbackRouting(routing, model, skipped),
+      routing: skipped.length === 0 ? routing : toFallback(routing, model, skipped),
       maxAttempts: Math.min(attemptsLeft, isLast ? ATTEMPTS_AT_LAST : ATTEMPTS_BEFORE_FALLBACK),
       onAttempt: () => {
         attemptsLeft--;
@@ -61,8 +61,8 @@ function mayAnotherModelDo(error: unknown): boolean {
   return error.code === "provider_failed" && (error.retryable || error.reason === "access_refused");
 }
 
-function toFallbackRouting(routing: Routing, model: CataloguedModel, skipped: readonly SkippedModel[]): Routing {
-  const reason = `${routing.reason}; a substitute for ${routing.model.id}`;
+function toFallback(routing: Routing, model: CataloguedModel, skipped: readonly SkippedModel[]): Routing {
+  const reason = `${routing.reason}; a fallback for ${routing.model.id}`;
   return { ...routing, model, reason, skipped: [...skipped] };
 }
 

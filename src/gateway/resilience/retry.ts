@@ -2,8 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../errors.ts";
 import { jittered } from "../../jitter.ts";
 import type { GatewayDeps } from "../deps.ts";
-import { type Call, type CallAbout, type GatewayCaller, openCall } from "../money/account.ts";
-import type { CostBounds } from "../money/prices.ts";
+import { type Call, type GatewayCaller, openCall, type PricedCall } from "../money/account.ts";
 import type { CallContext } from "../providers/provider.ts";
 import { isBreakerOpen, type Permit } from "./breaker.ts";
 import type { Share } from "./fallback.ts";
@@ -48,11 +47,10 @@ export async function withRetries<T>(
   }
 }
 
-type Asked = Omit<CallAbout, "routing"> & {
+type Asked = Omit<PricedCall, "routing"> & {
   caller: GatewayCaller;
   /** Ends the call; the caller's own, unless the call may end before it. */
   signal?: AbortSignal;
-  toBounds: () => CostBounds;
 };
 
 /** Opens a call's record and asks one model, with retries. A failure is settled here. `begin` runs before each attempt. */

@@ -20,8 +20,8 @@ const unreachable: ReadonlySet<string> = new Set([
 export const isHeadersTimeout = (error: Error) => "code" in error && error.code === "UND_ERR_HEADERS_TIMEOUT";
 
 /**
- * The error of a request whose connection failed. `hasAnswered` tells that headers had arrived, so that the provider
- * may have done the work; the message never holds addresses or headers.
+ * The error of a request whose connection failed. `hasAnswered`: headers had arrived, so that the provider may
+ * have done the work; the message never holds addresses or headers.
  */
 export function fromConnectionError(error: Error, hasAnswered: boolean): AppError {
   const code = "code" in error && typeof error.code === "string" ? error.code : "unknown";
@@ -41,8 +41,15 @@ export function fromConnectionError(error: Error, hasAnswered: boolean): AppErro
   });
 }
 
+/** The error of a stream that ended before its answer was whole. */
+export function streamCut(): AppError {
+  const details = { code: "stream_cut" };
+  const message = "The provider's stream ended in the middle of the answer.";
+  return new AppError("provider_failed", message, { details, retryable: true });
+}
+
 /** The error of a call that its caller gave up: the signal's own AppError when it has one. */
 export function fromAbort(signal: AbortSignal): AppError {
   if (signal.reason instanceof AppError) return signal.reason;
-  return new AppError("client_closed", "The caller went away before the answer.", { cause: signal.reason });
+  return new AppError("client_closed", "The caller disconnected before the answer.", { cause: signal.reason });
 }

@@ -23,7 +23,7 @@ export type TransportCall = {
   /** The first byte comes when all the work is done. */
   isWhole?: boolean;
   /**
-   * Told of a call that fails while the server has work with it, or has answered well so far: `begun` is what `send` had
+   * Called when a call fails while the server has work with it, or has answered well so far: `begun` is what `send` had
    * read by then. `isGivenUp`: it was us who ended it, because the caller left or a time limit passed.
    */
   onBroken?: ((begun: string, isGivenUp: boolean) => void) | undefined;
@@ -121,7 +121,7 @@ type Exchange = {
   onSettled: () => void;
   pause(): void;
   resume(): void;
-  /** Aborts the request, telling `error` to the reader. */
+  /** Aborts the request; the reader gets `error`. */
   fail(error: Error): void;
 };
 
@@ -254,7 +254,7 @@ function readChunks(exchange: Exchange): Pick<TransportStream, "chunks" | "finis
         }
       }
     } finally {
-      if (!isEnded) exchange.fail(new Error("The reader left.")); // it is the reader that is told, and it is gone
+      if (!isEnded) exchange.fail(new Error("The reader left.")); // reported to the reader, which is gone
     }
   }
   return { chunks: read(), finish };

@@ -59,19 +59,16 @@ export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void>
     if (faults.length > 0) return void (await moveBatch(files, batch, ["validating"], { status: "failed", faults }));
     const total = lines.length;
     const validated = await files.changeBatch(batch, ["validating"], { $set: { total } });
-    if (validated) await submitItems(deps, validated, lines, run.signal);
+    if (validated) await submitItems(deps, { batch: validated, lines, signal: run.signal });
     await moveBatch(files, batch, ["validating"], { status: "in_progress" });
   }
   await finish(deps, run, lines);
 }
 
+type Submission = { batch: FileBatchDocument; lines: readonly FileLine[]; signal: AbortSignal };
+
 /** Makes a job of each line that has none which has ended: an embedding's that waits was begun by a worker that died. */
-async function submitItems(
-  deps: FileBatchDeps,
-  batch: FileBatchDocument,
-  lines: readonly FileLine[],
-  signal: AbortSignal,
-): Promise<void> {
+async function submitItems(deps: FileBatchDeps, { batch, lines, signal }: Submission): Promise<void> {
   const ids = itemJobIds(batch);
   const states = await deps.statesOf(batch.tenantId, ids);
   const open = ids.flatMap((jobId, place) => {
@@ -129,19 +126,14 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
   }
   if (counted === null) throw new Postponed(FIRST_POLL_MS); // it is being cancelled just now
   await moveBatch(files, batch, ["in_progress"], { status: "finalizing" });
-  await writeAnswers(deps, batch, ids, lines);
+  await writeAnswers(deps, batch, lines);
   await moveBatch(files, batch, ["finalizing", "cancelling"], { status: isCancelled ? "cancelled" : "completed" });
 }
 
-async function writeAnswers(
-  deps: FileBatchDeps,
-  batch: FileBatchDocument,
-  ids: readonly string[],
-  lines: readonly FileLine[],
-): Promise<void> {
+async function writeAnswers(deps: FileBatchDeps, batch: FileBatchDocument, lines: readonly FileLine[]): Promise<void> {
   const answers: string[] = [];
   const errors: string[] = [];
-  for (const [place, jobId] of ids.entries()) {
+  for (const [place, jobId] of itemJobIds(batch).entries()) {
     const job = await deps.jobs.find(batch.tenantId, jobId);
     if (!job) continue; // the batch was cancelled before this line had its job
     const head = { id: `batch_req_${jobId.slice(4)}`, custom_id: lines[place]?.customId };

@@ -80,7 +80,7 @@ export function makeBatches(deps: BatchDeps): Batches {
         tenantId: caller.tenantId,
         keyId: caller.keyId,
         surface: caller.surface,
-        // A provider wants one model a batch; the key's id tells the provider and, for a customer's own, the tenant.
+        // A provider wants one model a batch; the key's id stands for the provider and, if a customer's own, the tenant.
         group: `${key.keyId}/${model.id}`,
         provider: model.provider,
         providerKeyId: key.keyId,

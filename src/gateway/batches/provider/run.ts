@@ -60,7 +60,7 @@ async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal)
       details: { provider },
     });
   }
-  await runThere(deps, batch, batches, { signal, apiKey: key.apiKey });
+  await runThere(deps, { batch, batches, context: { signal, apiKey: key.apiKey } });
 }
 
 /** Notes that the batch was looked at; the next look is put off for longer each time. */
@@ -82,14 +82,13 @@ async function takeItems(deps: RunDeps, batch: BatchDocument): Promise<BatchItem
   return store.items(batch._id, "batched", config.maxLines);
 }
 
-async function runThere(
-  deps: RunDeps,
-  batch: BatchDocument,
-  batches: ProviderBatches,
-  context: CallContext,
-): Promise<void> {
+/** A batch with the interface of its provider, and what calling that takes. */
+type ProviderBatch = { batch: BatchDocument; batches: ProviderBatches; context: CallContext };
+
+async function runThere(deps: RunDeps, run: ProviderBatch): Promise<void> {
   const { store } = deps;
-  const id = batch.providerBatchId ?? (await submit(deps, batch, batches, context));
+  const { batch, batches, context } = run;
+  const id = batch.providerBatchId ?? (await submit(deps, run));
   if (id === undefined) return; // every item was cancelled
   if (!(await batches.hasEnded(id, context))) throw await postpone(deps, batch);
   // More than were submitted when a worker that had lost its lease put some in late; those have no result and wait again.
@@ -104,12 +103,7 @@ async function runThere(
 }
 
 /** Submits the items, once: a batch that a dead worker may have submitted is looked for first. */
-async function submit(
-  deps: RunDeps,
-  batch: BatchDocument,
-  batches: ProviderBatches,
-  context: CallContext,
-): Promise<string | undefined> {
+async function submit(deps: RunDeps, { batch, batches, context }: ProviderBatch): Promise<string | undefined> {
   const { store, config } = deps;
   const items = await takeItems(deps, batch);
   if (items.length === 0) return undefined;
@@ -127,11 +121,8 @@ async function submit(
     const marked = await store.markSubmitting(batch, items.length);
     if (!marked) throw new Postponed(jittered(FIRST_POLL_MS));
   }
-  id ??= await batches.submit(
-    batch._id,
-    items.map((item) => ({ customId: item._id, request: requestOf(item) })),
-    context,
-  );
+  const wanted = items.map((item) => ({ customId: item._id, request: requestOf(item) }));
+  id ??= await batches.submit(batch._id, wanted, context);
   await store.changeBatch(batch._id, ["closed"], {
     $set: { state: "submitted", providerBatchId: id },
     $unset: { isSubmitting: "" },

@@ -45,8 +45,8 @@ export async function settleItem(
   }
   const result = "result" in outcome ? outcome.result : undefined;
   const error = "error" in outcome ? toErrorView(outcome.error) : undefined;
-  const spent = toSpent(deps, item, result, failed);
-  const record = toRecord(item, { result, error, spent });
+  const spent = toSpent(deps, item, failed, result);
+  const record = toRecord(item, spent, result, error);
   await gateway.ledger.write(record);
   if (result) await jobs.held.end(item._id, { result: toBody(item, result, spent) });
   else if (error) await jobs.held.end(item._id, { error });
@@ -76,12 +76,7 @@ export async function dropEnded(deps: BatchDeps, batchId: string): Promise<void>
 type Spent = { usage: Usage; costNanoUsd: number; isCounted: boolean };
 
 /** What an item's answer, and the billed failed attempts before it, come to at half the price. */
-function toSpent(
-  { gateway }: RunDeps,
-  item: BatchItemDocument,
-  result: CompletionResult | undefined,
-  failed: Billed,
-): Spent {
+function toSpent({ gateway }: RunDeps, item: BatchItemDocument, failed: Billed, result?: CompletionResult): Spent {
   const counted = result?.usage;
   const estimate = () =>
     result
@@ -115,11 +110,8 @@ function toBody(item: BatchItemDocument, result: CompletionResult, { usage, cost
   return toChatResponse({ ...outcome, ...item.debug }, item.debug !== undefined);
 }
 
-function toRecord(
-  item: BatchItemDocument,
-  { result, error, spent }: { result: CompletionResult | undefined; error: ErrorView | undefined; spent: Spent },
-): CompletionDocument {
-  return defined({
+function toRecord(item: BatchItemDocument, spent: Spent, result?: CompletionResult, error?: ErrorView) {
+  const record: CompletionDocument = defined({
     _id: item.logId,
     tenantId: item.tenantId,
     keyId: item.keyId,
@@ -142,4 +134,5 @@ function toRecord(
     durationMs: Date.now() - item.createdAt.getTime(),
     createdAt: new Date(),
   });
+  return record;
 }

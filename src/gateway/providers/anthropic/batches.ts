@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AppError } from "../../../errors.ts";
 import { makeBatchClient } from "../batch-http.ts";
-import type { BatchItemResult, ProviderBatches } from "../provider.ts";
+import type { BatchItemResult, ProviderBatches, ToHeaders } from "../provider.ts";
 import { fromItemError } from "../wire-errors.ts";
 import { fromMessage } from "./chat.ts";
 import { toMessagesParams } from "./request.ts";
@@ -34,10 +34,7 @@ const wireResult = z.object({
  * Anthropic's Message Batches: https://docs.anthropic.com/en/api/creating-message-batches. They carry no name of ours, so a
  * batch whose id was lost is known by its size and by being none of the others; a group submits one at a time for that.
  */
-export function makeAnthropicBatches(
-  baseUrl: string,
-  toHeaders: (apiKey: string | undefined) => Record<string, string>,
-): ProviderBatches {
+export function makeAnthropicBatches(baseUrl: string, toHeaders: ToHeaders): ProviderBatches {
   const client = makeBatchClient(baseUrl, toHeaders);
   return {
     async submit(_batchId, items, context) {

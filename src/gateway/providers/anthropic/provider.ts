@@ -1,5 +1,5 @@
 import type { TransportTimeouts } from "../../resilience/transport.ts";
-import type { KeyedProvider, Provider } from "../provider.ts";
+import type { KeyedProvider, Provider, ToHeaders } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { makeAnthropicBatches } from "./batches.ts";
 import { fromMessage, measureMessage } from "./chat.ts";
@@ -25,7 +25,7 @@ export const anthropic: KeyedProvider = {
   open: openAnthropic,
 };
 
-const toHeaders = (key: string | undefined): Record<string, string> => ({
+const toHeaders: ToHeaders = (key) => ({
   "anthropic-version": API_VERSION,
   ...(key === undefined ? {} : { "x-api-key": key }),
 });

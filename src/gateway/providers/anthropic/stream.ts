@@ -7,21 +7,21 @@ import type { WireEvent, WireUsage } from "./wire-schemas.ts";
 /** A tool call whose arguments are arriving: its place among the calls, and whether any came. */
 type OpenCall = { index: number; hasArguments: boolean; input: unknown };
 
-/** Reads the events of a streamed message. It is whole when `message_delta` told the stop reason. */
+/** Reads the events of a streamed message. It is whole when `message_delta` had the stop reason. */
 export function makeMessageReader(): EventReader {
   const calls = new Map<number, OpenCall>();
   let callCount = 0;
   let stopReason: string | undefined;
   let isDone = false;
   let usage: WireUsage = {};
-  let isPromptTold = false;
+  let hasPromptUsage = false;
   const end = (): StreamPart[] => [{ type: "end", finishReason: toFinishReason(stopReason) }];
-  /** The prompt's usage is told with the first content: alone it would make a stream that has not begun look begun. */
-  const tellPrompt = (parts: StreamPart[]) => {
-    const told = toPromptUsage(usage);
-    if (isPromptTold || told === undefined) return;
-    isPromptTold = true;
-    parts.push({ type: "prompt-usage", usage: told });
+  /** The prompt's usage comes with the first content: alone it would make a stream that has not begun look begun. */
+  const addPromptUsage = (parts: StreamPart[]) => {
+    const promptUsage = toPromptUsage(usage);
+    if (hasPromptUsage || promptUsage === undefined) return;
+    hasPromptUsage = true;
+    parts.push({ type: "prompt-usage", usage: promptUsage });
   };
   const readBlockStart = (event: WireEvent, parts: StreamPart[]) => {
     const block = event.content_block;
@@ -69,7 +69,7 @@ export function makeMessageReader(): EventReader {
         if (event.type === "content_block_delta") readBlockDelta(event, parts);
         else if (event.type === "content_block_start") readBlockStart(event, parts);
         else if (event.type === "content_block_stop") readBlockStop(event, parts);
-        if (parts.length > before) tellPrompt(parts);
+        if (parts.length > before) addPromptUsage(parts);
       }
     },
     isWhole: () => stopReason !== undefined,
@@ -89,7 +89,7 @@ function toCallStart(index: number, { id, name }: NonNullable<WireEvent["content
   };
 }
 
-/** What the start of a message tells of its prompt. */
+/** What the start of a message reports of its prompt. */
 function toPromptUsage(usage: WireUsage) {
   return typeof usage.input_tokens === "number" ? toUsage({ ...usage, output_tokens: 0 }) : undefined;
 }

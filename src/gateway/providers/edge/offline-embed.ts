@@ -6,7 +6,7 @@ import { forEachWord } from "./offline-words.ts";
 export const offlineEmbeddingModelId = "switchyard-offline-embedding";
 export const offlineEmbeddingDimensions = 512;
 
-/** A passage begins with its title, heading or topic: its first words count so many times. */
+/** A passage begins with its title, heading or topic: its first words count this many times. */
 const LEAD_WORDS = 25;
 const LEAD_WEIGHT = 3;
 /** What the pieces of a word weigh together, beside the word: they bring spellings, endings and compounds near. */
@@ -15,9 +15,9 @@ const PIECE_LENGTH = 4;
 const SHORTEST_IN_PIECES = 3;
 const LONGEST_WORD = 40;
 const NUMBER_WEIGHT = 0.5;
-/** Weight of words that say nothing: enough to tell texts apart that have no others. */
+/** Weight of words that say nothing: enough to distinguish texts that have no others. */
 const LEAST_WEIGHT = 0.02;
-/** Memory for so many words' features; when it is full it starts anew, which changes no result. */
+/** Words whose features are remembered; when the memory is full it is emptied, which changes no result. */
 const MAX_REMEMBERED = 30_000;
 /** Where content words begin among the words of English: function words come before. */
 const FIRST_RANK = 60;

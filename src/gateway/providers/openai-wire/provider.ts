@@ -1,5 +1,5 @@
 import type { TransportTimeouts } from "../../resilience/transport.ts";
-import type { Provider } from "../provider.ts";
+import type { Provider, ToHeaders } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { fromWireChat, measureWireChat, toWireChat, type WireDialect } from "./chat.ts";
 import { fromWireEmbeddings, measureWireEmbeddings, toWireEmbeddings } from "./embed.ts";
@@ -15,8 +15,7 @@ export type WireProviderOptions = {
 };
 
 /** The header that carries a key. */
-export const bearer = (key: string | undefined): Record<string, string> =>
-  key === undefined ? {} : { authorization: `Bearer ${key}` };
+export const bearer: ToHeaders = (key) => (key === undefined ? {} : { authorization: `Bearer ${key}` });
 
 /** A provider for any server that speaks OpenAI's wire format. */
 export function makeWireProvider(options: WireProviderOptions): Required<Omit<Provider, "batches">> {

@@ -36,7 +36,7 @@ export function makeChunkReader(): EventReader {
 
 type WireDelta = NonNullable<NonNullable<WireChunk["choices"]>[number]["delta"]>;
 
-/** Adds the parts of a delta, and tells whether it calls tools. */
+/** Adds the parts of a delta; true when it calls tools. */
 function readDelta(delta: WireDelta, parts: StreamPart[]): boolean {
   const text = delta.content ?? delta.refusal;
   if (typeof text === "string" && text.length > 0) parts.push({ type: "text-delta", text });
@@ -48,8 +48,8 @@ function readDelta(delta: WireDelta, parts: StreamPart[]): boolean {
     parts.push({
       type: "tool-call-delta",
       index: call.index ?? n,
-      ...(typeof call.id === "string" ? { id: call.id } : {}),
-      ...(typeof name === "string" ? { name } : {}),
+      ...(typeof call.id === "string" && { id: call.id }),
+      ...(typeof name === "string" && { name }),
       argumentsDelta: call.function?.arguments ?? "",
     });
   });

@@ -23,9 +23,9 @@ const BIG_WINDOW = 1_050_000;
 /** The GPT-4.1 models (their model pages): they do not reason, and take any temperature. */
 const PLAIN = { contextWindow: 1_047_576, maxOutput: 32_768, maxTemperature: 2 };
 /** They reason only when asked to, and take a temperature as long as they do not ("Parameter compatibility"). */
-const REASONS_WHEN_ASKED = { maxTemperature: 2, reasonsUnlessTold: true } as const;
+const REASONS_WHEN_ASKED = { maxTemperature: 2, reasonsByDefault: true } as const;
 /** They reason by default; Chat Completions has tools for them only with `reasoning_effort: "none"` (their model pages). */
-const REASONS = { reasonsUnlessTold: true } as const;
+const REASONS = { reasonsByDefault: true } as const;
 /** They always reason, so that Chat Completions has no tools for them (their model pages know no effort `none`). */
 const ALWAYS_REASONS = { features: ["streaming"] };
 

@@ -1,5 +1,5 @@
 import type { WireDialect } from "../openai-wire/chat.ts";
-import { makeWireProvider } from "../openai-wire/provider.ts";
+import { bearer, makeWireProvider } from "../openai-wire/provider.ts";
 import type { KeyedProvider } from "../provider.ts";
 import { makeOpenAiBatches } from "./batches.ts";
 import { openAiModels } from "./models.ts";
@@ -16,7 +16,7 @@ export const openAi: KeyedProvider = {
     fits: /^sk-(?!ant-)/, // Anthropic's keys begin with sk- too
     form: "must begin with sk-, as OpenAI's keys do",
     // https://platform.openai.com/docs/api-reference/models/list
-    toCheck: (apiKey) => ({ path: "/models", headers: { authorization: `Bearer ${apiKey}` } }),
+    toCheck: (apiKey) => ({ path: "/models", headers: bearer(apiKey) }),
   },
   open: ({ baseUrl, timeouts }) => ({
     ...makeWireProvider({ baseUrl, apiKey: undefined, dialect, timeouts }),

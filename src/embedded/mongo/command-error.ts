@@ -21,7 +21,6 @@ export const errorCodes = {
   ImmutableField: 66,
   CannotCreateIndex: 67,
   IndexAlreadyExists: 68,
-  InvalidOptions: 72,
   InvalidNamespace: 73,
   IndexOptionsConflict: 85,
   IndexKeySpecsConflict: 86,
@@ -74,8 +73,6 @@ export function notOffered(what: string, name: ErrorName = "NotImplemented"): Co
 export const badValue = (message: string) => commandError("BadValue", message);
 export const failedToParse = (message: string) => commandError("FailedToParse", message);
 export const typeMismatch = (message: string) => commandError("TypeMismatch", message);
-export const pathNotViable = (message: string) => commandError("PathNotViable", message);
-export const immutableField = (message: string) => commandError("ImmutableField", message);
 
 /** An error that MongoDB numbers without naming it. */
 export const located = (code: number, message: string) => new CommandError(code, `Location${code}`, message);

@@ -1,6 +1,6 @@
 import { type Document, getField, isDocument, setField } from "../bson/bson-types.ts";
 import { keyOf } from "../bson/index-keys.ts";
-import { readSort, type Sort, sortKey } from "../bson/order.ts";
+import { readSort, sortKey } from "../bson/order.ts";
 import { commandError, located, notOffered, showValue, typeMismatch } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
 import { compileProjectStage } from "../query/projection.ts";
@@ -63,15 +63,10 @@ function project(operand: unknown): Stage {
   return (documents) => Iterator.from(documents).map(projection);
 }
 
-/** The operand of `$sort`. */
-export function readSortStage(operand: unknown): Sort {
-  if (!isDocument(operand)) throw located(15973, "the $sort key specification must be an object");
-  if (Object.keys(operand).length === 0) throw located(15976, "$sort stage must have at least one sort key");
-  return readSort(operand) ?? {};
-}
-
 function sort(operand: unknown): Stage {
-  const order = readSortStage(operand);
+  if (!isDocument(operand)) throw located(15973, "the $sort key specification must be an object");
+  const order = readSort(operand);
+  if (order === undefined) throw located(15976, "$sort stage must have at least one sort key");
   return (documents) =>
     Array.from(documents, (document) => ({ document, key: sortKey(document, order) }))
       .sort((a, b) => Buffer.compare(a.key, b.key))

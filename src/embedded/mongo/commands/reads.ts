@@ -1,4 +1,4 @@
-import { compilePipeline, readSortStage, readStage } from "../aggregate/pipeline.ts";
+import { compilePipeline, readStage } from "../aggregate/pipeline.ts";
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { encodeDocument } from "../bson/codec.ts";
 import { readSort } from "../bson/order.ts";
@@ -85,25 +85,12 @@ function encodeAll(documents: Iterable<Document>): IteratorObject<Uint8Array> {
   return [...documents].values().map(encodeDocument);
 }
 
-/** The leading stages that an index can serve, as the query of a find: `$match`es, then `$sort` and `$limit` in this order. */
-function splitPipeline(stages: readonly NamedStage[]): { query: Query; rest: NamedStage[] } {
-  const rest = [...stages];
-  const take = (name: string, isTaken = (_operand: unknown) => true): unknown =>
-    rest[0]?.[0] === name && isTaken(rest[0][1]) ? rest.shift()?.[1] : undefined;
-  const filters: Document[] = [];
-  for (let next = take("$match", isDocument); next !== undefined; next = take("$match", isDocument))
-    filters.push(Object(next));
-  const sort = take("$sort");
-  const limit = take("$limit", (count) => Number.isInteger(count) && Number(count) > 0);
-  const [filter = {}] = filters;
-  return {
-    query: {
-      filter: filters.length > 1 ? { $and: filters } : filter,
-      sort: sort === undefined ? undefined : readSortStage(sort),
-      limit: limit === undefined ? undefined : Number(limit),
-    },
-    rest,
-  };
+/** The leading stages that an index can serve, as the query of a find: a `$match`, and a `$limit` behind it. */
+function splitPipeline(stages: readonly NamedStage[]): { query: Query; rest: readonly NamedStage[] } {
+  const [[first, filter] = [], [second, limit] = []] = stages;
+  if (first !== "$match" || !isDocument(filter)) return { query: { filter: {} }, rest: stages };
+  const isLimited = second === "$limit" && typeof limit === "number" && Number.isInteger(limit) && limit > 0;
+  return isLimited ? { query: { filter, limit }, rest: stages.slice(2) } : { query: { filter }, rest: stages.slice(1) };
 }
 
 /** The `$group` that drivers send for countDocuments, as what it makes of a count: the rows are then counted, not read. */

@@ -140,12 +140,3 @@ function elementCondition(operand: unknown): Condition {
   const test = (item: unknown) => isDocument(item) && matches(item);
   return (reach) => reach((value) => Array.isArray(value) && value.some(test), true);
 }
-
-/** The `path: value` pairs that an upsert takes over from its filter: its equalities. @throws CommandError 238 for `$and` and `$or`. */
-export function filterEqualities(filter: Document): [string, unknown][] {
-  return Object.entries(filter).flatMap(([name, value]: [string, unknown]): [string, unknown][] => {
-    if (name.startsWith("$")) throw notOffered(`an upsert by ${name}`);
-    if (!isOperatorDocument(value)) return [[name, value]];
-    return Array.isArray(value.$in) && value.$in.length === 1 ? [[name, value.$in[0]]] : [];
-  });
-}

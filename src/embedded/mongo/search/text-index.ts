@@ -2,14 +2,11 @@ import { isDeepStrictEqual } from "node:util";
 import type { Document } from "../bson/bson-types.ts";
 import { keyOf } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
-import { prepareRows, type Row, type Storage } from "../storage/storage.ts";
+import { type FollowingIndex, prepareRows, type Row, type Storage } from "../storage/storage.ts";
 import type { TextDefinition } from "./definitions.ts";
 
-export type TextIndex = {
+export type TextIndex = FollowingIndex & {
   definition: TextDefinition;
-  insert(rid: number, document: Document): void;
-  replace(rid: number, before: Document, next: Document): void;
-  remove(rid: number, document: Document): void;
   /**
    * BM25 scores of the rows that have a word of the query in one of the paths.
    * `partitionValue` names one tenant; undefined looks at all.

@@ -2,16 +2,13 @@ import { type Document, getField } from "../bson/bson-types.ts";
 import { keyOf } from "../bson/index-keys.ts";
 import { valuesAt } from "../bson/path-values.ts";
 import { readConjunction } from "../query/predicates.ts";
-import type { Row } from "../storage/storage.ts";
+import type { FollowingIndex, Row } from "../storage/storage.ts";
 import { readVector, type VectorDefinition } from "./definitions.ts";
 import { addRow, makePartition, type Partition, removeRow, type VectorRow } from "./vector-matrix.ts";
 import { searchPartitions, toUnitLength, type VectorHit, type VectorQuery } from "./vector-search.ts";
 
-export type VectorIndex = {
+export type VectorIndex = FollowingIndex & {
   definition: VectorDefinition;
-  insert(rid: number, document: Document): void;
-  replace(rid: number, before: Document, next: Document): void;
-  remove(rid: number, document: Document): void;
   /** The nearest documents that match the filter, nearest first. Reads the rest of the collection before. */
   search(query: VectorQuery): VectorHit[];
   /** Reads some more of the collection, and says whether all is read. */

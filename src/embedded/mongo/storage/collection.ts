@@ -5,7 +5,7 @@ import { compileFilter } from "../query/filter.ts";
 import { readTextDefinition, readVectorDefinition } from "../search/definitions.ts";
 import { makeTextIndex, type TextIndex } from "../search/text-index.ts";
 import { makeVectorIndex, type VectorIndex } from "../search/vector-index.ts";
-import { makeRow, prepareRows, type Row, type Storage } from "./storage.ts";
+import { type FollowingIndex, makeRow, prepareRows, type Row, type Storage } from "./storage.ts";
 
 /** Statements over one b-tree of keys; a row is `[key, rid, document]`. */
 export type KeyStatements = {
@@ -44,7 +44,7 @@ type SearchIndexRow = SearchIndexSpec & { id: number };
 export type SearchIndex = SearchIndexRow & {
   vectors?: VectorIndex;
   text?: TextIndex;
-  files: Pick<VectorIndex | TextIndex, "insert" | "replace" | "remove">;
+  files: FollowingIndex;
 };
 
 export type Collection = ReturnType<typeof openCollection>;

@@ -115,6 +115,13 @@ export function prepareRows(sqlite: DatabaseSync, sql: string): StatementSync {
 /** A stored document: its row, its bytes, and the document itself, decoded when first asked for. */
 export type Row = { rid: number; bytes: Uint8Array; document(): Document };
 
+/** An index outside of SQLite's tables that follows what is written. */
+export type FollowingIndex = {
+  insert(rid: number, document: Document): void;
+  replace(rid: number, before: Document, next: Document): void;
+  remove(rid: number, document: Document): void;
+};
+
 export function makeRow(rid: number, bytes: Uint8Array): Row {
   let decoded: Document | undefined;
   return {

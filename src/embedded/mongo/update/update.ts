@@ -1,15 +1,7 @@
 import { cloneValue, type Document, getField, isDocument, setField, typeName } from "../bson/bson-types.ts";
 import { compareValues } from "../bson/order.ts";
-import {
-  badValue,
-  commandError,
-  failedToParse,
-  immutableField,
-  notOffered,
-  pathNotViable,
-  showValue,
-} from "../command-error.ts";
-import { filterEqualities } from "../query/filter.ts";
+import { badValue, commandError, failedToParse, notOffered, showValue } from "../command-error.ts";
+import { isOperatorDocument } from "../query/filter.ts";
 import { type Modifier, removal, updateOperators } from "./update-operators.ts";
 
 /**
@@ -23,7 +15,10 @@ export function applyUpdate(document: Document, update: Document, options = { is
   const ofId = _id === undefined ? {} : { _id };
   const result = isOperatorUpdate(update) ? modify(document, update, options.isInsert) : { ...ofId, ...update };
   if (_id !== undefined && compareValues(_id, result._id) !== 0)
-    throw immutableField("Performing an update on the path '_id' would modify the immutable field '_id'");
+    throw commandError(
+      "ImmutableField",
+      "Performing an update on the path '_id' would modify the immutable field '_id'",
+    );
   return result;
 }
 
@@ -117,7 +112,7 @@ function enter(name: string, value: unknown, rest: readonly string[], modifier: 
   if (isDocument(value) && rest.length > 0) modifyAt(value, rest, modifier);
   else if (Array.isArray(value) || rest.length === 0) throw notOffered("an update inside an array", "BadValue");
   else if (modifier !== removal)
-    throw pathNotViable(`Cannot create field '${rest[0]}' in element {${name}: ${showValue(value)}}`);
+    throw commandError("PathNotViable", `Cannot create field '${rest[0]}' in element {${name}: ${showValue(value)}}`);
 }
 
 function elementsOf(name: string, value: unknown): readonly unknown[] {
@@ -137,12 +132,15 @@ function nest(parts: readonly string[], value: unknown): unknown {
   }, value);
 }
 
-/** What an upsert starts from: the equalities of its filter. */
+/** What an upsert starts from: the equalities of its filter. @throws CommandError 238 for `$and`, `$or` and nested fields. */
 export function upsertSeed(filter: Document): Document {
   const seed: Document = {};
-  for (const [path, value] of filterEqualities(filter)) {
+  for (const [path, condition] of Object.entries(filter)) {
+    if (path.startsWith("$")) throw notOffered(`an upsert by ${path}`);
+    const values: unknown = isOperatorDocument(condition) ? condition.$in : [condition];
+    if (!Array.isArray(values) || values.length !== 1) continue;
     if (path.includes(".")) throw notOffered("an upsert by a nested field");
-    setField(seed, path, cloneValue(value));
+    setField(seed, path, values[0]);
   }
   return seed;
 }

@@ -7,8 +7,8 @@ import { AppError, unavailable } from "../errors.ts";
 import type { Logger } from "../logger.ts";
 import { openDataFolder, refuseForeignEntry } from "../private-files.ts";
 import type { HostMessage, HostOptions } from "./host.ts";
-import { proveServer, type ServerProof, scramMechanism, scramUser } from "./mongo/wire/scram.ts";
-import { foreignServer, type RedisState, redisState, redisUrl } from "./redis-server.ts";
+import { proveServer, scramMechanism, scramUser } from "./mongo/wire/scram.ts";
+import { isOwn, redisState, redisUrl, untilTrue } from "./redis-server.ts";
 import { openServiceSecrets, type ServiceSecrets } from "./service-secrets.ts";
 import { openSocketFolder } from "./socket-folder.ts";
 
@@ -53,9 +53,14 @@ export async function ensureServices(options: {
   const secrets = await openServiceSecrets(dataDir);
   const sockets = await openSocketFolder(dataDir);
   const redisPlace = { socketPath: sockets.redis, secrets };
-  const isServing = async () =>
-    (!mongo || (await isOwn(sockets.mongo, () => proveServer(sockets.mongo, secrets.mongo)))) &&
-    (!redis || (await isOwn(sockets.redis, () => redisState(redisPlace))));
+  const isStoreServing = async () => {
+    await refuseForeignEntry(sockets.mongo);
+    return isOwn(await proveServer(sockets.mongo, secrets.mongo), sockets.mongo);
+  };
+  const isRedisServing = async () => {
+    await refuseForeignEntry(sockets.redis);
+    return isOwn(await redisState(redisPlace), sockets.redis);
+  };
   let host: ChildProcess | undefined;
   const hostIfGone = async () => {
     // A host looks after its Redis itself, so where the store listens there is one.
@@ -64,7 +69,11 @@ export async function ensureServices(options: {
     host = forkHost({ dataDir, mongo, redis, logLevel: hostLogLevel });
     await untilHosting(host);
   };
-  await untilServing(hostIfGone, isServing);
+  const areServing = async () => {
+    await hostIfGone();
+    return (!mongo || (await isStoreServing())) && (!redis || (await isRedisServing()));
+  };
+  await untilTrue(areServing, { what: "The embedded store", everyMs: 100, timeoutMs: START_TIMEOUT_MS });
 
   const controller = new AbortController();
   const watching = watch(hostIfGone, controller.signal, logger);
@@ -83,24 +92,6 @@ export async function ensureServices(options: {
 function mongoUrl(socketPath: string, { mongo }: ServiceSecrets): string {
   const options = `directConnection=true&authMechanism=${scramMechanism}&authSource=admin`;
   return `mongodb://${scramUser}:${mongo}@${encodeURIComponent(socketPath)}/?${options}`;
-}
-
-/** Whether the server at a socket is ours, and serves. @throws AppError `unavailable` when another one answers. */
-async function isOwn(socketPath: string, findState: () => Promise<ServerProof | RedisState>): Promise<boolean> {
-  await refuseForeignEntry(socketPath);
-  const state = await findState();
-  if (state === "foreign") throw foreignServer(socketPath);
-  return state === "serving";
-}
-
-async function untilServing(hostIfGone: () => Promise<void>, isServing: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + START_TIMEOUT_MS;
-  for (;;) {
-    await hostIfGone();
-    if (await isServing()) return;
-    if (performance.now() > deadline) throw unavailable("The embedded store");
-    await delay(100);
-  }
 }
 
 async function watch(hostIfGone: () => Promise<void>, signal: AbortSignal, logger: Logger): Promise<void> {

@@ -24,10 +24,10 @@ export type RedisServer = { url: string; close(): Promise<void> };
 export type RedisPlace = { socketPath: string; secrets: ServiceSecrets };
 
 /**
- * `busy`: a server holds the socket and does not serve yet (`LOADING`), or answers too slowly. `foreign`: what answers there
- * does not know the secrets.
+ * What is found at a socket. `busy`: a server holds it and does not serve yet (`LOADING`), or answers too slowly.
+ * `foreign`: what answers there does not know the secrets.
  */
-export type RedisState = "serving" | "busy" | "gone" | "foreign";
+export type ServerState = "serving" | "busy" | "gone" | "foreign";
 
 /**
  * Starts a private redis-server on a Unix socket, with its append-only file in `dir`, and starts it again when it dies; one
@@ -117,26 +117,33 @@ async function spawnFirst(config: string): Promise<ChildProcess> {
   throw new AppError("unavailable", message, { cause });
 }
 
-async function untilServing(place: RedisPlace): Promise<void> {
-  const deadline = performance.now() + START_TIMEOUT_MS;
-  for (let state = await redisState(place); state !== "serving"; state = await redisState(place)) {
-    if (state === "foreign") throw foreignServer(place.socketPath);
-    if (performance.now() > deadline) throw unavailable("redis-server");
-    await delay(20);
+/** Asks until the answer is yes. @throws AppError `unavailable`, about `what`, when it does not come in time. */
+export async function untilTrue(
+  isSo: () => Promise<boolean>,
+  { what, everyMs, timeoutMs }: { what: string; everyMs: number; timeoutMs: number },
+): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await isSo())) {
+    if (performance.now() > deadline) throw unavailable(what);
+    await delay(everyMs);
   }
 }
 
-/** The refusal to work with a server that does not know the secret of the data folder. */
-export function foreignServer(socketPath: string): AppError {
+function untilServing(place: RedisPlace): Promise<void> {
+  const isServing = async () => isOwn(await redisState(place), place.socketPath);
+  return untilTrue(isServing, { what: "redis-server", everyMs: 20, timeoutMs: START_TIMEOUT_MS });
+}
+
+/** Whether a server that was found in a state is ours and serves. @throws AppError `unavailable` when it is not ours. */
+export function isOwn(state: ServerState, socketPath: string): boolean {
+  if (state !== "foreign") return state === "serving";
   const advice = "find out whose it is (`lsof -U`), stop it, and start again";
-  return new AppError(
-    "unavailable",
-    `What answers at ${socketPath} does not know the secret of the data folder: ${advice}.`,
-  );
+  const message = `What answers at ${socketPath} does not know the secret of the data folder: ${advice}.`;
+  throw new AppError("unavailable", message);
 }
 
 /** Whether a server holds the socket, knows the secrets, and serves. */
-export async function redisState({ socketPath, secrets }: RedisPlace): Promise<RedisState> {
+export async function redisState({ socketPath, secrets }: RedisPlace): Promise<ServerState> {
   const answer = await ask(socketPath, [`AUTH ${secrets.redis}`, "CONFIG GET masterauth", "PING"]);
   if (answer === null) return "gone";
   const isServing = answer.includes("+PONG");
@@ -145,12 +152,10 @@ export async function redisState({ socketPath, secrets }: RedisPlace): Promise<R
 }
 
 async function shutDown(place: RedisPlace): Promise<void> {
-  const deadline = performance.now() + STOP_TIMEOUT_MS;
   await ask(place.socketPath, [`AUTH ${place.secrets.redis}`, "SHUTDOWN NOSAVE"]);
-  while ((await redisState(place)) !== "gone") {
-    if (performance.now() > deadline) throw unavailable("redis-server, which does not stop,");
-    await delay(20);
-  }
+  const what = "redis-server, which does not stop,";
+  const isGone = async () => (await redisState(place)) === "gone";
+  await untilTrue(isGone, { what, everyMs: 20, timeoutMs: STOP_TIMEOUT_MS });
 }
 
 /** Sends inline commands; their answers, as far as they came within a second, null when no process listens. */

@@ -5,18 +5,11 @@ import { valuesAt } from "../bson/path-values.ts";
 import { type FollowingIndex, prepareRows, type Row, type Storage } from "../storage/storage.ts";
 import type { TextDefinition } from "./definitions.ts";
 
-export type TextIndex = FollowingIndex & {
-  definition: TextDefinition;
-  /**
-   * BM25 scores of the rows that have a word of the query in one of the paths.
-   * `partitionValue` names one tenant; undefined looks at all.
-   */
-  search(query: TextQuery): Map<number, number>;
-  drop(): void;
-};
+export type TextIndex = ReturnType<typeof makeTextIndex>;
 export type TextQuery = {
   text: string;
   paths: readonly string[];
+  /** The tenants that are searched; undefined: all. */
   partitionValues: readonly unknown[] | undefined;
 };
 
@@ -44,7 +37,7 @@ export function makeTextIndex(options: {
   id: number;
   definition: TextDefinition;
   read: () => Iterable<Row>;
-}): TextIndex {
+}) {
   const { definition } = options;
   const tables = openTables(options.storage, options.id, definition);
   const { parts } = tables;
@@ -64,12 +57,13 @@ export function makeTextIndex(options: {
   };
   const insert = (rid: number, document: Document) => replace(rid, undefined, document);
   if (tables.isNew) for (const { rid, document } of options.read()) insert(rid, document());
+  const files: FollowingIndex = { insert, replace, remove: replace };
   return {
+    ...files,
     definition,
-    insert,
-    replace,
-    remove: replace,
-    search: ({ text, paths, partitionValues }) => {
+    drop: tables.drop,
+    /** BM25 scores of the rows that have a word of the query in one of the paths. */
+    search: ({ text, paths, partitionValues }: TextQuery): Map<number, number> => {
       const columns = paths.map((path) => `c${definition.textPaths.indexOf(path)}`);
       const words = [...new Set(text.toLowerCase().match(wordPattern))];
       const totalRows = parts.values().reduce((sum, part) => sum + part.rows, 0);
@@ -81,7 +75,6 @@ export function makeTextIndex(options: {
       }
       return scores;
     },
-    drop: tables.drop,
   };
 }
 

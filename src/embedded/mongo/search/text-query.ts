@@ -3,15 +3,10 @@ import { notOffered } from "../command-error.ts";
 import { readFields } from "../fields.ts";
 import type { TextDefinition } from "./definitions.ts";
 import { refused } from "./search-score.ts";
+import type { TextQuery } from "./text-index.ts";
 
 /** A `$search` taken apart: words that score, and a filter of values as a query has it. */
-export type SearchClauses = {
-  text: string;
-  paths: readonly string[];
-  conditions: Document[];
-  /** The tenants that are asked for; undefined: all. */
-  partitionValues: readonly unknown[] | undefined;
-};
+export type SearchClauses = TextQuery & { conditions: Document[] };
 
 /** What a `$search` consists of: every clause must match, those of `must` score. What is not here is refused. */
 export const searchClauses = ["must", "filter"] as const;
@@ -24,10 +19,9 @@ export const searchOperators = ["text", "equals", "in"] as const;
  */
 export function readSearch(compound: Document, definition: TextDefinition): SearchClauses {
   const clauses = readFields("$search", compound, { must: "any", filter: "any" } satisfies Record<ClauseName, "any">);
-  const texts = listOf(clauses.must).map((clause) => readClause("must", clause));
-  const [text] = texts;
+  const [text, ...others] = listOf(clauses.must).map((clause) => readClause("must", clause));
   if (text === undefined) throw notOffered("a $search without words");
-  if (texts.length > 1) throw notOffered("several texts in compound.must of $search");
+  if (others.length > 0) throw notOffered("several texts in compound.must of $search");
   const filters = listOf(clauses.filter).map((clause) => readClause("filter", clause));
   const conditions = filters.map(({ name, operand }) => readCondition(name, operand, definition.filterPaths));
   const ofPartition = conditions.find(({ path }) => path === definition.partitionPath);

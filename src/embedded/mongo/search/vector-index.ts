@@ -7,13 +7,7 @@ import { readVector, type VectorDefinition } from "./definitions.ts";
 import { addRow, makePartition, type Partition, removeRow, type VectorRow } from "./vector-matrix.ts";
 import { searchPartitions, toUnitLength, type VectorHit, type VectorQuery } from "./vector-search.ts";
 
-export type VectorIndex = FollowingIndex & {
-  definition: VectorDefinition;
-  /** The nearest documents that match the filter, nearest first. Reads the rest of the collection before. */
-  search(query: VectorQuery): VectorHit[];
-  /** Reads some more of the collection, and says whether all is read. */
-  readMore(): boolean;
-};
+export type VectorIndex = ReturnType<typeof makeVectorIndex>;
 
 type Matrices = { definition: VectorDefinition; partitions: Map<string, Partition>; rows: Map<number, VectorRow> };
 
@@ -29,12 +23,13 @@ const rowsAtATime = 1_000;
  */
 export function makeVectorIndex(
   definition: VectorDefinition,
-  read: (afterRid: number, count: number) => Row[],
-): VectorIndex {
+  read: (afterRid: number, count: number) => readonly Row[],
+) {
   const paths = [...definition.filterPaths, definition.path];
   const matrices: Matrices = { definition, partitions: new Map(), rows: new Map() };
   let readTo = 0; // the last row that is read; Infinity when all are
 
+  /** Reads some more of the collection, and says whether all is read. */
   const readMore = () => {
     if (readTo === Number.POSITIVE_INFINITY) return true;
     const rows = read(readTo, rowsAtATime);
@@ -42,8 +37,7 @@ export function makeVectorIndex(
     readTo = rows.length < rowsAtATime ? Number.POSITIVE_INFINITY : (rows.at(-1)?.rid ?? readTo);
     return readTo === Number.POSITIVE_INFINITY;
   };
-  return {
-    definition,
+  const files: FollowingIndex = {
     insert: (rid, document) => {
       if (rid <= readTo) put(matrices, rid, document);
     },
@@ -51,11 +45,16 @@ export function makeVectorIndex(
       if (rid <= readTo && paths.some((path) => before[path] !== next[path])) put(matrices, rid, next);
     },
     remove: (rid) => drop(matrices, rid),
-    search: (query) => {
+  };
+  return {
+    ...files,
+    definition,
+    readMore,
+    /** The nearest documents that match the filter, nearest first. Reads the rest of the collection before. */
+    search: (query: VectorQuery): VectorHit[] => {
       while (!readMore());
       return searchPartitions(choosePartitions(matrices, query.filter), query);
     },
-    readMore,
   };
 }
 

@@ -15,38 +15,33 @@ import {
 import type { Storage } from "./storage.ts";
 
 /** The collections of all databases, in memory. */
-export type Catalog = {
-  find(db: string, name: string): Collection | undefined;
-  /** The collection, created when it does not exist. */
-  ensure(db: string, name: string): Collection;
-  drop(collection: Collection): void;
-  list(): Collection[];
-  /** Reads everything from the file again: after a rollback memory may know what the file does not. */
-  reload(): void;
-};
+export type Catalog = ReturnType<typeof openCatalog>;
 
 /** Reads the catalogue of the data file. */
-export function openCatalog(storage: Storage): Catalog {
+export function openCatalog(storage: Storage) {
   const collections = new Map<string, Collection>(); // by namespace
   const remember = (collection: Collection) => {
     collections.set(collection.namespace, collection);
     return collection;
   };
-  const catalog: Catalog = {
-    find: (db, name) => collections.get(`${db}.${name}`),
-    ensure: (db, name) => catalog.find(db, name) ?? remember(createCollection(storage, db, name)),
-    drop: (collection) => {
+  const find = (db: string, name: string) => collections.get(`${db}.${name}`);
+  /** Reads everything from the file again: after a rollback memory may know what the file does not. */
+  const reload = () => {
+    collections.clear();
+    loadCollections(storage).forEach(remember);
+  };
+  reload();
+  return {
+    find,
+    reload,
+    /** The collection, created when it does not exist. */
+    ensure: (db: string, name: string) => find(db, name) ?? remember(createCollection(storage, db, name)),
+    drop: (collection: Collection) => {
       dropCollection(storage, collection);
       collections.delete(collection.namespace);
     },
     list: () => [...collections.values()],
-    reload: () => {
-      collections.clear();
-      loadCollections(storage).forEach(remember);
-    },
   };
-  catalog.reload();
-  return catalog;
 }
 
 function checkName(db: string, name: string): void {

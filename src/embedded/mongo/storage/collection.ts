@@ -7,21 +7,11 @@ import { makeTextIndex, type TextIndex } from "../search/text-index.ts";
 import { makeVectorIndex, type VectorIndex } from "../search/vector-index.ts";
 import { type FollowingIndex, makeRow, prepareRows, type Row, type Storage } from "./storage.ts";
 
-/** Statements over one b-tree of keys; a row is `[key, rid, document]`. */
-export type KeyStatements = {
-  /** (after key, after rid, below key, how many) in ascending order. */
-  forward: StatementSync;
-  /** (before key, before rid, from key, how many) in descending order. */
-  backward: StatementSync;
-  /** (from key, below key): how many rows. */
-  count: StatementSync;
-};
-
 /** What queries use of an index. That of `_id` has its keys in a column of the documents' own table. */
 export type KeyIndex = ReturnType<typeof describeIndex> & {
   /** Bit n is set once a document had several keys because of path n. It is never cleared. */
   multikey: number;
-  keys: KeyStatements;
+  keys: ReturnType<typeof prepareKeys>;
 };
 
 /** A declared index, which has a table of its own. */
@@ -60,8 +50,8 @@ export function openCollection({ sqlite }: Storage, row: { id: number; db: strin
   const table = `c${row.id}`;
   const rows = (sql: string) => prepareRows(sqlite, sql);
   const idSpec = { v: 2, key: { _id: 1 }, name: "_id_", unique: true };
-  const idKeys = { ...prepareKeys(sqlite, table, "c.id", "c.rid"), count: prepareCount(sqlite, table, "id") };
-  const idIndex: KeyIndex = { ...describeIndex(idSpec), multikey: 0, keys: idKeys };
+  const idKeys = { from: `${table} c`, key: "c.id", rid: "c.rid" };
+  const idIndex: KeyIndex = { ...describeIndex(idSpec), multikey: 0, keys: prepareKeys(sqlite, idKeys) };
   const indexes: Index[] = []; // the declared ones
   const searchIndexes: SearchIndex[] = [];
   return {
@@ -92,12 +82,12 @@ export function openIndex(
   row: { id: number; spec: Document; multikey: number },
 ): Index {
   const table = `i${row.id}`;
-  const joined = `${table} i CROSS JOIN c${collectionId}`;
+  const keys = { from: `${table} i`, join: `CROSS JOIN c${collectionId} c`, key: "i.key", rid: "i.rid" };
   return {
     ...describeIndex(row.spec),
     id: row.id,
     multikey: row.multikey,
-    keys: { ...prepareKeys(sqlite, joined, "i.key", "i.rid"), count: prepareCount(sqlite, table, "key") },
+    keys: prepareKeys(sqlite, keys),
     insertKey: sqlite.prepare(`INSERT INTO ${table} (key, rid) VALUES (?, ?)`),
     deleteKey: sqlite.prepare(`DELETE FROM ${table} WHERE key = ? AND rid = ?`),
     findOther: prepareRows(sqlite, `SELECT rid FROM ${table} WHERE key = ? AND rid <> ? LIMIT 1`),
@@ -105,17 +95,20 @@ export function openIndex(
   };
 }
 
-function prepareKeys(sqlite: DatabaseSync, source: string, key: string, rid: string) {
-  const rows = (where: string) =>
-    prepareRows(sqlite, `SELECT ${key}, ${rid}, c.doc FROM ${source} c WHERE c.rid = ${rid} AND ${where} LIMIT ?`);
-  return {
-    forward: rows(`(${key}, ${rid}) > (?, ?) AND ${key} < ? ORDER BY ${key}, ${rid}`),
-    backward: rows(`(${key}, ${rid}) < (?, ?) AND ${key} >= ? ORDER BY ${key} DESC, ${rid} DESC`),
-  };
-}
+type KeySource = { from: string; join?: string; key: string; rid: string };
 
-function prepareCount(sqlite: DatabaseSync, source: string, key: string): StatementSync {
-  return prepareRows(sqlite, `SELECT count(*) FROM ${source} WHERE ${key} >= ? AND ${key} < ?`);
+/** Statements over one b-tree of keys, joined with the documents `c`; rows are `[key, rid, document]`. */
+function prepareKeys(sqlite: DatabaseSync, { from, join = "", key, rid }: KeySource) {
+  const rows = (where: string) =>
+    prepareRows(sqlite, `SELECT ${key}, ${rid}, c.doc FROM ${from} ${join} WHERE c.rid = ${rid} AND ${where} LIMIT ?`);
+  return {
+    /** (after key, after rid, below key, how many) in ascending order. */
+    forward: rows(`(${key}, ${rid}) > (?, ?) AND ${key} < ? ORDER BY ${key}, ${rid}`),
+    /** (before key, before rid, from key, how many) in descending order. */
+    backward: rows(`(${key}, ${rid}) < (?, ?) AND ${key} >= ? ORDER BY ${key} DESC, ${rid} DESC`),
+    /** (from key, below key): how many rows. */
+    count: prepareRows(sqlite, `SELECT count(*) FROM ${from} WHERE ${key} >= ? AND ${key} < ?`),
+  };
 }
 
 /** What an index is, by its specification, which was checked when it was created. */

@@ -11,15 +11,8 @@ const LOOK_EVERY_MS = 500;
 /** SQLite's codes; the last one stands for a write that failed for another reason, as a quota. */
 const [SQLITE_READONLY, SQLITE_FULL, SQLITE_IOERR_WRITE] = [8, 13, 778];
 
-export type DiskSpace = {
-  /** For writes that need more space. @throws CommandError 14031 from when the disk was full until it has room again. */
-  requireRoom(): void;
-  /** What a failed write, undone by now, is to the client. On a full disk the reserve goes to what makes room. */
-  toRefusal(error: unknown): CommandError | undefined;
-};
-
 /** Holds a reserve of the data file's disk in a file beside it, so that a store whose disk is full can still delete. */
-export function watchDisk(sqlite: DatabaseSync, dataFile: string): DiskSpace {
+export function watchDisk(sqlite: DatabaseSync, dataFile: string) {
   const path = `${dataFile}.reserve`;
   let isHeld = existsSync(path);
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -49,11 +42,13 @@ export function watchDisk(sqlite: DatabaseSync, dataFile: string): DiskSpace {
   };
   if (!isHeld) take();
   return {
-    requireRoom() {
+    /** For writes that need more space. @throws CommandError 14031 from when the disk was full until it has room again. */
+    requireRoom: () => {
       if (!isHeld && performance.now() - lookedAt > LOOK_EVERY_MS) take();
       if (!isHeld) throw diskFull();
     },
-    toRefusal(error) {
+    /** What a failed write, undone by now, is to the client. On a full disk the reserve goes to what makes room. */
+    toRefusal: (error: unknown): CommandError | undefined => {
       const code = error instanceof Error && "errcode" in error ? Number(error.errcode) : 0;
       const cannotWrite = (code & 0xff) === SQLITE_READONLY || code === SQLITE_IOERR_WRITE;
       if (cannotWrite) return commandError("UserWritesBlocked", "the data file cannot be written");

@@ -2,25 +2,10 @@ import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
-import { type DiskSpace, watchDisk } from "./disk-space.ts";
+import { watchDisk } from "./disk-space.ts";
 
 /** The open SQLite file, and the transaction that the commands of one turn of the event loop share. */
-export type Storage = {
-  sqlite: DatabaseSync;
-  /** Opens the shared transaction if it is not open; every write calls it first. */
-  beginWrite(): void;
-  /** Whether something is written that is not committed yet. */
-  isWriting(): boolean;
-  /** How often `beginWrite` was called: whether a piece of work has written anything. */
-  writeCount(): number;
-  /** Makes what was written durable against the death of the process. */
-  commit(): void;
-  /** Undoes everything since the last commit. */
-  rollback(): void;
-  /** Runs `work` so that it is undone alone when it throws. */
-  atomically<T>(work: () => T): T;
-  close(): void;
-} & DiskSpace;
+export type Storage = ReturnType<typeof openStorage>;
 
 const pageCacheKiB = 64 * 1024;
 
@@ -45,7 +30,7 @@ const schema = `
  * until it is closed: a second process that opens it fails at once.
  * https://www.sqlite.org/wal.html
  */
-export function openStorage(dataFile: string): Storage {
+export function openStorage(dataFile: string) {
   makePrivate(dataFile);
   const sqlite = new DatabaseSync(dataFile);
   sqlite.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -${pageCacheKiB};
@@ -55,29 +40,37 @@ export function openStorage(dataFile: string): Storage {
   const commit = sqlite.prepare("COMMIT");
   let isOpen = false;
   let writeCount = 0;
-  const storage: Storage = {
+  /** Opens the shared transaction if it is not open; every write calls it first. */
+  const beginWrite = () => {
+    writeCount++;
+    if (isOpen) return;
+    begin.run();
+    isOpen = true;
+  };
+  /** Undoes everything since the last commit. */
+  const rollback = () => {
+    if (!isOpen) return;
+    isOpen = false;
+    if (sqlite.isTransaction) sqlite.exec("ROLLBACK"); // SQLite has rolled back by itself after some errors
+  };
+  return {
     ...watchDisk(sqlite, dataFile),
     sqlite,
-    beginWrite: () => {
-      writeCount++;
-      if (isOpen) return;
-      begin.run();
-      isOpen = true;
-    },
+    beginWrite,
+    rollback,
+    /** Whether something is written that is not committed yet. */
     isWriting: () => isOpen,
+    /** How often `beginWrite` was called: whether a piece of work has written anything. */
     writeCount: () => writeCount,
+    /** Makes what was written durable against the death of the process. */
     commit: () => {
       if (!isOpen) return;
       commit.run();
       isOpen = false;
     },
-    rollback: () => {
-      if (!isOpen) return;
-      isOpen = false;
-      if (sqlite.isTransaction) sqlite.exec("ROLLBACK"); // SQLite has rolled back by itself after some errors
-    },
-    atomically: (work) => {
-      storage.beginWrite();
+    /** Runs `work` so that it is undone alone when it throws. */
+    atomically: <T>(work: () => T): T => {
+      beginWrite();
       sqlite.exec("SAVEPOINT part");
       try {
         const result = work();
@@ -89,11 +82,10 @@ export function openStorage(dataFile: string): Storage {
       }
     },
     close: () => {
-      storage.rollback();
+      rollback();
       sqlite.close();
     },
   };
-  return storage;
 }
 
 /** Makes the file for its owner only before SQLite opens it, which gives its log the same mode. */

@@ -6,15 +6,7 @@ import type { Engine } from "../engine.ts";
 import { encodeReply } from "./reply.ts";
 import type { Request } from "./wire.ts";
 
-export type Dispatcher = {
-  /** Runs a request; `send` gets the answer's BSON once everything that it rests on is committed. */
-  dispatch(request: Request, connectionId: number, send: (body: Buffer) => void): void;
-  /** Runs work of the server's own and commits it; when it fails nothing of it remains, and the log says so. */
-  perform(work: () => void): void;
-  /** Commits what is open and sends what waits for it. */
-  flush(): void;
-};
-
+export type Dispatcher = ReturnType<typeof makeDispatcher>;
 type Held = { reply: Buffer; send: (body: Buffer) => void };
 
 /**
@@ -22,7 +14,7 @@ type Held = { reply: Buffer; send: (body: Buffer) => void };
  * transaction; their answers, and those of reads that saw them, leave only after its commit. When the commit fails, all
  * of them are answered with an error, and none of their writes remains.
  */
-export function makeDispatcher(engine: Engine): Dispatcher {
+export function makeDispatcher(engine: Engine) {
   const { storage } = engine;
   let held: Held[] = [];
   let flushTimer: NodeJS.Immediate | undefined;
@@ -40,6 +32,7 @@ export function makeDispatcher(engine: Engine): Dispatcher {
     const lost = commandError("OperationFailed", "the write could not be made durable");
     release(encodeReply(toFailure(storage.toRefusal(error) ?? lost)));
   };
+  /** Commits what is open and sends what waits for it. */
   const flush = () => {
     clearImmediate(flushTimer);
     flushTimer = undefined;
@@ -51,7 +44,8 @@ export function makeDispatcher(engine: Engine): Dispatcher {
     release();
   };
   return {
-    dispatch: (request, connectionId, send) => {
+    /** Runs a request; `send` gets the answer's BSON once everything that it rests on is committed. */
+    dispatch: (request: Request, connectionId: number, send: Held["send"]) => {
       const reply = answer(engine, request, connectionId, abandon);
       if (!storage.isWriting()) {
         send(reply);
@@ -60,7 +54,8 @@ export function makeDispatcher(engine: Engine): Dispatcher {
       held.push({ reply, send });
       flushTimer ??= setImmediate(flush);
     },
-    perform: (work) => {
+    /** Runs work of the server's own and commits it; when it fails nothing of it remains, and the log says so. */
+    perform: (work: () => void) => {
       try {
         work();
       } catch (error) {

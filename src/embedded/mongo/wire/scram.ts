@@ -124,14 +124,11 @@ const ANSWER_TIMEOUT_MS = 2_000;
 /** More than any answer of the exchange has, in bytes. */
 const MAX_ANSWER_BYTES = 65_536;
 
-/** `silent`: no process listens, or it does not answer yet. `foreign`: it does not know the password. */
-export type ServerProof = "serving" | "foreign" | "silent";
-
 /**
  * Has the server at a socket prove that it knows the password. The driver checks the same for each connection, but takes a
- * server that calls itself an arbiter without any proof.
+ * server that calls itself an arbiter without any proof. `busy`: no process listens, or it does not answer yet.
  */
-export async function proveServer(socketPath: string, password: string): Promise<ServerProof> {
+export async function proveServer(socketPath: string, password: string): Promise<"serving" | "busy" | "foreign"> {
   const socket = connect(socketPath);
   socket.on("error", () => undefined); // reading throws it too
   const timer = setTimeout(() => socket.destroy(brokenOff()), ANSWER_TIMEOUT_MS);
@@ -139,7 +136,7 @@ export async function proveServer(socketPath: string, password: string): Promise
     return (await exchange(socket, password)) ? "serving" : "foreign";
   } catch (error) {
     const isBroken = error instanceof Error && "code" in error;
-    return isBroken ? "silent" : "foreign"; // it says what no such server says
+    return isBroken ? "busy" : "foreign"; // it says what no such server says
   } finally {
     clearTimeout(timer);
     socket.destroy();

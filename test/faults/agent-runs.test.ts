@@ -46,8 +46,9 @@ describe("an agent's run", function () {
     const agent = { name: "Clerk", model: "gpt-5.4-mini", systemPrompt: "You order.", tools };
     agentId = (await member.post("/agents", agent)).string("agentId");
   });
-  afterEach(() => Promise.all(processes.splice(0).map((one) => one.kill())));
+  const endWorkers = () => Promise.all(processes.splice(0).map((one) => one.kill()));
   after(async () => {
+    await endWorkers();
     await test.close();
     await upstream.close();
     await gate.close();
@@ -58,6 +59,11 @@ describe("an agent's run", function () {
     const worker = await startProcess("workers/main.ts", { ...test.env, ...env }, onOutput);
     processes.push(worker);
     return worker;
+  };
+  /** The worker that the test before has left, or a new one: to start a process takes longer than most of what is tested. */
+  const someWorker = async () => {
+    const left = processes.find(({ child }) => child.exitCode === null && child.signalCode === null);
+    return left ?? (await startWorker());
   };
   const submit = async () => {
     const accepted = await member.post(`/agents/${agentId}/run`, { input: "Order one." }, later);
@@ -102,7 +108,7 @@ describe("an agent's run", function () {
     site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
     const { promise, resolve } = Promise.withResolvers<void>();
     play({ 1: promise });
-    const victim = await startWorker();
+    const victim = await someWorker();
     const run = await submit();
     await pollUntil(() => upstream.calls.length === 1, { what: "the first call" });
     await victim.kill();
@@ -118,6 +124,7 @@ describe("an agent's run", function () {
     play();
     gate.shut();
     const before = gate.opened();
+    await endWorkers(); // one that has been at the gate keeps its connection
     const victim = await startWorker();
     const run = await submit();
     await pollUntil(() => gate.opened() > before, { what: "the tool's connection" });
@@ -139,7 +146,7 @@ describe("an agent's run", function () {
     const { promise, resolve } = Promise.withResolvers<void>();
     site.on("/order", (_, response) => promise.then(() => void response.writeHead(200).end("ordered")));
     play();
-    const victim = await startWorker();
+    const victim = await someWorker();
     const run = await submit();
     await pollUntil(() => site.requests.length === 1, { what: "the tool call" });
     await victim.kill();
@@ -157,7 +164,7 @@ describe("an agent's run", function () {
     site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
     const { promise, resolve } = Promise.withResolvers<void>();
     play({ 2: promise });
-    const victim = await startWorker();
+    const victim = await someWorker();
     const run = await submit();
     await pollUntil(() => upstream.calls.length === 2, { what: "the second call" });
     await victim.kill();
@@ -173,7 +180,7 @@ describe("an agent's run", function () {
       site.requests.length = 0;
       site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
       play();
-      const victim = await startWorker();
+      const victim = await someWorker();
       const run = await submit();
       await pollUntil(async () => Number((await trailOf(run.runId)).at("integrity.entries")) >= entries, {
         everyMs: 1,
@@ -196,12 +203,14 @@ describe("an agent's run", function () {
   it("writes its trail by inserts alone, as the driver's own log of commands tells", async () => {
     site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
     play();
+    await endWorkers();
     let log = "";
     const env = { MONGODB_LOG_COMMAND: "debug", MONGODB_LOG_PATH: "stdout", MONGODB_LOG_MAX_DOCUMENT_LENGTH: "300" };
-    await startWorker(env, (text) => {
+    const worker = await startWorker(env, (text) => {
       log += text;
     });
     await expectWhole(await submit());
+    await worker.kill();
     const started = [...log.matchAll(/Command started.*?command: '(.*?)'/gs)].map(([, command = ""]) => command);
     const onTrail = started.filter((command) => command.includes('"auditSteps"'));
     const names = new Set(onTrail.map((command) => /^\{"(\w+)"/.exec(command)?.[1]));
@@ -217,7 +226,7 @@ describe("an agent's run", function () {
     site.requests.length = 0;
     site.on("/order", () => undefined); // never answers
     play();
-    await startWorker();
+    await someWorker();
     const { jobId, runId } = await submit();
     await pollUntil(() => site.requests.length === 1, { what: "the tool call" });
     const cancelledAt = performance.now();
@@ -233,7 +242,7 @@ describe("an agent's run", function () {
   it("tells each way of tampering with its trail in the database, and where", async () => {
     site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
     play();
-    await startWorker();
+    await someWorker();
     const run = await submit();
     await expectWhole(run);
     const { runId } = run;

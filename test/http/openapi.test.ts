@@ -130,6 +130,21 @@ describe("the OpenAPI document", () => {
     }
   });
 
+  it("is tables of fields on the page, each named schema once, and a call by curl", async () => {
+    const { text } = await client.get("/docs");
+    expect(text).not.to.match(/&quot;(?:additionalProperties|anyOf|\$ref)&quot;:/);
+    for (const field of ["messages", "messages[].role", "tools[].function.name"])
+      expect(text, field).to.contain(`<td><code>${field}</code> <b>required</b></td>`);
+    const links = [...text.matchAll(/href="#([^"]+)"/g)].map(([, name]) => name);
+    const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, name]) => name);
+    expect(new Set(ids).size).to.equal(ids.length);
+    expect(ids).to.include.members(links);
+    expect(ids).to.include.members(Object.keys(valueAt(document, "components.schemas") as object));
+    expect(text).to.contain("curl -s &quot;$URL/ai/models&quot; -H &quot;authorization: Bearer $KEY&quot;");
+    const chat = text.slice(text.indexOf('id="postAiChat"'), text.indexOf('id="getAiModels"'));
+    expect(chat.split("<tr>").length, "rows of POST /ai/chat").to.be.below(80);
+  });
+
   it("is a page for people too, that loads nothing from elsewhere and runs no script", async () => {
     const { status, headers, text } = await client.get("/docs");
     expect(status).to.equal(200);

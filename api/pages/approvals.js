@@ -1,10 +1,8 @@
-import { element, textBlock, timeElement, withSession } from "/pages/session.js";
+import { byId, element, fact, textBlock, timeElement, withSession } from "/pages/session.js";
 
-const at = (id) => document.querySelector(`#${id}`);
-/** How often the page looks for approvals that are new, or were decided elsewhere, in ms. */
-const LOOK_EVERY_MS = 5_000;
+/** How often the page checks for new approvals, in ms. */
+const POLL_MS = 5_000;
 
-const fact = (name, ...value) => [element("dt", "", name), element("dd", "", ...value)];
 const kinds = { approved: "good", completed: "good", pending: "busy", awaiting_approval: "busy", retrying: "busy" };
 const badge = (text) => element("span", `badge ${kinds[text] ?? "bad"}`, text.replace("_", " "));
 const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
@@ -12,7 +10,7 @@ const shown = (value) => (typeof value === "string" ? value : JSON.stringify(val
 function toStep({ id, type, status, output, error, attempts, finishedAt, tokensUsed }) {
   const facts = [
     type,
-    ...(attempts > 1 ? [`${attempts} tries`] : []),
+    ...(attempts > 1 ? [`${attempts} attempts`] : []),
     ...(tokensUsed ? [`${tokensUsed.toLocaleString()} tokens`] : []),
   ];
   const when = finishedAt === undefined ? [] : [timeElement(finishedAt), ", "];
@@ -26,7 +24,7 @@ function toStep({ id, type, status, output, error, attempts, finishedAt, tokensU
   );
 }
 
-/** The run so far, which is what is decided on. */
+/** The run so far: what the decision is about. */
 function showRun({ run }) {
   const cost = `${run.tokensUsed.toLocaleString()} tokens, ${run.costUsd.toFixed(6)} USD`;
   const facts = element(
@@ -35,7 +33,7 @@ function showRun({ run }) {
     ...fact("Run", element("code", "", run.runId)),
     ...fact("Status", badge(run.status)),
     ...fact("Workflow", `${run.workflowName}, version ${run.version}`),
-    ...fact("Begun", timeElement(run.createdAt)),
+    ...fact("Started", timeElement(run.createdAt)),
     ...fact("Used", cost),
   );
   const input = run.input === undefined ? [] : [element("h4", "", "Input"), textBlock(shown(run.input), "The input")];
@@ -44,16 +42,16 @@ function showRun({ run }) {
 
 function decisionForm(session, approval, onDecided) {
   const comment = element("textarea", "");
-  const label = element("label", "", "Comment, if you like");
+  const label = element("label", "", "Comment (optional)");
   comment.id = label.htmlFor = `comment-${approval.approvalId}`;
   comment.maxLength = 4_000;
   comment.rows = 2;
   const note = element("p", "problem");
   note.setAttribute("role", "alert");
   const button = (text, decision) => {
-    const made = element("button", decision, text);
-    made.type = "button";
-    made.addEventListener("click", async () => {
+    const node = element("button", decision, text);
+    node.type = "button";
+    node.addEventListener("click", async () => {
       for (const each of buttons) each.disabled = true;
       note.textContent = "";
       try {
@@ -64,13 +62,13 @@ function decisionForm(session, approval, onDecided) {
         for (const each of buttons) each.disabled = error.code === "wrong_state";
       }
     });
-    return made;
+    return node;
   };
   const buttons = [button("Approve", "approved"), button("Reject", "rejected")];
   return element("form", "decision", label, comment, element("div", "actions", ...buttons), note);
 }
 
-/** One approval; opened, it fetches the run that waits for it. */
+/** One approval; when it is opened it fetches the run that waits for it. */
 function toCard(session, approval) {
   const { approvalId, workflowName, stepId, status, assigneeRole, message, createdAt, expiresAt } = approval;
   const { decidedBy, decidedAt, comment } = approval;
@@ -80,7 +78,7 @@ function toCard(session, approval) {
     "dl",
     "facts",
     ...fact("For", forWhom),
-    ...fact("Asked", timeElement(createdAt)),
+    ...fact("Requested", timeElement(createdAt)),
     ...(status === "pending" ? fact("Until", timeElement(expiresAt)) : []),
     ...decided,
     ...(comment ? fact("Comment", comment) : []),
@@ -118,43 +116,47 @@ function toCard(session, approval) {
 withSession(async (session) => {
   let cursor;
   const fetchPage = (after) => {
-    const query = new URLSearchParams({ status: at("status").value, limit: "50", ...(after ? { cursor: after } : {}) });
+    const query = new URLSearchParams({
+      status: byId("status").value,
+      limit: "50",
+      ...(after ? { cursor: after } : {}),
+    });
     return session.get(`/workflows/approvals?${query}`);
   };
-  const tell = () => {
-    const isEmpty = at("list").childElementCount === 0;
-    at("state").textContent = !isEmpty
+  const showState = () => {
+    const isEmpty = byId("list").childElementCount === 0;
+    byId("state").textContent = !isEmpty
       ? ""
-      : at("status").value === "pending"
+      : byId("status").value === "pending"
         ? "Nothing waits for a decision."
         : "None.";
-    at("more").hidden = !cursor;
+    byId("more").hidden = !cursor;
   };
   const load = async () => {
     const { data, nextCursor } = await fetchPage();
-    at("list").replaceChildren(...data.map((one) => toCard(session, one)));
+    byId("list").replaceChildren(...data.map((one) => toCard(session, one)));
     cursor = nextCursor;
-    tell();
+    showState();
   };
-  /** Adds what is new on top; what is open on the page stays as it is, so that nobody decides on what has just moved. */
-  const look = async () => {
-    if (document.hidden || at("status").value !== "pending") return;
+  /** Adds new approvals on top and leaves the others as they are, so that no open form changes while it is used. */
+  const poll = async () => {
+    if (document.hidden || byId("status").value !== "pending") return;
     const { data } = await fetchPage();
-    const known = new Set([...at("list").children].map(({ dataset }) => dataset.id));
-    at("list").prepend(...data.filter(({ approvalId }) => !known.has(approvalId)).map((one) => toCard(session, one)));
-    tell();
+    const known = new Set([...byId("list").children].map(({ dataset }) => dataset.id));
+    byId("list").prepend(...data.filter(({ approvalId }) => !known.has(approvalId)).map((one) => toCard(session, one)));
+    showState();
   };
-  at("status").addEventListener("change", load);
-  at("more").addEventListener("click", async () => {
+  byId("status").addEventListener("change", load);
+  byId("more").addEventListener("click", async () => {
     const { data, nextCursor } = await fetchPage(cursor);
-    at("list").append(...data.map((one) => toCard(session, one)));
+    byId("list").append(...data.map((one) => toCard(session, one)));
     cursor = nextCursor;
-    tell();
+    showState();
   });
   await load();
   setInterval(() => {
-    look().catch((error) => {
-      at("state").textContent = `Not up to date: ${error.message}`;
+    poll().catch((error) => {
+      byId("state").textContent = `Not up to date: ${error.message}`;
     });
-  }, LOOK_EVERY_MS);
+  }, POLL_MS);
 });

@@ -1,19 +1,17 @@
-import { element, textBlock, timeElement, withSession } from "/pages/session.js";
+import { byId, element, fact, textBlock, timeElement, withSession } from "/pages/session.js";
 
 const runId = location.pathname.split("/").at(-1);
-const at = (id) => document.querySelector(`#${id}`);
 const isOver = ({ status }) => status !== "queued" && status !== "running";
 const seconds = (from, to) => `${((new Date(to) - new Date(from)) / 1000).toFixed(1)} s`;
 const usd = (amount) => `${amount.toFixed(6)} USD`;
 
-const fact = (name, ...value) => [element("dt", "", name), element("dd", "", ...value)];
 const badge = (text, kind) => element("span", `badge ${kind}`, text);
 
 function showAbout(run) {
   document.title = `${run.agentName}: ${run.status}`;
   const { verified, entries, head, breach } = run.integrity;
   const chain = verified
-    ? [badge("holds", "good"), ` ${entries} entries, head `, element("code", "", head.slice(0, 16))]
+    ? [badge("intact", "good"), ` ${entries} entries, head `, element("code", "", head.slice(0, 16))]
     : [badge("broken", "bad"), ` at entry ${breach?.seq}: ${breach?.problem}`];
   const facts = element(
     "dl",
@@ -29,7 +27,7 @@ function showAbout(run) {
     ...fact("Used", `${run.tokensUsed.toLocaleString()} tokens, ${usd(run.costUsd)}`),
     ...fact("Audit chain", ...chain),
   );
-  at("about").replaceChildren(facts, element("h2", "", "Asked"), textBlock(run.input, "The question"));
+  byId("about").replaceChildren(facts, element("h2", "", "Question"), textBlock(run.input, "The question"));
 }
 
 function toCall({ action, actionInput, observation, isError, runId: inner, finishedAt }) {
@@ -41,7 +39,7 @@ function toCall({ action, actionInput, observation, isError, runId: inner, finis
     element("h4", "", action, isError ? badge("failed", "bad") : undefined),
     textBlock(JSON.stringify(actionInput, null, 2), "The input"),
     link,
-    finishedAt === undefined ? element("p", "busy-note", "under way …") : textBlock(observation, "The observation"),
+    finishedAt === undefined ? element("p", "busy-note", "running …") : textBlock(observation, "The observation"),
   );
 }
 
@@ -56,13 +54,13 @@ function toStep(step) {
 
 function show(run) {
   showAbout(run);
-  at("steps").replaceChildren(...run.steps.map(toStep));
-  at("state").textContent = isOver(run) ? "" : "It is still running; this page follows it.";
-  at("end").replaceChildren();
+  byId("steps").replaceChildren(...run.steps.map(toStep));
+  byId("state").textContent = isOver(run) ? "" : "The run is in progress; this page follows it.";
+  byId("end").replaceChildren();
   if (!isOver(run)) return;
   const title = run.status === "completed" ? "Answer" : `Ended as ${run.status}`;
   const error = run.error ? element("p", "problem", run.error.message) : undefined;
-  at("end").append(
+  byId("end").append(
     element("h2", "", title),
     ...(error ? [error] : []),
     textBlock(run.finalOutput || "(nothing)", "The answer"),
@@ -79,20 +77,20 @@ withSession(async (session) => {
   if (!isOver(run)) follow(session, run.jobId, load);
 });
 
-/** Shows each step as it comes; a stream that breaks off is opened again, a few times and ever later. */
+/** Shows each step as it comes; reopens a stream that breaks off, a few times with growing pauses. */
 async function follow(session, jobId, load) {
-  for (let tries = 0; tries < 8; tries += 1) {
+  for (let attempt = 0; attempt < 8; attempt += 1) {
     try {
       for await (const { event } of session.events(`/jobs/${jobId}/events`)) {
         const run = await load();
         if (event === "end" && isOver(run)) return;
-        tries = 0;
+        attempt = 0;
       }
       if (isOver(await load())) return;
     } catch (error) {
-      at("state").textContent = `Not live right now: ${error.message}`;
+      byId("state").textContent = `Not live right now: ${error.message}`;
     }
-    await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** tries));
+    await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** attempt));
   }
-  at("state").textContent = "This page follows the run no more: reload it.";
+  byId("state").textContent = "This page no longer follows the run: reload it.";
 }

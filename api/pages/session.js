@@ -1,18 +1,19 @@
-/** How the pages call the API: with their reader's key, which is asked for once and kept for this tab alone. */
-const kept = "switchyard-api-key";
+/** Calls the API for the pages, with the user's key, which is asked for once and kept in this tab only. */
+const storageKey = "switchyard-api-key";
 
-/** What the API refused, in its own words. */
-export class Refusal extends Error {
+/** An error response of the API. */
+class ApiError extends Error {
   constructor(status, error) {
-    super(error?.message ?? `The server answered ${status}.`);
+    super(error?.message ?? `The server responded with ${status}.`);
     this.status = status;
     this.code = error?.code;
   }
 }
 
-const send = (path, { key, body, method = body === undefined ? "GET" : "POST", signal, headers }) =>
-  fetch(path, {
-    method,
+/** The response to a request. @throws ApiError for any but a success. */
+async function send(path, { key, body, signal, headers }) {
+  const response = await fetch(path, {
+    method: body === undefined ? "GET" : "POST",
     signal,
     headers: {
       authorization: `Bearer ${key}`,
@@ -21,10 +22,11 @@ const send = (path, { key, body, method = body === undefined ? "GET" : "POST", s
     },
     body: body === undefined ? undefined : JSON.stringify(body),
   });
+  if (response.ok) return response;
+  throw new ApiError(response.status, (await response.json().catch(() => ({}))).error);
+}
 
-const refusal = async (response) => new Refusal(response.status, (await response.json().catch(() => ({}))).error);
-
-/** The events of a stream, as `{ event, data }`; each part of the stream may end within a line. */
+/** The events of a stream, as `{ event, data }`; a part of the stream may end within a line. */
 async function* readEvents(body) {
   const decoder = new TextDecoder();
   let text = "";
@@ -43,52 +45,42 @@ async function* readEvents(body) {
 }
 
 const toSession = (key) => ({
-  async get(path) {
-    const response = await send(path, { key });
-    if (!response.ok) throw await refusal(response);
-    return response.json();
-  },
-  async post(path, body) {
-    const response = await send(path, { key, body });
-    if (!response.ok) throw await refusal(response);
-    return response.json();
-  },
+  get: async (path) => (await send(path, { key })).json(),
+  post: async (path, body) => (await send(path, { key, body })).json(),
   async *events(path, signal) {
     const response = await send(path, { key, signal, headers: { accept: "text/event-stream" } });
-    if (!response.ok) throw await refusal(response);
     yield* readEvents(response.body);
   },
 });
 
 /**
- * Runs `open` with a session once there is a key that the API takes; asks for one where there is none, and again when it is
- * refused. The page has a `#key-form` with an input and a `#key-note`, a `#content`, and a `#forget` button.
+ * Runs `open` with a session as soon as the API accepts a key; asks for one if none is stored, and again if it is refused.
+ * The page has a `#key-form` with an input and a `#key-note`, a `#content`, and a `#forget` button.
  */
 export function withSession(open) {
-  const form = document.querySelector("#key-form");
-  const note = document.querySelector("#key-note");
-  const content = document.querySelector("#content");
-  const forget = document.querySelector("#forget");
+  const form = byId("key-form");
+  const forget = byId("forget");
+  const showForm = (isShown) => {
+    form.hidden = !isShown;
+    byId("content").hidden = isShown;
+    forget.hidden = isShown;
+  };
   const ask = (why) => {
-    sessionStorage.removeItem(kept);
-    form.hidden = false;
-    content.hidden = true;
-    forget.hidden = true;
-    note.textContent = why;
+    sessionStorage.removeItem(storageKey);
+    showForm(true);
+    byId("key-note").textContent = why;
     form.querySelector("input").focus();
   };
   const start = async (key) => {
-    form.hidden = true;
-    content.hidden = false;
-    forget.hidden = false;
+    showForm(false);
     try {
       await open(toSession(key));
-      sessionStorage.setItem(kept, key);
+      sessionStorage.setItem(storageKey, key);
     } catch (error) {
-      if (error.status === 401) ask("This key is not known. Try another.");
+      if (error.status === 401) ask("This key is unknown. Try another one.");
       else {
-        if (error.status !== undefined) sessionStorage.setItem(kept, key); // the key is good, the answer is not
-        const problem = document.querySelector("#problem");
+        if (error.status !== undefined) sessionStorage.setItem(storageKey, key); // the key is valid, but the request failed
+        const problem = byId("problem");
         problem.textContent = error.message;
         problem.hidden = false;
       }
@@ -99,30 +91,35 @@ export function withSession(open) {
     start(form.querySelector("input").value.trim());
   });
   forget.addEventListener("click", () => {
-    sessionStorage.removeItem(kept);
+    sessionStorage.removeItem(storageKey);
     location.reload();
   });
-  const there = sessionStorage.getItem(kept);
-  if (there) start(there);
+  const storedKey = sessionStorage.getItem(storageKey);
+  if (storedKey) start(storedKey);
   else ask("");
 }
 
-/** An element with a class and texts or elements in it. Texts stay texts: nothing that comes from a model becomes markup. */
+export const byId = (id) => document.querySelector(`#${id}`);
+
+/** An element with a class and texts or elements in it. Texts stay texts: no model output becomes markup. */
 export function element(name, className, ...children) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  made.append(...children.filter((child) => child !== undefined && child !== null));
-  return made;
+  const node = document.createElement(name);
+  if (className) node.className = className;
+  node.append(...children.filter((child) => child !== undefined && child !== null));
+  return node;
 }
 
-/** A time as its reader's clock shows it. */
+/** An entry of a list of facts: its name and its value. */
+export const fact = (name, ...value) => [element("dt", "", name), element("dd", "", ...value)];
+
+/** A time in the user's time zone. */
 export function timeElement(iso) {
-  const made = element("time", "", new Date(iso).toLocaleString());
-  made.dateTime = iso;
-  return made;
+  const node = element("time", "", new Date(iso).toLocaleString());
+  node.dateTime = iso;
+  return node;
 }
 
-/** A long text that opens on demand; a short one as it is. */
+/** A text; a long one is collapsed until the user opens it. */
 export function textBlock(text, label) {
   const block = element("pre", "", text);
   block.tabIndex = 0;

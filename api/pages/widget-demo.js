@@ -1,8 +1,8 @@
-/** The page that shows the widget: takes a widget key, keeps it for this tab, and loads the script as any page would. */
+/** Shows the widget: takes a widget key, keeps it in this tab, and loads the script as any page would. */
 const form = document.querySelector("form");
 const input = document.querySelector("input");
 const note = document.querySelector("#note");
-const kept = "switchyard-widget-key";
+const storageKey = "switchyard-widget-key";
 
 const load = (key) => {
   const script = document.createElement("script");
@@ -10,7 +10,7 @@ const load = (key) => {
   script.dataset.key = key;
   script.dataset.title = "Ask Switchyard";
   script.addEventListener("load", () => {
-    note.textContent = "The bubble is in the corner of this page. Another key needs a reload.";
+    note.textContent = "The bubble is in the corner of this page. Reload the page to use another key.";
     form.hidden = true;
   });
   script.addEventListener("error", () => {
@@ -26,9 +26,9 @@ form.addEventListener("submit", (event) => {
     note.textContent = "A widget key begins with pk_ and has 32 letters or digits after it.";
     return;
   }
-  sessionStorage.setItem(kept, key);
+  sessionStorage.setItem(storageKey, key);
   load(key);
 });
 
-const there = sessionStorage.getItem(kept);
-if (there) load(there);
+const storedKey = sessionStorage.getItem(storageKey);
+if (storedKey) load(storedKey);

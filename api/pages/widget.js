@@ -3,18 +3,18 @@
  *
  *   <script src="https://switchyard.example/widget.js" data-key="pk_..." data-title="Ask us" async></script>
  *
- * It lives in a shadow root, so that it neither takes nor gives styles, and needs no inline style or script, so that a
- * page's content security policy has to allow this file (`script-src`) and its origin (`connect-src`) only.
+ * It lives in a shadow root, so that no styles leak in or out, and needs no inline style or script, so that a page's
+ * content security policy has to allow only this file (`script-src`) and its origin (`connect-src`).
  */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one closure keeps the page's globals as they are
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one closure leaves the page's globals alone
 (() => {
   const script = document.currentScript;
   if (!(script instanceof HTMLScriptElement)) return;
   const { key, title = "Chat", greeting = "Hello! What would you like to know?", model } = script.dataset;
   const endpoint = new URL("/ai/chat", script.src).href;
-  /** Turns that are sent along, the newest; older ones are left out. */
+  /** Most turns that are sent with a message; older ones are left out. */
   const MAX_TURNS = 20;
-  /** Bytes of the turns that are sent along; a widget key's request has 64 KiB. */
+  /** Most bytes of these turns; a widget key's request may have 64 KiB. */
   const MAX_BYTES = 60_000;
 
   const styles = `
@@ -38,9 +38,9 @@ form button:disabled{opacity:.5;cursor:default}
 .sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}`;
 
   const element = (name, properties = {}, ...children) => {
-    const made = Object.assign(document.createElement(name), properties);
-    made.append(...children);
-    return made;
+    const node = Object.assign(document.createElement(name), properties);
+    node.append(...children);
+    return node;
   };
 
   const host = element("div");
@@ -94,7 +94,7 @@ form button:disabled{opacity:.5;cursor:default}
       if (list.childElementCount === 0) show("assistant", greeting);
       text.focus();
     } else {
-      running?.abort(); // nobody reads on, so nothing is written on
+      running?.abort(); // the user is not reading: stop the response
       bubble.focus();
     }
   };
@@ -126,7 +126,7 @@ form button:disabled{opacity:.5;cursor:default}
     return "That did not work. Please try again.";
   };
 
-  /** The newest turns, as many as one request holds. */
+  /** The newest turns that fit into one request. */
   const newestTurns = () => {
     const encoder = new TextEncoder();
     const newest = [];
@@ -145,7 +145,7 @@ form button:disabled{opacity:.5;cursor:default}
     running = controller;
     send.disabled = true;
     const item = show("assistant", "…");
-    let said = "";
+    let received = "";
     try {
       const response = await fetch(endpoint, {
         method: "POST",
@@ -157,16 +157,16 @@ form button:disabled{opacity:.5;cursor:default}
       let isWhole = false;
       for await (const event of readEvents(response.body)) {
         if (event.error) throw new Error(explain(502));
-        said += event.delta?.content ?? "";
-        item.textContent = said || "…";
+        received += event.delta?.content ?? "";
+        item.textContent = received || "…";
         list.scrollTop = list.scrollHeight;
         isWhole ||= event.done === true;
       }
       if (!isWhole) throw new Error(explain(502));
-      turns.push({ role: "assistant", content: said });
+      turns.push({ role: "assistant", content: received });
     } catch (error) {
       if (controller.signal.aborted) {
-        item.textContent = said || "(stopped)";
+        item.textContent = received || "(stopped)";
         return;
       }
       item.className = "error";

@@ -29,7 +29,7 @@ const routes = declareRoutes({ auth: "member", tags: ["Agents"] });
 export const agentRoutes = [
   routes.post("/agents", {
     summary: "Create an agent",
-    description: "A tool of an unknown type, or with a config that does not fit it, is refused here.",
+    description: "A tool of an unknown type, or with a config that does not fit it, is refused.",
     body: agentBodySchema,
     example,
     responses: { 201: { description: "The agent", body: agentViewSchema } },
@@ -38,7 +38,7 @@ export const agentRoutes = [
   }),
   routes.get("/agents", {
     summary: "Agents of the tenant, newest first",
-    description: "Each without its prompt and the set-up of its tools, which `/agents/:id` shows.",
+    description: "Each without its prompt and the configuration of its tools, which `/agents/:id` shows.",
     query: pageQuery("agent"),
     responses: { 200: { description: "A page of agents", body: listOf(agentSummarySchema) } },
     result: ({ query, caller, platform }) => platform.agents.list(caller.tenantId, query),
@@ -52,7 +52,7 @@ export const agentRoutes = [
   routes.put("/agents/:id", {
     summary: "Replace an agent by its next version",
     description:
-      "Runs that have begun go on as they were. Members replace their own agents, admins those of others too.",
+      "Runs that have started keep their version. Members replace their own agents, admins those of others too.",
     params,
     body: agentReplacementSchema,
     example,
@@ -64,7 +64,7 @@ export const agentRoutes = [
     summary: "Delete an agent",
     description: "Its runs stay readable. Members delete their own agents, admins those of others too.",
     params,
-    responses: { 204: { description: "It is gone" } },
+    responses: { 204: { description: "It was deleted" } },
     errors: ["insufficient_role"],
     result: ({ params: { id }, caller, platform }) => platform.agents.remove(caller, id),
   }),
@@ -90,8 +90,7 @@ export const agentRoutes = [
   }),
   routes.get("/agents/:id/runs", {
     summary: "Runs of an agent, newest first",
-    description:
-      "Runs that the agent made for other agents are among them. What was asked and answered is in each run.",
+    description: "Includes runs that the agent made for other agents. Input and output are in each run.",
     params,
     query: pageQuery("run").extend({ sessionId: z.string().max(256).optional() }),
     responses: { 200: { description: "A page of runs", body: listOf(runSummarySchema) } },
@@ -100,8 +99,8 @@ export const agentRoutes = [
   routes.get("/agents/:id/runs/:runId", {
     summary: "A run with its audit trail",
     description:
-      "One step an iteration. The trail is a chain of hashes, computed anew at each reading: `integrity.verified` tells whether " +
-      "it holds, and `integrity.breach` where it does not.",
+      "One step an iteration. The trail is a chain of hashes, recomputed at each read: `integrity.verified` says whether " +
+      "it is intact, and `integrity.breach` where it is broken.",
     params: params.extend({ runId: idSchema("run") }),
     responses: { 200: { description: "The run", body: runViewSchema } },
     result: ({ params: { id, runId }, caller, platform }) => platform.agents.runOf(caller.tenantId, runId, id),

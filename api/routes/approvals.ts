@@ -33,7 +33,7 @@ export const approvalRoutes = [
     summary: "Approve or reject",
     description:
       "An approval for an `admin` may be decided by admins and owners, one for an `owner` by owners only. Who decided is the " +
-      "subject of the key, whatever the body says. Approved, the run goes on; rejected, it stops at once. A second decision is " +
+      "subject of the key, whatever the body says. Approved, the run continues; rejected, it stops at once. A second decision is " +
       "409, with the first one in `details`.",
     params,
     body: decisionBodySchema,

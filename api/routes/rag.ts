@@ -109,7 +109,7 @@ export const ragRoutes = [
     summary: "Delete a document with all its chunks",
     description: "A document that is still being indexed is deleted too; its job is cancelled.",
     params,
-    responses: { 204: { description: "It is gone" } },
+    responses: { 204: { description: "It was deleted" } },
     result: ({ params: { id }, caller, platform }) => platform.rag.remove(caller, id),
   }),
 ];

@@ -46,7 +46,7 @@ export const workflowRoutes = [
     summary: "Create a workflow",
     description:
       "Steps run in order. Texts may hold `{{ expression }}` in CEL over `input`, `steps.<id>.output`, `previous` (the output of " +
-      "the last step that is no condition) and `run`; what is no expression, or names a step that does not come before, is refused here.",
+      "the last step that is no condition) and `run`; an invalid expression, or one that names a step that does not come before, is refused here.",
     body: workflowBodySchema,
     example,
     responses: { 201: { description: "The workflow", body: workflowViewSchema } },
@@ -69,7 +69,7 @@ export const workflowRoutes = [
   routes.put("/workflows/:id", {
     summary: "Replace a workflow by its next version",
     description:
-      "Runs that have begun go on as they were. Members replace their own workflows, admins those of others too.",
+      "Runs that have started keep their version. Members replace their own workflows, admins those of others too.",
     params,
     body: workflowReplacementSchema,
     example,
@@ -79,16 +79,16 @@ export const workflowRoutes = [
   }),
   routes.delete("/workflows/:id", {
     summary: "Delete a workflow",
-    description: "Its runs go on and stay readable. Members delete their own workflows, admins those of others too.",
+    description: "Its runs continue and stay readable. Members delete their own workflows, admins those of others too.",
     params,
-    responses: { 204: { description: "It is gone" } },
+    responses: { 204: { description: "It was deleted" } },
     errors: ["insufficient_role"],
     result: ({ params: { id }, caller, platform }) => platform.workflows.remove(caller, id),
   }),
   routes.post("/workflows/:id/execute", {
     summary: "Start a run",
     description:
-      "Answers at once with 202, since a run may wait for people; `Prefer: wait=N` waits up to N seconds for its end. The run's " +
+      "Responds at once with 202, since a run may wait for people; `Prefer: wait=N` waits up to N seconds for its end. The run's " +
       "steps can be followed at `/jobs/:id/events`.",
     params,
     body: named("WorkflowRunRequest", withNamedInput(executeBodySchema.extend(withCallback))),
@@ -96,7 +96,7 @@ export const workflowRoutes = [
     isAsync: true,
     responses: {
       200: { description: "How the run ended", body: workflowResultSchema },
-      202: { description: "The run has begun", body: acceptedSchema },
+      202: { description: "The run has started", body: acceptedSchema },
     },
     errors: [...modelCallErrors, "webhook_failed", "source_refused", "source_unreachable", "wrong_state"],
     example: { input: { complaint: "The pump is louder than the old one." } },
@@ -123,7 +123,7 @@ export const workflowRoutes = [
   }),
   routes.post("/workflows/:id/runs/:runId/cancel", {
     summary: "Stop a run",
-    description: "One that waits stops at once, one that works as soon as it can; 409 when it has ended.",
+    description: "A waiting run stops at once, a working one as soon as it can; 409 when it has ended.",
     params: runParams,
     responses: { 200: { description: "The run as it is now", body: workflowRunViewSchema } },
     errors: ["wrong_state"],

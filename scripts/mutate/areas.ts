@@ -20,7 +20,12 @@ export const areas: Readonly<Record<string, Area>> = {
   },
   submit: {
     files: ["src/jobs/submit.ts", "src/jobs/refuse.ts", "src/jobs/reconcile.ts"],
-    tests: ["test/workers/job-store.test.ts", "test/workers/jobs.test.ts", "test/workers/orphaned-work.test.ts"],
+    tests: [
+      "test/unit/refuse.test.ts",
+      "test/workers/job-store.test.ts",
+      "test/workers/jobs.test.ts",
+      "test/workers/orphaned-work.test.ts",
+    ],
   },
   ledger: {
     files: ["src/gateway/money/ledger.ts", "src/gateway/money/account.ts"],
@@ -36,7 +41,7 @@ export const areas: Readonly<Record<string, Area>> = {
   },
   audit: {
     files: ["src/agents/audit.ts", "src/store/audit-store.ts"],
-    tests: ["test/http/agents.test.ts", "test/http/agent-runs.test.ts"],
+    tests: ["test/http/audit-store.test.ts", "test/http/agents.test.ts", "test/http/agent-runs.test.ts"],
   },
   idempotency: {
     files: ["api/middleware/idempotency.ts", "src/store/idempotency-store.ts"],

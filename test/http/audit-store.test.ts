@@ -1,0 +1,35 @@
+import { expect } from "chai";
+import { newId } from "../../src/ids.ts";
+import type { AuditEntry } from "../../src/store/audit-store.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+describe("the entries of an audit trail", () => {
+  let test: TestPlatform;
+  before(async () => {
+    test = await startPlatform();
+  });
+  after(() => test.close());
+
+  it("are added once each, read in order, and are their tenant's", async () => {
+    const { audit } = test.platform.store;
+    const [tenantId, runId] = [newId("tenant"), newId("run")];
+    const entry = (seq: number): AuditEntry => ({
+      _id: `${runId}:${seq}`,
+      tenantId,
+      runId,
+      seq,
+      at: new Date().toISOString(),
+      content: { kind: "end", status: "stopped", reason: `${seq}`, output: "" },
+      previous: "p",
+      hash: "h",
+    });
+    const [first, second] = [entry(0), entry(1)];
+    await audit.append(second);
+    await audit.append(first);
+    expect(await audit.list(tenantId, runId)).to.deep.equal([first, second]);
+    const again = await audit.append({ ...first, hash: "other" }).catch((error: { code: string }) => error.code);
+    expect(again, "another worker's entry at a place that is taken").to.equal("unavailable");
+    expect(await audit.list(tenantId, runId)).to.deep.equal([first, second]);
+    expect(await audit.list(newId("tenant"), runId)).to.deep.equal([]);
+  });
+});

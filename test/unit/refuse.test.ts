@@ -1,0 +1,85 @@
+import { expect } from "chai";
+import { AppError, unavailable } from "../../src/errors.ts";
+import { newId } from "../../src/ids.ts";
+import { makeRefusals } from "../../src/jobs/refuse.ts";
+import type { JobRecord } from "../../src/store/job-record.ts";
+import { pollUntil } from "../support/poll-until.ts";
+
+describe("the refusal of a job that the queue did not take", () => {
+  const job = (): JobRecord => ({
+    _id: newId("job"),
+    tenantId: newId("tenant"),
+    kind: "ingestion",
+    queue: "ingestion",
+    payload: {},
+    subject: {},
+    status: "queued",
+    progress: { stage: "queued", done: 0, total: 1 },
+    isInteractive: false,
+    priority: 1,
+    attempts: 0,
+    failures: 0,
+    lastEventId: 0,
+    createdAt: new Date(0),
+    updatedAt: new Date(0),
+  });
+  /** A store whose next answers are these; it does not answer once they are used up. */
+  const open = (...answers: boolean[]) => {
+    const written: { record: Omit<JobRecord, "checkAt">; from: string }[] = [];
+    const errors: unknown[] = [];
+    let isAway = answers.length === 0;
+    const refusals = makeRefusals(
+      {
+        async refuse(record, from) {
+          written.push({ record, from });
+          const answer = answers.shift();
+          if (answer !== undefined) return answer;
+          if (isAway) throw unavailable("The store");
+          return true;
+        },
+      },
+      (error) => errors.push(error),
+    );
+    return { refusals, written, errors, comeBack: () => (isAway = false) };
+  };
+  const reason = new AppError("unavailable", "The queue does not answer.");
+
+  it("ends the record as failed, with the reason, and is kept as long as any that has ended", async () => {
+    const { refusals, written } = open(true);
+    const record = job();
+    expect(await refusals.refuse(record, reason)).to.equal(true);
+    const [write] = written;
+    expect(write).to.deep.include({ from: "queued" });
+    expect(write?.record).to.deep.include({ _id: record._id, status: "failed" });
+    expect(write?.record.error).to.include({ code: "unavailable", message: "The queue does not answer." });
+    const { finishedAt, expireAt } = write?.record ?? {};
+    expect(Number(expireAt) - Number(finishedAt)).to.equal(30 * 86_400_000);
+    await refusals.close();
+  });
+
+  it("reports that a worker has the job after all", async () => {
+    const { refusals } = open(false);
+    expect(await refusals.refuse(job(), reason)).to.equal(false);
+    await refusals.close();
+  });
+
+  it("is noted once the store answers, while the caller has the error already", async () => {
+    const { refusals, written, errors, comeBack } = open();
+    const record = job();
+    expect(await refusals.refuse(record, reason)).to.equal(true);
+    await pollUntil(() => written.length >= 3, { what: "more attempts" });
+    comeBack();
+    const attempts = written.length + 1;
+    await pollUntil(() => written.length === attempts, { what: "the attempt that the store answers" });
+    await refusals.close();
+    expect(new Set(written.map((each) => each.record._id))).to.deep.equal(new Set([record._id]));
+    expect([written.length, errors]).to.deep.equal([attempts, []]);
+  });
+
+  it("is given up when the process ends", async () => {
+    const { refusals, written } = open();
+    refusals.refuseLater(job(), reason);
+    await pollUntil(() => written.length >= 1, { what: "an attempt" });
+    await refusals.close(); // waits for what is still being written, which would go on for minutes
+  });
+});

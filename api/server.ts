@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { loadConfig } from "../src/config.ts";
 import { defined } from "../src/defined.ts";
-import type { QueueDefinition } from "../src/jobs/define-queue.ts";
+import type { QueueDefinition } from "../src/jobs/queues.ts";
 import { listen } from "../src/listen.ts";
 import { serveOperations } from "../src/metrics/serve-operations.ts";
 import { openPlatform, type Platform } from "../src/platform.ts";

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { DelayedError, UnrecoverableError, Worker } from "bullmq";
-import type { QueueDefinition } from "../src/jobs/define-queue.ts";
-import { queues as productQueues } from "../src/jobs/queues.ts";
+import { queues as productQueues, type QueueDefinition } from "../src/jobs/queues.ts";
 import type { Work } from "../src/jobs/work.ts";
 import type { Platform } from "../src/platform.ts";
 import { adaptConcurrency } from "./adapt-concurrency.ts";

@@ -5,7 +5,7 @@ import { isStoreUnavailable } from "../store/store-errors.ts";
 import { isDuplicateKey } from "../store/writes.ts";
 import type { Announcements } from "./announce.ts";
 import { endedNow } from "./claim.ts";
-import type { QueueDefinition } from "./define-queue.ts";
+import type { QueueDefinition } from "./queues.ts";
 import type { Refusals } from "./refuse.ts";
 import { newRecord } from "./submit.ts";
 

@@ -9,12 +9,12 @@ import { makeAnnouncements } from "./announce.ts";
 import { makeBacklog } from "./backlog.ts";
 import { cancelJob } from "./cancel.ts";
 import { makeClaims } from "./claim.ts";
-import type { QueueDefinition } from "./define-queue.ts";
 import { followJob, readJob, type WaitOptions, waitForJob } from "./follow.ts";
 import { makeHeldJobs } from "./held-jobs.ts";
 import { measureClaims } from "./measure-claims.ts";
 import type { QueueClient } from "./queue-client.ts";
 import { measureQueues } from "./queue-lag.ts";
+import type { QueueDefinition } from "./queues.ts";
 import { reconcileJobs, requeueJob } from "./reconcile.ts";
 import { makeRefusals } from "./refuse.ts";
 import { type Submission, submitJob } from "./submit.ts";
@@ -43,7 +43,7 @@ export function makeJobs(deps: {
     cancelJob({ store, queues, announcements, onError }, tenantId, jobId);
   return {
     /** Accepts a job; see `submitJob`. @throws AppError `unavailable` when it could not be accepted. */
-    async submit<Q extends QueueDefinition>(queue: Q, submission: Submission<Q>): Promise<JobRecord> {
+    async submit(queue: QueueDefinition, submission: Submission): Promise<JobRecord> {
       const attributes = { "messaging.system": "bullmq", "messaging.destination.name": queue.name };
       const record = await inSpan({ name: `${queue.name} publish`, kind: "PRODUCER", attributes }, () =>
         submitJob({ store, queues, refusals, countBefore }, queue, submission),

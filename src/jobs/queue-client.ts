@@ -2,10 +2,14 @@ import { type JobsOptions, Queue } from "bullmq";
 import { unavailable } from "../errors.ts";
 import type { Logger } from "../logger.ts";
 import { type RedisConnections, toRedisError } from "../redis.ts";
-import type { QueueDefinition } from "./define-queue.ts";
+import type { QueueDefinition } from "./queues.ts";
 
 /** What of a record makes its BullMQ job. */
 export type Enqueued = { jobId: string; payload: Record<string, unknown>; priority: number; notBefore?: Date };
+
+/** Finished BullMQ jobs of a queue that Redis keeps for operators; the record is kept longer. Age in seconds. */
+export const KEEP_COMPLETED = { age: 3_600, count: 1_000 };
+const KEEP_FAILED = { age: 86_400, count: 1_000 };
 
 const liveStates = new Set(["waiting", "waiting-children", "prioritized", "delayed", "active"]);
 
@@ -49,7 +53,7 @@ export function openQueueClient(options: {
      */
     async add(name: string, job: Enqueued): Promise<void> {
       const { kind } = definition(name);
-      await answered(find(name).add(kind, job.payload, toOptions(definition(name), job)));
+      await answered(find(name).add(kind, job.payload, toOptions(job)));
     },
     /** Which of the jobs BullMQ still holds as work to do (waiting, delayed or active). */
     async findLive(name: string, jobIds: readonly string[]): Promise<Set<string>> {
@@ -66,13 +70,13 @@ export function openQueueClient(options: {
   };
 }
 
-function toOptions(definition: QueueDefinition, job: Enqueued): JobsOptions {
+function toOptions(job: Enqueued): JobsOptions {
   return {
     jobId: job.jobId,
     priority: job.priority,
     attempts: 1, // the record counts tries, see workers/run-job.ts
     delay: job.notBefore ? Math.max(0, job.notBefore.getTime() - Date.now()) : 0,
-    removeOnComplete: definition.keepCompleted,
-    removeOnFail: definition.keepFailed,
+    removeOnComplete: KEEP_COMPLETED,
+    removeOnFail: KEEP_FAILED,
   };
 }

@@ -1,17 +1,32 @@
 import { z } from "zod";
 import { idSchema } from "../ids.ts";
-import { defineQueue } from "./define-queue.ts";
+import type { JobKind } from "../store/job-record.ts";
 
-const retention = {
-  keepCompleted: { age: 3_600, count: 1_000 },
-  keepFailed: { age: 86_400, count: 1_000 },
+/**
+ * Everything producer and consumer must agree on about a queue, in one value.
+ * A payload is a strict zod object of ids (and the payload version `v`), under 1 KiB: contents stay in the store.
+ */
+export type QueueDefinition = {
+  name: string;
+  kind: JobKind;
+  payload: z.ZodType;
+  /** Jobs that one worker process runs at once, before `WORKER_CONCURRENCY`. */
+  concurrency: number;
+  /** Whether its jobs compute: then fewer run at once while the processor is busy. */
+  isComputing?: boolean;
+  /** Tries that may fail, the first one included; only retryable errors are tried again. */
+  attempts: number;
+  /** Wait before the second try, in ms; doubles at each further one, with jitter. */
+  backoffMs: number;
+  /** Longest run of one try, in ms; then its signal aborts and the try counts as failed. */
+  timeoutMs: number;
 };
 
 /** What every payload has. */
 const ids = { v: z.literal(1), jobId: idSchema("job"), tenantId: idSchema("tenant") };
 
 /** Fetch, parse, split, embed and index one document. */
-export const ingestionQueue = defineQueue({
+export const ingestionQueue: QueueDefinition = {
   name: "ingestion",
   kind: "ingestion",
   payload: z.strictObject({ ...ids, documentId: idSchema("document") }),
@@ -20,11 +35,10 @@ export const ingestionQueue = defineQueue({
   attempts: 3,
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000,
-  ...retention,
-});
+};
 
 /** Run one agent. */
-export const agentRunsQueue = defineQueue({
+export const agentRunsQueue: QueueDefinition = {
   name: "agent-runs",
   kind: "agent",
   payload: z.strictObject({ ...ids, runId: idSchema("run") }),
@@ -32,11 +46,10 @@ export const agentRunsQueue = defineQueue({
   attempts: 3,
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000, // more than a run's own limit, which ends it with an answer
-  ...retention,
-});
+};
 
 /** Continue one run of a workflow, from its first step without a result. */
-export const workflowStepsQueue = defineQueue({
+export const workflowStepsQueue: QueueDefinition = {
   name: "workflow-steps",
   kind: "workflow",
   payload: z.strictObject({ ...ids, runId: idSchema("workflowRun") }),
@@ -44,11 +57,10 @@ export const workflowStepsQueue = defineQueue({
   attempts: 5, // of what is no step's own failure: those have tries of their own
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000,
-  ...retention,
-});
+};
 
 /** Run one composite pattern. */
-export const compositeQueue = defineQueue({
+export const compositeQueue: QueueDefinition = {
   name: "composite-runs",
   kind: "composite",
   payload: z.strictObject({ ...ids, executionId: idSchema("execution") }),
@@ -56,11 +68,10 @@ export const compositeQueue = defineQueue({
   attempts: 2,
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000,
-  ...retention,
-});
+};
 
 /** Submit one batch of chats to a provider, follow it, and give each chat its answer. */
-export const batchQueue = defineQueue({
+export const batchQueue: QueueDefinition = {
   name: "batch-completions",
   kind: "completion",
   payload: z.strictObject({
@@ -73,8 +84,7 @@ export const batchQueue = defineQueue({
   attempts: 5,
   backoffMs: 2_000,
   timeoutMs: 30 * 60_000,
-  ...retention,
-});
+};
 
 /** Every queue of the product. Some work (src/jobs/work.ts) must run the jobs of each. */
 export const queues = {

@@ -5,16 +5,17 @@ import type { JobStore } from "../store/job-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
 import { currentTrace } from "../tracing.ts";
 import { CHECK_QUEUED_AFTER_MS } from "./claim.ts";
-import type { PayloadOf, QueueDefinition } from "./define-queue.ts";
 import { fairPriority } from "./fair-priority.ts";
 import type { QueueClient } from "./queue-client.ts";
+import type { QueueDefinition } from "./queues.ts";
 import type { Refusals } from "./refuse.ts";
 
-export type Submission<Q extends QueueDefinition> = {
+export type Submission = {
   tenantId: string;
   /** The job's id, when the caller had to know it before; else a new one. */
   jobId?: string;
-  payload: (jobId: string) => PayloadOf<Q>;
+  /** The ids in the payload besides those of job and tenant. */
+  ids: Record<string, string>;
   /** Ids of what the job makes, for the 202 body. */
   subject: Record<string, string>;
   isInteractive: boolean;
@@ -53,14 +54,12 @@ export type SubmitDeps = {
  * worker has it by then, Redis took it and only its answer was lost: then it is accepted.
  * @throws AppError `unavailable` when Redis or the store does not take it; ZodError when the payload is not of its schema.
  */
-export async function submitJob<Q extends QueueDefinition>(
+export async function submitJob(
   deps: SubmitDeps,
-  queue: Q,
-  submission: Submission<Q>,
+  queue: QueueDefinition,
+  { tenantId, jobId = newId("job"), ids, subject, isInteractive }: Submission,
 ): Promise<JobRecord> {
-  const { tenantId, subject, isInteractive } = submission;
-  const jobId = submission.jobId ?? newId("job");
-  const payload = queue.payload.parse(submission.payload(jobId)) as Record<string, unknown>; // a strict object of ids
+  const payload = queue.payload.parse({ v: 1, jobId, tenantId, ...ids }) as Record<string, unknown>; // a strict object of ids
   const trace = currentTrace();
   const record: JobRecord = {
     ...newRecord(queue, { tenantId, jobId, subject }),

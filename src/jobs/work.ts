@@ -2,8 +2,8 @@ import type { Logger } from "../logger.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
-import type { QueueDefinition } from "./define-queue.ts";
 import type { Jobs } from "./jobs.ts";
+import type { QueueDefinition } from "./queues.ts";
 
 /** What a worker's shell gives to the work of a job. */
 export type WorkContext = {
@@ -97,7 +97,7 @@ export async function submitWork(
     return await jobs.submit(work.queue, {
       tenantId,
       jobId,
-      payload: () => ({ v: 1, jobId, tenantId, ...ids }),
+      ids,
       subject: { ...ids, ...subject },
       isInteractive,
     });

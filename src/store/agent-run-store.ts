@@ -1,10 +1,10 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import type { AgentDefinition } from "./agent-store.ts";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant } from "./collection.ts";
 import type { Role } from "./key-store.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
-import { makeWorkRecords } from "./records.ts";
+import { makeWorkRecords, type WorkDocument } from "./records.ts";
 
 /** How a run can have ended. */
 export const agentRunEnds = ["completed", "stopped", "failed", "cancelled"] as const;
@@ -41,13 +41,13 @@ export type RunEnd = {
   finishedAt: Date;
 };
 
-/** A run of an agent. What happened in it is in its audit entries; whether it waits or runs is on its job. */
-export type AgentRunRecord = TenantDocument & {
+/** A run of an agent. What happened in it is in its audit entries. */
+export type AgentRunRecord = WorkDocument & {
   agentId: string;
   /** The agent as it was when the run was accepted. */
   agentVersion: number;
   definition: AgentDefinition;
-  /** The job that runs it; of a sub-agent's run that of the outermost one. */
+  /** Of a sub-agent's run: the job of the outermost one. */
   jobId: string;
   /** Its requester: its calls are counted to them, and may do what they may. */
   caller: { keyId: string; subject: string; role: Role };
@@ -60,13 +60,7 @@ export type AgentRunRecord = TenantDocument & {
   depth: number;
   /** The run whose tool call this one is. */
   parentRunId?: string;
-  /** Set until the run has ended. */
-  isOpen?: true;
   end?: RunEnd;
-  createdAt: Date;
-  updatedAt: Date;
-  /** When it was begun first. */
-  startedAt?: Date;
 };
 
 const shown = ["agentId", "agentVersion", "jobId", "parentRunId", "sessionId", "createdAt", "startedAt"] as const;

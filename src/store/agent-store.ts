@@ -1,9 +1,9 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
-import { makeVersionedRecords } from "./records.ts";
+import { makeVersionedRecords, type VersionedDocument } from "./records.ts";
 
-/** What an agent is told to be, in one version. */
+/** What an agent is to be, in one version. */
 export type AgentDefinition = {
   name: string;
   description?: string | undefined;
@@ -22,17 +22,7 @@ export type AgentDefinition = {
 };
 
 /** An agent at its latest version. A run keeps the definition that it began with. */
-export type AgentRecord = {
-  _id: string;
-  tenantId: string;
-  definition: AgentDefinition;
-  /** 1 at creation, one more at each replacement. */
-  version: number;
-  /** Who made it: they, and admins, may change it. */
-  createdBy: string;
-  createdAt: Date;
-  updatedAt: Date;
-};
+export type AgentRecord = VersionedDocument & { definition: AgentDefinition };
 
 /** What a list shows of an agent. */
 export type AgentSummaryRecord = Omit<AgentRecord, "tenantId" | "definition"> & {

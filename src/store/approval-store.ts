@@ -2,6 +2,7 @@ import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
+import { changeOne } from "./writes.ts";
 
 /** `cancelled`: its run ended without it. */
 export const approvalStates = ["pending", "approved", "rejected", "expired", "cancelled"] as const;
@@ -50,18 +51,10 @@ export function makeApprovalStore(db: Db) {
       { status, ...page }: PageQuery & { status: ApprovalState },
     ): Promise<Page<ApprovalRecord>> => findPage(approvals, { tenantId, page, filter: { status } }),
     /** Decides one that is pending, and not over unless it is to expire; null when it is not: then nothing has changed. */
-    decide(
-      tenantId: string,
-      approvalId: string,
-      { status, ...by }: Decision,
-      now: Date,
-    ): Promise<ApprovalRecord | null> {
+    decide(tenantId: string, approvalId: string, { status, ...by }: Decision, now: Date) {
       const inTime = status === "approved" || status === "rejected" ? { expiresAt: { $gt: now } } : {};
-      return approvals.findOneAndUpdate(
-        ofTenant(tenantId, { _id: approvalId, status: "pending" as const, ...inTime }),
-        { $set: { status, ...by, decidedAt: now, unsettledSince: now } },
-        { returnDocument: "after" },
-      );
+      const pending = ofTenant(tenantId, { _id: approvalId, status: "pending" as const, ...inTime });
+      return changeOne(approvals, pending, { $set: { status, ...by, decidedAt: now, unsettledSince: now } });
     },
     /** Notes that the run knows. */
     async settle(tenantId: string, approvalId: string): Promise<void> {

@@ -2,7 +2,7 @@ import type { Db, UpdateFilter } from "mongodb";
 import { defineCollection, type TenantDocument } from "./collection.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
-import { insertIfAbsent, insertOrFind, unlessDuplicate } from "./writes.ts";
+import { changeOne, insertIfAbsent, insertOrFind, unlessDuplicate } from "./writes.ts";
 
 /**
  * A batch *item* is one chat that a batch is to answer: accepted until its job is on record, then waiting until a batch
@@ -164,12 +164,8 @@ function makeBatches(db: Db) {
     },
     batch: (batchId: string): Promise<BatchDocument | null> => batches.findOne({ _id: batchId }),
     /** Changes a batch that is in one of these states; null when it is not. */
-    changeBatch: (
-      batchId: string,
-      from: readonly BatchState[],
-      update: UpdateFilter<BatchDocument>,
-    ): Promise<BatchDocument | null> =>
-      batches.findOneAndUpdate({ _id: batchId, state: { $in: [...from] } }, update, { returnDocument: "after" }),
+    changeBatch: (batchId: string, from: readonly BatchState[], update: UpdateFilter<BatchDocument>) =>
+      changeOne(batches, { _id: batchId, state: { $in: [...from] } }, update),
     /** Marks a batch as being submitted; false while another one of its group is. */
     async markSubmitting({ _id }: BatchDocument, size: number): Promise<boolean> {
       const filter = { _id, state: "closed" as const, submittedAt: { $exists: false } };

@@ -1,15 +1,9 @@
-import { type Db, MongoClient, type MongoClientOptions, MongoParseError } from "mongodb";
+import { MongoClient, type MongoClientOptions, MongoParseError } from "mongodb";
 import { ConfigError, unavailable } from "../errors.ts";
 import { firstAnswer } from "../first-answer.ts";
 import { endWritesOnClose } from "./driver-writes.ts";
 
-export type StoreConnection = {
-  db: Db;
-  client: MongoClient;
-  /** Answers within the store's time-out, or throws `unavailable`. */
-  ping(): Promise<void>;
-  close(): Promise<void>;
-};
+export type StoreConnection = Awaited<ReturnType<typeof connectStore>>;
 
 /**
  * Connects to the MongoDB at `url` (the embedded server, Atlas or any other) and waits until it answers.
@@ -17,7 +11,7 @@ export type StoreConnection = {
  * that was cut is tried once more by the driver. Its `timeoutMS`, one limit for all of that, has no effect since version 7.
  * @throws AppError `unavailable` when it does not answer in time, ConfigError when the URL is not one.
  */
-export async function connectStore(options: { url: string; db: string; timeoutMs: number }): Promise<StoreConnection> {
+export async function connectStore(options: { url: string; db: string; timeoutMs: number }) {
   endWritesOnClose();
   const client = makeClient(options.url, {
     appName: "switchyard",
@@ -30,7 +24,8 @@ export async function connectStore(options: { url: string; db: string; timeoutMs
     promoteBuffers: false,
   });
   const db = client.db(options.db);
-  const ping = async () => {
+  /** Resolves within the store's time-out, or throws `unavailable`. */
+  const ping = async (): Promise<void> => {
     try {
       await db.command({ ping: 1 });
     } catch (error) {

@@ -3,7 +3,7 @@ import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
-import { insertIfAbsent } from "./writes.ts";
+import { changeOne, insertIfAbsent } from "./writes.ts";
 
 /** Facts about a document that queries can filter on. */
 export type DocumentMetadata = Record<string, string | number | boolean>;
@@ -96,12 +96,10 @@ export function makeDocumentStore(db: Db) {
     { tenantId, documentId, ...filter }: Filter<DocumentRecord> & { tenantId: string; documentId: string },
     set: Partial<DocumentRecord>,
     more: object = {},
-  ): Promise<DocumentRecord | null> =>
-    documents.findOneAndUpdate(
-      { ...filter, ...ofTenant(tenantId, { _id: documentId }) },
-      { $set: { ...set, updatedAt: new Date() }, ...more },
-      { returnDocument: "after" },
-    );
+  ) => {
+    const there = { ...filter, ...ofTenant(tenantId, { _id: documentId }) };
+    return changeOne(documents, there, { $set: { ...set, updatedAt: new Date() }, ...more });
+  };
 
   return {
     /** False when the tenant has a document of the same URL. */

@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
-import { defineCollection, type TenantDocument } from "./collection.ts";
-import { makeWorkRecords } from "./records.ts";
+import { defineCollection } from "./collection.ts";
+import { makeWorkRecords, type WorkDocument } from "./records.ts";
 
 /** A model call of a run that has ended. */
 export type ExecutionStep = {
@@ -19,9 +19,8 @@ export type ExecutionStep = {
   finishedAt: Date;
 };
 
-/** A run of a composite pattern. Whether it waits, runs or has ended is on its job. */
-export type ExecutionRecord = TenantDocument & {
-  jobId: string;
+/** A run of a composite pattern. */
+export type ExecutionRecord = WorkDocument & {
   /** The key of its request: model calls are counted to it. */
   keyId: string;
   /** The ids of the area above; the store keeps them as texts. */
@@ -34,10 +33,6 @@ export type ExecutionRecord = TenantDocument & {
   steps: ExecutionStep[];
   result?: object;
   error?: ErrorView;
-  /** Set until the run has ended. */
-  isOpen?: true;
-  createdAt: Date;
-  updatedAt: Date;
   finishedAt?: Date;
   /** When the store forgets it. */
   expireAt: Date;

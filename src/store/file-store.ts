@@ -2,6 +2,7 @@ import type { Db, UpdateFilter } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
+import { changeOne } from "./writes.ts";
 
 /** States of a batch of OpenAI's surface, as its API names them: https://platform.openai.com/docs/api-reference/batch. */
 export const fileBatchStates = [
@@ -93,10 +94,7 @@ export function makeFileStore(db: Db) {
       { _id, tenantId }: TenantDocument,
       from: readonly FileBatchState[],
       update: UpdateFilter<FileBatchDocument>,
-    ): Promise<FileBatchDocument | null> =>
-      batches.findOneAndUpdate(ofTenant(tenantId, { _id, status: { $in: [...from] } }), update, {
-        returnDocument: "after",
-      }),
+    ) => changeOne(batches, ofTenant(tenantId, { _id, status: { $in: [...from] } }), update),
     /** Open batches of all tenants that nothing happened to since `before`, the oldest first. */
     unfinishedBatches({ before, limit }: { before: Date; limit: number }) {
       const filter = { status: { $in: [...openFileBatchStates] }, updatedAt: { $lt: before } };

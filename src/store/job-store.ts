@@ -4,7 +4,7 @@ import type { JobKind, JobRecord } from "./job-record.ts";
 import { type JobState, openStates } from "./job-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
-import { isDuplicateKey } from "./writes.ts";
+import { changeOne, isDuplicateKey } from "./writes.ts";
 
 export const jobCollection = defineCollection<JobRecord>({
   name: "jobs",
@@ -41,8 +41,6 @@ export function makeJobStore(db: Db) {
     status: { $in: [...from] },
     ...(leaseToken ? { "lease.token": leaseToken } : {}),
   });
-  const change = (filter: Filter<JobRecord>, update: UpdateFilter<JobRecord>): Promise<JobRecord | null> =>
-    jobs.findOneAndUpdate(filter, update, { returnDocument: "after" });
   return {
     insert,
     find: get,
@@ -56,7 +54,7 @@ export function makeJobStore(db: Db) {
       return findPage(jobs, { tenantId, page, filter, fields: shown });
     },
     /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
-    change: (guard: JobGuard, update: UpdateFilter<JobRecord>) => change(guarded(guard), update),
+    change: (guard: JobGuard, update: UpdateFilter<JobRecord>) => changeOne(jobs, guarded(guard), update),
     /** As `change`: numbers a step as the next event and keeps it, with the ones before it up to a bound. */
     async addStep(guard: JobGuard, data: Record<string, unknown>): Promise<JobRecord | null> {
       for (;;) {
@@ -65,7 +63,7 @@ export function makeJobStore(db: Db) {
         const id = there.lastEventId + 1;
         // The step is kept together with its number, and only while that is the next one: else another event came first.
         const isNext = { ...guarded(guard), lastEventId: there.lastEventId };
-        const changed = await change(isNext, {
+        const changed = await changeOne(jobs, isNext, {
           $set: { lastEventId: id, updatedAt: new Date() },
           $push: { steps: { $each: [{ id, data }], $slice: -KEPT_STEPS } },
         });
@@ -90,7 +88,7 @@ export function makeJobStore(db: Db) {
     take(jobId: string, now: Date, update: UpdateFilter<JobRecord>) {
       const waiting = { status: { $in: ["queued" as const, "awaiting" as const] }, notBefore: { $not: { $gt: now } } };
       const silent = { status: "running" as const, "lease.expiresAt": { $lte: now } };
-      return change({ _id: jobId, $or: [waiting, silent] }, update);
+      return changeOne(jobs, { _id: jobId, $or: [waiting, silent] }, update);
     },
     /** In which state each of these jobs of a tenant is; those that are not there are left out. */
     async statesOf(tenantId: string, jobIds: readonly string[]): Promise<Map<string, JobState>> {

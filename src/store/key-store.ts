@@ -1,23 +1,27 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, type IndexDeclaration, ofTenant, type TenantDocument } from "./collection.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
+import { changeOne } from "./writes.ts";
 
 /** What a key's subject may do; each role may do what those before it may. */
 export const roles = ["member", "admin", "owner"] as const;
 export type Role = (typeof roles)[number];
 
-/** An API key as it is stored: never the key, only its hash and a preview to tell it by. */
-export type ApiKeyDocument = TenantDocument & {
+/** A key as it is stored: never the key, only its hash and a preview to recognize it by. */
+export type KeyDocument = TenantDocument & {
   /** SHA-256 of the key, in hex. */
   hash: string;
-  /** As `sk_abcd…wxyz`. */
+  /** As `sk_abcd…wxyz`, or `pk_abcd…wxyz` of a widget key. */
   preview: string;
+  createdAt: Date;
+};
+
+export type ApiKeyDocument = KeyDocument & {
   role: Role;
   /** Who acts by this key. */
   subject: string;
   name?: string;
-  createdAt: Date;
   expiresAt?: Date;
   revokedAt?: Date;
 };
@@ -27,13 +31,12 @@ const shown = ["preview", "role", "subject", "name", "createdAt", "expiresAt"] a
 /** What owners see of a key: not its hash. */
 export type ShownApiKey = Shown<ApiKeyDocument, typeof shown>;
 
-export const apiKeyCollection = defineCollection<ApiKeyDocument>({
-  name: "apiKeys",
-  indexes: [
-    { name: "hash", key: { hash: 1 }, unique: true },
-    { name: "tenant", key: { tenantId: 1, _id: -1 } },
-  ],
-});
+export const keyIndexes: readonly IndexDeclaration[] = [
+  { name: "hash", key: { hash: 1 }, unique: true },
+  { name: "tenant", key: { tenantId: 1, _id: -1 } },
+];
+
+export const apiKeyCollection = defineCollection<ApiKeyDocument>({ name: "apiKeys", indexes: keyIndexes });
 
 export function makeApiKeyStore(db: Db) {
   const keys = db.collection<ApiKeyDocument>(apiKeyCollection.name);
@@ -46,12 +49,8 @@ export function makeApiKeyStore(db: Db) {
     list: (tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>> =>
       findPage(keys, { tenantId, page, filter: notRevoked, fields: shown }),
     /** Marks a key as revoked; null when there is none, or it was already. */
-    revoke: (tenantId: string, keyId: string, at: Date): Promise<ApiKeyDocument | null> =>
-      keys.findOneAndUpdate(
-        ofTenant(tenantId, { _id: keyId, ...notRevoked }),
-        { $set: { revokedAt: at } },
-        { returnDocument: "after" },
-      ),
+    revoke: (tenantId: string, keyId: string, at: Date) =>
+      changeOne(keys, ofTenant(tenantId, { _id: keyId, ...notRevoked }), { $set: { revokedAt: at } }),
     /** How many keys of a role can still be used after `at`, not counting `exceptId`. */
     countUsable: (tenantId: string, { role, exceptId, at }: { role: Role; exceptId: string; at: Date }) =>
       keys.countDocuments({

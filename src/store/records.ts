@@ -1,7 +1,7 @@
 import type { Collection, Document, Filter, UpdateFilter } from "mongodb";
 import { ofTenant, type TenantDocument } from "./collection.ts";
 import { findFirst } from "./page.ts";
-import { insertOrFind } from "./writes.ts";
+import { changeOne, insertOrFind } from "./writes.ts";
 
 type AnyDocument = TenantDocument & Document;
 
@@ -24,8 +24,18 @@ export function makeRecords<T extends TenantDocument>(collection: Collection<T>)
   };
 }
 
+/** A record that is replaced version by version. */
+export type VersionedDocument = TenantDocument & {
+  /** 1 at creation, one more at each replacement. */
+  version: number;
+  /** Who made it: they, and admins, may change it. */
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
 /** As `makeRecords`, for records with versions. `optional`: fields that a replacement without them removes. */
-export function makeVersionedRecords<T extends TenantDocument & { version: number; updatedAt: Date }, Change>(
+export function makeVersionedRecords<T extends VersionedDocument, Change>(
   collection: Collection<T>,
   optional: readonly (keyof Change)[] = [],
 ) {
@@ -37,22 +47,26 @@ export function makeVersionedRecords<T extends TenantDocument & { version: numbe
     /** Puts the next version in the place of `version`; null when the record is not there at that version any more. */
     async replace(tenantId: string, id: string, { version, change }: { version: number; change: Change }) {
       const missing = optional.filter((field) => change[field] === undefined).map((field) => [field, ""]);
-      const replaced = await records.findOneAndUpdate(
-        ofTenant(tenantId, { _id: id, version }),
-        {
-          $set: { ...change, updatedAt: new Date() },
-          $inc: { version: 1 },
-          ...(missing.length > 0 ? { $unset: Object.fromEntries(missing) } : {}),
-        },
-        { returnDocument: "after" },
-      );
+      const replaced = await changeOne(records, ofTenant(tenantId, { _id: id, version }), {
+        $set: { ...change, updatedAt: new Date() },
+        $inc: { version: 1 },
+        ...(missing.length > 0 ? { $unset: Object.fromEntries(missing) } : {}),
+      });
       return replaced as T | null;
     },
   };
 }
 
-/** A record of work: it is open until the work has ended. */
-type WorkDocument = TenantDocument & { isOpen?: true; startedAt?: Date; updatedAt: Date };
+/** A record of work that a job does. Whether it waits or runs is on that job. */
+export type WorkDocument = TenantDocument & {
+  jobId: string;
+  /** True until the work has ended, and then absent. */
+  isOpen?: true;
+  createdAt: Date;
+  updatedAt: Date;
+  /** When it was begun first. */
+  startedAt?: Date;
+};
 
 /**
  * As `makeRecords`, for records of work. What has ended is never changed. `watched` says which open records `unfinished`
@@ -76,8 +90,7 @@ export function makeWorkRecords<T extends WorkDocument, const F extends keyof T 
     async begin(tenantId: string, id: string, { $set, ...more }: UpdateFilter<T> = {}): Promise<T | null> {
       const now = new Date();
       const update: Document = { ...more, $min: { startedAt: now }, $set: { updatedAt: now, ...$set } };
-      const begun = await records.findOneAndUpdate(open(tenantId, id), update, { returnDocument: "after" });
-      return begun as T | null;
+      return (await changeOne(records, open(tenantId, id), update)) as T | null;
     },
     /** Records of all tenants that nothing happened to since `before`; the longest untouched first. */
     unfinished({ before, limit }: { before: Date; limit: number }) {

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Db } from "mongodb";
 import { newId } from "../ids.ts";
 import type { Logger } from "../logger.ts";
@@ -5,7 +6,6 @@ import { agentRunCollection, makeAgentRunStore } from "./agent-run-store.ts";
 import { agentCollection, makeAgentStore } from "./agent-store.ts";
 import { approvalCollection, makeApprovalStore } from "./approval-store.ts";
 import { auditCollection, makeAuditStore } from "./audit-store.ts";
-import { backUpStore } from "./backup.ts";
 import { batchCollection, batchItemCollection, makeBatchStore } from "./batch-store.ts";
 import { budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { callbackCollection, makeCallbackStore } from "./callback-store.ts";
@@ -17,7 +17,6 @@ import { documentCollection, makeDocumentStore } from "./document-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
 import { idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
-import { createIndexes } from "./indexes.ts";
 import { jobCollection, makeJobStore } from "./job-store.ts";
 import { apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
 import { migrations } from "./migrations.ts";
@@ -32,6 +31,9 @@ import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secre
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
 import { makeWorkflowRunStore, workflowRunCollection, workflowStepCollection } from "./workflow-run-store.ts";
 import { makeWorkflowStore, workflowCollection } from "./workflow-store.ts";
+
+/** How often a backup is asked whether it is done, in ms. */
+const BACKUP_POLL_MS = 50;
 
 /** Every repository of the product, and what concerns the connection as a whole. */
 export type Store = Awaited<ReturnType<typeof openStore>>;
@@ -79,7 +81,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
   const { db, ping, close } = await connectStore(options);
   try {
     await migrateData(db, { migrations, logger: options.logger });
-    await createIndexes(db, declarations);
+    await createIndexes(db);
     const capabilities = await ensureSearchIndexes(db, { logger: options.logger });
     return {
       capabilities,
@@ -114,8 +116,13 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       async checkSearch(): Promise<void> {
         if (capabilities.vectorSearch) await checkSearchIndexes(db);
       },
-      /** Copies the data of an embedded store to a new file while it works. */
-      backUp: (path: string) => backUpStore(db, path),
+      /**
+       * Copies the data of the embedded store to a new file, by the absolute path that the store's process sees, while it
+       * works. What was acknowledged before the call is in the copy. On any other MongoDB the command does not exist.
+       */
+      async backUp(path: string): Promise<void> {
+        while (!(await db.admin().command({ backupTo: path })).done) await delay(BACKUP_POLL_MS);
+      },
       close,
     };
   } catch (error) {
@@ -132,5 +139,12 @@ async function checkWrites(db: Db): Promise<void> {
     await probes.deleteOne({ _id });
   } catch (error) {
     throw toStoreError(error) ?? error;
+  }
+}
+
+/** Creates every declared collection and index that does not exist yet. Safe to run in many processes at once. */
+async function createIndexes(db: Db): Promise<void> {
+  for (const { name, indexes } of declarations) {
+    if (indexes.length > 0) await db.collection(name).createIndexes([...indexes]);
   }
 }

@@ -1,6 +1,7 @@
 import { Binary, type Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { makeRecords } from "./records.ts";
+import { changeOne } from "./writes.ts";
 
 /** What a tenant's webhooks are signed with, encrypted under the tenant's data key. */
 export type WebhookSecretDocument = TenantDocument & {
@@ -23,14 +24,10 @@ export function makeWebhookSecretStore(db: Db) {
     ensure: (tenantId: string, sealed: Buffer) =>
       ensure({ _id: tenantId, tenantId, sealed: new Binary(sealed), createdAt: new Date() }),
     /** Puts a new secret in the place of exactly this one, which stays valid until `until`; null when it has changed. */
-    replace: (
-      there: WebhookSecretDocument,
-      { sealed, until }: { sealed: Buffer; until: Date },
-    ): Promise<WebhookSecretDocument | null> =>
-      secrets.findOneAndUpdate(
-        ofTenant(there.tenantId, { _id: there._id, createdAt: there.createdAt, sealed: there.sealed }),
-        { $set: { sealed: new Binary(sealed), createdAt: new Date(), previous: { sealed: there.sealed, until } } },
-        { returnDocument: "after" },
-      ),
+    replace({ tenantId, _id, createdAt, sealed }: WebhookSecretDocument, made: { sealed: Buffer; until: Date }) {
+      const previous = { sealed, until: made.until };
+      const next = { sealed: new Binary(made.sealed), createdAt: new Date(), previous };
+      return changeOne(secrets, ofTenant(tenantId, { _id, createdAt, sealed }), { $set: next });
+    },
   };
 }

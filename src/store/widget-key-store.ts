@@ -1,14 +1,11 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant } from "./collection.ts";
+import { type KeyDocument, keyIndexes } from "./key-store.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 
-/** A publishable key as it is stored: never the key, only its hash and a preview to tell it by. */
-export type WidgetKeyDocument = TenantDocument & {
-  /** SHA-256 of the key, in hex. */
-  hash: string;
-  /** As `pk_abcd…wxyz`. */
-  preview: string;
+/** A publishable key. */
+export type WidgetKeyDocument = KeyDocument & {
   /** The agent that it is limited to. */
   agentId?: string;
   /** Origins whose pages may use it; absent: any. */
@@ -19,7 +16,6 @@ export type WidgetKeyDocument = TenantDocument & {
   maxTokens?: number;
   /** The subject of the key that made it. */
   createdBy: string;
-  createdAt: Date;
 };
 
 const shown = ["preview", "agentId", "allowedOrigins", "models", "maxTokens", "createdAt"] as const;
@@ -27,13 +23,7 @@ const shown = ["preview", "agentId", "allowedOrigins", "models", "maxTokens", "c
 /** What admins see of a key: not its hash. */
 export type ShownWidgetKey = Shown<WidgetKeyDocument, typeof shown>;
 
-export const widgetKeyCollection = defineCollection<WidgetKeyDocument>({
-  name: "widgetKeys",
-  indexes: [
-    { name: "hash", key: { hash: 1 }, unique: true },
-    { name: "tenant", key: { tenantId: 1, _id: -1 } },
-  ],
-});
+export const widgetKeyCollection = defineCollection<WidgetKeyDocument>({ name: "widgetKeys", indexes: keyIndexes });
 
 /** Which of a tenant's widget keys are meant: those that have all of these. `agentId: null` is a key of no agent. */
 export type WidgetKeyChoice = { _id?: string; hash?: string; preview?: string; agentId?: string | null };

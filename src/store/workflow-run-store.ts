@@ -3,7 +3,7 @@ import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import type { Role } from "./key-store.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
-import { makeWorkRecords } from "./records.ts";
+import { makeWorkRecords, type WorkDocument } from "./records.ts";
 import { insertIfAbsent } from "./writes.ts";
 
 /** How a run can have ended. */
@@ -31,19 +31,16 @@ export type Awaiting = {
 };
 
 /** A run of a workflow, with the definition that it began with. Its steps' results are records of their own. */
-export type WorkflowRunRecord = TenantDocument & {
+export type WorkflowRunRecord = WorkDocument & {
   workflowId: string;
   version: number;
   name: string;
   /** The definition as JSON. */
   definition: string;
-  jobId: string;
   /** Who started it: its model calls are theirs. */
   caller: { keyId: string; subject: string; role: Role };
   /** JSON; absent when none was given. */
   input?: string;
-  /** True until the run has ended, and then absent. */
-  isOpen?: true;
   /** True while the run is open and awaits no decision: sweeps look after those alone, however many wait. */
   isWatched?: true;
   /** The decision that the run awaits, or awaited when it ended. */
@@ -51,9 +48,6 @@ export type WorkflowRunRecord = TenantDocument & {
   /** The step that is attempted again, or was when the run ended. */
   trying?: Trying;
   end?: WorkflowRunEnd;
-  createdAt: Date;
-  startedAt?: Date;
-  updatedAt: Date;
 };
 
 const shown = ["workflowId", "name", "version", "jobId", "awaiting", "createdAt", "startedAt"] as const;

@@ -1,12 +1,10 @@
 import type { Db } from "mongodb";
 import { defineCollection } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
-import { makeVersionedRecords } from "./records.ts";
+import { makeVersionedRecords, type VersionedDocument } from "./records.ts";
 
 /** A workflow at its latest version. A run keeps the definition that it began with. */
-export type WorkflowRecord = {
-  _id: string;
-  tenantId: string;
+export type WorkflowRecord = VersionedDocument & {
   name: string;
   /** The definition as JSON: keys of a webhook's body may be ones that the store has a meaning for. */
   definition: string;
@@ -14,12 +12,6 @@ export type WorkflowRecord = {
   description?: string;
   /** Steps of the definition, nested ones included. */
   stepCount: number;
-  /** 1 at creation, one more at each replacement. */
-  version: number;
-  /** Who made it: they, and admins, may change it. */
-  createdBy: string;
-  createdAt: Date;
-  updatedAt: Date;
 };
 
 /** What a list shows of a workflow. */

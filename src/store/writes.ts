@@ -5,6 +5,8 @@ import {
   type Filter,
   MongoServerError,
   type OptionalUnlessRequiredId,
+  type UpdateFilter,
+  type WithId,
 } from "mongodb";
 
 /** MongoDB's code of a unique value that is there already. */
@@ -47,6 +49,15 @@ export async function insertOrFind<T extends Document>(
     if (found) return found;
     throw error;
   }
+}
+
+/** Changes the document that matches, and returns it as it is then; null, and nothing changes, when none does. */
+export function changeOne<T extends Document>(
+  collection: Collection<T>,
+  filter: Filter<T>,
+  update: UpdateFilter<T>,
+): Promise<WithId<T> | null> {
+  return collection.findOneAndUpdate(filter, update, { returnDocument: "after" });
 }
 
 /**

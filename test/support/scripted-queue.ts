@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { idSchema, newId } from "../../src/ids.ts";
-import { defineQueue } from "../../src/jobs/define-queue.ts";
+import type { QueueDefinition } from "../../src/jobs/queues.ts";
 import { defineWork, type WorkContext } from "../../src/jobs/work.ts";
 import type { Platform } from "../../src/platform.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 
 /** A queue of the tests: what a job does is looked up by its id, so that each test scripts its own jobs. */
-export const scriptedQueue = defineQueue({
+export const scriptedQueue: QueueDefinition = {
   name: "scripted",
   kind: "ingestion",
   payload: z.strictObject({ v: z.literal(1), jobId: idSchema("job"), tenantId: idSchema("tenant") }),
@@ -14,9 +14,7 @@ export const scriptedQueue = defineQueue({
   attempts: 3,
   backoffMs: 20,
   timeoutMs: 1_500,
-  keepCompleted: { age: 60, count: 100 },
-  keepFailed: { age: 60, count: 100 },
-});
+};
 
 /** What a work does with its records that has none. */
 export const withoutRecords = {
@@ -50,7 +48,7 @@ export function makeScriptedJobs() {
       return platform.jobs.submit(scriptedQueue, {
         tenantId,
         jobId,
-        payload: (id) => ({ v: 1 as const, jobId: id, tenantId }),
+        ids: {},
         subject: {},
         isInteractive: true,
       });

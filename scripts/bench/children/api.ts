@@ -21,7 +21,7 @@ const noopRoute = benchRoutes.post("/bench/noop", {
     const { tenantId } = input.caller;
     const job = await input.platform.jobs.submit(noopQueue, {
       tenantId,
-      payload: (jobId) => ({ v: 1 as const, jobId, tenantId }),
+      ids: {},
       subject: {},
       isInteractive: false,
     });

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { idSchema } from "../../../src/ids.ts";
-import { defineQueue } from "../../../src/jobs/define-queue.ts";
+import type { QueueDefinition } from "../../../src/jobs/queues.ts";
 import { defineWork } from "../../../src/jobs/work.ts";
 
 /** A job that does nothing, so that what is measured is the path of a job and not its work. */
-export const noopQueue = defineQueue({
+export const noopQueue: QueueDefinition = {
   name: "noop",
   kind: "ingestion", // of the kinds that the API knows
   payload: z.strictObject({ v: z.literal(1), jobId: idSchema("job"), tenantId: z.string() }),
@@ -12,9 +12,7 @@ export const noopQueue = defineQueue({
   attempts: 3,
   backoffMs: 1_000,
   timeoutMs: 60_000,
-  keepCompleted: { age: 3_600, count: 1_000 },
-  keepFailed: { age: 86_400, count: 1_000 },
-});
+};
 
 /** The work of that job. It has no records of its own. */
 export const noopWork = defineWork({

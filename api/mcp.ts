@@ -29,8 +29,8 @@ const MAX_BATCH = 50;
 
 const instructions =
   "Switchyard: models of several providers behind one gateway, search over the documents of your tenant, your tenant's " +
-  "agents, and patterns of several models. Tools return JSON as text. A long run returns a jobId; follow it at its " +
-  "statusUrl with the same key.";
+  "agents, and patterns of several models. Tools return JSON as text. A long run returns a jobId: follow it by " +
+  "svc_job, or over HTTP at its statusUrl with the same key.";
 
 /** Bodies that cannot be read, and callers over their limits, get errors of the protocol; our other errors keep their shape. */
 const envelope: RouteEnvelope = {

@@ -36,7 +36,7 @@ export const allTools: readonly AnyTool[] = [
     name: "svc_agent_run",
     description:
       "Run an agent, named by `agentId` or by `name`: it thinks and uses its tools until it answers. Returns `output` and " +
-      "`runId`, under which the audit log stays readable. A long run returns a `jobId` and `statusUrl` instead and continues.",
+      "`runId`, under which the audit log stays readable. A long run returns a `jobId` for svc_job instead and continues.",
     input: runBodySchema
       .extend({
         agentId: idSchema("agent").optional().describe("The agent; required unless `name` is given"),
@@ -58,12 +58,20 @@ export const allTools: readonly AnyTool[] = [
     description:
       "Answer a question by several model calls (a pattern) in the voice of an industry profile. Returns `output` with the " +
       "agreement of the models. Inputs of the profiles healthcare and financial must hold no personal identifiers. A long " +
-      "run returns a `jobId` and `statusUrl` instead and continues.",
+      "run returns a `jobId` for svc_job instead and continues.",
     input: compositeBodySchema,
     async run(call, given) {
       const { job } = await call.platform.composite.accept(call.caller, given, true);
       return waitForResult(call, job);
     },
+  }),
+  tool({
+    name: "svc_job",
+    description:
+      "Follow a long run by the `jobId` that its tool returned: waits for its end and returns what that tool would have " +
+      "returned, or the `jobId` again while it runs.",
+    input: z.object({ jobId: idSchema("job") }),
+    run: async (call, { jobId }) => waitForResult(call, await call.platform.jobs.get(call.caller.tenantId, jobId)),
   }),
   tool({
     name: "svc_models",

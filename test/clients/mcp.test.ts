@@ -60,6 +60,7 @@ describe("the official client of the Model Context Protocol", () => {
       "svc_rag_query",
       "svc_agent_run",
       "svc_composite_execute",
+      "svc_job",
       "svc_models",
       "svc_health",
       "svc_org_create",
@@ -268,6 +269,31 @@ describe("a tool call that takes long", () => {
     const run = await member.get(`/agents/${agentId}/runs/${told.at("runId")}`);
     expect([run.at("status"), run.at("finalOutput")]).to.deep.equal(["completed", "In memory."]);
     await client.close();
+  });
+
+  it("can be followed to its result by a client that speaks MCP alone", async () => {
+    const client = await connect(test.url, test.keys.member);
+    const stranger = await connect(test.url, test.keys.stranger);
+    const held = Promise.withResolvers<string>();
+    upstream.play(() => held.promise);
+    const begun = await call(client, "svc_composite_execute", {
+      pattern: "chain-of-thought",
+      profile: "coding",
+      input,
+    });
+    const jobId = begun.at("jobId");
+    const still = await call(client, "svc_job", { jobId });
+    expect([still.isError, still.at("jobId"), still.at("status")]).to.deep.equal([false, jobId, "running"]);
+    const foreign = await call(stranger, "svc_job", { jobId });
+    expect([foreign.isError, foreign.at("error.code")]).to.deep.equal([true, "not_found"]);
+    held.resolve("Because sessions live in memory.");
+    const ended = await pollUntil(async () => {
+      const answer = await call(client, "svc_job", { jobId });
+      return answer.at("output") === undefined ? null : answer;
+    });
+    expect(ended.at("output")).to.contain("memory");
+    expect(ended.at("executionId")).to.equal(begun.at("executionId"));
+    await Promise.all([client.close(), stranger.close()]);
   });
 
   it("is left by a client without harm to the job", async () => {

@@ -29,6 +29,18 @@ describe("parsing PDF", () => {
     });
   });
 
+  it("has the largest line of its first page for its title where its file names none", async () => {
+    const pages: Parameters<typeof makeSizedPdf>[0] = [
+      [
+        ["Doc. 4711", 10],
+        ["Pump P-9", 20],
+        ["A pump moves water.", 10],
+      ],
+    ];
+    expect((await parse(await makeSizedPdf(pages))).title).to.equal("Pump P-9");
+    expect((await parse(await makePdf(["About valves."]))).title).to.equal("About valves.");
+  });
+
   it("begins a section at each heading, which is a line in larger letters, and names those above it", async () => {
     const { sections } = await parse(
       await makeSizedPdf([
@@ -123,6 +135,15 @@ describe("parsing HTML", () => {
     expect(text).to.contain("- Oil it\n- Bleed it").and.to.contain("a | b").and.to.contain("    stop();");
     expect(text).not.to.contain("hidden");
     expect(text).not.to.contain("Home");
+  });
+
+  it("puts the heading that is the title above the sections of an article", async () => {
+    const page = `<!doctype html><html><head><title>Pump P-9 - Acme</title></head><body><nav><h2>Menu</h2></nav><article>
+      <h1>Pump P-9</h1><p>${makeProse(20)}</p><h2>Care</h2><p>${makeProse(20)}</p></article></body></html>`;
+    for (const html of [page, page.replace("Pump P-9 - Acme", "Pump P-9")]) {
+      const { sections } = await parse(html);
+      expect(sections.map(({ heading }) => heading)).to.deep.equal(["Pump P-9", "Pump P-9 > Care"]);
+    }
   });
 
   it("takes the whole body where there is no article", async () => {

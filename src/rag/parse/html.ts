@@ -1,7 +1,7 @@
 import { Readability } from "@mozilla/readability";
 import { parseHTML } from "linkedom";
 import { type DomNode, isDeeperThan, renderSections } from "./html-sections.ts";
-import { firstLineOf, type ParsedDocument, tidy } from "./section.ts";
+import { firstLineOf, type ParsedDocument, type Section, tidy } from "./section.ts";
 
 const MIN_ARTICLE_LENGTH = 500; // a shorter article must be half of the page, else the whole page is used
 const MAX_ELEMENTS = 200_000;
@@ -19,11 +19,23 @@ export function parseHtml(html: string, options: { isArticle?: boolean } = {}): 
   const body = renderSections(whole.body);
   const article = options.isArticle || isDeeperThan(MAX_ARTICLE_DEPTH, whole.body) ? undefined : findArticle(html);
   const sections =
-    article && isEnough(article.content, whole.body) ? renderSections(parsePage(article.content).body) : body;
+    article && isEnough(article.content, whole.body)
+      ? withTitle(renderSections(parsePage(article.content).body), tidy(article.title ?? ""), body)
+      : body;
   const title = [article?.title, whole.title, sections.firstHeading, firstLineOf(sections.sections[0]?.text ?? "")]
     .map((text) => tidy(text ?? ""))
     .find((text) => text !== "");
   return { type: "html", sections: sections.sections, ...(title ? { title } : {}) };
+}
+
+/** Readability takes the heading that is the title out of an article: it belongs above each of the sections. */
+function withTitle<R extends { sections: Section[] }>(article: R, title: string, whole: R): R {
+  const headingsOf = ({ sections }: R) => sections.flatMap(({ heading }) => heading?.split(" > ") ?? []);
+  const kept = new Set(headingsOf(article));
+  const heading = headingsOf(whole).find((one) => title.includes(one) && !kept.has(one));
+  if (heading === undefined) return article;
+  const under = (inner: string | undefined) => (inner === undefined ? heading : `${heading} > ${inner}`);
+  return { ...article, sections: article.sections.map((section) => ({ ...section, heading: under(section.heading) })) };
 }
 
 function parsePage(html: string): Page {

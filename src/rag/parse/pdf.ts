@@ -1,6 +1,6 @@
 import { getDocumentProxy } from "unpdf";
 import { type Line, sectionsOf } from "./pdf-sections.ts";
-import { type ParsedDocument, unreadable } from "./section.ts";
+import { firstLineOf, type ParsedDocument, unreadable } from "./section.ts";
 
 const MAX_PAGES = 10_000;
 
@@ -13,7 +13,7 @@ export async function parsePdf(bytes: Uint8Array): Promise<ParsedDocument> {
     if (pdf.numPages > MAX_PAGES) throw unreadable(`It has more than ${MAX_PAGES} pages.`);
     const pages: Line[][] = [];
     for (let page = 1; page <= pdf.numPages; page += 1) pages.push(await linesOf(pdf, page));
-    const title = await pdfTitle(pdf);
+    const title = (await pdfTitle(pdf)) ?? printedTitle(pages);
     return { type: "pdf", sections: sectionsOf(pages), ...(title ? { title } : {}) };
   } finally {
     await pdf.loadingTask.destroy();
@@ -51,6 +51,15 @@ async function linesOf(pdf: PdfDocument, number: number): Promise<Line[]> {
   end();
   return lines;
 }
+
+/** What stands largest on the first page that has text: its first such line. */
+function printedTitle(pages: readonly (readonly Line[])[]): string | undefined {
+  const lines = pages.find((page) => page.some(hasWord))?.filter(hasWord) ?? [];
+  const size = Math.max(...lines.map((line) => line.size));
+  return firstLineOf(lines.find((line) => line.size === size)?.text ?? "");
+}
+
+const hasWord = ({ text }: Line) => /\p{L}{2}/u.test(text);
 
 async function pdfTitle(pdf: PdfDocument): Promise<string | undefined> {
   const { info } = await pdf.getMetadata();

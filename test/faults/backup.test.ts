@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { loadConfig } from "../../src/config.ts";
 import { openPlatform } from "../../src/platform.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
+import { bareEnvironment } from "../support/compile-cache.ts";
 import { makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { skipTest } from "../support/skip-test.ts";
@@ -16,7 +17,7 @@ import { startPlatform } from "../support/start-platform.ts";
 function command(which: "save" | "restore", folder: string, env: Record<string, string>) {
   const script = fileURLToPath(new URL("../../scripts/backup.ts", import.meta.url));
   return new Promise<{ code: number | string; stdout: string; stderr: string }>((resolve) => {
-    const options = { env: { PATH: process.env.PATH, ...env }, timeout: 60_000 };
+    const options = { env: { ...bareEnvironment, ...env }, timeout: 60_000 };
     execFile(process.execPath, [script, which, folder], options, (error, stdout, stderr) =>
       resolve({ code: error?.code ?? 0, stdout, stderr }),
     );

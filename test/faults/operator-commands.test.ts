@@ -3,13 +3,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { bareEnvironment } from "../support/compile-cache.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 /** A script of the operator, as a process of its own, with nothing in its environment but `env`. */
 function command(script: "keys" | "audit", args: readonly string[], env: Record<string, string>) {
   const path = fileURLToPath(new URL(`../../scripts/${script}.ts`, import.meta.url));
   return new Promise<{ code: number | string; lines: string[]; stderr: string }>((resolve) => {
-    const options = { env: { PATH: process.env.PATH, ...env }, timeout: 30_000 };
+    const options = { env: { ...bareEnvironment, ...env }, timeout: 30_000 };
     execFile(process.execPath, [path, ...args], options, (error, stdout, stderr) =>
       resolve({ code: error?.code ?? 0, lines: stdout.trim().split("\n"), stderr }),
     );

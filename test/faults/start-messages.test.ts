@@ -13,12 +13,13 @@ import { listen } from "../../src/listen.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openRedis } from "../../src/redis.ts";
 import { connectStore } from "../../src/store/connect.ts";
+import { bareEnvironment } from "../support/compile-cache.ts";
 
 const START = fileURLToPath(new URL("../../scripts/start.ts", import.meta.url));
 
 /** Runs `npm start`'s script with only these settings until it ends. */
 async function start(env: Record<string, string>) {
-  const child = spawn(process.execPath, [START], { env: { PATH: process.env.PATH, ...env } });
+  const child = spawn(process.execPath, [START], { env: { ...bareEnvironment, ...env } });
   const [printed, complaints, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),

@@ -6,3 +6,6 @@ const folder = fileURLToPath(new URL("../../node_modules/.cache/switchyard-tests
 
 enableCompileCache(folder);
 process.env.NODE_COMPILE_CACHE ??= folder;
+
+/** The environment of a process that is to have nothing of this one's but the programs and the compiled modules. */
+export const bareEnvironment = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };

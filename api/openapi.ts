@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../src/defined.ts";
 import { type ErrorCode, errorCodes, errorTypes } from "../src/errors.ts";
 import { type JsonSchema, toJsonSchema } from "../src/json-schema.ts";
 import { toStatus } from "./middleware/errors.ts";
@@ -38,7 +39,7 @@ export const errorBodySchema = named(
   }),
 );
 
-const description = `Every answer carries \`x-request-id\` and \`x-api-version\`. Fields that an endpoint does not know are ignored and named in \`x-svc-ignored\`.
+const description = `Every response carries \`x-request-id\` and \`x-api-version\`. Fields that an endpoint does not know are ignored and named in \`x-svc-ignored\`.
 Errors have one shape (\`Error\`). Calls are limited per tenant: see \`RateLimit\` and, on 429, \`Retry-After\`.`;
 
 /** The OpenAPI 3.1 document of the declared routes. */
@@ -70,11 +71,11 @@ function toOperation(route: AnyRoute, components: Components): Operation {
   return {
     operationId: toOperationId(route),
     summary: route.summary,
-    ...(route.description === undefined ? {} : { description: route.description }),
+    ...defined({ description: route.description }),
     tags: route.tags,
     ...(route.auth === "public" ? { security: [] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(requestBody === undefined ? {} : { requestBody }),
+    ...defined({ requestBody }),
     responses: { ...toResponses(route, components), ...toErrorResponses(route) },
   };
 }
@@ -94,7 +95,7 @@ function toParameters(route: AnyRoute): JsonSchema[] {
   const headers: Record<string, string> = { ...route.headers };
   if (route.isAsync) headers.Prefer = "`wait=SECONDS` (at most 120, default 30) or `respond-async`";
   if (takesIdempotencyKey(route)) {
-    headers["Idempotency-Key"] = "1 to 255 characters, kept for 24 hours: a repeat gets the first answer";
+    headers["Idempotency-Key"] = "1 to 255 characters, kept for 24 hours: a repeat gets the first response";
   }
   return [
     ...fieldParameters(route.params, "path"),
@@ -118,7 +119,7 @@ function fieldParameters(schema: z.ZodType | undefined, place: "path" | "query")
     name,
     in: place,
     required: place === "path" || required.includes(name),
-    ...(about === undefined ? {} : { description: about }),
+    ...defined({ description: about }),
     schema: field,
   }));
 }
@@ -127,8 +128,8 @@ function toRequestBody(route: AnyRoute, components: Components): JsonSchema | un
   const content: JsonSchema = {};
   const name = `${capital(toOperationId(route))}Request`;
   if (route.body) {
-    const example = route.example === undefined ? {} : { example: route.example };
-    content["application/json"] = { schema: components.refer(route.body, "input", name), ...example };
+    const schema = components.refer(route.body, "input", name);
+    content["application/json"] = { schema, ...defined({ example: route.example }) };
   }
   if (route.multipart) {
     const formName = route.multipart === route.body ? name : `${name}Form`;
@@ -149,7 +150,7 @@ function toResponses(route: AnyRoute, components: Components): Record<string, Js
   );
 }
 
-/** Whether a schema needs no name of its own: it is a text, anything, or a list of what has a name. */
+/** Whether a schema needs no name of its own: a text, anything, or a list. */
 function isSmall(schema: z.ZodType): boolean {
   return schema instanceof z.ZodString || schema instanceof z.ZodUnknown || schema instanceof z.ZodArray;
 }
@@ -176,7 +177,7 @@ function toHeaders(headers: Readonly<Record<string, string>>): JsonSchema {
   return Object.fromEntries(described);
 }
 
-/** The codes that a route can answer: its own, and those of its kind. */
+/** The error codes that a route can respond with: its own, and those of its kind. */
 export function errorCodesOf(route: AnyRoute): ErrorCode[] {
   const isPublic = route.auth === "public";
   const takesBody = route.body !== undefined || route.multipart !== undefined;

@@ -78,10 +78,8 @@ export async function serveJob(input: JobCall, service: JobService): Promise<Jso
   const { platform, caller, body } = input;
   if (body.callback) platform.callbacks.check(body.callback.url);
   const reserved = await reserveJob(input);
-  const { job } =
-    "job" in reserved
-      ? reserved
-      : await service.accept({ jobId: reserved.jobId, isInteractive: preference.waitMs > 0 });
+  const isInteractive = preference.waitMs > 0;
+  const { job } = "job" in reserved ? reserved : await service.accept({ jobId: reserved.jobId, isInteractive });
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
   if (body.callback) await platform.callbacks.expect(caller.tenantId, job._id, body.callback.url);
   return replyWithJob(input, job, { status: service.status ?? 200, preference });

@@ -46,10 +46,10 @@ const statusOfCode: Partial<Record<ErrorCode, number>> = {
   storage_full: 507,
 };
 
-/** When to come back, in ms, where the error itself does not say. */
+/** When to retry, in ms, where the error itself does not say. */
 const defaultRetryAfterMs: Partial<Record<number, number>> = { 429: 1_000, 503: 2_000, 507: 30_000 };
 
-/** Statuses that tell when to come back (RFC 9110, 10.2.3); 502 passes on what a provider asked for. */
+/** Statuses with `Retry-After` (RFC 9110, 10.2.3); 502 passes on what a provider asked for. */
 const retryAfterStatuses = new Set([429, 502, 503, 507]);
 
 /** The HTTP status of an error code. */
@@ -68,7 +68,7 @@ const lostConnectionCodes = new Set([
   "EAI_AGAIN",
 ]);
 
-/** Any thrown value as an error of the domain. What we do not know stays `internal`, and shows nothing of itself. */
+/** Any thrown value as an error of the domain. An unknown one becomes `internal`, without its message. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const ofPart = toStoreError(error) ?? toRedisError(error);
@@ -82,12 +82,12 @@ function isLostConnection(error: unknown): boolean {
   return "syscall" in error && "code" in error && lostConnectionCodes.has(String(error.code));
 }
 
-/** The body of an error answer. */
+/** The body of an error response. */
 export function toErrorBody(error: AppError, requestId: string): { error: ErrorView & { requestId: string } } {
   return { error: { ...toErrorView(error), requestId } };
 }
 
-/** Answers what the rest of the chain throws, in the one error shape, and logs it by its class. */
+/** Responds to what the rest of the chain throws, in the one error shape, and logs it by its class. */
 export function answerErrors(logger: Logger): Middleware<RequestState> {
   return async function answerThrownErrors(ctx, next) {
     try {
@@ -122,6 +122,6 @@ function writeError(ctx: ApiContext, error: AppError): void {
     headers["retry-after"] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
   }
   if (status === 401) headers["www-authenticate"] = 'Bearer realm="switchyard"';
-  // 499 is for the log; no client is there to read it.
+  // 499 is for the log; no client reads it.
   sendReply(ctx, { status: status === 499 ? 500 : status, headers, body: toErrorBody(error, ctx.state.requestId) });
 }

@@ -64,7 +64,7 @@ export type Gateway = Chats & {
   flush(): Promise<void>;
   /** Chats that wait for a batch. */
   batches: Batches;
-  /** Files of chats and embeddings, as OpenAI's clients hand them in. */
+  /** Files of chats and embeddings, as OpenAI's clients submit them. */
   fileBatches: FileBatches;
   close(): Promise<void>;
 };
@@ -147,15 +147,8 @@ export function makeGateway(input: GatewayInput): Gateway {
 
 function openBatches(deps: GatewayDeps, { config, store, jobs, logger }: GatewayInput) {
   const { batch } = config;
-  const { batches: lines, completions } = store;
-  const batches = makeBatches({ gateway: deps, store: lines, completions, jobs, config: batch, logger });
-  const fileBatches = makeFileBatches({
-    store,
-    jobs,
-    batches,
-    embed: (caller, request) => embed(deps, caller, request),
-    pollMs: batch.pollMs,
-    statesOf: (tenantId, jobIds) => store.jobs.statesOf(tenantId, jobIds),
-  });
-  return { batches, fileBatches };
+  const { batches: items, completions } = store;
+  const batches = makeBatches({ gateway: deps, store: items, completions, jobs, config: batch, logger });
+  const embedTexts: Gateway["embed"] = (caller, request) => embed(deps, caller, request);
+  return { batches, fileBatches: makeFileBatches({ store, jobs, batches, embed: embedTexts, pollMs: batch.pollMs }) };
 }

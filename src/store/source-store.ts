@@ -11,8 +11,6 @@ export const sourceCollection = defineCollection<SourcePiece>({
   indexes: [{ name: "document", key: { tenantId: 1, documentId: 1, n: 1 } }],
 });
 
-export type SourceStore = ReturnType<typeof makeSourceStore>;
-
 /** The bytes that documents were made from, as they were given. */
 export function makeSourceStore(db: Db) {
   const pieces = db.collection<SourcePiece>(sourceCollection.name);

@@ -25,7 +25,7 @@ const codeSigns =
   /```|\b(function|class|def|import|const|return|async|await|SELECT|INSERT)\b.{0,80}[;{(:]|\b(code|compile|refactor|debug|stack trace|regex|unit test|typescript|javascript|python|rust|sql|bash|api endpoint)\b/i;
 const reasoningSigns =
   /\b(prove|proof|theorem|derive|equation|integral|probability|step by step|logic puzzle|deduce|optimi[sz]e|trade-?offs?|how many ways)\b|[∑∫√≤≥≠∀∃]|\d\s*[*/^]\s*\d.{0,80}=/i;
-/** Only the end of a long request is looked at: what is asked stands there, and the cost stays bounded. */
+/** Only the end of a long request is classified: the question is there, and the cost stays bounded. */
 const LOOK_AT_CHARACTERS = 8_000;
 /** A question of this many tokens gets a model for reasoning. */
 const LONG_TASK_TOKENS = 30_000;

@@ -5,7 +5,7 @@ import type { CompletionRequest, StreamPart } from "../providers/provider.ts";
 import type { Permit } from "../resilience/breaker.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
-import { fromAbort, streamCut } from "../resilience/transport-errors.ts";
+import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
 import { keptContent, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
 import type { ChatOutcome } from "./outcome.ts";
 import type { Plan, PlannedChat } from "./plan.ts";
@@ -128,8 +128,7 @@ async function openStream(
         return result.done ? undefined : result.value;
       };
       const first = await rest();
-      if (first === undefined)
-        throw new AppError("provider_failed", "The provider sent an empty stream.", { retryable: true });
+      if (first === undefined) throw providerFault("The provider sent an empty stream.");
       return { first, rest, leave: () => iterator.return?.(), permit };
     };
   });

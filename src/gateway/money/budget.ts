@@ -23,9 +23,8 @@ export type ReservedAmount = { month: string; nanoUsd: number; isRest?: boolean 
 
 /** @throws AppError `budget_exhausted` when a budget is used up. */
 export function requireLeft(budget: BudgetView | null): void {
-  if (budget === null || !isUsedUp(budget)) return;
-  const message = `The budget of ${budget.limitUsd} USD for ${budget.month} is used up.`;
-  throw new AppError("budget_exhausted", message, { details: budget });
+  if (budget !== null && isUsedUp(budget))
+    throw new AppError("budget_exhausted", `${nameOf(budget)} is used up.`, { details: budget });
 }
 
 /** What a call needs: as much as it may cost, or what is left if that is not less than `leastNanoUsd`. */
@@ -33,6 +32,8 @@ export type Claim = Pick<CostBounds, "mostNanoUsd" | "leastNanoUsd">;
 
 /** `leftUsd` is neither spent nor set aside for calls under way; those have `reservedUsd`. */
 export type BudgetView = { month: string; limitUsd: number; leftUsd: number; reservedUsd: number };
+
+const nameOf = ({ limitUsd, month }: BudgetView) => `The budget of ${limitUsd} USD for ${month}`;
 
 /** Whether a budget has nothing left that a call could get, now or when those under way have ended. */
 const isUsedUp = ({ leftUsd, reservedUsd }: BudgetView) => leftUsd + reservedUsd <= 0;
@@ -212,9 +213,9 @@ function makeMonths(store: BudgetDeps["store"], onRefusal: () => void) {
   const refuse = async (tenantId: string, limitNanoUsd: number, { leastNanoUsd }: Claim): Promise<AppError> => {
     onRefusal();
     const view = toView(await current(tenantId, limitNanoUsd));
-    const { month, limitUsd, leftUsd, reservedUsd } = view;
+    const { leftUsd, reservedUsd } = view;
     const neededUsd = toUsd(leastNanoUsd);
-    const budget = `The budget of ${limitUsd} USD for ${month}`;
+    const budget = nameOf(view);
     const set = reservedUsd > 0 ? `, and ${reservedUsd} USD are set aside for calls under way` : "";
     const message = isUsedUp(view)
       ? `${budget} is used up.`

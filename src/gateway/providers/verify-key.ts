@@ -1,9 +1,10 @@
 import { request } from "undici";
 import type { Config } from "../../config.ts";
 import { AppError, invalidRequest } from "../../errors.ts";
+import { providerFault } from "../resilience/transport-errors.ts";
 import { type KeyProvider, keyedProviders } from "./registry.ts";
 
-/** Longest wait for a provider's word on a key, in ms. */
+/** Longest wait for a provider's verdict on a key, in ms. */
 const TIMEOUT_MS = 10_000;
 
 /**
@@ -26,17 +27,11 @@ export async function verifyProviderKey(
     await answer.body.dump();
   } catch {
     // without the cause: it may hold the request, and so the key
-    throw new AppError("provider_failed", `${provider} could not be asked about the key.`, { retryable: true });
+    throw providerFault(`${provider} could not be asked about the key.`);
   }
   if (status >= 200 && status < 300) return;
-  if (status === 401 || status === 403) {
-    throw new AppError("provider_key_refused", `${provider} refused the key.`, {
-      param: "key",
-      details: { provider, status },
-    });
-  }
-  throw new AppError("provider_failed", `${provider} could not say whether it takes the key.`, {
-    details: { provider, status },
-    retryable: true,
-  });
+  const details = { provider, status };
+  if (status === 401 || status === 403)
+    throw new AppError("provider_key_refused", `${provider} refused the key.`, { param: "key", details });
+  throw providerFault(`${provider} could not say whether it takes the key.`, details);
 }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import { tryParseJson } from "../../try-parse-json.ts";
+import { providerFault } from "../resilience/transport-errors.ts";
 
 /** What OpenAI ("Error codes") and Anthropic ("Errors") send with a status that is not 2xx, and in a stream's error event. */
 const wireError = z.object({
@@ -67,20 +68,13 @@ export function fromItemError(error: unknown): AppError {
 
 /** The error of an answer or chunk that does not hold what the wire format promises. */
 export function malformed(what: string, cause?: unknown): AppError {
-  return new AppError("provider_failed", `The provider sent ${what}.`, {
-    details: { code: "malformed_answer" },
-    retryable: true,
-    cause,
-  });
+  return providerFault(`The provider sent ${what}.`, { code: "malformed_answer" }, cause);
 }
 
 /** The error that a server reports inside a stream that it had begun with status 200. */
 export function fromStreamError(error: unknown): AppError {
   const { code = "stream_error" } = readWireError(JSON.stringify({ error }));
-  return new AppError("provider_failed", "The provider reported an error in the middle of its answer.", {
-    details: { code },
-    retryable: true,
-  });
+  return providerFault("The provider reported an error in the middle of its answer.", { code });
 }
 
 function readWireError(body: string): { code?: string; message?: string } {

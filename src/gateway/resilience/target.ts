@@ -62,10 +62,8 @@ export function withoutKey({ id, provider }: CataloguedModel): string {
 
 /** The error of a model whose provider has no key. */
 export function notConfigured(model: CataloguedModel): AppError {
-  return new AppError("provider_not_configured", withoutKey(model), {
-    param: "model",
-    details: { provider: model.provider },
-  });
+  const details = { provider: model.provider };
+  return new AppError("provider_not_configured", withoutKey(model), { param: "model", details });
 }
 
 export type AttemptOptions = Required<Pick<CallContext, "signal" | "onCharged">> & {
@@ -130,14 +128,14 @@ function toCallersError(error: unknown, { key, model }: Target): unknown {
   if (!(error instanceof AppError) || error.code !== "provider_key_refused") return error;
   const { provider } = model;
   if (key.source === "platform") {
+    const { details, reason } = error;
     return new AppError("provider_failed", `${provider} refused the platform's key.`, {
-      details: error.details,
-      reason: error.reason,
+      details,
+      reason,
       cause: error,
     });
   }
-  return new AppError("provider_key_refused", `${provider} refused the key that you set for it.`, {
-    details: { provider, status: 401 },
-    cause: error,
-  });
+  const details = { provider, status: 401 };
+  const message = `${provider} refused the key that you set for it.`;
+  return new AppError("provider_key_refused", message, { details, cause: error });
 }

@@ -41,12 +41,14 @@ export function fromConnectionError(error: Error, hasAnswered: boolean): AppErro
   });
 }
 
-/** The error of a stream that ended before its answer was whole. */
-export function streamCut(): AppError {
-  const details = { code: "stream_cut" };
-  const message = "The provider's stream ended in the middle of the answer.";
-  return new AppError("provider_failed", message, { details, retryable: true });
+/** The error of a provider that failed for now: the same call may succeed later. */
+export function providerFault(message: string, details?: object, cause?: unknown): AppError {
+  return new AppError("provider_failed", message, { details, retryable: true, cause });
 }
+
+/** The error of a stream that ended before its answer was whole. */
+export const streamCut = () =>
+  providerFault("The provider's stream ended in the middle of the answer.", { code: "stream_cut" });
 
 /** The error of a call that its caller gave up: the signal's own AppError when it has one. */
 export function fromAbort(signal: AbortSignal): AppError {

@@ -15,11 +15,8 @@ import type { GatewayCaller } from "../../money/account.ts";
 import type { BatchEndpoint } from "./read-lines.ts";
 import { type FileBatchDeps, itemJobIds, moveBatch, runFileBatch } from "./run.ts";
 
-export type FileBatchInput = {
-  inputFileId: string;
+export type FileBatchInput = Pick<FileBatchDocument, "inputFileId" | "completionWindow" | "metadata"> & {
   endpoint: BatchEndpoint;
-  completionWindow: string;
-  metadata?: Record<string, string>;
 };
 
 /** Files of requests, and the batches that answer them, as OpenAI's clients use them. */
@@ -50,7 +47,7 @@ export function makeFileBatches(deps: FileBatchDeps): FileBatches {
   };
   return {
     ...requestFiles,
-    async create({ tenantId, keyId }, { metadata, ...input }) {
+    async create({ tenantId, keyId }, input) {
       await requestFiles.file(tenantId, input.inputFileId);
       const createdAt = new Date();
       const batch: FileBatchDocument = {
@@ -59,7 +56,6 @@ export function makeFileBatches(deps: FileBatchDeps): FileBatches {
         keyId,
         jobId: newId("job"),
         ...input,
-        ...(metadata === undefined ? {} : { metadata }),
         status: "validating",
         total: 0,
         completed: 0,
@@ -79,9 +75,8 @@ export function makeFileBatches(deps: FileBatchDeps): FileBatches {
       const batch = await findBatch(tenantId, batchId);
       const cancelling = await moveBatch(files, batch, cancellableFileBatchStates, { status: "cancelling" });
       if (cancelling === null) {
-        throw new AppError("wrong_state", "The batch has ended, or is about to.", {
-          details: { status: batch.status },
-        });
+        const details = { status: batch.status };
+        throw new AppError("wrong_state", "The batch has ended, or is about to.", { details });
       }
       await cancelItems(deps, cancelling);
       return cancelling;
@@ -143,9 +138,9 @@ function makeFileBatchWork(deps: FileBatchDeps): Work {
 }
 
 /** Cancels the jobs of a batch's items; an item that has ended meanwhile keeps its answer. */
-async function cancelItems({ jobs, statesOf }: FileBatchDeps, batch: FileBatchDocument): Promise<void> {
+async function cancelItems({ jobs, store }: FileBatchDeps, batch: FileBatchDocument): Promise<void> {
   const { tenantId } = batch;
-  for (const [jobId, state] of await statesOf(tenantId, itemJobIds(batch))) {
+  for (const [jobId, state] of await store.jobs.statesOf(tenantId, itemJobIds(batch))) {
     if (!isFinal(state)) await jobs.cancel(tenantId, jobId).catch(ignoreEnded);
   }
 }

@@ -4,8 +4,8 @@ import type { Jobs } from "../../../jobs/jobs.ts";
 import { Postponed } from "../../../jobs/postpone.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
 import type { FileBatchDocument, FileBatchFault, FileBatchState, FileStore } from "../../../store/file-store.ts";
-import { isFinal, type JobState } from "../../../store/job-state.ts";
-import type { SourceStore } from "../../../store/source-store.ts";
+import { isFinal } from "../../../store/job-state.ts";
+import type { Store } from "../../../store/store.ts";
 import { fromOpenAi, toCompletion } from "../../chat/openai.ts";
 import { type EmbedOutcome, type EmbedRequest, toEmbeddingList, toEmbedRequest } from "../../embed.ts";
 import type { GatewayCaller } from "../../money/account.ts";
@@ -16,12 +16,11 @@ import { type BatchEndpoint, type FileLine, readBody, readLines } from "./read-l
 
 /** What files and their batches work with. `pollMs`: longest pause between two looks at the items. */
 export type FileBatchDeps = {
-  store: { files: FileStore; sources: SourceStore };
+  store: Pick<Store, "files" | "sources" | "jobs">;
   jobs: Jobs;
   batches: Pick<Batches, "accept">;
   embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
   pollMs: number;
-  statesOf(tenantId: string, jobIds: readonly string[]): Promise<Map<string, JobState>>;
 };
 
 const SURFACE = "openai-batch";
@@ -44,8 +43,8 @@ export function moveBatch(
 }
 
 /**
- * Brings a client's batch as far as it gets now: reads its file, makes a job of each line, and when all of them have ended
- * writes their answers into files. Each step can be done twice.
+ * Advances a client's batch as far as possible now: reads its file, makes a job of each line, and when all have ended writes
+ * their answers into files. Each step can be done twice.
  * @throws Postponed while items are under way.
  */
 export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void> {
@@ -70,7 +69,7 @@ type Submission = { batch: FileBatchDocument; lines: readonly FileLine[]; signal
 /** Makes a job of each line that has none which has ended: an embedding's that waits was begun by a worker that died. */
 async function submitItems(deps: FileBatchDeps, { batch, lines, signal }: Submission): Promise<void> {
   const ids = itemJobIds(batch);
-  const states = await deps.statesOf(batch.tenantId, ids);
+  const states = await deps.store.jobs.statesOf(batch.tenantId, ids);
   const open = ids.flatMap((jobId, place) => {
     const state = states.get(jobId);
     return state !== undefined && isFinal(state) ? [] : [{ jobId, body: lines[place]?.body }];
@@ -114,7 +113,7 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
   const batch = await files.findBatch(tenantId, batchId);
   if (batch === null || batch.status === "completed" || batch.status === "cancelled") return;
   const ids = itemJobIds(batch);
-  const states = [...(await deps.statesOf(tenantId, ids)).values()];
+  const states = [...(await deps.store.jobs.statesOf(tenantId, ids)).values()];
   const completed = states.filter((state) => state === "completed").length;
   const failed = states.filter((state) => state === "failed").length;
   const counted = await files.changeBatch(batch, [batch.status], { $set: { completed, failed } });

@@ -24,7 +24,7 @@ const ATTEMPTS_AN_ITEM = 3;
 const ITEMS_AT_ONCE = 8;
 
 /**
- * Brings a batch as far as it gets now: takes items in, submits them, looks whether it has ended, gives each item its
+ * Advances a batch as far as possible now: takes items in, submits them, checks whether it has ended, gives each item its
  * answer. Every step is on the record before the next, so another worker can resume at any point. A provider that fails is
  * asked again until its day is over.
  * @throws Postponed while the provider works on it, or fails.

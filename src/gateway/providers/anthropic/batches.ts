@@ -12,12 +12,11 @@ const LOOK_BACK = 100;
 /** How far the provider's clock may be behind ours, in ms. */
 const CLOCK_SKEW_MS = 60_000;
 
-const counts = z.record(z.string(), z.number());
 const wireBatch = z.object({
   id: z.string(),
   processing_status: z.string(),
   created_at: z.string(),
-  request_counts: counts,
+  request_counts: z.record(z.string(), z.number()),
 });
 
 const wireResult = z.object({
@@ -56,10 +55,8 @@ export function makeAnthropicBatches(baseUrl: string, toHeaders: ToHeaders): Pro
       const known = await isKnown(alike.map(({ id }) => id));
       return alike.find(({ id }) => !known.has(id))?.id;
     },
-    async hasEnded(id, context) {
-      const batch = await client.json(wireBatch, { path: `${BATCHES}/${id}` }, context);
-      return batch.processing_status === "ended";
-    },
+    hasEnded: async (id, context) =>
+      (await client.json(wireBatch, { path: `${BATCHES}/${id}` }, context)).processing_status === "ended",
     async *results(id, context) {
       for await (const item of client.lines(wireResult, `${BATCHES}/${id}/results`, context)) yield toItemResult(item);
     },

@@ -18,13 +18,10 @@ export type EdgeSettings = {
 };
 
 /** What the edge provider serves by its settings. */
-export function edgeModels(edge: EdgeSettings): { chat: ProviderModel; embedding: ProviderModel } {
-  return { chat: toChatModel(edge), embedding: toEmbeddingModel(edge) };
-}
-
-function toChatModel({ baseUrl, model }: EdgeSettings): ProviderModel {
+export function edgeModels({ baseUrl, model, embeddingModel }: EdgeSettings) {
   const isOffline = baseUrl === undefined;
-  return {
+  const served = isOffline ? undefined : embeddingModel;
+  const chat: ProviderModel = {
     id: isOffline ? offlineModelId : model,
     aliases: [defaultModelAlias],
     name: isOffline ? "Switchyard offline model (extractive, deterministic)" : `Edge server: ${model}`,
@@ -36,11 +33,7 @@ function toChatModel({ baseUrl, model }: EdgeSettings): ProviderModel {
     ...(isOffline ? { isStub: true } : { takesResponseFormat: true }),
     ...free,
   };
-}
-
-function toEmbeddingModel({ baseUrl, embeddingModel }: EdgeSettings): ProviderModel {
-  const served = baseUrl === undefined ? undefined : embeddingModel;
-  return {
+  const embedding: ProviderModel = {
     id: served ?? offlineEmbeddingModelId,
     name: served === undefined ? "Switchyard offline embedding (feature hashing, 512)" : `Edge server: ${served}`,
     type: "embedding",
@@ -49,4 +42,5 @@ function toEmbeddingModel({ baseUrl, embeddingModel }: EdgeSettings): ProviderMo
     features: [],
     ...free,
   };
+  return { chat, embedding };
 }

@@ -20,7 +20,6 @@ const wireBatch = z.object({
   metadata: z.record(z.string(), z.string()).nullish(),
   errors: z.object({ data: z.array(z.object({ message: z.string().nullish() })).nullish() }).nullish(),
 });
-type WireBatch = z.output<typeof wireBatch>;
 
 const wireItem = z.object({
   custom_id: z.string(),
@@ -59,8 +58,11 @@ export function makeOpenAiBatches(baseUrl: string, dialect: WireDialect): Provid
     },
     hasEnded: async (id, context) => endedStates.has((await read(id, context)).status),
     async *results(id, context) {
-      const batch = await read(id, context);
-      if (batch.status === "failed") throw rejected(batch);
+      const { status, errors, ...batch } = await read(id, context);
+      if (status === "failed") {
+        const reason = errors?.data?.[0]?.message ?? "no reason was given";
+        throw new AppError("provider_failed", `The provider rejected the batch: ${reason}`);
+      }
       for (const file of [batch.output_file_id, batch.error_file_id]) {
         if (!file) continue;
         for await (const item of client.lines(wireItem, `/files/${file}/content`, context)) yield toItemResult(item);
@@ -86,10 +88,4 @@ function toItemResult({ custom_id: customId, response, error }: z.output<typeof 
   const body = JSON.stringify(response.body);
   if (response.status_code >= 300) return { customId, error: fromWireError(response.status_code, {}, body) };
   return { customId, result: fromWireChat(body, "") };
-}
-
-/** The error of a batch that was not accepted as a whole: the same for each of its items. */
-function rejected({ errors }: WireBatch): AppError {
-  const reason = errors?.data?.[0]?.message ?? "no reason was given";
-  return new AppError("provider_failed", `The provider rejected the batch: ${reason}`);
 }

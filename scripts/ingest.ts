@@ -51,7 +51,11 @@ async function ingest(what: readonly string[], options: Options): Promise<number
         problems,
       );
     }
-    const client = makeIngestClient(url, options.key ?? "");
+    if (!options.key) {
+      console.error("No API key was given: name one by --key or in KEY. `npm start` prints the first one.");
+      return REFUSED;
+    }
+    const client = makeIngestClient(url, options.key);
     const check = wanted.length === 0 ? { status: 200, message: "" } : await client.jobs(1);
     if (check.status !== 200) {
       console.error(
@@ -59,8 +63,8 @@ async function ingest(what: readonly string[], options: Options): Promise<number
       );
       return REFUSED;
     }
-    const stopping = stopOnSignal(say);
     const progress = showProgress(wanted.length, options.json === true || wanted.length === 0);
+    const stopping = stopOnSignal(progress.say);
     const failures: Problem[] = [...problems];
     let [loaded, left] = [0, wanted.length];
     await loadItems(
@@ -121,7 +125,7 @@ function stopOnSignal(say: (text: string) => void): { signal: AbortSignal; relea
   const controller = new AbortController();
   const stop = () => {
     if (controller.signal.aborted) process.exit(STOPPED);
-    say("\nstopping …");
+    say("stopping …");
     controller.abort();
   };
   process.on("SIGINT", stop);

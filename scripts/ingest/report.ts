@@ -1,4 +1,4 @@
-import { Presets, SingleBar } from "cli-progress";
+import { MultiBar, Presets } from "cli-progress";
 import type { Item, Problem } from "./find-items.ts";
 
 /** Without a terminal a line is printed this often, in ms. */
@@ -8,18 +8,23 @@ const REASON_WIDTH = 100;
 export type Progress = {
   onEnd(isFailed: boolean): void;
   onPace(limit: number): void;
+  /** Prints a line, above the bar where there is one. */
+  say(text: string): void;
   stop(): void;
 };
 
 /** A bar on standard error with rate and remaining time; lines where there is no terminal; nothing when `isQuiet`. */
-export function showProgress(total: number, isQuiet: boolean): Progress {
-  const isTerminal = process.stderr.isTTY === true && !isQuiet;
+export function showProgress(total: number, isQuiet: boolean, stream = process.stderr): Progress {
+  const isTerminal = stream.isTTY === true && !isQuiet;
   const startedAt = performance.now();
   let [done, failed, limit] = [0, 0, 0];
-  const bar = new SingleBar(
+  // A bar of several, although there is one: a single one ends by moving the cursor back to where it began.
+  const bars = new MultiBar(
     {
+      stream,
+      gracefulExit: false, // the command itself stops at a signal, and goes on drawing until then
       format: "  {bar} {value}/{total}  {rate}/s  {left}  {failed}{pace}",
-      barsize: Math.max(8, Math.min(30, (process.stderr.columns ?? 80) - 50)),
+      barsize: Math.max(8, Math.min(30, (stream.columns ?? 80) - 50)),
       hideCursor: true,
       noTTYOutput: false,
     },
@@ -32,28 +37,32 @@ export function showProgress(total: number, isQuiet: boolean): Progress {
     const pace = limit > 0 ? `  ${limit} at once` : "";
     return { rate: rate.toFixed(1), left, failed: failed > 0 ? `${failed} failed` : "", pace };
   };
-  if (isTerminal) bar.start(total, 0, facts());
+  const bar = isTerminal ? bars.create(total, 0, facts()) : undefined;
   const line = () => {
     const { rate, left } = facts();
-    process.stderr.write(`  ${done}/${total}  ${rate}/s  ${left}${failed > 0 ? `  ${failed} failed` : ""}\n`);
+    stream.write(`  ${done}/${total}  ${rate}/s  ${left}${failed > 0 ? `  ${failed} failed` : ""}\n`);
   };
-  const timer = setInterval(() => (isTerminal ? bar.update(done, facts()) : line()), isTerminal ? 500 : LINE_EVERY_MS);
+  const timer = setInterval(() => (bar ? bar.update(done, facts()) : line()), isTerminal ? 500 : LINE_EVERY_MS);
   if (isQuiet) clearInterval(timer);
   return {
     onEnd(isFailed) {
       done += 1;
       if (isFailed) failed += 1;
-      if (isTerminal) bar.update(done, facts());
+      bar?.update(done, facts());
     },
     onPace(now) {
       limit = now;
     },
+    say(text) {
+      if (bar) {
+        bars.log(`${text}\n`);
+        bars.update();
+      } else if (!isQuiet) stream.write(`${text}\n`);
+    },
     stop() {
       clearInterval(timer);
-      if (isTerminal) {
-        bar.update(done, facts());
-        bar.stop();
-      }
+      bar?.update(done, facts());
+      if (bar) bars.stop();
     },
   };
 }

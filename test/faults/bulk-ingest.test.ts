@@ -187,6 +187,11 @@ describe("npm run ingest", function () {
     const refused = await run("sk_00000000000000000000000000000000", path).ended;
     expect([refused.code, refused.err.trim().split("\n").length]).to.deep.equal([2, 1]);
     expect(refused.err).to.include("401 invalid_api_key");
+    const keyless = await run("", path).ended;
+    expect([keyless.code, keyless.err.trim()]).to.deep.equal([
+      2,
+      "No API key was given: name one by --key or in KEY. `npm start` prints the first one.",
+    ]);
     const away = await run(test.keys.owner, path, "--url", "http://127.0.0.1:1").ended;
     expect(away.code).to.equal(2);
     expect(away.err).to.match(/^There is no API at http:\/\/127\.0\.0\.1:1: .*\n$/);

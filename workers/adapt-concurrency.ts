@@ -16,7 +16,7 @@ export function nextConcurrency(now: { concurrency: number; most: number; busy: 
 
 /**
  * Lets a worker run as many jobs at once as the processor has room for, up to what it was started with. Jobs that wait for a
- * provider run side by side; those that compute would only slow each other down, and whoever waits for one of them.
+ * provider run side by side; those that compute would only slow each other down, and their callers.
  */
 export function adaptConcurrency(worker: Pick<Worker, "concurrency">): { stop(): void } {
   const most = worker.concurrency;

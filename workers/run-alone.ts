@@ -11,12 +11,13 @@ export type LoneJob = { queue: string; jobId: string };
 /** What a child reports to its worker. */
 export type LoneReport =
   /** It has the job: from now on, its end is the job's own doing. */
-  | { type: "begun" }
+  | { kind: "begun" }
   /** The try has ended, and its outcome is on the record; `delayUntil`: when BullMQ is to look at it again. */
-  | { type: "ended"; delayUntil?: number };
+  | LoneEnd;
+type LoneEnd = { kind: "ended"; delayUntil?: number };
 
 /** How a job came out of a process of its own; `crashed`: it ended that too. */
-export type LoneOutcome = { kind: "ended"; delayUntil?: number } | { kind: "crashed" } | { kind: "not-begun" };
+export type LoneOutcome = LoneEnd | { kind: "crashed" } | { kind: "not-begun" };
 
 /** Runs a job in a process of its own, which is started as this one was; `signal` asks it to give the job back. */
 export type RunAlone = (job: LoneJob, signal: AbortSignal) => Promise<LoneOutcome>;
@@ -36,17 +37,17 @@ export function makeRunAlone(script: string, logger: Platform["logger"]): RunAlo
     const giveBack = () => child.kill("SIGTERM");
     signal.addEventListener("abort", giveBack, { once: true });
     let hasBegun = false;
-    let ended: Extract<LoneReport, { type: "ended" }> | undefined;
+    let ended: LoneEnd | undefined;
     const late = setTimeout(() => {
       if (!hasBegun) child.kill("SIGKILL");
     }, BEGIN_TIMEOUT_MS);
-    child.on("message", (report: LoneReport | { type: "ready" }) => {
-      if (report.type === "begun") hasBegun = true;
-      if (report.type === "ended") ended = report;
+    child.on("message", (report: LoneReport) => {
+      if (report.kind === "begun") hasBegun = true;
+      if (report.kind === "ended") ended = report;
     });
     try {
       const [code, killedBy] = await once(child, "exit");
-      if (ended) return { kind: "ended", ...(ended.delayUntil === undefined ? {} : { delayUntil: ended.delayUntil }) };
+      if (ended) return ended;
       if (!hasBegun) return { kind: "not-begun" };
       logger.error({ jobId, queue, code, killedBy }, "a job ended the process that it had for itself");
       return { kind: "crashed" };

@@ -28,16 +28,11 @@ export type WorkersOptions = {
   runAlone?: RunAlone;
 };
 
-export type RunningWorkers = {
-  /** Takes no more jobs, lets running ones end within the grace, then stops the rest and gives them back. */
-  close(): Promise<void>;
-};
-
 /**
  * Takes jobs from the queues, until closed.
  * @throws TypeError when no work has jobs on one of these queues.
  */
-export async function startWorkers(platform: Platform, options: WorkersOptions): Promise<RunningWorkers> {
+export async function startWorkers(platform: Platform, options: WorkersOptions) {
   const { runAlone } = options;
   const name = randomUUID().slice(0, 8);
   const deps = { ...makeShell(platform, { name, extra: options.extra }), ...(runAlone ? { runAlone } : {}) };
@@ -49,7 +44,8 @@ export async function startWorkers(platform: Platform, options: WorkersOptions):
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   const reconciling = keepReconciled(platform);
   return {
-    async close() {
+    /** Takes no more jobs, lets running ones end within the grace, then stops the rest and gives them back. */
+    async close(): Promise<void> {
       stopCancels();
       for (const one of adapted) one.stop();
       await reconciling.stop();
@@ -62,7 +58,7 @@ export async function startWorkers(platform: Platform, options: WorkersOptions):
   };
 }
 
-/** What the queues of a process share. `name`: what tells this worker from others of its host and process. */
+/** What the queues of a process share. `name` distinguishes this worker from others of its host and process. */
 function makeShell(
   platform: Platform,
   { name, extra = [] }: { name: string; extra?: readonly Work[] | undefined },
@@ -96,7 +92,7 @@ export async function runLoneJob(
   const record = await platform.store.jobs.findById(jobId);
   if (!queue || !record) return;
   const report = (message: LoneReport) => process.send?.(message, () => undefined); // a worker that is gone needs no report
-  const deps = { ...shell, onClaimed: () => void report({ type: "begun" }) };
+  const deps = { ...shell, onClaimed: () => void report({ kind: "begun" }) };
   process.on("SIGTERM", () => deps.running.get(jobId)?.("shutdown"));
   process.on("SIGINT", () => undefined); // Ctrl-C reaches the whole group; the worker says when to stop
   const stopCancels = await takeCancels(deps);
@@ -115,7 +111,7 @@ export async function runLoneJob(
   } finally {
     stopCancels();
   }
-  report({ type: "ended", ...(delayUntil === undefined ? {} : { delayUntil }) });
+  report({ kind: "ended", ...(delayUntil === undefined ? {} : { delayUntil }) });
 }
 
 function startWorker(deps: ShellDeps, queue: QueueDefinition, factor: number): { worker: Worker; relief: Relief } {

@@ -1,11 +1,8 @@
-/** A bound on what runs at the same time, in all and for one owner. */
-export type Shares = {
-  /** Waits for a place and answers how it is given up. @throws the signal's reason. */
-  enter(owner: string, signal: AbortSignal): Promise<() => void>;
-};
-
-/** Makes `size` places, of which one owner has `perOwner` at most; its further requests wait while others go past them. */
-export function makeShares({ size, perOwner }: { size: number; perOwner: number }): Shares {
+/**
+ * A bound on what runs at the same time: `size` places, of which one owner has `perOwner` at most; its further requests wait
+ * while others go past them.
+ */
+export function makeShares({ size, perOwner }: { size: number; perOwner: number }) {
   const held: string[] = [];
   const waiting: { owner: string; wake(): void }[] = [];
 
@@ -19,7 +16,8 @@ export function makeShares({ size, perOwner }: { size: number; perOwner: number 
     wakeNext();
   };
   return {
-    async enter(owner, signal) {
+    /** Waits for a place and returns how it is given up. @throws the signal's reason. */
+    async enter(owner: string, signal: AbortSignal): Promise<() => void> {
       signal.throwIfAborted();
       while (!hasRoom(owner)) {
         const { promise, resolve } = Promise.withResolvers<void>();

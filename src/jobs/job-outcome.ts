@@ -1,7 +1,7 @@
 import { AppError, type ErrorView } from "../errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 
-/** What a caller is told of a job that goes on: what it makes, and where to follow it. */
+/** What a caller gets of a job that continues: what it makes, and where to follow it. */
 export function toAcceptedView(job: JobRecord) {
   return { ...job.subject, jobId: job._id, kind: job.kind, status: job.status, statusUrl: `/jobs/${job._id}` };
 }

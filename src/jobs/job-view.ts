@@ -5,7 +5,7 @@ import { type JobRecord, jobKinds } from "../store/job-record.ts";
 import { jobStates } from "../store/job-state.ts";
 import type { JobSummaryRecord } from "../store/job-store.ts";
 
-/** What is told to those who follow a job. `end` is the last one and carries the job's view. */
+/** What the followers of a job get. `end` is the last one and carries the job's view. */
 export type JobEvent = { id: number; type: "progress" | "step" | "end"; data: unknown };
 
 export const errorViewSchema = z.object({

@@ -22,50 +22,46 @@ export function openQueueClient(options: {
   logger: Logger;
 }) {
   const { redis, definitions, logger } = options;
-  const byName = new Map(definitions.map((definition) => [definition.name, definition]));
-  const open = new Map<string, Queue>();
-  for (const { name } of definitions) {
-    const queue = new Queue(name, { connection: redis.producer, prefix: redis.prefix });
-    queue.on("error", (error) => logger.debug({ queue: name, err: { message: error.message } }, "queue error"));
-    open.set(name, queue);
-  }
-  const definition = (name: string): QueueDefinition => {
-    const found = byName.get(name);
+  const open = new Map(
+    definitions.map(({ name, kind }) => {
+      const queue = new Queue(name, { connection: redis.producer, prefix: redis.prefix });
+      queue.on("error", (error) => logger.debug({ queue: name, err: { message: error.message } }, "queue error"));
+      return [name, { kind, queue }];
+    }),
+  );
+  const find = (name: string) => {
+    const found = open.get(name);
     if (!found) throw new TypeError(`There is no queue ${name}`);
     return found;
   };
-  const find = (name: string): Queue => {
-    const queue = open.get(name);
-    if (!queue) throw new TypeError(`There is no queue ${name}`);
-    return queue;
-  };
+  const all = () => [...open.values()].map(({ queue }) => queue);
   const answered = <T>(call: Promise<T>): Promise<T> =>
     call.catch((error) => {
       throw toRedisError(error) ?? unavailable("The queue", error);
     });
   return {
-    definition,
     /** A queue itself, by its name. */
-    find,
+    find: (name: string) => find(name).queue,
     /**
      * Adds the BullMQ job of a record, under the record's id: adding it again while it is there changes nothing.
      * @throws AppError `unavailable` when Redis does not take it.
      */
     async add(name: string, job: Enqueued): Promise<void> {
-      const { kind } = definition(name);
-      await answered(find(name).add(kind, job.payload, toOptions(job)));
+      const { kind, queue } = find(name);
+      await answered(queue.add(kind, job.payload, toOptions(job)));
     },
     /** Which of the jobs BullMQ still holds as work to do (waiting, delayed or active). */
     async findLive(name: string, jobIds: readonly string[]): Promise<Set<string>> {
-      const states = await answered(Promise.all(jobIds.map((jobId) => find(name).getJobState(jobId))));
+      const { queue } = find(name);
+      const states = await answered(Promise.all(jobIds.map((jobId) => queue.getJobState(jobId))));
       return new Set(jobIds.filter((_, index) => liveStates.has(states[index] ?? "unknown")));
     },
     /** Removes the BullMQ job, if it is there and no worker runs it. */
-    remove: async (name: string, jobId: string): Promise<void> => void (await answered(find(name).remove(jobId))),
+    remove: async (name: string, jobId: string): Promise<void> => void (await answered(find(name).queue.remove(jobId))),
     /** The queues themselves, for Bull Board and health. */
-    instances: () => [...open.values()],
+    instances: all,
     async close(): Promise<void> {
-      await Promise.all([...open.values()].map((queue) => queue.close()));
+      await Promise.all(all().map((queue) => queue.close()));
     },
   };
 }

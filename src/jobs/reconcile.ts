@@ -5,7 +5,7 @@ import type { QueueClient } from "./queue-client.ts";
 
 /** Records that are looked at together. */
 const BATCH = 500;
-/** Batches of one run; while jobs turn out to be lost, it goes on to the larger number. */
+/** Batches of one run; while jobs turn out to be lost, up to the larger number. */
 const USUAL_BATCHES = 4;
 const MAX_BATCHES = 100;
 

@@ -1,4 +1,4 @@
-import type { Db } from "mongodb";
+import { type Db, MongoBulkWriteError } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection } from "./collection.ts";
 import { makeRecords } from "./records.ts";
@@ -75,7 +75,6 @@ export function makeCompletionStore(db: Db) {
 
 /** Whether every write error of an unordered insert is a duplicate key. */
 function isOnlyDuplicates(error: unknown): boolean {
-  if (!(error instanceof Error) || !("code" in error) || error.code !== DUPLICATE_KEY) return false;
-  const writeErrors = "writeErrors" in error && Array.isArray(error.writeErrors) ? error.writeErrors : [error];
-  return writeErrors.every((one: { code?: unknown }) => one.code === DUPLICATE_KEY);
+  if (!(error instanceof MongoBulkWriteError) || error.code !== DUPLICATE_KEY) return false;
+  return [error.writeErrors].flat().every(({ code }) => code === DUPLICATE_KEY);
 }

@@ -17,7 +17,7 @@ export type IdempotencyDocument = TenantDocument & {
   isDone: boolean;
   /** Reserved for the call's job, if it makes one: a try that takes over from a dead process finds that job by it. */
   jobId: string;
-  /** The final answer when done; before, what to answer should the process die (work that was accepted goes on). */
+  /** The final answer when done; before, what to answer should the process die (accepted work continues). */
   reply?: StoredReply;
   expiresAt: Date;
 };

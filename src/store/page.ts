@@ -40,7 +40,7 @@ export async function findPage<S extends { _id: string }, T extends TenantDocume
 ): Promise<Page<S>> {
   const after = cursor === undefined ? {} : { _id: { $lt: cursor } };
   const found = records
-    .find(ofTenant(tenantId, { ...filter, ...after }) as Filter<T>) // the driver cannot tell that a `T` has these fields
+    .find(ofTenant(tenantId, { ...filter, ...after }) as Filter<T>) // the driver cannot see that a `T` has these fields
     .project<S>(projectionOf(fields))
     .sort({ _id: -1 })
     .limit(limit + 1)

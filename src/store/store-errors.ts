@@ -16,7 +16,7 @@ const unavailableErrors = new Set([
   "PoolClearedOnNetworkError",
 ]);
 
-/** Whether `error` came of a store that is away, as against one that refused what it was asked. */
+/** Whether `error` means that the store is unavailable, as against that it refused a command. */
 export function isStoreUnavailable(error: unknown): error is MongoError {
   if (!(error instanceof MongoError)) return false;
   // A bulk write wraps what came of the connection and keeps neither its name nor its labels; a server's refusal has a code.

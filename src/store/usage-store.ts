@@ -3,13 +3,8 @@ import { defineCollection, ofTenant } from "./collection.ts";
 import { runWrite } from "./writes.ts";
 
 /** What is counted. Cost is in billionths of a US dollar: integers, so that any number of sums stays exact. */
-type UsageCounters = {
-  requests: number;
-  errors: number;
-  inputTokens: number;
-  outputTokens: number;
-  costNanoUsd: number;
-};
+const counters = ["requests", "errors", "inputTokens", "outputTokens", "costNanoUsd"] as const;
+type UsageCounters = Record<(typeof counters)[number], number>;
 
 /**
  * The counters of one tenant, day (UTC, `YYYY-MM-DD`), model and surface; what single records add has documents of its own.
@@ -27,7 +22,7 @@ export type UsageDocument = UsageCounters & {
   records?: string[];
 };
 
-/** A batch of one writer, which goes on to the next number when this one is added. */
+/** A batch of one writer, whose next one has the next number once this one is added. */
 export type UsageBatch = { writer: string; number: number };
 export type UsageIncrement = UsageCounters & { tenantId: string; day: string; model: string; surface: string };
 export const usageGroupings = ["model", "surface", "day"] as const;
@@ -40,20 +35,21 @@ export const usageCollection = defineCollection<UsageDocument>({
 });
 
 /**
- * So many characters of a record's ULID count time: records of the same half minute share documents. The last character, which
+ * Characters of a record's ULID that are its time: records of the same half minute share documents. The last character, which
  * is random, spreads a burst over 32 of them.
  */
 const SPAN_CHARACTERS = 7;
 const MAX_ROWS = 1_000;
+const sums = Object.fromEntries(counters.map((counter) => [counter, { $sum: `$${counter}` }]));
 
 export type UsageStore = ReturnType<typeof makeUsageStore>;
 
 export function makeUsageStore(db: Db) {
   const collection = db.collection<UsageDocument>(usageCollection.name);
   const addOnce = async (increment: UsageIncrement, memory: Memory, triesLeft = 3): Promise<void> => {
-    const { tenantId, day, model, surface, ...counters } = increment;
+    const { tenantId, day, model, surface, ...counts } = increment;
     const _id = JSON.stringify([tenantId, day, model, surface, ...memory.place]);
-    const update = { ...memory.note, $inc: counters, $setOnInsert: { day, model, surface } };
+    const update = { ...memory.note, $inc: counts, $setOnInsert: { day, model, surface } };
     const updates = [{ q: { _id, tenantId, ...memory.isNew }, u: update, upsert: true }];
     const { duplicates } = await runWrite(db, { update: usageCollection.name, updates });
     if (duplicates === 0) return;
@@ -79,26 +75,17 @@ export function makeUsageStore(db: Db) {
       const rows = await collection
         .aggregate<UsageCounters & { _id: string }>([
           { $match: ofTenant(tenantId, { day: { $gte: from, $lte: to } }) },
-          {
-            $group: {
-              _id: `$${groupBy}`,
-              requests: { $sum: "$requests" },
-              errors: { $sum: "$errors" },
-              inputTokens: { $sum: "$inputTokens" },
-              outputTokens: { $sum: "$outputTokens" },
-              costNanoUsd: { $sum: "$costNanoUsd" },
-            },
-          },
+          { $group: { _id: `$${groupBy}`, ...sums } },
           { $sort: groupBy === "day" ? { _id: 1 } : { costNanoUsd: -1, requests: -1, _id: 1 } },
           { $limit: MAX_ROWS },
         ])
         .toArray();
-      return rows.map(({ _id, ...counters }) => ({ group: _id, ...counters }));
+      return rows.map(({ _id, ...totals }) => ({ group: _id, ...totals }));
     },
   };
 }
 
-/** How a document tells whether something was added to it: where that is noted, and what is true before and after. */
+/** How a document shows whether something was added to it: where that is noted, and what is true before and after. */
 type Memory = { place: string[]; isNew: Filter<UsageDocument>; isOld: Filter<UsageDocument>; note: Document };
 
 /** A writer adds one batch after another, so that what is not after its last one has come before. */

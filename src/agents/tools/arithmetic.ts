@@ -1,23 +1,19 @@
 import { AppError } from "../../errors.ts";
 
+type Compute = (...values: number[]) => number;
+type Operator = (a: number, b: number) => number;
+
 const constants: Readonly<Record<string, number>> = { pi: Math.PI, e: Math.E };
-const functions: Readonly<Record<string, (...values: number[]) => number>> = {
-  abs: Math.abs,
-  ceil: Math.ceil,
-  cos: Math.cos,
-  exp: Math.exp,
-  floor: Math.floor,
-  ln: Math.log,
-  log: Math.log10,
-  log10: Math.log10,
-  log2: Math.log2,
-  max: Math.max,
-  min: Math.min,
-  round: Math.round,
-  sin: Math.sin,
-  sqrt: Math.sqrt,
-  tan: Math.tan,
+const named = ["abs", "ceil", "cos", "exp", "floor", "log10", "max", "min", "round", "sin", "sqrt", "tan"] as const;
+const functions: Readonly<Record<string, Compute>> = {
+  ...Object.fromEntries(named.map((name) => [name, Math[name]])),
+  ...{ ln: Math.log, log: Math.log10, log2: Math.log2 },
 };
+/** Operators of two values, those that bind least first; those of one level bind from the left. */
+const levels: readonly Readonly<Record<string, Operator>>[] = [
+  { "+": (a, b) => a + b, "-": (a, b) => a - b },
+  { "*": (a, b) => a * b, "/": (a, b) => a / notZero(b), "%": (a, b) => a % notZero(b) },
+];
 /** Parentheses within parentheses, at most. */
 const MAX_DEPTH = 100;
 
@@ -38,28 +34,26 @@ export function evaluateArithmetic(text: string): number {
   return Number(value.toPrecision(15));
 }
 
-function readSum(reader: Reader): number {
+const readSum = (reader: Reader) => nested(reader, () => readLevel(reader, 0));
+
+function nested(reader: Reader, read: () => number): number {
   reader.depth += 1;
   if (reader.depth > MAX_DEPTH) throw wrong("it is nested too deeply");
-  let value = readProduct(reader);
-  for (let sign = reader.peek(); sign === "+" || sign === "-"; sign = reader.peek()) {
-    reader.next();
-    const right = readProduct(reader);
-    value = sign === "+" ? value + right : value - right;
-  }
+  const value = read();
   reader.depth -= 1;
   return value;
 }
 
-function readProduct(reader: Reader): number {
-  let value = readSigned(reader);
-  for (let sign = reader.peek(); sign === "*" || sign === "/" || sign === "%"; sign = reader.peek()) {
+function readLevel(reader: Reader, level: number): number {
+  const operators = levels[level];
+  if (!operators) return readSigned(reader);
+  let value = readLevel(reader, level + 1);
+  for (;;) {
+    const apply = entryOf(operators, reader.peek());
+    if (!apply) return value;
     reader.next();
-    const right = readSigned(reader);
-    if (sign !== "*" && right === 0) throw wrong("it divides by zero");
-    value = sign === "*" ? value * right : sign === "/" ? value / right : value % right;
+    value = apply(value, readLevel(reader, level + 1));
   }
-  return value;
 }
 
 function readSigned(reader: Reader): number {
@@ -75,11 +69,7 @@ function readPower(reader: Reader): number {
   const base = readValue(reader);
   if (reader.peek() !== "^" && reader.peek() !== "**") return base;
   reader.next();
-  reader.depth += 1;
-  if (reader.depth > MAX_DEPTH) throw wrong("it is nested too deeply");
-  const power = base ** readSigned(reader);
-  reader.depth -= 1;
-  return power;
+  return nested(reader, () => base ** readSigned(reader));
 }
 
 function readValue(reader: Reader): number {
@@ -88,9 +78,9 @@ function readValue(reader: Reader): number {
   if (token === "(") return readGroup(reader, 1)[0] ?? 0;
   if (/^[\d.]/.test(token)) return Number(token);
   const name = token.toLowerCase();
-  const constant = Object.hasOwn(constants, name) ? constants[name] : undefined;
+  const constant = entryOf(constants, name);
   if (constant !== undefined) return constant;
-  const compute = Object.hasOwn(functions, name) ? functions[name] : undefined;
+  const compute = entryOf(functions, name);
   if (!compute) throw wrong(`"${token}" is not known`);
   if (reader.next() !== "(") throw wrong(`${name} needs its value in parentheses`);
   return compute(...readGroup(reader, MAX_DEPTH));
@@ -105,6 +95,14 @@ function readGroup(reader: Reader, most: number): number[] {
   }
   if (reader.next() !== ")") throw wrong("a parenthesis is not closed");
   return values;
+}
+
+const entryOf = <T>(record: Readonly<Record<string, T>>, name = "") =>
+  Object.hasOwn(record, name) ? record[name] : undefined;
+
+function notZero(value: number): number {
+  if (value === 0) throw wrong("it divides by zero");
+  return value;
 }
 
 const wrong = (why: string) => new AppError("invalid_request", `The expression cannot be computed: ${why}.`);

@@ -9,8 +9,7 @@ import { askAnswer } from "./prompts.ts";
  * Calls: 2, one after the other, of the first model. When the second fails, the last paragraph of the reasoning is the answer.
  */
 export async function runChainOfThought(run: PatternRun): Promise<PatternOutcome> {
-  const { models } = run;
-  const model = models[0] ?? run.judge;
+  const model = run.models[0] ?? run.judge;
   const reasoning = await askAnswer(run, {
     step: "reasoning",
     role: "reasoner",
@@ -26,10 +25,9 @@ export async function runChainOfThought(run: PatternRun): Promise<PatternOutcome
     sections: [{ title: "Reasoning", text: reasoning }],
   });
   if (answer !== undefined) return { output: answer, warnings: [] };
-  const lastParagraph =
-    reasoning
-      .trim()
-      .split(/\n\s*\n/)
-      .at(-1) ?? reasoning;
-  return { output: lastParagraph, warnings: ["The answer could not be extracted; it is the end of the reasoning."] };
+  const paragraphs = reasoning.trim().split(/\n\s*\n/);
+  return {
+    output: paragraphs.at(-1) ?? reasoning,
+    warnings: ["The answer could not be extracted; it is the end of the reasoning."],
+  };
 }

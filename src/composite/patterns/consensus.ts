@@ -6,8 +6,8 @@ import { type Group, groupByAnswer, toGroups, toVerdict, type Voice } from "./vo
 
 /** Rounds of discussion after the first answers. */
 const MAX_DISCUSSIONS = 2;
-/** The confidence of a member that tells none. */
-const UNTOLD = 0.7;
+/** The confidence of a member that states none. */
+const UNSTATED = 0.7;
 
 /** An answer with its reason; `text` is the answer alone. */
 type Opinion = Voice & { reason: string; confidence: number };
@@ -35,9 +35,8 @@ export async function runConsensus(run: PatternRun): Promise<PatternOutcome> {
     opinions = next;
     groups = await toOpinionGroups(run, { round, opinions, warnings });
   }
-  const members = groups[0]?.voices ?? [];
-  const spokesman = members.toSorted((a, b) => b.weight - a.weight)[0];
-  return { output: spokesman?.text ?? "", ...toVerdict(groups), warnings };
+  const [surest] = (groups[0]?.voices ?? []).toSorted((a, b) => b.weight - a.weight);
+  return { output: surest?.text ?? "", ...toVerdict(groups), warnings };
 }
 
 async function askRound(
@@ -66,28 +65,27 @@ function toSection({ voices }: Group<Opinion>): Section {
 }
 
 function toOpinion(voice: Voice): Opinion {
-  const said = readJson(voice.text) ?? {};
-  const { answer, reasoning, confidence } = said;
-  const isTold = typeof answer === "string" || typeof answer === "number" || typeof answer === "boolean";
+  const { answer, reasoning, confidence } = readJson(voice.text) ?? {};
+  const isStated = typeof answer === "string" || typeof answer === "number" || typeof answer === "boolean";
   const sure = readConfidence(confidence ?? /confidence\W{0,4}(\d+(?:\.\d+)?\s?%?)/i.exec(voice.text)?.[1]);
   return {
     ...voice,
-    text: isTold ? String(answer) : voice.text,
+    text: isStated ? String(answer) : voice.text,
     reason: typeof reasoning === "string" ? reasoning : voice.text,
     confidence: sure,
     weight: recalibrate(sure),
   };
 }
 
-function readConfidence(said: unknown): number {
-  const text = typeof said === "number" || typeof said === "string" ? String(said).trim() : "";
+function readConfidence(stated: unknown): number {
+  const text = typeof stated === "number" || typeof stated === "string" ? String(stated).trim() : "";
   const number = Number(text.replace("%", ""));
-  if (text === "" || !Number.isFinite(number)) return UNTOLD;
+  if (text === "" || !Number.isFinite(number)) return UNSTATED;
   const share = text.endsWith("%") || number > 1 ? number / 100 : number;
   return Math.min(1, Math.max(0, share));
 }
 
-/** The paper's steps: models say that they are sure more often than they are. */
+/** The paper's steps: models are more often wrong than their confidence suggests. */
 function recalibrate(confidence: number): number {
   if (confidence >= 1) return 1;
   if (confidence >= 0.9) return 0.8;
@@ -95,7 +93,7 @@ function recalibrate(confidence: number): number {
   return confidence > 0.6 ? 0.3 : 0.1;
 }
 
-/** Opinions that say the same, by their discrete answers, else as a judge sees them. */
+/** Opinions in groups of equal ones, by their discrete answers, else as a judge sees them. */
 async function toOpinionGroups(
   run: PatternRun,
   { round, opinions, warnings }: { round: number; opinions: readonly Opinion[]; warnings: string[] },
@@ -114,7 +112,7 @@ async function toOpinionGroups(
   return toGroups(opinions, ({ text }, index) => clusterOf?.get(index + 1) ?? discreteAnswer(text) ?? `#${index}`);
 }
 
-/** Which group each answer is in; undefined when the judge did not say so readably. */
+/** Which group each answer is in; undefined when the judge's verdict cannot be read. */
 function readClusters(verdict: string | undefined, count: number): Map<number, string> | undefined {
   const groups = verdict === undefined ? undefined : readJson(verdict)?.groups;
   if (!Array.isArray(groups)) return undefined;

@@ -6,12 +6,10 @@ import { askAnswer, askVerdict } from "./prompts.ts";
  * Draft, critique, revision, as in constitutional critique and revision (Bai et al. 2022, arXiv:2212.08073) with another
  * model as the critic: A answers, B criticises the answer by the profile's criteria, A revises it.
  *
- * Calls: 3, one after the other: A, B, A. Without a critique or a revision the draft is the answer, and that is said.
+ * Calls: 3, one after the other: A, B, A. Without a critique or a revision the draft is the answer, with a warning.
  */
 export async function runCritique(run: PatternRun): Promise<PatternOutcome> {
-  const { models } = run;
-  const author = models[0] ?? run.judge;
-  const critic = models[1] ?? author;
+  const [author = run.judge, critic = author] = run.models;
   const task = "Answer the question as well as you can.";
   const draft = await askAnswer(run, { step: "draft", role: "author", model: author, task });
   if (draft === undefined) throw tooFewAnswers(1, 0);
@@ -29,7 +27,7 @@ export async function runCritique(run: PatternRun): Promise<PatternOutcome> {
     step: "revision",
     role: "author",
     model: author,
-    task: "Revise your draft by the critique. Take up what is right in it, and leave what is not. Give the revised answer alone.",
+    task: "Revise your draft by the critique. Follow what is right in it, and leave what is not. Give the revised answer alone.",
     sections: [
       { title: "Draft", text: draft },
       { title: "Critique", text: critique },

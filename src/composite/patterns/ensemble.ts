@@ -60,7 +60,7 @@ async function rank(run: PatternRun, voices: readonly Voice[], warnings: string[
   return ranked;
 }
 
-/** Which of two answers the judge prefers; undefined when it does not say. */
+/** Which of two answers the judge prefers; undefined when its verdict cannot be read. */
 async function compare(run: PatternRun, first: Voice, second: Voice): Promise<Voice | undefined> {
   const verdict = await askVerdict(run, {
     step: `judge-${first.member}-${second.member}`,

@@ -25,7 +25,7 @@ export async function askMembers<M extends { member: number; model: string }>(
   });
 }
 
-/** The error of a run that too few models answered. The last failure, which is on the record, tells whether it may pass. */
+/** The error of a run that too few models answered. Whether it may pass is known from the last failure, which is recorded. */
 export function tooFewAnswers(needed: number, got: number): AppError {
   return new AppError("provider_failed", `The pattern needs ${needed} answers, and ${got} came.`, {
     details: { needed, got },

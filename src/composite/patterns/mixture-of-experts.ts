@@ -13,7 +13,7 @@ type Seat = { id: string; prompt: string; about: string; model: string; weight: 
  * the profile's experts and weighs them, they answer in parallel, and an aggregator makes one answer, as in
  * Mixture-of-Agents (Wang et al. 2024, arXiv:2406.04692).
  *
- * Calls: 1 gate, 2 experts in parallel, 1 aggregator. When the gate fails or names nobody, all experts answer, with equal
+ * Calls: 1 gate, 2 experts in parallel, 1 aggregator. When the gate fails or names no expert, all answer, with equal
  * weight. One answer left is returned as it is; without an aggregation the answer of the heaviest expert is.
  */
 export async function runMixtureOfExperts(run: PatternRun): Promise<PatternOutcome> {
@@ -47,7 +47,7 @@ export async function runMixtureOfExperts(run: PatternRun): Promise<PatternOutco
     step: "aggregation",
     role: "aggregator",
     model: judge,
-    task: "Synthesise one answer from those of the experts. Do not copy: weigh each claim, give the experts the weights that are told, distrust what only one says without a reason, and settle contradictions. Give the answer alone.",
+    task: "Synthesise one answer from those of the experts. Do not copy: weigh each claim, give the experts the weights that are stated, distrust what only one says without a reason, and settle contradictions. Give the answer alone.",
     sections: answers.map(({ id, weight, text }) => ({ title: `${nameOf(id)}, weight ${weight.toFixed(2)}`, text })),
   });
   if (output === undefined) warnings.push("The aggregation failed; this is the answer of the heaviest expert.");

@@ -2,7 +2,7 @@ import type { Profile } from "../profiles.ts";
 
 /** One model call of a pattern. */
 export type Ask = {
-  /** Names the call within its run, and is the same at every try: an answer that was recorded under it is used again. */
+  /** Names the call within its run, and is the same at every attempt: an answer that was recorded under it is used again. */
   step: string;
   /** What the call is for, as `member`, `critic` or `judge`. */
   role: string;
@@ -37,7 +37,7 @@ export type PatternOutcome = {
   /** Share of the voices that agree with the output, 0 to 1; only of patterns with several voices on one question. */
   agreement?: number;
   dissent?: Dissent[];
-  /** What did not go as the pattern wants it: members that failed, a judge that could not be read. */
+  /** What went wrong without ending the run: members that failed, a judge that could not be read. */
   warnings: string[];
 };
 

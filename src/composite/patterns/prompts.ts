@@ -7,12 +7,12 @@ const VERDICT_TOKENS = 1_024;
 /** A part of a prompt that comes from elsewhere: earlier answers, feedback, criteria. */
 export type Section = { title: string; text: string };
 
-/** What a pattern says of a call. */
+/** What a pattern gives of a call. */
 export type Call = Pick<Ask, "step" | "role" | "model"> & { task: string; sections?: readonly Section[] };
 
 /**
- * Asks for an answer in the profile's voice. The question stands last in the user's message, what it is to be
- * answered from before it, each part under its title; instructions are in the system message alone.
+ * Asks for an answer in the profile's voice. The question stands last in the user's message, after the material
+ * for the answer, each part under its title; instructions are in the system message alone.
  */
 export function askAnswer(run: PatternRun, { task, sections, ...call }: Call): Promise<string | undefined> {
   const { prompt, temperature } = run.profile;
@@ -29,7 +29,7 @@ export function askVerdict(run: PatternRun, { task, sections, ...call }: Call): 
   return run.complete({ ...call, system, user, temperature: 0, maxTokens: VERDICT_TOKENS });
 }
 
-/** Marked as such, so that no model takes what it is told to do for something to quote. */
+/** Marked as such, so that no model quotes its instructions. */
 function instructions(text: string): string {
   return `<instructions>\n${text}\n</instructions>`;
 }

@@ -3,22 +3,20 @@ import { tooFewAnswers } from "./members.ts";
 import type { PatternOutcome, PatternRun } from "./pattern.ts";
 import { askAnswer, askVerdict } from "./prompts.ts";
 
-/** Refinements at most. */
 const MAX_REFINEMENTS = 3;
 
-type Draft = { text: string; score?: number };
+type Draft = { text: string; score?: number | undefined };
 
 /**
  * Self-Refine (Madaan et al. 2023, arXiv:2303.17651): one model drafts, gives itself specific feedback with a score, and
- * refines, until the feedback says STOP or three refinements are made. The best-scored draft wins; the last refinement, which
- * nobody scores any more, wins only when it refined the best one.
+ * refines, until the feedback is STOP or three refinements are made. The best-scored draft wins; the last refinement, which
+ * has no score, wins only when it refined the best one.
  *
- * Calls: 1 + 2r, r being the refinements (0 to 3), one after the other, of the first model; one more when feedback says
+ * Calls: 1 + 2r, r being the refinements (0 to 3), one after the other, of the first model; one more when feedback is
  * STOP before the third. A call that fails ends the loop, and the best draft so far wins.
  */
 export async function runSelfReflection(run: PatternRun): Promise<PatternOutcome> {
-  const { models } = run;
-  const model = models[0] ?? run.judge;
+  const model = run.models[0] ?? run.judge;
   const warnings: string[] = [];
   const first = await askAnswer(run, {
     step: "draft",
@@ -41,9 +39,8 @@ export async function runSelfReflection(run: PatternRun): Promise<PatternOutcome
       warnings.push(`There was no feedback in round ${round}; the best draft until then was taken.`);
       break;
     }
-    const score = readScore(feedback);
-    if (score !== undefined) current.score = score;
-    if (saysStop(feedback)) break;
+    current.score = readScore(feedback);
+    if (isStop(feedback)) break;
     const refined = await askAnswer(run, {
       step: `refinement-${round}`,
       role: "author",
@@ -58,21 +55,17 @@ export async function runSelfReflection(run: PatternRun): Promise<PatternOutcome
       warnings.push(`Refinement ${round} failed; the best draft until then was taken.`);
       break;
     }
-    const isSame = normalise(refined) === normalise(current.text);
-    if (!isSame) drafts.push({ text: refined });
-    else break;
+    if (normalise(refined) === normalise(current.text)) break;
+    drafts.push({ text: refined });
   }
   return { output: bestOf(drafts).text, warnings };
 }
 
 /** The best-scored draft, of equal ones the latest; the last one, when it has no score, counts as the one it refined. */
 function bestOf(drafts: readonly Draft[]): Draft {
-  const scores = drafts.map(({ score }) => score);
-  let best = 0;
-  for (let index = 1; index < drafts.length; index += 1) {
-    const score = scores[index] ?? (index === drafts.length - 1 ? scores[index - 1] : undefined);
-    if ((score ?? 0) >= (scores[best] ?? 0)) best = index;
-  }
+  const scoreOf = (index: number) =>
+    drafts[index]?.score ?? (index === drafts.length - 1 ? drafts[index - 1]?.score : undefined) ?? 0;
+  const best = drafts.reduce((best, _, index) => (scoreOf(index) >= scoreOf(best) ? index : best), 0);
   return drafts[best] ?? { text: "" };
 }
 
@@ -85,6 +78,6 @@ function readScore(feedback: string): number | undefined {
   return (Number(score) * 10) / (Number(of ?? 10) || 10);
 }
 
-function saysStop(feedback: string): boolean {
+function isStop(feedback: string): boolean {
   return readJson(feedback)?.stop === true || /^\W*stop\W*$/im.test(feedback);
 }

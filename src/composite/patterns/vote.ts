@@ -11,15 +11,15 @@ export type Voice = {
   weight: number;
 };
 
-/** Voices that say the same. */
+/** Voices that agree. */
 export type Group<V extends Voice = Voice> = { key: string; voices: V[]; weight: number };
 
-/** Answers are cut to this many characters where they are told as dissent. */
+/** Answers are cut to this many characters where they are shown as dissent. */
 const MAX_DISSENT = 2_000;
 
 /**
  * Groups voices by their discrete answers, or by their whole text when those are equal. Undefined when most answers are
- * prose: then only a judge can tell which say the same. A voice without a discrete answer stands alone.
+ * prose: then only a judge can group them. A voice without a discrete answer stands alone.
  */
 export function groupByAnswer<V extends Voice>(voices: readonly V[]): Group<V>[] | undefined {
   const keys = voices.map(({ text }) => discreteAnswer(text));
@@ -34,18 +34,14 @@ export function toGroups<V extends Voice>(
   voices: readonly V[],
   keyOf: (voice: V, index: number) => string,
 ): Group<V>[] {
-  const groups = new Map<string, Group<V>>();
-  for (const [index, voice] of voices.entries()) {
-    const key = keyOf(voice, index);
-    const group = groups.get(key) ?? { key, voices: [], weight: 0 };
-    group.voices.push(voice);
-    group.weight += voice.weight;
-    groups.set(key, group);
-  }
-  return [...groups.values()].sort((a, b) => b.weight - a.weight || b.voices.length - a.voices.length);
+  const groups = Map.groupBy(voices, keyOf);
+  const weighed = [...groups].map(([key, members]) => {
+    return { key, voices: members, weight: members.reduce((sum, { weight }) => sum + weight, 0) };
+  });
+  return weighed.sort((a, b) => b.weight - a.weight || b.voices.length - a.voices.length);
 }
 
-/** What the winner of a vote tells: the share of voices that agree with it, and what the others said. */
+/** The outcome of a vote: the share of voices that agree with the winner, and what the others said. */
 export function toVerdict(groups: readonly Group[]): { agreement: number; dissent: Dissent[] } {
   const all = groups.reduce((sum, { voices }) => sum + voices.length, 0);
   const [winner, ...losers] = groups;

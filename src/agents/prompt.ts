@@ -1,6 +1,6 @@
 import type { AgentRunRecord, AgentTurn } from "../store/agent-run-store.ts";
 
-/** Earlier turns that a session lends, and how much of them, in characters. */
+/** Earlier turns of a session that a prompt holds, and their length together, in characters. */
 export const MAX_TURNS = 10;
 const MAX_HISTORY = 24_000;
 

@@ -22,16 +22,8 @@ const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 600_000;
 
-/** Leaves the walk: the run ends here. */
-class RunEnded extends Error {
-  override name = "RunEnded";
-  readonly end: Pick<WorkflowRunEnd, "status" | "error">;
-
-  constructor(end: Pick<WorkflowRunEnd, "status" | "error">) {
-    super(`the run ends as ${end.status}`);
-    this.end = end;
-  }
-}
+/** How a run ends. */
+type Closing = Pick<WorkflowRunEnd, "status" | "error">;
 
 type Walk = {
   deps: WorkflowsDeps;
@@ -61,7 +53,7 @@ export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Pro
 async function walkToEnd(deps: WorkflowsDeps, run: WorkflowRunRecord, context: WorkContext): Promise<WorkflowRunEnd> {
   const { tenantId, _id: runId } = run;
   const progress = openProgress(run, await deps.store.workflowRuns.steps(tenantId, runId));
-  const finish = async (closing: Pick<WorkflowRunEnd, "status" | "error">) => {
+  const finish = async (closing: Closing) => {
     const output = closing.status === "completed" ? progress.output() : undefined;
     const end = { ...closing, ...(output === undefined ? {} : { output }), finishedAt: new Date() };
     if (await deps.store.workflowRuns.finish(tenantId, runId, end)) return end;
@@ -70,10 +62,9 @@ async function walkToEnd(deps: WorkflowsDeps, run: WorkflowRunRecord, context: W
   };
   try {
     const turn = { beganAt: performance.now(), knownSteps: progress.count() };
-    await walk({ deps, run, context, progress, ...turn }, planSteps(toDefinition(run).steps));
-    return await finish({ status: "completed" });
+    const closing = await walk({ deps, run, context, progress, ...turn }, planSteps(toDefinition(run).steps));
+    return await finish(closing ?? { status: "completed" });
   } catch (error) {
-    if (error instanceof RunEnded) return finish(error.end);
     if (error instanceof Postponed || error instanceof Suspended) throw error;
     const { signal, isLastAttempt } = context;
     if (signal.aborted ? toErrorView(signal.reason).code === "cancelled" : isCancel(error)) {
@@ -87,16 +78,18 @@ async function walkToEnd(deps: WorkflowsDeps, run: WorkflowRunRecord, context: W
 
 const isCancel = (error: unknown) => error instanceof AppError && error.code === "cancelled";
 
-async function walk(on: Walk, list: readonly PlannedStep[]): Promise<void> {
+/** Walks through a list of steps; says how the run ends where a step ends it early. */
+async function walk(on: Walk, list: readonly PlannedStep[]): Promise<Closing | undefined> {
   for (const planned of list) {
     const { status, error, output = "null" } = on.progress.resultOf(planned) ?? (await advance(on, planned));
-    if (status === "failed") throw new RunEnded({ status, ...(error ? { error } : {}) });
+    if (status === "failed") return { status, ...(error ? { error } : {}) };
     const { effect } = kindOf(planned.step);
     if (!effect) continue; // the outputs of other types may be long
     const { end, branch = "" } = effect(JSON.parse(output));
-    if (end) throw new RunEnded({ status: end });
-    await walk(on, planned.branches[branch] ?? []);
+    const closing: Closing | undefined = end ? { status: end } : await walk(on, planned.branches[branch] ?? []);
+    if (closing) return closing;
   }
+  return undefined;
 }
 
 /** Does a step that has no result yet, and records it. */

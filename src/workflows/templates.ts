@@ -5,31 +5,21 @@ import { type Expression, ExpressionProblem, parseExpression, type Scope } from 
 /** Expressions in one text. */
 const MAX_EXPRESSIONS = 100;
 
-/** A text that may hold `{{ expression }}`. */
-export type Template = {
-  expressions: readonly Expression[];
-  /** The text with the values in it. @throws ExpressionProblem when one has none. */
-  fillText(scope: Scope, room: Room): string;
-  /** As `fillText`, but a template that is one expression and nothing else keeps its value's type. */
-  fillValue(scope: Scope, room: Room): unknown;
-};
-
 type Part = string | Expression;
 
-/** @throws ExpressionProblem, its position counted in the whole text. */
-export function parseTemplate(text: string): Template {
+export type Template = ReturnType<typeof parseTemplate>;
+
+/** A text that may hold `{{ expression }}`. @throws ExpressionProblem, its position counted in the whole text. */
+export function parseTemplate(text: string) {
   const parts = toParts(text);
   const [only, second] = parts;
+  /** The text with the values in it. @throws ExpressionProblem when one has none. */
   const fillText = (scope: Scope, room: Room) =>
     parts.map((part) => (typeof part === "string" ? part : asText(part.evaluate(scope, room)))).join("");
-  return {
-    expressions: parts.filter((part) => typeof part !== "string"),
-    fillText,
-    fillValue: (scope, room) =>
-      second === undefined && only !== undefined && typeof only !== "string"
-        ? only.evaluate(scope, room)
-        : fillText(scope, room),
-  };
+  /** As `fillText`, but a template that is one expression and nothing else keeps its value's type. */
+  const fillValue = (scope: Scope, room: Room): unknown =>
+    typeof only === "object" && second === undefined ? only.evaluate(scope, room) : fillText(scope, room);
+  return { expressions: parts.filter((part) => typeof part !== "string"), fillText, fillValue };
 }
 
 function toParts(text: string): Part[] {

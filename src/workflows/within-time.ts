@@ -4,23 +4,9 @@ import { AppError } from "../errors.ts";
 const sandbox = createContext({});
 const script = new Script("work()");
 
-/** Whether `withinTime` has stopped what threw this. */
+/** Whether `withinOwnTime` has stopped what threw this. */
 export function isOutOfTime(error: unknown): boolean {
   return Object(error).code === "ERR_SCRIPT_EXECUTION_TIMEOUT";
-}
-
-/**
- * Calls `work`, which must be synchronous and free of side effects, and stops it after `limitMs` of wall-clock time: V8
- * interrupts loops and regular expressions, but no single built-in operation, as a search in a text.
- * https://nodejs.org/docs/latest-v24.x/api/vm.html (`timeout`)
- */
-function withinTime<T>(limitMs: number, work: () => T): T {
-  sandbox.work = work;
-  try {
-    return script.runInContext(sandbox, { timeout: limitMs });
-  } finally {
-    sandbox.work = undefined;
-  }
 }
 
 /** Below this share of the processor during its time, work was held up by others. */
@@ -33,16 +19,24 @@ export class Starved extends AppError {
   }
 }
 
-/** The same; work that others held up is attempted again, `attempts` times in all. @throws Starved */
+/**
+ * Calls `work`, which must be synchronous and free of side effects, and stops it after `limitMs` of wall-clock time: V8
+ * interrupts loops and regular expressions, but no single built-in operation, as a search in a text. Work that others held up
+ * is attempted again, `attempts` times in all. https://nodejs.org/docs/latest-v24.x/api/vm.html (`timeout`)
+ * @throws Starved
+ */
 export function withinOwnTime<T>(limitMs: number, attempts: number, work: () => T): T {
   const before = process.threadCpuUsage();
   for (let left = attempts; left > 0; left -= 1) {
+    sandbox.work = work;
     try {
-      return withinTime(limitMs, work);
+      return script.runInContext(sandbox, { timeout: limitMs });
     } catch (error) {
       if (!isOutOfTime(error)) throw error;
       const { user, system } = process.threadCpuUsage(before);
       if ((user + system) / 1_000 > limitMs * OWN_SHARE) throw error;
+    } finally {
+      sandbox.work = undefined;
     }
   }
   throw new Starved();

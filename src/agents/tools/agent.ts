@@ -2,19 +2,17 @@ import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { derivedId, idSchema } from "../../ids.ts";
 import { RunStopped } from "../run-state.ts";
-import { defineTool, missingTarget, type ToolKind, throwForModel } from "./tool.ts";
+import { defineTool, missingTarget, throwForModel, toolKind } from "./tool.ts";
 
 /** Agents that call agents: a run that a client asked for is at depth 1. */
 const MAX_DEPTH = 3;
-
-const schema = z.strictObject({ agentId: idSchema("agent") });
 
 /**
  * Asks another agent, in a run of its own inside this one: with its own audit log, within what this run has left. A call that
  * is made again resumes the same run.
  */
-export const agent: ToolKind<z.output<typeof schema>> = {
-  schema,
+export const agent = toolKind({
+  schema: z.strictObject({ agentId: idSchema("agent") }),
   async check({ agentId }, { deps, tenantId, field }) {
     if (!(await deps.store.agents.get(tenantId, agentId))) throw missingTarget("agent", `${field}.agentId`);
   },
@@ -62,4 +60,4 @@ export const agent: ToolKind<z.output<typeof schema>> = {
       },
     });
   },
-};
+});

@@ -1,12 +1,10 @@
 import { z } from "zod";
 import { evaluateArithmetic } from "./arithmetic.ts";
-import { defineTool, type ToolKind } from "./tool.ts";
-
-const schema = z.strictObject({}).default({});
+import { defineTool, toolKind } from "./tool.ts";
 
 /** Computes arithmetic expressions. */
-export const calculator: ToolKind<z.output<typeof schema>> = {
-  schema,
+export const calculator = toolKind({
+  schema: z.strictObject({}).default({}),
   make: (_, setup) =>
     defineTool(setup, {
       description:
@@ -15,4 +13,4 @@ export const calculator: ToolKind<z.output<typeof schema>> = {
       timeoutMs: 1_000,
       run: ({ expression }) => String(evaluateArithmetic(expression)),
     }),
-};
+});

@@ -4,15 +4,13 @@ import { profileIds, profiles } from "../../composite/profiles.ts";
 import { compositeResultSchema } from "../../composite/schemas.ts";
 import { AppError } from "../../errors.ts";
 import { derivedId } from "../../ids.ts";
-import { defineTool, type ToolKind, throwForModel } from "./tool.ts";
+import { defineTool, throwForModel, toolKind } from "./tool.ts";
 
 const TIMEOUT_MS = 300_000;
 
-const schema = z.strictObject({ pattern: z.enum(patternIds), profile: z.enum(profileIds) });
-
 /** Puts a question through a composite pattern, as a job of its own; a call that is made again waits for the same job. */
-export const composite: ToolKind<z.output<typeof schema>> = {
-  schema,
+export const composite = toolKind({
+  schema: z.strictObject({ pattern: z.enum(patternIds), profile: z.enum(profileIds) }),
   profile: ({ profile }) => profile,
   make({ pattern, profile }, setup) {
     const { name, description } = patterns[pattern];
@@ -34,4 +32,4 @@ export const composite: ToolKind<z.output<typeof schema>> = {
       },
     });
   },
-};
+});

@@ -1,12 +1,10 @@
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
-import { defineTool, type ToolKind } from "./tool.ts";
-
-const schema = z.strictObject({}).default({});
+import { defineTool, toolKind } from "./tool.ts";
 
 /** Gives the current time. */
-export const currentTime: ToolKind<z.output<typeof schema>> = {
-  schema,
+export const currentTime = toolKind({
+  schema: z.strictObject({}).default({}),
   make: (_, setup) =>
     defineTool(setup, {
       description: "Gives the current date and time, in UTC or in a time zone.",
@@ -17,7 +15,7 @@ export const currentTime: ToolKind<z.output<typeof schema>> = {
         return `${now.toISOString()}\n${formatter(timeZone).format(now)} (${timeZone})`;
       },
     }),
-};
+});
 
 function formatter(timeZone: string): Intl.DateTimeFormat {
   try {

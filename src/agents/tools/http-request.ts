@@ -100,15 +100,12 @@ function isOfHost(url: URL, pattern: string): boolean {
 async function toText(response: Response): Promise<string> {
   const type = response.headers.get("content-type") ?? "";
   const location = response.headers.get("location");
-  const head = [
-    `HTTP ${response.status}`,
-    ...(type === "" ? [] : [`content-type: ${type}`]),
-    ...(location ? [`location: ${location}`] : []),
-  ];
+  const head = [`HTTP ${response.status}`, type && `content-type: ${type}`, location && `location: ${location}`];
+  const lines = head.filter(Boolean);
   if (!textTypes.test(type) && type !== "") {
     await response.body?.cancel();
-    return [...head, "", "[a body that is no text]"].join("\n");
+    return [...lines, "", "[a body that is no text]"].join("\n");
   }
   const { text, isCut } = await readPrefix(response, MAX_BODY_BYTES);
-  return [...head, "", text, ...(isCut ? [`[only the first ${MAX_BODY_BYTES} bytes were read]`] : [])].join("\n");
+  return [...lines, "", text, ...(isCut ? [`[only the first ${MAX_BODY_BYTES} bytes were read]`] : [])].join("\n");
 }

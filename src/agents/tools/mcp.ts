@@ -4,7 +4,7 @@ import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { checkUrl } from "../../net/address-rules.ts";
 import { fillHeaders, headersSchema } from "./headers.ts";
-import type { AgentTool, ToolKind, ToolOutput } from "./tool.ts";
+import { type AgentTool, type ToolOutput, toolKind } from "./tool.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const CALL_TIMEOUT_MS = 60_000;
@@ -29,25 +29,23 @@ const unchecked = {
 
 type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
 
-const schema = z.strictObject({
-  url: z
-    .url({ protocol: /^https?$/ })
-    .max(2_000)
-    .refine(
-      (text) => !("refused" in checkUrl(text, [new URL(text).origin])),
-      "must be an http or https URL without credentials",
-    ),
-  allowedTools: z.array(z.string().min(1).max(200)).min(1).max(100).optional().describe("Default: all that it has"),
-  headers: headersSchema,
-});
-
 /**
  * The tools of an MCP server (https://modelcontextprotocol.io/specification, streamable HTTP), each under the name of this tool
  * and its own, `docs_search`; none but those that are allowed. A server that does not answer is one tool that says so: the run
  * continues without it.
  */
-export const mcp: ToolKind<z.output<typeof schema>> = {
-  schema,
+export const mcp = toolKind({
+  schema: z.strictObject({
+    url: z
+      .url({ protocol: /^https?$/ })
+      .max(2_000)
+      .refine(
+        (text) => !("refused" in checkUrl(text, [new URL(text).origin])),
+        "must be an http or https URL without credentials",
+      ),
+    allowedTools: z.array(z.string().min(1).max(200)).min(1).max(100).optional().describe("Default: all that it has"),
+    headers: headersSchema,
+  }),
   async check({ url }, { deps, field }) {
     deps.egress.check(url, `${field}.url`);
   },
@@ -79,7 +77,7 @@ export const mcp: ToolKind<z.output<typeof schema>> = {
       return toMissingTool(name, problem);
     }
   },
-};
+});
 
 async function listTools(client: Client, options: { signal: AbortSignal; timeout: number }): Promise<ListedTool[]> {
   const listed: ListedTool[] = [];

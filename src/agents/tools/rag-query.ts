@@ -1,20 +1,18 @@
 import { z } from "zod";
 import { idSchema } from "../../ids.ts";
-import { defineTool, type ToolKind } from "./tool.ts";
+import { defineTool, toolKind } from "./tool.ts";
 
 const DEFAULT_TOP_K = 5;
 const TIMEOUT_MS = 30_000;
 
-const schema = z
-  .strictObject({
-    topK: z.number().int().min(1).max(50).optional(),
-    documentIds: z.array(idSchema("document")).min(1).max(1_000).optional().describe("All that it may find"),
-  })
-  .default({});
-
 /** Searches the tenant's documents: those that the agent is limited to, and never more chunks than it may have. */
-export const ragQuery: ToolKind<z.output<typeof schema>> = {
-  schema,
+export const ragQuery = toolKind({
+  schema: z
+    .strictObject({
+      topK: z.number().int().min(1).max(50).optional(),
+      documentIds: z.array(idSchema("document")).min(1).max(1_000).optional().describe("All that it may find"),
+    })
+    .default({}),
   make: ({ topK: most = DEFAULT_TOP_K, documentIds }, setup) =>
     defineTool(setup, {
       description: "Searches the documents and returns the passages that fit best, with their titles.",
@@ -39,4 +37,4 @@ export const ragQuery: ToolKind<z.output<typeof schema>> = {
           .join("\n\n");
       },
     }),
-};
+});

@@ -77,6 +77,9 @@ export type ToolKind<C> = {
   make(config: C, setup: ToolSetup): AgentTool | Promise<AgentTool | AgentTool[]>;
 };
 
+/** Declares a type of tool; the schema gives the type of its configs. */
+export const toolKind = <C>(kind: ToolKind<C>): ToolKind<C> => kind;
+
 /** A tool whose arguments are checked by a schema before it is run; `setup` names it, and may describe it. */
 export function defineTool<S extends z.ZodType>(
   { name, description }: Pick<ToolSetup, "name" | "description">,

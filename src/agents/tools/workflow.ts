@@ -2,20 +2,18 @@ import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { derivedId, idSchema } from "../../ids.ts";
 import type { Workflows } from "../../workflows/workflows.ts";
-import { defineTool, missingTarget, type ToolKind } from "./tool.ts";
+import { defineTool, missingTarget, toolKind } from "./tool.ts";
 
 const TIMEOUT_MS = 300_000;
 /** Most of an input's schema that the description holds, in characters. */
 const MAX_SCHEMA = 4_000;
 
-const schema = z.strictObject({ workflowId: idSchema("workflow") });
-
 /**
  * Starts a run of a workflow, as a job of its own, and waits for its end. A run that awaits a person may do so for days: then
  * the model reads that it does, and the run continues by itself. A call that is made again waits for the same run.
  */
-export const workflow: ToolKind<z.output<typeof schema>> = {
-  schema,
+export const workflow = toolKind({
+  schema: z.strictObject({ workflowId: idSchema("workflow") }),
   async check({ workflowId }, { deps, tenantId, field }) {
     if (!(await deps.store.workflows.get(tenantId, workflowId))) throw missingTarget("workflow", `${field}.workflowId`);
   },
@@ -44,7 +42,7 @@ export const workflow: ToolKind<z.output<typeof schema>> = {
       },
     });
   },
-};
+});
 
 async function describe(workflows: Pick<Workflows, "get">, tenantId: string, workflowId: string): Promise<string> {
   try {

@@ -27,7 +27,7 @@ export type GuardKind = keyof typeof recognisers;
 /** Where a text holds something that its profile must not let through: positions in UTF-16 units, never the value. */
 export type Finding = Span & { kind: GuardKind };
 
-/** Findings that are told of one text, of each kind. */
+/** Findings of one kind that are reported of one text, at most. */
 const MAX_FINDINGS = 20;
 
 /**

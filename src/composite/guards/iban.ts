@@ -19,8 +19,8 @@ const form =
 const MIN_DIGITS_OF_FORM = 10;
 
 /**
- * International bank account numbers (ISO 13616). A registered country, its length and the checksum tell one without a label;
- * under a label the form alone does.
+ * International bank account numbers (ISO 13616). A registered country, its length and the checksum are enough without a label;
+ * under a label the form alone is.
  */
 export function findIbans(source: GuardText): Span[] {
   const { text } = source;
@@ -36,7 +36,7 @@ export function findIbans(source: GuardText): Span[] {
   return [...found, ...findSpans(text, form).filter((span) => hasDigits(span) && named.nearness(span) === "direct")];
 }
 
-/** `length` letters and digits from a position on, separators skipped; undefined when the text has others or goes on. */
+/** `length` letters and digits from a position on, separators skipped; undefined when the text has others or is longer. */
 function take(text: string, from: number, length: number): { characters: string; end: number } | undefined {
   const taken: number[] = [];
   let at = from;

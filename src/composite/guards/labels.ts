@@ -12,7 +12,7 @@ const AFTER_SENTENCE = 30;
 /** Characters that a label may stand after its value: "123456789 is my SSN". */
 const AFTER = 34;
 
-/** Markup between a label and its value says nothing. */
+/** Markup between a label and its value is ignored. */
 const tag = /<\/?[a-z][^<>]{0,40}>/g;
 /** "Not an SSN: 000-12-3456" */
 const denial = /(?<![a-z])(?:not|never|isn't|no)(?: (?:an?|the|any|my|his|her|their|valid|real|actual)){0,2} ?$/;
@@ -32,46 +32,37 @@ export function labelPattern(...alternatives: readonly string[]): RegExp {
   return new RegExp(`(?<![a-z])(?:${alternatives.join("|")})(?![a-z])`, "g");
 }
 
-export type Labels = {
-  spans: readonly Span[];
-  /** How a label of these names the value at `span`; undefined when none does. `others` are words that break the bond. */
-  nearness(span: Span, others?: readonly Span[]): Nearness | undefined;
-  /** The label before a value, as the folded text has it; empty when there is none. */
-  wordsBefore(span: Span): string;
-  /** Whether the label before a value is denied: it names what the value is not. */
-  isDenied(span: Span): boolean;
-};
+export type Labels = ReturnType<typeof findLabels>;
 
 /** Finds the labels of global patterns, and which values they name. */
-export function findLabels(text: GuardText, ...patterns: readonly RegExp[]): Labels {
+export function findLabels(text: GuardText, ...patterns: readonly RegExp[]) {
   const spans = patterns.flatMap((pattern) => text.spans(pattern)).sort((a, b) => a.start - b.start);
-  const before = ({ start }: Span) => spans[lastEndingBefore(spans, start)];
+  const labelBefore = ({ start }: Span) => spans[lastEndingBefore(spans, start)];
   return {
     spans,
-    nearness: (span, others = text.otherLabels) =>
-      spans.length === 0 ? undefined : nearnessOf(text.text, { spans, others, span }),
-    wordsBefore: (span) => {
-      const label = before(span);
+    /** How a label of these names the value at `span`; undefined when none does. `others` are words that break the bond. */
+    nearness(span: Span, others?: readonly Span[]): Nearness | undefined {
+      const index = lastEndingBefore(spans, span.start);
+      const [before, after] = [spans[index], spans[index + 1]];
+      const isNearBefore = before !== undefined && span.start - before.end <= BEFORE;
+      const isNearAfter = after !== undefined && after.start >= span.end && after.start - span.end <= AFTER;
+      if (!isNearBefore && !isNearAfter) return undefined;
+      const breaking = others ?? text.otherLabels;
+      const other = breaking[lastEndingBefore(breaking, span.start)];
+      const found = isNearBefore ? nearnessBefore(text.text, { label: before, other, span }) : undefined;
+      return found ?? (isNearAfter ? nearnessAfter(text.text, { label: after, other, span }) : undefined);
+    },
+    /** The label before a value, as the folded text has it; empty when there is none. */
+    wordsBefore(span: Span): string {
+      const label = labelBefore(span);
       return label ? text.text.slice(label.start, label.end) : "";
     },
-    isDenied: (span) => {
-      const label = before(span);
-      return label !== undefined && denial.test(text.text.slice(Math.max(0, label.start - DENIAL_REACH), label.start));
+    /** Whether the label before a value is denied: it names what the value is not. */
+    isDenied(span: Span): boolean {
+      const { start } = labelBefore(span) ?? { start: 0 };
+      return denial.test(text.text.slice(Math.max(0, start - DENIAL_REACH), start));
     },
   };
-}
-
-type Bond = { spans: readonly Span[]; others: readonly Span[]; span: Span };
-
-function nearnessOf(text: string, { spans, others, span }: Bond): Nearness | undefined {
-  const index = lastEndingBefore(spans, span.start);
-  const [before, after] = [spans[index], spans[index + 1]];
-  const isNearBefore = before !== undefined && span.start - before.end <= BEFORE;
-  const isNearAfter = after !== undefined && after.start >= span.end && after.start - span.end <= AFTER;
-  if (!isNearBefore && !isNearAfter) return undefined;
-  const other = others[lastEndingBefore(others, span.start)];
-  const found = isNearBefore ? nearnessBefore(text, { label: before, other, span }) : undefined;
-  return found ?? (isNearAfter ? nearnessAfter(text, { label: after, other, span }) : undefined);
 }
 
 type Pair = { label: Span; other: Span | undefined; span: Span };

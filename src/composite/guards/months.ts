@@ -31,7 +31,7 @@ for (const [index, names] of languages.entries()) {
   for (const [month, name] of names.split(" ").entries()) {
     numberOf.set(name, month + 1);
     const isLatin = index < 17;
-    // three letters tell the months of most languages apart ("mar"), four the rest ("juil"); the first language wins
+    // three letters distinguish the months of most languages ("mar"), four the rest ("juil"); the first language wins
     for (const length of isLatin ? [3, 4] : [3]) {
       const short = name.slice(0, length);
       if (!numberOf.has(short)) numberOf.set(short, month + 1);

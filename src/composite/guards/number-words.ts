@@ -1,4 +1,4 @@
-/** Number words that stand together, and the digits that they say. */
+/** Number words that stand together, and their digits. */
 export type NumberWordRun = { start: number; end: number; digits: string };
 
 const units = "zero one two three four five six seven eight nine".split(" ");
@@ -7,7 +7,7 @@ const tens = "twenty thirty forty fifty sixty seventy eighty ninety".split(" ");
 const ordinals =
   "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth";
 
-/** Words by the numbers that they say: the first says `from`, each further one `step` more. */
+/** The numbers of words: `from` of the first, `step` more of each further one. */
 const valuesOf = (words: readonly string[], from: number, step = 1) =>
   new Map(words.map((word, index) => [word, from + step * index]));
 const unitValue = valuesOf(units, 0).set("oh", 0);
@@ -27,7 +27,7 @@ const runPattern = new RegExp(
 const wordPattern = /[a-z]+/g;
 
 /**
- * Finds digits that are said in English words: digit by digit ("one two three"), in pairs ("forty-five"), doubled ("double
+ * Finds digits that are written as English words: digit by digit ("one two three"), in pairs ("forty-five"), doubled ("double
  * oh"), as years ("nineteen eighty-five", "two thousand and five") and ordinals ("fifteenth"). Single cardinals stay words.
  * Takes a folded text.
  */

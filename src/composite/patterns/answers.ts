@@ -63,7 +63,7 @@ function toDiscrete(text: string): string | undefined {
   return /^-?\d+(?:\.\d+)?$/.test(number) ? String(Number(number)) : plain;
 }
 
-/** Words of a text in one form, for telling whether two texts are the same. */
+/** Words of a text in one form, to compare two texts. */
 export function normalise(text: string): string {
   return (
     text

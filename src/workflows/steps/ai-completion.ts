@@ -1,21 +1,19 @@
 import { z } from "zod";
 import { defined } from "../../defined.ts";
 import { spentOf } from "../../runs.ts";
-import { commonFields, type StepKind, template, textField } from "./step.ts";
-
-const schema = z.strictObject({
-  type: z.literal("ai_completion"),
-  ...commonFields,
-  model: z.string().min(1).max(200),
-  prompt: template,
-  systemPrompt: template.optional(),
-  temperature: z.number().min(0).max(2).optional(),
-  maxTokens: z.number().int().min(1).max(1_000_000).optional(),
-});
+import { commonFields, stepKind, template, textField } from "./step.ts";
 
 /** Asks a model. */
-export const aiCompletion: StepKind<z.output<typeof schema>> = {
-  schema,
+export const aiCompletion = stepKind({
+  schema: z.strictObject({
+    type: z.literal("ai_completion"),
+    ...commonFields,
+    model: z.string().min(1).max(200),
+    prompt: template,
+    systemPrompt: template.optional(),
+    temperature: z.number().min(0).max(2).optional(),
+    maxTokens: z.number().int().min(1).max(1_000_000).optional(),
+  }),
   summary: "model, prompt, systemPrompt?, temperature?, maxTokens?",
   fields: ({ prompt, systemPrompt }) => [...textField("prompt", prompt), ...textField("systemPrompt", systemPrompt)],
   model: ({ model }) => model,
@@ -34,4 +32,4 @@ export const aiCompletion: StepKind<z.output<typeof schema>> = {
     });
     return { output: outcome.text.toWellFormed(), spent: spentOf(outcome) };
   },
-};
+});

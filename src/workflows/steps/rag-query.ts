@@ -2,23 +2,21 @@ import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { idSchema } from "../../ids.ts";
 import { makeMeter } from "../../runs.ts";
-import { commonFields, type StepKind, template, textField } from "./step.ts";
+import { commonFields, stepKind, template, textField } from "./step.ts";
 
 const DEFAULT_TOP_K = 10;
 /** Longest query, in characters; that of `POST /rag/query`. */
 const MAX_QUERY = 8_192;
 
-const schema = z.strictObject({
-  type: z.literal("rag_query"),
-  ...commonFields,
-  query: template,
-  topK: z.number().int().min(1).max(50).optional(),
-  documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
-});
-
 /** Searches the tenant's documents. */
-export const ragQuery: StepKind<z.output<typeof schema>> = {
-  schema,
+export const ragQuery = stepKind({
+  schema: z.strictObject({
+    type: z.literal("rag_query"),
+    ...commonFields,
+    query: template,
+    topK: z.number().int().min(1).max(50).optional(),
+    documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
+  }),
   summary: "query, topK?, documentIds?",
   fields: ({ query }) => textField("query", query),
   async run({ deps, run, step, place, fill, signal }) {
@@ -33,4 +31,4 @@ export const ragQuery: StepKind<z.output<typeof schema>> = {
     const output = await deps.rag.query({ tenantId, keyId: caller.keyId, limit }, request, signal);
     return { output, spent: spent() };
   },
-};
+});

@@ -51,9 +51,7 @@ export type StepResult = { output: unknown; spent?: Spent; startedAt?: Date };
 /** What a step's output means for the run: an early end, or the branch to walk through. */
 export type StepEffect = { end?: "rejected" | "expired"; branch?: string };
 
-/**
- * One type of step. A new type needs a file with such a value, its line in `steps.ts`, and a test.
- */
+/** One type of step. A new type needs a file with such a value, its line in `steps.ts`, and a test. */
 export type StepKind<S> = {
   schema: z.ZodType<S>;
   /** Its fields, for the documentation. */
@@ -78,6 +76,9 @@ export type StepKind<S> = {
    */
   run(work: StepWork<S>): Promise<StepResult>;
 };
+
+/** Declares a type of step; the schema gives the type of its steps. */
+export const stepKind = <S>(kind: StepKind<S>): StepKind<S> => kind;
 
 /** A field of text with expressions, where it is given. */
 export const textField = (at: string, value: string | undefined): StepField[] =>

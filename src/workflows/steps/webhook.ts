@@ -1,22 +1,20 @@
 import { z } from "zod";
-import { commonFields, type StepKind, textField } from "./step.ts";
+import { commonFields, stepKind, textField } from "./step.ts";
 
 const methods = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
-const schema = z.strictObject({
-  type: z.literal("webhook"),
-  ...commonFields,
-  url: z.string().min(1).max(8_192),
-  method: z
-    .string()
-    .transform((text) => text.toUpperCase())
-    .pipe(z.enum(methods)),
-  body: z.record(z.string(), z.unknown()).optional(),
-});
-
 /** Calls an address. An attempt that is made again after a crash carries the same message id. */
-export const webhook: StepKind<z.output<typeof schema>> = {
-  schema,
+export const webhook = stepKind({
+  schema: z.strictObject({
+    type: z.literal("webhook"),
+    ...commonFields,
+    url: z.string().min(1).max(8_192),
+    method: z
+      .string()
+      .transform((text) => text.toUpperCase())
+      .pipe(z.enum(methods)),
+    body: z.record(z.string(), z.unknown()).optional(),
+  }),
   summary: "url, method, body?",
   fields: ({ url, body }) => [
     ...textField("url", url),
@@ -32,4 +30,4 @@ export const webhook: StepKind<z.output<typeof schema>> = {
     const delivery = { id, url: String(url), method: step.method, signal, ...(body === undefined ? {} : { body }) };
     return { output: await deps.webhooks.deliver(run.tenantId, delivery) };
   },
-};
+});

@@ -10,6 +10,18 @@ export function defined<T extends object>(fields: T): Defined<T> {
   return kept as Defined<T>; // what is left has no undefined field, which the compiler cannot follow
 }
 
+/** The fields of a view: those that are always there, and those that may be; dates as texts. */
+export type View<T> = Defined<{ [K in keyof T]: Date extends T[K] ? Exclude<T[K], Date> | string : T[K] }>;
+
+/** A copy of a record's fields as clients see them: dates in ISO 8601, none that is `undefined`. */
+export function toView<T extends object>(fields: T): View<T> {
+  const shown: { [field: string]: unknown } = {};
+  for (const [field, value] of Object.entries(fields)) {
+    if (value !== undefined) shown[field] = value instanceof Date ? value.toISOString() : value;
+  }
+  return shown as View<T>; // as above
+}
+
 /** The fields of a body in which null stands for absence. */
 export type WithoutNulls<T> = Defined<{
   [K in keyof T]: null extends T[K] ? Exclude<T[K], null> | undefined : T[K];

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { toView } from "./defined.ts";
 import { AppError, notFound } from "./errors.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { newId } from "./ids.ts";
@@ -114,13 +115,9 @@ export const versionFields = {
 };
 
 /** The values of `versionFields`. */
-export function toVersionView({
-  version,
-  createdBy,
-  createdAt,
-  updatedAt,
-}: Pick<DefinitionRecord<unknown>, keyof typeof versionFields>) {
-  return { version, createdBy, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
+export function toVersionView(record: Pick<DefinitionRecord<unknown>, keyof typeof versionFields>) {
+  const { version, createdBy, createdAt, updatedAt } = record;
+  return toView({ version, createdBy, createdAt, updatedAt });
 }
 
 /** @throws AppError `invalid_request` for a definition that is larger than 256 KiB; `param` names the field to shorten. */

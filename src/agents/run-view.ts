@@ -1,4 +1,4 @@
-import { defined } from "../defined.ts";
+import { defined, toView } from "../defined.ts";
 import { openRunState, sumSpent } from "../runs.ts";
 import type { AgentRunRecord, AgentRunSummaryRecord } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent, AuditEntry } from "../store/audit-store.ts";
@@ -37,21 +37,10 @@ export function toRunSummary(run: AgentRunSummaryRecord, job: JobState | undefin
 function toHead(run: AgentRunSummaryRecord, job: JobState | undefined, contents: readonly AuditContent[]) {
   const { _id: runId, agentId, agentVersion, jobId, parentRunId, sessionId, createdAt, startedAt, end } = run;
   const spent = sumSpent(contents.flatMap((content) => ("spent" in content ? [content.spent] : [])));
-  return defined({
-    runId,
-    agentId,
-    agentVersion,
-    jobId,
-    parentRunId,
-    sessionId,
-    status: end?.status ?? openRunState(job),
-    stopReason: end?.reason,
-    createdAt: createdAt.toISOString(),
-    startedAt: startedAt?.toISOString(),
-    finishedAt: end?.finishedAt.toISOString(),
-    tokensUsed: end?.tokensUsed ?? spent.tokens,
-    costUsd: end?.costUsd ?? spent.costUsd,
-  });
+  const { status = openRunState(job), reason: stopReason, finishedAt } = end ?? {};
+  const { tokensUsed, costUsd } = end ?? { tokensUsed: spent.tokens, costUsd: spent.costUsd };
+  const about = { runId, agentId, agentVersion, jobId, parentRunId, sessionId, status, stopReason };
+  return toView({ ...about, createdAt, startedAt, finishedAt, tokensUsed, costUsd });
 }
 
 /** One step an iteration: the model's answer, and what was observed of the calls that it asked for. */
@@ -66,15 +55,8 @@ function joinSteps(entries: readonly AuditEntry[]): StepView[] {
     const { thought, model, logId, spent } = turn;
     const calls = turn.kind === "intention" ? turn.calls.map((call) => toAction(call, observed.get(call.id))) : [];
     const used = calls.flatMap(({ id }) => observed.get(id)?.content.spent ?? []);
-    return {
-      index: place + 1,
-      thought,
-      ...joinActions(calls, at),
-      model,
-      logId,
-      startedAt: at,
-      ...sumSpent([spent, ...used]),
-    };
+    const joined = { index: place + 1, thought, ...joinActions(calls, at) };
+    return { ...joined, model, logId, startedAt: at, ...sumSpent([spent, ...used]) };
   });
 }
 

@@ -1,4 +1,4 @@
-import { defined } from "../defined.ts";
+import { defined, toView } from "../defined.ts";
 import { newId } from "../ids.ts";
 import { compositeQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
@@ -63,7 +63,7 @@ export function makeComposite(deps: CompositeDeps) {
     /** A run with its steps. @throws AppError `not_found`. */
     async trace(tenantId: string, executionId: string): Promise<ExecutionView> {
       const execution = await findRun(deps, tenantId, executionId);
-      return toView(execution, await deps.jobs.find(tenantId, execution.jobId));
+      return toExecutionView(execution, await deps.jobs.find(tenantId, execution.jobId));
     },
   };
 }
@@ -100,25 +100,10 @@ function listProfiles() {
   });
 }
 
-function toView(execution: CompositeRun, job: JobRecord | null): ExecutionView {
-  const { _id, jobId, pattern, profile, models, input, steps, result, error, createdAt, finishedAt } = execution;
-  return defined({
-    executionId: _id,
-    jobId,
-    pattern,
-    profile,
-    status: job?.status ?? (result ? ("completed" as const) : ("failed" as const)),
-    models,
-    input,
-    steps: steps.map(({ startedAt, finishedAt: endedAt, ...step }, index) => ({
-      index: index + 1,
-      ...step,
-      startedAt: startedAt.toISOString(),
-      finishedAt: endedAt.toISOString(),
-    })),
-    result,
-    error,
-    createdAt: createdAt.toISOString(),
-    finishedAt: finishedAt?.toISOString(),
-  });
+function toExecutionView(execution: CompositeRun, job: JobRecord | null): ExecutionView {
+  const { _id: executionId, jobId, pattern, profile, models, input, result, error, createdAt, finishedAt } = execution;
+  const status = job?.status ?? (result ? "completed" : "failed");
+  const steps = execution.steps.map((step, index) => toView({ index: index + 1, ...step }));
+  const about = { executionId, jobId, pattern, profile, status, models, input };
+  return toView({ ...about, steps, result, error, createdAt, finishedAt });
 }

@@ -1,4 +1,4 @@
-import { defined } from "../defined.ts";
+import { defined, toView } from "../defined.ts";
 import { openRunState, sumSpent } from "../runs.ts";
 import type { ApprovalRecord } from "../store/approval-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
@@ -45,32 +45,23 @@ function toRunView(
 /** A run in a list; `job` is the state of the job of one that is open. */
 export function toRunSummary(run: WorkflowRunSummaryRecord, job: JobState | undefined): WorkflowRunSummary {
   const { _id: runId, workflowId, name: workflowName, version, jobId, createdAt, startedAt, end } = run;
-  const state = openRunState(job);
   const { awaiting } = isWaiting(run, job) ? run : {};
-  const openState: WorkflowRunSummary["status"] = awaiting
-    ? isOverdue(awaiting)
-      ? "expired"
-      : "awaiting_approval"
-    : state === "queued" && startedAt
-      ? "running"
-      : state; // it has its next turn soon
-  return defined({
-    runId,
-    workflowId,
-    workflowName,
-    version,
-    jobId,
-    status: end?.status ?? openState,
-    awaiting: awaiting && {
-      approvalId: awaiting.approvalId,
-      assigneeRole: awaiting.assigneeRole,
-      expiresAt: awaiting.expiresAt.toISOString(),
-      pageUrl: APPROVALS_PAGE,
-    },
-    createdAt: createdAt.toISOString(),
-    startedAt: startedAt?.toISOString(),
-    finishedAt: end?.finishedAt.toISOString(),
-  });
+  const { status = awaiting ? stateOfWait(awaiting) : stateOfOpen(job, startedAt), finishedAt } = end ?? {};
+  const about = { runId, workflowId, workflowName, version, jobId, status };
+  return toView({ ...about, awaiting: awaiting && toAwaitingView(awaiting), createdAt, startedAt, finishedAt });
+}
+
+function toAwaitingView({ approvalId, assigneeRole, expiresAt }: Awaiting) {
+  return toView({ approvalId, assigneeRole, expiresAt, pageUrl: APPROVALS_PAGE });
+}
+
+const stateOfWait = (awaiting: Awaiting): WorkflowRunSummary["status"] =>
+  isOverdue(awaiting) ? "expired" : "awaiting_approval";
+
+/** A run that has begun is running while its job waits for its next turn. */
+function stateOfOpen(job: JobState | undefined, startedAt: Date | undefined) {
+  const state = openRunState(job);
+  return state === "queued" && startedAt ? "running" : state;
 }
 
 /** Whether an open run awaits a decision now. After the decision its job is resumed first, so the job's state decides. */
@@ -91,19 +82,8 @@ const parsed = (json: string | undefined): unknown => (json === undefined ? unde
 
 function toStepView(step: WorkflowStepRecord): StepView {
   const { id, path, status, startedAt, finishedAt, attempts, output, error, spent } = step;
-  return defined({
-    id,
-    type: typeOf(step),
-    path,
-    status,
-    startedAt: startedAt.toISOString(),
-    finishedAt: finishedAt.toISOString(),
-    attempts,
-    output: parsed(output),
-    error,
-    tokensUsed: spent?.tokens,
-    costUsd: spent?.costUsd,
-  });
+  const about = { id, type: typeOf(step), path, status, startedAt, finishedAt, attempts, error };
+  return toView({ ...about, output: parsed(output), tokensUsed: spent?.tokens, costUsd: spent?.costUsd });
 }
 
 /** The step that a run is at, or was at when it was cancelled: one that awaits a person, or its next attempt. */
@@ -113,22 +93,14 @@ function toOpenStep(run: WorkflowRunRecord, ended: readonly WorkflowStepRecord[]
     ? { id: awaiting.stepId, type: "human_approval", path: awaiting.path, startedAt: awaiting.since, attempts: 1 }
     : trying;
   if (!at || ended.some(({ path }) => path === at.path)) return [];
-  const step = { ...at, type: typeOf(at), startedAt: at.startedAt.toISOString() };
-  if (end)
-    return end.status === "cancelled"
-      ? [{ ...step, status: end.status, finishedAt: end.finishedAt.toISOString() }]
-      : [];
+  const step = toView({ ...at, type: typeOf(at) });
+  if (end?.status === "cancelled") return [toView({ ...step, status: end.status, finishedAt: end.finishedAt })];
+  if (end) return [];
   if (!awaiting) return [{ ...step, status: "retrying" }];
   return isWaiting(run, job?.status) ? [{ ...step, status: "awaiting_approval" }] : [];
 }
 
 export function toApprovalView(approval: ApprovalRecord): ApprovalView {
   const { _id: approvalId, tenantId: _, path: _path, unsettledSince, ...fields } = approval;
-  return defined({
-    approvalId,
-    ...fields,
-    createdAt: fields.createdAt.toISOString(),
-    expiresAt: fields.expiresAt.toISOString(),
-    decidedAt: fields.decidedAt?.toISOString(),
-  });
+  return toView({ approvalId, ...fields });
 }

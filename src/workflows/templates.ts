@@ -7,8 +7,6 @@ const MAX_EXPRESSIONS = 100;
 
 type Part = string | Expression;
 
-export type Template = ReturnType<typeof parseTemplate>;
-
 /** A text that may hold `{{ expression }}`. @throws ExpressionProblem, its position counted in the whole text. */
 export function parseTemplate(text: string) {
   const parts = toParts(text);

@@ -71,9 +71,7 @@ function sendHead(response: ServerResponse, headers: Record<string, string>, { i
 
 /** Resolves when the client has read what was written, or has left; cuts a client that does not read. */
 async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
-  const stalled = AbortSignal.timeout(STALLED_CLIENT_MS);
-  await once(response, "drain", { signal: AbortSignal.any([signal, stalled]) }).catch(() => undefined);
-  if (!stalled.aborted || response.closed) return;
-  response.destroy();
-  await once(response, "close");
+  const stalled = setTimeout(() => response.destroy(), STALLED_CLIENT_MS).unref(); // its `close` aborts the signal
+  await once(response, "drain", { signal }).catch(() => undefined);
+  clearTimeout(stalled);
 }

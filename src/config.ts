@@ -234,10 +234,10 @@ function toConfig(v: Values) {
         embeddingModel: v.EDGE_EMBEDDING_MODEL,
       },
       providers: ofKeyProviders((id) => ({ apiKey: v[apiKeyName(id)], baseUrl: v[baseUrlName(id)] })),
-      maxTries: v.PROVIDER_MAX_TRIES,
+      maxAttempts: v.PROVIDER_MAX_TRIES,
       cacheBytesPerTenant: v.CACHE_BYTES_PER_TENANT,
       batch: {
-        maxLines: v.BATCH_MAX_LINES,
+        maxItems: v.BATCH_MAX_LINES,
         collectMs: v.BATCH_COLLECT_MS,
         pollMs: v.BATCH_POLL_MS,
         settleMs: v.BATCH_SETTLE_MS,

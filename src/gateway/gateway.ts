@@ -100,7 +100,7 @@ export function makeGateway(input: GatewayInput): Gateway {
     ledger,
     budgets,
     storeContent: config.storeContent,
-    maxAttempts: config.maxTries,
+    maxAttempts: config.maxAttempts,
   };
   const responses = makeResponseCache({ redis, logger, bytesPerTenant: config.cacheBytesPerTenant });
   const chat = makeCompressedChat(makeCachedChat(deps, responses));

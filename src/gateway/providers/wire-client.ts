@@ -1,5 +1,5 @@
 import type { TransportTimeouts } from "../resilience/transport.ts";
-import { makeTransport, type TransportAnswer, type TransportCall } from "../resilience/transport.ts";
+import { makeTransport, type TransportCall, type TransportResponse } from "../resilience/transport.ts";
 import { type EventReader, readEventStream } from "./event-stream.ts";
 import { parsePartialJson } from "./partial-json.ts";
 import type { CallContext, Served, StreamPart, ToHeaders } from "./provider.ts";
@@ -8,11 +8,11 @@ import { fromWireError } from "./wire-errors.ts";
 /** An error body is read up to this, in characters. */
 const MAX_ERROR_CHARACTERS = 64 << 10;
 
-/** How the answers of an endpoint are read. */
-export type AnswerReader<T> = {
-  /** @throws AppError `provider_failed` for a body that is not such an answer. */
+/** How the responses of an endpoint are read. */
+export type ResponseReader<T> = {
+  /** @throws AppError `provider_failed` for a body that is not such a response. */
   read(body: string): T;
-  /** What a body that broke off or does not fit reports and says; undefined when it is no such answer at all. */
+  /** What a body that broke off or does not fit reports and says; undefined when it is no such response at all. */
   measure(begun: unknown): Served | undefined;
   /** A model writes it, and not a byte comes before it is done. */
   isSlow?: boolean;
@@ -20,9 +20,9 @@ export type AnswerReader<T> = {
 
 /** POSTs JSON to one provider's API. What is not 2xx is thrown as an AppError that never holds the key. */
 export type WireClient = {
-  /** The whole answer. */
-  send<T>(path: string, body: string, context: CallContext, reader: AnswerReader<T>): Promise<T>;
-  /** The parts of an answer that is streamed. */
+  /** The whole response. */
+  send<T>(path: string, body: string, context: CallContext, reader: ResponseReader<T>): Promise<T>;
+  /** The parts of a streamed response. */
   stream(path: string, body: string, context: CallContext, reader: EventReader): AsyncGenerator<StreamPart[]>;
   close(): Promise<void>;
 };
@@ -41,8 +41,8 @@ export function makeWireClient(options: {
     signal: context.signal,
     headers: { "content-type": "application/json", ...options.toHeaders(context.apiKey ?? options.apiKey) },
   });
-  /** The error of an answer, wherever a server should quote the key, without it. */
-  const toError = ({ status, headers, body }: TransportAnswer, context: CallContext) => {
+  /** The error of a response, without the key where a server quotes it. */
+  const toError = ({ status, headers, body }: TransportResponse, context: CallContext) => {
     const apiKey = context.apiKey ?? options.apiKey;
     return fromWireError(status, headers, apiKey ? body.replaceAll(apiKey, "[key]") : body);
   };
@@ -53,12 +53,12 @@ export function makeWireClient(options: {
         if (served !== undefined || isGivenUp) context.onCharged?.(served ?? {});
       };
       const call = { ...toCall(path, body, context), isWhole: reader.isSlow === true, onBroken: charge };
-      const answer = await transport.send(call);
-      if (answer.status < 200 || answer.status > 299) throw toError(answer, context);
+      const response = await transport.send(call);
+      if (response.status < 200 || response.status > 299) throw toError(response, context);
       try {
-        return reader.read(answer.body);
+        return reader.read(response.body);
       } catch (error) {
-        charge(answer.body, false);
+        charge(response.body, false);
         throw error;
       }
     },
@@ -67,9 +67,9 @@ export function makeWireClient(options: {
         const onBroken = (_begun: string, isGivenUp: boolean) => {
           if (isGivenUp) onGivenUp();
         };
-        const answer = await transport.open({ ...toCall(path, body, context), onBroken });
-        if (answer.status >= 200 && answer.status < 300) return answer;
-        throw toError({ ...answer, body: await readError(answer.chunks) }, context);
+        const response = await transport.open({ ...toCall(path, body, context), onBroken });
+        if (response.status >= 200 && response.status < 300) return response;
+        throw toError({ ...response, body: await readError(response.chunks) }, context);
       };
       return readEventStream(open, reader, context);
     },

@@ -3,8 +3,8 @@ import { type Dispatcher, Pool } from "undici";
 import { AppError } from "../../errors.ts";
 import { fromAbort, fromConnectionError, isHeadersTimeout } from "./transport-errors.ts";
 
-/** Above this, a JSON answer is refused: no model writes so much, and it must fit into memory many times over. */
-const MAX_ANSWER_BYTES = 64 << 20;
+/** Above this, a JSON response is refused: no model writes so much, and it must fit into memory many times over. */
+const MAX_RESPONSE_BYTES = 64 << 20;
 /** A stream is paused while the reader is behind by more than this. */
 const MAX_UNREAD_BYTES = 1 << 20;
 
@@ -28,7 +28,7 @@ export type TransportCall = {
    */
   onBroken?: ((begun: string, isGivenUp: boolean) => void) | undefined;
 };
-export type TransportAnswer = { status: number; headers: IncomingHttpHeaders; body: string };
+export type TransportResponse = { status: number; headers: IncomingHttpHeaders; body: string };
 export type TransportStream = {
   status: number;
   headers: IncomingHttpHeaders;
@@ -40,8 +40,8 @@ export type TransportStream = {
 
 /** Pooled keep-alive POST requests to one server. Errors are AppErrors `provider_failed`, `provider_timeout`, `client_closed`. */
 export type Transport = {
-  /** Sends and reads the whole answer, whatever its status. */
-  send(call: TransportCall): Promise<TransportAnswer>;
+  /** Sends and reads the whole response, whatever its status. */
+  send(call: TransportCall): Promise<TransportResponse>;
   /** Sends, and resolves when the headers are there. */
   open(call: TransportCall): Promise<TransportStream>;
   close(): Promise<void>;
@@ -79,7 +79,7 @@ export function makeTransport(baseUrl: string, timeouts: TransportTimeouts): Tra
         let bytes = 0;
         exchange.onChunk = (chunk) => {
           bytes += chunk.length;
-          if (bytes > MAX_ANSWER_BYTES)
+          if (bytes > MAX_RESPONSE_BYTES)
             exchange.fail(new AppError("provider_failed", "The provider's answer is too large."));
           else parts.push(chunk);
         };

@@ -81,7 +81,7 @@ export function makeCollector(
     };
     const batch = await store.ensureCollecting(made);
     if (batch === made) closeLater(batch);
-    if ((await store.countWaiting(group, config.maxLines)) >= config.maxLines) await closeBatch(batch._id);
+    if ((await store.countWaiting(group, config.maxItems)) >= config.maxItems) await closeBatch(batch._id);
   };
   return {
     add,

@@ -75,11 +75,11 @@ async function takeItems(deps: RunDeps, batch: BatchDocument): Promise<BatchItem
   const { store, config, collector } = deps;
   await store.changeBatch(batch._id, ["collecting"], { $set: { state: "closed" } });
   if (batch.submittedAt === undefined) {
-    await store.fill(batch, config.maxLines);
+    await store.fill(batch, config.maxItems);
     await dropEnded(deps, batch._id);
     if ((await store.countWaiting(batch.group, 1)) > 0) await collector.add(batch);
   }
-  return store.items(batch._id, "batched", config.maxLines);
+  return store.items(batch._id, "batched", config.maxItems);
 }
 
 /** A batch with the interface of its provider, and what calling that takes. */

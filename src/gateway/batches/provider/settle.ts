@@ -62,7 +62,7 @@ export async function settleItem(
  */
 export async function dropEnded(deps: BatchDeps, batchId: string): Promise<void> {
   const { store, completions, jobs, gateway, config } = deps;
-  const items = await store.items(batchId, "batched", Math.min(config.maxLines, PAGE));
+  const items = await store.items(batchId, "batched", Math.min(config.maxItems, PAGE));
   const waiting = await jobs.held.stillWaiting(items.map(({ _id }) => _id));
   for (const item of items) {
     if (waiting.has(item._id)) continue;

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { AppError, unavailable } from "../errors.ts";
 import type { Logger } from "../logger.ts";
-import { openDataFolder, refuseForeignEntry } from "../private-files.ts";
+import { openDataFolder } from "../private-files.ts";
 import type { HostMessage, HostOptions } from "./host.ts";
 import { proveServer, scramMechanism, scramUser } from "./mongo/wire/scram.ts";
 import { isOwn, redisState, redisUrl, untilTrue } from "./redis-server.ts";
@@ -53,14 +53,6 @@ export async function ensureServices(options: {
   const secrets = await openServiceSecrets(dataDir);
   const sockets = await openSocketFolder(dataDir);
   const redisPlace = { socketPath: sockets.redis, secrets };
-  const isStoreServing = async () => {
-    await refuseForeignEntry(sockets.mongo);
-    return isOwn(await proveServer(sockets.mongo, secrets.mongo), sockets.mongo);
-  };
-  const isRedisServing = async () => {
-    await refuseForeignEntry(sockets.redis);
-    return isOwn(await redisState(redisPlace), sockets.redis);
-  };
   let host: ChildProcess | undefined;
   const hostIfGone = async () => {
     // A host looks after its Redis itself, so where the store listens there is one.
@@ -71,7 +63,10 @@ export async function ensureServices(options: {
   };
   const areServing = async () => {
     await hostIfGone();
-    return (!mongo || (await isStoreServing())) && (!redis || (await isRedisServing()));
+    return (
+      (!mongo || (await isOwn(sockets.mongo, () => proveServer(sockets.mongo, secrets.mongo)))) &&
+      (!redis || (await isOwn(sockets.redis, () => redisState(redisPlace))))
+    );
   };
   await untilTrue(areServing, { what: "The embedded store", everyMs: 100, timeoutMs: START_TIMEOUT_MS });
 

@@ -31,12 +31,7 @@ export function openHost(options: HostOptions) {
     releasers.add(() => sockets.tidy());
     if (options.mongo) {
       const dataFile = join(dataDir, "store.sqlite");
-      const mongo = await startMongoServer({
-        dataFile,
-        socketPath: sockets.mongo,
-        password: secrets.mongo,
-        logger,
-      });
+      const mongo = await startMongoServer({ dataFile, socketPath: sockets.mongo, password: secrets.mongo, logger });
       releasers.add(() => mongo.close());
     } else {
       releasers.add(lockFile(join(dataDir, "host.lock")));

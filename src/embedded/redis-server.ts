@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { AppError, unavailable } from "../errors.ts";
-import { openPrivateFolder } from "../private-files.ts";
+import { openPrivateFolder, refuseForeignEntry } from "../private-files.ts";
 import type { ServiceSecrets } from "./service-secrets.ts";
 
 /** Longest wait for a started server to serve (it reads its append-only file first), and to stop when asked to, in ms. */
@@ -130,12 +130,14 @@ export async function untilTrue(
 }
 
 function untilServing(place: RedisPlace): Promise<void> {
-  const isServing = async () => isOwn(await redisState(place), place.socketPath);
+  const isServing = () => isOwn(place.socketPath, () => redisState(place));
   return untilTrue(isServing, { what: "redis-server", everyMs: 20, timeoutMs: START_TIMEOUT_MS });
 }
 
-/** Whether a server that was found in a state is ours and serves. @throws AppError `unavailable` when it is not ours. */
-export function isOwn(state: ServerState, socketPath: string): boolean {
+/** Whether the server at a socket is ours, and serves. @throws AppError `unavailable` when the socket or it is not ours. */
+export async function isOwn(socketPath: string, findState: () => Promise<ServerState>): Promise<boolean> {
+  await refuseForeignEntry(socketPath);
+  const state = await findState();
   if (state !== "foreign") return state === "serving";
   const advice = "find out whose it is (`lsof -U`), stop it, and start again";
   const message = `What answers at ${socketPath} does not know the secret of the data folder: ${advice}.`;

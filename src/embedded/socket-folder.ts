@@ -7,20 +7,13 @@ import { openPrivateFolder } from "../private-files.ts";
 /** The longest path of a socket that every system takes, in bytes: 107 on Linux, 103 on macOS. */
 const MAX_SOCKET_PATH_BYTES = 103;
 
-export type SocketFolder = {
-  mongo: string;
-  redis: string;
-  /** Removes the folder when it is empty and not in the data folder. */
-  tidy(): Promise<void>;
-};
-
 /**
  * The sockets of a data folder, in a folder of their own for its owner only: `run` in the data folder, or where its path is
  * too long for a socket, one in the system's temporary folder. The place follows from the data folder alone, so that every
  * process finds the same, whatever its session.
  * @throws AppError `unavailable` when the folder is there and not this user's own.
  */
-export async function openSocketFolder(dataDir: string): Promise<SocketFolder> {
+export async function openSocketFolder(dataDir: string) {
   const inside = pathsIn(join(dataDir, "run"));
   const isUsable = Buffer.byteLength(inside.mongo) <= MAX_SOCKET_PATH_BYTES && !inside.redis.includes("?"); // of a URL
   const name = createHash("sha256").update(`${process.getuid?.()}:${dataDir}`).digest("hex").slice(0, 12);
@@ -29,6 +22,7 @@ export async function openSocketFolder(dataDir: string): Promise<SocketFolder> {
   return {
     mongo: paths.mongo,
     redis: paths.redis,
+    /** Removes the folder when it is empty and not in the data folder. */
     tidy: async () => {
       if (!isUsable) await rmdir(paths.folder).catch(() => undefined); // in use by the next host, or gone
     },

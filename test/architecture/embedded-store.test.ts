@@ -3,10 +3,8 @@ import { accumulators, stages } from "../../src/embedded/mongo/aggregate/pipelin
 import { commands } from "../../src/embedded/mongo/commands/commands.ts";
 import { filterOperators, logicalOperators } from "../../src/embedded/mongo/query/filter.ts";
 import { projectionOperators } from "../../src/embedded/mongo/query/projection.ts";
-import { searchStages } from "../../src/embedded/mongo/search/search-stages.ts";
-import { searchClauses, searchOperators } from "../../src/embedded/mongo/search/text-query.ts";
-import { updatePositions } from "../../src/embedded/mongo/update/update.ts";
-import { pushClauses, updateOperators } from "../../src/embedded/mongo/update/update-operators.ts";
+import { searchClauses, searchOperators, searchStages } from "../../src/embedded/mongo/search/search-stages.ts";
+import { pushClauses, updateOperators, updatePositions } from "../../src/embedded/mongo/update/update.ts";
 import { sourceFiles } from "./source-files.ts";
 
 /** Commands that the store does not ask for by name, and why they are there all the same. */
@@ -22,7 +20,7 @@ const implied: Readonly<Record<string, string>> = {
   serverStatus: "the tests and measurements ask for the id of the process",
 };
 
-const MAX_LINES = 5_070;
+const MAX_LINES = 5_000;
 
 describe("the embedded store offers what src/store asks for", () => {
   const store = sourceFiles("src/store")

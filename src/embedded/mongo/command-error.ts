@@ -35,11 +35,6 @@ export const errorCodes = {
   BSONObjectTooLarge: 10334,
   DuplicateKey: 11000,
   OutOfDiskSpace: 14031,
-  Location15952: 15952,
-  Location40324: 40324,
-  Location40414: 40414,
-  Location40415: 40415,
-  Location40602: 40602,
 } as const;
 export type ErrorName = keyof typeof errorCodes;
 
@@ -65,8 +60,9 @@ export function commandError(name: ErrorName, message: string, details?: Record<
 }
 
 /** What this server leaves to MongoDB: with the code that MongoDB gives to a name that it does not know itself. */
-export function notOffered(what: string, name: ErrorName = "NotImplemented"): CommandError {
-  return commandError(name, `the embedded store does not offer ${what}: set MONGODB_URL`);
+export function notOffered(what: string, code: ErrorName | number = "NotImplemented"): CommandError {
+  const message = `the embedded store does not offer ${what}: set MONGODB_URL`;
+  return typeof code === "number" ? located(code, message) : commandError(code, message);
 }
 
 /** MongoDB's errors that the language of queries and updates gives, by their names. */

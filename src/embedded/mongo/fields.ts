@@ -33,7 +33,7 @@ export function readFields<S extends Shape>(
   owner: string,
   given: Document,
   shape: S,
-  unknown: ErrorName = "Location40415",
+  unknown: ErrorName | number = 40415,
 ): Fields<S> {
   const fields: Document = {};
   for (const name of Object.keys(given)) {

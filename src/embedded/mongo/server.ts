@@ -5,9 +5,10 @@ import type { Logger } from "../../logger.ts";
 import { withReleasers } from "../../releasers.ts";
 import { openEngine } from "./engine.ts";
 import { startHousekeeping } from "./housekeeping.ts";
-import { serveConnection } from "./wire/connection.ts";
-import { makeDispatcher } from "./wire/dispatch.ts";
-import { makeGates } from "./wire/scram.ts";
+import { type Dispatcher, makeDispatcher } from "./wire/dispatch.ts";
+import { encodeReply } from "./wire/reply.ts";
+import { type Gate, makeGates } from "./wire/scram.ts";
+import { frameReply, makeInbox, readRequest } from "./wire/wire.ts";
 
 export type MongoServerOptions = {
   dataFile: string;
@@ -87,4 +88,45 @@ async function closeServer(server: Server, sockets: ReadonlySet<Socket>): Promis
   }, drainMs);
   await closed;
   clearTimeout(giveUp);
+}
+
+let lastReplyId = 0;
+
+/**
+ * Serves one client: cuts its bytes into messages, has them answered in order, and stops reading while it does not take
+ * its answers. Bytes that are no message close this connection and no other.
+ */
+function serveConnection(options: {
+  socket: Socket;
+  connectionId: number;
+  dispatcher: Dispatcher;
+  /** Lets commands through once the client has proved itself; any client may run any without it. */
+  gate?: Gate | undefined;
+  logger: Logger;
+}): void {
+  const { socket, connectionId, dispatcher, gate, logger } = options;
+  const inbox = makeInbox();
+  const answer = (message: Buffer) => {
+    const request = readRequest(message);
+    const send = (body: Buffer) => {
+      if (request.isSilent || socket.destroyed) return;
+      lastReplyId = (lastReplyId + 1) & 0x7fff_ffff;
+      if (!socket.write(frameReply(request, body, lastReplyId))) socket.pause();
+    };
+    const atGate = gate?.(request.body);
+    if (atGate === undefined) dispatcher.dispatch(request, connectionId, send);
+    else send(encodeReply(atGate));
+  };
+  socket.setNoDelay(true);
+  socket.on("data", (bytes) => {
+    try {
+      inbox.add(bytes);
+      for (let message = inbox.take(); message !== undefined; message = inbox.take()) answer(message);
+    } catch (error) {
+      logger.warn({ err: error, connectionId }, "a malformed message: the connection is closed");
+      socket.destroy();
+    }
+  });
+  socket.on("drain", () => socket.resume());
+  socket.on("error", (error) => logger.debug({ err: error, connectionId }, "a client's connection broke"));
 }

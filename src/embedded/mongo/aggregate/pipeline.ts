@@ -1,9 +1,9 @@
 import { type Document, getField, isDocument, setField } from "../bson/bson-types.ts";
 import { keyOf } from "../bson/index-keys.ts";
 import { readSort, sortKey } from "../bson/order.ts";
-import { commandError, located, notOffered, showValue, typeMismatch } from "../command-error.ts";
+import { located, notOffered, showValue, typeMismatch } from "../command-error.ts";
 import { compileFilter } from "../query/filter.ts";
-import { compileProjectStage } from "../query/projection.ts";
+import { compileProjection } from "../query/projection.ts";
 import { searchStages } from "../search/search-stages.ts";
 
 /** A compiled stage: lazy where it can be, so that `$limit` ends the work of those before it. */
@@ -34,9 +34,9 @@ export const accumulators: Readonly<Record<string, Accumulator>> = {
 export function compilePipeline(given: readonly (readonly [name: string, operand: unknown])[]): Stage {
   const compiled = given.map(([name, operand]) => {
     if (Object.hasOwn(searchStages, name))
-      throw commandError("Location40602", `${name} is only valid as the first stage in a pipeline`);
+      throw located(40602, `${name} is only valid as the first stage in a pipeline`);
     const compile = Object.hasOwn(stages, name) ? stages[name] : undefined;
-    if (compile === undefined) throw notOffered(name, "Location40324");
+    if (compile === undefined) throw notOffered(name, 40324);
     return compile(operand);
   });
   return (documents) => compiled.reduce((input, stage) => stage(input), documents);
@@ -59,7 +59,10 @@ function match(operand: unknown): Stage {
 }
 
 function project(operand: unknown): Stage {
-  const projection = compileProjectStage(operand);
+  if (!isDocument(operand)) throw located(15969, "$project specification must be an object");
+  if (Object.keys(operand).length === 0)
+    throw located(51272, "Invalid $project :: caused by :: projection specification must have at least one field");
+  const projection = compileProjection(operand);
   return (documents) => Iterator.from(documents).map(projection);
 }
 
@@ -114,7 +117,7 @@ function compileGroupField(name: string, specification: unknown) {
   if (!operator.startsWith("$")) throw located(40234, `The field '${name}' must be an accumulator object`);
   if (others.length > 0) throw located(40238, `The field '${name}' must specify one accumulator`);
   const accumulator = Object.hasOwn(accumulators, operator) ? accumulators[operator] : undefined;
-  if (accumulator === undefined) throw notOffered(operator, "Location15952");
+  if (accumulator === undefined) throw notOffered(operator, 15952);
   const read = compileExpression(operand);
   return { name, add: (total: number, document: Document) => accumulator(total, read(document)) };
 }

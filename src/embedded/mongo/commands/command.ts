@@ -8,7 +8,7 @@ import type { Collection } from "../storage/collection.ts";
 export type CommandContext = { engine: Engine; db: string; connectionId: number; name: string; target: unknown };
 
 /** A command of the server. Its name is the key under which it is registered, in MongoDB's lower and upper case. */
-export type Command = { run(context: CommandContext, body: Document): Document };
+export type Command = (context: CommandContext, body: Document) => Document;
 export type CommandFamily = Record<string, Command>;
 
 /** Fields that any command may carry. Sessions are accepted and need nothing: there are no transactions. */
@@ -28,7 +28,7 @@ export function defineCommand<S extends Shape>(
   run: (context: CommandContext, fields: Fields<S>) => Document,
 ): Command {
   const whole = { ...genericShape, ...shape, [name]: "any" } as const;
-  return { run: (context, body) => run(context, readFields(name, body, whole) as Fields<S>) }; // and the generic ones
+  return (context, body) => run(context, readFields(name, body, whole) as Fields<S>); // and the generic ones
 }
 
 /** Refuses transactions, as a MongoDB that is no replica set does. @throws CommandError 20. */

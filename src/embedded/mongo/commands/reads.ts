@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { compilePipeline, readStage } from "../aggregate/pipeline.ts";
 import { type Document, isDocument } from "../bson/bson-types.ts";
 import { encodeDocument } from "../bson/codec.ts";
@@ -71,10 +72,9 @@ function runStages(collection: Collection | undefined, stages: readonly NamedSta
     return encodeAll(compilePipeline(others)(runSearchStage(first[0], collection, first[1])));
   const { query, rest } = splitPipeline(stages);
   const run = compilePipeline(rest);
-  const toCount = soleCount(rest);
-  if (toCount !== undefined) {
-    const count = countRows(collection, query);
-    return encodeAll(count === 0 ? [] : [toCount(count)]);
+  if (isCount(rest)) {
+    const n = countRows(collection, query);
+    return encodeAll(n === 0 ? [] : [{ _id: 1, n }]);
   }
   const rows = findRows(collection, query);
   return rest.length === 0 ? rows.map((row) => row.bytes) : encodeAll(run(rows.map((row) => row.document())));
@@ -93,11 +93,9 @@ function splitPipeline(stages: readonly NamedStage[]): { query: Query; rest: rea
   return isLimited ? { query: { filter, limit }, rest: stages.slice(2) } : { query: { filter }, rest: stages.slice(1) };
 }
 
-/** The `$group` that drivers send for countDocuments, as what it makes of a count: the rows are then counted, not read. */
-function soleCount(rest: readonly NamedStage[]): ((count: number) => Document) | undefined {
-  const [name, group] = rest.length === 1 ? (rest[0] ?? []) : [];
-  if (name !== "$group" || !isDocument(group) || Object.keys(group).join() !== "_id,n") return undefined;
-  const isConstant = group._id === null || group._id === 1;
-  const isSum = isDocument(group.n) && Object.keys(group.n).join() === "$sum" && group.n.$sum === 1;
-  return isConstant && isSum ? (n) => ({ _id: group._id, n }) : undefined;
+/** The `$group` that drivers send for countDocuments: the rows are then counted, not read. */
+const countGroup = { _id: 1, n: { $sum: 1 } };
+
+function isCount([stage, ...others]: readonly NamedStage[]): boolean {
+  return others.length === 0 && stage?.[0] === "$group" && isDeepStrictEqual(stage[1], countGroup);
 }

@@ -3,7 +3,7 @@ import { type Document, isDocument } from "../bson/bson-types.ts";
 import { decodeReceived, encodeDocument } from "../bson/codec.ts";
 import { CommandError, commandError, failedToParse, notOffered, typeMismatch } from "../command-error.ts";
 import { type Fields, readFields } from "../fields.ts";
-import { findRow, findRows } from "../query/query.ts";
+import { findRows } from "../query/query.ts";
 import type { Collection } from "../storage/collection.ts";
 import { insertDocument, removeDocument, replaceDocument } from "../storage/documents.ts";
 import type { Row } from "../storage/storage.ts";
@@ -25,14 +25,15 @@ export const writeCommands: CommandFamily = {
 
 export const maxWriteBatch = 100_000;
 
-/** The errors of a bulk write's parts, as fields of its reply: none when all succeeded. */
-type Failures = { writeErrors?: Document[] };
-
 /**
  * Runs the parts of a bulk write one after the other. A part that is refused is noted under its place; unless `isOrdered`
- * is false, the rest is then left undone. @throws CommandError 16 for no parts, or too many.
+ * is false, the rest is then left undone. Answers the fields of the reply that say so. @throws CommandError 16 for no parts, or too many.
  */
-function runParts<T>(parts: readonly T[] = [], isOrdered = true, runPart: (part: T, index: number) => void): Failures {
+function runParts<T>(
+  parts: readonly T[] = [],
+  isOrdered = true,
+  runPart: (part: T, index: number) => void,
+): { writeErrors?: Document[] } {
   if (parts.length === 0 || parts.length > maxWriteBatch) {
     const message = `Write batch sizes must be between 1 and ${maxWriteBatch}. Got ${parts.length} operations.`;
     throw commandError("InvalidLength", message);
@@ -144,7 +145,7 @@ function findAndModify(context: CommandContext, fields: Fields<typeof findAndMod
   if (isRemoval) throw notOffered("the option remove of findAndModify");
   const change = readUpdate(fields.update);
   const collection = findCollection(context);
-  const row = findRow(collection, filter);
+  const [row] = findRows(collection, { filter, limit: 1 });
   if (row !== undefined && collection !== undefined) {
     const bytes = changeRow(context, collection, row, change) ?? row.bytes;
     return answer({ n: 1, updatedExisting: true }, isNew ? bytes : row.bytes);

@@ -1,6 +1,5 @@
 import { type Document, isDocument, setField } from "../bson/bson-types.ts";
 import { located, notOffered } from "../command-error.ts";
-import { keepScore, scoreOf } from "../search/search-score.ts";
 
 export type Projection = (document: Document) => Document;
 
@@ -30,13 +29,6 @@ export function compileProjection(projection: Document): Projection {
     for (const { path, read } of scores) setField(result, path, read(document));
     return keepScore(document, result);
   };
-}
-
-/** The projection of `$project`. */
-export function compileProjectStage(operand: unknown): Projection {
-  if (!isDocument(operand)) throw located(15969, "$project specification must be an object");
-  if (Object.keys(operand).length > 0) return compileProjection(operand);
-  throw located(51272, "Invalid $project :: caused by :: projection specification must have at least one field");
 }
 
 function compileOperator(path: string, value: Document): ReadScore {
@@ -93,4 +85,32 @@ function keepBelow(kept: Kept, value: unknown): unknown {
   if (isDocument(value)) return keep(kept, value);
   if (!Array.isArray(value)) return undefined;
   return value.map((item: unknown) => keepBelow(kept, item)).filter((item) => item !== undefined);
+}
+
+/** The scores that a search stage gives to a document, by the names under which `$meta` reads them. */
+type ScoreName = "vectorSearchScore" | "searchScore";
+
+/**
+ * The score travels on the document under a symbol: no field name can meet it, `bson` does not write it, and stages that
+ * make a new document of an old one hand it on with `keepScore`.
+ */
+const scoreKey: unique symbol = Symbol("search score");
+type Scored = Document & { [scoreKey]?: { name: ScoreName; score: number } };
+
+/** Attaches the score that `$vectorSearch` or `$search` found. */
+export function attachScore(document: Document, name: ScoreName, score: number): Document {
+  return Object.assign(document, { [scoreKey]: { name, score } });
+}
+
+/** The score of that name, or undefined when no such search brought the document. */
+function scoreOf(document: Document, name: string): number | undefined {
+  const held = (document as Scored)[scoreKey];
+  return held?.name === name ? held.score : undefined;
+}
+
+/** Hands the score of `from` on to `to`, and returns `to`. */
+function keepScore(from: Document, to: Document): Document {
+  const held = (from as Scored)[scoreKey];
+  if (held !== undefined && from !== to) (to as Scored)[scoreKey] = held;
+  return to;
 }

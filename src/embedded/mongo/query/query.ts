@@ -4,14 +4,10 @@ import { type Sort, sortKey } from "../bson/order.ts";
 import { allRows, type Collection, checkThere, firstChunk, largestChunk, readRow } from "../storage/collection.ts";
 import { makeRow, type Row } from "../storage/storage.ts";
 import { compileFilter } from "./filter.ts";
-import { type IndexScan, type KeyRange, type Plan, planQuery } from "./planner.ts";
+import { type IndexScan, type KeyRange, type Plan, type PlanRequest, planQuery } from "./planner.ts";
 
-export type Query = {
-  filter: Document;
-  sort?: Sort | undefined;
-  /** 0 or undefined: no limit. */
-  limit?: number | undefined;
-};
+/** What is asked for. 0 or undefined: no limit. */
+export type Query = PlanRequest & { limit?: number | undefined };
 
 /**
  * The stored documents that a query asks for, in its order. Where an index gives the order they come as they are read;
@@ -32,12 +28,6 @@ export function findRows(collection: Collection | undefined, query: Query): Iter
   return limit ? sorted.take(limit) : sorted;
 }
 
-/** The first document that a filter matches, or undefined. */
-export function findRow(collection: Collection | undefined, filter: Document): Row | undefined {
-  const [row] = findRows(collection, { filter, limit: 1 });
-  return row;
-}
-
 /** How many documents a query asks for. Where the index keys answer it, no document is read. */
 export function countRows(collection: Collection | undefined, query: Query): number {
   const total = collection === undefined ? undefined : countKeys(collection, query);
@@ -45,18 +35,11 @@ export function countRows(collection: Collection | undefined, query: Query): num
   return query.limit ? Math.min(total, query.limit) : total;
 }
 
-function countKeys(collection: Collection, query: Query): number | undefined {
-  const plan = planQuery(collection, { filter: query.filter });
-  const { scan } = plan;
-  if (!plan.isExact || (scan !== undefined && scan.index.multikey !== 0)) return undefined;
-  if (scan === undefined) return readNumber(collection.countAll.get());
-  return scan.ranges
-    .map(({ low, high }) => readNumber(scan.index.keys.count.get(low, high)))
-    .reduce((sum, count) => sum + count, 0);
-}
-
-function readNumber(row: unknown): number {
-  return Array.isArray(row) ? Number(row[0]) : 0;
+function countKeys(collection: Collection, { filter }: Query): number | undefined {
+  const { scan, isExact } = planQuery(collection, { filter });
+  if (!isExact || (scan !== undefined && scan.index.multikey !== 0)) return undefined;
+  const rows = scan?.ranges.map(({ low, high }) => scan.index.keys.count.get(low, high)) ?? [collection.countAll.get()];
+  return rows.reduce((sum, row) => sum + Number((row as unknown as [number])[0]), 0); // prepared to give arrays
 }
 
 /** The value of `{ _id: value }` when that is the whole filter and the value stands for itself alone. */
@@ -95,13 +78,8 @@ function sortRows(collection: Collection, rows: Iterable<Row>, sort: Sort, limit
   }
   return order()
     .values()
-    .flatMap(({ rid, row }) => (row === undefined ? readAgain(collection, rid) : [row]));
-}
-
-function readAgain(collection: Collection, rid: number): Row[] {
-  checkThere(collection);
-  const row = readRow(collection, rid);
-  return row === undefined ? [] : [row];
+    .map(({ rid, row }) => row ?? readRow(collection, rid))
+    .filter((row) => row !== undefined);
 }
 
 /**

@@ -1,13 +1,12 @@
 import { type Document, isDocument } from "../bson/bson-types.ts";
-import { notOffered } from "../command-error.ts";
+import { commandError, notOffered } from "../command-error.ts";
 import { readFields } from "../fields.ts";
 import { compileFilter } from "../query/filter.ts";
+import { attachScore } from "../query/projection.ts";
 import { findRows } from "../query/query.ts";
 import { type Collection, readRow, type SearchIndex } from "../storage/collection.ts";
-import { readVector } from "./definitions.ts";
-import { attachScore, bestFirst, refused } from "./search-score.ts";
-import type { TextIndex } from "./text-index.ts";
-import { readSearch, type SearchClauses } from "./text-query.ts";
+import { readVector, type TextDefinition } from "./definitions.ts";
+import type { TextIndex, TextQuery } from "./text-index.ts";
 
 /** A stage that brings documents of its own and so stands first in a pipeline. */
 type SearchStage = (collection: Collection | undefined, operand: Document) => IteratorObject<Document>;
@@ -119,4 +118,96 @@ function makeRowTest(collection: Collection, filter: Document): (rid: number) =>
     excluded++;
     return undefined;
   };
+}
+
+/** A `$search` taken apart: words that score, and a filter of values as a query has it. */
+type SearchClauses = TextQuery & { conditions: Document[] };
+
+/** What a `$search` consists of: every clause must match, those of `must` score. What is not here is refused. */
+export const searchClauses = ["must", "filter"] as const;
+export const searchOperators = ["text", "equals", "in"] as const;
+
+/**
+ * Reads the `compound` of `$search`.
+ * @throws CommandError 238 or 40415 for what is not offered, 8 when it is malformed or asks for paths that the index does
+ *   not have.
+ */
+function readSearch(compound: Document, definition: TextDefinition): SearchClauses {
+  const clauses = readFields("$search", compound, { must: "any", filter: "any" } satisfies Record<ClauseName, "any">);
+  const [text, ...others] = listOf(clauses.must).map((clause) => readClause("must", clause));
+  if (text === undefined) throw notOffered("a $search without words");
+  if (others.length > 0) throw notOffered("several texts in compound.must of $search");
+  const filters = listOf(clauses.filter).map((clause) => readClause("filter", clause));
+  const conditions = filters.map(({ name, operand }) => readValues(name, operand, definition.filterPaths));
+  const ofPartition = conditions.find(({ path }) => path === definition.partitionPath);
+  return {
+    ...readText(text.operand, definition),
+    conditions: conditions.map(({ path, values }) => ({ [path]: { $in: values } })),
+    partitionValues: ofPartition?.values,
+  };
+}
+
+type ClauseName = (typeof searchClauses)[number];
+
+const listOf = (value: unknown): readonly unknown[] =>
+  Array.isArray(value) ? value : value === undefined ? [] : [value];
+
+/** The one operator of a clause: `text` scores and stands in `must`, the others filter. */
+function readClause(place: ClauseName, clause: unknown) {
+  const [[name, operand] = [], ...more] = isDocument(clause) ? Object.entries(clause) : [];
+  if (name === undefined || more.length > 0) throw refused(`each clause of "${place}" needs exactly one operator`);
+  const operator = searchOperators.find((known) => known === name);
+  if (operator === undefined || (operator === "text") !== (place === "must"))
+    throw notOffered(`${name} in compound.${place} of $search`);
+  if (!isDocument(operand)) throw refused(`"${name}" must be a document`);
+  return { name: operator, operand };
+}
+
+function readText(operand: Document, { textPaths }: TextDefinition): Pick<SearchClauses, "text" | "paths"> {
+  const { query, path } = readFields("text of $search", operand, { query: "any", path: "any" });
+  const [texts, paths] = [listOf(query), listOf(path)];
+  const bad = paths.find((asked) => !textPaths.some((known) => known === asked));
+  if (bad !== undefined || paths.length === 0) throw refused(`"${bad}" is not indexed as string`);
+  if (texts.length === 0 || !texts.every((text) => typeof text === "string"))
+    throw refused('"text.query" must be a string or a non-empty array of strings');
+  return { text: texts.join(" "), paths: paths.map(String) };
+}
+
+function readValues(name: string, operand: Document, filterPaths: readonly string[]) {
+  const { path = "", value } = readFields(`${name} of $search`, operand, { path: "text", value: "any" });
+  if (!filterPaths.includes(path)) throw refused(`"${path}" is not indexed as token or boolean`);
+  if (value === undefined) throw refused(`"${name}.value" is required`);
+  return { path, values: name === "in" ? listOf(value) : [value] };
+}
+
+/**
+ * Hits with the best score first. Those of equal score come in the order of their `_id`: what a search answers follows
+ * from the documents alone, and not from the order in which they were stored.
+ */
+function* bestFirst<T extends { rid: number; score: number }>(
+  collection: Collection,
+  hits: readonly T[],
+): Generator<T> {
+  const ranked = hits.toSorted((a, b) => b.score - a.score);
+  for (let from = 0, to = 0; from < ranked.length; from = to) {
+    const score = ranked[from]?.score;
+    while (to < ranked.length && ranked[to]?.score === score) to++;
+    const equal = ranked.slice(from, to);
+    yield* equal.length === 1 ? equal : sortById(collection, equal);
+  }
+}
+
+function sortById<T extends { rid: number }>(collection: Collection, hits: readonly T[]): T[] {
+  return hits
+    .flatMap((hit) => {
+      const found = collection.idOf.get(hit.rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
+      return found === undefined ? [] : [{ hit, id: found[0] }];
+    })
+    .sort((a, b) => Buffer.compare(a.id, b.id))
+    .map(({ hit }) => hit);
+}
+
+/** Atlas' error for a search that it cannot run. */
+function refused(message: string) {
+  return commandError("UnknownError", `PlanExecutor error during aggregation :: caused by :: ${message}`);
 }

@@ -4,8 +4,16 @@ import { valuesAt } from "../bson/path-values.ts";
 import { readConjunction } from "../query/predicates.ts";
 import type { FollowingIndex, Row } from "../storage/storage.ts";
 import { readVector, type VectorDefinition } from "./definitions.ts";
-import { addRow, makePartition, type Partition, removeRow, type VectorRow } from "./vector-matrix.ts";
-import { searchPartitions, toUnitLength, type VectorHit, type VectorQuery } from "./vector-search.ts";
+import {
+  addRow,
+  makePartition,
+  type Partition,
+  removeRow,
+  searchPartitions,
+  toUnitLength,
+  type VectorQuery,
+  type VectorRow,
+} from "./vector-search.ts";
 
 export type VectorIndex = ReturnType<typeof makeVectorIndex>;
 
@@ -51,7 +59,7 @@ export function makeVectorIndex(
     definition,
     readMore,
     /** The nearest documents that match the filter, nearest first. Reads the rest of the collection before. */
-    search: (query: VectorQuery): VectorHit[] => {
+    search: (query: VectorQuery) => {
       while (!readMore());
       return searchPartitions(choosePartitions(matrices, query.filter), query);
     },

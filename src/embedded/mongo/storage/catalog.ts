@@ -44,14 +44,10 @@ export function openCatalog(storage: Storage) {
   };
 }
 
-function checkName(db: string, name: string): void {
-  const isBad = name === "" || name.startsWith(".") || name.endsWith(".") || name.includes("$") || name.includes("\0");
-  if (isBad) throw commandError("InvalidNamespace", `Invalid namespace specified '${db}.${name}'`);
-}
-
 /** `options` and `uuid` are columns of an earlier version. */
 function createCollection(storage: Storage, db: string, name: string): Collection {
-  checkName(db, name);
+  if (/^$|^\.|\.$|[$\0]/.test(name))
+    throw commandError("InvalidNamespace", `Invalid namespace specified '${db}.${name}'`);
   const { sqlite, beginWrite } = storage;
   beginWrite();
   const { lastInsertRowid } = sqlite

@@ -169,8 +169,9 @@ export function checkThere({ isDropped, namespace }: Collection): void {
   if (isDropped) throw commandError("QueryPlanKilled", `collection dropped: ${namespace}`);
 }
 
-/** The document of that row, undefined when it is gone. */
+/** The document of that row, undefined when it is gone. @throws CommandError 175 when the collection is dropped. */
 export function readRow(collection: Collection, rid: number): Row | undefined {
+  checkThere(collection);
   const found = collection.byRid.get(rid) as unknown as [Uint8Array] | undefined; // prepared to give arrays
   return found && makeRow(rid, found[0]);
 }

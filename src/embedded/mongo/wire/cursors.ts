@@ -3,8 +3,7 @@ import { commandError } from "../command-error.ts";
 import { type Raw, rawArray } from "./reply.ts";
 
 /** What a cursor still has to give: BSON documents, made as they are asked for. */
-export type Results = Iterator<Uint8Array>;
-
+type Results = Iterator<Uint8Array>;
 type Cursor = { namespace: string; results: Results; pending: Uint8Array | undefined; usedAt: number };
 
 export type Cursors = ReturnType<typeof makeCursors>;

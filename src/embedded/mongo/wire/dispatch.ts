@@ -1,5 +1,5 @@
 import type { Document } from "../bson/bson-types.ts";
-import { CommandError, commandError, notOffered } from "../command-error.ts";
+import { CommandError, commandError, located, notOffered } from "../command-error.ts";
 import { checkSession } from "../commands/command.ts";
 import { commands } from "../commands/commands.ts";
 import type { Engine } from "../engine.ts";
@@ -91,12 +91,12 @@ function runCommand(engine: Engine, request: Request, connectionId: number): Doc
   const command = commands.get(name);
   if (command === undefined) throw notOffered(`the command ${name}`, "CommandNotFound");
   const db: unknown = body.$db;
-  if (typeof db !== "string") throw commandError("Location40414", "BSON field '$db' is missing but a required field");
+  if (typeof db !== "string") throw located(40414, "BSON field '$db' is missing but a required field");
   if (db === "" || /[\0/\\. "$]/.test(db)) {
     throw commandError("InvalidNamespace", `Invalid database name: '${db}'`);
   }
   checkSession(body);
-  const reply = command.run({ engine, db, connectionId, name, target: body[name] }, body);
+  const reply = command({ engine, db, connectionId, name, target: body[name] }, body);
   reply.ok ??= 1;
   return reply;
 }

@@ -72,15 +72,13 @@ export function makeGates(password: string): () => Gate {
       const name = Object.keys(body)[0] ?? "";
       if (name === "saslStart") {
         exchange = startExchange(keys, body);
-        if (exchange === undefined) return failure("AuthenticationFailed", "Authentication failed.");
-        return { conversationId: 1, done: false, payload: toPayload(exchange.serverFirst), ok: 1 };
+        return exchange === undefined ? unproved() : step(exchange.serverFirst, false);
       }
       if (name === "saslContinue") {
         const signature = exchange && endExchange(keys, exchange, body);
         exchange = undefined;
-        if (signature === undefined) return failure("AuthenticationFailed", "Authentication failed.");
-        isOpen = true;
-        return { conversationId: 1, done: true, payload: toPayload(`v=${signature.toString("base64")}`), ok: 1 };
+        isOpen = signature !== undefined;
+        return signature === undefined ? unproved() : step(`v=${signature.toString("base64")}`, true);
       }
       if (openCommands.has(name)) return undefined;
       return failure("Unauthorized", `Command ${name} requires authentication`);
@@ -109,6 +107,12 @@ function endExchange(keys: ScramKeys, { clientFirst, serverFirst, nonce }: Excha
   const clientKey = xor(hmac(keys.storedKey, all), Buffer.from(proof, "base64"));
   const isProved = isSame(createHash("sha256").update(clientKey).digest(), keys.storedKey);
   return isProved ? hmac(keys.serverKey, all) : undefined;
+}
+
+const unproved = () => failure("AuthenticationFailed", "Authentication failed.");
+
+function step(text: string, done: boolean): Document {
+  return { conversationId: 1, done, payload: toPayload(text), ok: 1 };
 }
 
 function toPayload(text: string): Binary {

@@ -58,18 +58,19 @@ export function makeInbox(maxBytes = maxMessageBytes) {
 export function readRequest(message: Buffer): Request {
   const opCode = message.readInt32LE(12);
   if (opCode !== opMsg && opCode !== opQuery) throw new MalformedMessage(`operation ${opCode} is not spoken here`);
+  if (message.length < headerBytes + 9) throw new MalformedMessage("no body");
+  const isLegacy = opCode === opQuery;
+  const isSilent = !isLegacy && (message.readUInt32LE(16) & flagMoreToCome) !== 0;
+  const head = { requestId: message.readInt32LE(4), isSilent, isLegacy };
   try {
-    return opCode === opMsg ? readMsg(message) : readQuery(message);
+    return { ...head, body: isLegacy ? readQuery(message) : readMsg(message) };
   } catch (error) {
     if (!(error instanceof CommandError) || error.code !== errorCodes.NotImplemented) throw error;
-    const isLegacy = opCode === opQuery;
-    const isSilent = !isLegacy && (message.readUInt32LE(16) & flagMoreToCome) !== 0;
-    return { requestId: message.readInt32LE(4), body: {}, isSilent, isLegacy, refusal: error };
+    return { ...head, body: {}, refusal: error };
   }
 }
 
-function readMsg(message: Buffer): Request {
-  if (message.length < headerBytes + 9) throw new MalformedMessage("no body");
+function readMsg(message: Buffer): Document {
   const flags = message.readUInt32LE(16);
   if ((flags & unknownRequiredFlags) !== 0) throw new MalformedMessage(`unknown flags ${flags.toString(16)}`);
   const end = message.length;
@@ -89,7 +90,7 @@ function readMsg(message: Buffer): Request {
     if (Object.hasOwn(body, name)) throw new MalformedMessage(`field ${name} is given twice`);
     body[name] = name === "documents" ? documents : documents.map((bytes) => decodeReceived(bytes));
   }
-  return { requestId: message.readInt32LE(4), body, isSilent: (flags & flagMoreToCome) !== 0, isLegacy: false };
+  return body;
 }
 
 function sizeAt(message: Buffer, at: number, end: number): number {
@@ -120,19 +121,14 @@ function readSequence(section: Buffer): { name: string; documents: Buffer[] } {
   return { name: section.toString("utf8", 4, nameEnd), documents };
 }
 
-function readQuery(message: Buffer): Request {
+function readQuery(message: Buffer): Document {
   const nameEnd = message.indexOf(0, 20);
   if (nameEnd < 0 || nameEnd + 13 > message.length) throw new MalformedMessage("a query that is cut");
   const namespace = message.toString("utf8", 20, nameEnd);
   if (!namespace.endsWith(".$cmd")) throw new MalformedMessage("OP_QUERY other than a command");
   const at = nameEnd + 9;
   const body = decodeReceived(message.subarray(at, at + sizeAt(message, at, message.length)));
-  return {
-    requestId: message.readInt32LE(4),
-    body: { ...body, $db: namespace.slice(0, -".$cmd".length) },
-    isSilent: false,
-    isLegacy: true,
-  };
+  return { ...body, $db: namespace.slice(0, -".$cmd".length) };
 }
 
 /** The frame of an answer: OP_MSG, or OP_REPLY to a legacy hello. */

@@ -4,7 +4,8 @@ import { idSchema } from "../../src/ids.ts";
 import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-view.ts";
 import type { JobEvent } from "../../src/jobs/jobs.ts";
 import { cancelWork } from "../../src/jobs/work.ts";
-import { jobKinds } from "../../src/store/job-record.ts";
+import type { Platform } from "../../src/platform.ts";
+import { type JobRecord, jobKinds } from "../../src/store/job-record.ts";
 import { jobStates } from "../../src/store/job-state.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { listOf, pageQuery } from "../list-query.ts";
@@ -27,7 +28,7 @@ export const jobRoutes = [
     summary: "State, progress and result of a job",
     params,
     responses: { 200: { description: "The job", body: jobViewSchema } },
-    result: async ({ params: { id }, caller, platform }) => toJobView(await platform.jobs.get(caller.tenantId, id)),
+    result: async ({ params: { id }, caller, platform }) => toJobView(await readJob(platform, caller.tenantId, id)),
   }),
   routes.get("/jobs/:id/events", {
     summary: "Follow a job by server-sent events",
@@ -53,6 +54,15 @@ export const jobRoutes = [
       toJobView(await cancelWork(jobs, works, { tenantId: caller.tenantId, jobId: id })),
   }),
 ];
+
+/** A job as it is now: one that awaits a decision ends here once the time for that is over, as its run does. */
+async function readJob({ jobs, workflows }: Platform, tenantId: string, jobId: string): Promise<JobRecord> {
+  const job = await jobs.get(tenantId, jobId);
+  const { workflowId, runId } = job.subject;
+  if (job.status !== "awaiting" || workflowId === undefined || runId === undefined) return job;
+  await workflows.runOf(tenantId, workflowId, runId);
+  return jobs.get(tenantId, jobId);
+}
 
 /** An id that no stream of ours sent counts as none: the stream starts at the first event. */
 function readEventId(header: string | undefined): number | undefined {

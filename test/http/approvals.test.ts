@@ -170,8 +170,15 @@ describe("approvals", function () {
       expect(listed.at("data[0].status")).to.equal("expired");
       const read = await quiet.member.get(`/workflows/${workflowId}/runs/${other}`);
       expect([read.at("status"), read.at("steps[0].output.decision")]).to.deep.equal(["expired", "expired"]);
+      const third = await quiet.reach(workflowId, await quiet.start(workflowId), "awaiting_approval");
+      await pollUntil(() => Date.now() > Date.parse(third.string("awaiting.expiresAt")));
+      const ended = await quiet.member.get(`/jobs/${third.string("jobId")}`);
+      expect([ended.at("status"), ended.at("result.status")], "read by its job alone").to.deep.equal([
+        "completed",
+        "expired",
+      ]);
       expect((await quiet.member.get("/workflows/approvals")).at("data")).to.deep.equal([]);
-      expect((await quiet.member.get("/workflows/approvals?status=expired")).at("data")).to.have.lengthOf(2);
+      expect((await quiet.member.get("/workflows/approvals?status=expired")).at("data")).to.have.lengthOf(3);
     } finally {
       await quiet.close();
     }

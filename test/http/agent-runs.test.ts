@@ -83,4 +83,16 @@ describe("runs of agents", function () {
     expect(steps[0]?.observation).to.contain('{"left":4}');
     expect(steps[1]).to.deep.include({ actionInput: { expression: "4 + 2" }, observation: "6", tokens: 15 });
   });
+
+  it("have the model's reasoning for a thought where it calls a tool without a word", async () => {
+    upstream.play(({ turn }) =>
+      turn === 1
+        ? { reasoning: "I should add.", calls: [{ name: "calculator", arguments: { expression: "4 + 2" } }] }
+        : { text: "6." },
+    );
+    const agentId = await makeAgent({ tools: [{ type: "calculator" }] });
+    const run = await member.post(`/agents/${agentId}/run`, { input: "Add." });
+    const steps = (await trailOf(agentId, run.string("runId"))).at("steps") as { thought: string }[];
+    expect(steps.map(({ thought }) => thought)).to.deep.equal(["I should add.", "6."]);
+  });
 });

@@ -71,6 +71,13 @@ describe("chats that may wait for a batch", () => {
         expect(log.at("costUsd")).to.equal(job.at("result.costUsd"));
       });
 
+      it("adds to the job's result what x-svc-debug asks for", async () => {
+        const job = await endOf(await ask(model, "What is a lease?", { headers: { "x-svc-debug": "true" } }));
+        expect(job.at("result._preprocessing.routing")).to.deep.include({ requested: model, model, provider });
+        const plain = await endOf(await ask(model, "What is a lease?"));
+        expect(plain.at("result")).to.not.have.property("_preprocessing");
+      });
+
       it("gives each item of a batch its own end: an answer, an error, or another batch", async () => {
         const questions = ["one", "FAIL two", "EXPIRE-ONCE three", "EXPIRE four", "five"];
         const jobs = await Promise.all((await Promise.all(questions.map((text) => ask(model, text)))).map(endOf));

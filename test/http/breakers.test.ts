@@ -43,6 +43,18 @@ describe("the breaker of a provider that fails", () => {
     expect((await stranger.post("/ai/chat", ask)).status, "of the same platform's key").to.equal(200);
   });
 
+  it("opens for the model whose calls failed, and for no other of the key", async () => {
+    await open();
+    expect((await client.post("/ai/chat", { ...ask, model: "gpt-5.4-mini" })).status).to.equal(200);
+  });
+
+  it("stays closed for requests that the provider refuses", async () => {
+    upstream.setDefault({ status: 400 });
+    for (let chats = 0; chats < 6; chats += 1) await client.post("/ai/chat", ask);
+    upstream.setDefault({});
+    expect((await client.post("/ai/chat", ask)).status).to.equal(200);
+  });
+
   it("opens for all tenants when the provider cannot be reached", async () => {
     await upstream.close();
     for (let chats = 0; chats < 2; chats += 1) await client.post("/ai/chat", ask);

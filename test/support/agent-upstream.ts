@@ -25,6 +25,7 @@ export type AgentCall = {
 /** What the model says: a text, tool calls, both, or a status to fail with. `arguments` is sent as it is where it is a text. */
 export type AgentAnswer = {
   text?: string;
+  reasoning?: string;
   calls?: { id?: string; name: string; arguments: object | string }[];
   usage?: { prompt_tokens: number; completion_tokens: number };
   status?: number;
@@ -98,7 +99,11 @@ async function readBody(request: IncomingMessage): Promise<WireBody> {
   return JSON.parse(Buffer.concat(parts).toString("utf8"));
 }
 
-function send(response: ServerResponse, model: string, { text, calls = [], usage, status = 200 }: AgentAnswer): void {
+function send(
+  response: ServerResponse,
+  model: string,
+  { text, reasoning, calls = [], usage, status = 200 }: AgentAnswer,
+): void {
   response.writeHead(status, { "content-type": "application/json" });
   if (status !== 200) {
     response.end(JSON.stringify({ error: { message: "scripted", type: "server_error", code: "scripted" } }));
@@ -109,7 +114,12 @@ function send(response: ServerResponse, model: string, { text, calls = [], usage
     type: "function",
     function: { name, arguments: typeof args === "string" ? args : JSON.stringify(args) },
   }));
-  const message = { role: "assistant", content: text ?? null, ...(calls.length > 0 ? { tool_calls: toolCalls } : {}) };
+  const message = {
+    role: "assistant",
+    content: text ?? null,
+    ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
+    ...(calls.length > 0 ? { tool_calls: toolCalls } : {}),
+  };
   const { prompt_tokens, completion_tokens } = usage ?? { prompt_tokens: 10, completion_tokens: 5 };
   response.end(
     JSON.stringify({

@@ -34,6 +34,7 @@ async function demo(options: { keep?: boolean }): Promise<void> {
       if (await Promise.race([shown, interrupted])) {
         console.log(`\nDone in ${seconds(started)}.`);
         if (options.keep) await keepRunning(stack, interrupted);
+        else console.log("Everything of it is removed now. To work with it yourself: npm start");
       } else {
         shown.catch(() => undefined); // what still runs of it fails once the stack is closed
         console.log("\nstopping …");
@@ -67,12 +68,14 @@ async function show(stack: LocalStack): Promise<void> {
   title("Follow", "a job's life by polling");
   const largest = documents.toSorted((a, b) => b.bytes.length - a.bytes.length)[0];
   if (largest) await showJobLife(client, largest);
-  title("Operate", "Bull Board");
-  console.log(`  ${stack.boardUrl}\n  any user, password ${stack.adminToken}`);
 }
 
-async function keepRunning({ url, apiKey }: LocalStack, interrupted: Promise<unknown>): Promise<void> {
-  console.log(`\nStill running at ${url}\n  export KEY=${apiKey}\nCtrl-C stops it and removes its data.`);
+async function keepRunning(
+  { url, apiKey, boardUrl, adminToken }: LocalStack,
+  interrupted: Promise<unknown>,
+): Promise<void> {
+  console.log(`\nStill running at ${url}\n  export KEY=${apiKey}`);
+  console.log(`  Bull Board: ${boardUrl}, any user, password ${adminToken}\nCtrl-C stops it and removes its data.`);
   const keepAlive = setInterval(() => undefined, 60_000);
   await interrupted;
   clearInterval(keepAlive);

@@ -39,7 +39,7 @@ function toCall({ action, actionInput, observation, isError, runId: inner, finis
     element("h4", "", action, isError ? badge("failed", "bad") : undefined),
     textBlock(JSON.stringify(actionInput, null, 2), "The input"),
     link,
-    finishedAt === undefined ? element("p", "busy-note", "running …") : textBlock(observation, "The observation"),
+    finishedAt === undefined ? element("p", "busy-note", "running …") : textBlock(observation, "Result"),
   );
 }
 

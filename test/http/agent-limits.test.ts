@@ -126,6 +126,18 @@ describe("limits of an agent's run", function () {
   });
 
   describe("and its company", () => {
+    it("takes any text as the name of a session, and finds its runs by it", async () => {
+      upstream.play(() => ({ text: "Fine." }));
+      const agentId = await makeAgent();
+      for (const sessionId of ["YWJj+/8=", "  ", "", "Grüße an Ångström", "s".repeat(256)]) {
+        const run = await member.post(`/agents/${agentId}/run`, { input: "x", sessionId });
+        expect(run.status, `${sessionId}: ${run.text}`).to.equal(200);
+        const found = await member.get(`/agents/${agentId}/runs?${new URLSearchParams({ sessionId })}`);
+        expect(found.at("data[0].runId"), sessionId).to.equal(run.at("runId"));
+        expect(found.at("data[1]"), sessionId).to.equal(undefined);
+      }
+    });
+
     it("lends a run the earlier turns of its session, and those of no other", async () => {
       const script: AgentScript = ({ input }) => ({ text: `You said: ${input}` });
       upstream.play(script);

@@ -1,15 +1,13 @@
 import { AppError } from "../errors.ts";
 import { type GuardKind, inspect } from "./guards/guard.ts";
 import { type ProfileId, profiles } from "./profiles.ts";
+import type { CompositeInput } from "./schemas.ts";
 
 /** A parameter, so that a test can make it fail. */
 type Inspect = typeof inspect;
 
 /** What a caller gives to a run. */
-export type GuardedInput = {
-  profile: ProfileId;
-  input: string;
-  models?: readonly string[] | null | undefined;
+export type GuardedInput = Pick<CompositeInput, "profile" | "input" | "models"> & {
   callback?: { url: string } | null | undefined;
 };
 

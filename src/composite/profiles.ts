@@ -1,9 +1,5 @@
 import type { GuardKind } from "./guards/guard.ts";
 
-/** The industry profiles, in the order of the documentation. */
-export const profileIds = ["healthcare", "financial", "coding", "legal", "content", "support"] as const;
-export type ProfileId = (typeof profileIds)[number];
-
 /** A role that `mixture-of-experts` can ask: how it is instructed, and what questions it is for. */
 type Expert = readonly [prompt: string, about: string];
 
@@ -35,7 +31,7 @@ const careful = [
 ];
 const quick = ["claude-haiku-5-5", "gpt-5.4-mini", "claude-sonnet-5-5", "gpt-6.1-sol", "gpt-5.4-nano"];
 
-export const profiles: Record<ProfileId, Profile> = {
+const entries = {
   healthcare: {
     name: "Healthcare",
     prompt:
@@ -139,7 +135,12 @@ export const profiles: Record<ProfileId, Profile> = {
     },
     guards: [],
   },
-};
+} satisfies Record<string, Profile>;
+export type ProfileId = keyof typeof entries;
+
+/** The industry profiles, in the order of the documentation. */
+export const profiles: Readonly<Record<ProfileId, Profile>> = entries;
+export const profileIds = Object.keys(entries) as [ProfileId, ...ProfileId[]]; // the names of the object above
 
 /** Whether rules on personal data hold for a profile's inputs. */
 export function isRegulated(id: ProfileId): boolean {

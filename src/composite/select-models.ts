@@ -1,18 +1,10 @@
 import { AppError } from "../errors.ts";
 import type { Gateway } from "../gateway/gateway.ts";
-import { type PatternId, patterns } from "./patterns.ts";
+import { patterns } from "./patterns.ts";
 import { type ProfileId, profiles } from "./profiles.ts";
+import type { CompositeInput } from "./schemas.ts";
 
-/** The members of a run, in order, and who judges. */
-export type Selection = { models: string[]; judge: string };
-
-type Wanted = {
-  tenantId: string;
-  pattern: PatternId;
-  profile: ProfileId;
-  input: string;
-  models?: readonly string[] | null | undefined;
-};
+type Wanted = CompositeInput & { tenantId: string };
 
 /**
  * The models of a run: those that the caller names, of which the first one also judges; else the profile's, as far as the
@@ -22,15 +14,13 @@ type Wanted = {
 export async function selectModels(
   gateway: Pick<Gateway, "usableModels" | "resolveModel">,
   { tenantId, pattern, profile, input, models: named }: Wanted,
-): Promise<Selection> {
+): Promise<{ models: string[]; judge: string }> {
   const { minModels, defaultModels } = patterns[pattern];
-  const [available, count] =
-    named && named.length > 0
-      ? [
-          await Promise.all(named.map((name, at) => resolve(gateway, { tenantId, name, at, input }))),
-          Math.max(minModels, named.length),
-        ]
-      : [preferredOf(await gateway.usableModels(tenantId), profile), defaultModels];
+  const hasNames = named && named.length > 0;
+  const available = hasNames
+    ? await Promise.all(named.map((name, at) => resolve(gateway, { tenantId, name, at, input })))
+    : preferredOf(await gateway.usableModels(tenantId), profile);
+  const count = hasNames ? Math.max(minModels, named.length) : defaultModels;
   const models = Array.from({ length: count }, (_, index) => available[index % available.length] ?? "");
   return { models, judge: models[0] ?? "" };
 }

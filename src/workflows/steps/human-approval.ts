@@ -36,14 +36,8 @@ export const humanApproval: StepKind<HumanApproval> = {
     if (approval.status === "cancelled") throw new AppError("cancelled", "The run was cancelled.");
     if (approval.status !== "pending") return { output: toDecisionOutput(approval), startedAt: approval.createdAt };
     const { tenantId, _id: approvalId, stepId, path, assigneeRole, createdAt: since, expiresAt } = approval;
-    await deps.store.workflowRuns.await(tenantId, run._id, {
-      approvalId,
-      stepId,
-      path,
-      assigneeRole,
-      since,
-      expiresAt,
-    });
+    const awaiting = { approvalId, stepId, path, assigneeRole, since, expiresAt };
+    await deps.store.workflowRuns.await(tenantId, run._id, awaiting);
     throw new Suspended(async () => (await deps.store.approvals.get(tenantId, approvalId))?.status !== "pending");
   },
 };

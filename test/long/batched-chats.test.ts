@@ -13,7 +13,7 @@ const halfPrice = (model: { inputCostPer1k: number; outputCostPer1k: number }) =
   Math.round(((batchUsage.input * model.inputCostPer1k + batchUsage.output * model.outputCostPer1k) / 1_000 / 2) * 1e9);
 
 describe("1,000 batched chats of five tenants, with workers that are killed", function () {
-  this.timeout(90_000);
+  this.timeout(180_000);
   let upstream: FakeBatches;
   let test: TestPlatform;
   const workers: HostProcess[] = [];
@@ -30,7 +30,7 @@ describe("1,000 batched chats of five tenants, with workers that are killed", fu
         BATCH_MAX_LINES: "100",
         BATCH_COLLECT_MS: "500",
         BATCH_POLL_MS: "200",
-        BATCH_SETTLE_MS: "1000",
+        BATCH_SETTLE_MS: "5000",
         JOB_LEASE_MS: "1000",
         RECONCILE_EVERY_MS: "300",
       },

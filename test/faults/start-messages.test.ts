@@ -131,3 +131,26 @@ describe("a start that cannot be", function () {
     expect(printed).to.equal("starting the API and 2 workers …\n");
   });
 });
+
+describe("npm start", function () {
+  this.timeout(60_000);
+
+  it("stops everything when the shell between npm and itself ends by a signal", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "switchyard-start-"));
+    const env = { DATA_DIR: join(folder, "data"), PORT: "0", METRICS_PORT: "0", WORKERS: "1" };
+    const shell = spawn("sh", ["-c", `"${process.execPath}" "${START}"; true`], {
+      env: { ...bareEnvironment, ...env, npm_lifecycle_event: "start" },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    try {
+      let printed = "";
+      for await (const part of shell.stdout) {
+        printed += part;
+        if (printed.includes("Ctrl-C stops it.")) shell.kill("SIGTERM"); // its output ends with the last process that has it
+      }
+      expect(printed).to.match(/stopping …\nstopped\n$/);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});

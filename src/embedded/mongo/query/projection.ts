@@ -99,7 +99,8 @@ type Scored = Document & { [scoreKey]?: { name: ScoreName; score: number } };
 
 /** Attaches the score that `$vectorSearch` or `$search` found. */
 export function attachScore(document: Document, name: ScoreName, score: number): Document {
-  return Object.assign(document, { [scoreKey]: { name, score } });
+  (document as Scored)[scoreKey] = { name, score };
+  return document;
 }
 
 /** The score of that name, or undefined when no such search brought the document. */

@@ -104,7 +104,7 @@ describe("customers' keys", function () {
       expect(await chat("gpt-5.4-nano")).to.be.within(400, 502);
     }
     upstream.reset();
-    upstream.setDefault({ firstByteMs: 1_000 });
+    upstream.setDefault({ firstByteMs: 20_000 });
     expect(await chat("claude-haiku-5-5")).to.be.oneOf([502, 504]);
     upstream.reset();
     upstream.setDefault({ fault: { type: "cut", afterPieces: 1 } });

@@ -60,7 +60,7 @@ describe("faults of a provider of embeddings", () => {
     const failed = await embed({ status: 503 }, { status: 503 }, { status: 503 });
     expect([failed.status, failed.at("error.details.status")]).to.deep.equal([502, 503]);
     await embed();
-    const silent = await embed({ firstByteMs: 2_000, usage: "counted" });
+    const silent = await embed({ firstByteMs: 20_000, usage: "counted" });
     expect([silent.status, silent.at("error.code")]).to.deep.equal([504, "provider_timeout"]);
     await embed();
     const refused = await embed({ status: 400, errorMessage: "too many inputs" });

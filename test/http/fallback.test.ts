@@ -108,7 +108,7 @@ describe("fallbacks of a model that fails", () => {
   });
 
   it("goes on for silence, rate limits and refused keys, and not for a request that is refused", async () => {
-    primary.next({ firstByteMs: 2_000 });
+    primary.next({ firstByteMs: 20_000 });
     expect((await chat()).at("model")).to.equal("gpt-6-luna");
     primary.next({ status: 429, headers: { "retry-after": "60" } });
     expect((await chat()).at("_preprocessing.routing.skipped[0].reason")).to.contain("provider_rate_limited");

@@ -149,7 +149,7 @@ describe("OpenAI wire format", () => {
   });
 
   it("times out a silent head, a silent stream and a server that is not there", async () => {
-    fake.next({ firstByteMs: 2_000 }, { fault: { type: "stall", afterPieces: 1 } }, { firstByteMs: 2_000 });
+    fake.next({ firstByteMs: 20_000 }, { fault: { type: "stall", afterPieces: 1 } }, { firstByteMs: 20_000 });
     const quick = makeProvider({ firstByteMs: 300 });
     const head = await errorOf(quick.complete(request, { signal: never }));
     expect([head.code, head.details]).to.deep.equal(["provider_timeout", { phase: "first_byte" }]);
@@ -170,6 +170,7 @@ describe("OpenAI wire format", () => {
     const patient = makeProvider({ firstByteMs: 50, answerMs: 15_000 });
     fake.setDefault({ firstByteMs: 1_500 });
     expect((await patient.complete(request, { signal: never })).text).to.equal("The lease protects a job.");
+    fake.setDefault({ firstByteMs: 20_000 });
     const embedding = await errorOf(patient.embed({ model: "e", input: ["a"] }, { signal: never }));
     expect(embedding.details).to.deep.equal({ phase: "first_byte" });
     await patient.close();

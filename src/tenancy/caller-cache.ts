@@ -9,20 +9,13 @@ const MAX_UNKNOWN = 10_000;
 
 type Found = { caller: Caller; expiresAt: number | undefined };
 
-/** Reads the caller of a key, and when the key expires (ms since 1970). */
-export type Lookup = (key: string) => Promise<Found | null>;
-
-export type CallerCache = {
-  /** The caller of `key`, or null. */
-  find(key: string): Caller | null | Promise<Caller | null>;
-  /** Forgets the callers of a key that was revoked here. */
-  forget(keyId: string): void;
-};
-
 const unknownKey = Symbol("unknown key");
 
-/** Callers by their key, in memory, never older than a `FreshCache` keeps them. */
-export function makeCallerCache(lookup: Lookup): CallerCache {
+/**
+ * Callers by their key, in memory, never older than a `FreshCache` keeps them. `lookup` reads the caller of a key, and when
+ * the key expires (ms since 1970).
+ */
+export function makeCallerCache(lookup: (key: string) => Promise<Found | null>) {
   const unknown = new LRUCache<string, true>({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS });
   const known = makeFreshCache<Found>(async (key) => {
     const found = await lookup(key);
@@ -34,7 +27,8 @@ export function makeCallerCache(lookup: Lookup): CallerCache {
   const toCaller = ({ caller, expiresAt }: Found) =>
     expiresAt !== undefined && expiresAt <= Date.now() ? null : caller;
   return {
-    find(key) {
+    /** The caller of `key`, or null. */
+    find(key: string): Caller | null | Promise<Caller | null> {
       if (unknown.has(key)) return null;
       const found = known.find(key);
       if (!(found instanceof Promise)) return toCaller(found);
@@ -43,6 +37,7 @@ export function makeCallerCache(lookup: Lookup): CallerCache {
         throw error;
       });
     },
-    forget: (keyId) => known.forgetWhere(({ caller }) => caller.keyId === keyId),
+    /** Forgets the callers of a key that was revoked here. */
+    forget: (keyId: string) => known.forgetWhere(({ caller }) => caller.keyId === keyId),
   };
 }

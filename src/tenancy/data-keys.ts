@@ -5,17 +5,9 @@ import { bytesOf, type DataKeyDocument, type ProviderKeyStore } from "../store/p
 import { KEY_BYTES } from "./envelope.ts";
 import type { MasterKeys } from "./master-keys.ts";
 
-/** The key of each tenant under which its secrets are sealed. */
-export type DataKeys = {
-  /** Null when there is none, or it cannot be read. */
-  find(tenantId: string): Promise<Buffer | null>;
-  /** Makes one where there is none. @throws AppError `unavailable` where no master key is set; `provider_key_unreadable`. */
-  ensure(tenantId: string): Promise<Buffer>;
-  /** Wraps those of all tenants with the current master key; returns how many were, and how many could not be read. */
-  rewrapAll(): Promise<{ rewrapped: number; unreadable: number }>;
-};
+export type DataKeys = ReturnType<typeof makeDataKeys>;
 
-export type DataKeysDeps = {
+type DataKeysDeps = {
   store: Pick<ProviderKeyStore, "findDataKey" | "ensureDataKey" | "listDataKeysNotBy" | "rewrapDataKey">;
   /** Null: secrets can be neither stored nor read. */
   masterKeys: MasterKeys | null;
@@ -23,16 +15,18 @@ export type DataKeysDeps = {
 
 const REWRAP_PAGE = 100;
 
-/** Tenants' data keys: made at the first use, stored wrapped. */
-export function makeDataKeys({ store, masterKeys }: DataKeysDeps): DataKeys {
+/** The key of each tenant under which its secrets are sealed: made at the first use, stored wrapped. */
+export function makeDataKeys({ store, masterKeys }: DataKeysDeps) {
   const unwrap = ({ tenantId, masterKeyId, wrapped }: DataKeyDocument) =>
     masterKeys?.unwrap(tenantId, { masterKeyId, wrapped: bytesOf(wrapped) }) ?? null;
   return {
-    async find(tenantId) {
+    /** Null when there is none, or it cannot be read. */
+    async find(tenantId: string): Promise<Buffer | null> {
       const stored = await store.findDataKey(tenantId);
       return stored && unwrap(stored);
     },
-    async ensure(tenantId) {
+    /** Makes one where there is none. @throws AppError `unavailable` where no master key is set; `provider_key_unreadable`. */
+    async ensure(tenantId: string): Promise<Buffer> {
       if (masterKeys === null) {
         throw new AppError("unavailable", "Keys cannot be stored: the operator has not set MASTER_KEY.");
       }
@@ -44,6 +38,7 @@ export function makeDataKeys({ store, masterKeys }: DataKeysDeps): DataKeys {
       const message = "Your data key cannot be read with the master key of this service.";
       throw new AppError("provider_key_unreadable", message);
     },
+    /** Wraps those of all tenants with the current master key; returns how many were, and how many could not be read. */
     async rewrapAll() {
       const counts = { rewrapped: 0, unreadable: 0 };
       if (masterKeys === null) return counts;

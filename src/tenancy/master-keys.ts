@@ -4,15 +4,9 @@ import { keepSecret } from "../private-files.ts";
 import { KEY_BYTES, open, seal } from "./envelope.ts";
 
 /** A data key as it is stored: sealed by the master key `masterKeyId`. */
-export type WrappedKey = { masterKeyId: string; wrapped: Buffer };
+type WrappedKey = { masterKeyId: string; wrapped: Buffer };
 
-/** The keys that wrap tenants' data keys. The first wraps; the others only unwrap what was wrapped before a rotation. */
-export type MasterKeys = {
-  currentId: string;
-  wrap(tenantId: string, dataKey: Buffer): WrappedKey;
-  /** Null when the master key is missing, or the bytes are not what it wrapped for this tenant. */
-  unwrap(tenantId: string, stored: WrappedKey): Buffer | null;
-};
+export type MasterKeys = ReturnType<typeof makeMasterKeys>;
 
 type MasterKey = { id: string; key: Buffer };
 
@@ -32,18 +26,21 @@ function fingerprint(key: Buffer): string {
   return createHash("sha256").update(key).digest("hex").slice(0, 12);
 }
 
-/** @throws TypeError when there is no key; the settings are checked before. */
-export function makeMasterKeys(keys: readonly MasterKey[]): MasterKeys {
+/**
+ * The keys that wrap tenants' data keys. The first wraps; the others only unwrap what was wrapped before a rotation.
+ * @throws TypeError when there is no key; the settings are checked before.
+ */
+export function makeMasterKeys(keys: readonly MasterKey[]) {
   const [current] = keys;
   if (current === undefined) throw new TypeError("there is no master key");
   const contextOf = (tenantId: string) => `data-key:${tenantId}`;
   return {
     currentId: current.id,
-    wrap: (tenantId, dataKey) => ({
-      masterKeyId: current.id,
-      wrapped: seal(current.key, dataKey, contextOf(tenantId)),
-    }),
-    unwrap: (tenantId, { masterKeyId, wrapped }) => {
+    wrap(tenantId: string, dataKey: Buffer): WrappedKey {
+      return { masterKeyId: current.id, wrapped: seal(current.key, dataKey, contextOf(tenantId)) };
+    },
+    /** Null when the master key is missing, or the bytes are not what it wrapped for this tenant. */
+    unwrap(tenantId: string, { masterKeyId, wrapped }: WrappedKey): Buffer | null {
       const master = keys.find(({ id }) => id === masterKeyId);
       return master === undefined ? null : open(master.key, wrapped, contextOf(tenantId));
     },

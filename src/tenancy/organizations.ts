@@ -36,28 +36,6 @@ export const addTenantSchema = z
     message: "give either tenantId or name",
   });
 
-export type OrganizationView = {
-  organizationId: string;
-  name: string;
-  createdAt: string;
-  tenants: { tenantId: string; name: string }[];
-  members: { subject: string; role: string; tenantId: string }[];
-};
-/** The result of adding a tenant; `apiKey` only the first time, for a new tenant. */
-export type AddedTenant = OrganizationView & { tenantId: string; apiKey?: string };
-
-export type Organizations = {
-  /** Founds an organization: the caller's tenant joins it, and its subject becomes the owner. @throws AppError `wrong_state` at the limit. */
-  create(caller: Caller, given: z.output<typeof createOrganizationSchema>): Promise<OrganizationView>;
-  /** @throws AppError `not_found`, also for an organization that the caller is not a member of. */
-  get(caller: Caller, organizationId: string): Promise<OrganizationView>;
-  /**
-   * Adds a tenant, or creates one. A repeat changes nothing and returns no key.
-   * @throws AppError `not_found` if the caller does not administer the organization or the tenant, `wrong_state` at a limit.
-   */
-  addTenant(caller: Caller, given: z.output<typeof addTenantSchema>): Promise<AddedTenant>;
-};
-
 type Deps = {
   store: Pick<Store, "organizations" | "tenants">;
   tenancy: Pick<Tenancy, "createKey">;
@@ -65,10 +43,11 @@ type Deps = {
 };
 
 /** Organizations. A member is identified by tenant and subject: a subject alone proves nothing, each tenant names its own. */
-export function makeOrganizations(deps: Deps): Organizations {
+export function makeOrganizations(deps: Deps) {
   const { store, logger } = deps;
   return {
-    async create({ tenantId, subject }, given) {
+    /** Founds an organization: the caller's tenant joins it, and its subject becomes the owner. @throws AppError `wrong_state` at the limit. */
+    async create({ tenantId, subject }: Caller, given: z.output<typeof createOrganizationSchema>) {
       const tenant = await store.tenants.find(tenantId);
       if (!tenant) throw notFound("tenant");
       if ((await store.organizations.countFounded(tenantId)) >= MAX_FOUNDED) {
@@ -85,12 +64,17 @@ export function makeOrganizations(deps: Deps): Organizations {
       await store.organizations.insert(organization);
       return toView(organization);
     },
-    async get({ tenantId, subject }, id) {
+    /** @throws AppError `not_found`, also for an organization that the caller is not a member of. */
+    async get({ tenantId, subject }: Caller, id: string) {
       const organization = await store.organizations.find({ tenantId, subject, roles }, id);
       if (!organization) throw notFound("organization");
       return toView(organization);
     },
-    async addTenant(caller, given) {
+    /**
+     * Adds a tenant, or creates one. A repeat changes nothing and returns no key; `apiKey` is only there the first time.
+     * @throws AppError `not_found` if the caller does not administer the organization or the tenant, `wrong_state` at a limit.
+     */
+    async addTenant(caller: Caller, given: z.output<typeof addTenantSchema>) {
       const organization = await findGoverned(deps, caller, given.organizationId);
       const added =
         given.name === undefined
@@ -178,7 +162,7 @@ async function push(deps: Deps, caller: Caller, { _id }: OrganizationDocument, a
   if (!isPresent) throw new AppError("wrong_state", `An organization holds ${MAX_TENANTS} tenants at most.`);
 }
 
-function toView({ _id, name: title, createdAt, tenants, members }: OrganizationDocument): OrganizationView {
+function toView({ _id, name: title, createdAt, tenants, members }: OrganizationDocument) {
   return {
     organizationId: _id,
     name: title,

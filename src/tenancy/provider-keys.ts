@@ -13,7 +13,7 @@ import { open, seal } from "./envelope.ts";
 export type ProviderKey = { keyId: string; apiKey: string; source: "tenant" | "platform"; revision?: number };
 
 /** What a customer's key looks like to its tenant: never the key itself. */
-export type ProviderKeyView = {
+type ProviderKeyView = {
   provider: KeyProvider;
   configured: boolean;
   keyPreview?: string;
@@ -22,27 +22,9 @@ export type ProviderKeyView = {
   decryptable?: boolean;
 };
 
-export type ProviderKeys = {
-  /**
-   * The key that a call of this tenant uses: the tenant's own, else the platform's; undefined when there is none. Kept in
-   * memory for a few seconds, so usually no promise. A change is seen everywhere within 5 s.
-   * @throws AppError `provider_key_unreadable`: no other key ever replaces one that cannot be read.
-   */
-  find(tenantId: string, provider: KeyProvider): ProviderKey | undefined | Promise<ProviderKey | undefined>;
-  /** A key by its id, for a batch that was submitted with it. */
-  byId(tenantId: string, keyId: string): Promise<ProviderKey | undefined>;
-  list(tenantId: string): Promise<ProviderKeyView[]>;
-  /** Sets a tenant's key. @throws AppError `unavailable` where no master key is set. */
-  put(tenantId: string, provider: KeyProvider, apiKey: string): Promise<void>;
-  /** Replaces a tenant's key under the same data key; returns when. @throws AppError `not_found`. */
-  rotate(tenantId: string, provider: KeyProvider, apiKey: string): Promise<Date>;
-  /** @throws AppError `not_found`. */
-  remove(tenantId: string, provider: KeyProvider): Promise<void>;
-  /** Wraps the data keys of all tenants with the current master key; returns how many were, and how many could not be read. */
-  rewrapAll: DataKeys["rewrapAll"];
-};
+export type ProviderKeys = ReturnType<typeof makeProviderKeys>;
 
-export type ProviderKeysDeps = {
+type ProviderKeysDeps = {
   store: ProviderKeyStore;
   dataKeys: DataKeys;
   /** The platform's own keys, which serve every tenant that has none, of each provider that takes customers' keys. */
@@ -55,7 +37,7 @@ export type ProviderKeysDeps = {
  * lives in memory only. What a key is bound to (tenant and provider) is in its additional data, so that stored bytes
  * moved to another place do not open.
  */
-export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
+export function makeProviderKeys(deps: ProviderKeysDeps) {
   const { store, dataKeys, logger } = deps;
   const keyProviders = Object.keys(deps.platform.providers) as KeyProvider[]; // a record that has each of them, and nothing else
   const decrypt = async (record: ProviderKeyDocument): Promise<ProviderKey | null> => {
@@ -84,15 +66,21 @@ export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
     logger.info({ tenantId, provider }, `a customer's key was ${what}`);
   };
   return {
-    find: (tenantId, provider) => cache.find(toCacheId(tenantId, provider)),
-    async byId(tenantId, keyId) {
+    /**
+     * The key that a call of this tenant uses: the tenant's own, else the platform's; undefined when there is none. Kept in
+     * memory for a few seconds, so usually no promise. A change is seen everywhere within 5 s.
+     * @throws AppError `provider_key_unreadable`: no other key ever replaces one that cannot be read.
+     */
+    find: (tenantId: string, provider: KeyProvider) => cache.find(toCacheId(tenantId, provider)),
+    /** A key by its id, for a batch that was submitted with it. */
+    async byId(tenantId: string, keyId: string): Promise<ProviderKey | undefined> {
       const provider = keyProviders.find((one) => keyId === platformKeyId(one) || keyId === `${tenantId}:${one}`);
       if (provider === undefined) return undefined;
       if (keyId === platformKeyId(provider)) return toPlatformKey(deps.platform, provider);
       const key = await cache.find(toCacheId(tenantId, provider));
       return key?.keyId === keyId ? key : undefined;
     },
-    async list(tenantId) {
+    async list(tenantId: string): Promise<ProviderKeyView[]> {
       const records = await store.list(tenantId);
       return Promise.all(
         keyProviders.map(async (provider): Promise<ProviderKeyView> => {
@@ -104,18 +92,21 @@ export function makeProviderKeys(deps: ProviderKeysDeps): ProviderKeys {
         }),
       );
     },
-    async put(tenantId, provider, apiKey) {
+    /** Sets a tenant's key. @throws AppError `unavailable` where no master key is set. */
+    async put(tenantId: string, provider: KeyProvider, apiKey: string): Promise<void> {
       await store.put(tenantId, provider, await sealFor(tenantId, provider, apiKey));
       changed(tenantId, provider, "set");
     },
-    async rotate(tenantId, provider, apiKey) {
+    /** Replaces a tenant's key under the same data key; returns when. @throws AppError `not_found`. */
+    async rotate(tenantId: string, provider: KeyProvider, apiKey: string): Promise<Date> {
       if ((await store.find(tenantId, provider)) === null) throw notFound("provider key");
       const sealed = await sealFor(tenantId, provider, apiKey);
       if (!(await store.replace(tenantId, provider, sealed))) throw notFound("provider key");
       changed(tenantId, provider, "rotated");
       return sealed.at;
     },
-    async remove(tenantId, provider) {
+    /** @throws AppError `not_found`. */
+    async remove(tenantId: string, provider: KeyProvider): Promise<void> {
       if (!(await store.remove(tenantId, provider))) throw notFound("provider key");
       changed(tenantId, provider, "removed");
     },

@@ -3,8 +3,7 @@ import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { Logger } from "../logger.ts";
 import type { RedisConnections } from "../redis.ts";
-import type { ApiKeyDocument, ShownApiKey } from "../store/key-store.ts";
-import type { Page, PageQuery } from "../store/page.ts";
+import type { ApiKeyDocument } from "../store/key-store.ts";
 import type { Store } from "../store/store.ts";
 import { isDuplicateKey } from "../store/writes.ts";
 import {
@@ -18,37 +17,16 @@ import {
   toCaller,
 } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
-import { makeRateLimits, type RateLimits } from "./limits.ts";
+import { makeRateLimits } from "./limits.ts";
 import type { Caller } from "./roles.ts";
-import { isWidgetKey, makeWidgetKeys, type WidgetKeys } from "./widget-keys.ts";
+import { isWidgetKey, makeWidgetKeys } from "./widget-keys.ts";
 
 /** The tenant of the bootstrap key. */
 export const defaultTenantName = "default";
 
-export type Tenancy = {
-  /** The caller of this key; null when it is unknown, expired or revoked. Never older than 5 s. */
-  authenticate(key: string): Caller | null | Promise<Caller | null>;
-  /** Makes a key, which is returned here only. */
-  createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyDocument }>;
-  /** The usable and expired keys of a tenant, newest first. */
-  listKeys(tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>>;
-  /** @throws AppError `not_found`, or `wrong_state` for the last usable owner's key. */
-  revokeKey(tenantId: string, keyId: string): Promise<void>;
-  /** The id of the tenant of this name, which is created if it does not exist. */
-  ensureTenant(name: string): Promise<string>;
-  /** The id of the tenant of this name. @throws AppError `not_found`. */
-  findTenant(name: string): Promise<string>;
-  /** Makes `key` an owner's key of the tenant `default`, unless it exists. */
-  ensureBootstrapKey(key: string): Promise<void>;
-  limits: RateLimits;
-  /** Publishable keys that only chat. */
-  widgetKeys: WidgetKeys;
-  /** Limits of a widget key at one address, and of all widget keys of a tenant together, besides the tenant's. */
-  widgetLimits: { visitor: RateLimits; share: RateLimits };
-  close(): void;
-};
+export type Tenancy = ReturnType<typeof makeTenancy>;
 
-export type TenancyDeps = {
+type TenancyDeps = {
   config: Config;
   store: Pick<Store, "apiKeys" | "tenants" | "widgetKeys">;
   redis: Pick<RedisConnections, "producer" | "prefix">;
@@ -56,7 +34,7 @@ export type TenancyDeps = {
 };
 
 /** Tenants, their keys and their limits. */
-export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tenancy {
+export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
   const callers = makeCallerCache(async (key) => {
     const hash = hashApiKey(key);
     const found = await store.apiKeys.findByHash(hash);
@@ -77,26 +55,34 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
 
   return {
     limits,
+    /** The id of the tenant of this name, which is created if it does not exist. */
     ensureTenant,
-    async findTenant(name) {
+    /** The id of the tenant of this name. @throws AppError `not_found`. */
+    async findTenant(name: string): Promise<string> {
       const tenant = await store.tenants.findByName(name);
       if (!tenant) throw notFound("tenant");
       return tenant._id;
     },
+    /** Publishable keys that only chat. */
     widgetKeys,
+    /** Limits of a widget key at one address, and of all widget keys of a tenant together, besides the tenant's. */
     widgetLimits,
-    authenticate(key) {
+    /** The caller of this key; null when it is unknown, expired or revoked. Never older than 5 s. */
+    authenticate(key: string): Caller | null | Promise<Caller | null> {
       if (isApiKey(key)) return callers.find(key);
       return isWidgetKey(key) ? widgetKeys.authenticate(key) : null;
     },
-    async createKey(given) {
+    /** Makes a key, which is returned here only. */
+    async createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyDocument }> {
       const key = makeApiKey();
       const record = toApiKeyDocument(key, given);
       await store.apiKeys.insert(record);
       return { key, record };
     },
-    listKeys: (tenantId, page) => store.apiKeys.list(tenantId, page),
-    async revokeKey(tenantId, keyId) {
+    /** The usable and expired keys of a tenant, newest first. */
+    listKeys: store.apiKeys.list,
+    /** @throws AppError `not_found`, or `wrong_state` for the last usable owner's key. */
+    async revokeKey(tenantId: string, keyId: string): Promise<void> {
       const otherOwners = await store.apiKeys.countUsable(tenantId, { role: "owner", exceptId: keyId, at: new Date() });
       if (otherOwners === 0) {
         throw new AppError("wrong_state", "This is the last owner's key of the tenant; make another one first.");
@@ -106,7 +92,8 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps): Tena
       callers.forget(keyId);
       logger.info({ tenantId, keyId }, "a key was revoked");
     },
-    async ensureBootstrapKey(key) {
+    /** Makes `key` an owner's key of the tenant `default`, unless it exists. */
+    async ensureBootstrapKey(key: string): Promise<void> {
       if (await store.apiKeys.findByHash(hashApiKey(key))) return;
       const tenantId = await ensureTenant(defaultTenantName);
       const record = toApiKeyDocument(key, { tenantId, role: "owner", subject: "bootstrap" });

@@ -1,8 +1,7 @@
 import { defined } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
-import type { Page, PageQuery } from "../store/page.ts";
-import type { ShownWidgetKey, WidgetKeyChoice, WidgetKeyDocument, WidgetKeyStore } from "../store/widget-key-store.ts";
+import type { WidgetKeyChoice, WidgetKeyDocument, WidgetKeyStore } from "../store/widget-key-store.ts";
 import { hashApiKey, makeSecret, previewOf } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
 import type { Caller } from "./roles.ts";
@@ -11,39 +10,27 @@ import type { Caller } from "./roles.ts";
 const MAX_SHOWN = 100;
 const keyPattern = /^pk_[0-9A-Za-z]{32}$/;
 
-export type NewWidgetKey = Pick<
+type NewWidgetKey = Pick<
   WidgetKeyDocument,
   "tenantId" | "createdBy" | "agentId" | "allowedOrigins" | "models" | "maxTokens"
 >;
 
-/** Publishable keys: anybody can read them in a page, so that all they can do is chat, within limits of their own. */
-export type WidgetKeys = {
-  /** The caller of this key; null when it is unknown or was revoked. Never older than 5 s. */
-  authenticate(key: string): Caller | null | Promise<Caller | null>;
-  /** Makes a key, which is returned here only. */
-  create(given: NewWidgetKey): Promise<{ key: string; record: WidgetKeyDocument }>;
-  /** The newest first. */
-  list(tenantId: string, page: PageQuery): Promise<Page<ShownWidgetKey>>;
-  /**
-   * Revokes the key that has all of these, or those of an agent when it alone is named; without a choice the tenant's only
-   * key of no agent. @throws AppError `not_found` when there is none, `wrong_state` when several fit.
-   */
-  revoke(tenantId: string, choice: WidgetKeySelector): Promise<void>;
-};
-
 /** How a caller names widget keys. */
-export type WidgetKeySelector = { key?: string; id?: string; keyPreview?: string; agentId?: string };
+type WidgetKeySelector = { key?: string; id?: string; keyPreview?: string; agentId?: string };
 
 export const isWidgetKey = (text: string) => keyPattern.test(text);
 
-export function makeWidgetKeys(store: WidgetKeyStore): WidgetKeys {
+/** Publishable keys: anybody can read them in a page, so that all they can do is chat, within limits of their own. */
+export function makeWidgetKeys(store: WidgetKeyStore) {
   const callers = makeCallerCache(async (key) => {
     const found = await store.findByHash(hashApiKey(key));
     return found && { caller: toCaller(found), expiresAt: undefined };
   });
   return {
-    authenticate: (key) => callers.find(key),
-    async create(given) {
+    /** The caller of this key; null when it is unknown or was revoked. Never older than 5 s. */
+    authenticate: callers.find,
+    /** Makes a key, which is returned here only. */
+    async create(given: NewWidgetKey): Promise<{ key: string; record: WidgetKeyDocument }> {
       const key = `pk_${makeSecret()}`;
       const record: WidgetKeyDocument = {
         ...given,
@@ -55,8 +42,13 @@ export function makeWidgetKeys(store: WidgetKeyStore): WidgetKeys {
       await store.insert(record);
       return { key, record };
     },
-    list: (tenantId, page) => store.list(tenantId, page),
-    async revoke(tenantId, choice) {
+    /** The newest first. */
+    list: store.list,
+    /**
+     * Revokes the key that has all of these, or those of an agent when it alone is named; without a choice the tenant's only
+     * key of no agent. @throws AppError `not_found` when there is none, `wrong_state` when several fit.
+     */
+    async revoke(tenantId: string, choice: WidgetKeySelector): Promise<void> {
       const found = await store.find(tenantId, toChoice(choice));
       if (found.length === 0) throw notFound("widget key");
       const isWholeAgent = choice.agentId !== undefined && Object.keys(choice).length === 1;

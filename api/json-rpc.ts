@@ -6,7 +6,7 @@ import { named } from "./schema-names.ts";
 
 /**
  * Codes of JSON-RPC 2.0 (https://www.jsonrpc.org/specification, 5.1); `refused` is of the range left to servers. `internal`
- * is for what is unavailable: any other failure of a tool is a result.
+ * is for a part that does not answer or takes no writes: any other failure of a tool is a result.
  */
 export const rpcCodes = {
   parse: -32_700,

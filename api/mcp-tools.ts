@@ -1,5 +1,5 @@
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import { AppError } from "../src/errors.ts";
+import { AppError, isOfPart } from "../src/errors.ts";
 import { allTools } from "../src/mcp-tools/all-tools.ts";
 import type { AnyTool } from "../src/mcp-tools/tool.ts";
 import { hasRole } from "../src/tenancy/roles.ts";
@@ -48,7 +48,7 @@ export async function callTool(input: HandlerInput, { id, params, isAdmitted }: 
     if (error.code === "internal") log.error({ err: error.cause ?? error }, "a tool failed");
     else log.info({ code: error.code, ms: elapsed() }, "a tool was called");
     const body = toErrorBody(error, input.requestId);
-    if (error.code === "unavailable") return rpcError(id, rpcCodes.internal, error.message, body.error);
+    if (isOfPart(error)) return rpcError(id, rpcCodes.internal, error.message, body.error);
     return rpcResult(id, { ...toContent(body), isError: true });
   }
 }

@@ -8,6 +8,11 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 const later = { headers: { prefer: "respond-async" } };
 const paid = { model: "gpt-5.4-mini", messages: [{ role: "user", content: "When does the ferry leave?" }] };
 
+const callOfTool = {
+  ...{ jsonrpc: "2.0", id: 1, method: "tools/call" },
+  params: { name: "svc_org_create", arguments: { name: "Ferries" } },
+};
+
 const insertCommand = 'to execute command { insert: "jobs", ordered: true }';
 const refusals: (Refusal & { name: string; status: number; ours: string })[] = [
   {
@@ -94,6 +99,8 @@ describe("a store that takes no writes", function () {
       expect([refused.status, refused.at("error.code")], refused.text).to.deep.equal([status, ours]);
       expect(refused.text).to.not.include(refusal.errmsg);
       expect(Number(refused.headers.get("retry-after"))).to.be.at.least(1);
+      const tool = await client.post("/mcp", callOfTool);
+      expect([tool.status, tool.at("error.data.code")], tool.text).to.deep.equal([503, ours]);
       await pollUntil(async () => (await client.post("/ai/chat", paid)).status === status, { what: "a refused chat" });
       const { length: made } = upstream.calls;
       expect((await client.post("/ai/chat", paid)).at("error.code")).to.equal(ours);

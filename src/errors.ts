@@ -128,6 +128,11 @@ export function isOfPart({ code }: AppError): boolean {
   return code === "unavailable" || code === "storage_full" || code === "store_read_only";
 }
 
+/** Whether `error` says that a job or a run was cancelled; for an aborted signal, of its reason. */
+export function isCancel(error: unknown): boolean {
+  return error instanceof AppError && error.code === "cancelled";
+}
+
 /** The form in which an error is stored on a record and shown in a body: nothing but what the caller may see. */
 export type ErrorView = { type: ErrorType; code: ErrorCode; message: string; param?: string; details?: unknown };
 

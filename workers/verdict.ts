@@ -1,4 +1,4 @@
-import { AppError, type ErrorView, toErrorView } from "../src/errors.ts";
+import { AppError, type ErrorView, isCancel, toErrorView } from "../src/errors.ts";
 import { jittered } from "../src/jitter.ts";
 import { isStoreFailure } from "../src/store/store-errors.ts";
 
@@ -40,7 +40,7 @@ export function judge(failure: Failure): Verdict {
     case "timeout":
       return retryOrFail(failure, new AppError("timeout", "The job ran longer than it may.", { retryable: true }));
     case undefined:
-      if (failure.error instanceof AppError && failure.error.code === "cancelled") return { outcome: "cancel" };
+      if (isCancel(failure.error)) return { outcome: "cancel" };
       // The state of the store says nothing about the job: it counts as no failure, however long that takes.
       if (isStoreFailure(failure.error)) {
         return { outcome: "release", afterMs: jittered(STORE_RETRY_MS, { random: failure.random }) };

@@ -1,5 +1,5 @@
 import { defined } from "../defined.ts";
-import { AppError, type ErrorView, fromErrorView, notFound, toErrorView } from "../errors.ts";
+import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import {
   type AgentRunEnd,
@@ -122,8 +122,7 @@ async function iterate({ deps, run, context, auditLog, iterations, inner, starte
 function toClosing(error: unknown, { signal, isLastAttempt }: WorkContext): Closing | undefined {
   if (signal.aborted) {
     if (signal.reason instanceof RunStopped) return { status: "stopped", reason: "parent_stopped" };
-    const isCancelled = signal.reason instanceof AppError && signal.reason.code === "cancelled";
-    return isCancelled ? { status: "cancelled", error: toErrorView(signal.reason) } : undefined;
+    return isCancel(signal.reason) ? { status: "cancelled", error: toErrorView(signal.reason) } : undefined;
   }
   if (error instanceof RunStopped) return { status: "stopped", reason: error.reason };
   if (isStoreFailure(error)) return undefined;

@@ -1,5 +1,5 @@
 import { defined } from "../defined.ts";
-import { AppError, fromErrorView, notFound, toErrorView } from "../errors.ts";
+import { AppError, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import type { WorkContext } from "../jobs/work.ts";
@@ -46,7 +46,7 @@ export async function execute(deps: CompositeDeps, context: WorkContext): Promis
     await executions.finish(tenantId, executionId, { result, erase });
     return result;
   } catch (error) {
-    const isCancelled = signal.aborted && signal.reason instanceof AppError && signal.reason.code === "cancelled";
+    const isCancelled = isCancel(signal.reason);
     const mayResume = isStoreFailure(error) || (isRetryable(error) && !context.isLastAttempt);
     if (isCancelled || (!signal.aborted && !mayResume)) {
       const view = toErrorView(isCancelled ? signal.reason : error);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path/posix";
-import { AppError, toErrorView } from "../errors.ts";
+import { AppError, isCancel, toErrorView } from "../errors.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import type { DocumentRecord } from "../store/document-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
@@ -45,10 +45,9 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
  * unavailable, the job does not end.
  */
 function isFinal(error: unknown, { signal, isLastAttempt }: WorkContext): boolean {
-  const reason: unknown = signal.aborted ? signal.reason : error;
-  if (signal.aborted) return reason instanceof AppError && reason.code === "cancelled";
-  if (isStoreFailure(reason)) return false;
-  return isLastAttempt || !(reason instanceof AppError && reason.retryable);
+  if (signal.aborted) return isCancel(signal.reason);
+  if (isStoreFailure(error)) return false;
+  return isLastAttempt || !(error instanceof AppError && error.retryable);
 }
 
 async function buildVersion(deps: RagDeps, context: WorkContext, document: DocumentRecord): Promise<IngestResult> {

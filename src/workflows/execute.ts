@@ -1,5 +1,5 @@
 import { defined } from "../defined.ts";
-import { AppError, type ErrorView, fromErrorView, notFound, toErrorView } from "../errors.ts";
+import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
 import { jittered } from "../jitter.ts";
 import { Postponed, Suspended } from "../jobs/postpone.ts";
 import type { WorkContext } from "../jobs/work.ts";
@@ -67,7 +67,7 @@ async function walkToEnd(deps: WorkflowsDeps, run: WorkflowRunRecord, context: W
   } catch (error) {
     if (error instanceof Postponed || error instanceof Suspended) throw error;
     const { signal, isLastAttempt } = context;
-    if (signal.aborted ? toErrorView(signal.reason).code === "cancelled" : isCancel(error)) {
+    if (isCancel(signal.aborted ? signal.reason : error)) {
       await finish({ status: "cancelled", error: toErrorView(new AppError("cancelled", "The run was cancelled.")) });
     } else if (!signal.aborted && isLastAttempt && !isStoreFailure(error)) {
       await finish({ status: "failed", error: toErrorView(error) });
@@ -75,8 +75,6 @@ async function walkToEnd(deps: WorkflowsDeps, run: WorkflowRunRecord, context: W
     throw error;
   }
 }
-
-const isCancel = (error: unknown) => error instanceof AppError && error.code === "cancelled";
 
 /** Walks through a list of steps; says how the run ends where a step ends it early. */
 async function walk(on: Walk, list: readonly PlannedStep[]): Promise<Closing | undefined> {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { toView } from "./defined.ts";
-import { AppError, notFound } from "./errors.ts";
+import { AppError, invalidRequest, notFound } from "./errors.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { newId } from "./ids.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
@@ -125,7 +125,7 @@ export function checkDefinitionSize(definition: object, param: string): void {
   const bytes = Buffer.byteLength(JSON.stringify(definition));
   if (bytes <= MAX_DEFINITION_BYTES) return;
   const message = `The definition has ${bytes} bytes as JSON; ${MAX_DEFINITION_BYTES} is the most.`;
-  throw new AppError("invalid_request", message, { param });
+  throw invalidRequest(param, message);
 }
 
 /** @throws AppError `unknown_model` for a name that is no chat model; `param` names the field that holds it. */

@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError, invalidRequest } from "../errors.ts";
 import type { DataKeys } from "../tenancy/data-keys.ts";
 import { open, seal } from "../tenancy/envelope.ts";
 
@@ -82,4 +82,4 @@ function previewOf(value: StoredValue): string {
 }
 
 const unknownPreview = (param: string) =>
-  new AppError("invalid_request", "This is the preview of a value that is not stored: give the value.", { param });
+  invalidRequest(param, "This is the preview of a value that is not stored: give the value.");

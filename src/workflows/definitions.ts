@@ -7,7 +7,7 @@ import {
   shortDescription,
   toVersionView,
 } from "../definitions.ts";
-import { AppError } from "../errors.ts";
+import { invalidRequest } from "../errors.ts";
 import type { WorkflowChange, WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { eachStep, planSteps } from "./plan.ts";
@@ -69,8 +69,7 @@ async function checkDefinition(deps: WorkflowsDeps, tenantId: string, body: Work
   const texts = [...eachStep(planSteps(steps))].map(({ id, field, step }) => {
     const kind = kindOf(step);
     if (known.has(id)) {
-      const message = `There is a step ${id} before this one: give each an id of its own.`;
-      throw new AppError("invalid_request", message, { param: `${field}.id` });
+      throw invalidRequest(`${field}.id`, `There is a step ${id} before this one: give each an id of its own.`);
     }
     known.add(id);
     const model = kind.model?.(step);

@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { invalidRequest } from "../errors.ts";
 import type { Room } from "./cel-values.ts";
 import { isQuick } from "./expression-cost.ts";
 import { attempt, type Expression, ExpressionProblem, makeRoom, type Scope } from "./expressions.ts";
@@ -120,7 +120,7 @@ function checkDefinition({ steps, inputSchema }: CheckDefinition, place: Place):
       }
     }
     if (count > MAX_EXPRESSIONS) {
-      throw invalid("steps", `The definition has more than ${MAX_EXPRESSIONS} expressions.`);
+      throw invalidRequest("steps", `The definition has more than ${MAX_EXPRESSIONS} expressions.`);
     }
     known.add(id);
   }
@@ -138,7 +138,6 @@ function checkExpressions(
     });
   }
   const unknown = expressions.flatMap(({ stepIds }) => stepIds).find((id) => !known.has(id));
-  if (unknown !== undefined) throw invalid(param, `It names steps.${unknown}, which is no step before this one.`);
+  if (unknown !== undefined)
+    throw invalidRequest(param, `It names steps.${unknown}, which is no step before this one.`);
 }
-
-const invalid = (param: string, message: string) => new AppError("invalid_request", message, { param });

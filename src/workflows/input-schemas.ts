@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AppError } from "../errors.ts";
+import { invalidRequest } from "../errors.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -7,7 +7,7 @@ type Schema = Readonly<Record<string, unknown>>;
 const MAX_DEPTH = 64;
 const MAX_VALUES = 5_000;
 
-const invalid = (message: string) => new AppError("invalid_request", message, { param: "inputSchema" });
+const invalid = (message: string) => invalidRequest("inputSchema", message);
 
 /** @throws AppError `invalid_request` when it is no JSON Schema that can be checked, or one without an end. */
 export function checkInputSchema(inputSchema: Schema): void {
@@ -21,7 +21,7 @@ export function checkInput(inputSchema: Schema, input: unknown): void {
   const issue = toZod(inputSchema).safeParse(input).error?.issues[0];
   if (!issue) return;
   const path = issue.path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
-  throw new AppError("invalid_request", issue.message, { param: `input${path}` });
+  throw invalidRequest(`input${path}`, issue.message);
 }
 
 /** The registry is a new one each time: zod's own keeps every schema that has an id, for good. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ProfileId } from "../../composite/profiles.ts";
-import { AppError } from "../../errors.ts";
+import { AppError, invalidRequest } from "../../errors.ts";
 import type { CallLimit } from "../../gateway/money/account.ts";
 import { type JsonSchema, toJsonSchema } from "../../json-schema.ts";
 import type { Logger } from "../../logger.ts";
@@ -106,7 +106,7 @@ export function defineTool<S extends z.ZodType>(
 
 /** For a tool that names something which the tenant does not have. */
 export function missingTarget(what: string, param: string): AppError {
-  return new AppError("invalid_request", `There is no such ${what}.`, { param });
+  return invalidRequest(param, `There is no such ${what}.`);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AppError } from "../../errors.ts";
+import { invalidRequest } from "../../errors.ts";
 import { idSchema } from "../../ids.ts";
 import { makeMeter } from "../../runs.ts";
 import { commonFields, stepKind, template, textField } from "./step.ts";
@@ -21,7 +21,7 @@ export const ragQuery = stepKind({
   fields: ({ query }) => textField("query", query),
   async run({ deps, run, step, place, fill, signal }) {
     const query = String((await fill()).query).trim();
-    const invalid = (message: string) => new AppError("invalid_request", message, { param: `${place.field}.query` });
+    const invalid = (message: string) => invalidRequest(`${place.field}.query`, message);
     if (query === "") throw invalid("The query is empty.");
     if (query.length > MAX_QUERY) throw invalid(`The query is longer than ${MAX_QUERY} characters.`);
     const { limit, spent } = makeMeter();

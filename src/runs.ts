@@ -5,6 +5,10 @@ import type { Jobs } from "./jobs/jobs.ts";
 import type { JobRecord } from "./store/job-record.ts";
 import type { JobState } from "./store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
+import type { Caller } from "./tenancy/roles.ts";
+
+/** A run to accept; its job gets `jobId`, or an id of its own. `isInteractive`: the caller waits for it. */
+export type RunRequest<B> = { caller: Caller; body: B; isInteractive: boolean; jobId?: string };
 
 /** The state of a run that has not ended, by the state of its job. */
 export function openRunState(job: JobState | undefined): "queued" | "running" | "failed" | "cancelled" {

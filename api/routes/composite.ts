@@ -36,9 +36,7 @@ export const compositeRoutes = [
     },
     handler(input) {
       const { body, caller, platform } = input;
-      return serveJob(input, {
-        accept: ({ jobId, isInteractive }) => platform.composite.accept(caller, body, isInteractive, jobId),
-      });
+      return serveJob(input, { accept: (job) => platform.composite.accept({ caller, body, ...job }) });
     },
   }),
   routes.get("/composite/patterns", {

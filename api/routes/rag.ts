@@ -62,11 +62,8 @@ export const ragRoutes = [
     example: { content: "# Pump P-100\n\nBleed the pump before the season.", title: "Pump manual" },
     handler(input) {
       const { body, caller, platform } = input;
-      const source = "file" in body ? toFileInput(body) : body;
-      return serveJob(input, {
-        accept: ({ jobId, isInteractive }) => platform.rag.accept(caller, source, isInteractive, jobId),
-        status: 201,
-      });
+      const document = "file" in body ? toFileInput(body) : body;
+      return serveJob(input, { accept: (job) => platform.rag.accept({ caller, document, ...job }), status: 201 });
     },
   }),
   routes.get("/rag/documents", {

@@ -3,10 +3,9 @@ import { notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { errorOf, makeRunList, sumSpent } from "../runs.ts";
+import { errorOf, makeRunList, type RunRequest, sumSpent } from "../runs.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
-import type { Caller } from "../tenancy/roles.ts";
 import { hashRun } from "./audit.ts";
 import { makeAgentDefinitions } from "./definitions.ts";
 import type { AgentsDeps } from "./deps.ts";
@@ -15,14 +14,8 @@ import { toRunSummary, toRunView } from "./run-view.ts";
 import { MAX_RUN_MS, type RunInput, type RunView } from "./schemas.ts";
 import { guardTexts } from "./tools.ts";
 
-/** A run to accept; its job gets `jobId`, or an id of its own. */
-export type RunRequest = {
-  caller: Caller;
-  agentId: string;
-  body: RunInput & { callback?: { url: string } | undefined };
-  isInteractive: boolean;
-  jobId?: string;
-};
+/** A run of an agent to accept. */
+type AgentRunRequest = RunRequest<RunInput & { callback?: { url: string } | undefined }> & { agentId: string };
 
 /** Agents and their runs, bound to what they work with. */
 export function makeAgents(deps: AgentsDeps) {
@@ -34,7 +27,7 @@ export function makeAgents(deps: AgentsDeps) {
      * Records a run of an agent as it is now, then submits its job.
      * @throws AppError `not_found`, `compliance_blocked`, `provider_not_configured`, `provider_key_unreadable`, `budget_exhausted`, `unavailable`.
      */
-    async accept(request: RunRequest) {
+    async accept(request: AgentRunRequest) {
       const record = await toRun(deps, request);
       await agentRuns.ensure(record);
       return { job: await submitWork(deps.jobs, work, { record, isInteractive: request.isInteractive }) };
@@ -55,7 +48,7 @@ export function makeAgents(deps: AgentsDeps) {
 /** The record of a run that is about to be accepted, after all that can be refused now was checked. */
 async function toRun(
   deps: AgentsDeps,
-  { caller, agentId, body, jobId = newId("job") }: RunRequest,
+  { caller, agentId, body, jobId = newId("job") }: AgentRunRequest,
 ): Promise<AgentRunRecord> {
   const { tenantId, keyId, subject, role } = caller;
   const agent = await deps.store.agents.get(tenantId, agentId);

@@ -2,12 +2,11 @@ import { defined, toView } from "../defined.ts";
 import { newId } from "../ids.ts";
 import { compositeQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { errorOf } from "../runs.ts";
+import { errorOf, type RunRequest } from "../runs.ts";
 import type { OpenExecution } from "../store/execution-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
-import type { Caller } from "../tenancy/roles.ts";
 import { type CompositeDeps, type CompositeRun, execute, findRun } from "./execute.ts";
-import { type GuardedInput, guardInput } from "./guard-input.ts";
+import { guardInput } from "./guard-input.ts";
 import { patternIds, patterns } from "./patterns.ts";
 import { isRegulated, type ProfileId, profileIds, profiles } from "./profiles.ts";
 import type { CompositeInput, ExecutionView } from "./schemas.ts";
@@ -26,13 +25,13 @@ export function makeComposite(deps: CompositeDeps) {
      * The compliance guard alone, for callers that would keep something of an input before `accept`, which passes it too.
      * @throws AppError `compliance_blocked`, `unavailable`.
      */
-    guard: (input: GuardedInput) => guardInput(input),
+    guard: guardInput,
     /**
      * Guards the input, chooses the models, records the run and submits its job, under `jobId` when given.
      * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `provider_not_configured`, `budget_exhausted`,
      * `unavailable`.
      */
-    async accept(caller: Caller, body: CompositeInput, isInteractive: boolean, jobId = newId("job")) {
+    async accept({ caller, body, isInteractive, jobId = newId("job") }: RunRequest<CompositeInput>) {
       guardInput(body); // every run begins here, so none bypasses the guard
       const { tenantId, keyId } = caller;
       const { pattern, profile, input } = body;

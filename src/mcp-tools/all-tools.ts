@@ -61,7 +61,7 @@ export const allTools: readonly AnyTool[] = [
       "run returns a `jobId` for svc_job instead and continues.",
     input: compositeBodySchema,
     async run(call, given) {
-      const { job } = await call.platform.composite.accept(call.caller, given, true);
+      const { job } = await call.platform.composite.accept({ caller: call.caller, body: given, isInteractive: true });
       return waitForResult(call, job);
     },
   }),

@@ -18,19 +18,20 @@ export type IngestInput = { title?: string | undefined; metadata?: Metadata | un
   | { file: { bytes: Buffer; name?: string; type?: string } }
 );
 
-type Acceptance = NewDocument<IngestInput> & { isInteractive: boolean; allowOrigins: readonly string[] };
+/** A document to accept. `isInteractive`: the caller waits for it. */
+export type Acceptance = NewDocument<IngestInput> & { isInteractive: boolean };
 
 /**
  * Keeps the source, records the document and submits its job, in this order: a job always finds its document.
  * @throws AppError `source_refused`; `source_unreadable` for a picture and the like; `unavailable` (then nothing is left behind, or the sweep removes it).
  */
 export async function acceptDocument(
-  deps: RagDeps & { work: Work },
-  { caller, document, isInteractive, jobId, allowOrigins }: Acceptance,
+  deps: RagDeps & { work: Work; allowOrigins: readonly string[] },
+  { caller, document, isInteractive, jobId }: Acceptance,
 ): Promise<{ job: JobRecord; documentId: string }> {
   const { record, isNew } =
     "url" in document
-      ? await recordUrl(deps, { caller, document, jobId, url: assertFetchable(document.url, allowOrigins).url })
+      ? await recordUrl(deps, { caller, document, jobId, url: assertFetchable(document.url, deps.allowOrigins).url })
       : await recordBytes(deps, { caller, document, jobId });
   const { tenantId, _id: documentId } = record;
   const fail = (_: DocumentRecord, error: unknown) =>

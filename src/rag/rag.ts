@@ -1,12 +1,11 @@
 import type { Config } from "../config.ts";
 import { notFound } from "../errors.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
-import { newId } from "../ids.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
 import type { ShownDocument } from "../store/document-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { acceptDocument, type IngestInput } from "./accept-document.ts";
+import { type Acceptance, acceptDocument } from "./accept-document.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeDocumentWork, removeDocument } from "./document-work.ts";
 import { makeParsePool } from "./parse-in-child.ts";
@@ -31,14 +30,10 @@ export function makeRag(
   return {
     work,
     /**
-     * Accepts a document: keeps its source, records it and submits the job that indexes it, under `jobId` if given.
+     * Accepts a document: keeps its source, records it and submits the job that indexes it, under `jobId`.
      * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
      */
-    accept: (caller: Caller, document: IngestInput, isInteractive: boolean, jobId = newId("job")) =>
-      acceptDocument(
-        { ...deps, work },
-        { caller, document, isInteractive, jobId, allowOrigins: config.fetch.allowOrigins },
-      ),
+    accept: (given: Acceptance) => acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, given),
     query: ({ tenantId, keyId, limit }: QueryCaller, query: QueryInput, signal: AbortSignal): Promise<QueryResult[]> =>
       runQuery({ tenantId, keyId, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) }, query),
     /** A page of the documents in a state, and how many there are. */

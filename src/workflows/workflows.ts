@@ -2,9 +2,8 @@ import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { errorOf, makeRunList } from "../runs.ts";
+import { errorOf, makeRunList, type RunRequest } from "../runs.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
-import type { Caller } from "../tenancy/roles.ts";
 import { makeApprovals, withdraw } from "./approvals.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
@@ -14,14 +13,8 @@ import { isOverdue, readRun, toRunSummary } from "./run-view.ts";
 import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
 import { kindOf, type Step } from "./steps.ts";
 
-/** A run to accept; its job gets `jobId`, or an id of its own. */
-export type WorkflowRunRequest = {
-  caller: Caller;
-  workflowId: string;
-  body: ExecuteInput;
-  isInteractive: boolean;
-  jobId?: string;
-};
+/** A run of a workflow to accept. */
+type WorkflowRunRequest = RunRequest<ExecuteInput> & { workflowId: string };
 
 export type Workflows = ReturnType<typeof makeWorkflows>;
 

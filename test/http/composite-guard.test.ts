@@ -106,8 +106,8 @@ describe("an input that a regulated profile does not take", function () {
     const caller = await test.platform.tenancy.authenticate(test.keys.member);
     if (caller === null) throw new Error("the key is not known");
     for (const [profile, input] of blocked) {
-      const asked = { pattern: "critique", profile, input } as Parameters<typeof composite.accept>[1]; // from the table above
-      const refusal = await composite.accept(caller, asked, true).then(
+      const body = { pattern: "critique", profile, input } as Parameters<typeof composite.accept>[0]["body"]; // from the table above
+      const refusal = await composite.accept({ caller, body, isInteractive: true }).then(
         () => undefined,
         (error: unknown) => error,
       );

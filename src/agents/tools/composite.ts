@@ -22,7 +22,8 @@ export const composite = toolKind({
         const { deps, caller, run } = setup;
         const jobId = derivedId("job", { at: run.createdAt, from: idempotencyKey });
         const known = await deps.jobs.find(caller.tenantId, jobId);
-        if (!known) await deps.composite.accept(caller, { pattern, profile, input }, true, jobId).catch(throwForModel);
+        const request = { caller, body: { pattern, profile, input }, isInteractive: true, jobId };
+        if (!known) await deps.composite.accept(request).catch(throwForModel);
         const job = await deps.jobs.wait(caller.tenantId, jobId, { signal, isOwner: true });
         if (job.status !== "completed")
           throw new AppError("provider_failed", job.error?.message ?? "It was cancelled.");

@@ -13,30 +13,29 @@ export const autoModel = "auto";
 
 export type CataloguedModel = ProviderModel & { provider: ProviderId };
 
-export type Catalogue = {
-  all: readonly CataloguedModel[];
-  /** Those that chat, the cheapest first. */
-  chatByPrice: readonly CataloguedModel[];
-  defaultChat: CataloguedModel;
-  defaultEmbedding: CataloguedModel;
-  /** The model of an id or alias; `auto` is none. */
-  find(idOrAlias: string): CataloguedModel | undefined;
-};
+export type Catalogue = ReturnType<typeof makeCatalogue>;
 
 /** The models of all providers; the platform's own, which its settings name, are the defaults. */
-export function makeCatalogue(edge: EdgeSettings): Catalogue {
+export function makeCatalogue(edge: EdgeSettings) {
   const { chat, embedding } = edgeModels(edge);
   const defaultChat: CataloguedModel = { ...chat, provider: ownProvider };
   const defaultEmbedding: CataloguedModel = { ...embedding, provider: ownProvider };
   // The order of `GET /ai/models`; of chat models at the same price, `auto` takes the first.
   const ids = [...keyProviders].reverse();
   const publicModels = ids.flatMap((id) => keyedProviders[id].models.map((model) => ({ ...model, provider: id })));
-  const all = [defaultChat, defaultEmbedding, ...publicModels];
+  const all: readonly CataloguedModel[] = [defaultChat, defaultEmbedding, ...publicModels];
   const byId = new Map<string, CataloguedModel>();
   for (const model of all) for (const alias of model.aliases ?? []) byId.set(alias, model);
   for (const model of all) byId.set(model.id, model);
-  const chatByPrice = all.filter((model) => model.type !== "embedding").sort((a, b) => priceOf(a) - priceOf(b));
-  return { all, chatByPrice, defaultChat, defaultEmbedding, find: (id) => byId.get(id) };
+  return {
+    all,
+    /** Those that chat, the cheapest first. */
+    chatByPrice: all.filter((model) => model.type !== "embedding").sort((a, b) => priceOf(a) - priceOf(b)),
+    defaultChat,
+    defaultEmbedding,
+    /** The model of an id or alias; `auto` is none. */
+    find: (idOrAlias: string) => byId.get(idOrAlias),
+  };
 }
 
 /** What models are compared by: prompts are about three times as long as answers. */

@@ -4,70 +4,29 @@ import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
 import type { CallMetrics } from "../metrics/call-metrics.ts";
 import type { RedisConnections } from "../redis.ts";
-import type { CompletionDocument } from "../store/completion-store.ts";
 import type { Store } from "../store/store.ts";
 import type { ModelFallbacks } from "../store/tenant-store.ts";
-import type { UsageGrouping, UsageRow } from "../store/usage-store.ts";
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
-import { type FileBatches, makeFileBatches } from "./batches/file/file-batches.ts";
-import { type Batches, makeBatches } from "./batches/provider/batches.ts";
+import { makeFileBatches } from "./batches/file/file-batches.ts";
+import { makeBatches } from "./batches/provider/batches.ts";
 import { makeCatalogue, toModelEntry } from "./catalogue.ts";
-import { type Chats, makeCachedChat } from "./chat/cache.ts";
+import { makeCachedChat } from "./chat/cache.ts";
 import { makeCompressedChat } from "./chat/compress.ts";
 import { checkFallbacks, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
 import { makeResponseCache } from "./chat/response-cache.ts";
 import { misfitsOf } from "./chat/route-model.ts";
 import type { GatewayDeps } from "./deps.ts";
-import { type EmbedOutcome, type EmbedRequest, embed } from "./embed.ts";
+import { type EmbedRequest, embed } from "./embed.ts";
 import type { GatewayCaller } from "./money/account.ts";
-import { type BudgetView, makeBudgets, requireLeft } from "./money/budget.ts";
+import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
 import { openProviders } from "./providers/registry.ts";
 import { makeBreakers } from "./resilience/breakers.ts";
-import type { ListedModel, ModelEntry, ModelQuery } from "./schemas.ts";
+import type { ModelQuery } from "./schemas.ts";
 
-/** All model traffic goes through here, however it starts: routed, retried, accounted once. */
-export type Gateway = Chats & {
-  embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
-  /** The catalogue as a tenant sees it. */
-  models(tenantId: string, query: ModelQuery): Promise<ListedModel[]>;
-  /** What the named model of a chat does not take as it is asked for, as `temperature;used=1`. */
-  ignoredBy(request: ChatRequest): string[];
-  /** The model of an id or alias. */
-  findModel(idOrAlias: string): ModelEntry | undefined;
-  /** @throws AppError `unknown_model`, `invalid_request` for fallbacks that cannot be. */
-  checkFallbacks(fallbacks: readonly ModelFallbacks[]): void;
-  /** Ids of the chat models that a tenant's calls can use right now; see `usableModels`. */
-  usableModels(tenantId: string): Promise<string[]>;
-  /**
-   * The id of the chat model that a name stands for; `auto` stays without a `task` to choose a model for.
-   * @throws AppError `unknown_model`, `provider_not_configured`.
-   */
-  resolveModel(tenantId: string, name: string, task?: string): Promise<string>;
-  /** The embedding model that is used when none is named. */
-  defaultEmbeddingModel: string;
-  /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
-  log(tenantId: string, logId: string): Promise<CompletionDocument>;
-  usage(tenantId: string, query: { from: string; to: string; groupBy: UsageGrouping }): Promise<UsageRow[]>;
-  /** What a tenant has left of its budget this month; null without a budget. */
-  budget(tenantId: string): Promise<BudgetView | null>;
-  /**
-   * Rejects at submission what the budget would stop at its first call; each call checks it again.
-   * @throws AppError `budget_exhausted` when nothing is left of the budget and one of the models costs something.
-   */
-  requireBudget(tenantId: string, models: readonly string[]): Promise<void>;
-  /** Sets a tenant's budget a month, in USD; null for none. */
-  setBudget(tenantId: string, usd: number | null): Promise<void>;
-  /** Resolves when the records of all calls that ended are written. */
-  flush(): Promise<void>;
-  /** Chats that wait for a batch. */
-  batches: Batches;
-  /** Files of chats and embeddings, as OpenAI's clients submit them. */
-  fileBatches: FileBatches;
-  close(): Promise<void>;
-};
+export type Gateway = ReturnType<typeof makeGateway>;
 
 type GatewayInput = {
   config: Config["gateway"];
@@ -83,7 +42,8 @@ type GatewayInput = {
   metrics: CallMetrics;
 };
 
-export function makeGateway(input: GatewayInput): Gateway {
+/** All model traffic goes through here, however it starts: routed, retried, accounted once. */
+export function makeGateway(input: GatewayInput) {
   const { config, store, keys, fallbacks, redis, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRefusal: metrics.budgetRefused });
   const ledger = makeLedger({ ...store, logger, onSettled: metrics.settled });
@@ -106,36 +66,53 @@ export function makeGateway(input: GatewayInput): Gateway {
   const chat = makeCompressedChat(makeCachedChat(deps, responses));
   const { batches, fileBatches } = openBatches(deps, input);
   return {
+    /** Chats that wait for a batch. */
     batches,
+    /** Files of chats and embeddings, as OpenAI's clients submit them. */
     fileBatches,
     ...chat,
-    embed: (caller, request) => embed(deps, caller, request),
-    models: (tenantId, query) => listModels(deps, tenantId, query),
-    ignoredBy: (request) => {
+    embed: (caller: GatewayCaller, request: EmbedRequest) => embed(deps, caller, request),
+    /** The catalogue as a tenant sees it. */
+    models: (tenantId: string, query: ModelQuery) => listModels(deps, tenantId, query),
+    /** What the named model of a chat does not take as it is asked for, as `temperature;used=1`. */
+    ignoredBy(request: ChatRequest): string[] {
       const model = catalogue.find(request.model);
       return model === undefined ? [] : misfitsOf(model, request).map(({ param, used }) => `${param};used=${used}`);
     },
-    findModel: (idOrAlias) => {
+    /** The model of an id or alias. */
+    findModel(idOrAlias: string) {
       const model = catalogue.find(idOrAlias);
       return model && toModelEntry(model);
     },
-    checkFallbacks: (wanted) => checkFallbacks(catalogue, wanted),
-    usableModels: (tenantId) => usableModels(deps, tenantId),
-    resolveModel: (tenantId, name, task) => resolveModel(deps, tenantId, name, task),
+    /** @throws AppError `unknown_model`, `invalid_request` for fallbacks that cannot be. */
+    checkFallbacks: (wanted: readonly ModelFallbacks[]) => checkFallbacks(catalogue, wanted),
+    /** Ids of the chat models that a tenant's calls can use right now; see `usableModels`. */
+    usableModels: (tenantId: string) => usableModels(deps, tenantId),
+    /** See `resolveModel`. @throws AppError `unknown_model`, `provider_not_configured`. */
+    resolveModel: (tenantId: string, name: string, task?: string) => resolveModel(deps, tenantId, name, task),
+    /** The embedding model that is used when none is named. */
     defaultEmbeddingModel: catalogue.defaultEmbedding.id,
-    log: async (tenantId, logId) => {
+    /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
+    async log(tenantId: string, logId: string) {
       const pending = ledger.pending(logId);
       const document = pending?.tenantId === tenantId ? pending : await store.completions.get(tenantId, logId);
       if (document === null) throw notFound("log record");
       return document;
     },
-    usage: (tenantId, query) => store.usage.sum(tenantId, query),
-    budget: (tenantId) => budgets.view(tenantId),
-    async requireBudget(tenantId, models) {
+    usage: store.usage.sum,
+    /** What a tenant has left of its budget this month; null without a budget. */
+    budget: budgets.view,
+    /**
+     * Rejects at submission what the budget would stop at its first call; each call checks it again.
+     * @throws AppError `budget_exhausted` when nothing is left of the budget and one of the models costs something.
+     */
+    async requireBudget(tenantId: string, models: readonly string[]) {
       const isFree = (id: string) => catalogue.find(id)?.price.output === 0; // `auto` may choose one that is not
       if (!models.every(isFree)) requireLeft(await budgets.view(tenantId));
     },
-    setBudget: (tenantId, usd) => budgets.set(tenantId, usd),
+    /** Sets a tenant's budget a month, in USD; null for none. */
+    setBudget: budgets.set,
+    /** Resolves when the records of all calls that ended are written. */
     flush: async () => void (await Promise.all([ledger.flush(), budgets.flush()])),
     close: async () => {
       batches.close();
@@ -149,6 +126,6 @@ function openBatches(deps: GatewayDeps, { config, store, jobs, logger }: Gateway
   const { batch } = config;
   const { batches: items, completions } = store;
   const batches = makeBatches({ gateway: deps, store: items, completions, jobs, config: batch, logger });
-  const embedTexts: Gateway["embed"] = (caller, request) => embed(deps, caller, request);
+  const embedTexts = (caller: GatewayCaller, request: EmbedRequest) => embed(deps, caller, request);
   return { batches, fileBatches: makeFileBatches({ store, jobs, batches, embed: embedTexts, pollMs: batch.pollMs }) };
 }

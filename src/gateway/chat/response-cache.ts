@@ -1,10 +1,12 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "../../logger.ts";
 import type { RedisConnections } from "../../redis.ts";
+import { withTimeout } from "../../with-timeout.ts";
 import type { CachedResponse } from "./outcome.ts";
 
 /** Longest wait for Redis on the way to a model, in ms; then the model is asked. */
 const LOOKUP_TIMEOUT_MS = 100;
+/** Stands for Redis' silence, which is no failure. */
+const tooLate = new Error("Redis did not answer in time");
 /** After a failure nothing is looked up for this long, in ms. */
 const PAUSE_MS = 1_000;
 /** Larger answers are not kept, in characters of their JSON. */
@@ -12,12 +14,10 @@ const MAX_CHARACTERS = 256 << 10;
 /** What Redis needs beside an answer's text, for its key and for the account of it, in bytes. */
 const BYTES_BESIDE_TEXT = 512;
 
-export type ResponseCache = {
-  /** Null when it is not there, or Redis does not say so in time. Never throws. */
-  get(key: string): Promise<CachedResponse | null>;
-  /** Keeps an answer behind the call; it may be lost. Those of the tenant that would expire first make room for it. */
-  put(kept: { tenantId: string; key: string; response: CachedResponse; ttlSeconds: number }): void;
-};
+export type ResponseCache = ReturnType<typeof makeResponseCache>;
+
+/** A response to be kept. */
+type Kept = { tenantId: string; key: string; response: CachedResponse; ttlSeconds: number };
 
 type ResponseCacheDeps = {
   redis: Pick<RedisConnections, "producer" | "prefix">;
@@ -60,7 +60,7 @@ if redis.call('PTTL', sizes) < ttl then redis.call('PEXPIRE', sizes, ttl) end
 `;
 
 /** Answers in Redis, by a hash of tenant, model and request. Redis may be unavailable, and may forget them at any time. */
-export function makeResponseCache({ redis, logger, bytesPerTenant }: ResponseCacheDeps): ResponseCache {
+export function makeResponseCache({ redis, logger, bytesPerTenant }: ResponseCacheDeps) {
   const keyPrefix = `${redis.prefix}:answers:`;
   const toRedisKey = (key: string) => `${keyPrefix}${key}`;
   let pausedUntil = 0;
@@ -69,23 +69,19 @@ export function makeResponseCache({ redis, logger, bytesPerTenant }: ResponseCac
     logger.warn({ err: error }, "the cache of answers is not used until Redis answers");
   };
   return {
-    async get(key) {
+    /** Null when it is not there, or Redis does not say so in time. Never throws. */
+    async get(key: string): Promise<CachedResponse | null> {
       if (performance.now() < pausedUntil) return null;
-      const timer = new AbortController();
       try {
-        const text = await Promise.race([
-          redis.producer.get(toRedisKey(key)),
-          delay(LOOKUP_TIMEOUT_MS, undefined, { signal: timer.signal, ref: false }),
-        ]);
-        return typeof text === "string" ? JSON.parse(text) : null; // written by `put` alone
+        const text = await withTimeout(redis.producer.get(toRedisKey(key)), LOOKUP_TIMEOUT_MS, () => tooLate);
+        return text === null ? null : JSON.parse(text); // written by `put` alone
       } catch (error) {
-        onError(error);
+        if (error !== tooLate) onError(error);
         return null;
-      } finally {
-        timer.abort();
       }
     },
-    put({ tenantId, key, response, ttlSeconds }) {
+    /** Keeps an answer behind the call; it may be lost. Those of the tenant that would expire first make room for it. */
+    put({ tenantId, key, response, ttlSeconds }: Kept): void {
       const text = JSON.stringify(response);
       if (text.length > MAX_CHARACTERS || performance.now() < pausedUntil) return;
       const bytes = Buffer.byteLength(text) + BYTES_BESIDE_TEXT;

@@ -10,18 +10,10 @@ type SharedCall<T> = {
   changed: PromiseWithResolvers<void>;
 };
 
-/** Coalesces identical calls that are made at the same time. */
-export type SingleFlight<T> = {
-  /** Whether such a call is under way. */
-  has(key: string): boolean;
-  /**
-   * What the call of this key says, from its beginning; `begin` starts it when there is none. A reader who leaves, or whose
-   * signal aborts, does not end it for the others; when the last one leaves it is aborted.
-   */
-  join(key: string, begin: (signal: AbortSignal) => AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T>;
-};
+type Begin<T> = (signal: AbortSignal) => AsyncIterable<T>;
 
-export function makeSingleFlight<T>(): SingleFlight<T> {
+/** Coalesces identical calls that are made at the same time. */
+export function makeSingleFlight<T>() {
   const calls = new Map<string, SharedCall<T>>();
 
   const run = async (key: string, call: SharedCall<T>, source: AsyncIterable<T>) => {
@@ -37,7 +29,7 @@ export function makeSingleFlight<T>(): SingleFlight<T> {
     if (calls.get(key) === call) calls.delete(key);
     wakeReaders(call);
   };
-  const start = (key: string, begin: (signal: AbortSignal) => AsyncIterable<T>): SharedCall<T> => {
+  const start = (key: string, begin: Begin<T>): SharedCall<T> => {
     const controller = new AbortController();
     const call = { said: [], readers: 0, isEnded: false, controller, changed: Promise.withResolvers<void>() };
     calls.set(key, call);
@@ -45,8 +37,13 @@ export function makeSingleFlight<T>(): SingleFlight<T> {
     return call;
   };
   return {
-    has: (key) => calls.has(key),
-    async *join(key, begin, signal) {
+    /** Whether such a call is under way. */
+    has: (key: string) => calls.has(key),
+    /**
+     * What the call of this key says, from its beginning; `begin` starts it when there is none. A reader who leaves, or whose
+     * signal aborts, does not end it for the others; when the last one leaves it is aborted.
+     */
+    async *join(key: string, begin: Begin<T>, signal: AbortSignal): AsyncGenerator<T> {
       const call = calls.get(key) ?? start(key, begin);
       const onAbort = () => wakeReaders(call);
       signal.addEventListener("abort", onAbort, { once: true });

@@ -6,14 +6,11 @@ import type { CachedResponse } from "./outcome.ts";
 /** Parts that are gathered before they are joined. */
 const GATHERED = 32;
 
-/** A text that grows by a model's tokens. */
-type StringBuilder = { add(part: string): void; text(): string };
-
 /**
- * V8 keeps each `+=` as a node of its own beside its part, 60 bytes for a token of 5, until somebody reads the text. Joined
- * now and then, a stream under way holds what it has said, and not ten times that.
+ * A text that grows by a model's tokens. V8 keeps each `+=` as a node of its own beside its part, 60 bytes for a token of 5,
+ * until somebody reads the text. Joined now and then, a stream under way holds what it has said, and not ten times that.
  */
-export function makeStringBuilder(): StringBuilder {
+export function makeStringBuilder() {
   let text = "";
   let parts: string[] = [];
   const join = () => {
@@ -21,10 +18,10 @@ export function makeStringBuilder(): StringBuilder {
     parts = [];
   };
   return {
-    add(part) {
+    add(part: string): void {
       if (parts.push(part) >= GATHERED) join();
     },
-    text() {
+    text(): string {
       if (parts.length > 0) join();
       return text;
     },
@@ -34,19 +31,10 @@ export function makeStringBuilder(): StringBuilder {
 /** A part of a response's content, as opposed to what is reported about it. */
 export type ContentDelta = Extract<StreamPart, { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }>;
 
-/** What a stream has said so far. */
-export type StreamedResponse = {
-  /** Takes parts in and returns those that are deltas. */
-  take(parts: readonly StreamPart[]): ContentDelta[];
-  /** The provider's own count, once it was reported. */
-  usage(): Usage | undefined;
-  /** What was used as far as is known: the provider's count of the prompt where it came ahead, else an estimate. */
-  measure(messages: readonly Message[]): Usage;
-  finishReason(): FinishReason | undefined;
-  content(): Pick<CachedResponse, "text" | "reasoning" | "toolCalls">;
-};
+export type StreamedResponse = ReturnType<typeof makeStreamedResponse>;
 
-export function makeStreamedResponse(): StreamedResponse {
+/** What a stream has said so far. */
+export function makeStreamedResponse() {
   const text = makeStringBuilder();
   const reasoning = makeStringBuilder();
   let usage: Usage | undefined;
@@ -62,7 +50,8 @@ export function makeStreamedResponse(): StreamedResponse {
     }
   };
   return {
-    take(parts) {
+    /** Takes parts in and returns those that are deltas. */
+    take(parts: readonly StreamPart[]): ContentDelta[] {
       const deltas: ContentDelta[] = [];
       for (const part of parts) {
         if (part.type === "usage") usage = part.usage;
@@ -77,14 +66,16 @@ export function makeStreamedResponse(): StreamedResponse {
       }
       return deltas;
     },
+    /** The provider's own count, once it was reported. */
     usage: () => usage,
-    measure: (messages) => {
+    /** What was used as far as is known: the provider's count of the prompt where it came ahead, else an estimate. */
+    measure: (messages: readonly Message[]): Usage => {
       const measured = estimateUsage(messages, text.text(), calls);
       const outputTokens = measured.outputTokens + estimateTokens(reasoning.text());
       return { ...(promptUsage ?? measured), outputTokens };
     },
     finishReason: () => finishReason,
-    content: () => {
+    content: (): Pick<CachedResponse, "text" | "reasoning" | "toolCalls"> => {
       const toolCalls = calls.filter((call) => call !== undefined);
       return defined({ text: text.text(), reasoning: reasoning.text() || undefined, toolCalls });
     },

@@ -4,7 +4,7 @@ import { newId } from "../../ids.ts";
 import type { CompletionDocument } from "../../store/completion-store.ts";
 import type { Routing } from "../chat/route-model.ts";
 import type { GatewayDeps } from "../deps.ts";
-import type { CompletionRequest, FinishReason, Served, Usage } from "../providers/provider.ts";
+import type { CompletionRequest, FinishReason, Usage } from "../providers/provider.ts";
 import type { Preprocessing } from "../schemas.ts";
 import type { Reservation } from "./budget.ts";
 import { addUsage, makeFailedAttempts } from "./failed-attempts.ts";
@@ -43,22 +43,7 @@ export type CallEnd = {
 type Settlement = { usage: Usage; costUsd: number; timingsMs: Preprocessing["timingsMs"] };
 
 /** One model call under way. It is settled exactly once, however it ends. */
-export type Call = {
-  logId: string;
-  /**
-   * The request as the next attempt may send it: for a tenant with a budget limited to what is set aside, less what failed
-   * attempts have cost; else as it is.
-   * @throws AppError `budget_exhausted` when failed attempts have used it up.
-   */
-  capped(request: CompletionRequest): CompletionRequest;
-  /** Notes that an attempt begins. */
-  onAttempt(): void;
-  /** Notes that the first part of a streamed answer is there. */
-  onFirstToken(): void;
-  /** Notes that an attempt has failed and is billed all the same. */
-  onCharged(served: Served): void;
-  settle(end: CallEnd): Settlement;
-};
+export type Call = ReturnType<typeof beginCall>;
 
 export type CallAbout = {
   kind: CompletionDocument["kind"];
@@ -86,7 +71,7 @@ export function openCall(deps: GatewayDeps, caller: GatewayCaller, about: Priced
 }
 
 /** Begins the record of a call; it reaches the ledger when it is settled. */
-export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbout, held?: Reservation): Call {
+export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbout, held?: Reservation) {
   const { routing } = about;
   const logId = newId("log");
   const createdAt = new Date();
@@ -99,16 +84,25 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
   const sinceStart = () => round(performance.now() - startedAt);
   return {
     logId,
-    capped: (request) => (held === undefined ? request : capRequest(request, held, failedAttempts.sum()?.nanoUsd ?? 0)),
+    /**
+     * The request as the next attempt may send it: for a tenant with a budget limited to what is set aside, less what failed
+     * attempts have cost; else as it is.
+     * @throws AppError `budget_exhausted` when failed attempts have used it up.
+     */
+    capped: (request: CompletionRequest): CompletionRequest =>
+      held === undefined ? request : capRequest(request, held, failedAttempts.sum()?.nanoUsd ?? 0),
+    /** Notes that an attempt begins. */
     onAttempt: () => {
       attempts++;
       if (attempts === 1) firstAttemptAt = performance.now();
     },
+    /** Notes that the first part of a streamed answer is there. */
     onFirstToken: () => {
       firstTokenMs ??= sinceStart();
     },
+    /** Notes that an attempt has failed and is billed all the same. */
     onCharged: failedAttempts.add,
-    settle: (end) => {
+    settle: (end: CallEnd): Settlement => {
       if (settlement !== undefined) return settlement;
       const isCached = end.isCached === true;
       const own = end.usage ?? end.estimate?.() ?? { inputTokens: 0, outputTokens: 0 };

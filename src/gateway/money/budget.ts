@@ -38,27 +38,7 @@ const nameOf = ({ limitUsd, month }: BudgetView) => `The budget of ${limitUsd} U
 /** Whether a budget has nothing left that a call could get, now or when those under way have ended. */
 const isUsedUp = ({ leftUsd, reservedUsd }: BudgetView) => leftUsd + reservedUsd <= 0;
 
-export type Budgets = {
-  /**
-   * Sets an amount aside before a call. Answers at once, with nothing, for a tenant without a budget and for a call that
-   * costs nothing; only others wait for the store. Where other calls of this process hold what is left, it waits up to
-   * `MAX_WAIT_MS` for them to end.
-   * @throws AppError `budget_exhausted` when less than the claim is left.
-   */
-  reserve(
-    tenantId: string,
-    toBounds: () => CostBounds,
-    signal: AbortSignal,
-  ): Reservation | undefined | Promise<Reservation | undefined>;
-  /** The same without a wait, for a call whose end another process may settle, with `settleLater`. */
-  reserveForLater(tenantId: string, claim: () => Claim): Promise<ReservedAmount | undefined>;
-  settleLater(tenantId: string, reserved: ReservedAmount, costNanoUsd: number): Promise<void>;
-  view(tenantId: string): Promise<BudgetView | null>;
-  /** Sets a tenant's budget a month, in USD; null for none. It holds everywhere within 5 s. */
-  set(tenantId: string, usd: number | null): Promise<void>;
-  /** Resolves when all that was settled is written, or given up. */
-  flush(): Promise<void>;
-};
+export type Budgets = ReturnType<typeof makeBudgets>;
 
 type BudgetDeps = {
   store: { budgets: BudgetStore; tenants: TenantStore; usage: UsageStore };
@@ -88,7 +68,7 @@ const MAX_WAITING = 32;
  * limited to what that pays for; so calls near the end of a budget take turns. What a process that dies has reserved
  * counts as spent: its calls may have been served.
  */
-export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
+export function makeBudgets({ store, logger, onRefusal }: BudgetDeps) {
   const limits = makeFreshCache(async (tenantId) => (await store.tenants.find(tenantId))?.monthlyBudgetNanoUsd);
   const settling = new Set<Promise<void>>();
   const months = makeMonths(store, onRefusal);
@@ -122,7 +102,17 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
     };
   };
   return {
-    reserve(tenantId, toBounds, signal) {
+    /**
+     * Sets an amount aside before a call. Answers at once, with nothing, for a tenant without a budget and for a call that
+     * costs nothing; only others wait for the store. Where other calls of this process hold what is left, it waits up to
+     * `MAX_WAIT_MS` for them to end.
+     * @throws AppError `budget_exhausted` when less than the claim is left.
+     */
+    reserve(
+      tenantId: string,
+      toBounds: () => CostBounds,
+      signal: AbortSignal,
+    ): Reservation | undefined | Promise<Reservation | undefined> {
       const limit = limits.find(tenantId);
       if (limit === undefined) return undefined;
       const bounds = toBounds();
@@ -133,7 +123,8 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
       if (typeof limit === "number") return take(tenantId, limit, { bounds, signal });
       return limit.then((read) => (read === undefined ? undefined : take(tenantId, read, { bounds, signal })));
     },
-    async reserveForLater(tenantId, toClaim) {
+    /** The same without a wait, for a call whose end another process may settle, with `settleLater`. */
+    async reserveForLater(tenantId: string, toClaim: () => Claim): Promise<ReservedAmount | undefined> {
       const limit = await limits.find(tenantId);
       if (limit === undefined) return undefined;
       const claim = toClaim();
@@ -143,15 +134,17 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps): Budgets {
       return amount;
     },
     settleLater: settleAmount,
-    async view(tenantId) {
+    async view(tenantId: string): Promise<BudgetView | null> {
       const limitNanoUsd = await limits.find(tenantId);
       if (limitNanoUsd === undefined) return null;
       return toView(await months.current(tenantId, limitNanoUsd));
     },
-    async set(tenantId, usd) {
+    /** Sets a tenant's budget a month, in USD; null for none. It holds everywhere within 5 s. */
+    async set(tenantId: string, usd: number | null): Promise<void> {
       await store.tenants.setBudget(tenantId, usd === null ? null : Math.round(usd * 1e9));
       limits.forget(tenantId);
     },
+    /** Resolves when all that was settled is written, or given up. */
     flush: async () => void (await Promise.all(settling)),
   };
 }

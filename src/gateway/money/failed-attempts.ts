@@ -3,21 +3,17 @@ import { estimateTokens } from "../count-tokens.ts";
 import type { Served, Usage } from "../providers/provider.ts";
 import { toNanoUsd } from "./prices.ts";
 
-/** What failed attempts cost: the provider worked on them and bills them. */
-export type FailedAttempts = {
-  add(served: Served): void;
-  /** The sum of all of them; undefined when there were none. */
-  sum(): { usage: Usage; nanoUsd: number } | undefined;
-};
+/** What the billed failed attempts of a call used and cost; undefined when there were none. */
+export type BilledAttempts = { usage: Usage; nanoUsd: number } | undefined;
 
 /**
  * Adds up the billed failed attempts of one call: the provider's own count where it reported one, else the prompt's
  * estimate, `inputTokens`, and what had been said. Each is priced by itself, since a price can depend on a prompt's length.
  */
-export function makeFailedAttempts(model: CataloguedModel, inputTokens: () => number): FailedAttempts {
-  let sum: { usage: Usage; nanoUsd: number } | undefined;
+export function makeFailedAttempts(model: CataloguedModel, inputTokens: () => number) {
+  let sum: BilledAttempts;
   return {
-    add({ usage: reported, promptUsage, text = "" }) {
+    add({ usage: reported, promptUsage, text = "" }: Served): void {
       const prompt = promptUsage ?? { inputTokens: inputTokens() };
       const usage = reported ?? { ...prompt, outputTokens: estimateTokens(text) };
       const nanoUsd = toNanoUsd(model, usage);

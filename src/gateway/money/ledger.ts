@@ -20,22 +20,7 @@ const MAX_RETRY_MS = 5_000;
 /** Attempts at a write while closing. */
 const ATTEMPTS_AT_CLOSE = 3;
 
-/** Writes what model calls cost, in groups and behind the calls: the hot path does not wait for the store. */
-export type Ledger = {
-  record(document: CompletionDocument): void;
-  /** Writes a record at once, exactly once however often it is written: what was written first holds. */
-  write(document: CompletionDocument): Promise<void>;
-  /** The record of a call that is not written yet. */
-  pending(logId: string): CompletionDocument | undefined;
-  /** Resolves when all that was recorded before is written, or given up after a few attempts. */
-  flush(): Promise<void>;
-  /**
-   * To be called before what costs money. Once the store has refused a record, the promise resolves when it takes writes.
-   * @throws AppError `storage_full`, `store_read_only`, `unavailable`.
-   */
-  requireTaken(): Promise<void> | undefined;
-  close(): Promise<void>;
-};
+export type Ledger = ReturnType<typeof makeLedger>;
 
 type LedgerDeps = {
   completions: CompletionStore;
@@ -46,7 +31,8 @@ type LedgerDeps = {
   onSettled: CallMetrics["settled"];
 };
 
-export function makeLedger({ completions, usage, checkWrites, logger, onSettled }: LedgerDeps): Ledger {
+/** Writes what model calls cost, in groups and behind the calls: the hot path does not wait for the store. */
+export function makeLedger({ completions, usage, checkWrites, logger, onSettled }: LedgerDeps) {
   const waiting = new Map<string, CompletionDocument>();
   const writer = `w${randomBytes(6).toString("hex")}`;
   let batches = 0;
@@ -101,7 +87,7 @@ export function makeLedger({ completions, usage, checkWrites, logger, onSettled 
     return writing;
   };
   return {
-    record: (document) => {
+    record(document: CompletionDocument): void {
       if (waiting.size >= MAX_PENDING) {
         const oldest = waiting.keys().next().value;
         if (oldest !== undefined) waiting.delete(oldest);
@@ -111,20 +97,27 @@ export function makeLedger({ completions, usage, checkWrites, logger, onSettled 
       if (writing === undefined) timer ??= setTimeout(start, GATHER_MS);
       setImmediate(onSettled, document); // after this turn: no answer waits for its metrics
     },
-    write: async (document) => {
+    /** Writes a record at once, exactly once however often it is written: what was written first holds. */
+    async write(document: CompletionDocument): Promise<void> {
       const kept = await noted(completions.keep(document));
       for (const increment of toIncrements([kept])) await noted(usage.addRecord(kept._id, increment));
       onSettled(document);
     },
-    requireTaken: () => {
+    /**
+     * To be called before what costs money. Once the store has refused a record, the promise resolves when it takes writes.
+     * @throws AppError `storage_full`, `store_read_only`, `unavailable`.
+     */
+    requireTaken(): Promise<void> | undefined {
       if (!isRefused) return undefined;
       return checkWrites().then(() => {
         isRefused = false;
       });
     },
-    pending: (logId) => waiting.get(logId),
+    /** The record of a call that is not written yet. */
+    pending: (logId: string) => waiting.get(logId),
+    /** Resolves when all that was recorded before is written, or given up after a few attempts. */
     flush: start,
-    close: async () => {
+    async close(): Promise<void> {
       isClosing = true;
       await start();
     },

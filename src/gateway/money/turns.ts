@@ -3,20 +3,10 @@ import { fromAbort } from "../resilience/transport-errors.ts";
 /** `active` callers try to take, or hold what they took; each of `waiting` is woken by its function. */
 type Group = { active: number; returns: number; waiting: (() => void)[] };
 
-/** Callers that take of one store each; those for whom nothing is left wait until another one of the group returns some. */
-export type Turns = {
-  /**
-   * What `attempt` takes. While it takes nothing, and another caller of the group holds something, it is tried again when
-   * that one releases; undefined when no caller holds anything, when `maxWaiting` wait already, or when `waitMs` are over.
-   * @throws what `attempt` throws, or the signal's error.
-   */
-  take<T>(group: string, options: TurnOptions, attempt: () => Promise<T | undefined>): Promise<T | undefined>;
-  /** To be called once for each take that got something, when that is returned. */
-  release(group: string): void;
-};
 type TurnOptions = { signal: AbortSignal; waitMs: number; maxWaiting: number };
 
-export function makeTurns(): Turns {
+/** Callers that take of one store each; those for whom nothing is left wait until another one of the group returns some. */
+export function makeTurns() {
   const groups = new Map<string, Group>();
 
   const wakeNext = (group: Group) => {
@@ -52,7 +42,12 @@ export function makeTurns(): Turns {
     }
   };
   return {
-    async take(name, options, attempt) {
+    /**
+     * What `attempt` takes. While it takes nothing, and another caller of the group holds something, it is tried again when
+     * that one releases; undefined when no caller holds anything, when `maxWaiting` wait already, or when `waitMs` are over.
+     * @throws what `attempt` throws, or the signal's error.
+     */
+    async take<T>(name: string, options: TurnOptions, attempt: () => Promise<T | undefined>): Promise<T | undefined> {
       const group = groups.get(name) ?? { active: 0, returns: 0, waiting: [] };
       groups.set(name, group);
       group.active += 1;
@@ -66,7 +61,8 @@ export function makeTurns(): Turns {
         throw error;
       }
     },
-    release(name) {
+    /** To be called once for each take that got something, when that is returned. */
+    release(name: string): void {
       const group = groups.get(name);
       if (group === undefined) return;
       group.returns += 1;

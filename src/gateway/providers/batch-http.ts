@@ -13,14 +13,7 @@ const MISFIT = "does not fit its batch interface";
 type BatchCall = { path: string; body?: { type: string; content: string | Buffer } | undefined };
 
 /** Requests of one provider's batch interface. No caller waits for them, so they need no pool. */
-export type BatchClient = {
-  /** The JSON of a response. @throws AppError as the provider's calls do, `provider_failed` when it does not fit. */
-  json<T>(schema: z.ZodType<T>, call: BatchCall, context: CallContext): Promise<T>;
-  /** The lines of a response in JSON Lines, as they come. Throws the same. */
-  lines<T>(schema: z.ZodType<T>, path: string, context: CallContext): AsyncGenerator<T>;
-};
-
-export function makeBatchClient(baseUrl: string, toHeaders: ToHeaders): BatchClient {
+export function makeBatchClient(baseUrl: string, toHeaders: ToHeaders) {
   const send = async ({ path, body }: BatchCall, { signal, apiKey }: CallContext) => {
     const response = await request(`${baseUrl}${path}`, {
       method: body === undefined ? "GET" : "POST",
@@ -36,10 +29,12 @@ export function makeBatchClient(baseUrl: string, toHeaders: ToHeaders): BatchCli
     throw fromWireError(response.statusCode, response.headers, apiKey ? text.replaceAll(apiKey, "[key]") : text);
   };
   return {
-    async json(schema, call, context) {
+    /** The JSON of a response. @throws AppError as the provider's calls do, `provider_failed` when it does not fit. */
+    async json<T>(schema: z.ZodType<T>, call: BatchCall, context: CallContext): Promise<T> {
       return parseWire(schema, await (await send(call, context)).body.text(), MISFIT);
     },
-    async *lines(schema, path, context) {
+    /** The lines of a response in JSON Lines, as they come. Throws the same. */
+    async *lines<T>(schema: z.ZodType<T>, path: string, context: CallContext): AsyncGenerator<T> {
       const { body } = await send({ path }, context);
       const lines = createInterface({ input: body, crlfDelay: Number.POSITIVE_INFINITY });
       for await (const line of lines) if (line.trim() !== "") yield parseWire(schema, line, MISFIT);

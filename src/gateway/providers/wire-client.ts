@@ -19,21 +19,13 @@ export type ResponseReader<T> = {
 };
 
 /** POSTs JSON to one provider's API. What is not 2xx is thrown as an AppError that never holds the key. */
-export type WireClient = {
-  /** The whole response. */
-  send<T>(path: string, body: string, context: CallContext, reader: ResponseReader<T>): Promise<T>;
-  /** The parts of a streamed response. */
-  stream(path: string, body: string, context: CallContext, reader: EventReader): AsyncGenerator<StreamPart[]>;
-  close(): Promise<void>;
-};
-
 export function makeWireClient(options: {
   baseUrl: string;
   toHeaders: ToHeaders;
   /** The key of calls that bring none. */
   apiKey?: string | undefined;
   timeouts: TransportTimeouts;
-}): WireClient {
+}) {
   const transport = makeTransport(options.baseUrl, options.timeouts);
   const toCall = (path: string, body: string, context: CallContext): TransportCall => ({
     path,
@@ -47,7 +39,8 @@ export function makeWireClient(options: {
     return fromWireError(status, headers, apiKey ? body.replaceAll(apiKey, "[key]") : body);
   };
   return {
-    send: async (path, body, context, reader) => {
+    /** The whole response. */
+    async send<T>(path: string, body: string, context: CallContext, reader: ResponseReader<T>): Promise<T> {
       const charge = (begun: string, isGivenUp: boolean) => {
         const served = reader.measure(parsePartialJson(begun));
         if (served !== undefined || isGivenUp) context.onCharged?.(served ?? {});
@@ -62,7 +55,8 @@ export function makeWireClient(options: {
         throw error;
       }
     },
-    stream: (path, body, context, reader) => {
+    /** The parts of a streamed response. */
+    stream(path: string, body: string, context: CallContext, reader: EventReader): AsyncGenerator<StreamPart[]> {
       const open = async (onGivenUp: () => void) => {
         const onBroken = (_begun: string, isGivenUp: boolean) => {
           if (isGivenUp) onGivenUp();
@@ -73,7 +67,7 @@ export function makeWireClient(options: {
       };
       return readEventStream(open, reader, context);
     },
-    close: () => transport.close(),
+    close: transport.close,
   };
 }
 

@@ -12,21 +12,17 @@ const noVerdict = Symbol("no verdict");
 /** A tenant that calls a model, and the key it uses. */
 export type CallRoute = { provider: string; model: string; key: ProviderKey; tenantId: string };
 
-export type Breakers = {
-  /**
-   * The breaker of a route, made when first needed. What a provider answers can be brought about by what a tenant asks, so
-   * it counts for that tenant, key and model alone; that it cannot be reached counts for all who call it with the key.
-   */
-  of(route: CallRoute): Breaker;
-  /** How many are open, by provider. */
-  countOpen(): Map<string, number>;
-};
+export type Breakers = ReturnType<typeof makeBreakers>;
 
-export function makeBreakers(): Breakers {
+export function makeBreakers() {
   const shared = new LRUCache<string, Breaker>({ max: MAX_BREAKERS });
   const routes = new LRUCache<string, Breaker>({ max: MAX_BREAKERS });
   return {
-    of({ provider, model, key, tenantId }) {
+    /**
+     * The breaker of a route, made when first needed. What a provider answers can be brought about by what a tenant asks, so
+     * it counts for that tenant, key and model alone; that it cannot be reached counts for all who call it with the key.
+     */
+    of({ provider, model, key, tenantId }: CallRoute): Breaker {
       // A key that was replaced has another revision, and nothing that the old one met speaks against it.
       const keyId = `${provider} ${key.keyId} ${key.revision ?? ""}`;
       const id = `${keyId} ${tenantId} ${model}`;
@@ -38,7 +34,8 @@ export function makeBreakers(): Breakers {
       routes.set(id, made);
       return made;
     },
-    countOpen() {
+    /** How many are open, by provider. */
+    countOpen(): Map<string, number> {
       const counts = new Map<string, number>();
       for (const [id, breaker] of routes) {
         const provider = id.slice(0, id.indexOf(" "));

@@ -38,20 +38,12 @@ export type TransportStream = {
   finish(): void;
 };
 
-/** Pooled keep-alive POST requests to one server. Errors are AppErrors `provider_failed`, `provider_timeout`, `client_closed`. */
-export type Transport = {
-  /** Sends and reads the whole response, whatever its status. */
-  send(call: TransportCall): Promise<TransportResponse>;
-  /** Sends, and resolves when the headers are there. */
-  open(call: TransportCall): Promise<TransportStream>;
-  close(): Promise<void>;
-};
-
 /**
- * A transport to `baseUrl`. It sits directly on undici's dispatcher: no stream object and no promise a chunk more than
+ * Pooled keep-alive POST requests to the server at `baseUrl`. Errors are AppErrors `provider_failed`, `provider_timeout`,
+ * `client_closed`. It sits directly on undici's dispatcher: no stream object and no promise a chunk more than
  * the reader awaits, since this is the hot path of every model call.
  */
-export function makeTransport(baseUrl: string, timeouts: TransportTimeouts): Transport {
+export function makeTransport(baseUrl: string, timeouts: TransportTimeouts) {
   const { origin, pathname } = new URL(baseUrl);
   const root = pathname.replace(/\/+$/, "");
   const pool = new Pool(origin, {
@@ -72,8 +64,9 @@ export function makeTransport(baseUrl: string, timeouts: TransportTimeouts): Tra
     pool.dispatch({ path: root + call.path, method: "POST", headers, body, headersTimeout }, exchange.handler);
   };
   return {
-    send: (call) =>
-      new Promise((resolve, reject) => {
+    /** Sends and reads the whole response, whatever its status. */
+    send: (call: TransportCall) =>
+      new Promise<TransportResponse>((resolve, reject) => {
         const exchange = makeExchange(firstByteOf(call), timeouts.idleMs);
         const parts: Buffer[] = [];
         let bytes = 0;
@@ -92,8 +85,9 @@ export function makeTransport(baseUrl: string, timeouts: TransportTimeouts): Tra
         exchange.onError = reject;
         dispatch(call, exchange);
       }),
-    open: (call) =>
-      new Promise((resolve, reject) => {
+    /** Sends, and resolves when the headers are there. */
+    open: (call: TransportCall) =>
+      new Promise<TransportStream>((resolve, reject) => {
         const exchange = makeExchange(firstByteOf(call), timeouts.idleMs);
         exchange.onBroken = (isGivenUp) => call.onBroken?.("", isGivenUp);
         exchange.onError = reject;

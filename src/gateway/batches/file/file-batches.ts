@@ -20,23 +20,7 @@ export type FileBatchInput = Pick<FileBatchDocument, "inputFileId" | "completion
 };
 
 /** Files of requests, and the batches that answer them, as OpenAI's clients use them. */
-export type FileBatches = {
-  addFile(tenantId: string, file: { filename: string; bytes: Uint8Array }): Promise<FileDocument>;
-  /** @throws AppError `not_found`. */
-  file(tenantId: string, fileId: string): Promise<FileDocument>;
-  content(tenantId: string, fileId: string): Promise<Buffer>;
-  /** @throws AppError `not_found`; `wrong_state` while a batch reads it. */
-  removeFile(tenantId: string, fileId: string): Promise<void>;
-  /** @throws AppError `not_found` for a file that is not there, `unavailable`. */
-  create(caller: Pick<GatewayCaller, "tenantId" | "keyId">, input: FileBatchInput): Promise<FileBatchDocument>;
-  /** @throws AppError `not_found`. */
-  batch(tenantId: string, batchId: string): Promise<FileBatchDocument>;
-  /** Stops what has not been answered yet. @throws AppError `not_found`, `wrong_state`. */
-  cancel(tenantId: string, batchId: string): Promise<FileBatchDocument>;
-  work: Work;
-};
-
-export function makeFileBatches(deps: FileBatchDeps): FileBatches {
+export function makeFileBatches(deps: FileBatchDeps) {
   const { files } = deps.store;
   const requestFiles = makeRequestFiles(deps.store);
   const work = makeFileBatchWork(deps);
@@ -47,7 +31,8 @@ export function makeFileBatches(deps: FileBatchDeps): FileBatches {
   };
   return {
     ...requestFiles,
-    async create({ tenantId, keyId }, input) {
+    /** @throws AppError `not_found` for a file that is not there, `unavailable`. */
+    async create({ tenantId, keyId }: Pick<GatewayCaller, "tenantId" | "keyId">, input: FileBatchInput) {
       await requestFiles.file(tenantId, input.inputFileId);
       const createdAt = new Date();
       const batch: FileBatchDocument = {
@@ -70,8 +55,10 @@ export function makeFileBatches(deps: FileBatchDeps): FileBatches {
       await submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId: batch._id } });
       return batch;
     },
+    /** @throws AppError `not_found`. */
     batch: findBatch,
-    async cancel(tenantId, batchId) {
+    /** Stops what has not been answered yet. @throws AppError `not_found`, `wrong_state`. */
+    async cancel(tenantId: string, batchId: string): Promise<FileBatchDocument> {
       const batch = await findBatch(tenantId, batchId);
       const cancelling = await moveBatch(files, batch, cancellableFileBatchStates, { status: "cancelling" });
       if (cancelling === null) {
@@ -85,30 +72,34 @@ export function makeFileBatches(deps: FileBatchDeps): FileBatches {
   };
 }
 
-type RequestFiles = Pick<FileBatches, "addFile" | "file" | "content" | "removeFile">;
-
-function makeRequestFiles({ files, sources }: FileBatchDeps["store"]): RequestFiles {
+function makeRequestFiles({ files, sources }: FileBatchDeps["store"]) {
   const findFile = async (tenantId: string, fileId: string) => {
     const file = await files.find(tenantId, fileId);
     if (file === null) throw notFound("file");
     return file;
   };
   return {
-    async addFile(tenantId, { filename, bytes }) {
+    async addFile(
+      tenantId: string,
+      { filename, bytes }: { filename: string; bytes: Uint8Array },
+    ): Promise<FileDocument> {
       const _id = newId("file");
       const file = { _id, tenantId, filename, purpose: "batch" as const, bytes: bytes.length, createdAt: new Date() };
       await sources.write(tenantId, _id, bytes);
       await files.ensure(file);
       return file;
     },
+    /** @throws AppError `not_found`. */
     file: findFile,
-    async content(tenantId, fileId) {
+    /** @throws AppError `not_found`. */
+    async content(tenantId: string, fileId: string): Promise<Buffer> {
       await findFile(tenantId, fileId);
       const bytes = await sources.read(tenantId, fileId);
       if (bytes === null) throw notFound("file");
       return bytes;
     },
-    async removeFile(tenantId, fileId) {
+    /** @throws AppError `not_found`; `wrong_state` while a batch reads it. */
+    async removeFile(tenantId: string, fileId: string): Promise<void> {
       await findFile(tenantId, fileId);
       if (await files.isInUse(tenantId, fileId)) {
         throw new AppError("wrong_state", "A batch that has not ended reads this file.");

@@ -25,27 +25,10 @@ const SUBMIT_AFTER_MS = 3_000;
 /** Why a chat is answered at once although it may wait. */
 export type Ineligible = "streamed" | "widget-key" | "no-batch-interface";
 
-/** Chats that are answered by a provider's batch, at half the price. */
-export type Batches = {
-  /**
-   * Accepts a chat for the next batch, once however often it is called with the same `jobId`, as a job that waits under it,
-   * or says why it cannot be batched. `isRetried`: the caller retries with the same id until accepted.
-   * @throws AppError as planning a chat does, and `budget_exhausted`.
-   */
-  accept(
-    caller: GatewayCaller,
-    request: ChatRequest,
-    jobId: string,
-    isRetried?: boolean,
-  ): Promise<{ job: JobRecord } | { ineligible: Ineligible }>;
-  /** Batches at providers. */
-  work: Work;
-  /** Closes batches whose time has come, and sees to items without a batch. Run it on a schedule. */
-  sweep(): Promise<void>;
-  close(): void;
-};
+export type Batches = ReturnType<typeof makeBatches>;
 
-export function makeBatches(deps: BatchDeps): Batches {
+/** Chats that are answered by a provider's batch, at half the price. */
+export function makeBatches(deps: BatchDeps) {
   const { gateway, store, jobs, logger } = deps;
   const { submit, ...batchWork } = makeBatchWork(deps);
   const collector = makeCollector(deps, submit);
@@ -57,7 +40,17 @@ export function makeBatches(deps: BatchDeps): Batches {
     },
   };
   return {
-    async accept(caller, given, jobId, isRetried = false) {
+    /**
+     * Accepts a chat for the next batch, once however often it is called with the same `jobId`, as a job that waits under it,
+     * or says why it cannot be batched. `isRetried`: the caller retries with the same id until accepted.
+     * @throws AppError as planning a chat does, and `budget_exhausted`.
+     */
+    async accept(
+      caller: GatewayCaller,
+      given: ChatRequest,
+      jobId: string,
+      isRetried = false,
+    ): Promise<{ job: JobRecord } | { ineligible: Ineligible }> {
       const isCompressed = given.options?.compress === true;
       const { request, report } = isCompressed ? compressChat(given) : { request: given, report: undefined };
       const plan = await planChat(gateway, caller.tenantId, request);
@@ -110,9 +103,11 @@ export function makeBatches(deps: BatchDeps): Batches {
       }
       return { job };
     },
+    /** Batches at providers. */
     work,
-    sweep: () => collector.sweep(),
-    close: () => collector.close(),
+    /** Closes batches whose time has come, and sees to items without a batch. Run it on a schedule. */
+    sweep: collector.sweep,
+    close: collector.close,
   };
 }
 

@@ -27,15 +27,11 @@ export type BatchDeps = {
   logger: Logger;
 };
 
-export type Collector = {
-  /** Sees to it that a waiting item gets into a batch: at the latest when the batch's time has come. */
-  add(item: Pick<BatchItemDocument, "group" | "provider" | "providerKeyId" | "model" | "tenantId">): Promise<void>;
-  sweep(): Promise<void>;
-  close(): void;
-};
-
 /** What a batch runs with. */
-export type RunDeps = BatchDeps & { collector: Collector };
+export type RunDeps = BatchDeps & { collector: ReturnType<typeof makeCollector> };
+
+/** An item, or a batch of such items: what says where it belongs. */
+type Grouped = Pick<BatchItemDocument, "group" | "provider" | "providerKeyId" | "model" | "tenantId">;
 
 /**
  * Gathers items into batches. The items say by their group where they belong, and a batch takes them only when it runs, so
@@ -45,7 +41,7 @@ export type RunDeps = BatchDeps & { collector: Collector };
 export function makeCollector(
   { store, jobs, config, logger }: BatchDeps,
   submitBatch: (closed: BatchDocument) => Promise<void>,
-): Collector {
+) {
   const timers = new Set<NodeJS.Timeout>();
 
   const closeBatch = async (batchId: string) => {
@@ -62,7 +58,8 @@ export function makeCollector(
     );
     timers.add(timer.unref());
   };
-  const add: Collector["add"] = async ({ group, provider, providerKeyId, model, tenantId }) => {
+  /** Sees to it that a waiting item gets into a batch: at the latest when the batch's time has come. */
+  const add = async ({ group, provider, providerKeyId, model, tenantId }: Grouped): Promise<void> => {
     const now = Date.now();
     const made: BatchDocument = {
       _id: newId("batch"),
@@ -85,7 +82,7 @@ export function makeCollector(
   };
   return {
     add,
-    async sweep() {
+    async sweep(): Promise<void> {
       for (const { _id, state } of await store.overdue(new Date(Date.now() - GRACE_MS), SWEPT)) {
         if (state === "collecting") await closeBatch(_id);
       }
@@ -103,7 +100,7 @@ export function makeCollector(
       for (const { _id } of ready) await store.moveItem(_id, ["accepted"], { state: "waiting" });
       for (const item of new Map(ready.map((one) => [one.group, one])).values()) await add(item);
     },
-    close() {
+    close(): void {
       for (const timer of timers) clearTimeout(timer);
     },
   };

@@ -4,7 +4,7 @@ import type { BatchItemDocument } from "../../../store/batch-store.ts";
 import type { CompletionDocument } from "../../../store/completion-store.ts";
 import { toChatResponse } from "../../chat/response.ts";
 import { estimateUsage } from "../../count-tokens.ts";
-import { addUsage, type FailedAttempts } from "../../money/failed-attempts.ts";
+import { addUsage, type BilledAttempts } from "../../money/failed-attempts.ts";
 import { toNanoUsd, toUsd } from "../../money/prices.ts";
 import type { BatchItemResult, CompletionRequest, CompletionResult, Usage } from "../../providers/provider.ts";
 import type { BatchDeps, RunDeps } from "./collect.ts";
@@ -19,8 +19,6 @@ const PAGE = 10_000;
 /** What an item asks for. */
 export const requestOf = (item: BatchItemDocument) => item.request as CompletionRequest; // as `accept` recorded it
 
-type Billed = ReturnType<FailedAttempts["sum"]>;
-
 /**
  * Gives an item its end: the ledger's record first, then the job's, then the item's own, each of which can be written again
  * without a second effect. An item that expired goes back to wait, once. `failed`: its billed failed attempts.
@@ -29,7 +27,7 @@ export async function settleItem(
   deps: RunDeps,
   item: BatchItemDocument,
   outcome: BatchItemResult,
-  failed?: Billed,
+  failed?: BilledAttempts,
 ): Promise<void> {
   const { store, jobs, gateway, collector } = deps;
   if ("isExpired" in outcome) {
@@ -76,7 +74,12 @@ export async function dropEnded(deps: BatchDeps, batchId: string): Promise<void>
 type Spent = { usage: Usage; costNanoUsd: number; isCounted: boolean };
 
 /** What an item's answer, and the billed failed attempts before it, come to at half the price. */
-function toSpent({ gateway }: RunDeps, item: BatchItemDocument, failed: Billed, result?: CompletionResult): Spent {
+function toSpent(
+  { gateway }: RunDeps,
+  item: BatchItemDocument,
+  failed: BilledAttempts,
+  result?: CompletionResult,
+): Spent {
   const counted = result?.usage;
   const estimate = () =>
     result

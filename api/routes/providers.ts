@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { toView } from "../../src/defined.ts";
 import { invalidRequest } from "../../src/errors.ts";
 import { type KeyProvider, keyedProviders, keyProviders } from "../../src/gateway/providers/registry.ts";
 import { verifyProviderKey } from "../../src/gateway/providers/verify-key.ts";
@@ -42,10 +43,8 @@ export const providerRoutes = [
     auth: "member",
     summary: "Which providers have a key of yours",
     responses: { 200: { description: "Every provider that takes customers' keys", body: listOf(providerSchema) } },
-    async result({ caller, platform }) {
-      const views = await platform.providerKeys.list(caller.tenantId);
-      return wholeList(views.map(({ updatedAt, ...view }) => ({ ...view, updatedAt: updatedAt?.toISOString() })));
-    },
+    result: async ({ caller, platform }) =>
+      wholeList((await platform.providerKeys.list(caller.tenantId)).map((view) => toView(view))),
   }),
   routes.put("/ai/providers/:provider/key", {
     summary: "Bring your own key for a provider",

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defined } from "../../src/defined.ts";
+import { toView } from "../../src/defined.ts";
 import { invalidRequest } from "../../src/errors.ts";
 import { toUsd } from "../../src/gateway/money/prices.ts";
 import { idSchema } from "../../src/ids.ts";
@@ -87,12 +87,7 @@ export const usageRoutes = [
       to: z.iso.date().optional().describe("Last day; default: today"),
       groupBy: z.enum(usageGroupings).default("day"),
     }),
-    responses: {
-      200: {
-        description: "A row for each group, and the sum of all",
-        body: usageSchema,
-      },
-    },
+    responses: { 200: { description: "A row for each group, and the sum of all", body: usageSchema } },
     async result({ query, caller, platform }) {
       const { groupBy } = query;
       const now = Date.now();
@@ -137,14 +132,6 @@ function toCounters({ costNanoUsd, ...counts }: Counters): z.input<typeof counte
 
 function toLogView(record: CompletionDocument): z.input<typeof logSchema> {
   const { _id, tenantId: _tenant, isStreamed, outcome, error, costNanoUsd, isCached, createdAt, ...rest } = record;
-  return {
-    logId: _id,
-    ...rest,
-    stream: isStreamed,
-    status: outcome,
-    ...defined({ error }),
-    costUsd: toUsd(costNanoUsd),
-    cached: isCached,
-    createdAt: createdAt.toISOString(),
-  };
+  const about = { stream: isStreamed, status: outcome, error, costUsd: toUsd(costNanoUsd), cached: isCached };
+  return toView({ logId: _id, ...rest, ...about, createdAt });
 }

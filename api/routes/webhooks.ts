@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defined } from "../../src/defined.ts";
+import { toView } from "../../src/defined.ts";
 import type { WebhookSecrets } from "../../src/webhooks/secrets.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -16,11 +16,8 @@ const secretSchema = named(
   }),
 );
 
-const toView = ({ current, createdAt, previous }: WebhookSecrets) => ({
-  secret: current,
-  createdAt: createdAt.toISOString(),
-  ...defined({ previousUntil: previous?.until.toISOString() }),
-});
+const toSecretView = ({ current: secret, createdAt, previous }: WebhookSecrets) =>
+  toView({ secret, createdAt, previousUntil: previous?.until });
 
 const routes = declareRoutes({ auth: "admin", tags: ["Workflows"] });
 
@@ -32,7 +29,7 @@ export const webhookRoutes = [
       "`webhook-id`, `webhook-timestamp` and the raw body with one of its libraries. The first call makes the secret.",
     responses: { 200: { description: "The secret", body: secretSchema } },
     errors: ["provider_key_unreadable"],
-    result: async ({ caller, platform }) => toView(await platform.webhooks.secrets.find(caller.tenantId)),
+    result: async ({ caller, platform }) => toSecretView(await platform.webhooks.secrets.find(caller.tenantId)),
   }),
   routes.post("/webhooks/secret/rotate", {
     summary: "Replace the secret that your webhooks are signed with",
@@ -40,6 +37,6 @@ export const webhookRoutes = [
     hasSecretReply: true,
     responses: { 200: { description: "The new secret", body: secretSchema } },
     errors: ["wrong_state", "provider_key_unreadable"],
-    result: async ({ caller, platform }) => toView(await platform.webhooks.secrets.rotate(caller.tenantId)),
+    result: async ({ caller, platform }) => toSecretView(await platform.webhooks.secrets.rotate(caller.tenantId)),
   }),
 ];

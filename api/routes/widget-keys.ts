@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defined } from "../../src/defined.ts";
+import { defined, toView } from "../../src/defined.ts";
 import { AppError, invalidRequest } from "../../src/errors.ts";
 import { idSchema } from "../../src/ids.ts";
 import { mapPage } from "../../src/store/page.ts";
@@ -94,7 +94,7 @@ export const widgetKeyRoutes = [
       200: { description: "A page of keys, by their previews", body: listOf(named("WidgetKey", widgetKeyView)) },
     },
     result: async ({ query: page, caller, platform }) =>
-      mapPage(await platform.tenancy.widgetKeys.list(caller.tenantId, page), toView),
+      mapPage(await platform.tenancy.widgetKeys.list(caller.tenantId, page), toKeyView),
   }),
   routes.delete("/ai/widget/key", {
     summary: "Revoke a widget key, or those of an agent",
@@ -120,7 +120,5 @@ function readAgentId({ agent_id, agentId: same }: { agent_id?: string | undefine
   return agent_id ?? same;
 }
 
-function toView({ _id, preview, agentId, createdAt, ...rest }: ShownWidgetKey): z.input<typeof widgetKeyView> {
-  const scope = defined({ agent_id: agentId });
-  return { id: _id, keyPreview: preview, ...scope, ...rest, createdAt: createdAt.toISOString() };
-}
+const toKeyView = ({ _id: id, preview: keyPreview, agentId: agent_id, ...rest }: ShownWidgetKey) =>
+  toView({ id, keyPreview, agent_id, ...rest });

@@ -1,6 +1,6 @@
 import { createHash, randomInt, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
-import { defined } from "../defined.ts";
+import { toView } from "../defined.ts";
 import { idSchema, newId } from "../ids.ts";
 import { type ApiKeyDocument, roles, type ShownApiKey } from "../store/key-store.ts";
 import type { Caller } from "./roles.ts";
@@ -72,6 +72,5 @@ export type ApiKeyView = z.output<typeof apiKeyViewSchema>;
 
 /** What an owner may see of a key: never its hash. */
 export function toApiKeyView({ _id, preview, role, subject, createdAt, name, expiresAt }: ShownApiKey): ApiKeyView {
-  const optional = defined({ name, expiresAt: expiresAt?.toISOString() });
-  return { keyId: _id, keyPreview: preview, role, subject, createdAt: createdAt.toISOString(), ...optional };
+  return toView({ keyId: _id, keyPreview: preview, role, subject, createdAt, name, expiresAt });
 }

@@ -5,11 +5,9 @@ import { makeOpenApi } from "../openapi.ts";
 import { type AnyRoute, declareRoutes, type HandlerInput, type JsonReply } from "../route.ts";
 import { etagOf, isNamed } from "./models.ts";
 
-type Made = { text: string; zipped: Buffer; etag: string };
-
 /** A file that is made at its first request, and served compressed to clients that accept that. */
 function makeOnce(make: () => string, headers: Record<string, string>) {
-  let made: Made | undefined;
+  let made: ReturnType<typeof pack> | undefined;
   return function serve({ header }: HandlerInput): JsonReply {
     made ??= pack(make());
     const { text, zipped, etag } = made;
@@ -21,7 +19,7 @@ function makeOnce(make: () => string, headers: Record<string, string>) {
   };
 }
 
-function pack(text: string): Made {
+function pack(text: string) {
   return { text, zipped: gzipSync(text), etag: etagOf(text) };
 }
 

@@ -43,13 +43,8 @@ export const keyRoutes = [
     async result({ body, caller, platform }) {
       const { role, subject = caller.subject, name, expiresAt: text } = body;
       const expiresAt = text === undefined ? undefined : new Date(text);
-      const { tenantId } = caller;
-      const { key, record } = await platform.tenancy.createKey({
-        tenantId,
-        role,
-        subject,
-        ...defined({ name, expiresAt }),
-      });
+      const given = { tenantId: caller.tenantId, role, subject, ...defined({ name, expiresAt }) };
+      const { key, record } = await platform.tenancy.createKey(given);
       return { key, ...toApiKeyView(record) };
     },
   }),

@@ -9,7 +9,7 @@ import {
 } from "../definitions.ts";
 import { AppError, notFound } from "../errors.ts";
 import { makeFreshCache } from "../fresh-cache.ts";
-import type { AgentDefinition, AgentRecord, AgentSummaryRecord } from "../store/agent-store.ts";
+import type { AgentRecord, AgentSummaryRecord } from "../store/agent-store.ts";
 import { withPreviews } from "./credentials.ts";
 import type { AgentsDeps } from "./deps.ts";
 import type { AgentBody, AgentReplacement, AgentSummary, AgentView } from "./schemas.ts";
@@ -18,36 +18,29 @@ import { kindOf } from "./tools.ts";
 /** Agents of one name that an error lists. */
 const SHOWN_NAMESAKES = 10;
 
-export type AgentDefinitions = Definitions<AgentReplacement, AgentView, AgentSummary> & {
-  /** The id of the one agent of this name. @throws AppError `not_found`; `invalid_request` when several have it. */
-  idOf(tenantId: string, name: string): Promise<string>;
-  /** An agent's definition, which may be a few seconds old; null when there is none. */
-  definitionOf(tenantId: string, agentId: string): Promise<AgentDefinition | null>;
-};
-
 /** The definitions of agents. */
-export function makeAgentDefinitions(
-  deps: Pick<AgentsDeps, "store" | "gateway" | "egress" | "credentials" | "quotas">,
-): AgentDefinitions {
+export function makeAgentDefinitions(deps: AgentsDeps) {
   const { agents } = deps.store;
   const recent = makeFreshCache(async (key) => {
     const [tenantId = "", agentId = ""] = key.split("\n");
     return (await agents.get(tenantId, agentId))?.definition ?? null;
   });
+  const definitions: Definitions<AgentReplacement, AgentView, AgentSummary> = makeDefinitions({
+    what: "agent",
+    store: agents,
+    quotas: deps.quotas,
+    async toChange(tenantId, body: AgentBody, earlier) {
+      await checkDefinition(deps, tenantId, body);
+      const tools = await deps.credentials.seal(tenantId, body.tools, earlier?.definition.tools ?? []);
+      return { definition: { ...body, tools } };
+    },
+    toView: toAgentView,
+    toSummary: toAgentSummary,
+  });
   return {
-    ...makeDefinitions({
-      what: "agent",
-      store: agents,
-      quotas: deps.quotas,
-      async toChange(tenantId, body: AgentBody, earlier) {
-        await checkDefinition(deps, tenantId, body);
-        const tools = await deps.credentials.seal(tenantId, body.tools, earlier?.definition.tools ?? []);
-        return { definition: { ...body, tools } };
-      },
-      toView: toAgentView,
-      toSummary: toAgentSummary,
-    }),
-    async idOf(tenantId, name) {
+    ...definitions,
+    /** The id of the one agent of this name. @throws AppError `not_found`; `invalid_request` when several have it. */
+    async idOf(tenantId: string, name: string): Promise<string> {
       const [only, ...others] = await agents.idsNamed(tenantId, name, SHOWN_NAMESAKES);
       if (only === undefined) throw notFound("agent");
       if (others.length === 0) return only;
@@ -56,15 +49,12 @@ export function makeAgentDefinitions(
         details: { agentIds: [only, ...others] },
       });
     },
-    definitionOf: async (tenantId, agentId) => recent.find(`${tenantId}\n${agentId}`),
+    /** An agent's definition, which may be a few seconds old; null when there is none. */
+    definitionOf: async (tenantId: string, agentId: string) => recent.find(`${tenantId}\n${agentId}`),
   };
 }
 
-async function checkDefinition(
-  deps: Pick<AgentsDeps, "store" | "gateway" | "egress">,
-  tenantId: string,
-  definition: AgentBody,
-): Promise<void> {
+async function checkDefinition(deps: AgentsDeps, tenantId: string, definition: AgentBody): Promise<void> {
   const { model, systemPrompt, tools } = definition;
   const isMostlyPrompt = systemPrompt.length > JSON.stringify(tools).length;
   checkDefinitionSize(definition, isMostlyPrompt ? "systemPrompt" : "tools");

@@ -86,16 +86,15 @@ function makeCompositeWork(deps: CompositeDeps): Work {
 
 function listPatterns() {
   return patternIds.map((id) => {
-    const { name, description, minModels, defaultModels, typicalSteps } = patterns[id];
-    return { id, name, description, minModels, defaultModels, typicalSteps };
+    const { run: _run, ...about } = patterns[id];
+    return { id, ...about };
   });
 }
 
 function listProfiles() {
   return profileIds.map((id) => {
     const { name, guards, disclaimer } = profiles[id];
-    const regulated = isRegulated(id);
-    return defined({ id, name, regulated, guards: [...guards], disclaimer });
+    return defined({ id, name, regulated: isRegulated(id), guards: [...guards], disclaimer });
   });
 }
 

@@ -16,15 +16,7 @@ const REDIS_PAUSE_MS = 1_000;
 
 export type Rate = { isAllowed: boolean; remaining: number; resetSeconds: number; retryAfterMs: number };
 
-export type RateLimits = {
-  /** The rule, as the header `RateLimit-Policy` states it. */
-  policy: string;
-  /** Takes one request from a tenant's rate. Answers at once while this process holds leased tokens. */
-  take(tenantId: string): Rate | Promise<Rate>;
-  /** Takes one of a tenant's places for concurrent requests in this process; call the result when it ends. Null: none is free. */
-  enter(tenantId: string): (() => void) | null;
-  close(): void;
-};
+export type RateLimits = ReturnType<typeof makeRateLimits>;
 
 type TenantRate = {
   /** Leased tokens that are not used yet. */
@@ -48,7 +40,7 @@ export function makeRateLimits(deps: {
   config: Pick<Config["limits"], "requestsPerMinute" | "concurrentRequests">;
   redis: Pick<RedisConnections, "producer" | "prefix">;
   logger: Logger;
-}): RateLimits {
+}) {
   const { requestsPerMinute: capacity, concurrentRequests } = deps.config;
   const shape = { capacity, tokensPerMs: capacity / 60_000 };
   const leaseSize = Math.max(1, Math.min(MAX_LEASE, Math.floor(capacity * LEASE_SHARE)));
@@ -107,8 +99,10 @@ export function makeRateLimits(deps: {
   }, IDLE_MS).unref();
 
   return {
+    /** The rule, as the header `RateLimit-Policy` states it. */
     policy: `"requests";q=${capacity};w=60`,
-    take(tenantId) {
+    /** Takes one request from a tenant's rate. Answers at once while this process holds leased tokens. */
+    take(tenantId: string): Rate | Promise<Rate> {
       let rate = rates.get(tenantId);
       if (rate === undefined) {
         rate = { tokens: 0, left: capacity, emptyUntil: 0, usedAt: 0, leasing: undefined };
@@ -117,6 +111,7 @@ export function makeRateLimits(deps: {
       rate.usedAt = performance.now();
       return rate.tokens > 0 ? spend(tenantId, rate) : takeLeased(tenantId, rate);
     },
+    /** Takes one of a tenant's places for concurrent requests in this process; call the result when it ends. Null: none is free. */
     enter: makePlaces(concurrentRequests),
     close: () => clearInterval(sweep),
   };
@@ -145,9 +140,9 @@ function makeBucketWithFallback(
   };
 }
 
-function makePlaces(limit: number): RateLimits["enter"] {
+function makePlaces(limit: number) {
   const taken = new Map<string, number>();
-  return (tenantId) => {
+  return (tenantId: string): (() => void) | null => {
     const count = taken.get(tenantId) ?? 0;
     if (count >= limit) return null;
     taken.set(tenantId, count + 1);

@@ -3,7 +3,7 @@ import { defined } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
 import { idSchema, newId } from "../ids.ts";
 import type { Logger } from "../logger.ts";
-import { roles } from "../store/key-store.ts";
+import { type Role, roles } from "../store/key-store.ts";
 import type { OrganizationDocument, OrganizationTenant } from "../store/organization-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Caller } from "./roles.ts";
@@ -65,11 +65,7 @@ export function makeOrganizations(deps: Deps) {
       return toView(organization);
     },
     /** @throws AppError `not_found`, also for an organization that the caller is not a member of. */
-    async get({ tenantId, subject }: Caller, id: string) {
-      const organization = await store.organizations.find({ tenantId, subject, roles }, id);
-      if (!organization) throw notFound("organization");
-      return toView(organization);
-    },
+    get: async (caller: Caller, id: string) => toView(await findFor(deps, caller, id, roles)),
     /**
      * Adds a tenant, or creates one. A repeat changes nothing and returns no key; `apiKey` is only there the first time.
      * @throws AppError `not_found` if the caller does not administer the organization or the tenant, `wrong_state` at a limit.
@@ -86,8 +82,9 @@ export function makeOrganizations(deps: Deps) {
   };
 }
 
-async function findGoverned({ store }: Deps, caller: Caller, id: string): Promise<OrganizationDocument> {
-  const organization = await store.organizations.find(governorOf(caller), id);
+/** An organization in which the caller has one of these roles. */
+async function findFor({ store }: Deps, { tenantId, subject }: Caller, id: string, among: readonly Role[]) {
+  const organization = await store.organizations.find({ tenantId, subject, roles: among }, id);
   if (!organization) throw notFound("organization");
   return organization;
 }
@@ -101,6 +98,8 @@ async function addExisting(deps: Deps, caller: Caller, organization: Organizatio
   await push(deps, caller, organization, { tenant: { tenantId, name: known.name } });
   return { tenantId };
 }
+
+const findGoverned = (deps: Deps, caller: Caller, id: string) => findFor(deps, caller, id, governing);
 
 async function findHeld({ store }: Deps, caller: Caller, tenantId: string) {
   const holding = await store.organizations.findHolding(governorOf(caller), tenantId);

@@ -14,10 +14,10 @@ import { eachStep, planSteps } from "./plan.ts";
 import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView } from "./schemas.ts";
 import { kindOf } from "./steps.ts";
 
-export type WorkflowDefinitions = Definitions<WorkflowReplacement, WorkflowView, WorkflowSummary>;
-
 /** The definitions of workflows. */
-export function makeWorkflowDefinitions(deps: WorkflowsDeps): WorkflowDefinitions {
+export function makeWorkflowDefinitions(
+  deps: WorkflowsDeps,
+): Definitions<WorkflowReplacement, WorkflowView, WorkflowSummary> {
   return makeDefinitions({
     what: "workflow",
     store: deps.store.workflows,

@@ -12,7 +12,8 @@ const statedAnswer =
  * "####", in the field `answer` of a JSON object, or the whole of a very short text. Undefined for prose without one.
  */
 export function discreteAnswer(text: string): string | undefined {
-  const stated = readJsonAnswer(text) ?? lastOf(text, /\\boxed\{([^{}]+)\}/g) ?? lastOf(text, /####[ \t]*([^\n]+)/g);
+  const stated =
+    asAnswer(readJson(text)?.answer) ?? lastOf(text, /\\boxed\{([^{}]+)\}/g) ?? lastOf(text, /####[ \t]*([^\n]+)/g);
   if (stated !== undefined) return toDiscrete(stated);
   const said = lastOf(text, statedAnswer);
   if (said !== undefined) return toDiscrete(firstSentence(said));
@@ -33,11 +34,9 @@ export function readJson(text: string): Record<string, unknown> | undefined {
   }
 }
 
-function readJsonAnswer(text: string): string | undefined {
-  const answer = readJson(text)?.answer;
-  return typeof answer === "string" || typeof answer === "number" || typeof answer === "boolean"
-    ? String(answer)
-    : undefined;
+/** An answer that a field of a JSON object gives; undefined for what is no plain value. */
+export function asAnswer(value: unknown): string | undefined {
+  return ["string", "number", "boolean"].includes(typeof value) ? String(value) : undefined;
 }
 
 function lastOf(text: string, pattern: RegExp): string | undefined {

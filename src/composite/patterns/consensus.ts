@@ -1,4 +1,4 @@
-import { discreteAnswer, readJson } from "./answers.ts";
+import { asAnswer, discreteAnswer, readJson } from "./answers.ts";
 import { askMembers, membersOf, QUORUM, tooFewAnswers } from "./members.ts";
 import type { PatternOutcome, PatternRun } from "./pattern.ts";
 import { askVerdict, type Section } from "./prompts.ts";
@@ -66,11 +66,10 @@ function toSection({ voices }: Group<Opinion>): Section {
 
 function toOpinion(voice: Voice): Opinion {
   const { answer, reasoning, confidence } = readJson(voice.text) ?? {};
-  const isStated = typeof answer === "string" || typeof answer === "number" || typeof answer === "boolean";
   const sure = readConfidence(confidence ?? /confidence\W{0,4}(\d+(?:\.\d+)?\s?%?)/i.exec(voice.text)?.[1]);
   return {
     ...voice,
-    text: isStated ? String(answer) : voice.text,
+    text: asAnswer(answer) ?? voice.text,
     reason: typeof reasoning === "string" ? reasoning : voice.text,
     confidence: sure,
     weight: recalibrate(sure),

@@ -18,12 +18,8 @@ type Draft = { text: string; score?: number | undefined };
 export async function runSelfReflection(run: PatternRun): Promise<PatternOutcome> {
   const model = run.models[0] ?? run.judge;
   const warnings: string[] = [];
-  const first = await askAnswer(run, {
-    step: "draft",
-    role: "author",
-    model,
-    task: "Answer the question as well as you can.",
-  });
+  const task = "Answer the question as well as you can.";
+  const first = await askAnswer(run, { step: "draft", role: "author", model, task });
   if (first === undefined) throw tooFewAnswers(1, 0);
   const drafts: Draft[] = [{ text: first }];
   for (let round = 1; round <= MAX_REFINEMENTS; round += 1) {

@@ -181,29 +181,22 @@ function toHeaders(headers: Readonly<Record<string, string>>): JsonSchema {
 export function errorCodesOf(route: AnyRoute): ErrorCode[] {
   const isPublic = route.auth === "public";
   const takesBody = route.body !== undefined || route.multipart !== undefined;
-  const codes: (ErrorCode | false | undefined)[] = [
-    !isPublic && "missing_api_key",
-    !isPublic && "invalid_api_key",
-    !isPublic && route.auth !== "member" && "insufficient_role",
-    !isPublic && "insufficient_scope",
-    route.params && "not_found",
-    (takesBody || route.query || (route.method === "post" && !isPublic)) && "invalid_request",
-    takesBody && "malformed_json",
-    takesBody && !route.envelope && "request_too_large",
-    takesBody && !route.envelope && "unsupported_media_type",
-    takesIdempotencyKey(route) && "idempotency_key_reused",
-    takesIdempotencyKey(route) && "idempotency_in_progress",
-    !isPublic && "rate_limited",
-    !isPublic && "too_many_concurrent",
-    route.isAsync && "wrong_state",
-    route.isAsync && "timeout",
-    ...(route.errors ?? []),
-    "internal",
-    !isPublic && "unavailable",
-    !isPublic && "store_read_only",
-    !isPublic && "storage_full",
+  const takesInput = takesBody || route.query !== undefined || (route.method === "post" && !isPublic);
+  const codes: [isGiven: boolean | undefined, codes: readonly ErrorCode[]][] = [
+    [!isPublic, ["missing_api_key", "invalid_api_key"]],
+    [!isPublic && route.auth !== "member", ["insufficient_role"]],
+    [!isPublic, ["insufficient_scope"]],
+    [route.params !== undefined, ["not_found"]],
+    [takesInput, ["invalid_request"]],
+    [takesBody, ["malformed_json"]],
+    [takesBody && !route.envelope, ["request_too_large", "unsupported_media_type"]],
+    [takesIdempotencyKey(route), ["idempotency_key_reused", "idempotency_in_progress"]],
+    [!isPublic, ["rate_limited", "too_many_concurrent"]],
+    [route.isAsync, ["wrong_state", "timeout"]],
+    [true, [...(route.errors ?? []), "internal"]],
+    [!isPublic, ["unavailable", "store_read_only", "storage_full"]],
   ];
-  return [...new Set(codes.filter((code) => typeof code === "string"))];
+  return [...new Set(codes.flatMap(([isGiven, some]) => (isGiven ? some : [])))];
 }
 
 function toErrorResponses(route: AnyRoute): Record<string, JsonSchema> {

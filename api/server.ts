@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
+import type { Duplex } from "node:stream";
 import { loadConfig } from "../src/config.ts";
 import { defined } from "../src/defined.ts";
 import type { QueueDefinition } from "../src/jobs/queues.ts";
@@ -10,8 +11,13 @@ import { runProcess } from "../src/run-process.ts";
 import { startTracing } from "../src/start-tracing.ts";
 import { allRoutes } from "./all-routes.ts";
 import { createApp } from "./app.ts";
-import { configureServer } from "./configure-server.ts";
 import type { AnyRoute } from "./route.ts";
+
+/** Times that bound what a slow or silent client can hold, in ms. */
+const HEADERS_TIMEOUT_MS = 15_000;
+const REQUEST_TIMEOUT_MS = 120_000;
+const KEEP_ALIVE_TIMEOUT_MS = 65_000; // longer than the usual idle time of a load balancer, so that it closes first
+const MAX_HEADERS = 100;
 
 export type ApiServer = {
   url: string;
@@ -29,6 +35,36 @@ export async function serveApi(platform: Platform, routes: readonly AnyRoute[] =
   configureServer(server);
   const url = await listen(server, { host, port, setting: "HOST and PORT" });
   return { url, close: () => drain(server, platform.config.shutdownGraceMs) };
+}
+
+/**
+ * Sets the limits of an HTTP server: time for the head and for the whole request (slow loris), head size, idle connections.
+ * What is not HTTP gets a JSON response, and a body announced by `Expect: 100-continue` is only requested when it is wanted.
+ */
+function configureServer(server: Server): void {
+  server.headersTimeout = HEADERS_TIMEOUT_MS;
+  server.requestTimeout = REQUEST_TIMEOUT_MS;
+  server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+  server.maxHeadersCount = MAX_HEADERS;
+  server.on("checkContinue", (request, response) => server.emit("request", request, response));
+  server.on("clientError", answerClientError);
+}
+
+const clientErrors: Record<string, [status: string, code: string, message: string]> = {
+  HPE_HEADER_OVERFLOW: ["431 Request Header Fields Too Large", "request_too_large", "The headers are too large."],
+  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "timeout", "The request did not arrive in time."],
+};
+
+function answerClientError(error: Error & { code?: string }, socket: Duplex): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const known = clientErrors[error.code ?? ""];
+  const [status, code, message] = known ?? ["400 Bad Request", "invalid_request", "This is not a valid HTTP request."];
+  const body = JSON.stringify({ error: { type: "invalid_request_error", code, message } });
+  const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\nconnection: close\r\n`;
+  socket.end(`${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
 async function drain(server: Server, graceMs: number): Promise<void> {

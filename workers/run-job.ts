@@ -9,8 +9,8 @@ import type { Logger } from "../src/logger.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
 import { isFinal } from "../src/store/job-state.ts";
 import { isStoreFailure } from "../src/store/store-errors.ts";
+import { beginSpan, failureOf } from "../src/tracing.ts";
 import { holdLease, type ShellDeps } from "./hold-lease.ts";
-import { traceJob } from "./trace-job.ts";
 import { judge, STORE_RETRY_MS, type StopReason } from "./verdict.ts";
 
 /** What the shell needs of a BullMQ job. */
@@ -74,6 +74,35 @@ async function processJob(
   if (!work) throw new TypeError(`No work has a job of the queue ${queue.name} with this payload.`);
   const recordId = String(payload[work.idField]);
   return runAttempt(deps, attempt, (context) => traceJob(record, () => work.run({ ...context, recordId })));
+}
+
+/**
+ * Runs one try of a job as a part of the trace that submitted it. Where that is, stands on the record and not in BullMQ's job,
+ * so that a job which Redis had lost is still found in its request's trace.
+ */
+async function traceJob<T>(record: JobRecord, work: () => Promise<T>): Promise<T> {
+  const traced = beginSpan({
+    name: `${record.queue} process`,
+    kind: "CONSUMER",
+    parent: { traceparent: record.trace },
+    attributes: {
+      "messaging.system": "bullmq",
+      "messaging.operation.type": "process",
+      "messaging.destination.name": record.queue,
+      "messaging.message.id": record._id,
+      "switchyard.tenant_id": record.tenantId,
+      "switchyard.attempt": record.attempts,
+    },
+  });
+  try {
+    const result = await traced.run(work);
+    traced.end();
+    return result;
+  } catch (error) {
+    const isWaiting = error instanceof Postponed || error instanceof Suspended;
+    traced.end(isWaiting ? {} : { failure: failureOf(error) });
+    throw error;
+  }
 }
 
 /** Fails the job, on its record and in BullMQ, where operators read the reason. */

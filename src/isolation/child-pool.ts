@@ -1,6 +1,5 @@
 import { AppError } from "../errors.ts";
 import { type Child, ChildLost, exchange, keepHostAlive, lowerPriority, startChild } from "./child.ts";
-import type { ChildError } from "./child-messages.ts";
 import { makeShares } from "./shares.ts";
 
 /** An idle child is killed after this time, to free its memory, in ms. */
@@ -8,18 +7,9 @@ const IDLE_MS = 30_000;
 /** A request that takes longer runs at the lowest priority from then on, in ms: it may be meant to use up the processor. */
 const SLOW_MS = 500;
 
-export type ChildPool<Request, Part> = {
-  /**
-   * Sends a request to a child process and yields its response part by part. `owner` is the tenant that pays for the work.
-   * Leaving the iteration early, or aborting the signal, kills the child. A child that is ahead of the iteration blocks.
-   * @throws AppError as the child reports it; ChildLost; the signal's reason.
-   */
-  run(request: Request, options: { owner: string; signal: AbortSignal }): AsyncGenerator<Part, void>;
-  /** Kills all children. */
-  close(): void;
-};
+export type ChildPool<Request, Part> = ReturnType<typeof makeChildPool<Request, Part>>;
 
-export type ChildPoolOptions = {
+type ChildPoolOptions = {
   /** The module that the child runs; it calls `serveRequests`. */
   entry: URL;
   /** Largest number of children. */
@@ -40,7 +30,7 @@ export type ChildPoolOptions = {
  * child does not. Children start on demand, and are reused after a request that succeeded. Their environment is empty, so
  * that they cannot read a secret of the service.
  */
-export function makeChildPool<Request, Part>(options: ChildPoolOptions): ChildPool<Request, Part> {
+export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
   const { timeoutMs } = options;
   const shares = makeShares(options);
   const children = keepChildren(options);
@@ -57,9 +47,9 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions): ChildPo
       const id = ++lastId;
       for await (const message of exchange<Request, Part>(child, { id, request }, { signal, timeoutMs })) {
         isUsable = message.kind !== "part";
-        if (message.kind === "error") throw toAppError(message.error);
         if (message.kind === "end") return;
-        yield message.part;
+        if (message.kind === "part") yield message.part;
+        else throw new AppError(message.error.code, message.error.message, message.error.options);
       }
     } finally {
       clearTimeout(slow);
@@ -83,7 +73,12 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions): ChildPo
   }
 
   return {
-    async *run(request, given) {
+    /**
+     * Sends a request to a child process and yields its response part by part. `owner` is the tenant that pays for the work.
+     * Leaving the iteration early, or aborting the signal, kills the child. A child that is ahead of the iteration blocks.
+     * @throws AppError as the child reports it; ChildLost; the signal's reason.
+     */
+    async *run(request: Request, given: Given): AsyncGenerator<Part, void> {
       const leave = await shares.enter(given.owner, given.signal);
       try {
         yield* runInUsedOrNew(request, given);
@@ -91,6 +86,7 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions): ChildPo
         leave();
       }
     },
+    /** Kills all children. */
     close: children.close,
   };
 }
@@ -142,8 +138,4 @@ function keepChildren(options: ChildPoolOptions) {
       for (const child of [...idle.keys(), ...running]) kill(child);
     },
   };
-}
-
-function toAppError({ code, message, options }: ChildError): AppError {
-  return new AppError(code, message, options);
 }

@@ -3,8 +3,11 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setPriority } from "node:os";
 import { type ChildMessage, type ChildRequest, MESSAGES_FD, readFrames } from "./child-messages.ts";
-import { watchRunningTime } from "./running-time.ts";
 
+/** Interval of the checks of a running time, in ms. */
+const TICK_MS = 50;
+/** Most that one interval counts, in ms: a longer one means that the process was frozen, or busy with something else. */
+const MAX_TICK_MS = 2 * TICK_MS;
 /** Longest start of a child, in ms. A request's time does not include it. */
 const START_TIMEOUT_MS = 30_000;
 
@@ -108,6 +111,33 @@ export async function* exchange<Request, Part>(
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+/**
+ * Calls `onOver` once this process has run for `limitMs`. Time in which it was frozen does not count, because it could not
+ * take the message that it waited for. `stop` ends the watch and answers the time that counted, in ms.
+ */
+function watchRunningTime(limitMs: number, onOver: () => void): { stop(): number } {
+  let countedMs = 0;
+  let lastAt = performance.now();
+  const count = () => {
+    const now = performance.now();
+    countedMs += Math.min(now - lastAt, MAX_TICK_MS);
+    lastAt = now;
+  };
+  const timer = setInterval(() => {
+    count();
+    if (countedMs < limitMs) return;
+    clearInterval(timer);
+    onOver();
+  }, TICK_MS);
+  return {
+    stop() {
+      clearInterval(timer);
+      count();
+      return countedMs;
+    },
+  };
 }
 
 /** @throws ChildLost */

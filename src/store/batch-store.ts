@@ -2,7 +2,7 @@ import type { Db, UpdateFilter } from "mongodb";
 import { defineCollection, type TenantDocument } from "./collection.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
-import { changeOne, insertIfAbsent, insertOrFind, unlessDuplicate } from "./writes.ts";
+import { changeOne, insertIfAbsent, insertOrFind, unlessDuplicate, updateIf } from "./writes.ts";
 
 /**
  * A batch *item* is one chat that a batch is to answer: accepted until its job is on record, then waiting until a batch
@@ -112,14 +112,11 @@ function makeItems(db: Db) {
       return modifiedCount === 1;
     },
     /** Moves an item on from one state; false when it is in another. */
-    async moveItem(
+    moveItem: (
       jobId: string,
       from: readonly BatchItemState[],
       change: Partial<Pick<BatchItemDocument, "state" | "batchId" | "expiries">>,
-    ): Promise<boolean> {
-      const { matchedCount } = await items.updateOne({ _id: jobId, state: { $in: [...from] } }, { $set: change });
-      return matchedCount === 1;
-    },
+    ) => updateIf(items, { _id: jobId, state: { $in: [...from] } }, { $set: change }),
     /** Puts at most `limit` waiting items of a group into a batch; how many it has then. */
     async fill({ _id: batchId, group }: Pick<BatchDocument, "_id" | "group">, limit: number): Promise<number> {
       const has = await items.countDocuments({ batchId, state: "batched" });

@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { insertIfAbsent } from "./writes.ts";
+import { insertIfAbsent, updateIf } from "./writes.ts";
 
 /** What a tenant has left of its budget in one month (UTC, `YYYY-MM`), in billionths of a US dollar. */
 export type BudgetDocument = TenantDocument & {
@@ -36,21 +36,13 @@ export function makeBudgetStore(db: Db) {
      * Takes an amount if so much is left, in one step; false when it is not. With `restUntil` it is the rest: false too
      * while another call holds it.
      */
-    async take(
-      tenantId: string,
-      month: string,
-      { nanoUsd, restUntil }: { nanoUsd: number; restUntil?: Date },
-    ): Promise<boolean> {
+    take(tenantId: string, month: string, { nanoUsd, restUntil }: { nanoUsd: number; restUntil?: Date }) {
       const filter = { _id: idOf(tenantId, month), leftNanoUsd: { $gte: nanoUsd } };
       const isFree = { $or: [{ restHeldUntil: { $exists: false } }, { restHeldUntil: { $lt: new Date() } }] };
-      const { matchedCount } = await budgets.updateOne(
-        ofTenant(tenantId, restUntil === undefined ? filter : { ...filter, ...isFree }),
-        {
-          $inc: { leftNanoUsd: -nanoUsd, reservedNanoUsd: nanoUsd },
-          ...(restUntil === undefined ? {} : { $set: { restHeldUntil: restUntil } }),
-        },
-      );
-      return matchedCount === 1;
+      return updateIf(budgets, ofTenant(tenantId, restUntil === undefined ? filter : { ...filter, ...isFree }), {
+        $inc: { leftNanoUsd: -nanoUsd, reservedNanoUsd: nanoUsd },
+        ...(restUntil === undefined ? {} : { $set: { restHeldUntil: restUntil } }),
+      });
     },
     /** Puts what a call has cost in the place of what was taken for it. */
     async settle(

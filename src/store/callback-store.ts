@@ -2,6 +2,7 @@ import type { Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
+import { updateIf } from "./writes.ts";
 
 /** An address that is to be notified of a job's end. Its id is the job's. */
 export type CallbackRecord = TenantDocument & {
@@ -29,9 +30,7 @@ export function makeCallbackStore(db: Db) {
     /** Those to be looked at, of all tenants, the most overdue first. */
     due: (now: Date, limit: number) => findFirst(callbacks, { nextAt: { $lte: now } }, { by: "nextAt", limit }),
     /** Puts off exactly this state of one until `nextAt`; false when another process has it by now. */
-    async putOff({ tenantId, _id, nextAt: from }: CallbackRecord, next: { nextAt: Date; tries: number }) {
-      const there = ofTenant(tenantId, { _id, nextAt: from });
-      return (await callbacks.updateOne(there, { $set: next })).modifiedCount > 0;
-    },
+    putOff: ({ tenantId, _id, nextAt: from }: CallbackRecord, next: { nextAt: Date; tries: number }) =>
+      updateIf(callbacks, ofTenant(tenantId, { _id, nextAt: from }), { $set: next }),
   };
 }

@@ -6,7 +6,7 @@ import type { Logger } from "../logger.ts";
 import { defineCollection } from "./collection.ts";
 import type { Migration } from "./migrations.ts";
 import { tenantCollection } from "./tenant-store.ts";
-import { insertOrFind } from "./writes.ts";
+import { insertOrFind, updateIf } from "./writes.ts";
 
 /** Which version the stored data has, and which process is changing it. There is one such record. */
 type VersionRecord = { _id: "data"; version: number; lock?: { owner: string; until: Date } };
@@ -66,16 +66,14 @@ async function readVersion(db: Db, versions: Collection<VersionRecord>, newest: 
   return insertOrFind(versions, { _id: "data", version: isEmpty ? newest : 1 }, { _id: "data" });
 }
 
-async function lock(
+function lock(
   versions: Collection<VersionRecord>,
   { owner, version, lockMs }: { owner: string; version: number; lockMs: number },
 ): Promise<boolean> {
   const now = Date.now();
-  const { matchedCount } = await versions.updateOne(
-    { _id: "data", version, $or: [{ lock: { $exists: false } }, { "lock.until": { $lte: new Date(now) } }] },
-    { $set: { lock: { owner, until: new Date(now + lockMs) } } },
-  );
-  return matchedCount === 1;
+  const isFree = { $or: [{ lock: { $exists: false } }, { "lock.until": { $lte: new Date(now) } }] };
+  const until = new Date(now + lockMs);
+  return updateIf(versions, { _id: "data", version, ...isFree }, { $set: { lock: { owner, until } } });
 }
 
 async function runFrom(
@@ -94,8 +92,7 @@ async function runFrom(
       if (from < version) continue;
       logger.info({ from, to: from + 1, what }, "changing the stored data");
       await run(db);
-      const { matchedCount } = await versions.updateOne({ ...held, version: from }, { $set: { version: from + 1 } });
-      if (matchedCount === 0)
+      if (!(await updateIf(versions, { ...held, version: from }, { $set: { version: from + 1 } })))
         throw new ConfigError("Another process has taken over the change of the data: start again.");
     }
   } finally {

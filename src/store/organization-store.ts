@@ -1,6 +1,7 @@
 import type { Db, Filter } from "mongodb";
 import { defineCollection } from "./collection.ts";
 import type { Role } from "./key-store.ts";
+import { updateIf } from "./writes.ts";
 
 /** A person or service, identified by its tenant and its name there: tenants name their subjects as they like. */
 export type MemberId = { tenantId: string; subject: string };
@@ -53,7 +54,7 @@ export function makeOrganizationStore(db: Db) {
      * Adds a tenant, with the member that comes with it, unless it is there, another one was made under its name, or there
      * are `limit` of them. False when nothing was added.
      */
-    async addTenant(
+    addTenant(
       member: MemberChoice,
       organizationId: string,
       {
@@ -61,8 +62,9 @@ export function makeOrganizationStore(db: Db) {
         member: newMember,
         limit,
       }: { tenant: OrganizationTenant; member?: MemberId & { role: Role }; limit: number },
-    ): Promise<boolean> {
-      const result = await organizations.updateOne(
+    ) {
+      return updateIf(
+        organizations,
         {
           _id: organizationId,
           ...ofMember(member),
@@ -72,7 +74,6 @@ export function makeOrganizationStore(db: Db) {
         },
         { $push: { tenants: tenant, ...(newMember === undefined ? {} : { members: newMember }) } },
       );
-      return result.modifiedCount === 1;
     },
   };
 }

@@ -2,6 +2,7 @@ import { Binary, type Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
+import { updateIf } from "./writes.ts";
 
 /** A customer's key for a provider, encrypted under the tenant's data key. */
 export type ProviderKeyDocument = TenantDocument & {
@@ -53,10 +54,8 @@ export function makeProviderKeyStore(db: Db) {
       await keys.updateOne(ofProvider(tenantId, provider), update, { upsert: true });
     },
     /** Replaces the key that is there; false when there is none. */
-    async replace(tenantId: string, provider: string, key: SealedKey): Promise<boolean> {
-      const { matchedCount } = await keys.updateOne(ofProvider(tenantId, provider), { $set: toFields(key) });
-      return matchedCount === 1;
-    },
+    replace: (tenantId: string, provider: string, key: SealedKey) =>
+      updateIf(keys, ofProvider(tenantId, provider), { $set: toFields(key) }),
     async remove(tenantId: string, provider: string): Promise<boolean> {
       return (await keys.deleteOne(ofProvider(tenantId, provider))).deletedCount === 1;
     },
@@ -72,13 +71,12 @@ export function makeProviderKeyStore(db: Db) {
         { by: "_id", limit },
       ),
     /** Puts newly wrapped bytes in the place of exactly these; false when they have changed meanwhile. */
-    async rewrapDataKey(there: DataKeyDocument, { masterKeyId, wrapped }: WrappedKey): Promise<boolean> {
-      const { matchedCount } = await dataKeys.updateOne(
+    rewrapDataKey: (there: DataKeyDocument, { masterKeyId, wrapped }: WrappedKey) =>
+      updateIf(
+        dataKeys,
         { _id: there._id, masterKeyId: there.masterKeyId, wrapped: there.wrapped },
         { $set: { masterKeyId, wrapped: new Binary(wrapped) } },
-      );
-      return matchedCount === 1;
-    },
+      ),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Collection, Document, Filter, UpdateFilter } from "mongodb";
 import { ofTenant, type TenantDocument } from "./collection.ts";
 import { findFirst } from "./page.ts";
-import { changeOne, insertOrFind } from "./writes.ts";
+import { changeOne, insertOrFind, updateIf } from "./writes.ts";
 
 type AnyDocument = TenantDocument & Document;
 
@@ -81,10 +81,10 @@ export function makeWorkRecords<T extends WorkDocument, const F extends keyof T 
   return {
     ...makeRecords(collection),
     /** Changes an open record that matches `filter`; false, and nothing changes, when there is none. */
-    async update(tenantId: string, id: string, { $set, ...more }: UpdateFilter<T>, filter: Filter<T> = {}) {
+    update(tenantId: string, id: string, { $set, ...more }: UpdateFilter<T>, filter: Filter<T> = {}) {
       const update: Document = { ...more, $set: { updatedAt: new Date(), ...$set } };
       const matching: Document = { ...filter, ...open(tenantId, id) };
-      return (await records.updateOne(matching, update)).matchedCount === 1;
+      return updateIf(records, matching, update);
     },
     /** Notes that the work is done now; its start is that of the first time. Null when it has ended. */
     async begin(tenantId: string, id: string, { $set, ...more }: UpdateFilter<T> = {}): Promise<T | null> {

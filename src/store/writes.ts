@@ -51,6 +51,15 @@ export async function insertOrFind<T extends Document>(
   }
 }
 
+/** Changes the document that matches; false, and nothing changes, when none does. */
+export async function updateIf<T extends Document>(
+  collection: Collection<T>,
+  filter: Filter<T>,
+  update: UpdateFilter<T>,
+): Promise<boolean> {
+  return (await collection.updateOne(filter, update)).matchedCount === 1;
+}
+
 /** Changes the document that matches, and returns it as it is then; null, and nothing changes, when none does. */
 export function changeOne<T extends Document>(
   collection: Collection<T>,

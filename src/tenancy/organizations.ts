@@ -6,8 +6,9 @@ import type { Logger } from "../logger.ts";
 import { type Role, roles } from "../store/key-store.ts";
 import type { OrganizationDocument, OrganizationTenant } from "../store/organization-store.ts";
 import type { Store } from "../store/store.ts";
+import { unlessDuplicate } from "../store/writes.ts";
 import type { Caller } from "./roles.ts";
-import { type Tenancy, unlessPresent } from "./tenancy.ts";
+import type { Tenancy } from "./tenancy.ts";
 
 const MAX_TENANTS = 100;
 /** Organizations that one tenant may found. */
@@ -115,12 +116,10 @@ const governorOf = ({ tenantId, subject }: Caller) => ({ tenantId, subject, role
 async function addNew(deps: Deps, caller: Caller, organization: OrganizationDocument, madeAs: string) {
   await refuseBudgeted(deps, caller);
   const { tenantId, firstKeyId } = await reserveTenant(deps, caller, organization, madeAs);
-  await unlessPresent(() =>
-    // The organization's id in it keeps clear of the names that the operator gives.
-    deps.store.tenants.insert({ _id: tenantId, name: `${organization._id}/${madeAs}`, createdAt: new Date() }),
-  );
+  const name = `${organization._id}/${madeAs}`; // the id keeps clear of the names that the operator gives
+  await unlessDuplicate(deps.store.tenants.insert({ _id: tenantId, name, createdAt: new Date() }));
   const given = { tenantId, keyId: firstKeyId, role: "owner", subject: caller.subject, name: "first key" } as const;
-  const made = await unlessPresent(() => deps.tenancy.createKey(given));
+  const made = await unlessDuplicate(deps.tenancy.createKey(given));
   return { tenantId, ...defined({ apiKey: made?.key }) };
 }
 

@@ -5,7 +5,7 @@ import type { Logger } from "../logger.ts";
 import type { RedisConnections } from "../redis.ts";
 import type { ApiKeyDocument } from "../store/key-store.ts";
 import type { Store } from "../store/store.ts";
-import { isDuplicateKey } from "../store/writes.ts";
+import { unlessDuplicate } from "../store/writes.ts";
 import {
   hashApiKey,
   isApiKey,
@@ -97,20 +97,10 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
       if (await store.apiKeys.findByHash(hashApiKey(key))) return;
       const tenantId = await ensureTenant(defaultTenantName);
       const record = toApiKeyDocument(key, { tenantId, role: "owner", subject: "bootstrap" });
-      await unlessPresent(() => store.apiKeys.insert(record)); // another process may be first
+      await unlessDuplicate(store.apiKeys.insert(record)); // another process may be first
     },
     close: () => {
       for (const each of [limits, widgetLimits.visitor, widgetLimits.share]) each.close();
     },
   };
-}
-
-/** The result of an insertion; undefined when what it inserts exists already. */
-export async function unlessPresent<T>(insert: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await insert();
-  } catch (error) {
-    if (isDuplicateKey(error)) return undefined;
-    throw error;
-  }
 }

@@ -4,7 +4,7 @@ import { batchQueue } from "../../../jobs/queues.ts";
 import { submitWork, type Work, type WorkRecord } from "../../../jobs/work.ts";
 import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
-import { isDuplicateKey } from "../../../store/writes.ts";
+import { unlessDuplicate } from "../../../store/writes.ts";
 import { toCompletionRequest } from "../../chat/complete.ts";
 import { compressChat } from "../../chat/compress.ts";
 import { planChat } from "../../chat/plan.ts";
@@ -122,11 +122,8 @@ function makeBatchWork({ store, jobs }: Pick<BatchDeps, "store" | "jobs">): Batc
     queue: batchQueue,
     idField: "batchId",
     async submit(batch) {
-      try {
-        await submitWork(jobs, work, { record: toServiceRecord(batch), isInteractive: false });
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error; // another process was first
-      }
+      const submitted = submitWork(jobs, work, { record: toServiceRecord(batch), isInteractive: false });
+      await unlessDuplicate(submitted); // another process may be first
     },
     async find(_tenantId, batchId) {
       const batch = await store.batch(batchId);

@@ -1,9 +1,10 @@
-import { AppError, notFound } from "../errors.ts";
+import { AppError } from "../errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal, statesBefore } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";
 import type { Announcements } from "./announce.ts";
 import { endedNow } from "./claim.ts";
+import { readJob } from "./follow.ts";
 import type { QueueClient } from "./queue-client.ts";
 
 export type CancelDeps = {
@@ -19,8 +20,7 @@ export type CancelDeps = {
  * @throws AppError `not_found`; `wrong_state` when the job has ended.
  */
 export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: string): Promise<JobRecord> {
-  const record = await deps.store.find(tenantId, jobId);
-  if (!record) throw notFound("job");
+  const record = await readJob(deps.store, tenantId, jobId);
   const cancelRequestedAt = new Date();
   const waiting = statesBefore("cancelled").filter((state) => state !== "running");
   const cancelled = await deps.store.change(
@@ -42,7 +42,7 @@ export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: strin
     deps.announcements.cancel(jobId);
     return requested;
   }
-  const ended = await deps.store.find(tenantId, jobId);
-  if (ended && !isFinal(ended.status)) return cancelJob(deps, tenantId, jobId); // it changed hands in between
-  throw new AppError("wrong_state", "The job has ended already.", { details: { status: ended?.status } });
+  const { status } = await readJob(deps.store, tenantId, jobId);
+  if (!isFinal(status)) return cancelJob(deps, tenantId, jobId); // it changed hands in between
+  throw new AppError("wrong_state", "The job has ended already.", { details: { status } });
 }

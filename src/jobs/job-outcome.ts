@@ -1,4 +1,5 @@
-import { AppError, type ErrorView } from "../errors.ts";
+import { defined } from "../defined.ts";
+import { AppError, fromErrorView } from "../errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 
 /** What a caller gets of a job that continues: what it makes, and where to follow it. */
@@ -10,11 +11,8 @@ export function toAcceptedView(job: JobRecord) {
 export function toJobError(record: JobRecord): AppError {
   const ids = { jobId: record._id, ...record.subject };
   if (record.status === "cancelled") return new AppError("wrong_state", "The job was cancelled.", { details: ids });
-  const view: ErrorView = record.error ?? { type: "server_error", code: "internal", message: "The job failed." };
-  return new AppError(view.code, view.message, {
-    ...(view.param === undefined ? {} : { param: view.param }),
-    details: { ...asObject(view.details), ...ids },
-  });
+  const { code, message, param, details } = fromErrorView(record.error, "The job failed.");
+  return new AppError(code, message, { details: { ...asObject(details), ...ids }, ...defined({ param }) });
 }
 
 function asObject(details: unknown): object {

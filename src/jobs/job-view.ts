@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined, toView } from "../defined.ts";
 import { errorCodes, errorTypes } from "../errors.ts";
 import { idSchema } from "../ids.ts";
 import { type JobRecord, jobKinds } from "../store/job-record.ts";
@@ -37,20 +38,11 @@ export type JobSummary = z.output<typeof jobSummarySchema>;
 
 /** What a client may see of a job: no payload, no lease, no tenant. */
 export function toJobView(record: JobRecord): JobView {
-  return { ...toJobSummary(record), ...(record.result === undefined ? {} : { result: record.result }) };
+  return { ...toJobSummary(record), ...defined({ result: record.result }) };
 }
 
 /** A job in a list: what came of it is read job by job. */
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
-  return {
-    jobId: record._id,
-    kind: record.kind,
-    status: record.status,
-    progress: record.progress,
-    createdAt: record.createdAt.toISOString(),
-    ...(record.startedAt ? { startedAt: record.startedAt.toISOString() } : {}),
-    ...(record.finishedAt ? { finishedAt: record.finishedAt.toISOString() } : {}),
-    attempts: record.attempts,
-    ...(record.error === undefined ? {} : { error: record.error }),
-  };
+  const { _id: jobId, kind, status, progress, createdAt, startedAt, finishedAt, attempts, error } = record;
+  return toView({ jobId, kind, status, progress, createdAt, startedAt, finishedAt, attempts, error });
 }

@@ -41,10 +41,8 @@ async function reconcileQueue(
   queue: string,
   records: readonly JobRecord[],
 ): Promise<Reconciled> {
-  const live = await queues.findLive(
-    queue,
-    records.map((record) => record._id),
-  );
+  const jobIds = records.map(({ _id }) => _id);
+  const live = await queues.findLive(queue, jobIds);
   const total = { requeued: 0, expired: 0 };
   for (const record of records) {
     // A BullMQ job that is still there comes back by itself: when it is due, or by BullMQ's own check for stalled jobs.
@@ -56,10 +54,7 @@ async function reconcileQueue(
     await requeueJob(queues, record);
     total.requeued += 1;
   }
-  await store.postponeCheck(
-    records.map((record) => record._id),
-    new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
-  );
+  await store.postponeCheck(jobIds, new Date(Date.now() + CHECK_QUEUED_AFTER_MS));
   return total;
 }
 

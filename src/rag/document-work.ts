@@ -1,4 +1,4 @@
-import { AppError, type ErrorView, notFound, toErrorView } from "../errors.ts";
+import { AppError, notFound, toErrorView } from "../errors.ts";
 import { ingestionQueue } from "../jobs/queues.ts";
 import { defineWork, type Work } from "../jobs/work.ts";
 import type { DocumentRecord } from "../store/document-store.ts";
@@ -9,11 +9,7 @@ import { indexDocument } from "./index-document.ts";
 
 type RemoveDeps = Pick<RagDeps, "store" | "jobs">;
 
-const LOST: ErrorView = {
-  type: "server_error",
-  code: "internal",
-  message: "The document was not indexed: its job was lost.",
-};
+const LOST = toErrorView(new AppError("internal", "The document was not indexed: its job was lost."));
 
 /** The indexing of documents as durable work. A document that is being deleted counts as unfinished until it is gone. */
 export function makeDocumentWork(deps: RagDeps): Work {

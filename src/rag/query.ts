@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { functionWords } from "../common-words.ts";
 import { defined } from "../defined.ts";
-import { AppError } from "../errors.ts";
+import { invalidRequest } from "../errors.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { ChunkHit } from "../store/chunk.ts";
 import type { TextHit } from "../store/chunk-search.ts";
@@ -158,9 +158,7 @@ async function chosenDocuments(
   const groups = Object.entries(filter).map(([key, value]) => [value].flat().flatMap((one) => tagsOf({ [key]: one })));
   const found = await deps.store.documents.idsByTags(tenantId, groups, MAX_FILTERED_DOCUMENTS + 1);
   if (found.length > MAX_FILTERED_DOCUMENTS) {
-    throw new AppError("invalid_request", `More than ${MAX_FILTERED_DOCUMENTS} documents match the filter.`, {
-      param: "filter",
-    });
+    throw invalidRequest("filter", `More than ${MAX_FILTERED_DOCUMENTS} documents match the filter.`);
   }
   const wanted = documentIds && new Set(documentIds);
   return wanted ? found.filter((id) => wanted.has(id)) : found;

@@ -1,5 +1,6 @@
 import { RecursiveCharacterTextSplitter } from "@langchain/textsplitters";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
+import { defined } from "../defined.ts";
 import type { Section } from "./parse/section.ts";
 import type { SourceType } from "./schemas.ts";
 
@@ -86,12 +87,8 @@ class PiecewiseSplitter extends RecursiveCharacterTextSplitter {
 }
 
 function makeSplitter(type: SourceType, chunkSize: number, chunkOverlap: number): PiecewiseSplitter {
-  const sizes = { chunkSize, chunkOverlap };
-  if (type !== "markdown") return new PiecewiseSplitter(sizes);
-  return new PiecewiseSplitter({
-    ...sizes,
-    separators: RecursiveCharacterTextSplitter.getSeparatorsForLanguage("markdown"),
-  });
+  const separators = type === "markdown" ? RecursiveCharacterTextSplitter.getSeparatorsForLanguage(type) : undefined;
+  return new PiecewiseSplitter(defined({ chunkSize, chunkOverlap, separators }));
 }
 
 function cutEvery(text: string, length: number): string[] {
@@ -124,21 +121,13 @@ function joinSmall(sections: readonly Section[]): Section[] {
   const joined: Section[] = [];
   for (const section of sections) {
     const last = joined.at(-1);
+    const heading = commonHeading(last?.heading, section.heading);
+    const isNear = last && last.page === section.page && (heading !== undefined || last.heading === section.heading);
     const isSmall = last && Math.min(last.text.length, section.text.length) < SMALL_SECTION;
-    const common = last ? commonHeading(last.heading, section.heading) : undefined;
     const fits = last && last.text.length + section.text.length + 2 <= CHUNK_CHARACTERS;
-    if (
-      last &&
-      isSmall &&
-      fits &&
-      last.page === section.page &&
-      (common !== undefined || last.heading === section.heading)
-    ) {
-      const text = `${last.text}\n\n${section.text}`;
-      joined[joined.length - 1] = { ...section, text, ...(common === undefined ? {} : { heading: common }) };
-    } else {
-      joined.push(section);
-    }
+    if (last && isNear && isSmall && fits) {
+      joined[joined.length - 1] = { ...section, text: `${last.text}\n\n${section.text}`, ...defined({ heading }) };
+    } else joined.push(section);
   }
   return joined;
 }

@@ -64,24 +64,23 @@ export async function* streamChat(
     await stream?.leave();
     if (failure === readerLeft) failure = new AppError("client_closed", "The reader left the stream.");
     stream?.permit.leave(failure);
-    if (stream !== undefined && failure !== undefined) settleBroken(deps, stream, response, failure);
+    if (stream !== undefined && failure !== undefined) {
+      stream.call.settle({ ...servedOf(deps, stream, response), error: failure });
+    }
   }
 }
 
-/** Settles a stream that came to its end, and reports it. */
-function settleWhole(deps: GatewayDeps, { call, routing, request }: OpenStream, response: StreamedResponse): StreamEnd {
-  const { text, toolCalls } = response.content();
-  const finishReason = response.finishReason() ?? "stop";
-  const estimate = () => response.measure(request.messages);
-  const end = { usage: response.usage(), estimate, finishReason, ...keptContent(deps, request.messages, text) };
-  return { type: "end", toolCalls, ...settleChat(call, routing, end) };
+/** What was served of a stream, and is billed by the provider, whether it came to its end or not. */
+function servedOf(deps: GatewayDeps, { request: { messages } }: OpenStream, response: StreamedResponse) {
+  const estimate = () => response.measure(messages);
+  return { usage: response.usage(), estimate, ...keptContent(deps, messages, response.content().text) };
 }
 
-/** Settles a stream that had opened and did not come to its end: what was served is billed by the provider. */
-function settleBroken(deps: GatewayDeps, { call, request }: OpenStream, response: StreamedResponse, error: unknown) {
-  const { text } = response.content();
-  const estimate = () => response.measure(request.messages);
-  call.settle({ usage: response.usage(), estimate, error, ...keptContent(deps, request.messages, text) });
+/** Settles a stream that came to its end, and reports it. */
+function settleWhole(deps: GatewayDeps, stream: OpenStream, response: StreamedResponse): StreamEnd {
+  const end = { ...servedOf(deps, stream, response), finishReason: response.finishReason() ?? "stop" };
+  const { toolCalls } = response.content();
+  return { type: "end", toolCalls, ...settleChat(stream.call, stream.routing, end) };
 }
 
 /** A signal that aborts with the caller's, and when the stream is released before it is complete. */

@@ -1,4 +1,4 @@
-import type { Readable } from "node:stream";
+import { finished } from "node:stream/promises";
 import mammoth from "mammoth";
 import { fromBufferPromise } from "yauzl";
 import { AppError } from "../../errors.ts";
@@ -41,14 +41,11 @@ async function assertHarmlessZip(bytes: Buffer): Promise<void> {
       if (total > MAX_INFLATED_BYTES || total > MAX_RATIO * bytes.length + 1_048_576) {
         throw unreadable("The archive inflates to far more than a document needs.");
       }
-      await drain(await zip.openReadStreamPromise(entry));
+      const stream = await zip.openReadStreamPromise(entry);
+      await finished(stream.resume());
     }
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw unreadable("The archive is damaged.", error);
   }
-}
-
-async function drain(stream: Readable): Promise<void> {
-  for await (const part of stream) void part;
 }

@@ -48,10 +48,8 @@ function* linesWithHeadings(text: string): Generator<Line> {
     const held = paragraph;
     paragraph = undefined;
     if (held !== undefined && underline) {
-      yield {
-        source: `${held}\n${source}`,
-        heading: { level: underline[1]?.startsWith("=") ? 1 : 2, text: held.trim() },
-      };
+      const level = underline[1]?.startsWith("=") ? 1 : 2;
+      yield { source: `${held}\n${source}`, heading: { level, text: held.trim() } };
       continue;
     }
     if (held !== undefined) yield { source: held };

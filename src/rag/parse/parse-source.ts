@@ -80,14 +80,9 @@ function charsetOf({ bytes, type }: RawSource): string | undefined {
 function textTypeOf(text: string, declared: string, name: string): SourceType {
   if (/^\uFEFF?\s*(<!doctype html|<html[\s>]|<\?xml[^>]*>\s*<(!doctype )?html)/i.test(text.slice(0, 2_048)))
     return "html";
-  const byDeclared = textTypes[declared];
-  if (byDeclared) return byDeclared;
-  const byName = nameTypes.find(([pattern]) => pattern.test(name))?.[1];
-  if (byName) return byName;
-  return looksLikeMarkdown(text) && !/\.txt$/i.test(name) ? "markdown" : "text";
-}
-
-/** One heading near the start is enough: reading plain text as Markdown loses nothing. */
-function looksLikeMarkdown(text: string): boolean {
-  return /^#{1,6} \S/m.test(text.slice(0, 20_000));
+  const known = textTypes[declared] ?? nameTypes.find(([pattern]) => pattern.test(name))?.[1];
+  if (known) return known;
+  // One heading near the start is enough: reading plain text as Markdown loses nothing.
+  const hasHeading = /^#{1,6} \S/m.test(text.slice(0, 20_000));
+  return hasHeading && !/\.txt$/i.test(name) ? "markdown" : "text";
 }

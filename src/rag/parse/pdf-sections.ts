@@ -55,14 +55,8 @@ function commonest<T>(pages: readonly (readonly Line[])[], pick: (line: Line) =>
 function makeLevels(pages: readonly (readonly Line[])[], body: { size: number; font: string }) {
   const isLarge = ({ text, size }: Line) =>
     size >= body.size * HEADING_SCALE && text.length <= MAX_HEADING_CHARACTERS && /\p{L}{2}/u.test(text);
-  const sizes = [
-    ...new Set(
-      pages
-        .flat()
-        .filter(isLarge)
-        .map((line) => line.size),
-    ),
-  ].sort((a, b) => b - a);
+  const large = pages.flat().filter(isLarge);
+  const sizes = [...new Set(large.map(({ size }) => size))].sort((a, b) => b - a);
   return (line: Line): number | undefined => {
     const number = line.text.length <= MAX_HEADING_CHARACTERS ? numberedHeading.exec(line.text)?.[1] : undefined;
     if (number !== undefined && (line.font !== body.font || isLarge(line))) return number.split(".").length;

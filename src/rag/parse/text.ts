@@ -9,11 +9,7 @@ const MAX_CONTROL_SHARE = 0.02; // more control characters than that, and the by
 export function decodeText(bytes: Uint8Array, charset?: string): string {
   const marked = markedCharset(bytes);
   if (marked) return new TextDecoder(marked).decode(bytes);
-  for (const label of [charset, "utf-8"]) {
-    const decoded = label === undefined ? undefined : tryDecode(bytes, label);
-    if (decoded !== undefined) return decoded;
-  }
-  return new TextDecoder("windows-1252").decode(bytes);
+  return tryDecode(bytes, charset) ?? tryDecode(bytes) ?? new TextDecoder("windows-1252").decode(bytes);
 }
 
 function markedCharset(bytes: Uint8Array): string | undefined {
@@ -23,7 +19,7 @@ function markedCharset(bytes: Uint8Array): string | undefined {
   return undefined;
 }
 
-function tryDecode(bytes: Uint8Array, label: string): string | undefined {
+function tryDecode(bytes: Uint8Array, label = "utf-8"): string | undefined {
   try {
     return new TextDecoder(label, { fatal: true }).decode(bytes);
   } catch (error) {

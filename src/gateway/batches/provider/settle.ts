@@ -80,18 +80,14 @@ function toSpent(
   failed: BilledAttempts,
   result?: CompletionResult,
 ): Spent {
-  const counted = result?.usage;
-  const estimate = () =>
-    result
-      ? estimateUsage(requestOf(item).messages, result.text, result.toolCalls)
-      : { inputTokens: 0, outputTokens: 0 };
-  const usage = counted ?? estimate();
+  const used = result && (result.usage ?? estimateUsage(requestOf(item).messages, result.text, result.toolCalls));
+  const usage = used ?? { inputTokens: 0, outputTokens: 0 };
   const model = gateway.catalogue.find(item.model);
   const nanoUsd = (model === undefined ? 0 : toNanoUsd(model, usage)) + (failed?.nanoUsd ?? 0);
   return {
     usage: failed ? addUsage(usage, failed.usage) : usage,
     costNanoUsd: Math.round(nanoUsd * BATCH_PRICE),
-    isCounted: counted !== undefined && failed === undefined,
+    isCounted: result?.usage !== undefined && failed === undefined,
   };
 }
 

@@ -53,14 +53,12 @@ function bounds({ minimum, maximum, minLength, maxLength, minItems, maxItems }: 
     [minLength, maxLength, " characters"],
     [minItems, maxItems, " items"],
   ] as const;
-  return named
-    .filter(([least, most]) => (least !== undefined && least !== Number.MIN_SAFE_INTEGER) || most !== undefined)
-    .map(([least, most, unit]) => {
-      const hasLeast = least !== undefined && least !== Number.MIN_SAFE_INTEGER;
-      if (!hasLeast) return `, at most ${most}${unit}`;
-      return most === undefined ? `, at least ${least}${unit}` : `, ${least} to ${most}${unit}`;
-    })
-    .join("");
+  const texts = named.map(([least, most, unit]) => {
+    const hasLeast = least !== undefined && least !== Number.MIN_SAFE_INTEGER;
+    if (!hasLeast) return most === undefined ? "" : `, at most ${most}${unit}`;
+    return most === undefined ? `, at least ${least}${unit}` : `, ${least} to ${most}${unit}`;
+  });
+  return texts.join("");
 }
 
 const choicesOf = (schema: JsonSchema) => (schema.anyOf ?? schema.oneOf ?? []) as readonly JsonSchema[];

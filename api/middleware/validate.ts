@@ -7,8 +7,6 @@ const MAX_ISSUES = 100;
 /** Most characters of a path or message in the response: they contain names that the caller chose. */
 const MAX_SHOWN_LENGTH = 300;
 
-const inPlainWords = { error: toPlainWords };
-
 type Issue = z.core.$ZodIssue;
 type InputPlace = "body" | "query" | "arguments";
 
@@ -22,7 +20,7 @@ const MAX_NULL_ROUNDS = 4;
 export function parseInput(schema: z.ZodType, value: unknown, where: InputPlace): unknown {
   let problems: Problem[] = [];
   for (let round = 0; round <= MAX_NULL_ROUNDS; round += 1) {
-    const result = schema.safeParse(value, inPlainWords);
+    const result = schema.safeParse(value, { error: toPlainWords });
     if (result.success) return result.data;
     problems = result.error.issues.slice(0, MAX_ISSUES).flatMap((issue) => flatten(issue, value));
     const dropped = problems.filter(({ path }) => dropNull(schema, value, path));

@@ -56,11 +56,7 @@ export async function execute(deps: CompositeDeps, context: WorkContext): Promis
   }
 }
 
-async function runPattern(
-  deps: CompositeDeps,
-  execution: CompositeRun,
-  context: WorkContext,
-): Promise<CompositeResult> {
+async function runPattern(deps: CompositeDeps, execution: CompositeRun, context: WorkContext) {
   const { tenantId, recordId: executionId, signal } = context;
   const { run, typicalSteps } = patterns[execution.pattern];
   const profile = profiles[execution.profile];

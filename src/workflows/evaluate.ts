@@ -76,11 +76,7 @@ function fill(work: Fill, place: Place): Record<string, unknown> {
 }
 
 /** The expressions of a field, by the text that they stand in. */
-function parseField(
-  field: StepField,
-  step: string,
-  place: Place,
-): { param: string; expressions: readonly Expression[] }[] {
+function parseField(field: StepField, step: string, place: Place) {
   place.at = `${step}.${field.at}`;
   return inField(place.at, () => textsOf(field)).map(({ at, text, isExpression }) => {
     const param = `${step}.${at}`;
@@ -95,9 +91,8 @@ function parseField(
 
 function fillField(
   { at, value, kind }: StepField,
-  on: { work: Fill; scope: Scope; room: Room; place: Place },
+  { work, scope, room, place }: { work: Fill; scope: Scope; room: Room; place: Place },
 ): unknown {
-  const { work, scope, room, place } = on;
   return mapTexts(value, at, (text, here) => {
     place.at = `${work.field}.${here}`;
     return inField(place.at, () => {

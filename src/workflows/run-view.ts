@@ -26,11 +26,7 @@ export async function readRun(
 }
 
 /** The view, with its steps in the order in which they ended; one that is under way or waits comes last. */
-function toRunView(
-  run: WorkflowRunRecord,
-  steps: readonly WorkflowStepRecord[],
-  job: JobRecord | null,
-): WorkflowRunView {
+function toRunView(run: WorkflowRunRecord, steps: readonly WorkflowStepRecord[], job: JobRecord | null) {
   const error = run.end?.error ?? (run.end ? undefined : job?.error);
   const { tokens, costUsd } = sumSpent(steps.flatMap(({ spent }) => spent ?? []));
   return {

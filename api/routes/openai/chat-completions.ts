@@ -49,10 +49,7 @@ export const openAiChatRoutes = [
 ];
 
 /** The chunks of a stream, those of one batch in one write. The role comes first; the usage, if requested, last. */
-async function* toChunks(
-  batches: AsyncIterable<StreamEvent[]>,
-  { requestedModel, hasUsage }: ChunkOptions,
-): AsyncGenerator<SseMessage[]> {
+async function* toChunks(batches: AsyncIterable<StreamEvent[]>, { requestedModel, hasUsage }: ChunkOptions) {
   const head = { id: `chatcmpl-${newId("log")}`, object: "chat.completion.chunk" as const, created: secondsNow() };
   const noUsage = hasUsage ? { usage: null } : {};
   const toChunk = (model: string, delta: Delta, finish: StreamEnd["finishReason"] | null = null): OpenAiChunk => ({

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../../defined.ts";
 import { idSchema } from "../../ids.ts";
 import { defineTool, toolKind } from "./tool.ts";
 
@@ -22,12 +23,9 @@ export const ragQuery = toolKind({
       }),
       timeoutMs: TIMEOUT_MS,
       async run({ query, topK = most }, { limit, signal }) {
-        const scope = { topK: Math.min(topK, most), ...(documentIds ? { documentIds } : {}) };
-        const results = await setup.deps.rag.query(
-          { ...setup.caller, limit },
-          { query, mode: "hybrid", ...scope },
-          signal,
-        );
+        const { deps, caller } = setup;
+        const request = { query, mode: "hybrid" as const, topK: Math.min(topK, most), ...defined({ documentIds }) };
+        const results = await deps.rag.query({ ...caller, limit }, request, signal);
         if (results.length === 0) return "No passage fits.";
         return results
           .map(({ title, heading, page, documentId, content }) => {

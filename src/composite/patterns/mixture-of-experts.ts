@@ -20,13 +20,10 @@ export async function runMixtureOfExperts(run: PatternRun): Promise<PatternOutco
   const { profile, models, judge } = run;
   const warnings: string[] = [];
   const experts = Object.entries(profile.experts);
-  const seats = experts.map(([id, [prompt, about]], index) => ({
-    id,
-    prompt,
-    about,
-    model: models[index % models.length] ?? judge,
-    weight: 1 / experts.length,
-  }));
+  const seats = experts.map(([id, [prompt, about]], index) => {
+    const model = models[index % models.length] ?? judge;
+    return { id, prompt, about, model, weight: 1 / experts.length };
+  });
   const picked = await pick(run, seats, warnings);
   const members = picked.map((seat, index) => ({ ...seat, member: index + 1 }));
   const voices = await askMembers(run, { members, warnings }, ({ id, prompt }) => ({

@@ -49,7 +49,9 @@ export function holdLease(
     reason ??= why;
     controller.abort(abortReasons[why]());
   };
+  let { lastEventId } = record;
   const check = (current: JobRecord | null) => {
+    lastEventId = current?.lastEventId ?? lastEventId;
     if (!current) stop("fenced");
     else if (current.cancelRequestedAt) stop("cancelled");
   };
@@ -89,7 +91,7 @@ export function holdLease(
     },
     async step(data: Record<string, unknown>): Promise<void> {
       controller.signal.throwIfAborted();
-      await checked(claims.step(lease, data));
+      await checked(claims.step(lease, data, lastEventId));
     },
     /** The latest progress that was reported, written or not. */
     lastProgress: () => last,

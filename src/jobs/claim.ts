@@ -68,7 +68,8 @@ export function makeClaims(store: JobStore, leaseMs: number, announce: (jobId: s
     progress: (lease: Lease, progress: JobProgress) =>
       announced(store.change(running(lease), { $set: { progress, updatedAt: new Date() }, $inc: { lastEventId: 1 } })),
     /** Adds a step for those who follow the job; `data` is small and holds no contents. */
-    step: (lease: Lease, data: Record<string, unknown>) => announced(store.addStep(running(lease), data)),
+    step: (lease: Lease, data: Record<string, unknown>, lastEventId?: number) =>
+      announced(store.addStep(running(lease), data, lastEventId)),
     complete: (lease: Lease, result: unknown, progress: JobProgress) =>
       end(lease, { status: "completed", result, progress: { ...progress, stage: "completed", done: progress.total } }),
     fail: (lease: Lease, error: ErrorView) => end(lease, { status: "failed", error }),

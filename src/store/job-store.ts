@@ -1,4 +1,5 @@
 import type { Db, Filter, UpdateFilter } from "mongodb";
+import { unavailable } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { JobKind, JobRecord } from "./job-record.ts";
 import { type JobState, openStates } from "./job-state.ts";
@@ -24,6 +25,8 @@ export type JobSummaryRecord = Shown<JobRecord, typeof shown>;
 
 /** Steps of a job that are kept for those who follow it. */
 const KEPT_STEPS = 200;
+/** Attempts to number a step before other events; only the job's own worker makes events while it runs. */
+const MAX_STEP_TURNS = 100;
 
 /** Which record a compare-and-set is for, and what must be true of it. */
 export type JobGuard = { jobId: string; from: readonly JobState[]; leaseToken?: string };
@@ -55,20 +58,29 @@ export function makeJobStore(db: Db) {
     },
     /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
     change: (guard: JobGuard, update: UpdateFilter<JobRecord>) => changeOne(jobs, guarded(guard), update),
-    /** As `change`: numbers a step as the next event and keeps it, with the ones before it up to a bound. */
-    async addStep(guard: JobGuard, data: Record<string, unknown>): Promise<JobRecord | null> {
-      for (;;) {
-        const there = await jobs.findOne(guarded(guard), { projection: { lastEventId: 1 } });
-        if (there === null) return null;
-        const id = there.lastEventId + 1;
+    /**
+     * As `change`: numbers a step as the next event and keeps it, with the ones before it up to a bound. `lastEventId`: the
+     * last number that the caller has seen, which saves a read while no other event comes between.
+     */
+    async addStep(guard: JobGuard, data: Record<string, unknown>, lastEventId?: number): Promise<JobRecord | null> {
+      let last = lastEventId;
+      for (let turn = 0; turn < MAX_STEP_TURNS; turn += 1) {
+        last ??= (await jobs.findOne(guarded(guard), { projection: { lastEventId: 1 } }))?.lastEventId;
+        if (last === undefined) return null;
         // The step is kept together with its number, and only while that is the next one: else another event came first.
-        const isNext = { ...guarded(guard), lastEventId: there.lastEventId };
-        const changed = await changeOne(jobs, isNext, {
-          $set: { lastEventId: id, updatedAt: new Date() },
-          $push: { steps: { $each: [{ id, data }], $slice: -KEPT_STEPS } },
-        });
+        const id = last + 1;
+        const changed = await changeOne(
+          jobs,
+          { ...guarded(guard), lastEventId: last },
+          {
+            $set: { lastEventId: id, updatedAt: new Date() },
+            $push: { steps: { $each: [{ id, data }], $slice: -KEPT_STEPS } },
+          },
+        );
         if (changed !== null) return changed;
+        last = undefined;
       }
+      throw unavailable("The job's record, which others change all the time,");
     },
     /**
      * Puts the record of a refused job, which is final, in the place of the one that is as it was submitted, in the state

@@ -10,7 +10,7 @@ import { makeSandbox, type Outcome, type Sandbox } from "./sandbox.ts";
 export type Accepted = { file: string; source: string; change: string; why: string };
 export type Result = { mutant: Mutant; outcome: Outcome; why?: string };
 
-/** A run with a mutant may take this much longer than one without: so many times, and so many ms more. */
+/** A run with a mutant may take this much longer than one without: a factor, and ms on top. */
 const [SLOWER, MORE_MS] = [4, 30_000];
 
 /** A mutant's change on one line, as people read it and as `accepted.json` names it. */

@@ -18,7 +18,7 @@ export type Field = {
   /** A visitor of the victim's own page: its widget key stands there for everyone to read. */
   visitor: Client;
   /** A caller without a key. */
-  stranger: Client;
+  anonymous: Client;
   /** Aborts when the attack is over. */
   signal: AbortSignal;
 };

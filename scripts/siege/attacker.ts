@@ -58,7 +58,7 @@ async function attack(): Promise<void> {
     memberKey,
     member: client({ authorization: `Bearer ${memberKey}` }),
     visitor: client({ authorization: `Bearer ${widgetKey}` }),
-    stranger: client({}),
+    anonymous: client({}),
     signal: over.signal,
   };
   const chosen = allAttacks.find((each) => each.name === name);

@@ -6,6 +6,7 @@ import { pollUntil } from "../support/poll-until.ts";
 import { skipTest } from "../support/skip-test.ts";
 import { mountDisk, type SmallDisk } from "../support/small-disk.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { untilReady } from "../support/until-ready.ts";
 
 const later = { headers: { prefer: "respond-async" } };
 const paid = { model: "gpt-5.4-mini", messages: [{ role: "user", content: "When does the ferry leave?" }] };
@@ -47,14 +48,6 @@ describe("when the disk is full", function () {
     disk?.close();
   });
 
-  const untilReady = (status: number) =>
-    pollUntil(
-      async () => {
-        const answer = await client.get("/readyz"); // a finding may be a second old
-        return answer.status === status ? answer : null;
-      },
-      { timeoutMs: 15_000, what: `/readyz with ${status}` },
-    );
   const untilRoom = () =>
     pollUntil(async () => (await ingest("Accepted")).status === 201, { timeoutMs: 15_000, what: "room on the disk" });
   const ingest = (title: string, text = `About ${title}.`) => client.post("/rag/ingest", { content: text, title });
@@ -81,7 +74,7 @@ describe("when the disk is full", function () {
     await fillDisk();
     expectFull(await client.post("/agents", { name: "Clerk", model: paid.model, systemPrompt: "You order." }));
     expectFull(await client.post("/keys", { role: "member", subject: "late@test" }));
-    const ready = await untilReady(503);
+    const ready = await untilReady(client, 503);
     expect(ready.at("parts.store.status")).to.equal("down");
     expect(ready.string("parts.store.detail")).to.include("full");
     expect((await client.post("/rag/query", { query: "ferry" })).at("results[0].title")).to.equal("Ferry");
@@ -89,7 +82,7 @@ describe("when the disk is full", function () {
     expect((await client.get("/rag/documents")).body).to.have.length(1);
     disk.free();
     await untilRoom();
-    await untilReady(200);
+    await untilReady(client, 200);
     const { body } = await client.get("/rag/documents");
     expect((body as { title: string }[]).map(({ title }) => title)).to.have.members(["Ferry", "Accepted"]);
   });

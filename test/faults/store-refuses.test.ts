@@ -4,6 +4,7 @@ import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type Refusal, type RefusingStore, startRefusingStore } from "../support/refusing-store.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { untilReady } from "../support/until-ready.ts";
 
 const later = { headers: { prefer: "respond-async" } };
 const paid = { model: "gpt-5.4-mini", messages: [{ role: "user", content: "When does the ferry leave?" }] };
@@ -82,14 +83,6 @@ describe("a store that takes no writes", function () {
     await store.close();
   });
 
-  const untilReady = (status: number) =>
-    pollUntil(
-      async () => {
-        const answer = await client.get("/readyz"); // a finding may be a second old
-        return answer.status === status ? answer : null;
-      },
-      { timeoutMs: 15_000, what: `/readyz with ${status}` },
-    );
   const submit = (title: string) => client.post("/rag/ingest", { content: `About ${title}.`, title }, later);
 
   for (const { name, status, ours, ...refusal } of refusals) {
@@ -106,13 +99,13 @@ describe("a store that takes no writes", function () {
       expect((await client.post("/ai/chat", paid)).at("error.code")).to.equal(ours);
       expect(upstream.calls.length, "calls of the provider").to.equal(made);
       expect((await client.post("/rag/query", { query: "dawn" })).at("results[0].title")).to.equal("Ferry");
-      const ready = await untilReady(503);
+      const ready = await untilReady(client, 503);
       expect(ready.string("parts.store.detail")).to.equal(refused.string("error.message"));
 
       store.refuseWrites(undefined);
       expect((await client.post("/ai/chat", paid)).status).to.equal(200);
       expect((await submit("Accepted")).status).to.equal(202);
-      await untilReady(200);
+      await untilReady(client, 200);
     });
   }
 
@@ -125,7 +118,7 @@ describe("a store that takes no writes", function () {
     store.refuseWrites({ code: 13, codeName: "Unauthorized", errmsg: `not authorized on switchyard ${insertCommand}` });
     expect((await submit("Refused")).status).to.equal(503);
     letGo();
-    await untilReady(503);
+    await untilReady(client, 503);
     store.refuseWrites(undefined);
     const job = await pollUntil(
       async () => {

@@ -14,7 +14,7 @@ describe("the records of tenants", () => {
 
   const make = (name: string) => ({ _id: newId("tenant"), name, createdAt: new Date() });
 
-  it("are made once for a name, whoever of several processes is first", async () => {
+  it("are made once for a name, also by several processes at the same time", async () => {
     const made = await Promise.all(Array.from({ length: 10 }, () => tenants.ensure(make("raced"))));
     expect(new Set(made.map(({ _id }) => _id)).size).to.equal(1);
     expect((await tenants.ensure(make("raced")))._id).to.equal(made[0]?._id);

@@ -48,9 +48,9 @@ export const answerAttacks: readonly Attack[] = [
   {
     name: "pages-without-a-key",
     about: "the documentation, readiness and unknown keys, in 32 lanes without a key",
-    run: ({ stranger, signal }) =>
+    run: ({ anonymous, signal }) =>
       flood(signal, 32, (turn) =>
-        stranger.call("GET", ["/docs", "/readyz", "/openapi.json", "/ai/models"][turn % 4] ?? "/docs"),
+        anonymous.call("GET", ["/docs", "/readyz", "/openapi.json", "/ai/models"][turn % 4] ?? "/docs"),
       ),
   },
 ];

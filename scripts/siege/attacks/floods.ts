@@ -83,9 +83,9 @@ export const floodAttacks: readonly Attack[] = [
   {
     name: "wrong-keys",
     about: "calls with keys that do not exist",
-    run: ({ stranger, signal }) =>
+    run: ({ anonymous, signal }) =>
       flood(signal, 32, (turn) =>
-        stranger.call("GET", "/jobs", { headers: { authorization: `Bearer sk_${String(turn).padStart(40, "0")}` } }),
+        anonymous.call("GET", "/jobs", { headers: { authorization: `Bearer sk_${String(turn).padStart(40, "0")}` } }),
       ),
   },
 ];

@@ -21,8 +21,10 @@ export const jobRoutes = [
     description: "Each without its result, which `/jobs/:id` shows.",
     query: pageQuery("job").extend({ kind: z.enum(jobKinds).optional(), status: z.enum(jobStates).optional() }),
     responses: { 200: { description: "A page of jobs", body: listOf(jobSummarySchema) } },
-    result: async ({ query, caller, platform }) =>
-      mapPage(await platform.jobs.list(caller.tenantId, query), toJobSummary),
+    async result({ query, caller: { tenantId }, platform }) {
+      await platform.workflows.expireOverdue(tenantId);
+      return mapPage(await platform.jobs.list(tenantId, query), toJobSummary);
+    },
   }),
   routes.get("/jobs/:id", {
     summary: "State, progress and result of a job",
@@ -58,9 +60,8 @@ export const jobRoutes = [
 /** A job as it is now: one that awaits a decision ends here once the time for that is over, as its run does. */
 async function readJob({ jobs, workflows }: Platform, tenantId: string, jobId: string): Promise<JobRecord> {
   const job = await jobs.get(tenantId, jobId);
-  const { workflowId, runId } = job.subject;
-  if (job.status !== "awaiting" || workflowId === undefined || runId === undefined) return job;
-  await workflows.runOf(tenantId, workflowId, runId);
+  if (job.status !== "awaiting") return job;
+  await workflows.expireOverdue(tenantId);
   return jobs.get(tenantId, jobId);
 }
 

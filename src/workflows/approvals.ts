@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
 import type { ApprovalRecord, ApprovalState, Decision } from "../store/approval-store.ts";
 import { isFinal } from "../store/job-state.ts";
@@ -9,7 +10,7 @@ import { isOverdue, readRun, toApprovalView } from "./run-view.ts";
 import type { ApprovalDetail, ApprovalView, DecisionInput, DecisionResult } from "./schemas.ts";
 import { toDecisionOutput } from "./steps/human-approval.ts";
 
-/** Approvals of each kind in one round of a sweep, and rounds of it: many may expire at the same time. */
+/** Approvals of each kind in one round, and rounds of one pass: many may expire at the same time. */
 const SWEPT = 100;
 const MAX_ROUNDS = 20;
 /** How long a decision may stay without effect on its run until a sweep repeats it, in ms. */
@@ -24,6 +25,14 @@ export function makeApprovals(deps: WorkflowsDeps) {
     const expired = await approvals.decide(tenantId, _id, { status: "expired" }, new Date());
     if (expired) await settle(deps, expired);
     return expired;
+  };
+  /** Ends what nobody decided on in time, of one tenant before it reads, or of all. */
+  const expireOverdue = async (tenantId?: string): Promise<void> => {
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const overdue = await approvals.overdue(new Date(), { limit: SWEPT, ...defined({ tenantId }) });
+      for (const approval of overdue) await expire(approval);
+      if (overdue.length < SWEPT) return;
+    }
   };
   /** An approval as it is now: one whose time is over expires here, before the sweep finds it. */
   const find = async (tenantId: string, approvalId: string): Promise<ApprovalRecord> => {
@@ -40,8 +49,7 @@ export function makeApprovals(deps: WorkflowsDeps) {
   return {
     /** Approvals in one state, the newest first. */
     async approvals(tenantId: string, query: ApprovalQuery): Promise<Page<ApprovalView>> {
-      const overdue = await approvals.overdue(new Date(), { limit: SWEPT, tenantId });
-      await Promise.all(overdue.map(expire));
+      await expireOverdue(tenantId);
       return mapPage(await approvals.list(tenantId, query), toApprovalView);
     },
     /** @throws AppError `not_found`. */
@@ -50,8 +58,7 @@ export function makeApprovals(deps: WorkflowsDeps) {
       const mayDecide = approval.status === "pending" && hasRole(caller.role, approval.assigneeRole);
       return { ...toApprovalView(approval), run: await runOf(approval), mayDecide };
     },
-    /** Ends the run of an approval whose time is over. */
-    expireNow: find,
+    expireOverdue,
     /** @throws AppError `not_found`, `insufficient_role`; `wrong_state` when it was decided, or its time is over. */
     async decide(caller: Caller, approvalId: string, { decision, comment }: DecisionInput): Promise<DecisionResult> {
       const { assigneeRole } = await find(caller.tenantId, approvalId);
@@ -66,13 +73,8 @@ export function makeApprovals(deps: WorkflowsDeps) {
     },
     /** Lets approvals expire, and resumes runs whose decision did not reach them. Run it on a schedule. */
     async sweepApprovals(): Promise<void> {
-      const now = new Date();
-      for (let round = 0; round < MAX_ROUNDS; round += 1) {
-        const overdue = await approvals.overdue(now, { limit: SWEPT });
-        for (const approval of overdue) await expire(approval);
-        if (overdue.length < SWEPT) break;
-      }
-      const before = new Date(now.getTime() - SETTLE_AGAIN_AFTER_MS);
+      await expireOverdue();
+      const before = new Date(Date.now() - SETTLE_AGAIN_AFTER_MS);
       for (const approval of await approvals.unsettled(before, SWEPT)) await settle(deps, approval);
     },
   };

@@ -27,7 +27,7 @@ export function makeWorkflows(deps: WorkflowsDeps) {
     const run = await workflowRuns.get(tenantId, runId);
     if (run?.workflowId !== workflowId) throw notFound("run");
     if (run.end || !run.awaiting || !isOverdue(run.awaiting)) return run;
-    await approvals.expireNow(tenantId, run.awaiting.approvalId);
+    await approvals.expireOverdue(tenantId);
     return (await workflowRuns.get(tenantId, runId)) ?? run;
   };
   return {

@@ -177,8 +177,11 @@ describe("approvals", function () {
         "completed",
         "expired",
       ]);
+      const fourth = await quiet.reach(workflowId, await quiet.start(workflowId), "awaiting_approval");
+      await pollUntil(() => Date.now() > Date.parse(fourth.string("awaiting.expiresAt")));
+      expect((await quiet.member.get("/jobs?status=awaiting")).at("data"), "read by a list of jobs").to.deep.equal([]);
       expect((await quiet.member.get("/workflows/approvals")).at("data")).to.deep.equal([]);
-      expect((await quiet.member.get("/workflows/approvals?status=expired")).at("data")).to.have.lengthOf(3);
+      expect((await quiet.member.get("/workflows/approvals?status=expired")).at("data")).to.have.lengthOf(4);
     } finally {
       await quiet.close();
     }

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { defined } from "../defined.ts";
 import { AppError, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { submitWork, type Work } from "../jobs/work.ts";
@@ -7,7 +8,7 @@ import type { DocumentRecord, DocumentSource } from "../store/document-store.ts"
 import type { JobRecord } from "../store/job-record.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { RagDeps } from "./deps.ts";
-import { rejectMedia } from "./parse/parse-source.ts";
+import { rejectUnreadable } from "./parse/parse-source.ts";
 import { firstLineOf } from "./parse/section.ts";
 import { type Metadata, tagsOf } from "./schemas.ts";
 
@@ -23,7 +24,7 @@ export type Acceptance = NewDocument<IngestInput> & { isInteractive: boolean };
 
 /**
  * Keeps the source, records the document and submits its job, in this order: a job always finds its document.
- * @throws AppError `source_refused`; `source_unreadable` for a picture and the like; `unavailable` (then nothing is left behind, or the sweep removes it).
+ * @throws AppError `source_refused`; `source_unreadable` for a picture, a program and the like; `unavailable` (then nothing is left behind, or the sweep removes it).
  */
 export async function acceptDocument(
   deps: RagDeps & { work: Work; allowOrigins: readonly string[] },
@@ -80,8 +81,8 @@ async function recordBytes(
 ): Promise<Recorded> {
   const isFile = "file" in document;
   const bytes = isFile ? document.file.bytes : Buffer.from(document.content);
-  if (isFile) await rejectMedia(bytes);
   const { name, type } = isFile ? document.file : {};
+  await rejectUnreadable({ bytes, ...defined({ name, type }) });
   const kind = isFile ? "file" : "content";
   const source: DocumentSource = { kind, bytes: bytes.length, ...(name ? { name } : {}), ...(type ? { type } : {}) };
   const fallback = isFile ? (name ?? "Untitled") : (firstLineOf(document.content) ?? "Untitled");

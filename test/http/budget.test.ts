@@ -74,7 +74,8 @@ describe("a tenant's budget", () => {
     await leave(0.001);
     upstream.requests.length = 0;
     const refused = await client.post("/ai/chat", ask);
-    expect([refused.status, refused.at("error.code")]).to.deep.equal([402, "budget_exhausted"]);
+    const { type, code } = (refused.at("error") ?? {}) as { type?: string; code?: string };
+    expect([refused.status, type, code]).to.deep.equal([402, "quota_error", "budget_exhausted"]);
     const streamed = await client.post("/ai/chat", { ...ask, stream: true });
     expect(streamed.status, "before the first byte of a stream").to.equal(402);
     expect(upstream.requests).to.have.lengthOf(0);

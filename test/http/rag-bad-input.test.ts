@@ -132,16 +132,33 @@ describe("knowledge retrieval, bad input", () => {
     expect((await client.post("/rag/ingest", { file: "x" })).text).to.contain("multipart/form-data");
   });
 
-  it("answers 422 to a picture at once, and keeps no document of it", async () => {
+  it("answers 422 to what is no document at once, and keeps nothing of it", async () => {
     const png = Buffer.from(
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
       "base64",
     );
-    const answer = await upload(png, "dot.png");
-    expect(answer.status, answer.text).to.equal(422);
-    expect(answer.string("error.message")).to.contain("image/png");
+    const program = Buffer.from([0x7f, ...Buffer.from("ELF"), 2, 1, 1, ...Buffer.alloc(40)]);
+    const files: [string, Buffer, string][] = [
+      ["dot.png", png, "image/png"],
+      ["program", program, "application/x-elf"],
+      ["letter.rtf", Buffer.from("{\\rtf1 A letter.}"), "application/rtf"],
+      ["noise", Buffer.from([1, 2, 3, 4, 0, 5]), "neither text nor a document"],
+    ];
+    for (const [name, bytes, reason] of files) {
+      const answer = await upload(bytes, name);
+      expect(answer.status, answer.text).to.equal(422);
+      expect(answer.string("error.message"), name).to.contain(reason);
+      expect(answer.at("error.details"), name).to.equal(undefined);
+    }
     const failed = await client.get("/rag/documents?status=failed");
-    expect(failed.text).to.not.contain("dot.png");
+    for (const [name] of files) expect(failed.text).to.not.contain(`"${name}"`);
+  });
+
+  it("takes a text that begins as a file of another type does", async () => {
+    for (const text of ["BMW builds cars in Munich.", "MZ is the mark of Zbikowski.", "ID3 tags name a song."]) {
+      expect((await upload(Buffer.from(text), "note.txt")).status, text).to.equal(201);
+      expect((await client.post("/rag/ingest", { content: text })).status, text).to.equal(201);
+    }
   });
 
   it("answers 422 to a URL that gives nothing, a picture, or an empty page", async () => {

@@ -8,6 +8,10 @@ import { declaredCharset, decodeText, isBinary, parseText } from "./text.ts";
 /** A source's bytes, and what the sender declared: a media type, and a file's name or a URL's path. */
 export type RawSource = { bytes: Buffer; type?: string; name?: string };
 
+const PDF_MIME = "application/pdf";
+const ZIP_MIME = "application/zip";
+/** Texts in form, of commands in content. */
+const unreadMarkup = new Set(["application/rtf", "application/postscript"]);
 const DOCX_MIME = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
 const textTypes: Record<string, SourceType> = {
   "text/html": "html",
@@ -31,27 +35,43 @@ export async function parseSource(source: RawSource): Promise<ParsedDocument> {
 }
 
 async function parseByType(source: RawSource): Promise<ParsedDocument> {
-  const found = await fileTypeFromBuffer(source.bytes);
-  if (found?.mime === "application/pdf") return readPdf(source);
-  if (found?.mime === DOCX_MIME || (found?.mime === "application/zip" && isNamedDocx(source)))
-    return (await import("./docx.ts")).parseDocx(source.bytes);
-  if (found && !isTextual(found.mime)) throw notReadable(found.mime);
-  const declared = source.type?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
-  if (declared === "application/pdf") return readPdf(source); // its head is damaged: the PDF reader reports it
+  const format = await formatOf(source);
+  if (format === "zip") throw notReadable(ZIP_MIME);
+  if (format === "pdf") return readPdf(source);
+  if (format === "docx") return (await import("./docx.ts")).parseDocx(source.bytes);
   const text = decodeText(source.bytes, charsetOf(source));
-  if (isBinary(text)) throw unreadable("It is neither text nor a document of a known type.");
-  const type = textTypeOf(text, declared, source.name ?? "");
+  const type = textTypeOf(text, declaredType(source), source.name ?? "");
   if (type === "html") return (await import("./html.ts")).parseHtml(text);
   return type === "markdown" ? parseMarkdown(text) : parseText(text);
 }
 
-/** Bytes of a source that show most types of files. */
-const HEAD_BYTES = 4_100;
+/** Bytes of a source that show its format. */
+const HEAD_BYTES = 8_192;
 
-/** Rejects pictures, sound, films and fonts by their first bytes, before they are kept. @throws AppError `source_unreadable` */
-export async function rejectMedia(bytes: Uint8Array): Promise<void> {
-  const found = await fileTypeFromBuffer(bytes.subarray(0, HEAD_BYTES));
-  if (found && /^(?:image|audio|video|font)\//.test(found.mime)) throw notReadable(found.mime);
+/**
+ * Rejects by its first bytes what no parser reads, as pictures and programs, before it is kept.
+ * @throws AppError `source_unreadable`
+ */
+export async function rejectUnreadable(source: RawSource): Promise<void> {
+  await formatOf({ ...source, bytes: source.bytes.subarray(0, HEAD_BYTES) });
+}
+
+/** How the bytes of a source are read; an archive may be a DOCX, as its end shows. @throws AppError `source_unreadable` */
+async function formatOf(source: RawSource): Promise<"pdf" | "docx" | "zip" | "text"> {
+  const mime = (await fileTypeFromBuffer(source.bytes))?.mime;
+  if (mime === PDF_MIME) return "pdf";
+  if (mime === DOCX_MIME) return "docx";
+  if (mime === ZIP_MIME) return isNamedDocx(source) ? "docx" : "zip";
+  // A text may begin as a file of another type does: "BMW" as a bitmap, "MZ" as a program.
+  const isText = !isBinary(decodeText(source.bytes.subarray(0, HEAD_BYTES), charsetOf(source)));
+  if (mime !== undefined && (!isText || unreadMarkup.has(mime))) throw notReadable(mime);
+  if (declaredType(source) === PDF_MIME) return "pdf"; // its head is damaged: the PDF reader reports it
+  if (!isText) throw unreadable("It is neither text nor a document of a known type.");
+  return "text";
+}
+
+function declaredType({ type }: RawSource): string {
+  return type?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
 function notReadable(mime: string): AppError {
@@ -62,11 +82,6 @@ function notReadable(mime: string): AppError {
 async function readPdf({ bytes }: RawSource): Promise<ParsedDocument> {
   const { parsePdf } = await import("./pdf.ts");
   return parsePdf(new Uint8Array(bytes));
-}
-
-/** Types that file-type detects in text: XML with a prolog, and rich text. Both are read as text. */
-function isTextual(mime: string): boolean {
-  return mime.startsWith("text/") || mime === "application/xml";
 }
 
 function isNamedDocx({ type, name }: RawSource): boolean {

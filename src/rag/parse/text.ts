@@ -21,16 +21,15 @@ function markedCharset(bytes: Uint8Array): string | undefined {
 
 function tryDecode(bytes: Uint8Array, label = "utf-8"): string | undefined {
   try {
-    return new TextDecoder(label, { fatal: true }).decode(bytes);
+    return new TextDecoder(label, { fatal: true }).decode(bytes, { stream: true }); // the last character may be cut
   } catch (error) {
     if (error instanceof TypeError || error instanceof RangeError) return undefined; // not valid in it, or no such charset
     throw error;
   }
 }
 
-/** Whether the start of a decoded text shows that the bytes were not text. */
-export function isBinary(text: string): boolean {
-  const head = text.slice(0, 8_192);
+/** Whether the decoded start of a file shows that its bytes are not text. */
+export function isBinary(head: string): boolean {
   let controls = 0;
   for (let index = 0; index < head.length; index += 1) {
     const code = head.charCodeAt(index);

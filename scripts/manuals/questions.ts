@@ -1,4 +1,4 @@
-/** A question of a reader, and the passages of the manual of which each answers it. Blanks and line ends do not count. */
+/** A question of a reader, and the passages of which each answers it, in any manual. Blanks and line ends do not count. */
 export type Question = { ask: string; answers: readonly string[] };
 /** A PDF manual in a Debian package, compressed where the path says so. */
 export type Manual = { package: string; path: string; questions: readonly Question[] };
@@ -100,7 +100,14 @@ export const manuals: readonly Manual[] = [
     package: "asymptote-doc",
     path: "usr/share/doc/asymptote/asymptote.pdf",
     questions: [
-      { ask: "How can I make an animated GIF?", answers: ["This module allows one to generate animations"] },
+      {
+        ask: "How can I make an animated GIF?",
+        answers: [
+          "This module allows one to generate animations",
+          // The question names no program, and gnuplot's manual answers it too: `set term gif animate` and `set output`.
+          "The gif terminal animate option creates a single gif file containing multiple frames",
+        ],
+      },
       {
         ask: "How do I output a drawing in landscape orientation?",
         answers: ["may be modified by changing the variable orientation. To output in landscape"],

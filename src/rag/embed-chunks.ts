@@ -12,7 +12,7 @@ export type VersionContext = {
   caller: GatewayCaller;
   documentId: string;
   version: number;
-  /** Lexical searches match its words for each chunk of the document. */
+  /** The document's own. */
   title: string;
   isLive: boolean;
   /** Whether earlier versions may hold embeddings of the same texts. */
@@ -43,8 +43,16 @@ export async function embedChunks(
     const embedding = known.get(hash) ?? fresh.next().value;
     if (embedding === undefined) throw new TypeError("the gateway returned fewer embeddings than texts");
     const live = isLive ? { live: true, liveAt: new Date() } : { live: false };
-    return { documentId, version, title, n: from + index, ...text, ...live, hash, embedding, model };
+    const place = { documentId, version, title: pathTo(title, text), n: from + index };
+    return { ...place, ...text, ...live, hash, embedding, model };
   });
+}
+
+/** The titles above a chunk. The first heading is often the document's title. */
+function pathTo(title: string, { heading = "" }: ChunkText): string {
+  return heading === title || heading.startsWith(`${title} > `)
+    ? heading
+    : [title, heading].filter(Boolean).join(" > ");
 }
 
 /** Embeds the headings with the content, so that a query finds them too; often the content begins with them already. */

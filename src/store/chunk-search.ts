@@ -87,13 +87,13 @@ export function makeChunkSearch(
       .limit(limit)
       .toArray();
 
-  const recent = async (tenantId: string, documentIds?: readonly string[]): Promise<Scored[]> => {
+  const recent = async (tenantId: string, documentIds?: readonly string[]): Promise<(Scored & { title: string })[]> => {
     const since = new Date(Date.now() - RECENT_MS);
     return chunks
       .find({ ...live(tenantId, documentIds), liveAt: { $gte: since } })
       .sort({ liveAt: -1 })
       .limit(MAX_RECENT)
-      .project<Scored>({ ...shown, embedding: 1 })
+      .project<Scored & { title: string }>({ ...shown, title: 1, embedding: 1 })
       .toArray();
   };
 

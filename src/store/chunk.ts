@@ -10,7 +10,7 @@ export type ChunkDocument = TenantDocument & {
   /** Whether searches see it. The document's own version decides in the end which chunks count. */
   live: boolean;
   liveAt?: Date;
-  /** The document's title, which searches for words look at beside the content. */
+  /** The document's title, and the headings above: searches for words look at it beside the content. */
   title: string;
   content: string;
   tokens: number;

@@ -142,6 +142,18 @@ describe("knowledge retrieval", () => {
     expect(best?.heading).to.contain("Bakery");
   });
 
+  it("finds every chunk by the words of the headings above it", async () => {
+    const sections = { Brewing: "barley", Distilling: "juniper" };
+    const texts = Object.entries(sections).map(([name, topic]) => `## ${name}\n\n${makeProse(40, topic)}`);
+    const answer = await client.post("/rag/ingest", { content: `# Zymurgy\n\n${texts.join("\n\n")}` });
+    const all = await find("zymurgy", { mode: "lexical", topK: 50 });
+    expect(all).to.have.length(Number(answer.at("chunks")));
+    const below = all.filter(({ heading }) => heading === "Zymurgy > Distilling").map(({ chunkId }) => chunkId);
+    expect(below).to.have.length.above(1);
+    const found = await find("distilling", { mode: "lexical", topK: 50 });
+    expect(found.map(({ chunkId }) => chunkId)).to.have.members(below);
+  });
+
   it("reads HTML, Markdown and text by URL, and names them by what they hold", async () => {
     const page = `<!doctype html><html><head><title>Falconry</title></head><body><article><h1>Falconry</h1>
       <p>A falconer trains the peregrine with a lure. ${makeProse(12, "falcon")}</p></article></body></html>`;

@@ -91,8 +91,12 @@ describe("exact scan", () => {
   });
 
   it("finds words, the rarer the better", () => {
-    const chunks = ["the pump", "the valve and the pump", "the the the"].map((content) => ({ content }));
+    const chunks = ["the pump", "the valve and the pump", "the the the"].map((content) => ({
+      title: "Water",
+      content,
+    }));
     expect(scanText(chunks, "The VALVE")[0]?.content).to.equal("the valve and the pump");
+    expect(scanText(chunks, "water")).to.have.length(3);
     expect(scanText(chunks, "nothing")).to.deep.equal([]);
   });
 });

@@ -1,4 +1,7 @@
+import { syncBuiltinESMExports } from "node:module";
+import { mock } from "node:test";
 import { expect } from "chai";
+import { AppError } from "../../src/errors.ts";
 import { makeLedger, toIncrements } from "../../src/gateway/money/ledger.ts";
 import { makeLogger } from "../../src/logger.ts";
 import type { CompletionDocument, CompletionStore } from "../../src/store/completion-store.ts";
@@ -33,10 +36,12 @@ const record = (changes: Partial<CompletionDocument> = {}): CompletionDocument =
 function makeFailingStore() {
   const written: string[][] = [];
   const added: { batch: UsageBatch; increments: readonly UsageIncrement[] }[] = [];
+  const single: [logId: string, UsageIncrement][] = [];
   const tried: UsageBatch[] = [];
-  const failures = { completions: 0, usage: 0 };
-  const fail = (part: keyof typeof failures) => {
-    if (failures[part]-- > 0) throw new Error("the store is away");
+  const settled: CompletionDocument[] = [];
+  const failures = { completions: 0, usage: 0, error: new Error("the store is away") };
+  const fail = (part: "completions" | "usage") => {
+    if (failures[part]-- > 0) throw failures.error;
   };
   const completions: CompletionStore = {
     insertMany: async (documents) => {
@@ -52,16 +57,28 @@ function makeFailingStore() {
       fail("usage");
       added.push({ batch, increments });
     },
-    addRecord: async () => undefined,
+    addRecord: async (logId, increment) => void single.push([logId, increment]),
     sum: async () => [],
   };
-  return { completions, usage, checkWrites: async () => undefined, written, tried, added, failures };
+  const deps = { completions, usage, checkWrites: async () => undefined };
+  return {
+    ...deps,
+    onSettled: (one: CompletionDocument) => void settled.push(one),
+    written,
+    tried,
+    added,
+    single,
+    settled,
+    failures,
+  };
 }
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("ledger", () => {
   it("writes calls that end together in one group, by itself", async () => {
     const store = makeFailingStore();
-    const ledger = makeLedger({ ...store, logger, onSettled: () => undefined });
+    const ledger = makeLedger({ ...store, logger });
     const records = [record(), record(), record({ tenantId: "t2" })];
     for (const one of records) ledger.record(one);
     expect(ledger.pending(records[0]?._id ?? "")).to.equal(records[0]);
@@ -69,25 +86,63 @@ describe("ledger", () => {
     await pollUntil(() => store.added.length > 0, { everyMs: 1 });
     expect(store.written).to.deep.equal([records.map(({ _id }) => _id)]);
     expect(ledger.pending(records[0]?._id ?? "")).to.equal(undefined);
+    const next = record();
+    ledger.record(next);
+    await pollUntil(() => store.added.length > 1, { everyMs: 1 });
+    expect(store.written.at(-1)).to.deep.equal([next._id]);
+    expect(store.settled, "what the metrics have counted").to.deep.equal([...records, next]);
     await ledger.close();
   });
 
-  it("sums by tenant, day, model and surface, and counts failures as errors, but not callers that left", () => {
+  it("leaves none behind that is recorded while a write ends", async () => {
+    for (let turns = 0; turns < 30; turns += 1) {
+      const store = makeFailingStore();
+      const ledger = makeLedger({ ...store, logger });
+      ledger.record(record());
+      const late = record();
+      const flushed = ledger.flush();
+      for (let at = 0; at < turns; at += 1) await undefined;
+      ledger.record(late);
+      await Promise.all([flushed, ledger.flush()]);
+      expect(store.written.flat(), `${turns} turns after the write began`).to.include(late._id);
+      await ledger.close();
+    }
+  });
+
+  it("writes at most 500 in one group, and gives up the oldest when more than 50,000 wait", async () => {
+    const store = makeFailingStore();
+    const ledger = makeLedger({ ...store, logger });
+    const records = Array.from({ length: 50_000 }, () => record());
+    const [first, second] = records.map(({ _id }) => _id);
+    for (const one of records) ledger.record(one);
+    expect(ledger.pending(`${first}`)).to.equal(records[0]);
+    const last = record();
+    ledger.record(last);
+    expect([first, second, last._id].map((id) => ledger.pending(`${id}`))).to.deep.equal([undefined, records[1], last]);
+    await ledger.flush();
+    expect(store.written.map(({ length }) => length)).to.deep.equal(Array.from({ length: 100 }, () => 500));
+    expect(store.written.at(-1)?.at(-1)).to.equal(last._id);
+    await ledger.close();
+  });
+
+  it("sums by tenant, day, model and surface, and counts failures as errors, but not callers that left, nor cached tokens", () => {
     const rows = toIncrements([
       record(),
       record({ outcome: "failed", inputTokens: 1, outputTokens: 0, costNanoUsd: 0 }),
       record({ outcome: "aborted", outputTokens: 2 }),
+      record({ isCached: true, costNanoUsd: 0 }),
       record({ surface: "cli" }),
+      record({ model: "n" }),
       record({ createdAt: new Date("2026-11-21T00:00:00Z") }),
       record({ tenantId: "t2" }),
     ]);
-    expect(rows).to.have.length(4);
+    expect(rows).to.have.length(5);
     expect(rows[0]).to.deep.equal({
       tenantId: "t1",
       day: "2026-11-20",
       model: "m",
       surface: "api",
-      requests: 3,
+      requests: 4,
       errors: 1,
       inputTokens: 21,
       outputTokens: 7,
@@ -97,7 +152,7 @@ describe("ledger", () => {
 
   it("repeats a write that failed under the same number, goes on to the next, and loses nothing", async () => {
     const store = makeFailingStore();
-    const ledger = makeLedger({ ...store, logger, onSettled: () => undefined });
+    const ledger = makeLedger({ ...store, logger });
     store.failures.completions = 1;
     store.failures.usage = 2;
     const first = record();
@@ -114,7 +169,7 @@ describe("ledger", () => {
 
   it("takes calls while a write is under way", async () => {
     const store = makeFailingStore();
-    const ledger = makeLedger({ ...store, logger, onSettled: () => undefined });
+    const ledger = makeLedger({ ...store, logger });
     store.failures.completions = 1;
     ledger.record(record());
     const flushed = ledger.flush();
@@ -125,13 +180,98 @@ describe("ledger", () => {
     await ledger.close();
   });
 
-  it("closes although the store is away", async () => {
+  it("ends both parts of a write before it tries again", async () => {
     const store = makeFailingStore();
-    const ledger = makeLedger({ ...store, logger, onSettled: () => undefined });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { add } = store.usage;
+    store.usage.add = (batch, increments) => promise.then(() => add(batch, increments));
+    store.failures.completions = 1;
+    const ledger = makeLedger({ ...store, logger });
+    ledger.record(record());
+    const flushed = ledger.flush();
+    await new Promise((after) => setTimeout(after, 150)); // longer than the wait before a second attempt
+    expect(store.failures.completions, "attempts that failed").to.equal(0);
+    expect(store.written).to.deep.equal([]);
+    resolve();
+    await flushed;
+    expect(store.tried.map(({ number }) => number)).to.deep.equal([1, 1]);
+    await ledger.close();
+  });
+
+  it("tries again after 100 ms, then after twice as long each time, but never longer than 5 s", async () => {
+    const store = makeFailingStore();
+    const ledger = makeLedger({ ...store, logger });
+    const { random } = Math;
+    mock.timers.enable({ apis: ["setTimeout"] });
+    syncBuiltinESMExports(); // the waits of node:timers/promises too
+    Math.random = () => 0;
+    try {
+      store.failures.usage = 9;
+      ledger.record(record());
+      mock.timers.tick(40);
+      await turn();
+      for (const [before, ms] of [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000].entries()) {
+        mock.timers.tick(ms - 1);
+        await turn();
+        expect(store.tried, `${ms - 1} ms after attempt ${before + 1}`).to.have.length(before + 1);
+        mock.timers.tick(1);
+        await turn();
+        expect(store.tried, `${ms} ms after attempt ${before + 1}`).to.have.length(before + 2);
+      }
+      expect(store.added).to.have.length(1);
+    } finally {
+      Math.random = random;
+      mock.timers.reset();
+      syncBuiltinESMExports();
+    }
+    await ledger.close();
+  });
+
+  it("writes one record at once, and counts what is kept of it under its id", async () => {
+    const store = makeFailingStore();
+    const ledger = makeLedger({ ...store, logger });
+    const [first, repeated] = [record({ inputTokens: 30 }), record()];
+    store.completions.keep = async () => first;
+    await ledger.write(repeated);
+    expect(store.single).to.deep.equal([[first._id, toIncrements([first])[0]]]);
+    expect(store.settled).to.deep.equal([repeated]);
+  });
+
+  it("lets a call begin only when the store takes writes again, once it has refused one", async () => {
+    const store = makeFailingStore();
+    let isFull = true;
+    const checkWrites = async () => {
+      if (isFull) throw store.failures.error;
+      return undefined;
+    };
+    const ledger = makeLedger({ ...store, checkWrites, logger });
+    const flush = async () => {
+      store.failures.completions = 1;
+      ledger.record(record());
+      await ledger.flush();
+    };
+    await flush();
+    expect(ledger.requireTaken(), "after a store that was away").to.equal(undefined);
+    store.failures.error = new AppError("storage_full", "The store is full.");
+    await flush();
+    expect(await ledger.requireTaken()?.catch((error: unknown) => error)).to.equal(store.failures.error);
+    isFull = false;
+    await ledger.requireTaken();
+    expect(ledger.requireTaken()).to.equal(undefined);
+    store.completions.keep = () => Promise.reject(store.failures.error);
+    expect(await ledger.write(record()).catch((error: unknown) => error)).to.equal(store.failures.error);
+    expect(ledger.requireTaken()).to.be.a("promise");
+    await ledger.close();
+  });
+
+  it("gives up after three attempts when it closes and the store is away", async () => {
+    const store = makeFailingStore();
+    const ledger = makeLedger({ ...store, logger });
     store.failures.completions = 1_000;
     store.failures.usage = 1_000;
     ledger.record(record());
     await ledger.close();
     expect(store.added).to.have.length(0);
+    expect(store.tried).to.have.length(3);
   });
 });

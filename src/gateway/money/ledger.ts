@@ -72,18 +72,17 @@ export function makeLedger({ completions, usage, checkWrites, logger, onSettled 
     }
   };
   const writeAll = async () => {
-    while (waiting.size > 0) {
+    do {
       const batch = [...waiting.values()].slice(0, MAX_BATCH);
       await write(batch);
       for (const { _id } of batch) waiting.delete(_id);
-    }
+    } while (waiting.size > 0);
+    writing = undefined; // in the turn of the last look at what waits: no record comes between
   };
   const start = () => {
     clearTimeout(timer);
     timer = undefined;
-    writing ??= writeAll().finally(() => {
-      writing = undefined;
-    });
+    writing ??= writeAll();
     return writing;
   };
   return {
@@ -94,7 +93,7 @@ export function makeLedger({ completions, usage, checkWrites, logger, onSettled 
         logger.error({ logId: oldest }, "A ledger record is lost: too many wait for the store");
       }
       waiting.set(document._id, document);
-      if (writing === undefined) timer ??= setTimeout(start, GATHER_MS);
+      timer ??= setTimeout(start, GATHER_MS);
       setImmediate(onSettled, document); // after this turn: no answer waits for its metrics
     },
     /** Writes a record at once, exactly once however often it is written: what was written first holds. */

@@ -1,12 +1,11 @@
 import { defined } from "../../defined.ts";
-import { AppError, toErrorView } from "../../errors.ts";
+import { AppError, type ErrorView, toErrorView } from "../../errors.ts";
 import { newId } from "../../ids.ts";
 import type { CompletionDocument } from "../../store/completion-store.ts";
 import type { Routing } from "../chat/route-model.ts";
-import type { GatewayDeps } from "../deps.ts";
 import type { CompletionRequest, FinishReason, Usage } from "../providers/provider.ts";
 import type { Preprocessing } from "../schemas.ts";
-import type { Reservation } from "./budget.ts";
+import type { Budgets, Reservation } from "./budget.ts";
 import { addUsage, makeFailedAttempts } from "./failed-attempts.ts";
 import type { Ledger } from "./ledger.ts";
 import { type CostBounds, toNanoUsd, toUsd } from "./prices.ts";
@@ -42,6 +41,8 @@ export type CallEnd = {
 /** What the call used and cost, billed failed attempts included. */
 type Settlement = { usage: Usage; costUsd: number; timingsMs: Preprocessing["timingsMs"] };
 
+type CallDeps = { ledger: Pick<Ledger, "record" | "requireTaken">; budgets: Pick<Budgets, "reserve"> };
+
 /** One model call under way. It is settled exactly once, however it ends. */
 export type Call = ReturnType<typeof beginCall>;
 
@@ -61,7 +62,7 @@ export type PricedCall = CallAbout & { toBounds: () => CostBounds };
  * @throws AppError `budget_exhausted`; `storage_full`, `store_read_only` while its record could not be kept; what the run's
  * limit throws.
  */
-export function openCall(deps: GatewayDeps, caller: GatewayCaller, about: PricedCall): Call | Promise<Call> {
+export function openCall(deps: CallDeps, caller: GatewayCaller, about: PricedCall): Call | Promise<Call> {
   const refused = about.routing.model.price.input > 0 ? deps.ledger.requireTaken() : undefined;
   if (refused) return refused.then(() => openCall(deps, caller, about));
   caller.limit?.check();
@@ -71,7 +72,7 @@ export function openCall(deps: GatewayDeps, caller: GatewayCaller, about: Priced
 }
 
 /** Begins the record of a call; it reaches the ledger when it is settled. */
-export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbout, held?: Reservation) {
+export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller, about: CallAbout, held?: Reservation) {
   const { routing } = about;
   const logId = newId("log");
   const createdAt = new Date();
@@ -113,6 +114,7 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
       held?.settle(costNanoUsd);
       caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
       const durationMs = sinceStart();
+      const error = end.error === undefined ? undefined : toErrorView(end.error);
       const record: CompletionDocument = defined({
         _id: logId,
         tenantId: caller.tenantId,
@@ -123,9 +125,9 @@ export function beginCall(ledger: Ledger, caller: GatewayCaller, about: CallAbou
         model: routing.model.id,
         provider: routing.model.provider,
         isStreamed: about.isStreamed,
-        outcome: toOutcome(end.error, caller.signal),
+        outcome: toOutcome(error, caller.signal),
         finishReason: end.finishReason,
-        error: end.error === undefined ? undefined : toErrorView(end.error),
+        error,
         inputTokens: usage.inputTokens,
         outputTokens: usage.outputTokens,
         usageSource: end.usage === undefined || failed ? ("estimate" as const) : ("provider" as const),
@@ -157,10 +159,9 @@ function capRequest(request: CompletionRequest, { nanoUsd, bounds }: Reservation
   return { ...request, maxTokens: bounds.answerFor(leftNanoUsd) };
 }
 
-function toOutcome(error: unknown, signal: AbortSignal): CompletionDocument["outcome"] {
+function toOutcome(error: ErrorView | undefined, signal: AbortSignal): CompletionDocument["outcome"] {
   if (error === undefined) return "completed";
-  const isAbort = signal.aborted || (error instanceof AppError && error.code === "client_closed");
-  return isAbort ? "aborted" : "failed";
+  return signal.aborted || error.code === "client_closed" ? "aborted" : "failed";
 }
 
 const round = (ms: number) => Math.round(ms * 1_000) / 1_000;

@@ -29,7 +29,7 @@ export const areas: Readonly<Record<string, Area>> = {
   },
   ledger: {
     files: ["src/gateway/money/ledger.ts", "src/gateway/money/account.ts"],
-    tests: ["test/unit/ledger.test.ts", "test/http/ledger-store.test.ts", "test/http/money-endings.test.ts"],
+    tests: ["test/unit/ledger.test.ts", "test/unit/account.test.ts"],
   },
   budget: {
     files: ["src/gateway/money/budget.ts", "src/store/budget-store.ts"],
@@ -41,7 +41,7 @@ export const areas: Readonly<Record<string, Area>> = {
   },
   audit: {
     files: ["src/agents/audit.ts", "src/store/audit-store.ts"],
-    tests: ["test/http/audit-store.test.ts", "test/http/agents.test.ts", "test/http/agent-runs.test.ts"],
+    tests: ["test/unit/audit.test.ts", "test/http/audit-store.test.ts"],
   },
   idempotency: {
     files: ["api/middleware/idempotency.ts", "src/store/idempotency-store.ts"],

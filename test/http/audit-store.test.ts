@@ -26,6 +26,8 @@ describe("the entries of an audit trail", () => {
     const [first, second] = [entry(0), entry(1)];
     await audit.append(second);
     await audit.append(first);
+    const otherRun = newId("run");
+    await audit.append({ ...entry(0), _id: `${otherRun}:0`, runId: otherRun });
     expect(await audit.list(tenantId, runId)).to.deep.equal([first, second]);
     const again = await audit.append({ ...first, hash: "other" }).catch((error: { code: string }) => error.code);
     expect(again, "another worker's entry at a place that is taken").to.equal("unavailable");

@@ -129,7 +129,7 @@ function parseJson(text: string): unknown {
 /** The position that V8 reports of a syntax error; not its message, which quotes the body. */
 function positionIn(error: unknown): string {
   const position = error instanceof Error ? /at position (\d+)/.exec(error.message)?.[1] : undefined;
-  return position === undefined ? "" : ` (at character ${position})`;
+  return position === undefined ? "" : ` (at character ${Number(position) + 1})`;
 }
 
 /** Refuses what is nested too deeply, or has too many fields in one object, for later code that walks all of it. */

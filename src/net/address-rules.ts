@@ -6,6 +6,9 @@ const hostServices = new Set(["168.63.129.16"]);
 /** Names that never lead to the public network: RFC 6761 (localhost), RFC 6762 (local), RFC 8375, and cloud-internal ones. */
 const privateSuffixes = ["localhost", "local", "internal", "home.arpa", "localdomain"];
 
+/** How the refusal of an address ends. It names a documented setting, and nothing of this network. */
+export const HOW_TO_ALLOW = "The operator can allow its origin by FETCH_ALLOW_ORIGINS.";
+
 /** Why a URL may not be fetched; the text is fit for the caller to read. */
 export type Refusal = { refused: string };
 
@@ -66,8 +69,8 @@ export function checkUrl(
   if (allowOrigins.includes(url.origin)) return { url, isAllowed: true };
   const host = url.hostname.toLowerCase().replace(/\.$/, "");
   const isLiteral = host.startsWith("[") || ipaddr.isValid(host);
-  if (isLiteral && !isPublicAddress(host)) return { refused: "Its address is not public." };
-  if (!isLiteral && isPrivateName(host)) return { refused: "Its host is not public." };
+  if (isLiteral && !isPublicAddress(host)) return { refused: `Its address is not public. ${HOW_TO_ALLOW}` };
+  if (!isLiteral && isPrivateName(host)) return { refused: `Its host is not public. ${HOW_TO_ALLOW}` };
   return { url, isAllowed: false };
 }
 

@@ -3,7 +3,7 @@ import type { LookupFunction } from "node:net";
 import { Agent, fetch as undiciFetch } from "undici";
 import { AppError } from "../errors.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
-import { checkUrl, isPublicAddress } from "./address-rules.ts";
+import { checkUrl, HOW_TO_ALLOW, isPublicAddress } from "./address-rules.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000; // a host that does not accept the connection by then counts as unreachable
 const MAX_HEADER_BYTES = 32_768;
@@ -70,7 +70,7 @@ function vetted(lookup: LookupFunction): LookupFunction {
       const addresses = Array.isArray(found) ? found : [];
       const [first] = addresses;
       if (!first || !addresses.every(({ address }) => isPublicAddress(address))) {
-        return callback(refusedUrl("Its host does not resolve to public addresses."), "", 0);
+        return callback(refusedUrl(`Its host does not resolve to public addresses. ${HOW_TO_ALLOW}`), "", 0);
       }
       return options.all ? callback(null, addresses) : callback(null, first.address, first.family);
     });

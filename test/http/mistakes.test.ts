@@ -75,7 +75,13 @@ const mistakes: Mistake[] = [
     "documentIds[0] must be an id that begins with doc_.",
   ],
   ["POST /rag/ingest", { url: "ftp://acme.io/a.pdf" }, 400, "source_refused", "*"],
-  ["POST /rag/ingest", { url: "http://10.0.0.1/" }, 400, "source_refused", "*not public*"],
+  [
+    "POST /rag/ingest",
+    { url: "http://10.0.0.1/" },
+    400,
+    "source_refused",
+    "This URL is not fetched. Its address is not public. The operator can allow its origin by FETCH_ALLOW_ORIGINS.",
+  ],
   ["POST /agents", {}, 400, "invalid_request", "name is missing."],
   ["POST /agents", { ...agent, name: "" }, 400, "invalid_request", "name must not be empty."],
   ["POST /agents", { ...agent, maxIterations: 51 }, 400, "invalid_request", "maxIterations must be at most 50."],
@@ -253,7 +259,7 @@ describe("typical mistakes", () => {
         { call: "POST /keys", raw: "{'role': 'member'}", headers: json },
         400,
         "malformed_json",
-        "The body is not valid JSON*",
+        "The body is not valid JSON (at character 2).",
       ],
       [
         { call: "POST /keys", raw: "role=member" },

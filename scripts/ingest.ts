@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { makeIngestClient } from "./ingest/client.ts";
 import { findItems, type Problem } from "./ingest/find-items.ts";
-import { isLoaded, loadItems } from "./ingest/load.ts";
+import { isLoaded, isOfAnotherTenant, loadItems } from "./ingest/load.ts";
 import { openManifest } from "./ingest/manifest.ts";
 import { failureTable, showProgress, totalSize } from "./ingest/report.ts";
 
@@ -10,7 +10,7 @@ const [LOADED, FAILED, REFUSED, STOPPED] = [0, 1, 2, 130];
 
 type Options = { url: string; key?: string; manifest: string; concurrency: number; dryRun?: boolean; json?: boolean };
 
-/** `npm run ingest`: loads many documents, and goes on where an earlier run of the same command stopped. */
+/** `npm run ingest`: loads many documents, and resumes where an earlier run of the same command stopped. */
 const program = new Command("ingest")
   .description("Load files, folders, globs, URLs, lists of URLs (.txt) and JSONL into the knowledge base.")
   .argument("<what...>", "files, folders, globs, URLs, .txt files of URLs, .jsonl files of {content, title?} or {url}")
@@ -63,6 +63,12 @@ async function ingest(what: readonly string[], options: Options): Promise<number
       );
       return REFUSED;
     }
+    if (await isOfAnotherTenant(client, manifest)) {
+      console.error(
+        `${options.manifest} notes documents that ${url} does not have: it was written for another data folder or tenant. Delete it, or name another one by --manifest.`,
+      );
+      return REFUSED;
+    }
     const progress = showProgress(wanted.length, options.json === true || wanted.length === 0);
     const stopping = stopOnSignal(progress.say);
     const failures: Problem[] = [...problems];
@@ -105,7 +111,7 @@ type Facts = {
   wouldLoad?: string[];
 };
 
-/** Prints how it went and answers the exit code. */
+/** Prints how it went and returns the exit code. */
 function account(options: Options, facts: Facts, failures: readonly Problem[]): number {
   const code = facts.isStopped ? STOPPED : failures.length > 0 ? FAILED : LOADED;
   if (options.json) {
@@ -116,11 +122,11 @@ function account(options: Options, facts: Facts, failures: readonly Problem[]): 
     console.log(`${facts.loaded} loaded, ${failures.length} failed, ${facts.skipped} skipped in ${facts.seconds} s`);
   }
   if (failures.length > 0) console.log(`\nNot loaded:\n${failureTable(failures)}`);
-  if (facts.isStopped) console.log(`\nStopped with ${facts.left} left. The same command goes on from here.`);
+  if (facts.isStopped) console.log(`\nStopped with ${facts.left} left. The same command resumes here.`);
   return code;
 }
 
-/** The first Ctrl-C (or SIGTERM) lets what is on its way be noted, a second one ends at once. */
+/** The first Ctrl-C (or SIGTERM) lets submitted items be noted, the second ends at once. */
 function stopOnSignal(say: (text: string) => void): { signal: AbortSignal; release(): void } {
   const controller = new AbortController();
   const stop = () => {

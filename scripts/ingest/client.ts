@@ -25,6 +25,7 @@ export type IngestClient = {
   job(jobId: string): Promise<Answer>;
   /** The newest documents of the tenant that are indexed. */
   documents(limit: number): Promise<Answer>;
+  document(documentId: string): Promise<Answer>;
   removeDocument(documentId: string): Promise<Answer>;
 };
 
@@ -64,6 +65,7 @@ export function makeIngestClient(url: string, apiKey: string): IngestClient {
     jobs: (limit) => call("GET", `/jobs?kind=ingestion&limit=${limit}`),
     documents: (limit) => call("GET", `/rag/documents?limit=${limit}`),
     job: (jobId) => call("GET", `/jobs/${jobId}`),
+    document: (documentId) => call("GET", `/rag/documents/${documentId}`),
     removeDocument: (documentId) => call("DELETE", `/rag/documents/${documentId}`),
   };
 }

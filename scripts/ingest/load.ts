@@ -6,9 +6,9 @@ import type { Entry, Manifest } from "./manifest.ts";
 import { makePace } from "./pace.ts";
 import { type JobWatch, watchJobs } from "./watch-jobs.ts";
 
-/** Tries of one call while the server is busy, away or failing. */
-const MAX_TRIES = 12;
-/** Waits between two tries, in ms: doubled each time, half of it at random. */
+/** Attempts of one call while the server is busy, unavailable or failing. */
+const MAX_ATTEMPTS = 12;
+/** Waits between two attempts, in ms: doubled each time, half of it at random. */
 const FIRST_WAIT_MS = 500;
 const MAX_WAIT_MS = 15_000;
 
@@ -17,10 +17,10 @@ export type LoadDeps = {
   client: IngestClient;
   manifest: Manifest;
   concurrency: number;
-  /** Aborts when the user wants to stop: what is on its way stays accepted, and the next run goes on from there. */
+  /** Aborts when the user wants to stop: submitted items stay accepted, and the next run resumes there. */
   signal: AbortSignal;
   onEnd(item: Item, outcome: Outcome, entry: Entry | undefined): void;
-  /** Tells how many go at once, when that changes. */
+  /** Called with the number that go at once, when it changes. */
   onPace(limit: number): void;
 };
 
@@ -28,6 +28,19 @@ export type LoadDeps = {
 export function isLoaded(manifest: Manifest, { id, fingerprint }: Item): boolean {
   const entry = manifest.find(id);
   return entry?.state === "done" && entry.fingerprint === fingerprint;
+}
+
+/** How many noted documents are looked for before a load. */
+const LOOKED_FOR = 5;
+
+/**
+ * Whether the manifest was written for another data folder or tenant at the same address: the API has none of the documents
+ * that it notes as loaded last. One that is gone proves nothing, because people delete documents.
+ */
+export async function isOfAnotherTenant(client: IngestClient, manifest: Manifest): Promise<boolean> {
+  const ids = manifest.lastLoaded(LOOKED_FOR).flatMap(({ documentId }) => documentId ?? []);
+  const answers = await Promise.all(ids.map((id) => client.document(id)));
+  return answers.length > 0 && answers.every(({ status }) => status === 404);
 }
 
 /** Loads items, `concurrency` at once at most, each until its job has ended; every step is in the manifest before the next. */
@@ -120,7 +133,7 @@ async function submit(
   const { client, pace, signal } = deps;
   const key = createHash("sha256").update(`${item.id}\n${item.fingerprint}\n${failures}`).digest("hex");
   let answer: Answer | undefined;
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     if (signal.aborted) return undefined;
     try {
       answer = await client.submit(item, `ingest-${key}`);
@@ -135,10 +148,10 @@ async function submit(
     }
     if (!mayPass(answer)) break;
     if (answer.status === 429) deps.onRefused(answer);
-    const waitMs = Math.min(FIRST_WAIT_MS * 2 ** tries, MAX_WAIT_MS) * (0.5 + Math.random() / 2);
+    const waitMs = Math.min(FIRST_WAIT_MS * 2 ** attempt, MAX_WAIT_MS) * (0.5 + Math.random() / 2);
     await delay(Math.max(waitMs, answer.retryAfterMs ?? 0), undefined, { signal }).catch(() => undefined); // a stop ends it
   }
-  return { reason: answer?.message ?? "it was not tried" };
+  return { reason: answer?.message ?? "it was not submitted" };
 }
 
 /** Whether the same call may succeed later: no answer, too much at once, still running under its key, or the server's fault. */

@@ -18,13 +18,15 @@ export type Entry = {
 /** What earlier runs did, and what this one does: a file of JSON lines that is only ever added to. */
 export type Manifest = {
   find(id: string): Entry | undefined;
+  /** The items that were loaded last, newest first. */
+  lastLoaded(limit: number): Entry[];
   write(entry: Omit<Entry, "target" | "at">): void;
   close(): void;
 };
 
 /**
  * Opens a manifest, making it when it is new. A line is written whole before the call returns, so a process that is killed
- * loses nothing that it was told; a line that was cut all the same is ignored.
+ * loses nothing that it has written; a line that was cut all the same is ignored.
  */
 export function openManifest(path: string, target: string): Manifest {
   const known = new Map<string, Entry>();
@@ -37,6 +39,11 @@ export function openManifest(path: string, target: string): Manifest {
   if (text !== "" && !text.endsWith("\n")) writeSync(file, "\n");
   return {
     find: (id) => known.get(id),
+    lastLoaded: (limit) =>
+      [...known.values()]
+        .filter(({ state }) => state === "done")
+        .sort((one, other) => other.at.localeCompare(one.at))
+        .slice(0, limit),
     write(entry) {
       const line: Entry = { target, ...entry, at: new Date().toISOString() };
       known.set(line.id, line);

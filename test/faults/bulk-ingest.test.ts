@@ -124,7 +124,7 @@ describe("npm run ingest", function () {
     ]);
   });
 
-  it("takes globs, URLs, lists of URLs and JSONL, and tells each failure with its reason", async () => {
+  it("takes globs, URLs, lists of URLs and JSONL, and reports each failure with its reason", async () => {
     const { key, client } = await newTenant("mixed");
     site.put("/page", () => ({ body: "<title>A page</title><p>It is about bearings.</p>", type: "text/html" }));
     site.put("/listed", () => ({ body: "Listed text about seals." }));
@@ -181,6 +181,21 @@ describe("npm run ingest", function () {
     );
   });
 
+  it("refuses a manifest whose documents the tenant does not have, and loads nothing", async () => {
+    const path = join(folder, "one.md");
+    await writeFile(path, "# One");
+    const first = await newTenant("first");
+    expect((await run(first.key, path).ended).code).to.equal(0);
+    const second = await newTenant("second");
+    await writeFile(join(folder, "two.md"), "# Two");
+    for (const what of [path, join(folder, "two.md")]) {
+      const refused = await run(second.key, what).ended;
+      expect([refused.code, refused.err.includes("another data folder or tenant")]).to.deep.equal([2, true]);
+    }
+    expect(await titles(second.client)).to.deep.equal([]);
+    expect((await run(first.key, path).ended).out).to.include("0 loaded, 0 failed, 1 skipped");
+  });
+
   it("says in one line that it cannot begin", async () => {
     const path = join(folder, "one.md");
     await writeFile(path, "# One");
@@ -192,8 +207,8 @@ describe("npm run ingest", function () {
       2,
       "No API key was given: name one by --key or in KEY. `npm start` prints the first one.",
     ]);
-    const away = await run(test.keys.owner, path, "--url", "http://127.0.0.1:1").ended;
-    expect(away.code).to.equal(2);
-    expect(away.err).to.match(/^There is no API at http:\/\/127\.0\.0\.1:1: .*\n$/);
+    const unreachable = await run(test.keys.owner, path, "--url", "http://127.0.0.1:1").ended;
+    expect(unreachable.code).to.equal(2);
+    expect(unreachable.err).to.match(/^There is no API at http:\/\/127\.0\.0\.1:1: .*\n$/);
   });
 });

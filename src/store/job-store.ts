@@ -1,4 +1,5 @@
 import type { Db, Filter, UpdateFilter } from "mongodb";
+import { defined } from "../defined.ts";
 import { unavailable } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { JobKind, JobRecord } from "./job-record.ts";
@@ -39,11 +40,8 @@ export type JobStore = ReturnType<typeof makeJobStore>;
 export function makeJobStore(db: Db) {
   const jobs = db.collection<JobRecord>(jobCollection.name);
   const { insert, get } = makeRecords(jobs);
-  const guarded = ({ jobId, from, leaseToken }: JobGuard): Filter<JobRecord> => ({
-    _id: jobId,
-    status: { $in: [...from] },
-    ...(leaseToken ? { "lease.token": leaseToken } : {}),
-  });
+  const guarded = ({ jobId, from, leaseToken }: JobGuard): Filter<JobRecord> =>
+    defined({ _id: jobId, status: { $in: [...from] }, "lease.token": leaseToken });
   return {
     insert,
     find: get,
@@ -53,8 +51,7 @@ export function makeJobStore(db: Db) {
       tenantId: string,
       { kind, status, ...page }: PageQuery & { kind?: JobKind | undefined; status?: JobState | undefined },
     ): Promise<Page<JobSummaryRecord>> {
-      const filter = { ...(kind ? { kind } : {}), ...(status ? { status } : {}) };
-      return findPage(jobs, { tenantId, page, filter, fields: shown });
+      return findPage(jobs, { tenantId, page, filter: defined({ kind, status }), fields: shown });
     },
     /** Changes a record only if it is in one of the expected states (and under the expected lease); null when it is not. */
     change: (guard: JobGuard, update: UpdateFilter<JobRecord>) => changeOne(jobs, guarded(guard), update),
@@ -92,7 +89,7 @@ export function makeJobStore(db: Db) {
         return true;
       } catch (error) {
         if (!isDuplicateKey(error)) throw error;
-        const there = await jobs.findOne({ _id }, { projection: { status: 1, attempts: 1 } });
+        const there = await jobs.findOne({ _id });
         return there?.status === "failed" && there.attempts === 0; // else a worker has it, or had it
       }
     },

@@ -43,7 +43,8 @@ export function useDatabase(): OpenDatabase {
   };
 }
 
-async function startServer(): Promise<{ url: string; close(): Promise<void> }> {
+/** The server of `MONGODB_URL`, or an embedded one. */
+export async function startServer(): Promise<{ url: string; close(): Promise<void> }> {
   const given = process.env.MONGODB_URL;
   if (given) return { url: given, close: async () => {} };
   const folder = await mkdtemp(join(tmpdir(), "dialect-"));

@@ -1,28 +1,11 @@
 import { expect } from "chai";
 import { AppError, unavailable } from "../../src/errors.ts";
-import { newId } from "../../src/ids.ts";
 import { makeRefusals } from "../../src/jobs/refuse.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
+import { makeJob } from "../support/make-job.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 describe("the refusal of a job that the queue did not take", () => {
-  const job = (): JobRecord => ({
-    _id: newId("job"),
-    tenantId: newId("tenant"),
-    kind: "ingestion",
-    queue: "ingestion",
-    payload: {},
-    subject: {},
-    status: "queued",
-    progress: { stage: "queued", done: 0, total: 1 },
-    isInteractive: false,
-    priority: 1,
-    attempts: 0,
-    failures: 0,
-    lastEventId: 0,
-    createdAt: new Date(0),
-    updatedAt: new Date(0),
-  });
   /** A store whose next answers are these; it does not answer once they are used up. */
   const open = (...answers: boolean[]) => {
     const written: { record: Omit<JobRecord, "checkAt">; from: string }[] = [];
@@ -46,7 +29,7 @@ describe("the refusal of a job that the queue did not take", () => {
 
   it("ends the record as failed, with the reason, and is kept as long as any that has ended", async () => {
     const { refusals, written } = open(true);
-    const record = job();
+    const record = makeJob();
     expect(await refusals.refuse(record, reason)).to.equal(true);
     const [write] = written;
     expect(write).to.deep.include({ from: "queued" });
@@ -59,13 +42,13 @@ describe("the refusal of a job that the queue did not take", () => {
 
   it("reports that a worker has the job after all", async () => {
     const { refusals } = open(false);
-    expect(await refusals.refuse(job(), reason)).to.equal(false);
+    expect(await refusals.refuse(makeJob(), reason)).to.equal(false);
     await refusals.close();
   });
 
   it("is noted once the store answers, while the caller has the error already", async () => {
     const { refusals, written, errors, comeBack } = open();
-    const record = job();
+    const record = makeJob();
     expect(await refusals.refuse(record, reason)).to.equal(true);
     await pollUntil(() => written.length >= 3, { what: "more attempts" });
     comeBack();
@@ -78,7 +61,7 @@ describe("the refusal of a job that the queue did not take", () => {
 
   it("is given up when the process ends", async () => {
     const { refusals, written } = open();
-    refusals.refuseLater(job(), reason);
+    refusals.refuseLater(makeJob(), reason);
     await pollUntil(() => written.length >= 1, { what: "an attempt" });
     await refusals.close(); // waits for what is still being written, which would go on for minutes
   });

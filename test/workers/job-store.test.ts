@@ -1,44 +1,37 @@
 import { expect } from "chai";
+import type { Db } from "mongodb";
 import { makeClaims } from "../../src/jobs/claim.ts";
-import { type ApiClient, makeClient } from "../support/http-client.ts";
-import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
-import { tenantOf } from "../support/tenant-of.ts";
+import type { JobRecord } from "../../src/store/job-record.ts";
+import { type JobStore, makeJobStore } from "../../src/store/job-store.ts";
+import { makeJob } from "../support/make-job.ts";
+import { useStore } from "../support/use-store.ts";
+
+const now = Date.now();
+const at = (ms: number) => new Date(now + ms);
+const idsOf = (records: readonly { _id: string }[]) => records.map(({ _id }) => _id);
 
 describe("the records of jobs", () => {
-  let test: TestPlatform;
-  let client: ApiClient;
-  before(async () => {
-    test = await startPlatform({ workers: false });
-    client = makeClient({ url: test.url, key: test.keys.member });
+  const open = useStore();
+  let jobs: JobStore;
+  before(() => {
+    jobs = makeJobStore(open());
   });
-  after(() => test.close());
 
-  const submit = async (content: string) => {
-    const accepted = await client.post("/rag/ingest", { content }, { headers: { prefer: "respond-async" } });
-    return accepted.string("jobId");
-  };
-  const recordOf = async (jobId: string) => {
-    const record = await test.platform.store.jobs.findById(jobId);
-    return record ?? expect.fail(`there is no record of ${jobId}`);
+  const insert = async (fields: Partial<JobRecord> = {}) => {
+    const record = makeJob(fields);
+    await jobs.insert(record);
+    return record;
   };
   const claim = async (jobId: string) => {
-    const { store } = test.platform;
-    const claims = makeClaims(store.jobs, 60_000);
+    const claims = makeClaims(jobs, 60_000);
     const claimed = await claims.claim(jobId, "the worker of this test");
     return claimed ? { claims, ...claimed } : expect.fail(`${jobId} was not to be had`);
   };
 
-  it("are claimed by their id, however many others wait", async () => {
-    const [first, second] = [await submit("One."), await submit("Two.")];
-    expect((await claim(second)).record._id).to.equal(second);
-    expect((await recordOf(first)).status).to.equal("queued");
-    const { store } = test.platform;
-    expect(await makeClaims(store.jobs, 60_000).claim(second, "another"), "while its lease lasts").to.equal(null);
-  });
-
   it("await something only after they were suspended", async () => {
-    const { jobs } = test.platform.store;
-    const ids = [await submit("Waits for a worker."), await submit("Waits for a person.")];
+    const ids = [(await insert())._id, (await insert())._id];
+    const other = await claim((await insert())._id);
+    await other.claims.suspend(other.lease);
     const { claims, lease } = await claim(ids[1] ?? "");
     expect(await jobs.findAwaiting(ids)).to.deep.equal(new Set());
     await claims.suspend(lease);
@@ -46,47 +39,81 @@ describe("the records of jobs", () => {
   });
 
   it("are refused while they are as they were submitted, and not once a worker has them", async () => {
-    const { jobs } = test.platform.store;
-    const [waiting, taken] = [await recordOf(await submit("Refused.")), await recordOf(await submit("Taken."))];
+    const { checkAt: _until, ...refused } = makeJob({ status: "failed", checkAt: at(0), finishedAt: at(0) });
+    const as = ({ _id }: JobRecord) => ({ ...refused, _id });
+    const [waiting, taken, failed] = [await insert({ checkAt: at(0) }), await insert(), await insert()];
     await claim(taken._id);
-    const refused = (record: typeof waiting) => ({ ...record, status: "failed" as const, finishedAt: new Date() });
-    expect(await jobs.refuse(refused(waiting), "queued")).to.equal(true);
-    expect((await recordOf(waiting._id)).status).to.equal("failed");
-    expect(await jobs.refuse(refused(waiting), "queued"), "once more").to.equal(true);
-    expect(await jobs.refuse(refused(taken), "queued")).to.equal(false);
-    expect((await recordOf(taken._id)).status).to.equal("running");
+    const { claims, lease } = await claim(failed._id);
+    await claims.fail(lease, { type: "server_error", code: "internal", message: "It is over." });
+    expect(await jobs.refuse({ ...as(waiting), checkAt: at(0) }, "queued")).to.equal(true);
+    expect(await jobs.findById(waiting._id)).to.deep.equal(as(waiting));
+    expect(await jobs.refuse(as(waiting), "queued"), "once more").to.equal(true);
+    for (const begun of [taken, failed]) {
+      const before = await jobs.findById(begun._id);
+      expect(await jobs.refuse(as(begun), "queued")).to.equal(false);
+      expect(await jobs.findById(begun._id)).to.deep.equal(before);
+    }
+    expect(await jobs.refuse(refused, "queued"), "of which the store has nothing").to.equal(true);
+    expect(await jobs.findById(refused._id)).to.deep.equal(refused);
   });
 
-  it("number their steps from one, and keep the newest", async () => {
-    const { claims, lease, record } = await claim(await submit("Followed."));
-    const from = record.lastEventId;
-    const numbers = Array.from({ length: 203 }, (_, n) => n);
-    for (const n of numbers) await claims.step(lease, { n });
-    const { steps, lastEventId } = await recordOf(record._id);
-    expect(lastEventId).to.equal(from + 203);
-    expect(steps).to.deep.equal(numbers.slice(3).map((n) => ({ id: from + n + 1, data: { n } })));
+  it("are not refused by a write that the store rejects", async () => {
+    const job = await insert();
+    const tooLarge = { ...job, status: "failed" as const, result: "x".repeat(17 << 20) };
+    expect(await jobs.refuse(tooLarge, "queued").catch((error: unknown) => error)).to.be.instanceOf(Error);
+  });
+
+  it("number their steps one by one, and keep the newest 200", async () => {
+    const kept = Array.from({ length: 199 }, (_, n) => ({ id: n + 1, data: { n } }));
+    const { claims, lease, record } = await claim((await insert({ lastEventId: 199, steps: kept }))._id);
+    const added = [200, 201].map((id) => ({ id, data: { n: id - 1 } }));
+    for (const { data } of added) await claims.step(lease, data);
+    const { steps, lastEventId } = (await jobs.findById(record._id)) ?? expect.fail("it is gone");
+    expect([lastEventId, steps]).to.deep.equal([201, [...kept, ...added].slice(1)]);
   });
 
   it("give each event a number of its own, also when several come at once", async () => {
-    const { claims, lease, record } = await claim(await submit("Busy."));
-    const numbers = Array.from({ length: 12 }, (_, n) => n);
-    const progress = (n: number) => claims.progress(lease, { stage: "running", done: n, total: 12 });
+    const { claims, lease, record } = await claim((await insert())._id);
+    const numbers = Array.from({ length: 6 }, (_, n) => n);
+    const progress = (n: number) => claims.progress(lease, { stage: "running", done: n, total: 6 });
     // Each has seen the same last event, as it is known to a worker that adds several at once.
     await Promise.all(numbers.flatMap((n) => [claims.step(lease, { n }, n % 2 ? 0 : undefined), progress(n)]));
-    const { steps = [], lastEventId } = await recordOf(record._id);
-    expect(lastEventId).to.equal(record.lastEventId + 24);
+    const { steps = [], lastEventId } = (await jobs.findById(record._id)) ?? expect.fail("it is gone");
+    expect(lastEventId).to.equal(12);
     expect(steps.map(({ data }) => data.n).sort((a, b) => Number(a) - Number(b))).to.deep.equal(numbers);
     const ids = steps.map(({ id }) => id);
     expect(ids, "in order, none twice").to.deep.equal([...new Set(ids)].sort((a, b) => a - b));
-    expect(await claims.step({ ...lease, token: "another" }, { n: 99 }), "without the lease").to.equal(null);
+    const without = { ...lease, token: "another" };
+    expect(await claims.step(without, { n: 99 }), "without the lease").to.equal(null);
+    expect(await claims.step(without, { n: 99 }, lastEventId), "with the right number too").to.equal(null);
+  });
+
+  it("give a step up when other events come first a hundred times", async () => {
+    const { lease } = await claim((await insert())._id);
+    let turns = 0;
+    const findOneAndUpdate = async () => {
+      turns += 1;
+      return null;
+    };
+    const taken: Pick<Db, "collection"> = {
+      collection: (name: string) =>
+        new Proxy(open().collection(name), {
+          get: (records, key) => (key === "findOneAndUpdate" ? findOneAndUpdate : Reflect.get(records, key)),
+        }) as never, // a collection in which nothing is found any more once it is to be changed
+    };
+    const guard = { jobId: lease.jobId, from: ["running"] as const };
+    const error = await makeJobStore(taken as Db)
+      .addStep(guard, {})
+      .catch((caught: unknown) => caught);
+    expect(error).to.include({ code: "unavailable" });
+    expect(turns).to.equal(100);
   });
 
   it("show their states to their tenant alone", async () => {
-    const { jobs } = test.platform.store;
-    const ids = [await submit("Waits."), await submit("Runs.")];
+    const ids = [(await insert())._id, (await insert())._id];
     await claim(ids[1] ?? "");
     const many = [...ids, ...Array.from({ length: 1_000 }, (_, n) => `job_none_${n}`)].reverse();
-    const states = await jobs.statesOf(await tenantOf(test), many);
+    const states = await jobs.statesOf("ten_jobs", many);
     expect([...states].sort()).to.deep.equal(
       [
         [ids[0], "queued"],
@@ -94,5 +121,68 @@ describe("the records of jobs", () => {
       ].sort(),
     );
     expect(await jobs.statesOf("ten_another", ids)).to.deep.equal(new Map());
+  });
+
+  it("are listed by kind and state, with all that a list shows and nothing else", async () => {
+    const tenantId = "ten_lists";
+    const shown = {
+      _id: "job_2",
+      kind: "agent" as const,
+      status: "failed" as const,
+      progress: { stage: "searching", done: 1, total: 2 },
+      attempts: 3,
+      createdAt: at(0),
+      startedAt: at(1),
+      finishedAt: at(2),
+      error: { type: "server_error" as const, code: "internal" as const, message: "It is over." },
+    };
+    await insert({ ...shown, tenantId, result: "large", steps: [{ id: 1, data: {} }] });
+    for (const other of [{ kind: "ingestion" as const }, { status: "completed" as const }, { tenantId: "ten_other" }])
+      await insert({ kind: "agent", status: "failed", tenantId, ...other, _id: `job_1${JSON.stringify(other)}` });
+    const list = async (query: Partial<Parameters<JobStore["list"]>[1]>) =>
+      (await jobs.list(tenantId, { limit: 10, ...query })).data;
+    expect(await list({ kind: "agent", status: "failed" })).to.deep.equal([shown]);
+    expect(
+      [await list({ kind: "agent" }), await list({ status: "failed" }), await list({})].map(({ length }) => length),
+    ).to.deep.equal([2, 2, 3]);
+    expect(idsOf(await list({ limit: 1 }))).to.deep.equal(["job_2"]);
+    expect(await list({ cursor: "job_2" })).to.have.lengthOf(2);
+  });
+
+  it("are due at their time, the most overdue first, until they were looked at", async () => {
+    const [second, first, later] = [at(0), at(-1), at(1)].map((checkAt) => makeJob({ checkAt }));
+    const ended = makeJob();
+    if (!second || !first || !later) throw new Error("unreachable");
+    for (const record of [second, first, later, ended]) await jobs.insert(record);
+    const due = async (ms: number, limit = 10) => idsOf(await jobs.findDue(at(ms), limit));
+    expect(await due(0)).to.deep.equal(idsOf([first, second]));
+    expect(await due(0, 1)).to.deep.equal(idsOf([first]));
+    await jobs.postponeCheck(idsOf([first, ended]), at(2));
+    expect(await due(2)).to.deep.equal(idsOf([second, later, first]));
+    expect(await jobs.findById(ended._id), "an ended one is never due").to.deep.equal(ended);
+  });
+
+  it("are counted by tenant and queue while they wait, and while they are open", async () => {
+    const [tenantId, queue] = ["ten_counts", "counted"];
+    const states = ["queued", "queued", "running", "awaiting", "completed", "failed", "cancelled"] as const;
+    for (const status of states) await insert({ tenantId, queue, status });
+    for (const other of [{ tenantId: "ten_other" }, { queue: "other" }]) await insert({ tenantId, queue, ...other });
+    expect(await jobs.countQueued(tenantId, queue, 10)).to.equal(2);
+    expect(await jobs.countQueued(tenantId, queue, 1), "no further").to.equal(1);
+    expect(await jobs.countOpen(tenantId, queue)).to.equal(4);
+  });
+
+  it("say since when the oldest one of a queue waits that could run", async () => {
+    const queue = "aged";
+    const oldest = () => jobs.findOldestQueued(queue, at(0));
+    expect(await oldest()).to.equal(null);
+    await insert({ _id: "job_a1", queue: "another", createdAt: at(-9) });
+    await insert({ _id: "job_a2", queue, status: "running", createdAt: at(-8) });
+    await insert({ _id: "job_a3", queue, createdAt: at(-7), notBefore: at(1) });
+    expect(await oldest(), "none could run").to.equal(null);
+    await insert({ _id: "job_a5", queue, createdAt: at(-5) });
+    expect(await oldest()).to.deep.equal(at(-5));
+    await insert({ _id: "job_a4", queue, createdAt: at(-6), notBefore: at(0) });
+    expect(await oldest(), "not since before it could").to.deep.equal(at(0));
   });
 });

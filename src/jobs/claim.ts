@@ -38,7 +38,7 @@ export function makeClaims(store: JobStore, leaseMs: number, announce: (jobId: s
     announced(
       store.change(running(lease), {
         $set: { ...fields, ...endedNow() },
-        $unset: { lease: "", checkAt: "", notBefore: "", ...(fields.error ? {} : { error: "" }) },
+        $unset: { lease: "", checkAt: "", ...(fields.error ? {} : { error: "" }) },
         $inc: { lastEventId: 1 },
       }),
     );
@@ -91,8 +91,7 @@ export function makeClaims(store: JobStore, leaseMs: number, announce: (jobId: s
       return giveBack(lease, { $set: { status: "awaiting", notBefore, checkAt } });
     },
     /** Gives the job back until it is resumed; the run is no attempt. */
-    suspend: (lease: Lease) =>
-      announced(giveBack(lease, { $set: { status: "awaiting" }, $unset: { checkAt: "", notBefore: "" } })),
+    suspend: (lease: Lease) => announced(giveBack(lease, { $set: { status: "awaiting" }, $unset: { checkAt: "" } })),
     /** Makes a suspended job one that waits for a worker; null when it is not suspended. */
     resume(jobId: string) {
       const checkAt = new Date(Date.now() + CHECK_RESUMED_AFTER_MS);

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { unavailable } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { JobRecord } from "../store/job-record.ts";
@@ -42,9 +43,9 @@ export function newRecord(
 }
 
 export type SubmitDeps = {
-  store: JobStore;
-  queues: QueueClient;
-  refusals: Refusals;
+  store: Pick<JobStore, "insert">;
+  queues: Pick<QueueClient, "add">;
+  refusals: Pick<Refusals, "refuse" | "refuseLater">;
   countBefore(tenantId: string, queue: string): number;
 };
 
@@ -60,7 +61,6 @@ export async function submitJob(
   { tenantId, jobId = newId("job"), ids, subject, isInteractive }: Submission,
 ): Promise<JobRecord> {
   const payload = queue.payload.parse({ v: 1, jobId, tenantId, ...ids }) as Record<string, unknown>; // a strict object of ids
-  const trace = currentTrace();
   const record: JobRecord = {
     ...newRecord(queue, { tenantId, jobId, subject }),
     payload,
@@ -69,7 +69,7 @@ export async function submitJob(
     isInteractive,
     priority: fairPriority({ backlog: deps.countBefore(tenantId, queue.name), isInteractive }),
     checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
-    ...(trace === undefined ? {} : { trace }),
+    ...defined({ trace: currentTrace() }),
   };
   try {
     await deps.store.insert(record);

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { CHECK_QUEUED_AFTER_MS } from "./claim.ts";
@@ -16,58 +17,55 @@ export type Reconciled = {
   expired: number;
 };
 
+type ReconcileDeps = {
+  store: Pick<JobStore, "findDue" | "change" | "postponeCheck">;
+  queues: Pick<QueueClient, "findLive" | "remove" | "add">;
+};
+
 /**
  * Brings the queues back in line with the records: a job that waits and whose BullMQ job has vanished (a crash between the
  * two writes, Redis lost) is enqueued again; a job whose lease has ended goes back to waiting. Safe to run anywhere, any
  * time, at once: each step is a compare-and-set, and a BullMQ job that is there is not made twice.
  */
-export async function reconcileJobs(deps: { store: JobStore; queues: QueueClient }): Promise<Reconciled> {
+export async function reconcileJobs(deps: ReconcileDeps): Promise<Reconciled> {
   const total: Reconciled = { requeued: 0, expired: 0 };
-  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
+  for (let batch = 1; batch <= MAX_BATCHES; batch += 1) {
     const due = await deps.store.findDue(new Date(), BATCH);
     const byQueue = Map.groupBy(due, (record) => record.queue);
-    for (const [queue, records] of byQueue) {
-      const { requeued, expired } = await reconcileQueue(deps, queue, records);
-      total.requeued += requeued;
-      total.expired += expired;
-    }
-    if (due.length < BATCH || (batch + 1 >= USUAL_BATCHES && total.requeued === 0)) break;
+    for (const [queue, records] of byQueue) await reconcileQueue(deps, { queue, records, total });
+    if (due.length < BATCH || (batch >= USUAL_BATCHES && total.requeued === 0)) break;
   }
   return total;
 }
 
 async function reconcileQueue(
-  { store, queues }: { store: JobStore; queues: QueueClient },
-  queue: string,
-  records: readonly JobRecord[],
-): Promise<Reconciled> {
+  { store, queues }: ReconcileDeps,
+  { queue, records, total }: { queue: string; records: readonly JobRecord[]; total: Reconciled },
+): Promise<void> {
   const jobIds = records.map(({ _id }) => _id);
   const live = await queues.findLive(queue, jobIds);
-  const total = { requeued: 0, expired: 0 };
   for (const record of records) {
     // A BullMQ job that is still there comes back by itself: when it is due, or by BullMQ's own check for stalled jobs.
     if (live.has(record._id)) continue;
-    if (record.status === "running") {
-      if (!(await takeBack(store, record))) continue;
+    if (record.lease) {
+      if (!(await takeBack(store, record._id, record.lease.token))) continue;
       total.expired += 1;
     }
     await requeueJob(queues, record);
     total.requeued += 1;
   }
   await store.postponeCheck(jobIds, new Date(Date.now() + CHECK_QUEUED_AFTER_MS));
-  return total;
 }
 
-async function takeBack(store: JobStore, record: JobRecord): Promise<boolean> {
-  if (!record.lease) return false;
-  const guard = { jobId: record._id, from: ["running"] as const, leaseToken: record.lease.token };
+async function takeBack(store: ReconcileDeps["store"], jobId: string, leaseToken: string): Promise<boolean> {
+  const guard = { jobId, from: ["running"] as const, leaseToken };
   const taken = await store.change(guard, { $set: { status: "queued", updatedAt: new Date() }, $unset: { lease: "" } });
   return taken !== null;
 }
 
 /** Makes a record's BullMQ job again. @throws AppError `unavailable` when Redis does not take it. */
-export async function requeueJob(queues: QueueClient, record: JobRecord): Promise<void> {
+export async function requeueJob(queues: Pick<QueueClient, "remove" | "add">, record: JobRecord): Promise<void> {
   const { _id: jobId, queue, payload, priority, notBefore } = record;
   await queues.remove(queue, jobId); // what BullMQ keeps of an ended job would hide the new one
-  await queues.add(queue, { jobId, payload, priority, ...(notBefore ? { notBefore } : {}) });
+  await queues.add(queue, { jobId, payload, priority, ...defined({ notBefore }) });
 }

@@ -12,6 +12,7 @@ export const areas: Readonly<Record<string, Area>> = {
     ],
     tests: [
       "test/unit/verdict.test.ts",
+      "test/workers/claims.test.ts",
       "test/workers/job-store.test.ts",
       "test/workers/jobs.test.ts",
       "test/workers/orphaned-work.test.ts",
@@ -22,7 +23,8 @@ export const areas: Readonly<Record<string, Area>> = {
     files: ["src/jobs/submit.ts", "src/jobs/refuse.ts", "src/jobs/reconcile.ts"],
     tests: [
       "test/unit/refuse.test.ts",
-      "test/workers/job-store.test.ts",
+      "test/workers/submit.test.ts",
+      "test/workers/reconcile.test.ts",
       "test/workers/jobs.test.ts",
       "test/workers/orphaned-work.test.ts",
     ],

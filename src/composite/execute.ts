@@ -6,7 +6,7 @@ import type { WorkContext } from "../jobs/work.ts";
 import { sumSpent } from "../runs.ts";
 import type { ExecutionRecord, ExecutionStep, ExecutionStore } from "../store/execution-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
-import type { PatternOutcome } from "./patterns/pattern.ts";
+import { openPatternRun, type PatternOutcome } from "./patterns/pattern.ts";
 import { type PatternId, patterns } from "./patterns.ts";
 import { isRegulated, type ProfileId, profiles } from "./profiles.ts";
 import { makeRunCalls } from "./run-calls.ts";
@@ -71,9 +71,10 @@ async function runPattern(deps: CompositeDeps, execution: CompositeRun, context:
     },
   });
   const { input = "", models, judge } = execution;
+  const opened = openPatternRun({ input, profile, models, judge, complete: calls.complete });
   try {
-    const outcome = await run({ input, profile, models, judge, complete: calls.complete });
-    return toResult(execution, outcome, calls.ended);
+    const outcome = await run(opened);
+    return toResult(execution, { ...outcome, warnings: opened.warnings }, calls.ended);
   } catch (error) {
     throw withLastFailure(error, calls.ended);
   }
@@ -90,7 +91,11 @@ function withLastFailure(error: unknown, ended: readonly ExecutionStep[]): unkno
   });
 }
 
-function toResult(execution: CompositeRun, outcome: PatternOutcome, ended: readonly ExecutionStep[]): CompositeResult {
+function toResult(
+  execution: CompositeRun,
+  outcome: PatternOutcome & { warnings: readonly string[] },
+  ended: readonly ExecutionStep[],
+): CompositeResult {
   const { _id, pattern, profile, models } = execution;
   const { disclaimer } = profiles[profile];
   const { output, agreement, dissent } = outcome;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { runConsensus } from "../../src/composite/patterns/consensus.ts";
 import { runEnsemble } from "../../src/composite/patterns/ensemble.ts";
-import type { Pattern } from "../../src/composite/patterns/pattern.ts";
+import { openPatternRun, type Pattern } from "../../src/composite/patterns/pattern.ts";
 import { profiles } from "../../src/composite/profiles.ts";
 
 const QUESTIONS = 500;
@@ -52,7 +52,7 @@ async function measure(pattern: Pattern, toText: (answer: number) => string, see
   const answers: number[] = [];
   let right = 0;
   for (let question = 0; question < QUESTIONS; question += 1) {
-    const { output } = await pattern({
+    const run = openPatternRun({
       input: `Question ${question}`,
       profile: profiles.coding,
       models: Array.from({ length: MEMBERS }, (_, index) => `model-${index}`),
@@ -63,6 +63,7 @@ async function measure(pattern: Pattern, toText: (answer: number) => string, see
         return toText(answer);
       },
     });
+    const { output } = await pattern(run);
     if (/\b1000\b/.test(output)) right += 1;
   }
   const ofOne = answers.filter((answer) => answer === 0).length / answers.length;

@@ -1,7 +1,5 @@
 import { asAnswer, discreteAnswer, readJson } from "./answers.ts";
-import { askMembers, membersOf, QUORUM, tooFewAnswers } from "./members.ts";
-import type { PatternOutcome, PatternRun } from "./pattern.ts";
-import { askVerdict, type Section } from "./prompts.ts";
+import { type PatternOutcome, type PatternRun, QUORUM, type Section, tooFewAnswers } from "./pattern.ts";
 import { type Group, groupByAnswer, toGroups, toVerdict, type Voice } from "./vote.ts";
 
 /** Rounds of discussion after the first answers. */
@@ -22,31 +20,27 @@ type Opinion = Voice & { reason: string; confidence: number };
  * before counts.
  */
 export async function runConsensus(run: PatternRun): Promise<PatternOutcome> {
-  const warnings: string[] = [];
-  let opinions = await askRound(run, { round: 0, groups: undefined, warnings });
+  let opinions = await askRound(run, 0);
   if (opinions.length < QUORUM) throw tooFewAnswers(QUORUM, opinions.length);
-  let groups = await toOpinionGroups(run, { round: 0, opinions, warnings });
+  let groups = await toOpinionGroups(run, 0, opinions);
   for (let round = 1; round <= MAX_DISCUSSIONS && groups.length > 1; round += 1) {
-    const next = await askRound(run, { round, groups, warnings });
+    const next = await askRound(run, round, groups);
     if (next.length < QUORUM) {
-      warnings.push(`Fewer than ${QUORUM} members answered in discussion ${round}; the round before counts.`);
+      run.warnings.push(`Fewer than ${QUORUM} members answered in discussion ${round}; the round before counts.`);
       break;
     }
     opinions = next;
-    groups = await toOpinionGroups(run, { round, opinions, warnings });
+    groups = await toOpinionGroups(run, round, opinions);
   }
   const [surest] = (groups[0]?.voices ?? []).toSorted((a, b) => b.weight - a.weight);
-  return { output: surest?.text ?? "", ...toVerdict(groups), warnings };
+  return { output: surest?.text ?? "", ...toVerdict(groups) };
 }
 
-async function askRound(
-  run: PatternRun,
-  { round, groups, warnings }: { round: number; groups: readonly Group<Opinion>[] | undefined; warnings: string[] },
-): Promise<Opinion[]> {
-  const members = groups?.flatMap(({ voices }) => voices).toSorted((a, b) => a.member - b.member) ?? membersOf(run);
+async function askRound(run: PatternRun, round: number, groups?: readonly Group<Opinion>[]): Promise<Opinion[]> {
+  const members = groups?.flatMap(({ voices }) => voices).toSorted((a, b) => a.member - b.member) ?? run.members;
   const form =
     'Answer with a JSON object alone: {"reasoning": "your reasons, step by step", "answer": "the answer: short where the question has one definite answer, else the full text", "confidence": 0.0 to 1.0}.';
-  const voices = await askMembers(run, { members, warnings }, ({ member }) => ({
+  const voices = await run.askMembers(members, ({ member }) => ({
     step: round === 0 ? `member-${member}` : `discussion-${round}/member-${member}`,
     role: "member",
     task:
@@ -95,11 +89,12 @@ function recalibrate(confidence: number): number {
 /** Opinions in groups of equal ones, by their discrete answers, else as a judge sees them. */
 async function toOpinionGroups(
   run: PatternRun,
-  { round, opinions, warnings }: { round: number; opinions: readonly Opinion[]; warnings: string[] },
+  round: number,
+  opinions: readonly Opinion[],
 ): Promise<Group<Opinion>[]> {
   const groups = groupByAnswer(opinions);
   if (groups) return groups;
-  const verdict = await askVerdict(run, {
+  const verdict = await run.askVerdict({
     step: `clusters-${round}`,
     role: "judge",
     model: run.judge,
@@ -107,7 +102,8 @@ async function toOpinionGroups(
     sections: opinions.map(({ text }, index) => ({ title: `Answer ${index + 1}`, text })),
   });
   const clusterOf = readClusters(verdict, opinions.length);
-  if (clusterOf === undefined) warnings.push(`The answers of round ${round} could not be grouped; each counts alone.`);
+  if (clusterOf === undefined)
+    run.warnings.push(`The answers of round ${round} could not be grouped; each counts alone.`);
   return toGroups(opinions, ({ text }, index) => clusterOf?.get(index + 1) ?? discreteAnswer(text) ?? `#${index}`);
 }
 

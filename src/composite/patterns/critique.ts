@@ -1,6 +1,4 @@
-import { tooFewAnswers } from "./members.ts";
-import type { PatternOutcome, PatternRun } from "./pattern.ts";
-import { askAnswer, askVerdict } from "./prompts.ts";
+import { type PatternOutcome, type PatternRun, tooFewAnswers } from "./pattern.ts";
 
 /**
  * Draft, critique, revision, as in constitutional critique and revision (Bai et al. 2022, arXiv:2212.08073) with another
@@ -11,9 +9,9 @@ import { askAnswer, askVerdict } from "./prompts.ts";
 export async function runCritique(run: PatternRun): Promise<PatternOutcome> {
   const [author = run.judge, critic = author] = run.models;
   const task = "Answer the question as well as you can.";
-  const draft = await askAnswer(run, { step: "draft", role: "author", model: author, task });
+  const draft = await run.askAnswer({ step: "draft", role: "author", model: author, task });
   if (draft === undefined) throw tooFewAnswers(1, 0);
-  const critique = await askVerdict(run, {
+  const critique = await run.askVerdict({
     step: "critique",
     role: "critic",
     model: critic,
@@ -21,9 +19,10 @@ export async function runCritique(run: PatternRun): Promise<PatternOutcome> {
     sections: [{ title: "Draft", text: draft }],
   });
   if (critique === undefined) {
-    return { output: draft, warnings: [`The critic (${critic}) did not answer; this is the draft.`] };
+    run.warnings.push(`The critic (${critic}) did not answer; this is the draft.`);
+    return { output: draft };
   }
-  const revision = await askAnswer(run, {
+  const revision = await run.askAnswer({
     step: "revision",
     role: "author",
     model: author,
@@ -33,6 +32,6 @@ export async function runCritique(run: PatternRun): Promise<PatternOutcome> {
       { title: "Critique", text: critique },
     ],
   });
-  if (revision !== undefined) return { output: revision, warnings: [] };
-  return { output: draft, warnings: ["The revision failed; this is the draft."] };
+  if (revision === undefined) run.warnings.push("The revision failed; this is the draft.");
+  return { output: revision ?? draft };
 }

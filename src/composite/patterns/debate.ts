@@ -1,6 +1,4 @@
-import { askMembers, membersOf, QUORUM, tooFewAnswers } from "./members.ts";
-import type { PatternOutcome, PatternRun } from "./pattern.ts";
-import { askAnswer } from "./prompts.ts";
+import { type PatternOutcome, type PatternRun, QUORUM, tooFewAnswers } from "./pattern.ts";
 import { groupByAnswer, toVerdict, type Voice, wordAgreement } from "./vote.ts";
 
 const ROUNDS = 2;
@@ -14,14 +12,15 @@ const ROUNDS = 2;
  * fails is left out from then on while two remain; when fewer answer in the second round, the first one counts.
  */
 export async function runDebate(run: PatternRun): Promise<PatternOutcome> {
-  const warnings: string[] = [];
   const rounds: Voice[][] = [];
   for (let round = 1; round <= ROUNDS; round += 1) {
-    const voices = await askRound(run, { round, last: rounds.at(-1), warnings });
+    const voices = await askRound(run, round, rounds.at(-1));
     if (voices.length >= QUORUM) rounds.push(voices);
     else if (rounds.length === 0) throw tooFewAnswers(QUORUM, voices.length);
     else {
-      warnings.push(`Fewer than ${QUORUM} agents answered in round ${round}; the answers of the round before count.`);
+      run.warnings.push(
+        `Fewer than ${QUORUM} agents answered in round ${round}; the answers of the round before count.`,
+      );
       break;
     }
   }
@@ -29,10 +28,10 @@ export async function runDebate(run: PatternRun): Promise<PatternOutcome> {
   const groups = groupByAnswer(voices);
   const [first, second] = groups ?? [];
   if (groups && first && first.weight > (second?.weight ?? 0)) {
-    return { output: first.voices[0]?.text ?? "", ...toVerdict(groups), warnings };
+    return { output: first.voices[0]?.text ?? "", ...toVerdict(groups) };
   }
   const agreement = groups ? toVerdict(groups).agreement : wordAgreement(voices.map(({ text }) => text));
-  const judged = await askAnswer(run, {
+  const judged = await run.askAnswer({
     step: "judge",
     role: "judge",
     model: run.judge,
@@ -41,17 +40,14 @@ export async function runDebate(run: PatternRun): Promise<PatternOutcome> {
       answers.map(({ member, text }) => ({ title: `Round ${index + 1}, agent ${member}`, text })),
     ),
   });
-  if (judged === undefined) warnings.push("The judge did not answer; this is the last answer of the first agent.");
+  if (judged === undefined) run.warnings.push("The judge did not answer; this is the last answer of the first agent.");
   const dissent = groups ? { dissent: toVerdict(groups).dissent } : {};
-  return { output: judged ?? voices[0]?.text ?? "", agreement, ...dissent, warnings };
+  return { output: judged ?? voices[0]?.text ?? "", agreement, ...dissent };
 }
 
-function askRound(
-  run: PatternRun,
-  { round, last, warnings }: { round: number; last: readonly Voice[] | undefined; warnings: string[] },
-): Promise<Voice[]> {
+function askRound(run: PatternRun, round: number, last?: readonly Voice[]): Promise<Voice[]> {
   const definite = 'If it has one definite answer, end with a line "Answer: " and that answer alone.';
-  return askMembers(run, { members: last ?? membersOf(run), warnings }, ({ member }) => ({
+  return run.askMembers(last ?? run.members, ({ member }) => ({
     step: `round-${round}/agent-${member}`,
     role: "agent",
     task:

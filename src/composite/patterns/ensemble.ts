@@ -1,7 +1,5 @@
 import { readJson } from "./answers.ts";
-import { askMembers, membersOf, tooFewAnswers } from "./members.ts";
-import type { PatternOutcome, PatternRun } from "./pattern.ts";
-import { askAnswer, askVerdict } from "./prompts.ts";
+import { type PatternOutcome, type PatternRun, tooFewAnswers } from "./pattern.ts";
 import { groupByAnswer, toVerdict, type Voice, wordAgreement } from "./vote.ts";
 
 /** Answers that are fused. */
@@ -16,8 +14,7 @@ const FUSED = 3;
  * are all the same need no judge. One answer left is returned as it is; without a fusion the best-ranked answer is.
  */
 export async function runEnsemble(run: PatternRun): Promise<PatternOutcome> {
-  const warnings: string[] = [];
-  const voices = await askMembers(run, { members: membersOf(run), warnings }, ({ member }) => ({
+  const voices = await run.askMembers(run.members, ({ member }) => ({
     step: `member-${member}`,
     role: "member",
     task: 'Answer the question. If it has one definite answer (a number, a name, a choice), end with a line "Answer: " and that answer alone.',
@@ -25,27 +22,27 @@ export async function runEnsemble(run: PatternRun): Promise<PatternOutcome> {
   const [only] = voices;
   if (!only) throw tooFewAnswers(1, 0);
   if (voices.length === 1) {
-    warnings.push("Only one member answered; nothing could be compared.");
-    return { output: only.text, warnings };
+    run.warnings.push("Only one member answered; nothing could be compared.");
+    return { output: only.text };
   }
   const groups = groupByAnswer(voices);
-  if (groups) return { output: groups[0]?.voices[0]?.text ?? only.text, ...toVerdict(groups), warnings };
-  const ranked = await rank(run, voices, warnings);
+  if (groups) return { output: groups[0]?.voices[0]?.text ?? only.text, ...toVerdict(groups) };
+  const ranked = await rank(run, voices);
   const best = ranked[0] ?? only;
   const agreement = wordAgreement(voices.map(({ text }) => text));
-  const fused = await askAnswer(run, {
+  const fused = await run.askAnswer({
     step: "fusion",
     role: "fuser",
     model: run.judge,
     task: "Make one answer from the candidates, which are sorted from best to worst. Take the best of each, settle contradictions, add nothing of your own. Give the answer alone.",
     sections: ranked.slice(0, FUSED).map(({ text }, index) => ({ title: `Candidate ${index + 1}`, text })),
   });
-  if (fused === undefined) warnings.push("The fusion failed; this is the best-ranked answer.");
-  return { output: fused ?? best.text, agreement, warnings };
+  if (fused === undefined) run.warnings.push("The fusion failed; this is the best-ranked answer.");
+  return { output: fused ?? best.text, agreement };
 }
 
 /** One bubble pass from the end to the front. */
-async function rank(run: PatternRun, voices: readonly Voice[], warnings: string[]): Promise<Voice[]> {
+async function rank(run: PatternRun, voices: readonly Voice[]): Promise<Voice[]> {
   const ranked = [...voices];
   let unread = 0;
   for (let place = ranked.length - 1; place > 0; place -= 1) {
@@ -56,13 +53,13 @@ async function rank(run: PatternRun, voices: readonly Voice[], warnings: string[
     // Only a judge that prefers it in both orders moves an answer; anything else is a tie.
     if (verdicts.every((winner) => winner === right)) [ranked[place - 1], ranked[place]] = [right, left];
   }
-  if (unread > 0) warnings.push(`${unread} judgements failed or could not be read, and counted as ties.`);
+  if (unread > 0) run.warnings.push(`${unread} judgements failed or could not be read, and counted as ties.`);
   return ranked;
 }
 
 /** Which of two answers the judge prefers; undefined when its verdict cannot be read. */
 async function compare(run: PatternRun, first: Voice, second: Voice): Promise<Voice | undefined> {
-  const verdict = await askVerdict(run, {
+  const verdict = await run.askVerdict({
     step: `judge-${first.member}-${second.member}`,
     role: "judge",
     model: run.judge,

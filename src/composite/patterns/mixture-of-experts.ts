@@ -1,7 +1,5 @@
 import { readJson } from "./answers.ts";
-import { askMembers, tooFewAnswers } from "./members.ts";
-import type { PatternOutcome, PatternRun } from "./pattern.ts";
-import { askAnswer, askVerdict } from "./prompts.ts";
+import { type PatternOutcome, type PatternRun, tooFewAnswers } from "./pattern.ts";
 
 /** Experts that the gate picks. */
 const PICKED = 2;
@@ -18,15 +16,14 @@ type Seat = { id: string; prompt: string; about: string; model: string; weight: 
  */
 export async function runMixtureOfExperts(run: PatternRun): Promise<PatternOutcome> {
   const { profile, models, judge } = run;
-  const warnings: string[] = [];
   const experts = Object.entries(profile.experts);
   const seats = experts.map(([id, [prompt, about]], index) => {
     const model = models[index % models.length] ?? judge;
     return { id, prompt, about, model, weight: 1 / experts.length };
   });
-  const picked = await pick(run, seats, warnings);
+  const picked = await pick(run, seats);
   const members = picked.map((seat, index) => ({ ...seat, member: index + 1 }));
-  const voices = await askMembers(run, { members, warnings }, ({ id, prompt }) => ({
+  const voices = await run.askMembers(members, ({ id, prompt }) => ({
     step: `expert-${id}`,
     role: "expert",
     task: `${prompt} Answer the question from that point of view.`,
@@ -37,26 +34,26 @@ export async function runMixtureOfExperts(run: PatternRun): Promise<PatternOutco
   const [heaviest] = answers;
   if (!heaviest) throw tooFewAnswers(1, 0);
   if (answers.length === 1) {
-    warnings.push(`Only one expert (${heaviest.id}) answered.`);
-    return { output: heaviest.text, warnings };
+    run.warnings.push(`Only one expert (${heaviest.id}) answered.`);
+    return { output: heaviest.text };
   }
-  const output = await askAnswer(run, {
+  const output = await run.askAnswer({
     step: "aggregation",
     role: "aggregator",
     model: judge,
     task: "Synthesise one answer from those of the experts. Do not copy: weigh each claim, give the experts the weights that are stated, distrust what only one says without a reason, and settle contradictions. Give the answer alone.",
     sections: answers.map(({ id, weight, text }) => ({ title: `${nameOf(id)}, weight ${weight.toFixed(2)}`, text })),
   });
-  if (output === undefined) warnings.push("The aggregation failed; this is the answer of the heaviest expert.");
-  return { output: output ?? heaviest.text, warnings };
+  if (output === undefined) run.warnings.push("The aggregation failed; this is the answer of the heaviest expert.");
+  return { output: output ?? heaviest.text };
 }
 
 /** "public-health" as "Public health". */
 const nameOf = (id: string) => id.charAt(0).toUpperCase() + id.slice(1).replaceAll("-", " ");
 
-async function pick(run: PatternRun, seats: readonly Seat[], warnings: string[]): Promise<Seat[]> {
+async function pick(run: PatternRun, seats: readonly Seat[]): Promise<Seat[]> {
   const list = seats.map(({ id, about }) => `${id}: ${about}`).join("\n");
-  const verdict = await askVerdict(run, {
+  const verdict = await run.askVerdict({
     step: "gate",
     role: "gate",
     model: run.judge,
@@ -64,7 +61,7 @@ async function pick(run: PatternRun, seats: readonly Seat[], warnings: string[])
   });
   const picked = verdict === undefined ? [] : readPicked(verdict, seats);
   if (picked.length > 0) return picked;
-  warnings.push("The gate did not pick; all experts were asked.");
+  run.warnings.push("The gate did not pick; all experts were asked.");
   return [...seats];
 }
 

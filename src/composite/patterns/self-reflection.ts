@@ -1,7 +1,5 @@
 import { normalise, readJson } from "./answers.ts";
-import { tooFewAnswers } from "./members.ts";
-import type { PatternOutcome, PatternRun } from "./pattern.ts";
-import { askAnswer, askVerdict } from "./prompts.ts";
+import { type PatternOutcome, type PatternRun, tooFewAnswers } from "./pattern.ts";
 
 const MAX_REFINEMENTS = 3;
 
@@ -17,14 +15,13 @@ type Draft = { text: string; score?: number | undefined };
  */
 export async function runSelfReflection(run: PatternRun): Promise<PatternOutcome> {
   const model = run.models[0] ?? run.judge;
-  const warnings: string[] = [];
   const task = "Answer the question as well as you can.";
-  const first = await askAnswer(run, { step: "draft", role: "author", model, task });
+  const first = await run.askAnswer({ step: "draft", role: "author", model, task });
   if (first === undefined) throw tooFewAnswers(1, 0);
   const drafts: Draft[] = [{ text: first }];
   for (let round = 1; round <= MAX_REFINEMENTS; round += 1) {
     const current = drafts.at(-1) ?? { text: first };
-    const feedback = await askVerdict(run, {
+    const feedback = await run.askVerdict({
       step: `feedback-${round}`,
       role: "critic",
       model,
@@ -32,12 +29,12 @@ export async function runSelfReflection(run: PatternRun): Promise<PatternOutcome
       sections: [{ title: "Draft", text: current.text }],
     });
     if (feedback === undefined) {
-      warnings.push(`There was no feedback in round ${round}; the best draft until then was taken.`);
+      run.warnings.push(`There was no feedback in round ${round}; the best draft until then was taken.`);
       break;
     }
     current.score = readScore(feedback);
     if (isStop(feedback)) break;
-    const refined = await askAnswer(run, {
+    const refined = await run.askAnswer({
       step: `refinement-${round}`,
       role: "author",
       model,
@@ -48,13 +45,13 @@ export async function runSelfReflection(run: PatternRun): Promise<PatternOutcome
       ],
     });
     if (refined === undefined) {
-      warnings.push(`Refinement ${round} failed; the best draft until then was taken.`);
+      run.warnings.push(`Refinement ${round} failed; the best draft until then was taken.`);
       break;
     }
     if (normalise(refined) === normalise(current.text)) break;
     drafts.push({ text: refined });
   }
-  return { output: bestOf(drafts).text, warnings };
+  return { output: bestOf(drafts).text };
 }
 
 /** The best-scored draft, of equal ones the latest; the last one, when it has no score, counts as the one it refined. */

@@ -1,11 +1,9 @@
-import { mcpRoutes } from "./mcp.ts";
+import { toolServer } from "./mcp.ts";
 import type { AnyRoute } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
-import { approvalRoutes } from "./routes/approvals.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { compositeRoutes } from "./routes/composite.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
-import { fallbackRoutes } from "./routes/fallbacks.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
@@ -26,18 +24,16 @@ import { workflowRoutes } from "./routes/workflows.ts";
 export const allRoutes: readonly AnyRoute[] = [
   ...chatRoutes,
   ...modelRoutes,
-  ...fallbackRoutes,
   ...embeddingRoutes,
   ...providerRoutes,
   ...widgetKeyRoutes,
   ...usageRoutes,
   ...ragRoutes,
   ...agentRoutes,
-  ...approvalRoutes,
   ...workflowRoutes,
   ...webhookRoutes,
   ...compositeRoutes,
-  ...mcpRoutes,
+  toolServer,
   ...jobRoutes,
   ...keyRoutes,
   ...openAiChatRoutes,

@@ -1,21 +1,5 @@
-import { createHash } from "node:crypto";
 import type { JsonSchema } from "../src/json-schema.ts";
-import { escapeHtml, prose, renderSchema, typeOf } from "./docs-schemas.ts";
 import type { OpenApiDocument, Operation } from "./openapi.ts";
-
-const style = `
-:root{color-scheme:light dark;--line:#8884;--soft:#8881;--accent:light-dark(#1d4ed8,#93c5fd)}
-body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:60rem;overflow-wrap:anywhere;padding:1.5rem}a{color:var(--accent)}
-h1{margin:0}h2{border-bottom:1px solid var(--line);margin-top:2.5rem;padding-bottom:.3rem}
-code,pre{font:14px/1.45 ui-monospace,monospace}pre{background:var(--soft);border-radius:6px;overflow:auto;padding:.8rem}
-details{border:1px solid var(--line);border-radius:8px;margin:.5rem 0}summary{cursor:pointer;padding:.6rem .8rem}
-details>div{border-top:1px solid var(--line);padding:.2rem .8rem .8rem}
-.method{color:var(--accent);display:inline-block;font-weight:700;min-width:4.2rem;text-transform:uppercase}
-table{border-collapse:collapse;width:100%}td,th{min-width:6rem;border-bottom:1px solid var(--line);padding:.3rem .5rem;text-align:left;vertical-align:top}
-nav a{margin-right:1rem}details details{margin:.3rem 0}`;
-
-/** What the page may load: nothing but its own style. */
-export const docsPolicy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 
 /** The reference page: the whole OpenAPI document as plain HTML, without scripts or files of other servers. */
 export function renderDocsPage(document: OpenApiDocument): string {
@@ -23,7 +7,7 @@ export function renderDocsPage(document: OpenApiDocument): string {
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
   const byTag = [...Map.groupBy(operations, ({ operation }) => operation.tags[0] ?? "Other")];
-  const links = byTag.map(([tag]) => `<a href="#${escapeHtml(tag)}">${escapeHtml(tag)}</a>`).join("");
+  const links = byTag.map(([tag]) => `<a href="#${escapeHtml(tag)}">${escapeHtml(tag)}</a>`).join(" ");
   const sections = byTag.map(
     ([tag, entries]) => `<h2 id="${escapeHtml(tag)}">${escapeHtml(tag)}</h2>${entries.map(renderOperation).join("")}`,
   );
@@ -33,16 +17,16 @@ export function renderDocsPage(document: OpenApiDocument): string {
   );
   const { title, version, description } = document.info;
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${escapeHtml(title)}: API reference</title><style>${style}</style></head><body>
-<h1>${escapeHtml(title)}</h1><p>API reference, contract of ${escapeHtml(version)}. Machine-readable: <a href="/openapi.json">/openapi.json</a></p>
-<p>${prose(description)}</p><p>Send your key as <code>Authorization: Bearer sk_…</code></p><nav>${links}<a href="#schemas">Schemas</a></nav>
-${sections.join("\n")}<h2 id="schemas">Schemas</h2>${shapes.join("\n")}</body></html>`;
+<title>${escapeHtml(title)}: API reference</title><link rel="stylesheet" href="/pages/page.css"></head><body>
+<header><p class="product">${escapeHtml(title)}</p></header><main><h1>API reference</h1><p>The contract of ${escapeHtml(version)}. Machine-readable: <a href="/openapi.json">/openapi.json</a></p>
+<p>${prose(description)}</p><p>Send your key as <code>Authorization: Bearer sk_…</code></p><nav>${links} <a href="#schemas">Schemas</a></nav>
+${sections.join("\n")}<h2 id="schemas">Schemas</h2>${shapes.join("\n")}</main></body></html>`;
 }
 
 function renderOperation(entry: { path: string; method: string; operation: Operation }): string {
   const { path, method, operation } = entry;
   const { parameters = [], requestBody, responses } = operation;
-  return `<details id="${escapeHtml(operation.operationId)}"><summary><span class="method">${escapeHtml(method)}</span><code>${escapeHtml(path)}</code> ${escapeHtml(operation.summary)}</summary><div>
+  return `<details class="card" id="${escapeHtml(operation.operationId)}"><summary><span class="badge">${escapeHtml(method.toUpperCase())}</span> <code>${escapeHtml(path)}</code> ${escapeHtml(operation.summary)}</summary><div>
 ${operation.description ? `<p>${prose(operation.description)}</p>` : ""}
 ${parameters.length > 0 ? `<h4>Parameters</h4><table>${parameters.map(renderParameter).join("")}</table>` : ""}
 ${requestBody ? `<h4>Body</h4>${renderContent(requestBody.content)}` : ""}
@@ -78,4 +62,78 @@ function renderContent(content: unknown): string {
   return Object.entries((content ?? {}) as Record<string, { schema: JsonSchema }>)
     .map(([type, { schema }]) => `<p><code>${escapeHtml(type)}</code></p>${renderSchema(schema)}`)
     .join("");
+}
+
+/** Tables of the properties that a schema has: name, type and meaning. Named schemas are links to their own tables. */
+function renderSchema(schema: JsonSchema): string {
+  const choices = choicesOf(schema);
+  if (choices.length > 1 && choices.some((choice) => propertiesOf(choice).length > 0))
+    return choices.map((choice) => `<p>One of:</p>${renderSchema(choice)}`).join("");
+  const rows = rowsOf(schema, "");
+  if (rows.length === 0) return `<p>${typeOf(schema)}</p>`;
+  return `<table><tr><th>Field</th><th>Type</th><th>Meaning</th></tr>${rows.join("")}</table>`;
+}
+
+/** A row for each property, and for each property of an object within, as `messages[].role`. */
+function rowsOf(schema: JsonSchema, prefix: string): string[] {
+  const required = (schema.required ?? []) as readonly string[];
+  return propertiesOf(schema).flatMap(([name, field]) => {
+    const path = prefix + name;
+    const isRequired = required.includes(name) ? " <b>required</b>" : "";
+    const fallback =
+      field.default === undefined ? "" : ` Default <code>${escapeHtml(JSON.stringify(field.default))}</code>.`;
+    const meaning = `${prose(String(field.description ?? ""))}${fallback}`;
+    const row = `<tr><td><code>${escapeHtml(path)}</code>${isRequired}</td><td>${typeOf(field)}</td><td>${meaning}</td></tr>`;
+    const within = [field, ...choicesOf(field)].flatMap((one) => {
+      const [inner, mark] = one.type === "array" ? [(one.items ?? {}) as JsonSchema, "[]."] : [one, "."];
+      return [inner, ...choicesOf(inner)].flatMap((each) => rowsOf(each, path + mark));
+    });
+    return [row, ...new Set(within)];
+  });
+}
+
+/** The type in words, with its bounds. */
+function typeOf(schema: JsonSchema): string {
+  if (typeof schema.$ref === "string") {
+    const name = escapeHtml(schema.$ref.split("/").at(-1) ?? "");
+    return `<a href="#${name}">${name}</a>`;
+  }
+  if (schema.const !== undefined) return `<code>${escapeHtml(JSON.stringify(schema.const))}</code>`;
+  if (Array.isArray(schema.enum))
+    return schema.enum.map((value) => `<code>${escapeHtml(JSON.stringify(value))}</code>`).join(", ");
+  const choices = choicesOf(schema);
+  if (choices.length > 0) return [...new Set(choices.map(typeOf))].join(" or ");
+  const { type, items, additionalProperties, format } = schema;
+  if (type === "array") return `array of ${typeOf((items ?? {}) as JsonSchema)}${bounds(schema)}`;
+  if (type === "object" && typeof additionalProperties === "object" && propertiesOf(schema).length === 0)
+    return `object of ${typeOf(additionalProperties as JsonSchema)}`;
+  const name = type === undefined ? "anything" : [type].flat().join(" or ");
+  return escapeHtml(typeof format === "string" ? `${name} (${format})` : name) + bounds(schema);
+}
+
+function bounds({ minimum, maximum, minLength, maxLength, minItems, maxItems }: JsonSchema): string {
+  const named = [
+    [minimum, Math.abs(Number(maximum)) < Number.MAX_SAFE_INTEGER ? maximum : undefined, ""],
+    [minLength, maxLength, " characters"],
+    [minItems, maxItems, " items"],
+  ] as const;
+  const texts = named.map(([least, most, unit]) => {
+    const hasLeast = least !== undefined && least !== Number.MIN_SAFE_INTEGER;
+    if (!hasLeast) return most === undefined ? "" : `, at most ${most}${unit}`;
+    return most === undefined ? `, at least ${least}${unit}` : `, ${least} to ${most}${unit}`;
+  });
+  return texts.join("");
+}
+
+const choicesOf = (schema: JsonSchema) => (schema.anyOf ?? schema.oneOf ?? []) as readonly JsonSchema[];
+const propertiesOf = (schema: JsonSchema) => Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>);
+
+/** Text with its `code` marked. */
+function prose(text: string): string {
+  return escapeHtml(text).replace(/`([^`]+)`/g, "<code>$1</code>");
+}
+
+function escapeHtml(text: string): string {
+  const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
 }

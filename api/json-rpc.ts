@@ -17,9 +17,8 @@ export const rpcCodes = {
   refused: -32_000,
 } as const;
 
-export type RpcId = string | number | null;
-export type RpcError = { code: number; message: string; data?: unknown };
-export type RpcResponse = { jsonrpc: "2.0"; id: RpcId } & ({ result: object } | { error: RpcError });
+export type RpcId = z.output<typeof rpcId>;
+export type RpcResponse = z.output<typeof rpcResponseSchema>;
 
 /** A message as we act on it. `silent`: a notification, or a response, although we send no requests. */
 export type Incoming =
@@ -83,7 +82,7 @@ export function readMessage(value: unknown): Incoming {
   return { kind: "invalid", id: hasId ? id : null, message: "A request needs a method." };
 }
 
-export function rpcResult(id: RpcId, result: object): RpcResponse {
+export function rpcResult(id: RpcId, result: Record<string, unknown>): RpcResponse {
   return { jsonrpc: "2.0", id, result };
 }
 

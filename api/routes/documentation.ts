@@ -1,9 +1,10 @@
 import { gzipSync } from "node:zlib";
 import { z } from "zod";
-import { docsPolicy, renderDocsPage } from "../docs-page.ts";
+import { renderDocsPage } from "../docs-page.ts";
 import { makeOpenApi } from "../openapi.ts";
 import { type AnyRoute, declareRoutes, type HandlerInput, type JsonReply } from "../route.ts";
 import { etagOf, isNamed } from "./models.ts";
+import { pageHeaders } from "./pages.ts";
 
 /** A file that is made at its first request, and served compressed to clients that accept that. */
 function makeOnce(make: () => string, headers: Record<string, string>) {
@@ -41,10 +42,7 @@ export function documentationRoutes(documented: readonly AnyRoute[]): readonly A
       summary: "The reference as a page for people",
       headers,
       responses: { 200: { description: "The page", body: z.string(), contentType: "text/html" }, ...unchanged },
-      handler: makeOnce(() => renderDocsPage(makeDocument()), {
-        "content-type": "text/html; charset=utf-8",
-        "content-security-policy": docsPolicy,
-      }),
+      handler: makeOnce(() => renderDocsPage(makeDocument()), pageHeaders),
     }),
   ];
   return documentation;

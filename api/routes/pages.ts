@@ -16,8 +16,9 @@ type Asset = {
   headers?: Record<string, string>;
 };
 
-/** What a page may load: only files of this server, and nothing inline. */
-const pagePolicy = {
+/** Headers of a page. It may load only files of this server, and nothing inline. */
+export const pageHeaders = {
+  "content-type": "text/html; charset=utf-8",
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 };
@@ -36,8 +37,7 @@ const home = declareRoutes({ auth: "public", tags: ["Pages"] }).get("/", {
   async handler({ header }) {
     const headers = { vary: "accept" };
     if (!header("accept")?.includes("text/html")) return { status: 200, headers, body: homeLinks };
-    const page = { ...headers, ...pagePolicy, "content-type": "text/html; charset=utf-8" };
-    return { status: 200, headers: page, body: await readPage("home.html") };
+    return { status: 200, headers: { ...headers, ...pageHeaders }, body: await readPage("home.html") };
   },
 });
 
@@ -52,15 +52,14 @@ function assetRoutes(tag: string, assets: readonly Asset[]) {
   const routes = declareRoutes({ auth: "public", tags: [tag] });
   return assets.map(({ path, file, headers, ...about }) => {
     const type = types[file.split(".").at(-1) ?? ""] ?? "text/plain";
-    const policy = type === "text/html" ? pagePolicy : {};
+    const own = type === "text/html" ? pageHeaders : { "content-type": `${type}; charset=utf-8` };
     let content: Promise<string> | undefined;
     return routes.get(path, {
       ...about,
       responses: { 200: { description: "The file", body: z.string(), contentType: type } },
       async handler() {
         content ??= readPage(file);
-        const body = await content;
-        return { status: 200, body, headers: { ...policy, ...headers, "content-type": `${type}; charset=utf-8` } };
+        return { status: 200, body: await content, headers: { ...own, ...headers } };
       },
     });
   });

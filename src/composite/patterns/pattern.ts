@@ -1,6 +1,6 @@
 import { AppError } from "../../errors.ts";
 import type { Profile } from "../profiles.ts";
-import type { Voice } from "./vote.ts";
+import type { Dissent, Voice } from "./vote.ts";
 
 /** Members that must answer for a group to have one. */
 export const QUORUM = 2;
@@ -36,9 +36,6 @@ type PatternSetup = {
   judge: string;
   complete: Complete;
 };
-
-/** An answer that lost, and the models that gave it. */
-export type Dissent = { models: string[]; answer: string };
 
 export type PatternOutcome = {
   output: string;

@@ -1,5 +1,4 @@
 import { discreteAnswer, normalise } from "./answers.ts";
-import type { Dissent } from "./pattern.ts";
 
 /** An answer of a member of a group. */
 export type Voice = {
@@ -13,6 +12,9 @@ export type Voice = {
 
 /** Voices that agree. */
 export type Group<V extends Voice = Voice> = { key: string; voices: V[]; weight: number };
+
+/** An answer that lost, and the models that gave it. */
+export type Dissent = { models: string[]; answer: string };
 
 /** Answers are cut to this many characters where they are shown as dissent. */
 const MAX_DISSENT = 2_000;

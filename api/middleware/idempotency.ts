@@ -75,7 +75,7 @@ async function runClaimed(
   else if (isSecret) await store.keep(claimed, undefined, true);
   else {
     const stored = toStored(reply);
-    const isKept = (stored.body?.length ?? 0) <= MAX_KEPT_BYTES;
+    const isKept = Buffer.byteLength(stored.body ?? "") <= MAX_KEPT_BYTES;
     await (isKept ? store.keep(claimed, stored, true) : store.release(claimed));
   }
   return reply;
@@ -135,7 +135,7 @@ function fingerprint(key: string, call: string): string {
 function canonical(value: unknown): string {
   if (Buffer.isBuffer(value)) return sha256(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "undefined";
+  if (typeof value !== "object" || value === null) return String(JSON.stringify(value));
   const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join(",")}}`;
 }

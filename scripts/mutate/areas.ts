@@ -35,7 +35,12 @@ export const areas: Readonly<Record<string, Area>> = {
   },
   budget: {
     files: ["src/gateway/money/budget.ts", "src/store/budget-store.ts"],
-    tests: ["test/http/budget.test.ts", "test/http/budget-burst.test.ts", "test/http/money-endings.test.ts"],
+    tests: [
+      "test/http/budget-store.test.ts",
+      "test/http/budget.test.ts",
+      "test/http/budget-burst.test.ts",
+      "test/http/money-endings.test.ts",
+    ],
   },
   approvals: {
     files: ["src/workflows/approvals.ts", "src/workflows/steps/human-approval.ts", "src/store/approval-store.ts"],
@@ -47,7 +52,7 @@ export const areas: Readonly<Record<string, Area>> = {
   },
   idempotency: {
     files: ["api/middleware/idempotency.ts", "src/store/idempotency-store.ts"],
-    tests: ["test/http/idempotency-store.test.ts", "test/http/idempotency.test.ts"],
+    tests: ["test/unit/idempotency.test.ts", "test/http/idempotency-store.test.ts", "test/http/idempotency.test.ts"],
   },
   fetch: {
     files: ["src/net/address-rules.ts", "src/net/guarded-fetch.ts"],

@@ -10,11 +10,11 @@ export type Verification = { verified: boolean; head: string; entries: number; b
 
 type Unhashed = Omit<AuditEntry, "_id" | "hash">;
 
-/** The SHA-256, in hex, of a value's canonical JSON (RFC 8785: sorted keys, one form for each number and text). */
-function hashOf(value: unknown): string {
-  const text = canonicalize(value);
-  if (text === undefined) throw new TypeError("an audit entry has no JSON form");
-  return createHash("sha256").update(text).digest("hex");
+/** The SHA-256, in hex, of an object's canonical JSON (RFC 8785: sorted keys, one form for each number and text). */
+function hashOf(value: object): string {
+  return createHash("sha256")
+    .update(String(canonicalize(value)))
+    .digest("hex");
 }
 
 /** The hash of an entry, which covers that of the entry before. */

@@ -164,7 +164,12 @@ describe("ledger", () => {
     ledger.record(record());
     await ledger.close();
     expect(store.tried.map(({ number }) => number)).to.deep.equal([1, 1, 1, 2]);
-    expect(new Set(store.tried.map(({ writer }) => writer)).size).to.equal(1);
+    const other = makeLedger({ ...store, logger });
+    other.record(record());
+    await other.close();
+    const [writer, ...others] = new Set(store.tried.map((batch) => batch.writer));
+    expect(others, "one writer a ledger").to.have.length(1);
+    expect(writer, "a field's name in the store").to.match(/^w[0-9a-f]{12}$/);
   });
 
   it("takes calls while a write is under way", async () => {
@@ -262,6 +267,16 @@ describe("ledger", () => {
     expect(await ledger.write(record()).catch((error: unknown) => error)).to.equal(store.failures.error);
     expect(ledger.requireTaken()).to.be.a("promise");
     await ledger.close();
+  });
+
+  it("leaves no timer when it is closed", async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+    await turn(); // Mocha's own
+    const before = timers();
+    const ledger = makeLedger({ ...makeFailingStore(), logger });
+    ledger.record(record());
+    await ledger.close();
+    expect(timers()).to.equal(before);
   });
 
   it("gives up after three attempts when it closes and the store is away", async () => {

@@ -38,11 +38,10 @@ export function makeBudgetStore(db: Db) {
      */
     take(tenantId: string, month: string, { nanoUsd, restUntil }: { nanoUsd: number; restUntil?: Date }) {
       const filter = { _id: idOf(tenantId, month), leftNanoUsd: { $gte: nanoUsd } };
-      const isFree = { $or: [{ restHeldUntil: { $exists: false } }, { restHeldUntil: { $lt: new Date() } }] };
-      return updateIf(budgets, ofTenant(tenantId, restUntil === undefined ? filter : { ...filter, ...isFree }), {
-        $inc: { leftNanoUsd: -nanoUsd, reservedNanoUsd: nanoUsd },
-        ...(restUntil === undefined ? {} : { $set: { restHeldUntil: restUntil } }),
-      });
+      const $inc = { leftNanoUsd: -nanoUsd, reservedNanoUsd: nanoUsd };
+      if (restUntil === undefined) return updateIf(budgets, ofTenant(tenantId, filter), { $inc });
+      const $or = [{ restHeldUntil: { $exists: false } }, { restHeldUntil: { $lt: new Date() } }];
+      return updateIf(budgets, ofTenant(tenantId, { ...filter, $or }), { $inc, $set: { restHeldUntil: restUntil } });
     },
     /** Puts what a call has cost in the place of what was taken for it. */
     async settle(

@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { AppError, unavailable } from "../errors.ts";
+import { keepDoing } from "../keep-doing.ts";
 import type { Logger } from "../logger.ts";
 import { openDataFolder } from "../private-files.ts";
 import type { HostMessage, HostOptions } from "./host.ts";
@@ -70,15 +71,18 @@ export async function ensureServices(options: {
   };
   await untilTrue(areServing, { what: "The embedded store", everyMs: 100, timeoutMs: START_TIMEOUT_MS });
 
-  const controller = new AbortController();
-  const watching = watch(hostIfGone, controller.signal, logger);
+  const watching = keepDoing(hostIfGone, {
+    everyMs: WATCH_EVERY_MS,
+    atMostMs: RETRY_AT_MOST_MS,
+    onError: (error, retryInMs) =>
+      logger.error({ err: error, retryInMs }, "the embedded services could not be started again; trying on"),
+  });
   return {
     ...(mongo ? { mongoUrl: mongoUrl(sockets.mongo, secrets) } : {}),
     ...(redis ? { redisUrl: redisUrl(redisPlace) } : {}),
     isJoined: host === undefined,
     async close() {
-      controller.abort();
-      await watching;
+      await watching.stop();
       if (host) await stopHost(host);
     },
   };
@@ -87,21 +91,6 @@ export async function ensureServices(options: {
 function mongoUrl(socketPath: string, { mongo }: ServiceSecrets): string {
   const options = `directConnection=true&authMechanism=${scramMechanism}&authSource=admin`;
   return `mongodb://${scramUser}:${mongo}@${encodeURIComponent(socketPath)}/?${options}`;
-}
-
-async function watch(hostIfGone: () => Promise<void>, signal: AbortSignal, logger: Logger): Promise<void> {
-  let waitMs = WATCH_EVERY_MS;
-  while (!signal.aborted) {
-    await delay(waitMs, undefined, { signal, ref: false }).catch(() => undefined); // aborted: the loop ends
-    if (signal.aborted) return;
-    try {
-      await hostIfGone();
-      waitMs = WATCH_EVERY_MS;
-    } catch (error) {
-      waitMs = Math.min(waitMs * 2, RETRY_AT_MOST_MS);
-      logger.error({ err: error, retryInMs: waitMs }, "the embedded services could not be started again; trying on");
-    }
-  }
 }
 
 function forkHost(options: HostOptions): ChildProcess {

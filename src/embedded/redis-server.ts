@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { AppError, unavailable } from "../errors.ts";
+import { keepDoing } from "../keep-doing.ts";
 import { openPrivateFolder, refuseForeignEntry } from "../private-files.ts";
 import type { ServiceSecrets } from "./service-secrets.ts";
 
@@ -17,8 +18,6 @@ const WATCH_EVERY_MS = 500;
 
 /** The machine's own server, else the one that `npm run setup` put beside the npm packages' commands. */
 const binaries = ["redis-server", fileURLToPath(new URL("../../node_modules/.bin/redis-server", import.meta.url))];
-
-export type RedisServer = { url: string; close(): Promise<void> };
 
 /** Where the server listens, and what it and its clients prove themselves by. */
 export type RedisPlace = { socketPath: string; secrets: ServiceSecrets };
@@ -34,7 +33,7 @@ export type ServerState = "serving" | "busy" | "gone" | "foreign";
  * that is there already (its host died, it did not) is adopted.
  * @throws AppError `unavailable` when it does not serve within 25 s, the binary is missing, or another server is there.
  */
-export async function startRedisServer(options: RedisPlace & { dir: string }): Promise<RedisServer> {
+export async function startRedisServer(options: RedisPlace & { dir: string }) {
   const { dir, ...place } = options;
   // A slow server is not a dead one: a second over the same append-only file would ruin it.
   const spawnIfGone = async () => {
@@ -42,13 +41,12 @@ export async function startRedisServer(options: RedisPlace & { dir: string }): P
   };
   await spawnIfGone();
   await untilServing(place);
-  const controller = new AbortController();
-  const watching = keep(spawnIfGone, controller.signal);
+  // A server that cannot be started yet is seen by the clients, and the next look tries again.
+  const watching = keepDoing(spawnIfGone, { everyMs: WATCH_EVERY_MS, onError: () => undefined });
   return {
     url: redisUrl(place),
     async close() {
-      controller.abort();
-      await watching;
+      await watching.stop();
       await shutDown(place);
     },
   };
@@ -57,14 +55,6 @@ export async function startRedisServer(options: RedisPlace & { dir: string }): P
 /** For the client: the path of the socket, with the password. */
 export function redisUrl({ socketPath, secrets }: RedisPlace): string {
   return `${socketPath}?password=${secrets.redis}`;
-}
-
-/** Looks again and again whether the server is there, and starts it again when it has died. */
-async function keep(spawnIfGone: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await delay(WATCH_EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined); // aborted: the loop ends
-    if (!signal.aborted) await spawnIfGone().catch(() => undefined); // not yet: clients see it, the next look tries again
-  }
 }
 
 async function spawnServer(dir: string, place: RedisPlace): Promise<void> {

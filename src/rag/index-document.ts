@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path/posix";
 import { AppError, isCancel, toErrorView } from "../errors.ts";
+import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import type { DocumentRecord } from "../store/document-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
@@ -8,7 +9,6 @@ import { inSpan, type SpanStart } from "../tracing.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, embedChunks, type VersionContext } from "./embed-chunks.ts";
 import type { RawSource } from "./parse/parse-source.ts";
-import { inBatches, mapOrdered } from "./pipeline.ts";
 import type { IngestResult } from "./schemas.ts";
 import type { ChunkText } from "./split.ts";
 
@@ -111,7 +111,7 @@ async function showAll(
     throw new AppError("unavailable", "Chunks of the document were removed meanwhile.", { retryable: true });
 }
 
-/** Embeds and writes the chunks of the child process in order, a few batches at a time. Returns their number. */
+/** Embeds and writes the chunks of the child process, a few batches at a time. Returns their number. */
 async function writeChunks(
   deps: RagDeps,
   context: WorkContext,
@@ -127,19 +127,29 @@ async function writeChunks(
   };
   let done = 0;
   let reportedAt = performance.now();
-  const write = async (batch: { from: number; texts: readonly ChunkText[] }) => {
+  await forEachConcurrent(numbered(), EMBEDS_IN_FLIGHT, async (batch) => {
     version.caller.signal.throwIfAborted();
     const chunks = await embedChunks(deps, version, batch);
     await deps.store.chunks.insert(context.tenantId, chunks);
-    return chunks.length;
-  };
-  for await (const written of mapOrdered(numbered(), EMBEDS_IN_FLIGHT, write)) {
-    done += written;
-    if (performance.now() - reportedAt < REPORT_EVERY_MS) continue;
+    done += chunks.length;
+    if (performance.now() - reportedAt < REPORT_EVERY_MS) return;
     reportedAt = performance.now();
     await context.progress({ stage: "embedding", done, total: Math.max(done, read.expected) });
-  }
+  });
   return count;
+}
+
+/** Regroups arrays of any length into arrays of `size`; the last may be shorter. */
+export async function* inBatches<T>(source: AsyncIterable<readonly T[]>, size: number): AsyncGenerator<T[]> {
+  let held: T[] = [];
+  for await (const items of source) {
+    held.push(...items);
+    while (held.length >= size) {
+      yield held.slice(0, size);
+      held = held.slice(size);
+    }
+  }
+  if (held.length > 0) yield held;
 }
 
 /** Drops this version: the document was deleted, or moved to a later version meanwhile. */

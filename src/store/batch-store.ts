@@ -94,8 +94,6 @@ export const batchCollection = defineCollection<BatchDocument>({
 /** Batches of a busy group are begun and closed while one looks; attempts at most. */
 const MAX_ATTEMPTS = 20;
 
-export type BatchStore = ReturnType<typeof makeBatchStore>;
-
 export function makeBatchStore(db: Db) {
   return { ...makeItems(db), ...makeBatches(db) };
 }

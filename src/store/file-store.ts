@@ -68,8 +68,6 @@ export const fileBatchCollection = defineCollection<FileBatchDocument>({
   ],
 });
 
-export type FileStore = ReturnType<typeof makeFileStore>;
-
 export function makeFileStore(db: Db) {
   const files = db.collection<FileDocument>(fileCollection.name);
   const batches = db.collection<FileBatchDocument>(fileBatchCollection.name);

@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { forEachConcurrent } from "../../src/gateway/batches/for-each-concurrent.ts";
+import { forEachConcurrent } from "../../src/for-each-concurrent.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
-describe("work on the results of a batch", () => {
+describe("concurrent work", () => {
   const unhandled: unknown[] = [];
   const listen = (reason: unknown) => unhandled.push(reason);
   before(() => process.on("unhandledRejection", listen));
@@ -29,6 +29,20 @@ describe("work on the results of a batch", () => {
     expect(await working).to.have.property("message", "the store is away");
     expect(seen).to.deep.equal([1]);
     expect(unhandled).to.deep.equal([]);
+  });
+
+  it("is never on more items than allowed, and comes to all of them", async () => {
+    let underWay = 0;
+    let most = 0;
+    const seen: number[] = [];
+    await forEachConcurrent([1, 2, 3, 4, 5], 2, async (item) => {
+      most = Math.max(most, ++underWay);
+      await new Promise((resolve) => setImmediate(resolve));
+      underWay -= 1;
+      seen.push(item);
+    });
+    expect(most).to.equal(2);
+    expect(seen.toSorted()).to.deep.equal([1, 2, 3, 4, 5]);
   });
 
   it("that fails at the last result ends with its failure, when the others have ended", async () => {

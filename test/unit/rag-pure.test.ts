@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { fuseRanks } from "../../src/rag/fuse-ranks.ts";
+import { inBatches } from "../../src/rag/index-document.ts";
 import { firstLineOf } from "../../src/rag/parse/section.ts";
-import { inBatches, mapOrdered } from "../../src/rag/pipeline.ts";
 import { lexicalQuery } from "../../src/rag/query.ts";
 import { tagsOf } from "../../src/rag/schemas.ts";
 import { documentStates, documentStatesBefore, documentTransitions } from "../../src/store/document-state.ts";
@@ -116,7 +116,7 @@ describe("titles and tags", () => {
   });
 });
 
-describe("pipelines", () => {
+describe("batches of chunks", () => {
   it("regroups without losing or reordering", async () => {
     const batches = await collect(inBatches(from([[1, 2, 3], [], [4], [5, 6, 7, 8]]), 3));
     expect(batches).to.deep.equal([
@@ -124,31 +124,5 @@ describe("pipelines", () => {
       [4, 5, 6],
       [7, 8],
     ]);
-  });
-
-  it("works on several at once, answers in order, and never on more than allowed", async () => {
-    let flying = 0;
-    let most = 0;
-    const work = async (item: number) => {
-      most = Math.max(most, ++flying);
-      await new Promise((resolve) => setTimeout(resolve, 5 - item));
-      flying -= 1;
-      return item * 10;
-    };
-    expect(await collect(mapOrdered(from([1, 2, 3, 4, 5]), 2, work))).to.deep.equal([10, 20, 30, 40, 50]);
-    expect(most).to.equal(2);
-  });
-
-  it("waits for what is in flight before it tells of a failure", async () => {
-    const ended: number[] = [];
-    const work = async (item: number) => {
-      await new Promise((resolve) => setTimeout(resolve, item * 5));
-      ended.push(item);
-      if (item === 1) throw new Error("one");
-      return item;
-    };
-    const error = await collect(mapOrdered(from([1, 2, 3]), 3, work)).catch((cause: unknown) => cause);
-    expect(error).to.have.property("message", "one");
-    expect(ended).to.deep.equal([1, 2, 3]);
   });
 });

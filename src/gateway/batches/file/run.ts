@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 import { AppError, isOfPart, toErrorView } from "../../../errors.ts";
+import { forEachConcurrent } from "../../../for-each-concurrent.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import { Postponed } from "../../../jobs/postpone.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
-import type { FileBatchDocument, FileBatchFault, FileBatchState, FileStore } from "../../../store/file-store.ts";
+import type { FileBatchDocument, FileBatchFault, FileBatchState } from "../../../store/file-store.ts";
 import { isFinal } from "../../../store/job-state.ts";
 import type { Store } from "../../../store/store.ts";
 import { fromOpenAi, toCompletion } from "../../chat/openai.ts";
 import { type EmbedOutcome, type EmbedRequest, toEmbeddingList, toEmbedRequest } from "../../embed.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import type { ChatResponse } from "../../schemas.ts";
-import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { Batches } from "../provider/batches.ts";
 import { type BatchEndpoint, type FileLine, readBody, readLines } from "./read-lines.ts";
 
@@ -33,7 +33,7 @@ type Run = { tenantId: string; batchId: string; signal: AbortSignal };
 
 /** Moves a batch on to a state from one of some others; null when it is in none of them. */
 export function moveBatch(
-  files: FileStore,
+  files: Store["files"],
   batch: FileBatchDocument,
   from: readonly FileBatchState[],
   to: { status: FileBatchState; faults?: FileBatchFault[] },

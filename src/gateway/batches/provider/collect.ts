@@ -2,8 +2,8 @@ import type { Config } from "../../../config.ts";
 import { newId } from "../../../ids.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import type { Logger } from "../../../logger.ts";
-import type { BatchDocument, BatchItemDocument, BatchStore } from "../../../store/batch-store.ts";
-import type { CompletionStore } from "../../../store/completion-store.ts";
+import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
+import type { Store } from "../../../store/store.ts";
 import type { GatewayDeps } from "../../deps.ts";
 
 /** The sweep closes a batch that another process should have closed this long ago, in ms. */
@@ -20,8 +20,8 @@ const SWEPT = 100;
 /** What the stages of a batch work with. */
 export type BatchDeps = {
   gateway: GatewayDeps;
-  store: BatchStore;
-  completions: Pick<CompletionStore, "get">;
+  store: Store["batches"];
+  completions: Pick<Store["completions"], "get">;
   jobs: Jobs;
   config: Config["gateway"]["batch"];
   logger: Logger;

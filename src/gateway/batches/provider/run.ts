@@ -1,4 +1,5 @@
 import { AppError } from "../../../errors.ts";
+import { forEachConcurrent } from "../../../for-each-concurrent.ts";
 import { jittered } from "../../../jitter.ts";
 import { Postponed } from "../../../jobs/postpone.ts";
 import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
@@ -8,7 +9,6 @@ import type { BatchItemResult, CallContext, ProviderBatches } from "../../provid
 import { withRetries } from "../../resilience/retry.ts";
 import { attemptTarget, findKeys, toTarget } from "../../resilience/target.ts";
 import { fromAbort } from "../../resilience/transport-errors.ts";
-import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { RunDeps } from "./collect.ts";
 import { dropEnded, requestOf, settleItem } from "./settle.ts";
 

@@ -64,7 +64,7 @@ export function makeProviderKeyStore(db: Db) {
     ensureDataKey: (tenantId: string, { masterKeyId, wrapped }: WrappedKey) =>
       ensure({ _id: tenantId, tenantId, masterKeyId, wrapped: new Binary(wrapped), createdAt: new Date() }),
     /** Data keys of all tenants that another master key wrapped, in the order of their ids, after `afterId`. */
-    listDataKeysNotBy: (masterKeyId: string, { afterId, limit }: { afterId?: string; limit: number }) =>
+    listDataKeysNotBy: (masterKeyId: string, { afterId, limit }: { afterId: string | undefined; limit: number }) =>
       findFirst(
         dataKeys,
         { masterKeyId: { $ne: masterKeyId }, ...(afterId === undefined ? {} : { _id: { $gt: afterId } }) },

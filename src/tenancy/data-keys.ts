@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { bytesOf, type DataKeyDocument, type ProviderKeyStore } from "../store/provider-key-store.ts";
 import { KEY_BYTES } from "./envelope.ts";
@@ -44,10 +43,7 @@ export function makeDataKeys({ store, masterKeys }: DataKeysDeps) {
       if (masterKeys === null) return counts;
       let afterId: string | undefined;
       for (;;) {
-        const page = await store.listDataKeysNotBy(masterKeys.currentId, {
-          limit: REWRAP_PAGE,
-          ...defined({ afterId }),
-        });
+        const page = await store.listDataKeysNotBy(masterKeys.currentId, { limit: REWRAP_PAGE, afterId });
         for (const stored of page) {
           const dataKey = unwrap(stored);
           if (dataKey === null) counts.unreadable += 1;

@@ -55,14 +55,15 @@ export function makeProviderKeys(deps: ProviderKeysDeps) {
     const message = `The key that you set for ${provider} cannot be read; set it again.`;
     throw new AppError("provider_key_unreadable", message, { details: { provider } });
   };
-  const cache = makeFreshCache<ProviderKey | undefined>((id) => read(...fromCacheId(id, keyProviders)));
+  const cacheOf = (provider: KeyProvider) => makeFreshCache((tenantId) => read(tenantId, provider));
+  const caches = new Map(keyProviders.map((provider) => [provider, cacheOf(provider)]));
   const sealFor = async (tenantId: string, provider: KeyProvider, apiKey: string) => ({
     sealed: seal(await dataKeys.ensure(tenantId), Buffer.from(apiKey, "utf8"), contextOf(tenantId, provider)),
     preview: `${apiKey.slice(0, 4)}…${apiKey.slice(-4)}`,
     at: new Date(),
   });
   const changed = (tenantId: string, provider: KeyProvider, what: string) => {
-    cache.forget(toCacheId(tenantId, provider));
+    caches.get(provider)?.forget(tenantId);
     logger.info({ tenantId, provider }, `a customer's key was ${what}`);
   };
   return {
@@ -71,13 +72,13 @@ export function makeProviderKeys(deps: ProviderKeysDeps) {
      * memory for a few seconds, so usually no promise. A change is seen everywhere within 5 s.
      * @throws AppError `provider_key_unreadable`: no other key ever replaces one that cannot be read.
      */
-    find: (tenantId: string, provider: KeyProvider) => cache.find(toCacheId(tenantId, provider)),
+    find: (tenantId: string, provider: KeyProvider) => caches.get(provider)?.find(tenantId),
     /** A key by its id, for a batch that was submitted with it. */
     async byId(tenantId: string, keyId: string): Promise<ProviderKey | undefined> {
       const provider = keyProviders.find((one) => keyId === platformKeyId(one) || keyId === `${tenantId}:${one}`);
       if (provider === undefined) return undefined;
       if (keyId === platformKeyId(provider)) return toPlatformKey(deps.platform, provider);
-      const key = await cache.find(toCacheId(tenantId, provider));
+      const key = await caches.get(provider)?.find(tenantId);
       return key?.keyId === keyId ? key : undefined;
     },
     async list(tenantId: string): Promise<ProviderKeyView[]> {
@@ -116,13 +117,6 @@ export function makeProviderKeys(deps: ProviderKeysDeps) {
 
 const contextOf = (tenantId: string, provider: string) => `provider-key:${tenantId}:${provider}`;
 const platformKeyId = (provider: KeyProvider) => `platform-${provider}`;
-
-const toCacheId = (tenantId: string, provider: KeyProvider) => `${provider}:${tenantId}`;
-function fromCacheId(id: string, keyProviders: readonly KeyProvider[]): [tenantId: string, provider: KeyProvider] {
-  const provider = keyProviders.find((one) => id.startsWith(`${one}:`));
-  if (provider === undefined) throw new TypeError("not an id of this cache");
-  return [id.slice(provider.length + 1), provider];
-}
 
 function toPlatformKey(platform: ProviderKeysDeps["platform"], provider: KeyProvider): ProviderKey | undefined {
   const { apiKey } = platform.providers[provider];

@@ -1,4 +1,5 @@
 import type { Config } from "../config.ts";
+import { defined, toView } from "../defined.ts";
 import { notFound } from "../errors.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
@@ -43,13 +44,13 @@ export function makeRag(
     ): Promise<Page<DocumentView> & { total: number }> {
       const found = store.documents.list(tenantId, { status, ...page });
       const [documents, total] = await Promise.all([found, store.documents.count(tenantId, status)]);
-      return { ...mapPage(documents, toView), total };
+      return { ...mapPage(documents, toDocumentView), total };
     },
     /** @throws AppError `not_found` */
     async get({ tenantId }: Caller, documentId: string): Promise<DocumentView> {
       const document = await store.documents.get(tenantId, documentId);
       if (!document) throw notFound("document");
-      return toView(document);
+      return toDocumentView(document);
     },
     /** Removes a document with all its chunks and its source, also while its job runs. @throws AppError `not_found` */
     remove: ({ tenantId }: Caller, documentId: string) => removeDocument(deps, tenantId, documentId),
@@ -60,19 +61,22 @@ export function makeRag(
   };
 }
 
-function toView(record: ShownDocument): DocumentView {
+function toDocumentView(record: ShownDocument): DocumentView {
+  const { _id: documentId, title, chunks, createdAt, updatedAt, metadata, jobId, duplicateOf, error } = record;
   const { kind, url, name, type } = record.source;
-  return {
-    documentId: record._id,
-    title: record.title,
-    chunks: record.chunks,
-    createdAt: record.createdAt.toISOString(),
-    updatedAt: record.updatedAt.toISOString(),
-    status: record.status === "deleting" ? "failed" : record.status, // it is never shown in that state; only the type needs this
-    source: { kind, ...(url ? { url } : {}), ...(name ? { name } : {}), ...(type ? { type } : {}) },
-    metadata: record.metadata,
-    jobId: record.jobId,
-    ...(record.duplicateOf ? { duplicateOf: record.duplicateOf } : {}),
-    ...(record.error ? { error: record.error } : {}),
-  };
+  const source = defined({ kind, url, name, type });
+  const status = record.status === "deleting" ? "failed" : record.status; // it is never shown in that state; only the type needs this
+  return toView({
+    documentId,
+    title,
+    chunks,
+    createdAt,
+    updatedAt,
+    status,
+    source,
+    metadata,
+    jobId,
+    duplicateOf,
+    error,
+  });
 }

@@ -8,17 +8,8 @@ const MAX_ENTRIES = 10_000;
 
 type Entry<V> = { value: V; readAt: number; isRefreshing: boolean };
 
-export type FreshCache<V> = {
-  /** The value of a key; a promise only when it must be read. Concurrent calls for a key share one read. */
-  find(key: string): V | Promise<V>;
-  /** Forgets a value that was changed here; other processes learn of it when they read again. */
-  forget(key: string): void;
-  /** The same for each value that `fits` accepts. */
-  forgetWhere(fits: (value: V) => boolean): void;
-};
-
 /** Values of the store in memory, never older than 4 s. A failed read is thrown and leaves nothing behind. */
-export function makeFreshCache<V>(lookup: (key: string) => Promise<V>): FreshCache<V> {
+export function makeFreshCache<V>(lookup: (key: string) => Promise<V>) {
   const entries = new LRUCache<string, Entry<V>>({ max: MAX_ENTRIES });
   const reading = new Map<string, Promise<V>>();
 
@@ -38,7 +29,8 @@ export function makeFreshCache<V>(lookup: (key: string) => Promise<V>): FreshCac
     return running;
   };
   return {
-    find(key) {
+    /** The value of a key; a promise only when it must be read. Concurrent calls for a key share one read. */
+    find(key: string): V | Promise<V> {
       const entry = entries.get(key);
       if (entry === undefined) return readOnce(key);
       const age = performance.now() - entry.readAt;
@@ -50,8 +42,10 @@ export function makeFreshCache<V>(lookup: (key: string) => Promise<V>): FreshCac
       }
       return entry.value;
     },
-    forget: (key) => void entries.delete(key),
-    forgetWhere(fits) {
+    /** Forgets a value that was changed here; other processes learn of it when they read again. */
+    forget: (key: string) => void entries.delete(key),
+    /** The same for each value that `fits` accepts. */
+    forgetWhere(fits: (value: V) => boolean): void {
       for (const [key, { value }] of entries) if (fits(value)) entries.delete(key);
     },
   };

@@ -49,23 +49,13 @@ class CodedRedis extends Redis {
 /** The client's options, less the one that would change the type of every answer. */
 type Profile = Omit<RedisOptions, "replyMapping">;
 
-export type RedisConnections = {
-  /** For commands on behalf of a request: fails at once while Redis is unavailable, and reconnects by itself. */
-  producer: Redis;
-  /** A connection that waits for Redis as long as it takes, for workers. */
-  consumer(): Redis;
-  /** A connection for subscriptions; it renews them by itself after a break. */
-  subscriber(): Redis;
-  /** Prefix of every key. */
-  prefix: string;
-  close(): Promise<void>;
-};
+export type RedisConnections = Awaited<ReturnType<typeof openRedis>>;
 
 /**
  * Opens Redis at `url` (`redis://`, `rediss://`, or the path of a Unix socket) and waits until it answers.
  * @throws AppError `unavailable` when it does not within 5 s.
  */
-export async function openRedis(options: { url: string; prefix: string; logger: Logger }): Promise<RedisConnections> {
+export async function openRedis(options: { url: string; prefix: string; logger: Logger }) {
   const { url, prefix } = options;
   const onError = makeErrorLog(options.logger, "Redis does not answer", LOG_EVERY_MS);
   const open: Redis[] = [];
@@ -75,8 +65,8 @@ export async function openRedis(options: { url: string; prefix: string; logger: 
     open.push(connection);
     return connection;
   };
-  const lasting = (profile: Profile) => connect(profile).on("error", onError);
-  const producer = connect({
+  const lasting = (): Redis => connect({ maxRetriesPerRequest: null }).on("error", onError);
+  const producer: Redis = connect({
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
     commandTimeout: COMMAND_TIMEOUT_MS,
@@ -90,9 +80,13 @@ export async function openRedis(options: { url: string; prefix: string; logger: 
   }
   producer.on("error", onError);
   return {
+    /** For commands on behalf of a request: fails at once while Redis is unavailable, and reconnects by itself. */
     producer,
-    consumer: () => lasting({ maxRetriesPerRequest: null }),
-    subscriber: () => lasting({ maxRetriesPerRequest: null }),
+    /** A connection that waits for Redis as long as it takes, for workers. */
+    consumer: lasting,
+    /** A connection for subscriptions; it renews them by itself after a break. */
+    subscriber: lasting,
+    /** Prefix of every key. */
     prefix,
     close: async () => {
       for (const connection of open) connection.disconnect();

@@ -9,18 +9,12 @@ const EXPORT_TIMEOUT_MS = 2_000;
 /** At most one line about a collector that does not take spans in this time, in ms. */
 const LOG_EVERY_MS = 60_000;
 
-export type Tracing = { close(): Promise<void> };
-
 /**
  * Starts OpenTelemetry for this process, when `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector: spans go there by OTLP over HTTP,
  * in batches, and are dropped when it does not take them. Otherwise nothing of the SDK is even loaded.
  * A client's `traceparent` is continued, but cannot raise the share of traces that are kept.
  */
-export async function startTracing(options: {
-  config: Config["tracing"];
-  process: "api" | "worker";
-  logger: Logger;
-}): Promise<Tracing> {
+export async function startTracing(options: { config: Config["tracing"]; process: "api" | "worker"; logger: Logger }) {
   const { config, process, logger } = options;
   if (config.endpoint === undefined) return { close: async () => undefined };
   const [sdk, { OTLPTraceExporter }, { AsyncLocalStorageContextManager }, core, resources] = await Promise.all([

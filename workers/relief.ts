@@ -12,8 +12,6 @@ const PUT_BACK_MS = 1_000;
 export type Process = (job: Job, token: string | undefined, signal?: AbortSignal) => Promise<unknown>;
 type Running = { tenantId: string; startedAt: number };
 
-export type Relief = { close(): Promise<void> };
-
 /**
  * Keeps one tenant's slow jobs from blocking the others. While all slots of a worker are taken, and more than half of them by
  * slow jobs of one tenant, a second worker with as many slots runs the jobs of the other tenants. It runs only while such

@@ -7,7 +7,7 @@ import type { Platform } from "../src/platform.ts";
 import { adaptConcurrency } from "./adapt-concurrency.ts";
 import type { ShellDeps } from "./hold-lease.ts";
 import { keepReconciled } from "./maintenance.ts";
-import { makeRelief, type Process, type Relief } from "./relief.ts";
+import { makeRelief, type Process } from "./relief.ts";
 import type { LoneJob, LoneReport, RunAlone } from "./run-alone.ts";
 import { makeProcessor } from "./run-job.ts";
 
@@ -114,7 +114,7 @@ export async function runLoneJob(
   report({ kind: "ended", ...(delayUntil === undefined ? {} : { delayUntil }) });
 }
 
-function startWorker(deps: ShellDeps, queue: QueueDefinition, factor: number): { worker: Worker; relief: Relief } {
+function startWorker(deps: ShellDeps, queue: QueueDefinition, factor: number) {
   const { redis, logger, queues } = deps.platform;
   const onError = (error: unknown) => logger.warn({ queue: queue.name, err: error }, "worker error");
   const makeWorker = (process: Process, autorun: boolean) =>

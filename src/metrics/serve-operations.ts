@@ -7,12 +7,6 @@ import type { Platform } from "../platform.ts";
 /** Longest time for a request to arrive, in ms. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-export type Operations = {
-  /** Where it listens; undefined when `METRICS_PORT` is not set and it does not. */
-  url: string | undefined;
-  close(): Promise<void>;
-};
-
 type OpsReply = { status: number; contentType: string; text: string };
 
 /**
@@ -26,10 +20,11 @@ export async function renderMetrics(platform: Platform, { isWholeFleet }: { isWh
 
 /**
  * The admin server: `/metrics`, `/healthz` and `/readyz` of this one process on `METRICS_PORT`, for scrapers and probes
- * inside the operator's network, without a credential. A worker has no other port. Does nothing when the port is not set.
+ * inside the operator's network, without a credential. A worker has no other port. Without the port it does nothing, and has
+ * no `url`.
  * @throws ConfigError when the address cannot be used.
  */
-export async function serveOperations(platform: Platform, scope: { isWholeFleet: boolean }): Promise<Operations> {
+export async function serveOperations(platform: Platform, scope: { isWholeFleet: boolean }) {
   const { host, port } = platform.config.metrics;
   if (port === undefined) return { url: undefined, close: async () => undefined };
   const server = createServer((request, response) => {

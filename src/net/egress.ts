@@ -8,34 +8,30 @@ import { checkUrl, HOW_TO_ALLOW, isPublicAddress } from "./address-rules.ts";
 const CONNECT_TIMEOUT_MS = 10_000; // a host that does not accept the connection by then counts as unreachable
 const MAX_HEADER_BYTES = 32_768;
 
-/** Requests to other servers, at public addresses only. */
-export type Egress = {
-  /**
-   * Checks a URL by its text. `isAllowed` says that the operator lets its origin through, whatever its address.
-   * @throws AppError `source_refused`, naming the field `param`, else `url`.
-   */
-  check(url: string, param?: string): { url: URL; isAllowed: boolean };
-  /**
-   * As the Fetch API's, but without following redirects: the caller judges those. Every address that a name resolves to must
-   * be public unicast, and the connection goes to the address that was checked.
-   * @throws AppError `source_refused`, `source_unreachable`; the signal's reason.
-   */
-  fetch(url: string | URL, init?: RequestInit): Promise<Response>;
-  close(): Promise<void>;
-};
+export type Egress = ReturnType<typeof makeEgress>;
 
 /** `timeoutMs` bounds the wait for a response's head, and for each part of its body. */
 export type EgressOptions = { allowOrigins: readonly string[]; timeoutMs: number; lookup?: LookupFunction };
 
-export function makeEgress({ allowOrigins, timeoutMs, lookup = resolve as LookupFunction }: EgressOptions): Egress {
+/** Requests to other servers, at public addresses only. */
+export function makeEgress({ allowOrigins, timeoutMs, lookup = resolve as LookupFunction }: EgressOptions) {
   const limits = { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: timeoutMs, bodyTimeout: timeoutMs };
   const guarded = new Agent({ ...limits, connect: { lookup: vetted(lookup), timeout: CONNECT_TIMEOUT_MS } });
   const open = new Agent({ ...limits, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const plainFetch = undiciFetch as unknown as typeof fetch; // the same API; its types are of another version than Node's
   const check = (url: string, param?: string) => assertFetchable(url, allowOrigins, param);
   return {
+    /**
+     * Checks a URL by its text. `isAllowed` says that the operator lets its origin through, whatever its address.
+     * @throws AppError `source_refused`, naming the field `param`, else `url`.
+     */
     check,
-    async fetch(url, init = {}) {
+    /**
+     * As the Fetch API's, but without following redirects: the caller judges those. Every address that a name resolves to
+     * must be public unicast, and the connection goes to the address that was checked.
+     * @throws AppError `source_refused`, `source_unreachable`; the signal's reason.
+     */
+    async fetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
       const dispatcher = check(String(url)).isAllowed ? open : guarded;
       try {
         const guardedInit = { ...init, redirect: "manual" as const, dispatcher }; // `dispatcher` is undici's own
@@ -45,9 +41,7 @@ export function makeEgress({ allowOrigins, timeoutMs, lookup = resolve as Lookup
         throw asFetchError(error, timeoutMs);
       }
     },
-    close: async () => {
-      await Promise.all([guarded.destroy(), open.destroy()]);
-    },
+    close: async () => void (await Promise.all([guarded.destroy(), open.destroy()])),
   };
 }
 

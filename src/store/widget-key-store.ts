@@ -31,8 +31,6 @@ export type WidgetKeyChoice = { _id?: string; hash?: string; preview?: string; a
 /** Keys that one choice finds. */
 const MAX_FOUND = 1_000;
 
-export type WidgetKeyStore = ReturnType<typeof makeWidgetKeyStore>;
-
 export function makeWidgetKeyStore(db: Db) {
   const keys = db.collection<WidgetKeyDocument>(widgetKeyCollection.name);
   return {

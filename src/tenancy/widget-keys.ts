@@ -1,7 +1,8 @@
 import { defined } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
-import type { WidgetKeyChoice, WidgetKeyDocument, WidgetKeyStore } from "../store/widget-key-store.ts";
+import type { Store } from "../store/store.ts";
+import type { WidgetKeyChoice, WidgetKeyDocument } from "../store/widget-key-store.ts";
 import { hashApiKey, makeSecret, previewOf } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
 import type { Caller } from "./roles.ts";
@@ -21,7 +22,7 @@ type WidgetKeySelector = { key?: string; id?: string; keyPreview?: string; agent
 export const isWidgetKey = (text: string) => keyPattern.test(text);
 
 /** Publishable keys: anybody can read them in a page, so that all they can do is chat, within limits of their own. */
-export function makeWidgetKeys(store: WidgetKeyStore) {
+export function makeWidgetKeys(store: Store["widgetKeys"]) {
   const callers = makeCallerCache(async (key) => {
     const found = await store.findByHash(hashApiKey(key));
     return found && { caller: toCaller(found), expiresAt: undefined };

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { chmod, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
@@ -19,12 +20,7 @@ export type MongoServerOptions = {
   logger: Logger;
 };
 
-export type MongoServer = {
-  /** For the driver: `mongodb://` with the path of the socket. It holds no password. */
-  url: string;
-  /** Answers what has arrived, commits, and closes connections and file. */
-  close(): Promise<void>;
-};
+export type MongoServer = Awaited<ReturnType<typeof startMongoServer>>;
 
 const maxConnections = 2_000;
 /** How long clients have at the end to take their last answers. */
@@ -34,7 +30,7 @@ const drainMs = 2_000;
  * Starts the embedded MongoDB-compatible server over one data file. It is for one machine: a Unix socket. One process at a
  * time may have the file.
  */
-export function startMongoServer(options: MongoServerOptions): Promise<MongoServer> {
+export function startMongoServer(options: MongoServerOptions) {
   return withReleasers(async (releasers) => {
     const { logger, socketPath } = options;
     const engine = openEngine({ dataFile: options.dataFile, logger });
@@ -54,19 +50,21 @@ export function startMongoServer(options: MongoServerOptions): Promise<MongoServ
     releasers.add(() => closeServer(server, sockets));
     await listen(server, socketPath);
     server.on("error", (error) => logger.error({ err: error }, "the embedded store cannot take a connection"));
+    /** For the driver; it holds no password. */
     const url = `mongodb://${encodeURIComponent(socketPath)}/?directConnection=true`;
     logger.info({ url, dataFile: options.dataFile }, "the embedded store listens: for one machine, not for production");
-    return { url, close: () => releasers.close() };
+    return {
+      url,
+      /** Answers what has arrived, commits, and closes connections and file. */
+      close: releasers.close,
+    };
   });
 }
 
 async function listen(server: Server, socketPath: string): Promise<void> {
   // The data file is ours by now, so a socket that is there was left by a process that died.
   await rm(socketPath, { force: true });
-  const listening = new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.once("listening", resolve);
-  });
+  const listening = once(server, "listening");
   // The socket is made inside this call: with that mask it is never open to others, not even for a moment.
   const umask = isMainThread ? process.umask(0o177) : undefined;
   try {

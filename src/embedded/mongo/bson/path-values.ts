@@ -40,26 +40,15 @@ export function someAtPath(
  * The values under which an index on `path` files a document: one for each element where the path ends in or passes
  * an array, `[undefined]` where nothing is there, and an empty array at the end as itself (it sorts before null).
  */
-export function valuesAt(document: Document, path: string): unknown[] {
-  const values: unknown[] = [];
-  const parts = path.split(".");
-  collect(document, parts, 0, values);
+export function valuesAt(document: Document, path: string): readonly unknown[] {
+  const values = collect(document, path.split("."), 0);
   return values.length === 0 ? [undefined] : values;
 }
 
-function collect(container: unknown, parts: readonly string[], at: number, values: unknown[]): void {
+function collect(container: unknown, parts: readonly string[], at: number): readonly unknown[] {
   const part = parts[at];
-  if (part === undefined) {
-    if (Array.isArray(container) && container.length > 0) values.push(...container);
-    else values.push(container);
-    return;
-  }
-  if (!Array.isArray(container)) {
-    collect(isDocument(container) ? getField(container, part) : undefined, parts, at + 1, values);
-    return;
-  }
-  for (const item of container) {
-    if (isDocument(item)) collect(item, parts, at, values);
-    else values.push(undefined);
-  }
+  if (part === undefined) return Array.isArray(container) && container.length > 0 ? container : [container];
+  if (!Array.isArray(container))
+    return collect(isDocument(container) ? getField(container, part) : undefined, parts, at + 1);
+  return container.flatMap((item: unknown) => (isDocument(item) ? collect(item, parts, at) : [undefined]));
 }

@@ -130,22 +130,10 @@ function scanNearest(block: Float32Array, query: Float32Array, wanted: number): 
   return loadedScan(block, query, wanted);
 }
 
-type Usearch = {
-  MetricKind: { IP: string };
-  exactSearch(
-    dataset: Float32Array,
-    query: Float32Array,
-    dimensions: number,
-    count: number,
-    metric: string,
-    threads: number,
-  ): { keys: BigUint64Array };
-};
-
 /** The SIMD library where it has a binary for this machine; a plain loop, some ten times slower, elsewhere. */
 function loadScan(): Scan {
   try {
-    const usearch: Usearch = createRequire(import.meta.url)("usearch");
+    const usearch: typeof import("usearch") = createRequire(import.meta.url)("usearch");
     const cores = Math.min(availableParallelism(), maxThreads);
     return (block, query, wanted) => {
       const threads = block.length >= threadsFrom ? cores : 1;

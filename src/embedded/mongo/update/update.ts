@@ -69,10 +69,7 @@ export function applyUpdate(document: Document, update: Document, options = { is
   const ofId = _id === undefined ? {} : { _id };
   const result = isOperatorUpdate(update) ? modify(document, update, options.isInsert) : { ...ofId, ...update };
   if (_id !== undefined && compareValues(_id, result._id) !== 0)
-    throw commandError(
-      "ImmutableField",
-      "Performing an update on the path '_id' would modify the immutable field '_id'",
-    );
+    throw commandError("ImmutableField", "the update would modify the immutable field '_id'");
   return result;
 }
 
@@ -88,11 +85,8 @@ export function isOperatorUpdate(update: Document): boolean {
 }
 
 function dollarField(name: string, path: string) {
-  const advice = "Consider using an aggregation pipeline with $replaceWith.";
-  return commandError(
-    "DollarPrefixedFieldName",
-    `The dollar ($) prefixed field '${name}' in '${path}' is not allowed in the context of an update's replacement document. ${advice}`,
-  );
+  const message = `The dollar ($) prefixed field '${name}' in '${path}' is not allowed in an update's document.`;
+  return commandError("DollarPrefixedFieldName", message);
 }
 
 function modify(document: Document, update: Document, isInsert: boolean): Document {
@@ -135,10 +129,7 @@ export const updatePositions: ReadonlySet<string> = new Set(["$[]"]);
 function parsePath(path: string): string[] {
   const parts = path.split(".");
   if (parts.includes(""))
-    throw commandError(
-      "EmptyFieldName",
-      `The update path '${path}' contains an empty field name, which is not allowed.`,
-    );
+    throw commandError("EmptyFieldName", `The update path '${path}' contains an empty field name.`);
   const bad = parts.find((part, at) => part.startsWith("$") && (at === 0 || !updatePositions.has(part)));
   if (bad === "$" || bad?.startsWith("$[") === true) throw notOffered(`the position ${bad} in an update`, "BadValue");
   if (bad !== undefined) throw dollarField(bad, path);

@@ -60,7 +60,11 @@ const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /** The id of a kind that `from` always leads to, dated `at`: for what must not be made twice. */
 export function derivedId(kind: IdKind, { at, from }: { at: Date; from: string }): string {
-  const bytes = createHash("sha256").update(`${kind}\n${from}`).digest();
-  const rest = Array.from(bytes.subarray(0, 16), (byte) => digits[byte % digits.length]).join("");
-  return `${idPrefixes[kind]}_${encodeTime(at.getTime(), 10)}${rest}`;
+  return `${idPrefixes[kind]}_${encodeTime(at.getTime(), 10)}${hashDigits(`${kind}\n${from}`)}`;
+}
+
+/** What stands in a ULID for its random part, by a hash of the text. */
+export function hashDigits(text: string): string {
+  const bytes = createHash("sha256").update(text).digest();
+  return Array.from(bytes.subarray(0, 16), (byte) => digits[byte % digits.length]).join("");
 }

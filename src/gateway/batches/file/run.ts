@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
 import { AppError, isOfPart, toErrorView } from "../../../errors.ts";
 import { forEachConcurrent } from "../../../for-each-concurrent.ts";
+import { hashDigits } from "../../../ids.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
 import { Postponed } from "../../../jobs/postpone.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
@@ -169,11 +169,7 @@ export function itemJobIds({ _id, total }: Pick<FileBatchDocument, "_id" | "tota
   return Array.from({ length: total }, (_, place) => itemJobId(_id, place));
 }
 
-const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-
 /** The id of the job of an item: always the same, so that an item which is picked up again makes no second job. */
 function itemJobId(batchId: string, place: number): string {
-  const hash = createHash("sha256").update(`${batchId}:${place}`).digest();
-  const random = Array.from(hash.subarray(0, 16), (byte) => alphabet[byte & 31]).join("");
-  return `job_${batchId.slice(-26, -16)}${random}`; // the batch's time, and then what distinguishes its items
+  return `job_${batchId.slice(-26, -16)}${hashDigits(`${batchId}:${place}`)}`; // the batch's time, and then its item
 }

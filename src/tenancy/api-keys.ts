@@ -1,4 +1,4 @@
-import { createHash, randomInt, timingSafeEqual } from "node:crypto";
+import { createHash, randomInt } from "node:crypto";
 import { z } from "zod";
 import { toView } from "../defined.ts";
 import { idSchema, newId } from "../ids.ts";
@@ -27,12 +27,6 @@ export function isApiKey(text: string): boolean {
 /** SHA-256 of a key, in hex. Keys are random, so that a slow hash would add nothing. */
 export function hashApiKey(key: string): string {
   return createHash("sha256").update(key).digest("hex");
-}
-
-/** Whether two hashes are the same, in a time that does not reveal where they differ. */
-export function isSameHash(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a, "hex"), Buffer.from(b, "hex")];
-  return left.length === right.length && timingSafeEqual(left, right);
 }
 
 /** What a key is made for. `keyId` is set where a second key must not be made. */

@@ -6,16 +6,7 @@ import type { RedisConnections } from "../redis.ts";
 import type { ApiKeyDocument } from "../store/key-store.ts";
 import type { Store } from "../store/store.ts";
 import { unlessDuplicate } from "../store/writes.ts";
-import {
-  hashApiKey,
-  isApiKey,
-  isSameHash,
-  isUsable,
-  makeApiKey,
-  type NewApiKey,
-  toApiKeyDocument,
-  toCaller,
-} from "./api-keys.ts";
+import { hashApiKey, isApiKey, isUsable, makeApiKey, type NewApiKey, toApiKeyDocument, toCaller } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
 import { makeRateLimits } from "./limits.ts";
 import type { Caller } from "./roles.ts";
@@ -36,9 +27,8 @@ type TenancyDeps = {
 /** Tenants, their keys and their limits. */
 export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
   const callers = makeCallerCache(async (key) => {
-    const hash = hashApiKey(key);
-    const found = await store.apiKeys.findByHash(hash);
-    if (!found || !isSameHash(found.hash, hash) || !isUsable(found, new Date())) return null;
+    const found = await store.apiKeys.findByHash(hashApiKey(key));
+    if (!found || !isUsable(found, new Date())) return null;
     return { caller: toCaller(found), expiresAt: found.expiresAt?.getTime() };
   });
   const limits = makeRateLimits({ config: config.limits, redis, logger });

@@ -4,6 +4,7 @@ import { AppError, invalidRequest, notFound } from "./errors.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { newId } from "./ids.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
+import type { VersionedDocument } from "./store/records.ts";
 import type { Quotas } from "./tenancy/quotas.ts";
 import { type Caller, hasRole } from "./tenancy/roles.ts";
 
@@ -15,14 +16,7 @@ const MAX_SHOWN_DESCRIPTION = 300;
 const REPLACE_ATTEMPTS = 5;
 
 /** The record of an agent or a workflow: what both have, and `C`, what a replacement changes. */
-type DefinitionRecord<C> = C & {
-  _id: string;
-  tenantId: string;
-  version: number;
-  createdBy: string;
-  createdAt: Date;
-  updatedAt: Date;
-};
+type DefinitionRecord<C> = C & VersionedDocument;
 type DefinitionStore<C, P> = {
   insert(record: DefinitionRecord<C>): Promise<void>;
   get(tenantId: string, id: string): Promise<DefinitionRecord<C> | null>;

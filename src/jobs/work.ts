@@ -46,10 +46,7 @@ export type Work<R extends WorkRecord = WorkRecord> = {
   closeOrphan(record: R, job: JobRecord | null): Promise<unknown>;
 };
 
-/**
- * Checks that a kind of work says all that is its own, and forgets the type of its records: the functions below hand each
- * record back to the work that it came from.
- */
+/** Checks a kind of work, and forgets the type of its records: each is handed back to the work that it came from. */
 export function defineWork<R extends WorkRecord>(work: Work<R>): Work {
   return work;
 }
@@ -85,32 +82,21 @@ const SWEEP_AFTER_MS = 30_000;
 export async function submitWork(
   jobs: Pick<Jobs, "submit">,
   work: Pick<Work, "queue" | "idField" | "reject">,
-  {
-    record,
-    isInteractive,
-    subject = {},
-  }: { record: WorkRecord; isInteractive: boolean; subject?: Record<string, string> },
+  accepted: { record: WorkRecord; isInteractive: boolean; subject?: Record<string, string> },
 ): Promise<JobRecord> {
+  const { record, isInteractive } = accepted;
   const { _id, tenantId, jobId } = record;
   const ids = { [work.idField]: _id };
+  const subject = { ...ids, ...accepted.subject };
   try {
-    return await jobs.submit(work.queue, {
-      tenantId,
-      jobId,
-      ids,
-      subject: { ...ids, ...subject },
-      isInteractive,
-    });
+    return await jobs.submit(work.queue, { tenantId, jobId, ids, subject, isInteractive });
   } catch (error) {
     if (!isStoreUnavailable(error)) await work.reject(record, error);
     throw error;
   }
 }
 
-/**
- * Cancels a job: one that waits at once, its record with it; one that runs at its next safe point.
- * @throws AppError `not_found`; `wrong_state` when the job has ended.
- */
+/** Cancels a job, and throws, as `jobs.cancel` does; the record of one that waited is closed at once. */
 export async function cancelWork(
   jobs: Pick<Jobs, "cancel">,
   works: readonly Work[],

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { z } from "zod";
 import { defined } from "../defined.ts";
 import { AppError, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
@@ -10,14 +11,12 @@ import type { Caller } from "../tenancy/roles.ts";
 import type { RagDeps } from "./deps.ts";
 import { rejectUnreadable } from "./parse/parse-source.ts";
 import { firstLineOf } from "./parse/section.ts";
-import { type Metadata, tagsOf } from "./schemas.ts";
+import { type fileFieldsSchema, type ingestBodySchema, tagsOf } from "./schemas.ts";
 
 /** What to ingest: a URL, a text, or a file's bytes with the name and type that its sender declared. */
-export type IngestInput = { title?: string | undefined; metadata?: Metadata | undefined } & (
-  | { url: string }
-  | { content: string }
-  | { file: { bytes: Buffer; name?: string; type?: string } }
-);
+export type IngestInput =
+  | z.output<typeof ingestBodySchema>
+  | (z.output<typeof fileFieldsSchema> & { file: { bytes: Buffer; name?: string; type?: string } });
 
 /** A document to accept. `isInteractive`: the caller waits for it. */
 export type Acceptance = NewDocument<IngestInput> & { isInteractive: boolean };

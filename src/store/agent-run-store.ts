@@ -66,6 +66,8 @@ export type AgentRunRecord = WorkDocument & {
 const shown = ["agentId", "agentVersion", "jobId", "parentRunId", "sessionId", "createdAt", "startedAt"] as const;
 const shownOfEnd = ["status", "reason", "steps", "tokensUsed", "costUsd", "finishedAt"] as const;
 
+const listed = [...shown, ...shownOfEnd.map((field) => `end.${field}`)];
+
 /** What a list shows of a run. */
 export type AgentRunSummaryRecord = Shown<AgentRunRecord, typeof shown> & {
   end?: Pick<RunEnd, (typeof shownOfEnd)[number]>;
@@ -103,12 +105,7 @@ export function makeAgentRunStore(db: Db) {
       { sessionId, ...page }: PageQuery & { sessionId?: string | undefined },
     ): Promise<Page<AgentRunSummaryRecord>> {
       const filter = { agentId, ...(sessionId === undefined ? {} : { sessionId }) };
-      return findPage(runs, {
-        tenantId,
-        page,
-        filter,
-        fields: [...shown, ...shownOfEnd.map((field) => `end.${field}`)],
-      });
+      return findPage(runs, { tenantId, page, filter, fields: listed });
     },
     /** Runs of a session that were accepted before the run `before` and had answered by `endedBy`, newest first. */
     turns: (

@@ -47,10 +47,8 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
       const [first] = items;
       if (!first) return;
       if (capabilities.vectorSearch) await indexFor(first.embedding.length);
-      await chunks.insertMany(
-        items.map((item) => toDocument(tenantId, item)),
-        { ordered: false },
-      );
+      const documents = items.map((item) => toDocument(tenantId, item));
+      await chunks.insertMany(documents, { ordered: false });
     },
     /** Shows the chunks of a version, numbered below `count`, to searches; returns how many there were. */
     async makeLive(tenantId: string, { documentId, version }: VersionOf, count: number): Promise<number> {

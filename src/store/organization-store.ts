@@ -6,6 +6,8 @@ import { updateIf } from "./writes.ts";
 /** A person or service, identified by its tenant and its name there: tenants name their subjects as they like. */
 export type MemberId = { tenantId: string; subject: string };
 
+type Member = MemberId & { role: Role };
+
 export type OrganizationTenant = {
   tenantId: string;
   name: string;
@@ -22,7 +24,7 @@ export type OrganizationDocument = {
   founderTenantId: string;
   createdAt: Date;
   tenants: OrganizationTenant[];
-  members: (MemberId & { role: Role })[];
+  members: Member[];
 };
 
 export const organizationCollection = defineCollection<OrganizationDocument>({
@@ -50,18 +52,11 @@ export function makeOrganizationStore(db: Db) {
     findHolding: (member: MemberChoice, tenantId: string): Promise<OrganizationDocument | null> =>
       organizations.findOne({ "tenants.tenantId": tenantId, ...ofMember(member) }),
     countFounded: (tenantId: string) => organizations.countDocuments({ founderTenantId: tenantId }),
-    /**
-     * Adds a tenant, with the member that comes with it, unless it is there, another one was made under its name, or there
-     * are `limit` of them. False when nothing was added.
-     */
+    /** False when nothing was added: it is there, another was made under its name, or there are `limit` of them. */
     addTenant(
       member: MemberChoice,
       organizationId: string,
-      {
-        tenant,
-        member: newMember,
-        limit,
-      }: { tenant: OrganizationTenant; member?: MemberId & { role: Role }; limit: number },
+      { tenant, member: newMember, limit }: { tenant: OrganizationTenant; member?: Member; limit: number },
     ) {
       return updateIf(
         organizations,

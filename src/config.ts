@@ -177,10 +177,7 @@ export const settings = {
 
 type Values = { [K in keyof typeof settings]: z.output<(typeof settings)[K]["schema"]> };
 
-/**
- * Reads and checks the environment. Empty values count as unset.
- * @throws ConfigError that lists every bad variable.
- */
+/** Reads and checks the environment. Empty values count as unset. @throws ConfigError that lists every bad variable. */
 export function loadConfig(env: Record<string, string | undefined> = process.env) {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];

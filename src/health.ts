@@ -75,13 +75,11 @@ export async function checkHealth(platform: Inspected): Promise<Readiness> {
 }
 
 /** Whether this process reaches what it needs for its own work, whatever the others do. */
-export async function checkOwnHealth(platform: Pick<Inspected, "store" | "redis">) {
-  const [store, redis] = await checkServices(platform);
-  return toReadiness({ store, redis });
+export async function checkOwnHealth({ store, redis }: Pick<Inspected, "store" | "redis">) {
+  const pingRedis = async () => void (await redis.producer.ping());
+  const [storePart, redisPart] = await Promise.all([check(() => store.ping()), check(pingRedis)]);
+  return toReadiness({ store: storePart, redis: redisPart });
 }
-
-const checkServices = ({ store, redis }: Pick<Inspected, "store" | "redis">) =>
-  Promise.all([check(() => store.ping()), check(async () => void (await redis.producer.ping()))]);
 
 function toReadiness<P extends Record<string, Part>>(parts: P) {
   const isReady = Object.values(parts).every(({ status }) => status === "up");

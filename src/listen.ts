@@ -10,10 +10,7 @@ const reasons: Record<string, string> = {
   ENOTFOUND: "no such host",
 };
 
-/**
- * Listens at the address that settings name; port 0 takes a free one. Returns its URL.
- * @throws ConfigError, one sentence with the settings, the address and the reason.
- */
+/** Listens at the address of settings (port 0: a free one); returns its URL. @throws ConfigError with the reason. */
 export async function listen(
   server: Server,
   { host, port, setting }: { host: string; port: number; setting: string },

@@ -18,12 +18,6 @@ const secretFields = [
 ];
 const redactPaths = secretFields.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
 
-/** The trace that a line belongs to, where there is one. */
-function traceFields(): { traceId?: string } {
-  const traceId = currentTraceId();
-  return defined({ traceId });
-}
-
 /** Lines are buffered up to this many bytes and ms. What is buffered is written before the process exits, unless it is killed. */
 const BUFFERED_BYTES = 8 << 10;
 const BUFFER_MS = 50;
@@ -35,7 +29,7 @@ export function makeLogger(options: { level: string; name: string; destination?:
     level: options.level,
     redact: { paths: redactPaths, censor: "[redacted]" },
     timestamp: pino.stdTimeFunctions.isoTime,
-    mixin: traceFields,
+    mixin: () => defined({ traceId: currentTraceId() }),
   };
   const stdout = { dest: 1, sync: false, minLength: BUFFERED_BYTES, periodicFlush: BUFFER_MS };
   return pino(settings, options.destination ?? pino.destination(stdout));

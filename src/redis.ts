@@ -51,10 +51,7 @@ type Profile = Omit<RedisOptions, "replyMapping">;
 
 export type RedisConnections = Awaited<ReturnType<typeof openRedis>>;
 
-/**
- * Opens Redis at `url` (`redis://`, `rediss://`, or the path of a Unix socket) and waits until it answers.
- * @throws AppError `unavailable` when it does not within 5 s.
- */
+/** Opens Redis at a URL, or the path of a socket. @throws AppError `unavailable` when it does not answer within 5 s. */
 export async function openRedis(options: { url: string; prefix: string; logger: Logger }) {
   const { url, prefix } = options;
   const onError = makeErrorLog(options.logger, "Redis does not answer", LOG_EVERY_MS);

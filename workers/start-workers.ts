@@ -28,10 +28,7 @@ export type WorkersOptions = {
   runAlone?: RunAlone;
 };
 
-/**
- * Takes jobs from the queues, until closed.
- * @throws TypeError when no work has jobs on one of these queues.
- */
+/** Takes jobs from the queues, until closed. @throws TypeError when no work has jobs on one of these queues. */
 export async function startWorkers(platform: Platform, options: WorkersOptions) {
   const { runAlone } = options;
   const name = randomUUID().slice(0, 8);
@@ -78,10 +75,7 @@ function takeCancels({ platform, running }: ShellDeps): Promise<() => void> {
   return platform.jobs.announcements.onCancel((jobId) => running.get(jobId)?.("cancelled"));
 }
 
-/**
- * Runs one job that another worker leaves to this process, with no other beside it, and reports to that worker. It ends with
- * the process of the worker.
- */
+/** Runs one job, alone, for another worker: reports to that worker, and ends with its process. */
 export async function runLoneJob(
   platform: Platform,
   extra: readonly Work[],

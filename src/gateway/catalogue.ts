@@ -41,10 +41,7 @@ export function makeCatalogue(edge: EdgeSettings) {
 /** What models are compared by: prompts are about three times as long as answers. */
 const priceOf = ({ price }: CataloguedModel) => price.input * 3 + price.output;
 
-/**
- * The catalogued model that a request names.
- * @throws AppError `unknown_model`, also for a model of the other kind (chat, embedding).
- */
+/** The model that a request names. @throws AppError `unknown_model`, also for one of the other kind. */
 export function findModel(catalogue: Catalogue, id: string, kind: "chat" | "embedding", param = "model") {
   const model = catalogue.find(id);
   if (model !== undefined && (model.type === "embedding") === (kind === "embedding")) return model;

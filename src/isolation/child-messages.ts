@@ -27,10 +27,7 @@ export const MAX_FRAME_BYTES = 16 * 1_048_576;
 /** Bytes of a message's length, which precedes it. */
 const LENGTH_BYTES = 4;
 
-/**
- * Writes a message to a pipe and blocks the thread until its reader has room for it, so that a writer is never far ahead of
- * its reader. @throws RangeError for a message that is too large.
- */
+/** Writes a message, and blocks the thread until its reader has room. @throws RangeError for one that is too large. */
 export function writeFrame(fd: number, message: unknown): void {
   const body = serialize(message);
   if (body.length > MAX_FRAME_BYTES) throw new RangeError(`a message of ${body.length} bytes is too large`);

@@ -16,10 +16,7 @@ type ChildPoolOptions = {
   size: number;
   /** Largest number of children for one owner; its further requests wait. */
   perOwner: number;
-  /**
-   * Longest time of one request, in ms; its child is killed then. Only waiting for the next part counts: neither the start
-   * of a child nor the caller's work between two parts.
-   */
+  /** Longest time of one request, in ms; then its child is killed. Only waiting for the next part counts. */
   timeoutMs: number;
   /** Bounds on the memory of a child, in MB: of V8's heap, and of the whole process. */
   memory: { heapMb: number; rssMb: number };

@@ -1,7 +1,4 @@
-/**
- * A bound on what runs at the same time: `size` places, of which one owner has `perOwner` at most; its further requests wait
- * while others go past them.
- */
+/** Bounds what runs at once: `size` places, `perOwner` for one owner, whose further requests let others go first. */
 export function makeShares({ size, perOwner }: { size: number; perOwner: number }) {
   const held: string[] = [];
   const waiting: { owner: string; wake(): void }[] = [];

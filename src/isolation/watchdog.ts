@@ -3,10 +3,7 @@ import { workerData } from "node:worker_threads";
 /** Interval of the checks, in ms. */
 const CHECK_EVERY_MS = 100;
 
-/**
- * Kills its own process when the memory exceeds `rssMb`, or when the parent is gone. It runs in a thread, so that it also
- * works while the process is busy.
- */
+/** Kills its own process when that exceeds `rssMb`, or lost its parent: from a thread, so also while it is busy. */
 function watch({ rssMb, parentPid }: { rssMb: number; parentPid: number }): void {
   setInterval(() => {
     const isTooLarge = process.memoryUsage.rss() > rssMb * 1_048_576;

@@ -42,10 +42,7 @@ export function openQueueClient(options: {
   return {
     /** A queue itself, by its name. */
     find: (name: string) => find(name).queue,
-    /**
-     * Adds the BullMQ job of a record, under the record's id: adding it again while it is there changes nothing.
-     * @throws AppError `unavailable` when Redis does not take it.
-     */
+    /** Adds the BullMQ job of a record, once, under its id. @throws AppError `unavailable` when Redis refuses. */
     async add(name: string, job: Enqueued): Promise<void> {
       const { kind, queue } = find(name);
       await answered(queue.add(kind, job.payload, toOptions(job)));

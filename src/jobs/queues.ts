@@ -2,10 +2,7 @@ import { z } from "zod";
 import { idSchema } from "../ids.ts";
 import type { JobKind } from "../store/job-record.ts";
 
-/**
- * Everything producer and consumer must agree on about a queue, in one value.
- * A payload is a strict zod object of ids (and the payload version `v`), under 1 KiB: contents stay in the store.
- */
+/** What both sides of a queue agree on. A payload has ids (and `v`) alone, under 1 KiB: contents stay in the store. */
 export type QueueDefinition = {
   name: string;
   kind: JobKind;

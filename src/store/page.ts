@@ -30,10 +30,7 @@ export type Shown<T extends { _id: string }, F extends readonly (keyof T)[]> = P
 /** The driver's form of the fields that leave the store; all when there are none. */
 const projectionOf = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [field, 1] as const));
 
-/**
- * One page of a tenant's records, the newest first. It ends at its limit, or before the record that would take it over
- * 2 MiB.
- */
+/** One page of a tenant's records, the newest first. It ends at its limit, or before it would exceed 2 MiB. */
 export async function findPage<S extends { _id: string }, T extends TenantDocument>(
   records: Collection<T>,
   { tenantId, page: { limit, cursor }, filter, fields = [] }: PageRequest<T>,

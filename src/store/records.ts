@@ -68,10 +68,7 @@ export type WorkDocument = TenantDocument & {
   startedAt?: Date;
 };
 
-/**
- * As `makeRecords`, for records of work. What has ended is never changed. `watched` says which open records `unfinished`
- * finds; it returns these fields of them.
- */
+/** For records of work; what has ended is never changed. `unfinished` finds those that are `watched`, with `fields`. */
 export function makeWorkRecords<T extends WorkDocument, const F extends keyof T & string>(
   collection: Collection<T>,
   { watched, fields }: { watched: Filter<T>; fields: readonly F[] },

@@ -34,10 +34,7 @@ export const usageCollection = defineCollection<UsageDocument>({
   indexes: [{ key: { tenantId: 1, day: 1 }, name: "tenant_day" }],
 });
 
-/**
- * Characters of a record's ULID that are its time: records of the same half minute share documents. The last character, which
- * is random, spreads a burst over 32 of them.
- */
+/** Characters of a ULID's time: half a minute shares documents. The last, random character spreads a burst over 32. */
 const SPAN_CHARACTERS = 7;
 const MAX_ROWS = 1_000;
 const sums = Object.fromEntries(counters.map((counter) => [counter, { $sum: `$${counter}` }]));

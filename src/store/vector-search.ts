@@ -26,10 +26,7 @@ export async function ensureSearchIndexes(db: Db, { logger }: { logger: Logger }
   return { vectorSearch: false, textSearch: false, searchLag: "none" };
 }
 
-/**
- * Makes sure that the search indexes of the chunks answer, where the server has such indexes.
- * @throws AppError `unavailable` when one is missing or being built.
- */
+/** @throws AppError `unavailable` when a search index of the chunks is missing, or being built. */
 export async function checkSearchIndexes(db: Db): Promise<void> {
   const chunks = db.collection<ChunkDocument>(chunkCollection.name);
   if (!(await areQueryable(chunks, chunkCollection.searchIndexes ?? []))) throw unavailable("A search index");

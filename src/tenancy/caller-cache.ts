@@ -11,10 +11,7 @@ type Found = { caller: Caller; expiresAt: number | undefined };
 
 const unknownKey = Symbol("unknown key");
 
-/**
- * Callers by their key, in memory, never older than a `FreshCache` keeps them. `lookup` reads the caller of a key, and when
- * the key expires (ms since 1970).
- */
+/** Callers by key, as fresh as `makeFreshCache` has them; `lookup` reads one, and its key's end (ms since 1970). */
 export function makeCallerCache(lookup: (key: string) => Promise<Found | null>) {
   const unknown = new LRUCache<string, true>({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS });
   const known = makeFreshCache<Found>(async (key) => {

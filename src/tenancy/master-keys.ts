@@ -26,10 +26,7 @@ function fingerprint(key: Buffer): string {
   return createHash("sha256").update(key).digest("hex").slice(0, 12);
 }
 
-/**
- * The keys that wrap tenants' data keys. The first wraps; the others only unwrap what was wrapped before a rotation.
- * @throws TypeError when there is no key; the settings are checked before.
- */
+/** The first key wraps data keys; the others unwrap those from before a rotation. @throws TypeError without a key. */
 export function makeMasterKeys(keys: readonly MasterKey[]) {
   const [current] = keys;
   if (current === undefined) throw new TypeError("there is no master key");

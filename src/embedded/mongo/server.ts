@@ -26,10 +26,7 @@ const maxConnections = 2_000;
 /** How long clients have at the end to take their last answers. */
 const drainMs = 2_000;
 
-/**
- * Starts the embedded MongoDB-compatible server over one data file. It is for one machine: a Unix socket. One process at a
- * time may have the file.
- */
+/** Starts the MongoDB-compatible server of a data file on a Unix socket. One process at a time may have the file. */
 export function startMongoServer(options: MongoServerOptions) {
   return withReleasers(async (releasers) => {
     const { logger, socketPath } = options;

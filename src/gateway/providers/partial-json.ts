@@ -3,10 +3,7 @@ import { tryParseJson } from "../../try-parse-json.ts";
 /** This much of a text is read, in characters: what an answer reports of itself stands at its beginning. */
 const MAX_CHARACTERS = 1 << 20;
 
-/**
- * The value of a JSON text, or of the beginning of one that broke off: what had come is kept, also half a string, and what
- * had not is missing. undefined for what is no JSON.
- */
+/** The value of a JSON text, or what had come of one that broke off, half a string too. undefined when it is none. */
 export function parsePartialJson(text: string): unknown {
   const whole = tryParseJson(text);
   if (whole !== undefined) return whole;

@@ -128,10 +128,7 @@ export type Provider = {
   close?(): Promise<void>;
 };
 
-/**
- * A provider that takes customers' keys, as the registry lists it: all that the product knows of it. Its settings are named
- * after its id: `<ID>_API_KEY` and `<ID>_BASE_URL`.
- */
+/** A provider that takes customers' keys. Its settings are named after its id: `<ID>_API_KEY` and `<ID>_BASE_URL`. */
 export type KeyedProvider = {
   /** As it writes itself. */
   name: string;

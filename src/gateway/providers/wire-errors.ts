@@ -100,10 +100,7 @@ export function readRetryAfter(headers: IncomingHttpHeaders, now: number): numbe
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-/**
- * The value of a provider's JSON, by the schema of what it promises.
- * @throws AppError `provider_failed` for anything else: `what` it is not. Its cause quotes nothing of the answer's text.
- */
+/** @throws AppError `provider_failed` for what is not of the schema; its cause quotes nothing of the answer's text. */
 export function parseWire<T>(schema: z.ZodType<T>, text: string, what: string): T {
   const json = tryParseJson(text);
   if (json === undefined) throw malformed("an answer that is not JSON");

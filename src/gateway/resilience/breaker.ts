@@ -21,10 +21,7 @@ export type Breaker = {
 
 /** A call that the breaker let pass. */
 export type Permit = {
-  /**
-   * Notes that a stream has begun. A probe that got this far lets others pass, for it may last for minutes; but it is no
-   * success yet: the next failure opens the breaker again.
-   */
+  /** A stream has begun: a probe lets others pass. It is no success yet: the next failure opens the breaker again. */
   begin(): void;
   /** Notes how the call ended. Only the first time counts. */
   leave(error?: unknown): void;

@@ -27,10 +27,7 @@ export function retryDelayMs(error: AppError, attempts: number, random: () => nu
   return Math.max(error.retryAfterMs ?? 0, jittered(backoff, { random }));
 }
 
-/**
- * Runs `attempt` until it succeeds, at most `maxAttempts` times, after `Retry-After` and with jitter.
- * @throws the last error, or the signal's when the caller disconnected.
- */
+/** Tries at most `maxAttempts` times, after `Retry-After` and with jitter. @throws the last error, or the signal's. */
 export async function withRetries<T>(
   attempt: () => Promise<T>,
   options: { signal: AbortSignal; maxAttempts: number },

@@ -19,10 +19,7 @@ const unreachable: ReadonlySet<string> = new Set([
 /** Whether a request was sent and the headers of its answer did not come in time. */
 export const isHeadersTimeout = (error: Error) => "code" in error && error.code === "UND_ERR_HEADERS_TIMEOUT";
 
-/**
- * The error of a request whose connection failed. `hasAnswered`: headers had arrived, so that the provider may
- * have done the work; the message never holds addresses or headers.
- */
+/** The error of a broken connection, without its addresses. `hasAnswered`: the provider may have done the work. */
 export function fromConnectionError(error: Error, hasAnswered: boolean): AppError {
   const code = "code" in error && typeof error.code === "string" ? error.code : "unknown";
   const phase = timeoutPhases[code];

@@ -23,10 +23,7 @@ export function decodeReceived(bytes: Uint8Array, rawFields?: Record<string, boo
   }
 }
 
-/**
- * BSON of `document`; fields that are undefined are left out.
- * @throws CommandError 10334 when it is far too large to be written at all.
- */
+/** BSON without the fields that are undefined. @throws CommandError 10334 when it is far too large to be written. */
 export function encodeDocument(document: Document): Uint8Array {
   try {
     return serialize(document, { ignoreUndefined: true });

@@ -52,10 +52,7 @@ const indexShape = {
   partialFilterExpression: "document",
 } as const;
 
-/**
- * An index of createIndexes as it is kept: defaults left out.
- * @throws CommandError 67, 197, 14, 9 as MongoDB, 238 for kinds of index that only MongoDB has.
- */
+/** An index as it is kept: defaults left out. @throws CommandError 67, 197, 14, 9; 238 for what only MongoDB has. */
 function readIndexSpec(input: Document): Document {
   const given = readFields("an index", input, indexShape, "InvalidIndexSpecificationOption");
   const { key, name, unique, sparse, expireAfterSeconds, partialFilterExpression } = given;

@@ -90,10 +90,7 @@ function keepBelow(kept: Kept, value: unknown): unknown {
 /** The scores that a search stage gives to a document, by the names under which `$meta` reads them. */
 type ScoreName = "vectorSearchScore" | "searchScore";
 
-/**
- * The score travels on the document under a symbol: no field name can meet it, `bson` does not write it, and stages that
- * make a new document of an old one hand it on with `keepScore`.
- */
+/** The score travels under a symbol: no field's name can meet it, `bson` does not write it, `keepScore` hands it on. */
 const scoreKey: unique symbol = Symbol("search score");
 type Scored = Document & { [scoreKey]?: { name: ScoreName; score: number } };
 

@@ -81,10 +81,7 @@ function checkFilter(filter: Document, paths: readonly string[]): void {
   }
 }
 
-/**
- * `$search`: words that must be found, and values to filter by. Results come best score first.
- * https://www.mongodb.com/docs/atlas/atlas-search/query-syntax/
- */
+/** `$search`: words, and values to filter by. https://www.mongodb.com/docs/atlas/atlas-search/query-syntax/ */
 function textSearch(collection: Collection | undefined, operand: Document): IteratorObject<Document> {
   const { index, compound = {} } = readFields("$search", operand, { index: "text", compound: "document" });
   if (index === undefined) throw notOffered("a $search without an index");
@@ -127,11 +124,7 @@ type SearchClauses = TextQuery & { conditions: Document[] };
 export const searchClauses = ["must", "filter"] as const;
 export const searchOperators = ["text", "equals", "in"] as const;
 
-/**
- * Reads the `compound` of `$search`.
- * @throws CommandError 238 or 40415 for what is not offered, 8 when it is malformed or asks for paths that the index does
- *   not have.
- */
+/** Reads a `compound`. @throws CommandError 238, 40415 for what is not offered, 8 for malformed or unknown paths. */
 function readSearch(compound: Document, definition: TextDefinition): SearchClauses {
   const clauses = readFields("$search", compound, { must: "any", filter: "any" } satisfies Record<ClauseName, "any">);
   const [text, ...others] = listOf(clauses.must).map((clause) => readClause("must", clause));

@@ -30,10 +30,7 @@ export function insertDocument(storage: Storage, collection: Collection, documen
   for (const { files } of collection.searchIndexes) files.insert(rid, document);
 }
 
-/**
- * Writes a new version of a stored document. Answers its bytes, undefined when nothing has changed.
- * @throws CommandError as `insertDocument`; the `_id` must be the same, which the caller has seen to.
- */
+/** Answers the new bytes, undefined for no change. @throws CommandError as `insertDocument`; `_id` must be the same. */
 export function replaceDocument(
   storage: Storage,
   collection: Collection,

@@ -3,10 +3,7 @@ import { invalidRequest } from "../../../errors.ts";
 import { tryParseJson } from "../../../try-parse-json.ts";
 import type { CompletionRequest, Message, ToolCall, ToolChoice, ToolDefinition } from "../provider.ts";
 
-/**
- * The API demands a limit, and thinking counts towards it. Every current model can write four times as much; a request may
- * name another limit.
- */
+/** The API demands a limit, and thinking counts towards it. Every current model can write four times as much. */
 export const DEFAULT_MAX_TOKENS = 16_384;
 
 type Block =

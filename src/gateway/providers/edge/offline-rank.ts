@@ -47,10 +47,7 @@ function bounded(text: string): string {
 
 export type Ranked = { sentence: string; index: number; score: number };
 
-/**
- * Sentences that answer the question best: rare shared words count most (inverse sentence frequency), long sentences are
- * discounted. Only those that share something; best first.
- */
+/** Sentences that share words with the question, best first: rare words count most, long sentences are discounted. */
 export function rankSentences(sentences: readonly string[], question: string): Ranked[] {
   const asked = new Set(contentWords(question));
   const words = sentences.map((sentence) => contentWords(sentence));

@@ -1,9 +1,6 @@
 import { z } from "zod";
 
-/**
- * What is read of OpenAI's wire format (API reference, "Chat" and "Embeddings"). Everything else is passed over, and
- * what other servers leave out or send as null is allowed to be missing.
- */
+/** What is read of OpenAI's wire format; what other servers leave out, or send as null, is allowed to be missing. */
 const usage = z.object({
   prompt_tokens: z.number(),
   completion_tokens: z.number().nullish(),

@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs";
 import { stemmer } from "stemmer";
-import { commonWords, functionWords } from "../../../common-words.ts";
+import { functionWords } from "../../../common-words.ts";
 import { forEachWord } from "./offline-words.ts";
 
 /** Name of the built-in embedding in the catalogue and on stored chunks. */
@@ -21,6 +22,8 @@ const LEAST_WEIGHT = 0.02;
 const MAX_REMEMBERED = 30_000;
 /** Where content words begin among the words of English: function words come before. */
 const FIRST_RANK = 60;
+/** Some 1,800 words of general English prose, the commonest first; inflected forms that share a stem with one are left out. */
+const commonWords = new URL("./common-words.txt", import.meta.url);
 
 /** What the forms of one stem add to a vector: hashes (whose lowest bit is the sign) of the stem, then of its pieces. */
 type Stem = { hashes: number[]; weight: number; pieceWeight: number /** In the text at hand. */; count: number };
@@ -121,7 +124,8 @@ function weightsOfStems(): Map<string, number> {
   const made = new Map<string, number>();
   for (const word of functionWords) made.set(stemmer(word), LEAST_WEIGHT);
   let rank = FIRST_RANK;
-  for (const stem of new Set(commonWords().map((word) => stemmer(word)))) {
+  const words = readFileSync(commonWords, "utf8").trim().split(/\s+/);
+  for (const stem of new Set(words.map((word) => stemmer(word)))) {
     if (!made.has(stem)) made.set(stem, Math.min(1, -Math.log(1 - Math.exp(-20 / rank)) / 6));
     rank += 1;
   }

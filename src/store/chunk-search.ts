@@ -2,7 +2,7 @@ import { Binary, type Collection, type Filter } from "mongodb";
 import type { ChunkDocument, ChunkHit } from "./chunk.ts";
 import { ofTenant, type StoreCapabilities } from "./collection.ts";
 import { type RankedHit, type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
-import type { IndexFor } from "./vector-indexes.ts";
+import type { IndexFor } from "./search-indexes.ts";
 
 /** A hit of a search for words, with its vector and the index's score of its words (BM25), which has no upper limit. */
 export type TextHit = ChunkHit & { wordScore: number; embedding?: Float32Array };

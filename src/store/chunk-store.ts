@@ -2,7 +2,7 @@ import { Binary, type Db, type Filter } from "mongodb";
 import type { ChunkDocument } from "./chunk.ts";
 import { makeChunkSearch } from "./chunk-search.ts";
 import { defineCollection, ofTenant, type StoreCapabilities } from "./collection.ts";
-import { makeIndexFor, vectorIndex } from "./vector-indexes.ts";
+import { makeIndexFor, vectorIndex } from "./search-indexes.ts";
 
 export const chunkCollection = defineCollection<ChunkDocument>({
   name: "chunks",

@@ -8,7 +8,6 @@ export const errorCodes = {
   Overflow: 15,
   InvalidLength: 16,
   AuthenticationFailed: 18,
-  IllegalOperation: 20,
   EmptyFieldName: 56,
   InvalidBSON: 22,
   NamespaceNotFound: 26,

@@ -31,12 +31,6 @@ export function defineCommand<S extends Shape>(
   return (context, body) => run(context, readFields(name, body, whole) as Fields<S>); // and the generic ones
 }
 
-/** Refuses transactions, as a MongoDB that is no replica set does. @throws CommandError 20. */
-export function checkSession(body: Document): void {
-  if (body.txnNumber === undefined && body.startTransaction === undefined && body.autocommit === undefined) return;
-  throw commandError("IllegalOperation", "Transaction numbers are only allowed on a replica set member or mongos");
-}
-
 /** The name of the command's collection; of getMore it stands in a field. @throws CommandError 73 when it is no name. */
 export function collectionName({ db, name, target }: CommandContext, value = target): string {
   if (typeof value === "string" && value !== "") return value;

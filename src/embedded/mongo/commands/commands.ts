@@ -16,8 +16,8 @@ const serverInfoCommands: CommandFamily = {
   hello: (context) => ({ isWritablePrimary: true, ...describe(context) }),
   ismaster: (context) => ({ ismaster: true, ...describe(context) }),
   ping: () => ({}),
-  buildInfo,
-  serverStatus,
+  buildInfo: () => ({ version, versionArray: [7, 0, 0, 0], modules: ["switchyard-embedded"] }),
+  serverStatus: () => ({ version, pid: process.pid, uptime: Math.round(process.uptime()) }),
   endSessions: () => ({}),
 };
 
@@ -33,14 +33,6 @@ function describe(context: CommandContext): Document {
     minWireVersion: 0,
     maxWireVersion,
   };
-}
-
-function buildInfo(): Document {
-  return { version, versionArray: [7, 0, 0, 0], modules: ["switchyard-embedded"], maxBsonObjectSize: maxDocumentBytes };
-}
-
-function serverStatus(): Document {
-  return { version, process: "switchyard-embedded", pid: process.pid, uptime: Math.round(process.uptime()) };
 }
 
 const families = { ...serverInfoCommands, ...readCommands, ...writeCommands, ...indexCommands, ...backupCommands };

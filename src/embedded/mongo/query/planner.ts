@@ -58,17 +58,7 @@ function consider(index: KeyIndex, conjunction: Conjunction, request: PlanReques
   };
 }
 
-type Narrowing = {
-  ranges: KeyRange[];
-  /** How many fields of the index the filter fixes to values, and whether (1 or 0) it bounds the next one. */
-  points: number;
-  bounded: number;
-  isExact: boolean;
-  /** Paths that have one value in all the ranges. */
-  fixed: Set<string>;
-};
-
-function narrow(index: KeyIndex, { paths }: Conjunction): Narrowing {
+function narrow(index: KeyIndex, { paths }: Conjunction) {
   let prefixes: Uint8Array[] = [new Uint8Array(0)];
   const fixed = new Set<string>();
   const answered = new Set<string>();
@@ -90,9 +80,11 @@ function narrow(index: KeyIndex, { paths }: Conjunction): Narrowing {
     ranges: bounds
       ? prefixes.flatMap((prefix) => boundedRange(prefix, bounds, index.isDescending[points] === true) ?? [])
       : prefixes.map(prefixRange),
+    /** How many fields of the index the filter fixes to values, and whether (1 or 0) it bounds the next one. */
     points,
     bounded: bounds ? 1 : 0,
     isExact: paths.keys().every((path) => answered.has(path)),
+    /** Paths that have one value in all the ranges. */
     fixed,
   };
 }

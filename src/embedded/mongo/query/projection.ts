@@ -44,9 +44,9 @@ function meta(operand: unknown): ReadScore {
   if (operand !== "searchScore" && operand !== "vectorSearchScore")
     throw located(17308, `Unsupported argument to $meta: ${String(operand)}`);
   return (document) => {
-    const score = scoreOf(document, operand);
-    if (score === undefined) throw located(40218, `query requires ${operand} metadata, but it is not available`);
-    return score;
+    const held = (document as Scored)[scoreKey];
+    if (held?.name !== operand) throw located(40218, `query requires ${operand} metadata, but it is not available`);
+    return held.score;
   };
 }
 
@@ -98,12 +98,6 @@ type Scored = Document & { [scoreKey]?: { name: ScoreName; score: number } };
 export function attachScore(document: Document, name: ScoreName, score: number): Document {
   (document as Scored)[scoreKey] = { name, score };
   return document;
-}
-
-/** The score of that name, or undefined when no such search brought the document. */
-function scoreOf(document: Document, name: string): number | undefined {
-  const held = (document as Scored)[scoreKey];
-  return held?.name === name ? held.score : undefined;
 }
 
 /** Hands the score of `from` on to `to`, and returns `to`. */

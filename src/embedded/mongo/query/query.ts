@@ -1,7 +1,7 @@
 import type { Document } from "../bson/bson-types.ts";
 import { encodeValue } from "../bson/index-keys.ts";
 import { type Sort, sortKey } from "../bson/order.ts";
-import { allRows, type Collection, checkThere, firstChunk, largestChunk, readRow } from "../storage/collection.ts";
+import { allRows, type Collection, checkThere, firstChunk, largestChunk } from "../storage/collection.ts";
 import { makeRow, type Row } from "../storage/storage.ts";
 import { compileFilter } from "./filter.ts";
 import { type IndexScan, type KeyRange, type Plan, type PlanRequest, planQuery } from "./planner.ts";
@@ -24,7 +24,7 @@ export function findRows(collection: Collection | undefined, query: Query): Iter
   const plan = planQuery(collection, query);
   const { filter, limit } = query;
   const rows = runPlan(collection, plan, filter, plan.isSorted ? limit : undefined);
-  const sorted = plan.isSorted ? rows : sortRows(collection, rows, query.sort ?? {}, limit);
+  const sorted = plan.isSorted ? rows : sortRows(rows, query.sort ?? {}, limit);
   return limit ? sorted.take(limit) : sorted;
 }
 
@@ -59,27 +59,17 @@ function findById(collection: Collection, id: unknown): Row[] {
   return found === undefined ? [] : [makeRow(found[0], found[1])];
 }
 
-/** Above this many bytes of documents a sort keeps only their keys, and reads the documents again for its output. */
-const sortMemoryBytes = 32 * 1024 * 1024;
-
-type Sorted = { key: Buffer; rid: number; row: Row | undefined };
-
-function sortRows(collection: Collection, rows: Iterable<Row>, sort: Sort, limit = 0): IteratorObject<Row> {
+/** The store sorts by an index, or asks for few: with a limit, no more than twice as many are kept at a time. */
+function sortRows(rows: Iterable<Row>, sort: Sort, limit = 0): IteratorObject<Row> {
   const enough = limit === 0 ? Number.POSITIVE_INFINITY : Math.max(limit * 2, 64);
-  const kept: Sorted[] = [];
+  const kept: { key: Buffer; row: Row }[] = [];
   const order = () => kept.sort((a, b) => Buffer.compare(a.key, b.key));
-  let bytes = 0;
   for (const row of rows) {
-    const isLight = bytes > sortMemoryBytes;
-    bytes += row.bytes.length;
-    kept.push({ key: sortKey(row.document(), sort), rid: row.rid, row: isLight ? undefined : row });
+    kept.push({ key: sortKey(row.document(), sort), row });
     if (kept.length > enough) order().splice(limit);
-    if (!isLight && bytes > sortMemoryBytes) for (const entry of kept) entry.row = undefined;
   }
-  return order()
-    .values()
-    .map(({ rid, row }) => row ?? readRow(collection, rid))
-    .filter((row) => row !== undefined);
+  const sorted = order().values();
+  return sorted.map(({ row }) => row);
 }
 
 /**

@@ -1,6 +1,5 @@
 import type { Document } from "../bson/bson-types.ts";
 import { CommandError, commandError, located, notOffered } from "../command-error.ts";
-import { checkSession } from "../commands/command.ts";
 import { commands } from "../commands/commands.ts";
 import type { Engine } from "../engine.ts";
 import { encodeReply } from "./reply.ts";
@@ -95,7 +94,6 @@ function runCommand(engine: Engine, request: Request, connectionId: number): Doc
   if (db === "" || /[\0/\\. "$]/.test(db)) {
     throw commandError("InvalidNamespace", `Invalid database name: '${db}'`);
   }
-  checkSession(body);
   const reply = command({ engine, db, connectionId, name, target: body[name] }, body);
   reply.ok ??= 1;
   return reply;

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "./errors.ts";
-import { type KeyProvider, keyedProviders, ofKeyProviders } from "./gateway/providers/registry.ts";
+import { type KeyProvider, keyedProviders, keyProviders, ofKeyProviders } from "./gateway/providers/registry.ts";
 import { isAddressOrRange } from "./net/client-address.ts";
 import { count, flag, fraction, headers, list, logLevel, part, url } from "./setting-forms.ts";
 import { parseMasterKeys } from "./tenancy/master-keys.ts";
@@ -19,12 +19,9 @@ function providerSettings() {
   const toKey = (name: string) =>
     setting(z.string().min(1).optional(), `The platform's key for ${name}, for tenants without one`);
   const toUrl = (name: string, baseUrl: string) => setting(url.default(baseUrl), `${name}'s API`);
-  const all = Object.entries(keyedProviders).flatMap(([id, { name, baseUrl }]) => {
-    const prefix = prefixOf(id as KeyProvider); // `Object.entries` forgets which keys there are
-    return [
-      [`${prefix}_API_KEY`, toKey(name)],
-      [`${prefix}_BASE_URL`, toUrl(name, baseUrl)],
-    ];
+  const all = keyProviders.flatMap((id) => {
+    const { name, baseUrl } = keyedProviders[id];
+    return [[apiKeyName(id), toKey(name)] as const, [baseUrlName(id), toUrl(name, baseUrl)] as const];
   });
   return Object.fromEntries(all) as { [Name in `${SettingPrefix}_API_KEY`]: ReturnType<typeof toKey> } & {
     [Name in `${SettingPrefix}_BASE_URL`]: ReturnType<typeof toUrl>;

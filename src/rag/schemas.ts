@@ -3,6 +3,7 @@ import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { shownStates } from "../store/document-state.ts";
+import { tryParseJson } from "../try-parse-json.ts";
 
 /** The readable document types. */
 export const sourceTypes = ["pdf", "docx", "html", "markdown", "text"] as const;
@@ -63,14 +64,8 @@ export const fileFieldsSchema = z.object({
   metadata: z
     .string()
     .max(16_384)
-    .transform((text, context) => {
-      try {
-        return JSON.parse(text) as unknown;
-      } catch {
-        context.addIssue({ code: "custom", message: "must be a JSON object" });
-        return z.NEVER;
-      }
-    })
+    .refine((text) => tryParseJson(text) !== undefined, "must be a JSON object")
+    .transform(tryParseJson)
     .pipe(metadataSchema)
     .optional(),
 });

@@ -164,12 +164,8 @@ async function writeFile(
   await files.ensure({ _id, tenantId, filename, purpose: "batch_output", bytes: bytes.length, createdAt: new Date() });
 }
 
-/** The jobs of a batch's items, in their order. */
+/** The jobs of a batch's items, in their order: always the same, so that an item picked up again makes no second job. */
 export function itemJobIds({ _id, total }: Pick<FileBatchDocument, "_id" | "total">): string[] {
-  return Array.from({ length: total }, (_, place) => itemJobId(_id, place));
-}
-
-/** The id of the job of an item: always the same, so that an item which is picked up again makes no second job. */
-function itemJobId(batchId: string, place: number): string {
-  return `job_${batchId.slice(-26, -16)}${hashDigits(`${batchId}:${place}`)}`; // the batch's time, and then its item
+  const head = `job_${_id.slice(-26, -16)}`; // the batch's time
+  return Array.from({ length: total }, (_, place) => head + hashDigits(`${_id}:${place}`));
 }

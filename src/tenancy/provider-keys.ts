@@ -12,16 +12,6 @@ import { open, seal } from "./envelope.ts";
  */
 export type ProviderKey = { keyId: string; apiKey: string; source: "tenant" | "platform"; revision?: number };
 
-/** What a customer's key looks like to its tenant: never the key itself. */
-type ProviderKeyView = {
-  provider: KeyProvider;
-  configured: boolean;
-  keyPreview?: string;
-  updatedAt?: Date;
-  /** Whether the key can be read with the master keys of this process; absent without a key. */
-  decryptable?: boolean;
-};
-
 export type ProviderKeys = ReturnType<typeof makeProviderKeys>;
 
 type ProviderKeysDeps = {
@@ -81,15 +71,15 @@ export function makeProviderKeys(deps: ProviderKeysDeps) {
       const key = await caches.get(provider)?.find(tenantId);
       return key?.keyId === keyId ? key : undefined;
     },
-    async list(tenantId: string): Promise<ProviderKeyView[]> {
+    /** What tenants see of their keys: never the keys. `decryptable`: with the master keys of this process. */
+    async list(tenantId: string) {
       const records = await store.list(tenantId);
       return Promise.all(
-        keyProviders.map(async (provider): Promise<ProviderKeyView> => {
+        keyProviders.map(async (provider) => {
           const record = records.find((one) => one.provider === provider);
-          if (record === undefined) return { provider, configured: false };
-          const { preview, updatedAt } = record;
-          const decryptable = (await decrypt(record)) !== null;
-          return { provider, configured: true, keyPreview: preview, updatedAt, decryptable };
+          const decryptable = record && (await decrypt(record)) !== null;
+          const { preview: keyPreview, updatedAt } = record ?? {};
+          return { provider, configured: record !== undefined, keyPreview, updatedAt, decryptable };
         }),
       );
     },

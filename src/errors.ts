@@ -58,10 +58,7 @@ export const errorCodes = {
 } as const satisfies Record<string, ErrorType>;
 export type ErrorCode = keyof typeof errorCodes;
 
-/**
- * Why a call of a provider failed, for the code that decides what comes next: a breaker refused it, the provider could not
- * be reached, did not answer in time, or refused the key or the model but not the request.
- */
+/** Why a provider's call failed: its breaker is open, no connection, no answer in time, its key or model is refused. */
 export type ErrorReason = "breaker_open" | "unreachable" | "silent" | "access_refused";
 
 export type AppErrorOptions = {

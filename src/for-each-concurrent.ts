@@ -1,7 +1,4 @@
-/**
- * Works on items as they come, at most `limit` at once. The first failure of one ends it, when those under way have ended.
- * @throws what the first work that failed threw, or what `items` throws.
- */
+/** Works on `limit` items at once. @throws the first failure, of `work` or `items`, when those under way have ended. */
 export async function forEachConcurrent<T>(
   items: Iterable<T> | AsyncIterable<T>,
   limit: number,

@@ -31,10 +31,7 @@ export async function openDataFolder(path: string): Promise<{ isListable: boolea
   return { isListable: (folder.mode & FOR_OTHERS) !== 0 };
 }
 
-/**
- * Makes a folder that only its owner can read, or checks that the existing one is such a folder and no link.
- * @throws AppError `unavailable` when it is not: another user may have made it.
- */
+/** Makes or checks a folder of this user alone. @throws AppError `unavailable` when it is a link, or another's. */
 export async function openPrivateFolder(path: string): Promise<void> {
   await mkdir(path, { mode: 0o700 }).catch(unlessCode("EEXIST"));
   const folder = await lstat(path);

@@ -14,10 +14,7 @@ export function nextConcurrency(now: { concurrency: number; most: number; busy: 
   return now.concurrency;
 }
 
-/**
- * Lets a worker run as many jobs at once as the processor has room for, up to what it was started with. Jobs that wait for a
- * provider run side by side; those that compute would only slow each other down, and their callers.
- */
+/** Runs fewer jobs at once while the event loop is busy: those that compute would only slow each other down. */
 export function adaptConcurrency(worker: Pick<Worker, "concurrency">): { stop(): void } {
   const most = worker.concurrency;
   let last = performance.eventLoopUtilization();

@@ -9,10 +9,7 @@ const MAX_TENANTS = 10_000;
 
 type Estimate = { count: number; refreshAt: number };
 
-/**
- * Estimates how many jobs of a tenant wait on a queue, without asking the store on the way of a submission: the count is
- * refreshed in the background at most once a second, and each own submission adds one.
- */
+/** How many jobs of a tenant wait on a queue, about: counted in the background once a second, own submissions added. */
 export function makeBacklog(store: Pick<JobStore, "countQueued">, onError: (error: unknown) => void) {
   const estimates = new Map<string, Estimate>();
   const refresh = async (tenantId: string, queue: string, estimate: Estimate) => {

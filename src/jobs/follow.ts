@@ -50,10 +50,7 @@ export async function waitForJob(
   }
 }
 
-/**
- * A job's events from now on, or from after `afterId`: each `step`, `progress` as it changes, and at last `end` with the
- * job's view. Progress between two looks at the record is folded into the latest one.
- */
+/** Each `step` after `afterId`, the latest `progress` at each look at the record, and at last `end` with the view. */
 export async function* followJob(
   deps: FollowDeps,
   tenantId: string,

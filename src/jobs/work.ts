@@ -110,10 +110,7 @@ export async function cancelWork(
   return job;
 }
 
-/**
- * Ends the records whose jobs ended without them: after a crash between record and job, a cancel, a job that failed for good.
- * Answers how many records it looked at. Run it on a schedule, in any number of processes.
- */
+/** Ends records whose jobs ended without them; answers how many it looked at. Any number of processes may run it. */
 export async function sweepWorks(
   jobs: Pick<Jobs, "find">,
   works: readonly Work[],

@@ -21,10 +21,7 @@ export function makeEgress({ allowOrigins, timeoutMs, lookup = resolve as Lookup
   const plainFetch = undiciFetch as unknown as typeof fetch; // the same API; its types are of another version than Node's
   const check = (url: string, param?: string) => assertFetchable(url, allowOrigins, param);
   return {
-    /**
-     * Checks a URL by its text. `isAllowed` says that the operator lets its origin through, whatever its address.
-     * @throws AppError `source_refused`, naming the field `param`, else `url`.
-     */
+    /** `isAllowed`: the operator lets its origin through. @throws AppError `source_refused`, of `param` or `url`. */
     check,
     /**
      * As the Fetch API's, but without following redirects: the caller judges those. Every address that a name resolves to

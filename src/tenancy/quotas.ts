@@ -16,10 +16,7 @@ export function makeQuotas({ store, limits }: { store: Pick<Store, QuotaName>; l
     return { used: await store[name].count(tenantId, limit), limit };
   };
   return {
-    /**
-     * Allows one more. Several calls at the same time may all be allowed, so a tenant can come to have a few too many.
-     * @throws AppError `quota_exceeded` when the tenant keeps as many as it may.
-     */
+    /** Several calls at once may all be allowed, a few too many. @throws AppError `quota_exceeded` at the limit. */
     async check(tenantId: string, name: QuotaName): Promise<void> {
       const { used, limit } = await usageOf(tenantId, name);
       if (used < limit) return;

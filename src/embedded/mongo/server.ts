@@ -87,10 +87,7 @@ async function closeServer(server: Server, sockets: ReadonlySet<Socket>): Promis
 
 let lastReplyId = 0;
 
-/**
- * Serves one client: cuts its bytes into messages, has them answered in order, and stops reading while it does not take
- * its answers. Bytes that are no message close this connection and no other.
- */
+/** Answers a client's messages in order, and reads no more than it takes answers. Other bytes close its connection. */
 function serveConnection(options: {
   socket: Socket;
   connectionId: number;

@@ -14,10 +14,7 @@ export type KeyedTenant = { keys: UsableKeys; tenantId: string };
 /** The platform's own provider has its key, if any, from the settings. */
 const ownKey: ProviderKey = { keyId: `platform-${ownProvider}`, apiKey: "", source: "platform" };
 
-/**
- * The keys of a tenant for these providers. A provider whose key cannot be read is left out, unless it is the `required` one.
- * @throws AppError `provider_key_unreadable` for the required provider.
- */
+/** Leaves out a key that cannot be read. @throws AppError `provider_key_unreadable` for the `required` provider's. */
 export async function findKeys(
   deps: Pick<GatewayDeps, "keys">,
   tenantId: string,

@@ -3,10 +3,7 @@ import { type Document, isDocument } from "./bson-types.ts";
 import { encodeKey, encodeValue } from "./index-keys.ts";
 import { hasPlace, valuesAt } from "./path-values.ts";
 
-/**
- * MongoDB's order of any two values: first by type, then by value, which is the order of their index keys. A missing field
- * (undefined) equals null. https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/
- */
+/** MongoDB's order, that of index keys. https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/ */
 export function compareValues(a: unknown, b: unknown): number {
   if (a === b) return 0;
   // The usual types need no keys. NaN is neither less nor greater, and is left to them.
@@ -36,10 +33,7 @@ function readDirection(path: string, direction: unknown): 1 | -1 {
   throw located(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)");
 }
 
-/**
- * The key by which a document is sorted: bytes that compare as the documents do. An array counts by its smallest element
- * going up and by its largest going down, an empty array comes before null, a missing field counts as null.
- */
+/** Bytes that compare as documents do. An array counts by its smallest element going up, by its largest going down. */
 export function sortKey(document: Document, sort: Sort): Buffer {
   const directions = Object.values(sort);
   const values = Object.keys(sort).map((path, at) => firstOf(valuesAt(document, path), directions[at] === -1));

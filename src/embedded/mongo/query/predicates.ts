@@ -119,10 +119,7 @@ function isPresence(condition: unknown): boolean {
   return isDocument(condition) && Object.keys(condition).join() === "$exists" && condition.$exists === true;
 }
 
-/**
- * Whether every document that a query matches is in a partial index. Only sure cases are answered with yes: the query
- * fixes the path to values that the index has, or does not match where the path is missing.
- */
+/** Whether a partial index has every document that a query matches; only sure cases are answered with yes. */
 export function impliesPartial(conjunction: Conjunction, partialFilter: Document): boolean {
   return Object.entries(partialFilter).every(([path, condition]) => {
     const predicates = conjunction.paths.get(path);

@@ -173,10 +173,7 @@ function readValues(name: string, operand: Document, filterPaths: readonly strin
   return { path, values: name === "in" ? listOf(value) : [value] };
 }
 
-/**
- * Hits with the best score first. Those of equal score come in the order of their `_id`: what a search answers follows
- * from the documents alone, and not from the order in which they were stored.
- */
+/** Best score first, equal ones by their `_id`: an answer follows from the documents, and not from when they came. */
 function* bestFirst<T extends { rid: number; score: number }>(
   collection: Collection,
   hits: readonly T[],

@@ -121,10 +121,7 @@ const maxThreads = 4;
 
 let loadedScan: Scan | undefined;
 
-/**
- * Finds the `wanted` vectors of `block` nearest to `query` by comparing all of them. All are of length 1. `block` must
- * begin at the start of its buffer: the library does not look at a view's offset.
- */
+/** All vectors are of length 1. `block` must begin at the start of its buffer: the library ignores a view's offset. */
 function scanNearest(block: Float32Array, query: Float32Array, wanted: number): number[] {
   loadedScan ??= loadScan();
   return loadedScan(block, query, wanted);

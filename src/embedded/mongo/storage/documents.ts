@@ -120,11 +120,7 @@ type IndexEntries = { keys: Buffer[]; multikey: number };
 
 const none: IndexEntries = { keys: [], multikey: 0 };
 
-/**
- * The keys under which an index files a document: none when it is not in a sparse or partial index, several when a
- * path meets an array.
- * @throws CommandError 171 when two of the paths meet different arrays.
- */
+/** None outside of a sparse or partial index, several where a path meets an array. @throws CommandError 171 for two. */
 function indexEntries(index: Index, document: Document): IndexEntries {
   if (index.covers?.(document) === false) return none;
   return singleKey(index, document) ?? severalKeys(index, document);

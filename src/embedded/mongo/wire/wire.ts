@@ -2,10 +2,7 @@ import type { Document } from "../bson/bson-types.ts";
 import { decodeReceived } from "../bson/codec.ts";
 import { CommandError, errorCodes } from "../command-error.ts";
 
-/**
- * MongoDB's wire protocol, the part that drivers of today speak: OP_MSG, and the OP_QUERY that their first hello comes in.
- * https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/
- */
+/** OP_MSG, and the OP_QUERY of a first hello. https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/ */
 export const maxMessageBytes = 48_000_000;
 const headerBytes = 16;
 

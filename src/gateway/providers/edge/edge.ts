@@ -7,10 +7,7 @@ import type { EdgeSettings } from "./models.ts";
 import { completeOffline, streamOffline } from "./offline-chat.ts";
 import { embedOffline, offlineEmbeddingModelId } from "./offline-embed.ts";
 
-/**
- * The platform's own provider: the OpenAI-compatible server at `edge.baseUrl`, and the built-in offline model for what
- * that server does not do: everything without a base URL, embeddings without an embedding model.
- */
+/** The OpenAI-compatible server at `edge.baseUrl`; the offline model for what that does not do: embeddings, or all. */
 export function openEdge({ edge, timeouts }: { edge: EdgeSettings; timeouts: TransportTimeouts }): Provider {
   const batches = "own-workers";
   if (edge.baseUrl === undefined) {

@@ -35,7 +35,7 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
   const { text, toolCalls, finishReason, reasoning, usage } = result;
   const estimate = () => estimateUsage(wireRequest.messages, text, toolCalls);
   const end = { usage, estimate, finishReason, ...keptContent(deps, wireRequest.messages, text) };
-  return defined({ text, reasoning, toolCalls, ...settleChat(call, share.routing, end) });
+  return { text, toolCalls, ...settleChat(call, share.routing, end), ...defined({ reasoning }) };
 }
 
 /** What the record of a chat's call needs to know ahead. */

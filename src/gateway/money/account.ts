@@ -115,7 +115,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
       caller.limit?.spend({ usage, costUsd: toUsd(costNanoUsd) });
       const durationMs = sinceStart();
       const error = end.error === undefined ? undefined : toErrorView(end.error);
-      const record: CompletionDocument = defined({
+      ledger.record({
         _id: logId,
         tenantId: caller.tenantId,
         keyId: caller.keyId,
@@ -126,20 +126,16 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
         provider: routing.model.provider,
         isStreamed: about.isStreamed,
         outcome: toOutcome(error, caller.signal),
-        finishReason: end.finishReason,
-        error,
         inputTokens: usage.inputTokens,
         outputTokens: usage.outputTokens,
-        usageSource: end.usage === undefined || failed ? ("estimate" as const) : ("provider" as const),
+        usageSource: end.usage === undefined || failed ? "estimate" : "provider",
         costNanoUsd,
         isCached,
         attempts,
-        firstTokenMs,
         durationMs,
         createdAt,
-        content: end.content,
+        ...defined({ finishReason: end.finishReason, error, firstTokenMs, content: end.content }),
       });
-      ledger.record(record);
       const providerMs = round(durationMs - (firstAttemptAt - startedAt));
       const timingsMs = defined({ total: durationMs, provider: providerMs, firstToken: firstTokenMs });
       settlement = { usage, costUsd: toUsd(costNanoUsd), timingsMs };

@@ -20,17 +20,17 @@ export async function findKeys(
   tenantId: string,
   wanted: { providers: Iterable<ProviderId>; required?: ProviderId },
 ): Promise<UsableKeys> {
-  const find = async (provider: ProviderId): Promise<[ProviderId, ProviderKey][]> => {
+  const usable = new Map<ProviderId, ProviderKey>();
+  for (const provider of wanted.providers) {
     try {
       const key = provider === ownProvider ? ownKey : await deps.keys.find(tenantId, provider);
-      return key === undefined ? [] : [[provider, key]];
+      if (key !== undefined) usable.set(provider, key);
     } catch (error) {
       const isUnreadable = error instanceof AppError && error.code === "provider_key_unreadable";
       if (provider === wanted.required || !isUnreadable) throw error;
-      return [];
     }
-  };
-  return new Map((await Promise.all([...wanted.providers].map(find))).flat());
+  }
+  return usable;
 }
 
 /** A model with what calling it takes. */

@@ -69,7 +69,9 @@ function serveRoute(
     let refusal: AppError | undefined;
     if (!isPublic) {
       admitWidget(ctx, caller, route.isForWidgets === true);
-      refusal = await refusalOf(route, admit(ctx, tenancy, { caller, client: () => clientOf(ctx) }));
+      const admitting = admit(ctx, tenancy, { caller, client: () => clientOf(ctx) });
+      if (route.envelope) refusal = await refusalOf(admitting);
+      else await admitting;
     }
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
     const parsed = await readOrReply(ctx, route, { read, refusal, maxBytes });
@@ -106,13 +108,13 @@ function withIgnored(ctx: ApiContext, reply: Reply): Reply {
   return { ...reply, body: { ...body, _ignored: ctx.state.ignored } };
 }
 
-/** Why a request is not admitted, where the route itself replies to that. @throws AppError where it does not. */
-async function refusalOf(route: AnyRoute, admitting: Promise<void>): Promise<AppError | undefined> {
+/** Why a request is not admitted; undefined when it is. */
+async function refusalOf(admitting: Promise<void>): Promise<AppError | undefined> {
   try {
     await admitting;
     return undefined;
   } catch (error) {
-    if (route.envelope && error instanceof AppError) return error;
+    if (error instanceof AppError) return error;
     throw error;
   }
 }

@@ -1,4 +1,5 @@
 import { mock } from "node:test";
+import { propagation } from "@opentelemetry/api";
 import { expect } from "chai";
 import { MongoNetworkError } from "mongodb";
 import { unavailable } from "../../src/errors.ts";
@@ -8,6 +9,7 @@ import { queues } from "../../src/jobs/queues.ts";
 import { type Submission, type SubmitDeps, submitJob } from "../../src/jobs/submit.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { type JobStore, makeJobStore } from "../../src/store/job-store.ts";
+import { switchTracing } from "../../src/tracing.ts";
 import { useStore } from "../support/use-store.ts";
 
 const now = Date.parse("2040-01-01T00:00:00Z");
@@ -82,6 +84,22 @@ describe("the submission of a job", () => {
     const jobId = newId("job");
     const { _id, priority, isInteractive } = recordOf(await submit({ jobId, isInteractive: true }));
     expect([_id, priority, isInteractive]).to.deep.equal([jobId, 5, true]);
+  });
+
+  it("notes the trace that it is a part of", async () => {
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    propagation.setGlobalPropagator({
+      inject: (_context, carrier) => void Object.assign(carrier as object, { traceparent }),
+      extract: (context) => context,
+      fields: () => [],
+    });
+    switchTracing(true);
+    try {
+      expect(recordOf(await submit()).trace).to.equal(traceparent);
+    } finally {
+      switchTracing(false);
+      propagation.disable();
+    }
   });
 
   it("is refused later when the store did not answer: it may have the record", async () => {

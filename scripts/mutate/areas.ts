@@ -37,9 +37,9 @@ export const areas: Readonly<Record<string, Area>> = {
     files: ["src/gateway/money/budget.ts", "src/store/budget-store.ts"],
     tests: [
       "test/http/budget-store.test.ts",
+      "test/unit/budget.test.ts",
       "test/http/budget.test.ts",
       "test/http/budget-burst.test.ts",
-      "test/http/money-endings.test.ts",
     ],
   },
   approvals: {

@@ -14,7 +14,7 @@ export type Reservation = {
   nanoUsd: number;
   /** What it may be spent on. */
   bounds: CostBounds;
-  /** Puts what the call really cost in the place of what was set aside; written behind the call. */
+  /** Puts what the call really cost in the place of what was set aside, once; written behind the call. */
   settle(costNanoUsd: number): void;
 };
 
@@ -75,24 +75,20 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps) {
   const turns = makeTurns();
 
   const settleAmount = makeSettle(store.budgets, logger);
-  const take = async (
-    tenantId: string,
-    limitNanoUsd: number,
-    { bounds, signal }: { bounds: CostBounds; signal: AbortSignal },
-  ): Promise<Reservation> => {
+  const take = async (tenantId: string, bounds: CostBounds, signal: AbortSignal): Promise<Reservation | undefined> => {
+    const read = await limits.find(tenantId);
+    if (read === undefined) return undefined;
+    let limitNanoUsd = read;
     const options = { signal, waitMs: MAX_WAIT_MS, maxWaiting: MAX_WAITING };
     const amount = await turns.take(tenantId, options, async () => {
-      const limit = await limits.find(tenantId); // it may have changed during a wait
-      return months.take(tenantId, limit ?? limitNanoUsd, bounds);
+      limitNanoUsd = (await limits.find(tenantId)) ?? limitNanoUsd; // it may have changed during a wait
+      return months.take(tenantId, limitNanoUsd, bounds);
     });
     if (amount === undefined) throw await months.refuse(tenantId, limitNanoUsd, bounds);
-    let isSettled = false;
     return {
       nanoUsd: amount.nanoUsd,
       bounds,
       settle(costNanoUsd) {
-        if (isSettled) return;
-        isSettled = true;
         const ending = settleAmount(tenantId, amount, costNanoUsd).finally(() => {
           settling.delete(ending);
           turns.release(tenantId);
@@ -116,12 +112,9 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps) {
       const limit = limits.find(tenantId);
       if (limit === undefined) return undefined;
       const bounds = toBounds();
-      if (bounds.mostNanoUsd === 0) {
-        if (typeof limit !== "number") limit.catch(() => undefined); // a failed read does not matter: nothing is taken
-        return undefined;
-      }
-      if (typeof limit === "number") return take(tenantId, limit, { bounds, signal });
-      return limit.then((read) => (read === undefined ? undefined : take(tenantId, read, { bounds, signal })));
+      if (bounds.mostNanoUsd !== 0) return take(tenantId, bounds, signal);
+      Promise.resolve(limit).catch(() => undefined); // a failed read does not matter: nothing is taken
+      return undefined;
     },
     /** The same without a wait, for a call whose end another process may settle, with `settleLater`. */
     async reserveForLater(tenantId: string, toClaim: () => Claim): Promise<ReservedAmount | undefined> {
@@ -196,7 +189,7 @@ function makeMonths(store: BudgetDeps["store"], onRefusal: () => void) {
         continue;
       }
       const now = Date.now();
-      const isRestHeld = restHeldUntil !== undefined && restHeldUntil.getTime() >= now;
+      const isRestHeld = (restHeldUntil?.getTime() ?? 0) >= now;
       if (leftNanoUsd < leastNanoUsd || isRestHeld) return undefined;
       const rest = { nanoUsd: leftNanoUsd, restUntil: new Date(now + MAX_REST_MS) };
       if (await store.budgets.take(tenantId, month, rest)) return { month, nanoUsd: leftNanoUsd, isRest: true };

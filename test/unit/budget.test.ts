@@ -1,0 +1,327 @@
+import { mock } from "node:test";
+import { expect } from "chai";
+import { AppError, unavailable } from "../../src/errors.ts";
+import { type BudgetView, makeBudgets, requireLeft } from "../../src/gateway/money/budget.ts";
+import type { CostBounds } from "../../src/gateway/money/prices.ts";
+import { newId } from "../../src/ids.ts";
+import { makeLogger } from "../../src/logger.ts";
+import { makeBudgetStore } from "../../src/store/budget-store.ts";
+import { makeTenantStore } from "../../src/store/tenant-store.ts";
+import { makeUsageStore } from "../../src/store/usage-store.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { useStore } from "../support/use-store.ts";
+
+const USD = 1e9;
+const month = "2040-01";
+const now = Date.parse("2040-01-15T00:00:00Z");
+/** How long a call may hold the rest of a budget, in ms. */
+const REST_MS = 900_000;
+const { signal } = new AbortController();
+
+/** A call that costs at most so much, and is worth making from so much on; in USD. */
+const callOf =
+  (mostUsd: number, leastUsd = mostUsd) =>
+  (): CostBounds => ({
+    mostNanoUsd: mostUsd * USD,
+    askedNanoUsd: mostUsd * USD,
+    leastNanoUsd: leastUsd * USD,
+    answerFor: () => 0,
+  });
+const free = callOf(0);
+const errorOf = (work: unknown) =>
+  Promise.resolve(work).then(
+    () => expect.fail("it was not refused"),
+    (error: unknown) => error,
+  );
+
+describe("budgets", () => {
+  const open = useStore();
+  let store: Parameters<typeof makeBudgets>[0]["store"];
+  before(() => {
+    store = { budgets: makeBudgetStore(open()), tenants: makeTenantStore(open()), usage: makeUsageStore(open()) };
+  });
+  beforeEach(() => mock.timers.enable({ apis: ["Date"], now }));
+  afterEach(() => mock.timers.reset());
+
+  /** Budgets as one process has them, over a store in which these functions are others. */
+  const openProcess = (own: Partial<typeof store.budgets> = {}) => {
+    let refusals = 0;
+    const logged: string[] = [];
+    const destination = { write: (line: string) => void logged.push(line) };
+    const budgets = makeBudgets({
+      store: { ...store, budgets: { ...store.budgets, ...own } },
+      logger: makeLogger({ level: "info", name: "test", destination }),
+      onRefusal: () => (refusals += 1),
+    });
+    return { ...budgets, refusals: () => refusals, logged };
+  };
+  type Process = ReturnType<typeof openProcess>;
+  const tenant = async (usd: number | null) => {
+    const tenantId = newId("tenant");
+    await store.tenants.insert({ _id: tenantId, name: tenantId, createdAt: new Date() });
+    await openProcess().set(tenantId, usd);
+    return tenantId;
+  };
+  /** A call that got what it needs. */
+  const begin = async (budgets: Process, tenantId: string, call: () => CostBounds) =>
+    (await budgets.reserve(tenantId, call, signal)) ?? expect.fail("nothing was set aside");
+  const left = async (budgets: Process, tenantId: string) => {
+    await budgets.flush();
+    const { leftUsd, reservedUsd } = (await budgets.view(tenantId)) ?? expect.fail("there is no budget");
+    return [leftUsd, reservedUsd];
+  };
+
+  it("count what the month has cost, what is set aside, and at last what a call cost", async () => {
+    const [budgets, tenantId] = [openProcess(), await tenant(10)];
+    const counts = { tenantId, surface: "api", requests: 1, errors: 0, inputTokens: 1, outputTokens: 1 };
+    const days = { "2039-12-31": 9, "2040-01-01": 1, "2040-01-31": 0.5, "2040-02-01": 9 };
+    const rows = Object.entries(days).map(([day, usd]) => ({ ...counts, day, model: day, costNanoUsd: usd * USD }));
+    await store.usage.add({ writer: "test", number: 1 }, rows);
+    const view = { month, limitUsd: 10, leftUsd: 8.5, reservedUsd: 0 };
+    expect(await budgets.view(tenantId)).to.deep.equal(view);
+    const call = callOf(3);
+    const reservation = await begin(budgets, tenantId, call);
+    expect(reservation).to.deep.include({ nanoUsd: 3 * USD });
+    expect(reservation.bounds.mostNanoUsd).to.equal(3 * USD);
+    expect(await budgets.view(tenantId)).to.deep.equal({ ...view, leftUsd: 5.5, reservedUsd: 3 });
+    reservation.settle(1 * USD);
+    expect(await left(budgets, tenantId)).to.deep.equal([7.5, 0]);
+    const last = await budgets.reserveForLater(tenantId, callOf(7.5));
+    expect(last, "to the last cent, which is no rest").to.deep.equal({ month, nanoUsd: 7.5 * USD });
+    expect(await left(budgets, tenantId)).to.deep.equal([0, 7.5]);
+  });
+
+  it("ask nothing of a tenant without one, nor of a call that costs nothing", async () => {
+    const [budgets, without, poor] = [openProcess(), await tenant(null), await tenant(0)];
+    const unasked = () => expect.fail("asked what the call may cost");
+    expect(await budgets.view(without)).to.equal(null);
+    expect(budgets.reserve(without, unasked, signal), "at once").to.equal(undefined);
+    expect(await openProcess().reserve(without, callOf(1), signal)).to.equal(undefined);
+    expect(await budgets.reserveForLater(without, unasked)).to.equal(undefined);
+    expect(budgets.reserve(poor, free, signal), "at once").to.equal(undefined);
+    expect(budgets.reserve(poor, free, signal), "once it is read").to.equal(undefined);
+    expect(await budgets.reserveForLater(poor, free)).to.equal(undefined);
+  });
+
+  it("are moved with what is left, lifted, and set again", async () => {
+    const [budgets, tenantId] = [openProcess(), await tenant(10)];
+    await begin(budgets, tenantId, callOf(4));
+    await budgets.set(tenantId, 2.000_000_001);
+    expect(await budgets.view(tenantId)).to.deep.equal({
+      month,
+      limitUsd: 2.000_000_001,
+      leftUsd: -1.999_999_999,
+      reservedUsd: 4,
+    });
+    await budgets.set(tenantId, null);
+    expect(await budgets.view(tenantId)).to.equal(null);
+    await budgets.set(tenantId, 10);
+    expect(await left(budgets, tenantId)).to.deep.equal([6, 4]);
+  });
+
+  it("begin once, whichever process comes first", async () => {
+    const [processes, tenantId] = [[openProcess(), openProcess(), openProcess()], await tenant(10)];
+    await Promise.all(processes.map((budgets) => begin(budgets, tenantId, callOf(3))));
+    expect(await left(openProcess(), tenantId)).to.deep.equal([1, 9]);
+  });
+
+  for (const { title, taken, rest, says } of [
+    { title: "say what is left", taken: 0, rest: "has 1 USD left; this call needs 2 USD.", says: [1, 0] },
+    {
+      title: "say what calls under way hold",
+      taken: 0.5,
+      rest: "has 0.5 USD left, and 0.5 USD are set aside for calls under way; this call needs 2 USD.",
+      says: [0.5, 0.5],
+    },
+  ]) {
+    it(`${title} when there is no room`, async () => {
+      const [budgets, tenantId] = [openProcess(), await tenant(1)];
+      if (taken > 0) await begin(openProcess(), tenantId, callOf(taken));
+      const [leftUsd, reservedUsd] = says;
+      const error = {
+        code: "budget_exhausted",
+        message: `The budget of 1 USD for 2040-01 ${rest}`,
+        details: { month, limitUsd: 1, leftUsd, reservedUsd, neededUsd: 2 },
+      };
+      expect(await errorOf(budgets.reserve(tenantId, callOf(2), signal))).to.deep.include(error);
+      expect(await errorOf(budgets.reserveForLater(tenantId, callOf(2)))).to.deep.include(error);
+      expect(budgets.refusals()).to.equal(2);
+    });
+  }
+
+  it("say when they are used up, at a call and at a submission", async () => {
+    const [budgets, tenantId] = [openProcess(), await tenant(1)];
+    (await begin(budgets, tenantId, callOf(1))).settle(1 * USD);
+    await budgets.flush();
+    const error = { code: "budget_exhausted", message: "The budget of 1 USD for 2040-01 is used up." };
+    expect(await errorOf(budgets.reserve(tenantId, callOf(1), signal))).to.deep.include(error);
+    const usedUp: BudgetView = { month, limitUsd: 1, leftUsd: 0, reservedUsd: 0 };
+    expect(() => requireLeft(usedUp))
+      .to.throw(AppError)
+      .that.deep.includes({ ...error, details: usedUp });
+    for (const open of [null, { ...usedUp, leftUsd: 0.5 }, { ...usedUp, leftUsd: -1, reservedUsd: 1.5 }])
+      expect(() => requireLeft(open)).to.not.throw();
+  });
+
+  it("give their rest to one call at a time, as long as that lives", async () => {
+    const [one, other, tenantId] = [openProcess(), openProcess(), await tenant(1)];
+    const long = callOf(3, 0.5);
+    const first = await begin(one, tenantId, long);
+    expect(first.nanoUsd).to.equal(1 * USD);
+    first.settle(0.5 * USD);
+    await one.flush();
+    const amount = await other.reserveForLater(tenantId, long);
+    expect(amount).to.deep.equal({ month, nanoUsd: 0.5 * USD, isRest: true });
+    await one.set(tenantId, 2);
+    expect(await errorOf(one.reserve(tenantId, long, signal)), "while another has it").to.be.instanceOf(AppError);
+    mock.timers.setTime(now + REST_MS);
+    expect(await errorOf(one.reserve(tenantId, long, signal)), "for so long").to.include({ code: "budget_exhausted" });
+    mock.timers.setTime(now + REST_MS + 1);
+    expect((await begin(one, tenantId, long)).nanoUsd).to.equal(1 * USD);
+    await other.settleLater(tenantId, amount ?? expect.fail("nothing was set aside"), 0);
+    const whole = await openProcess().reserveForLater(tenantId, callOf(0.25));
+    expect(whole, "no rest").to.deep.equal({ month, nanoUsd: 0.25 * USD });
+  });
+
+  it("let a call wait for one of its process, and go by a limit that was set meanwhile", async () => {
+    const [budgets, tenantId] = [openProcess(), await tenant(1)];
+    const holder = await begin(budgets, tenantId, callOf(1));
+    const [waiting, hopeless] = [begin(budgets, tenantId, callOf(3)), errorOf(begin(budgets, tenantId, callOf(9)))];
+    await budgets.view(tenantId);
+    await openProcess().set(tenantId, 5);
+    await budgets.set(tenantId, 5);
+    holder.settle(0);
+    const waited = await waiting;
+    expect(waited.nanoUsd).to.equal(3 * USD);
+    waited.settle(3 * USD);
+    expect(await hopeless)
+      .to.have.property("message")
+      .that.matches(/of 5 USD .* has 2 USD left; this call needs 9 USD/);
+    expect(await left(budgets, tenantId)).to.deep.equal([2, 0]);
+  });
+
+  it("hold for a call that waits also when they are lifted meanwhile", async () => {
+    const [budgets, tenantId] = [openProcess(), await tenant(1)];
+    const holder = await begin(budgets, tenantId, callOf(1));
+    const waiting = begin(budgets, tenantId, callOf(1));
+    await budgets.set(tenantId, null);
+    holder.settle(0);
+    expect((await waiting).nanoUsd).to.equal(1 * USD);
+  });
+
+  it("wake a call that waits when there may be room, and do not ask for it again and again", async () => {
+    let looks = 0;
+    const find = (...query: Parameters<typeof store.budgets.find>) => {
+      looks += 1;
+      return store.budgets.find(...query);
+    };
+    const [budgets, tenantId] = [openProcess({ find }), await tenant(1)];
+    const holder = await begin(budgets, tenantId, callOf(1));
+    looks = 0;
+    const waiting = begin(budgets, tenantId, callOf(1));
+    for (let n = 0; n < 20; n += 1) await left(openProcess(), tenantId);
+    expect(looks, "before the other has ended").to.equal(1);
+    holder.settle(0);
+    expect((await waiting).nanoUsd).to.equal(1 * USD);
+    expect(looks).to.equal(2);
+  });
+
+  it("let 32 calls of a process wait, each until its caller leaves", async () => {
+    const [budgets, tenantId] = [openProcess(), await tenant(1)];
+    const holder = await begin(budgets, tenantId, callOf(1));
+    const leaving = new AbortController();
+    const ends = Array.from({ length: 33 }, () => errorOf(budgets.reserve(tenantId, callOf(1), leaving.signal)));
+    await pollUntil(() => budgets.refusals() === 1, { what: "one that may not wait" });
+    leaving.abort();
+    const errors = await Promise.all(ends);
+    expect(errors.filter((error) => error instanceof AppError && error.code === "budget_exhausted")).to.have.lengthOf(
+      1,
+    );
+    holder.settle(0);
+    await budgets.flush();
+  });
+
+  it("give up what others change all the time", async () => {
+    const tenantId = await tenant(1);
+    const error = { code: "unavailable", message: "The budget changes too often right now.", retryable: true };
+    let tries = 0;
+    const take = async () => {
+      tries += 1;
+      return false;
+    };
+    for (const call of [callOf(0.5), callOf(2, 0.5)]) {
+      tries = 0;
+      expect(await errorOf(openProcess({ take }).reserve(tenantId, call, signal))).to.include(error);
+      expect(tries).to.equal(100);
+    }
+    let moves = 0;
+    const moveLimit = async () => {
+      moves += 1;
+    };
+    const elsewhere = openProcess({ moveLimit });
+    await elsewhere.set(tenantId, 3);
+    expect(await errorOf(elsewhere.view(tenantId))).to.include(error);
+    expect(moves).to.equal(4);
+  });
+
+  it("try again when another process was faster", async () => {
+    const tenantId = await tenant(10);
+    let tries = 0;
+    const take: typeof store.budgets.take = async (...claim) => {
+      tries += 1;
+      return tries > 1 && store.budgets.take(...claim);
+    };
+    expect((await begin(openProcess({ take }), tenantId, callOf(4))).nanoUsd).to.equal(4 * USD);
+    tries = 0;
+    expect((await begin(openProcess({ take }), tenantId, callOf(9, 1))).nanoUsd, "of the rest").to.equal(6 * USD);
+  });
+
+  it("write a settlement in four attempts, each later than the one before, and then give it up", async () => {
+    const tenantId = await tenant(1);
+    const failing = (failures: number) => {
+      const calls: unknown[] = [];
+      const settle: typeof store.budgets.settle = async (...call) => {
+        if (calls.push(call) <= failures) throw unavailable("The store");
+        return store.budgets.settle(...call);
+      };
+      return { ...openProcess({ settle }), calls };
+    };
+    const [late, never] = [failing(1), failing(4)];
+    const amounts = await Promise.all([late, never].map((budgets) => budgets.reserveForLater(tenantId, callOf(0.5))));
+    const from = performance.now();
+    await Promise.all(
+      [late, never].map((budgets, at) => budgets.settleLater(tenantId, amounts[at] ?? expect.fail(), 0)),
+    );
+    expect(performance.now() - from, "the least that three waits take").to.be.above(1_700);
+    expect([late.calls.length, never.calls.length]).to.deep.equal([2, 4]);
+    expect([late.logged.length, never.logged.length]).to.deep.equal([0, 1]);
+    expect(never.logged[0]).to.contain(tenantId);
+    expect(await left(openProcess(), tenantId), "what was not settled counts as spent").to.deep.equal([0.5, 0.5]);
+  });
+
+  it("are flushed when all that was settled is written", async () => {
+    const gate = Promise.withResolvers<void>();
+    const settle: typeof store.budgets.settle = async (...call) => {
+      await gate.promise;
+      return store.budgets.settle(...call);
+    };
+    const [budgets, tenantId] = [openProcess({ settle }), await tenant(1)];
+    (await begin(budgets, tenantId, callOf(1))).settle(0);
+    let isFlushed = false;
+    const flushing = budgets.flush().then(() => {
+      isFlushed = true;
+    });
+    await budgets.view(tenantId);
+    expect(isFlushed).to.equal(false);
+    gate.resolve();
+    await flushing;
+    expect(await left(budgets, tenantId)).to.deep.equal([1, 0]);
+  });
+
+  it("show nothing as set aside when more was settled than is known to be", async () => {
+    const [budgets, tenantId] = [openProcess(), await tenant(1)];
+    await budgets.view(tenantId);
+    await budgets.settleLater(tenantId, { month, nanoUsd: 0.5 * USD }, 0.5 * USD); // of a record that did not note it yet
+    expect(await left(budgets, tenantId)).to.deep.equal([1, 0]);
+  });
+});

@@ -247,6 +247,7 @@ describe("budgets", () => {
     let tries = 0;
     const take = async () => {
       tries += 1;
+      expect(tries).to.be.at.most(100);
       return false;
     };
     for (const call of [callOf(0.5), callOf(2, 0.5)]) {
@@ -257,6 +258,7 @@ describe("budgets", () => {
     let moves = 0;
     const moveLimit = async () => {
       moves += 1;
+      expect(moves).to.be.at.most(4);
     };
     const elsewhere = openProcess({ moveLimit });
     await elsewhere.set(tenantId, 3);

@@ -93,6 +93,7 @@ describe("the records of jobs", () => {
     let turns = 0;
     const findOneAndUpdate = async () => {
       turns += 1;
+      expect(turns).to.be.at.most(100);
       return null;
     };
     const taken: Pick<Db, "collection"> = {
@@ -109,8 +110,11 @@ describe("the records of jobs", () => {
     expect(turns).to.equal(100);
   });
 
-  it("show their states to their tenant alone", async () => {
-    const ids = [(await insert())._id, (await insert())._id];
+  it("show themselves and their states to their tenant alone", async () => {
+    const first = await insert();
+    const ids = [first._id, (await insert())._id];
+    expect(await jobs.find("ten_jobs", first._id)).to.deep.equal(first);
+    expect(await jobs.find("ten_another", first._id)).to.equal(null);
     await claim(ids[1] ?? "");
     const many = [...ids, ...Array.from({ length: 1_000 }, (_, n) => `job_none_${n}`)].reverse();
     const states = await jobs.statesOf("ten_jobs", many);

@@ -12,11 +12,13 @@ const at = (ms: number) => new Date(now + ms);
 const lease = { workerId: "a worker", token: "held", expiresAt: at(0) };
 
 /** A Redis that holds these jobs; what is asked of it beyond that is noted. */
-function makeQueues(live: ReadonlySet<string>) {
+function makeQueues(held: readonly JobRecord[]) {
+  const live = new Map(held.map(({ _id, queue }) => [_id, queue]));
   const calls: ["remove" | "add", queue: string, job: Enqueued | string][] = [];
   return {
     calls,
-    findLive: async (_queue: string, jobIds: readonly string[]) => new Set(jobIds.filter((jobId) => live.has(jobId))),
+    findLive: async (queue: string, jobIds: readonly string[]) =>
+      new Set(jobIds.filter((jobId) => live.get(jobId) === queue)),
     remove: async (queue: string, jobId: string) => void calls.push(["remove", queue, jobId]),
     add: async (queue: string, job: Enqueued) => void calls.push(["add", queue, job]),
   };
@@ -44,7 +46,7 @@ describe("the look at jobs that may be lost", () => {
     const [inRedis, running] = [await insert({}), await insert({ status: "running", lease })];
     const renewed = await insert({ status: "running", lease: { ...lease, token: "another" } });
     const soon = await insert({ checkAt: at(1) });
-    const queues = makeQueues(new Set([inRedis._id, running._id]));
+    const queues = makeQueues([inRedis, running]);
     const findDue: JobStore["findDue"] = async (...query) => {
       const due = await store.findDue(...query);
       return due.map((record) => (record._id === renewed._id ? { ...record, lease } : record)); // as it was before
@@ -76,13 +78,13 @@ describe("the look at jobs that may be lost", () => {
       const asked: unknown[] = [];
       const found = {
         findDue: async (...query: unknown[]) => {
-          asked.push(query);
+          expect(asked.push(query), "looks").to.be.at.most(looks);
           return records;
         },
         change: async () => null,
         postponeCheck: async () => undefined,
       };
-      const queues = makeQueues(new Set(live ? records.map(({ _id }) => _id) : []));
+      const queues = makeQueues(live ? records : []);
       const requeued = live ? 0 : due * looks;
       expect(await reconcileJobs({ store: found, queues })).to.deep.equal({ requeued, expired: 0 });
       expect(asked).to.deep.equal(Array.from({ length: looks }, () => [at(0), 500]));

@@ -123,7 +123,7 @@ describe("frameworks that speak OpenAI's API", function () {
       expect(usage.tokens).to.be.above(0);
     });
 
-    it("tells an error with its status", async () => {
+    it("reports an error with its status", async () => {
       const wrong = { ...ask(), model: provider()("no-such") };
       const error = await generateText(wrong).catch((thrown: unknown) => thrown);
       expect(error).to.include({ statusCode: 400 });

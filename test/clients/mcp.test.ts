@@ -105,12 +105,12 @@ describe("the official client of the Model Context Protocol", () => {
     expect(all.at("models")).to.have.length.above(10);
   });
 
-  it("svc_health tells the parts", async () => {
+  it("svc_health reports the parts", async () => {
     const { at } = await call(client, "svc_health");
     expect([at("status"), at("parts.workers.status")]).to.deep.equal(["ready", "up"]);
   });
 
-  it("svc_agent_run runs an agent, named by id or name, as a job with an audit trail", async () => {
+  it("svc_agent_run runs an agent, named by id or name, as a job with an audit log", async () => {
     const owner = makeClient({ url: test.url, key: test.keys.owner });
     const agent = { name: "Desk", model: "meta-llm", systemPrompt: "You answer from the manuals." };
     const tools = [{ type: "rag_query", config: {} }];
@@ -161,7 +161,7 @@ describe("the official client of the Model Context Protocol", () => {
     expect([job.at("kind"), job.at("status")]).to.deep.equal(["composite", "completed"]);
   });
 
-  it("svc_composite_execute is held by the guard: no job, no model call, no value told", async () => {
+  it("svc_composite_execute obeys the guard: no job, no model call, no value in the error", async () => {
     const owner = makeClient({ url: test.url, key: test.keys.owner });
     const jobs = async () => (await owner.get("/jobs?kind=composite&limit=200")).at("data");
     const before = await jobs();
@@ -192,7 +192,7 @@ describe("the official client of the Model Context Protocol", () => {
     await branch.close();
   });
 
-  it("gets what a tool cannot do as a result that a model can read", async () => {
+  it("gets a tool's failure as a result that a model can read", async () => {
     const { isError, at } = await call(client, "svc_chat", {
       messages: [{ role: "user", content: "Hello" }],
       model: "no-such-model",
@@ -226,7 +226,7 @@ describe("the official client of the Model Context Protocol", () => {
   });
 });
 
-describe("a tool call that takes long", () => {
+describe("a long tool call", () => {
   let upstream: ScriptedUpstream;
   let test: TestPlatform;
   before(async () => {
@@ -239,7 +239,7 @@ describe("a tool call that takes long", () => {
     await upstream.close();
   });
 
-  it("is told where its job is, which goes on and ends", async () => {
+  it("returns the id of its job, which continues to its end", async () => {
     const client = await connect(test.url, test.keys.member);
     const held = Promise.withResolvers<string>();
     upstream.play(() => held.promise);
@@ -255,7 +255,7 @@ describe("a tool call that takes long", () => {
     await client.close();
   });
 
-  it("is told where the run of an agent is, and its runId", async () => {
+  it("returns the job and the runId of an agent's run", async () => {
     const client = await connect(test.url, test.keys.member);
     const member = makeClient({ url: test.url, key: test.keys.member });
     const agent = { name: "Slow", model: "meta-llm", systemPrompt: "You answer." };
@@ -296,7 +296,7 @@ describe("a tool call that takes long", () => {
     await Promise.all([client.close(), stranger.close()]);
   });
 
-  it("is left by a client without harm to the job", async () => {
+  it("does not cancel its job when the client leaves", async () => {
     const client = await connect(test.url, test.keys.member);
     const held = Promise.withResolvers<string>();
     upstream.play(() => held.promise);

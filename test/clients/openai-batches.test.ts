@@ -83,7 +83,7 @@ describe("files and batches through the official openai client", function () {
     expect(await statusOf(openai.files.retrieve(file.id))).to.equal(404);
   });
 
-  it("answers each line, in the files that OpenAI's clients expect", async () => {
+  it("answers each line in the files that OpenAI's clients expect", async () => {
     const made = await create(
       [
         line("first", "What is a lease?"),
@@ -136,7 +136,7 @@ describe("files and batches through the official openai client", function () {
     expect(batch.error_file_id).to.equal(null);
   });
 
-  it("fails a file that is none, and names its lines", async () => {
+  it("fails a file that holds no requests, and names its lines", async () => {
     const made = await create(
       [line("a", "one"), line("a", "two"), { nothing: true }, line("c", "three", { url: "/v1/embeddings" })],
       "/v1/chat/completions",
@@ -150,7 +150,7 @@ describe("files and batches through the official openai client", function () {
     ]);
   });
 
-  it("stops what is not answered yet when it is cancelled", async () => {
+  it("stops the unanswered lines when it is cancelled", async () => {
     upstream.setDuration(60_000);
     const made = await create([line("a", "one"), line("b", "two")], "/v1/chat/completions");
     await pollUntil(async () => (await openai.batches.retrieve(made.id)).status === "in_progress", {

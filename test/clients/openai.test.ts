@@ -55,7 +55,7 @@ describe("the official openai client", () => {
     expect(completion.usage).to.deep.include({ prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 });
   });
 
-  it("sends on what it is asked for, in text parts and with a developer's message too", async () => {
+  it("passes on every parameter, text parts and a developer's message", async () => {
     await openai.chat.completions.create({
       model: "small",
       messages: [
@@ -89,7 +89,7 @@ describe("the official openai client", () => {
     });
   });
 
-  it("streams, with the usage last when it is wanted", async () => {
+  it("streams, with the usage last when it is requested", async () => {
     const stream = await openai.chat.completions.create({
       model: "small",
       messages: [question],
@@ -108,7 +108,7 @@ describe("the official openai client", () => {
     for (const chunk of chunks.slice(0, -1)) expect(chunk.usage).to.equal(null);
   });
 
-  it("streams without usage when nobody asked for it", async () => {
+  it("streams without usage when it is not requested", async () => {
     const stream = await openai.chat.completions.create({ model: "small", messages: [question], stream: true });
     for await (const chunk of stream) {
       expect(chunk.choices).to.have.lengthOf(1);
@@ -152,7 +152,7 @@ describe("the official openai client", () => {
   });
 
   for (const encoding of ["float", "base64", undefined] as const) {
-    it(`embeds, ${encoding ?? "as it does by itself"}`, async () => {
+    it(`embeds, ${encoding ?? "in its default encoding"}`, async () => {
       const list = await openai.embeddings.create({
         model: "vectors",
         input: ["one", "three"],
@@ -194,7 +194,7 @@ describe("the official openai client", () => {
     expect(await failureOf(chat({}))).to.be.instanceOf(OpenAI.InternalServerError);
   });
 
-  it("is told when to come back by the limits", async () => {
+  it("reads from the limits when to retry", async () => {
     const limited = await startPlatform({ workers: false, env: { RATE_LIMIT_RPM: "1" } });
     try {
       const client = new OpenAI({ baseURL: `${limited.url}/v1`, apiKey: limited.keys.member, maxRetries: 0 });
@@ -208,7 +208,7 @@ describe("the official openai client", () => {
     }
   });
 
-  it("does not repeat what a provider rejects, and hears why", async () => {
+  it("does not repeat a request that a provider rejects, and learns the reason", async () => {
     const before = upstream.requests.length;
     upstream.setDefault({ status: 400, errorCode: "context_length_exceeded", errorMessage: "Too long by 12 tokens." });
     const error = await failureOf(openai.chat.completions.create({ model: "small", messages: [question] }));
@@ -219,7 +219,7 @@ describe("the official openai client", () => {
     expect(upstream.requests.length - before).to.equal(1);
   });
 
-  it("hears of a stream that breaks in the middle", async () => {
+  it("reports a stream that breaks in the middle", async () => {
     upstream.next({ fault: { type: "cut", afterPieces: 1 } });
     const stream = await openai.chat.completions.create({ model: "small", messages: [question], stream: true });
     const heard: string[] = [];

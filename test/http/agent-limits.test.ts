@@ -87,7 +87,7 @@ describe("limits of an agent's run", function () {
     ]);
   });
 
-  it("never let a model write more than what is left", async () => {
+  it("never let a model write more than the tokens that are left", async () => {
     await run(({ turn }) => (turn === 1 ? endless({ turn } as never) : { text: "Done." }), {
       budget: { maxTokens: 5_000 },
     });
@@ -107,7 +107,7 @@ describe("limits of an agent's run", function () {
     expect([trail.at("integrity.verified"), trail.at("steps[0].observation")]).to.deep.equal([true, "1"]);
   });
 
-  it("refuse what cannot be a run, naming the field", async () => {
+  it("refuse an invalid run, naming the field", async () => {
     const agentId = await makeAgent();
     for (const [body, param] of [
       [{}, "input"],
@@ -125,7 +125,7 @@ describe("limits of an agent's run", function () {
     }
   });
 
-  describe("and its company", () => {
+  describe("and its session, events and records", () => {
     it("takes any text as the name of a session, and finds its runs by it", async () => {
       upstream.play(() => ({ text: "Fine." }));
       const agentId = await makeAgent();
@@ -138,7 +138,7 @@ describe("limits of an agent's run", function () {
       }
     });
 
-    it("lends a run the earlier turns of its session, and those of no other", async () => {
+    it("gives a run the earlier turns of its own session only", async () => {
       const script: AgentScript = ({ input }) => ({ text: `You said: ${input}` });
       upstream.play(script);
       const agentId = await makeAgent();
@@ -158,7 +158,7 @@ describe("limits of an agent's run", function () {
       expect(runs.at("data")).to.have.lengthOf(2);
     });
 
-    it("tells followers each step while it runs, and nothing of what was said", async () => {
+    it("sends followers each step while it runs, without its texts", async () => {
       const held = Promise.withResolvers<void>();
       upstream.play(async ({ turn }) => {
         if (turn === 1)

@@ -84,7 +84,7 @@ describe("runs of agents", function () {
     expect(steps[1]).to.deep.include({ actionInput: { expression: "4 + 2" }, observation: "6", tokens: 15 });
   });
 
-  it("have the model's reasoning for a thought where it calls a tool without a word", async () => {
+  it("record the model's reasoning as the thought when it calls a tool without text", async () => {
     upstream.play(({ turn }) =>
       turn === 1
         ? { reasoning: "I should add.", calls: [{ name: "calculator", arguments: { expression: "4 + 2" } }] }

@@ -19,7 +19,7 @@ describe("agents", () => {
   });
   after(() => test.close());
 
-  it("are created active, at version 1, with ten iterations unless told otherwise", async () => {
+  it("are created active, at version 1, with ten iterations by default", async () => {
     const created = await member.post("/agents", { ...basic, tools: [{ type: "rag_query", config: {} }] });
     expect(created.status).to.equal(201);
     expect(created.body).to.include({ name: "Desk", status: "active", version: 1, maxIterations: 10 });
@@ -27,7 +27,7 @@ describe("agents", () => {
     expect(read.body).to.deep.equal(created.body);
   });
 
-  it("are listed newest first, page by page, to their tenant alone", async () => {
+  it("are listed to their tenant only, newest first, page by page", async () => {
     const made: string[] = [];
     for (let index = 0; index < 3; index += 1) made.push((await member.post("/agents", basic)).string("agentId"));
     const first = await member.get("/agents?limit=2");
@@ -51,7 +51,7 @@ describe("agents", () => {
     expect((await member.get(`/agents/${id}`)).at("version")).to.equal(4);
   });
 
-  it("belong to who made them, and to admins", async () => {
+  it("can be changed by their creator and by admins", async () => {
     const id = (await owner.post("/agents", basic)).string("agentId");
     const refused = await member.request("PUT", `/agents/${id}`, { body: basic });
     expect([refused.status, refused.at("error.code")]).to.deep.equal([403, "insufficient_role"]);
@@ -112,7 +112,7 @@ describe("agents", () => {
     });
   }
 
-  it("lend a widget key their model and prompt, and take the prompt of a page for nothing", async () => {
+  it("give a widget key their model and prompt, and ignore the prompt of a page", async () => {
     const systemPrompt = "Pump P-100 is bled each spring before the season begins.";
     const id = (await admin.post("/agents", { ...basic, systemPrompt })).string("agentId");
     const key = (await admin.post("/ai/widget/key", { agent_id: id })).string("key");

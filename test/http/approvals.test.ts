@@ -24,7 +24,7 @@ describe("approvals", function () {
   };
   const decidePath = (approvalId: string) => `/workflows/approvals/${approvalId}/decide`;
 
-  it("hold no worker and no job in Redis while they wait, and show what there is to decide on", async () => {
+  it("hold no worker and no job in Redis while they wait, and show what the decision is about", async () => {
     const { test, member } = desk;
     const message = "Send {{ steps.draft.output }} to {{ input.to }}?";
     const { workflowId, runId, jobId, approvalId } = await waiting([draft, ask({ message })], {
@@ -59,7 +59,7 @@ describe("approvals", function () {
     expect(days).to.equal(7 * 86_400_000);
   });
 
-  it("are decided by who has the role, who is told by the key and never by the body", async () => {
+  it("are decided by keys with the role; the decider is the key's subject, whatever the body says", async () => {
     const { member, admin, owner } = desk;
     const decide = { decision: "approved", comment: "Fine.", decided_by: "somebody else", decidedBy: "me" };
     const forOwner = await waiting([ask({ assigneeRole: "owner" })]);
@@ -187,7 +187,7 @@ describe("approvals", function () {
     }
   });
 
-  it("end the wait of a caller as soon as the run awaits them, and keep when their step began", async () => {
+  it("end the wait of a caller as soon as the run awaits them, and keep the start of their step", async () => {
     const workflowId = await desk.create([ask()]);
     const headers = { prefer: "wait=60" };
     const started = await desk.member.post(`/workflows/${workflowId}/execute`, {}, { headers }); // the test's own limit is 60 s
@@ -200,7 +200,7 @@ describe("approvals", function () {
     expect(ended.at("steps[0].startedAt")).to.equal(run.at("steps[0].startedAt"));
   });
 
-  it("are told once more to a run that was not told, as when the process died in between", async () => {
+  it("are applied again to a run that missed them because a process died in between", async () => {
     const { workflowId, runId, approvalId } = await waiting([ask(), draft]);
     const { platform } = desk.test;
     const tenantId = await tenantOf(desk.test);

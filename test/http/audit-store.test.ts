@@ -3,14 +3,14 @@ import { newId } from "../../src/ids.ts";
 import type { AuditEntry } from "../../src/store/audit-store.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
-describe("the entries of an audit trail", () => {
+describe("the entries of an audit log", () => {
   let test: TestPlatform;
   before(async () => {
     test = await startPlatform();
   });
   after(() => test.close());
 
-  it("are added once each, read in order, and are their tenant's", async () => {
+  it("are added once each, read in order, by their tenant only", async () => {
     const { audit } = test.platform.store;
     const [tenantId, runId] = [newId("tenant"), newId("run")];
     const entry = (seq: number): AuditEntry => ({

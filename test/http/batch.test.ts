@@ -71,7 +71,7 @@ describe("chats that may wait for a batch", () => {
         expect(log.at("costUsd")).to.equal(job.at("result.costUsd"));
       });
 
-      it("adds to the job's result what x-svc-debug asks for", async () => {
+      it("adds the fields of x-svc-debug to the job's result", async () => {
         const job = await endOf(await ask(model, "What is a lease?", { headers: { "x-svc-debug": "true" } }));
         expect(job.at("result._preprocessing.routing")).to.deep.include({ requested: model, model, provider });
         const plain = await endOf(await ask(model, "What is a lease?"));
@@ -94,7 +94,7 @@ describe("chats that may wait for a batch", () => {
         expect(times, "how often each was handed in").to.deep.equal([1, 1, 2, 2, 1]);
       });
 
-      it("finds its batch again when the answer of the provider was lost", async () => {
+      it("finds its batch again when the provider's response was lost", async () => {
         const before = upstream.batches.length;
         let losses = 0;
         upstream.onSubmit((batch) => {
@@ -130,7 +130,7 @@ describe("chats that may wait for a batch", () => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).to.equal(45);
   });
 
-  it("takes a cancelled job out before it is handed in, and drops the answer after", async () => {
+  it("removes a cancelled job before the batch is submitted, and drops its answer afterwards", async () => {
     const early = await ask(models.openai, "cancelled early");
     expect((await client.post(`/jobs/${early.string("jobId")}/cancel`)).status).to.equal(200);
     const neighbour = await endOf(await ask(models.openai, "neighbour"));
@@ -167,7 +167,7 @@ describe("chats that may wait for a batch", () => {
     expect((await endOf(first)).at("status")).to.equal("completed");
   });
 
-  describe("whose call meets a part that is away", () => {
+  describe("while a part is unavailable", () => {
     const textOf = async (jobId: string) => {
       const job = await pollUntil(
         async () => {
@@ -179,7 +179,7 @@ describe("chats that may wait for a batch", () => {
       return job.at("result.text");
     };
 
-    it("are accepted, and answered once, when only the queue is away", async () => {
+    it("are accepted, and answered once, when only the queue is unavailable", async () => {
       const { queues } = test.platform;
       const { add } = queues;
       queues.add = async () => {
@@ -211,7 +211,7 @@ describe("chats that may wait for a batch", () => {
       expect(upstream.submitted.get(jobId)).to.equal(1);
     });
 
-    it("are answered when the call is repeated after its item was dropped for want of its job", async () => {
+    it("are answered when the call is repeated after their item without a job was dropped", async () => {
       const tenantId = await tenantOf(test);
       const { gateway, store } = test.platform;
       const first = await ask(models.openai, "cut and repeated");
@@ -232,7 +232,7 @@ describe("chats that may wait for a batch", () => {
     });
   });
 
-  it("is kept within the budget, by what it cost", async () => {
+  it("is counted to the budget by its cost", async () => {
     const tenantId = await tenantOf(test);
     const { gateway } = test.platform;
     await gateway.setBudget(tenantId, 1_000);

@@ -67,7 +67,7 @@ describe("Bull Board", () => {
     }
   });
 
-  it("does not let another site act with the browser's password", async () => {
+  it("does not let another site use the browser's password", async () => {
     const pause = (site: string) =>
       open("/api/queues/ingestion/pause", basic(TOKEN), { method: "PUT", headers: { "sec-fetch-site": site } });
     expect((await pause("cross-site")).status).to.equal(403);
@@ -84,7 +84,7 @@ describe("Bull Board", () => {
     }
   });
 
-  it("is not there without a token", async () => {
+  it("is a 404 without a token", async () => {
     const without = await startPlatform({ workers: false, env: { ADMIN_TOKEN: "" } });
     try {
       expect((await fetch(`${without.url}${boardPath}`)).status).to.equal(404);

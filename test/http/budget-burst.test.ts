@@ -152,7 +152,7 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
     }
   }
 
-  it("serves them one after the other, as long as there is money, and tells a limited answer as such", async () => {
+  it("serves them one after the other while there is money, and marks a limited answer as such", async () => {
     await leave(1);
     upstream.chats.length = 0;
     upstream.honoursLimits(true);
@@ -168,7 +168,7 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
     expect(reasons.filter((reason) => reason === "length")).to.have.lengthOf(limited.length);
   });
 
-  it("holds for a prompt of more tokens than it seems to have", async () => {
+  it("holds for a prompt of more tokens than were estimated", async () => {
     await leave(0.01);
     // 20,000 characters that no estimate by words counts right: each may be two tokens or more.
     const strange = [{ role: "user", content: "\u0e9b\u0683".repeat(5_000) }];
@@ -177,7 +177,7 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
     expect(refused.string("error.message")).to.match(/this call needs 0\.0\d+ USD/);
   });
 
-  it("sends a call without a budget as it was", async () => {
+  it("leaves the limits of a call without a budget as they are", async () => {
     await test.platform.gateway.setBudget(tenantId, null);
     upstream.chats.length = 0;
     await client.post("/ai/chat", { model, messages });

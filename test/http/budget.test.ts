@@ -53,7 +53,7 @@ describe("a tenant's budget", () => {
     expect(micro((await budget())?.leftUsd)).to.equal(micro(1 - costUsd));
   });
 
-  it("is settled to what a call really cost, however it ends", async () => {
+  it("is settled to the real cost of a call, however it ends", async () => {
     await leave(1);
     const spend = async (calling: () => Promise<unknown>) => {
       const before = (await budget())?.leftUsd ?? 0;
@@ -70,7 +70,7 @@ describe("a tenant's budget", () => {
     expect(await spend(streamed)).to.equal(micro(costUsd));
   });
 
-  it("refuses what it has no room for, and calls nobody", async () => {
+  it("refuses a call that it has no room for, and calls no provider", async () => {
     await leave(0.001);
     upstream.requests.length = 0;
     const refused = await client.post("/ai/chat", ask);
@@ -97,7 +97,7 @@ describe("a tenant's budget", () => {
     expect(micro((await budget())?.leftUsd)).to.equal(micro(0.01 - served * costUsd));
   });
 
-  it("does not concern a call that costs nothing, whose budget cannot be read", async () => {
+  it("does not affect a free call, even when it cannot be read", async () => {
     const { store, gateway, tenancy } = test.platform;
     const unread = await tenancy.ensureTenant("whose budget nobody has asked for");
     const { find } = store.tenants;
@@ -121,7 +121,7 @@ describe("a tenant's budget", () => {
     }
   });
 
-  it("is lifted again", async () => {
+  it("can be lifted", async () => {
     await test.platform.gateway.setBudget(tenantId, null);
     expect(await budget()).to.equal(null);
     expect((await client.post("/ai/chat", ask)).status).to.equal(200);

@@ -90,7 +90,7 @@ describe("the cache of answers", () => {
     expect([again.at("cached"), statusOf(again)]).to.deep.equal([false, "off"]);
   });
 
-  it("tells tenants and requests apart", async () => {
+  it("keeps tenants and requests apart", async () => {
     const question = fresh();
     await chat(question);
     const others = [
@@ -103,7 +103,7 @@ describe("the cache of answers", () => {
     expect((await chat({ ...question, model: "meta-llm" })).at("cached"), "the default by its name").to.equal(true);
   });
 
-  it("forgets after the time that was asked for", async () => {
+  it("forgets after the requested time", async () => {
     const question = fresh();
     const options = { ...headers, "x-svc-options": "cache=true;cache-ttl=1" };
     await chat(question, options);
@@ -128,7 +128,7 @@ describe("the cache of answers", () => {
   });
 
   for (const isStreamed of [false, true]) {
-    it(`asks the model once for what many ask at once, ${isStreamed ? "streamed" : "as JSON"}`, async () => {
+    it(`calls the model once for many identical chats at once, ${isStreamed ? "streamed" : "as JSON"}`, async () => {
       const question = fresh();
       const gate = Promise.withResolvers<void>();
       upstream.setDefault({ until: gate.promise });
@@ -150,7 +150,7 @@ describe("the cache of answers", () => {
     });
   }
 
-  it("goes on for the others when the one who asked first leaves, and ends when all have left", async () => {
+  it("continues for the others when the first caller leaves, and ends when all have left", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.setDefault({ until: gate.promise });
     const question = fresh();
@@ -176,7 +176,7 @@ describe("the cache of answers", () => {
     expect(await upstream.requests[0]?.ended).to.equal("broken");
   });
 
-  it("sees a chat as compression leaves it, and the provider gets no more", async () => {
+  it("uses the compressed chat, which is also all that the provider gets", async () => {
     const messages = longPrompts[0]?.messages ?? [];
     const options = { "x-svc-debug": "true", "x-svc-options": "compress=true;cache=true" };
     const short = await chat({ messages }, options);
@@ -208,7 +208,7 @@ describe("the cache of answers", () => {
     expect(statusOf(await chat(others, options, stranger)), "another tenant's").to.equal("hit");
   });
 
-  it("has the room of expired answers again", async () => {
+  it("reuses the room of expired answers", async () => {
     const last = makeClient({ url: test.url, key: test.keys.stranger });
     upstream.setDefault({ pieces: ["b".repeat(120_000)] });
     const brief = { ...headers, "x-svc-options": "cache=true;cache-ttl=1" };

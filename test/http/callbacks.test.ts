@@ -28,7 +28,7 @@ describe("callbacks of jobs", function () {
   };
   const message = (path: string) => pollUntil(() => received(path)[0], { what: `a message to ${path}` });
 
-  it("are told of the end of each kind of job, once, signed, with ids and no contents", async () => {
+  it("report the end of each kind of job, once, signed, with ids and no contents", async () => {
     const { member } = desk;
     const agent = await member.post("/agents", { name: "A", model: chatModel, systemPrompt: "x", tools: [] });
     const workflowId = await desk.create([{ type: "ai_completion", model: chatModel, prompt: "Hi" }]);
@@ -55,7 +55,7 @@ describe("callbacks of jobs", function () {
     for (const at of calls.keys()) expect(received(`/told-${at}`), "once").to.have.lengthOf(1);
   });
 
-  it("are told why a job failed, and that one was cancelled", async () => {
+  it("report why a job failed, and that one was cancelled", async () => {
     const failing = await desk.create([{ type: "ai_completion", model: chatModel, prompt: "{{ input.none }}" }]);
     await desk.member.post(`/workflows/${failing}/execute`, { input: {}, ...callbackTo("/failed") });
     const failed = (await message("/failed")) as { type: string; data: { error: { code: string } } };
@@ -68,7 +68,7 @@ describe("callbacks of jobs", function () {
     expect(((await message("/cancelled")) as { type: string }).type).to.equal("job.cancelled");
   });
 
-  it("are told again, under the same id, when they could not take it", async () => {
+  it("are sent again, under the same id, when the receiver did not accept them", async () => {
     const { callback } = callbackTo("/flaky");
     let times = 0;
     desk.site.on("/flaky", (_, response) => {
@@ -82,7 +82,7 @@ describe("callbacks of jobs", function () {
     ).to.equal(2);
   });
 
-  it("with an address that is not called are refused, and nothing is accepted; a form names one, too", async () => {
+  it("with a forbidden address are refused, and nothing is accepted; a form may name one, too", async () => {
     const before = (await desk.member.get("/jobs?limit=1")).at("data[0].jobId");
     const callback = { url: "http://169.254.169.254/" };
     const refused = await desk.member.post("/rag/ingest", { content: "No.", callback }, later);

@@ -118,14 +118,14 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
         expect(answered.status, answered.text).to.equal(200);
       });
 
-      it("tells a limit of the answer and a filtered answer", async () => {
+      it("reports a limited answer and a filtered answer", async () => {
         fakes[provider].next({ finishReason: "length" }, { finishReason: "content_filter" });
         const reasonOf = async () =>
           (await client.post("/ai/chat", { ...question, model })).at("choices[0].finish_reason");
         expect([await reasonOf(), await reasonOf()]).to.deep.equal(["length", "content_filter"]);
       });
 
-      it("tells of a key that is refused without the key, and does not try again", async () => {
+      it("reports a refused key without showing it, and does not retry", async () => {
         const errorMessage = `invalid key ${keys[provider]}`;
         fakes[provider].setDefault({ status: 401, errorCode: "authentication_error", errorMessage });
         const response = await client.post("/ai/chat", { ...question, model });
@@ -179,7 +179,7 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
     ]);
   });
 
-  it("asks Anthropic what instructions alone say", async () => {
+  it("sends instructions without a message to Anthropic as a message", async () => {
     const system = (content: string) => ({ role: "system", content });
     const messages = [system("Be kind."), system("Say hello.")];
     const response = await client.post("/ai/chat", { messages, model: models.anthropic });
@@ -199,7 +199,7 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
     });
   });
 
-  it("has OpenAI's reasoning models call tools and take a temperature as they do, and refuses what they do not", async () => {
+  it("lets OpenAI's reasoning models call tools and take a temperature where they can, and refuses the rest", async () => {
     const ask = (body: object) => client.post("/ai/chat", { ...question, ...body });
     const told = await ask({ model: "gpt-6-luna", tools });
     expect(told.status, told.text).to.equal(200);
@@ -217,7 +217,7 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
     expect(response.at("usage.prompt_tokens")).to.equal(fakes.openai.served(keys.openai).inputTokens);
   });
 
-  it("counts the whole prompt, whatever the provider had of it in its cache", async () => {
+  it("counts the whole prompt, including the part in the provider's cache", async () => {
     const usage = { prompt_tokens: 1_000, completion_tokens: 10, cached_tokens: 600, cache_write_tokens: 300 };
     fakes.anthropic.setDefault({ usage });
     const response = await client.post("/ai/chat", { ...question, model: models.anthropic });

@@ -106,7 +106,7 @@ describe("chat contract on the wire", () => {
       });
     });
 
-    it(`tells a stream's failure as its last event (${provider})`, async () => {
+    it(`reports a stream's failure as its last event (${provider})`, async () => {
       fake.next({ fault: { type: "cut", afterPieces: 1 } });
       const { status, text } = await post({ messages, ...model, stream: true });
       expect(status).to.equal(200);
@@ -154,7 +154,7 @@ describe("chat contract on the wire", () => {
     expect(fake.requests[3]?.body.messages).to.deep.equal(three);
   });
 
-  it("refuses what the interface does not allow, naming the field", async () => {
+  it("refuses values that the interface does not allow, naming the field", async () => {
     expect(await errorOf({})).to.deep.equal([400, "invalid_request", "messages"]);
     expect(await errorOf({ messages: [] })).to.deep.equal([400, "invalid_request", "messages"]);
     const wrongRole = { messages: [{ role: "wizard", content: "x" }] };
@@ -234,7 +234,7 @@ describe("chat contract on the wire", () => {
     for (const path of ["/ai/embeddings", "/v1/embeddings"]) expect(await at(path, texts)).to.equal(200);
   });
 
-  it("passes on what else steers an answer, as OpenAI's surface does", async () => {
+  it("passes on the other sampling parameters, as OpenAI's surface does", async () => {
     const more = { top_p: 0.4, stop: "END", seed: 7, response_format: { type: "json_object" } };
     expect((await post({ messages, ...more })).status).to.equal(200);
     expect(fake.requests[0]?.body).to.deep.include({ ...more, stop: ["END"] });
@@ -258,7 +258,7 @@ describe("chat contract on the wire", () => {
     }
   });
 
-  it("reports what a provider rejects and limits as such", async () => {
+  it("reports a provider's rejections and limits as such", async () => {
     fake.next({ status: 413, errorMessage: "The prompt is too large." });
     const rejected = await postJson({ messages });
     expect([rejected.status, rejected.body.error.code]).to.deep.equal([400, "provider_rejected"]);

@@ -83,7 +83,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
     expect(events.at(-1)?.data).to.include({ done: true, inputTokens: 11, outputTokens: 7, finishReason: "stop" });
   });
 
-  it("sends what has come before the rest is there", async () => {
+  it("sends each part before the rest has arrived", async () => {
     fake.next({ pieces: ["first", "second"], pieceMs: 150 });
     const opened = await client.events("POST", "/ai/chat", { body: { ...question, stream: true } });
     const first = await opened.events.next();
@@ -119,7 +119,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
     ]);
   });
 
-  it("tells reasoning and a content filter", async () => {
+  it("reports reasoning and a content filter", async () => {
     fake.next({ reasoning: "Leases expire.", finishReason: "content_filter", pieces: ["No."] });
     const response = await client.post("/ai/chat", question);
     expect([response.at("reasoning"), response.at("choices[0].finish_reason")]).to.deep.equal([
@@ -128,7 +128,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
     ]);
   });
 
-  it("tries again after 429 with Retry-After and after 500, as JSON and streamed", async () => {
+  it("retries after 429 with Retry-After and after 500, as JSON and streamed", async () => {
     fake.next({ status: 429, headers: { "retry-after": "1" } });
     const startedAt = performance.now();
     const response = await client.post("/ai/chat", question);
@@ -140,7 +140,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
     expect(fake.requests).to.have.length(5);
   });
 
-  it("gives up after three tries with 502 and the upstream's status and code, and nothing of its headers or keys", async () => {
+  it("gives up after three attempts with 502 and the upstream's status and code, without its headers or keys", async () => {
     const surface = nextSurface();
     fake.setDefault({
       status: 503,
@@ -229,7 +229,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
     }
   });
 
-  it("counts tokens itself when the server tells no usage", async () => {
+  it("counts tokens itself when the server reports no usage", async () => {
     fake.setDefault({ usage: false });
     const response = await client.post("/ai/chat", question);
     expect(response.at("inputTokens")).to.be.within(5, 15);
@@ -239,7 +239,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
     expect(last).to.include({ inputTokens: response.at("inputTokens"), outputTokens: response.at("outputTokens") });
   });
 
-  it("stops calling a server that keeps failing, and comes back when it is well", async () => {
+  it("stops calling a server that keeps failing, and resumes when it recovers", async () => {
     fake.setDefault({ status: 500 });
     await client.post("/ai/chat", question);
     await client.post("/ai/chat", question);
@@ -252,7 +252,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
     await pollUntil(async () => (await client.post("/ai/chat", question)).status === 200);
   });
 
-  it("keeps streams apart that run at once", async () => {
+  it("keeps concurrent streams apart", async () => {
     fake.setDefault({ pieceMs: 3 });
     const names = Array.from({ length: 40 }, (_, n) => `stream-${n}`);
     fake.next(...names.map((name) => ({ pieces: Array<string>(10).fill(`${name} `), pieceMs: 3 })));

@@ -80,7 +80,7 @@ describe("POST /ai/chat with the offline model", () => {
     expect(text.trimEnd().split("\n").at(-1)).to.contain('"done":true');
   });
 
-  it("takes meta-llm, auto and the model's own name, and shows the routing when asked to debug", async () => {
+  it("takes meta-llm, auto and the model's own name, and shows the routing in debug mode", async () => {
     for (const model of ["meta-llm", "auto", "switchyard-offline"]) {
       const response = await client.post("/ai/chat", { ...question, model }, { headers: { "x-svc-debug": "true" } });
       expect(response.at("model")).to.equal("switchyard-offline");
@@ -112,7 +112,7 @@ describe("POST /ai/chat with the offline model", () => {
     ]);
   });
 
-  it("answers a stream at once, whether it could wait or not, and says why", async () => {
+  it("answers a stream at once, also with prefer_async, and says why", async () => {
     const streamed = await post({ ...question, prefer_async: true, stream: true });
     expect(streamed.headers.get("x-svc-batch")).to.equal("ineligible; reason=streamed");
     await streamed.text();

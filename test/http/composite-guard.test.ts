@@ -101,7 +101,7 @@ describe("an input that a regulated profile does not take", function () {
     expect([answer.status, answer.at("error.param")]).to.deep.equal([422, "models[1]"]);
   });
 
-  it("is refused to every caller of the domain's own function", async () => {
+  it("is refused by the domain function itself, whoever calls it", async () => {
     const { composite } = test.platform;
     const caller = await test.platform.tenancy.authenticate(test.keys.member);
     if (caller === null) throw new Error("the key is not known");
@@ -115,7 +115,7 @@ describe("an input that a regulated profile does not take", function () {
     }
   });
 
-  it("leaves nothing behind: no job, no run, no record of the call, no log line, no body", async function () {
+  it("leaves nothing behind: no job, run, call record, log line or body", async function () {
     const jobs = await member.get("/jobs?kind=composite");
     expect(jobs.at("data")).to.deep.equal([]);
     for (const answer of answers) for (const secret of secrets) expect(answer.text).not.to.include(secret);
@@ -133,12 +133,12 @@ describe("an input that a regulated profile does not take", function () {
     expect(upstream.calls.map(({ user }) => user).join("\n")).not.to.match(/219-47|AB-774|4242/);
   });
 
-  it("is taken by a profile without such rules", async () => {
+  it("is accepted by a profile without such rules", async () => {
     const answer = await send("support", "Order 12, ask for 555-0100");
     expect(answer.status).to.equal(200);
   });
 
-  it("is refused with 503 when the guard itself fails, and nothing of its failure is told", () => {
+  it("is refused with 503 when the guard itself fails, without details of the failure", () => {
     const failing = () => {
       throw new Error("cannot read 219-47-8831");
     };

@@ -275,7 +275,7 @@ describe("the transcript of a composite pattern", () => {
       expect(answer.at("agreement")).to.equal(0.67);
     });
 
-    it("goes on with two of three, and fails with one", async () => {
+    it("continues with two of three, and fails with one", async () => {
       const two = await run("consensus", [a, b, c], ({ model }) => (model === c ? failure : opinion("Redis", 0.8)));
       expect([two.status, two.at("output"), two.at("stepsExecuted")]).to.deep.equal([200, "Redis", 3]);
       expect(warningsOf(two)).to.include(c);
@@ -348,7 +348,7 @@ describe("the transcript of a composite pattern", () => {
   describe("mixture-of-experts", () => {
     const picks = '{"experts": [{"id": "tester", "weight": 0.25}, {"id": "architect", "weight": 0.75}]}';
 
-    it("asks the picked experts in parallel with their roles, and aggregates by weight", async () => {
+    it("asks the selected experts in parallel with their roles, and aggregates by weight", async () => {
       const gate = makeGate(2);
       const answer = await run("mixture-of-experts", [a, b], async (call) => {
         if (taskOf(call) === "gate") return picks;
@@ -400,7 +400,7 @@ describe("the transcript of a composite pattern", () => {
       expect(answer.at("models")).to.deep.equal([e, d, c, b, a, a, b, c]);
     });
 
-    it("are not begun with when the budget is spent, unless they cost nothing", async () => {
+    it("are not called when the budget is spent, unless they are free", async () => {
       const { tenancy, gateway } = test.platform;
       const tenantId = await tenancy.ensureTenant("first");
       await gateway.setBudget(tenantId, 0);
@@ -411,7 +411,7 @@ describe("the transcript of a composite pattern", () => {
       await gateway.setBudget(tenantId, null);
     });
 
-    it("are asked once more in all when too few answered, and the caller learns why", async () => {
+    it("are called once more in all when too few answered, and the caller learns why", async () => {
       const answer = await run("chain-of-thought", [a], () => failure);
       expect(answer.status).to.equal(400);
       expect(upstream.calls).to.have.length(2);

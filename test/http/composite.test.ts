@@ -20,7 +20,7 @@ describe("composite patterns without any provider", () => {
     member.post("/composite/execute", { pattern: "critique", profile: "coding", input, ...body }, { headers });
 
   for (const pattern of patternIds) {
-    it(`${pattern} answers from what it was given`, async () => {
+    it(`${pattern} answers from its input`, async () => {
       const answer = await execute({ pattern });
       expect(answer.status).to.equal(200);
       expect(answer.string("output")).to.include("Sessions live in the memory of one server.");
@@ -35,7 +35,7 @@ describe("composite patterns without any provider", () => {
     });
   }
 
-  it("tells that members which are one model do not check each other", async () => {
+  it("warns that members of the same model do not check each other", async () => {
     const answer = await execute({ pattern: "debate" });
     expect(answer.string("warnings[0]")).to.match(/same model \(switchyard-offline\)/);
   });
@@ -85,7 +85,7 @@ describe("composite patterns without any provider", () => {
     });
   }
 
-  it("answers 202 at once when asked to, and the job gives the same result", async () => {
+  it("answers 202 at once on respond-async, and the job has the same result", async () => {
     const accepted = await execute({ pattern: "debate" }, { prefer: "respond-async" });
     expect(accepted.status).to.equal(202);
     expect(accepted.at("kind")).to.equal("composite");
@@ -102,7 +102,7 @@ describe("composite patterns without any provider", () => {
     expect(ended.at("input")).to.equal(input);
   });
 
-  it("tells each step once, also to a follower that comes back", async () => {
+  it("sends each step once, also to a follower that reconnects", async () => {
     const { string } = await execute({ pattern: "debate" });
     const trace = await member.get(`/composite/executions/${string("executionId")}`);
     const follow = async (headers: Record<string, string> = {}) => {
@@ -120,7 +120,7 @@ describe("composite patterns without any provider", () => {
     expect(rest).to.deep.equal(all.slice(4));
   });
 
-  it("forgets what was said under a regulated profile once the run has ended, and keeps the result", async () => {
+  it("erases the texts of a regulated run once it has ended, and keeps the result", async () => {
     const answer = await execute({ profile: "healthcare" });
     const trace = await member.get(`/composite/executions/${answer.string("executionId")}`);
     expect(trace.at("input")).to.equal(undefined);

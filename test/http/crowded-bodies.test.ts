@@ -63,7 +63,7 @@ describe("bodies with very many fields", function () {
     });
   }
 
-  it("fields that are not known are ignored however many they are, and some of them named", async () => {
+  it("unknown fields are ignored however many they are, and some of them are named", async () => {
     const { status, headers } = await post("/ai/chat", `{"messages":[${JSON.stringify(message)}],${fields(50_000)}}`);
     expect(status).to.equal(200);
     expect(headers.get("x-svc-ignored")?.split(", ")).to.have.length(20);
@@ -71,7 +71,7 @@ describe("bodies with very many fields", function () {
     expect([more.status, more.at("error.param")]).to.deep.equal([400, "body"]);
   });
 
-  it("names that are refused are told in part", async () => {
+  it("only some of the refused names are listed", async () => {
     const agent = { name: "a", model: "meta-llm", systemPrompt: "s" };
     const config = JSON.parse(`{${fields(50_000)}}`);
     for (const body of [
@@ -107,7 +107,7 @@ describe("bodies with very many fields", function () {
     }
   });
 
-  it("a message to the tool server has few fields", async () => {
+  it("a message to the tool server may have few fields only", async () => {
     const { status, at } = await post("/mcp", `${JSON.stringify(rpc(1, "ping")).slice(0, -1)},${fields(50_000)}}`);
     expect([status, at("error.code"), at("id")]).to.deep.equal([400, -32_600, null]);
   });

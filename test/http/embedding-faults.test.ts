@@ -48,7 +48,7 @@ describe("faults of a provider of embeddings", () => {
     return response;
   };
 
-  it("tries again what may pass, and counts once", async () => {
+  it("retries transient failures, and counts once", async () => {
     const limited = await embed({ status: 429, headers: { "retry-after-ms": "50" } });
     expect([limited.status, fake.requests.length]).to.deep.equal([200, 2]);
     const failing = await embed({ status: 500 }, { fault: { type: "reset" } });
@@ -56,7 +56,7 @@ describe("faults of a provider of embeddings", () => {
     expect((await embed()).at("data[1].embedding")).to.deep.equal([6, 1, 0.5, -1]);
   });
 
-  it("gives up with the reason, and charges what was asked in vain", async () => {
+  it("gives up with the reason, and charges the failed attempts", async () => {
     const failed = await embed({ status: 503 }, { status: 503 }, { status: 503 });
     expect([failed.status, failed.at("error.details.status")]).to.deep.equal([502, 503]);
     await embed();
@@ -71,7 +71,7 @@ describe("faults of a provider of embeddings", () => {
     await embed();
   });
 
-  it("counts by itself when no usage is told", async () => {
+  it("counts tokens itself when no usage is reported", async () => {
     expect((await embed({ usage: false })).status).to.equal(200);
   });
 });

@@ -93,7 +93,7 @@ describe("POST /ai/embeddings with an OpenAI-compatible server", () => {
     expect(response.at("model")).to.equal("embed-test");
   });
 
-  it("tries again, and answers 502 when a vector is missing", async () => {
+  it("retries, and answers 502 when a vector is missing", async () => {
     fake.next({ status: 500 });
     expect((await client.post("/ai/embeddings", { input: "abc" })).status).to.equal(200);
     fake.setDefault({ rawBody: '{"object":"list","data":[]}' });

@@ -46,7 +46,7 @@ describe("errors and bad input", () => {
     });
   }
 
-  it("JSON that is no UTF-8 is a 400", async () => {
+  it("JSON that is not UTF-8 is a 400", async () => {
     const { status, at } = await postRaw(new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]));
     expect([status, at("error.code")]).to.deep.equal([400, "malformed_json"]);
   });
@@ -78,7 +78,7 @@ describe("errors and bad input", () => {
     }
   });
 
-  it("fields that are not known are ignored, and named", async () => {
+  it("unknown fields are ignored, and named", async () => {
     const { status, headers } = await owner.post("/keys?verbose=1", { rolle: "owner", "ü\n": 1, __proto__x: 2 });
     expect(status).to.equal(201);
     expect(headers.get("x-svc-ignored")).to.equal("verbose, rolle, %C3%BC%0A, __proto__x");
@@ -102,7 +102,7 @@ describe("errors and bad input", () => {
     }
   });
 
-  it("what is not JSON is a 415", async () => {
+  it("a body that is not JSON is a 415", async () => {
     for (const headers of [
       { "content-type": "text/plain" },
       { "content-type": "application/x-www-form-urlencoded" },
@@ -116,7 +116,7 @@ describe("errors and bad input", () => {
     expect((await postRaw("{}", { "content-type": "application/vnd.api+json; charset=UTF-8" })).status).to.equal(201);
   });
 
-  it("a body over the limit is a 413, whether it tells its length or not, and the next request is served", async () => {
+  it("a body over the limit is a 413, with or without content-length, and the next request is served", async () => {
     const large = `{"name":"${"x".repeat(JSON_LIMIT)}"}`;
     const told = await postRaw(large);
     expect([told.status, told.at("error.code")]).to.deep.equal([413, "request_too_large"]);
@@ -130,7 +130,7 @@ describe("errors and bad input", () => {
     expect((await owner.get("/keys")).status).to.equal(200);
   });
 
-  it("a client that waits for leave to send is refused before it sends", async () => {
+  it("a client that expects 100-continue is refused before it sends", async () => {
     const head = "POST /keys HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-type: application/json\r\n";
     const refused = await sendBytes(`${head}content-length: 1000000000\r\nconnection: close\r\n\r\n`);
     expect(refused).to.match(/^HTTP\/1\.1 401 /);
@@ -173,7 +173,7 @@ describe("errors and bad input", () => {
     expect(await sendBytes("OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).to.match(/^HTTP\/1\.1 404 /);
   });
 
-  it("what is not HTTP is a 400 with a JSON body", async () => {
+  it("a request that is not HTTP is a 400 with a JSON body", async () => {
     const answer = await sendBytes("THIS IS NOT HTTP\r\n\r\n");
     expect(answer)
       .to.match(/^HTTP\/1\.1 400 /)
@@ -191,7 +191,7 @@ describe("errors and bad input", () => {
     }
   });
 
-  it("every answer has its id and the headers that keep a browser from misusing it, whoever sends it", async () => {
+  it("every response has its id and the security headers, whatever part sends it", async () => {
     const operator = { authorization: "Bearer operator-token-of-the-tests" };
     const stream = { messages: [{ role: "user", content: "Hello" }], stream: true };
     const calls: [method: string, path: string, status: number, init?: RequestInit][] = [

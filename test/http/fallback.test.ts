@@ -54,7 +54,7 @@ describe("fallbacks of a model that fails", () => {
     return Array.isArray(rows) ? Object.fromEntries(rows.map((row) => [row.model, row])) : {};
   };
 
-  it("serves every `auto` request although the first choice fails each time, and soon stops calling that one", async () => {
+  it("serves every `auto` request although the first choice always fails, and soon stops calling it", async () => {
     primary.setDefault({ status: 500 });
     const requests = 60;
     const startedAt = performance.now();
@@ -77,7 +77,7 @@ describe("fallbacks of a model that fails", () => {
     expect(usage["claude-haiku-5-5"]).to.include({ inputTokens: 0, outputTokens: 0, costUsd: 0 });
   });
 
-  it("says whom it passed over and why, and goes back when the first choice is well", async () => {
+  it("reports the skipped models and why, and returns to the first choice when it recovers", async () => {
     primary.setDefault({ status: 529, errorCode: "overloaded_error" });
     const failed = await chat();
     expect(failed.at("_preprocessing.routing.skipped")).to.deep.equal([
@@ -98,7 +98,7 @@ describe("fallbacks of a model that fails", () => {
     expect((await chat()).at("_preprocessing.routing")).not.to.have.property("skipped");
   });
 
-  it("asks as often as is configured when everybody fails, and tells the last failure", async () => {
+  it("makes the configured number of attempts when all models fail, and reports the last failure", async () => {
     primary.setDefault({ status: 500 });
     other.setDefault({ status: 503 });
     const response = await chat();
@@ -107,7 +107,7 @@ describe("fallbacks of a model that fails", () => {
     expect(primary.requests.length + other.requests.length).to.equal(MAX_TRIES);
   });
 
-  it("goes on for silence, rate limits and refused keys, and not for a request that is refused", async () => {
+  it("tries the next model after silence, rate limits and refused keys, but not after a rejected request", async () => {
     primary.next({ firstByteMs: 20_000 });
     expect((await chat()).at("model")).to.equal("gpt-6-luna");
     primary.next({ status: 429, headers: { "retry-after": "60" } });
@@ -122,7 +122,7 @@ describe("fallbacks of a model that fails", () => {
     expect(other.requests).to.have.length(before);
   });
 
-  it("goes on before the first token of a stream alone", async () => {
+  it("tries the next model only before the first token of a stream", async () => {
     primary.setDefault({ fault: { type: "cut", afterPieces: 0 } });
     expect(valueAt((await stream()).at(-1), "model")).to.equal("gpt-6-luna");
     primary.setDefault({ fault: { type: "cut", afterPieces: 1 } });
@@ -139,7 +139,7 @@ describe("fallbacks of a model that fails", () => {
     expect([primary.requests.length, other.requests.length]).to.deep.equal([3, 0]);
   });
 
-  it("replaces a named model by those that the tenant wants, in their order, for that tenant alone", async () => {
+  it("replaces a named model by the tenant's fallbacks, in their order, for that tenant only", async () => {
     const admin = makeClient({ url: test.url, key: test.keys.admin });
     const fallbacks = [{ model: "claude-haiku-5-5", models: ["gpt-6-luna", "meta-llm"] }];
     const body = { body: { fallbacks } };
@@ -163,7 +163,7 @@ describe("fallbacks of a model that fails", () => {
     expect((await stranger.post("/ai/chat", { ...question, model: "claude-haiku-5-5" })).status).to.equal(502);
   });
 
-  it("refuses fallbacks that cannot be", async () => {
+  it("refuses invalid fallbacks", async () => {
     const admin = makeClient({ url: test.url, key: test.keys.admin });
     const errorOf = async (...fallbacks: { model: string; models: string[] }[]) => {
       const { status, at } = await admin.request("PUT", "/ai/fallbacks", { body: { fallbacks } });
@@ -182,7 +182,7 @@ describe("fallbacks of a model that fails", () => {
     ]);
   });
 
-  it("leaves nobody waiting when the caller goes away while a fallback is asked", async () => {
+  it("aborts the fallback's call when the caller leaves", async () => {
     primary.setDefault({ status: 500 });
     other.setDefault({ firstByteMs: 250 });
     for (const isStreamed of [false, true]) {

@@ -7,7 +7,7 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
 /** There are no workers: the test itself is the one that dies, and the one that goes on. */
-describe("a file of requests whose worker dies while it takes the lines up", () => {
+describe("a file of requests whose worker dies while it starts the lines", () => {
   let fake: FakeProvider;
   let test: TestPlatform;
   let client: ApiClient;
@@ -57,7 +57,7 @@ describe("a file of requests whose worker dies while it takes the lines up", () 
     expect((await client.get("/usage")).at("total")).to.include({ requests: 2, inputTokens });
   });
 
-  it("keeps the line of a chat that was taken up, and its place in the budget", async () => {
+  it("keeps the line of a chat that was started, and its reservation in the budget", async () => {
     const { gateway, store } = test.platform;
     await gateway.setBudget(tenantId, 10);
     const messages = [{ role: "user", content: "What does a lease protect?" }];

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { circularSchemas, manyLoops } from "../support/hostile-workflows.ts";
 import { chatModel, condition, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-desk.ts";
 
-describe("workflows that were written to use up the service", function () {
+describe("workflows written to exhaust the service", function () {
   this.timeout(60_000);
   let desk: WorkflowDesk;
   before(async () => {
@@ -11,7 +11,7 @@ describe("workflows that were written to use up the service", function () {
   });
   after(() => desk?.close());
 
-  it("are refused when they are written, where that can be seen", async () => {
+  it("are refused when they are saved, where that can be detected", async () => {
     const { member } = desk;
     const refuse = async (body: object, param: string, message: RegExp) => {
       const answer = await member.post("/workflows", { name: "Hostile", ...body });
@@ -29,7 +29,7 @@ describe("workflows that were written to use up the service", function () {
     await refuse({ steps: [condition("input.n + 1 == 2", [])], inputSchema: nested }, "inputSchema", /deep/);
   });
 
-  it("leave large, honest ones alone", async () => {
+  it("do not affect large, honest ones", async () => {
     const lines = Array.from({ length: 400 }, (_, n) => ({ sku: `part-${n}`, count: n, note: "x".repeat(300) }));
     const expressions = Array.from(
       { length: 100 },

@@ -69,7 +69,7 @@ describe("the records of idempotent calls", () => {
     await expectUnchanged({ ...other, reply, isDone: true });
   });
 
-  it("are taken over from the holder that was seen, once", async () => {
+  it("are taken over once, from the expected holder only", async () => {
     const { idempotency, own, other, expectUnchanged } = await begin();
     const next = { ...own, token: "the next holder's" };
     expect(await idempotency.takeOver(next, "a former holder's")).to.equal(false);
@@ -79,7 +79,7 @@ describe("the records of idempotent calls", () => {
     await expectUnchanged(other);
   });
 
-  it("are their tenant's: a filter without a tenant is refused, and none can name another", async () => {
+  it("belong to a tenant: a filter without a tenant, or with another one, is refused", async () => {
     const { idempotency, own } = await begin();
     expect(await idempotency.find("ten_another", own._id)).to.equal(null);
     expect(() => ofTenant("", { _id: own._id })).to.throw(TypeError, "needs the tenant's id");

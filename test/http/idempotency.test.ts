@@ -52,7 +52,7 @@ describe("Idempotency-Key", () => {
   });
 
   for (const part of ["the store", "the queue's announcements"] as const) {
-    it(`a call whose waiting fails, since ${part} cannot be read, has been accepted, and its repeat is the same job`, async () => {
+    it(`a call whose wait fails because ${part} cannot be read was accepted, and its repeat is the same job`, async () => {
       const { store, jobs } = platform.platform;
       const { find } = store.jobs;
       const { onChange } = jobs.announcements;
@@ -82,7 +82,7 @@ describe("Idempotency-Key", () => {
     expect(theirs.string("documentId")).not.to.equal(mine.string("documentId"));
   });
 
-  it("of many at once one runs; the others are told so, or get its answer", async () => {
+  it("of many at once one runs; the others get a conflict, or its answer", async () => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => ingest(member, "race", document("race"))));
     const done = answers.filter(({ status }) => status === 201);
     const refused = answers.filter(({ status }) => status === 409);
@@ -92,7 +92,7 @@ describe("Idempotency-Key", () => {
     expect(await countDocuments("t race")).to.equal(1);
   });
 
-  it("a request that was refused for its form does not use the key up", async () => {
+  it("an invalid request does not use the key up", async () => {
     expect((await ingest(member, "fixed", { content: 7 })).status).to.equal(400);
     expect((await ingest(member, "fixed", document("fixed"))).status).to.equal(201);
   });
@@ -152,7 +152,7 @@ describe("Idempotency-Key after a crash", () => {
   });
   after(() => platform.close());
 
-  it("a call whose process died is answered with what it had accepted, or may run again", async () => {
+  it("a call whose process died is answered with the accepted job, or may run again", async () => {
     const { idempotency } = platform.platform.store;
     const record = (id: string, token: string) => ({
       _id: id,

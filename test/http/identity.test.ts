@@ -12,7 +12,7 @@ describe("identity and keys", () => {
 
   const client = (key?: string) => makeClient({ url: platform.url, key });
 
-  it("a request without a key is told how to send one", async () => {
+  it("a request without a key is answered with how to send one", async () => {
     const { status, headers, at } = await client().get("/jobs");
     expect(status).to.equal(401);
     expect(headers.get("www-authenticate")).to.match(/^Bearer/);
@@ -99,7 +99,7 @@ describe("identity and keys", () => {
     await pollUntil(async () => (await client(key).get("/jobs")).status === 401, { timeoutMs: 5_000 });
   });
 
-  it("a stream that is open when its key is revoked ends soon after", async () => {
+  it("an open stream ends soon after its key is revoked", async () => {
     const owner = client(platform.keys.owner);
     const made = await owner.post("/keys", {});
     const later = { headers: { prefer: "respond-async" } };
@@ -150,7 +150,7 @@ describe("identity and keys", () => {
     expect(seen).to.deep.equal(["s5", "s4", "s3", "s2", "s1", "s0", "o"]);
   });
 
-  it("the bootstrap key is an owner's key of the tenant default, whoever makes it first", async () => {
+  it("the bootstrap key is an owner's key of the tenant default, whichever process makes it", async () => {
     const { tenancy } = platform.platform;
     const key = `sk_${"B".repeat(32)}`;
     await Promise.all([1, 2, 3].map(() => tenancy.ensureBootstrapKey(key)));

@@ -55,7 +55,7 @@ describe("jobs over HTTP", () => {
     expect(headers.get("preference-applied")).to.equal(null);
   });
 
-  it("wait= is applied, and said so", async () => {
+  it("wait= is applied, and the response says so", async () => {
     const { status, headers } = await member.post("/rag/ingest", text(3), { headers: { prefer: "wait=20" } });
     expect(status).to.equal(201);
     expect(headers.get("preference-applied")).to.equal("wait=20");
@@ -89,13 +89,13 @@ describe("jobs over HTTP", () => {
     expect((await member.get("/jobs?status=awaiting")).at("data")).to.deep.equal([]);
   });
 
-  it("a cursor that is none of ours is a 400", async () => {
+  it("a foreign cursor is a 400", async () => {
     for (const cursor of ["x", "%00", "e30", "job_", "a".repeat(512)]) {
       expect((await member.get(`/jobs?cursor=${cursor}`)).status, cursor).to.equal(400);
     }
   });
 
-  it("follows a job to its end by events, and resumes after the last one that was seen", async () => {
+  it("follows a job to its end by events, and resumes after the last one received", async () => {
     const jobId = (await submit(20)).string("jobId");
     const stream = await member.events("GET", `/jobs/${jobId}/events`);
     expect(stream.headers.get("content-type")).to.match(/^text\/event-stream/);
@@ -111,7 +111,7 @@ describe("jobs over HTTP", () => {
     expect((await collect(rest.events)).map(({ id }) => Number(id))).to.deep.equal(ids.slice(-1));
   });
 
-  it("events of a job that is not there are a 404, not a stream", async () => {
+  it("events of a job that does not exist are a 404, not a stream", async () => {
     const { status, at } = await member.get("/jobs/job_01J00000000000000000000000/events");
     expect([status, at("error.code")]).to.deep.equal([404, "not_found"]);
   });
@@ -133,7 +133,7 @@ describe("jobs over HTTP without workers", () => {
   });
   after(() => platform.close());
 
-  it("when the wait is over the answer is 202 and the job goes on", async () => {
+  it("when the wait is over the answer is 202 and the job continues", async () => {
     const { status, headers, at } = await member.post("/rag/ingest", text(1), { headers: { prefer: "wait=1" } });
     expect([status, at("status")]).to.deep.equal([202, "queued"]);
     expect(headers.get("preference-applied")).to.equal("wait=1");
@@ -159,7 +159,7 @@ describe("jobs over HTTP without workers", () => {
     expect(repeat.headers.get("idempotent-replayed")).to.equal("true");
   });
 
-  it("a queued job is cancelled at once, and the call that waits for it is told", async () => {
+  it("a queued job is cancelled at once, and the waiting call gets the cancellation", async () => {
     const accepted = await member.post("/rag/ingest", text(3), { headers: { prefer: "respond-async" } });
     const cancelled = await member.post(`/jobs/${accepted.string("jobId")}/cancel`);
     expect([cancelled.status, cancelled.at("status")]).to.deep.equal([200, "cancelled"]);

@@ -14,7 +14,7 @@ describe("rate limits over HTTP", () => {
   });
   after(() => platform.close());
 
-  it("a tenant is told its limit, and refused with the time to wait when it is over; others are not", async () => {
+  it("a tenant sees its limit, and is refused with the time to wait above it; others are not", async () => {
     const member = makeClient({ url: platform.url, key: platform.keys.member });
     for (let n = 1; n <= 6; n += 1) {
       const { status, headers } = await member.get("/jobs");
@@ -66,7 +66,7 @@ describe("memory for large bodies", () => {
   });
   after(() => platform.close());
 
-  it("is not all taken by the uploads that one tenant announces", async () => {
+  it("is not all reserved by the uploads that one tenant announces", async () => {
     const lengths = [...Array<number>(12).fill(20 << 20), (16 << 20) - 100];
     const url = `${platform.url}/rag/ingest`;
     const uploads = lengths.map((length) => beginPost(url, { key: platform.keys.member, length }));
@@ -149,7 +149,7 @@ describe("rate limits of several processes", () => {
     });
   });
 
-  it("goes on in each process alone while Redis is away", async () => {
+  it("continues in each process alone while Redis is unavailable", async () => {
     const nowhere = { host: "127.0.0.1", port: 1, enableOfflineQueue: false, retryStrategy: () => null };
     const producer = new Redis(nowhere);
     producer.on("error", () => undefined);

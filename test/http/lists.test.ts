@@ -67,7 +67,7 @@ describe("lists", function () {
   });
   after(() => test.close());
 
-  it("of workflows are short however large these are, and page by page give each once", async () => {
+  it("of workflows are short however large the workflows are, and the pages give each once", async () => {
     const made = await postMany(member, "/workflows", { body: workflowOf(largest), count: 60 });
     const first = await member.get("/workflows?limit=60");
     expect(first.at("data")).to.have.length(60);
@@ -82,7 +82,7 @@ describe("lists", function () {
     expect((await stranger.get("/workflows")).at("data")).to.deep.equal([]);
   });
 
-  it("of a workflow's runs are short, although each run keeps its definition and its input", async () => {
+  it("of a workflow's runs are short, although each run keeps its definition and input", async () => {
     const workflowId = (await member.post("/workflows", workflowOf(largest))).string("workflowId");
     const body = { input: "i".repeat(200_000) };
     const made = await postMany(member, `/workflows/${workflowId}/execute`, { body, count: 12 });
@@ -133,7 +133,7 @@ describe("lists", function () {
     expect(ids).to.have.members(made.map(({ at }) => at("documentId")));
   });
 
-  it("say how many items there are in a header where the body has no place for it", async () => {
+  it("give the total in a header where the body has no place for it", async () => {
     const ids = (await postMany(stranger, "/rag/ingest", { body: { content: "Pumps." }, count: 3 })).map(
       ({ at }) => at,
     );

@@ -28,7 +28,7 @@ describe("the tool server on the wire", () => {
   const postText = (raw: string, headers: Record<string, string> = json) =>
     member.request("POST", "/mcp", { raw, headers });
 
-  it("agrees on its own revision, whatever is offered", async () => {
+  it("agrees on its own revision, whatever the client offers", async () => {
     for (const protocolVersion of ["2024-11-05", "2025-11-25", "2099-01-01", "1", undefined]) {
       const client = { capabilities: {}, clientInfo: { name: "test", version: "1" } };
       const { status, at, headers } = await post(rpc(0, "initialize", { protocolVersion, ...client }));
@@ -75,7 +75,7 @@ describe("the tool server on the wire", () => {
     }
   });
 
-  it("runs no tool for a call without an id, which nobody would hear of", async () => {
+  it("runs no tool for a call without an id, whose result could not be returned", async () => {
     const before = await test.platform.store.organizations.countFounded(await tenantOf(test));
     const owner = makeClient({ url: test.url, key: test.keys.owner });
     const { id: _, ...call } = toolCall(1, "svc_org_create", { name: "Silent" }) as { id: unknown };
@@ -122,7 +122,7 @@ describe("the tool server on the wire", () => {
     expect([large.status, large.at("id"), large.at("error.code")]).to.deep.equal([400, null, -32_700]);
   });
 
-  it("is a 400 for what is no JSON-RPC, told in JSON-RPC", async () => {
+  it("answers a message that is not JSON-RPC with a 400 in JSON-RPC", async () => {
     for (const text of ["", "{", "ping", '{"jsonrpc":"2.0",}', '"\\ud800']) {
       const { status, body } = await postText(text);
       expect(status, text).to.equal(400);
@@ -139,7 +139,7 @@ describe("the tool server on the wire", () => {
     expect([large.status, large.at("error.code")]).to.deep.equal([400, -32_700]);
   });
 
-  it("tells unknown methods, tools and wrong arguments as errors of the protocol", async () => {
+  it("reports unknown methods, tools and wrong arguments as errors of the protocol", async () => {
     const cases: [object, number][] = [
       [rpc(1, "resources/list"), -32_601],
       [rpc(1, "toString"), -32_601],
@@ -203,7 +203,7 @@ describe("the tool server on the wire", () => {
     return response.statusCode;
   };
 
-  it("is a 403 under a foreign Host, so that a rebound name reaches nothing", async () => {
+  it("is a 403 under a foreign Host, so that DNS rebinding reaches nothing", async () => {
     const { port } = new URL(test.url);
     const own = [
       "localhost",
@@ -240,7 +240,7 @@ describe("the tool server on the wire", () => {
     expect((await post(ping, { origin: "https://evil.example" })).at("error.code")).to.equal("foreign_origin");
   });
 
-  it("tells the tenant by the key alone: x-tenant-id changes nothing", async () => {
+  it("takes the tenant from the key alone: x-tenant-id changes nothing", async () => {
     const owner = makeClient({ url: test.url, key: test.keys.owner });
     const stranger = makeClient({ url: test.url, key: test.keys.stranger });
     const { value } = await callTool(owner, "svc_org_create", { name: "First" });
@@ -250,7 +250,7 @@ describe("the tool server on the wire", () => {
     expect([isError, valueAt(refused, "error.code")]).to.deep.equal([true, "not_found"]);
   });
 
-  it("lists to a key the tools that it may use, and refuses it the others", async () => {
+  it("lists the tools that a key may use, and refuses the others", async () => {
     const namesFor = async (key: string) => {
       const { at } = await makeClient({ url: test.url, key }).post("/mcp", rpc(1, "tools/list"));
       return (at("result.tools") as { name: string }[]).map(({ name }) => name);
@@ -263,7 +263,7 @@ describe("the tool server on the wire", () => {
     expect([isError, valueAt(value, "error.code")]).to.deep.equal([true, "insufficient_role"]);
   });
 
-  it("keeps nothing for repeats: an Idempotency-Key is not known here", async () => {
+  it("ignores an Idempotency-Key", async () => {
     const headers = { "idempotency-key": "same" };
     expect((await post(rpc(1, "ping"), headers)).status).to.equal(200);
     expect((await post(rpc(2, "ping"), headers)).at("id")).to.equal(2);
@@ -295,7 +295,7 @@ describe("tool calls and the limits of a tenant", () => {
     });
   const served = (codes: unknown[]) => codes.filter((code) => code === "served").length;
 
-  it("each call of a batch counts, and what is over is told as a result", async () => {
+  it("each call of a batch counts, and a call above the limit gets an error as its result", async () => {
     const member = makeClient({ url: test.url, key: test.keys.member });
     const held = Promise.withResolvers<string>();
     upstream.play(() => held.promise);
@@ -327,7 +327,7 @@ describe("the tool server and callers over their limits", () => {
 
   const begin = (key: string, length: number) => beginPost(`${test.url}/mcp`, { key, length });
 
-  it("a small call gets its id back; a large one is answered before it is there", async () => {
+  it("a small call gets its id back; a large one is refused before its body has arrived", async () => {
     const member = makeClient({ url: test.url, key: test.keys.member });
     for (let n = 0; n < 2; n += 1) expect((await member.post("/mcp", ping)).at("result")).to.deep.equal({});
     const { status, at } = await member.post("/mcp", rpc("mine", "ping"));
@@ -347,7 +347,7 @@ describe("the tool server and callers over their limits", () => {
     ]);
   });
 
-  it("calls over the rate take places too, and without one nothing of a call is read", async () => {
+  it("calls over the rate also take a place, and without a place a call's body is not read", async () => {
     const key = test.keys.stranger;
     const stranger = makeClient({ url: test.url, key });
     for (let n = 0; n < 2; n += 1) await stranger.post("/mcp", ping);
@@ -362,9 +362,9 @@ describe("the tool server and callers over their limits", () => {
   });
 });
 
-describe("the tool server while the store is away", function () {
+describe("the tool server while the store is unavailable", function () {
   this.timeout(30_000);
-  it("is a 503 with the time to come back, also for a tool that needs the store, and tells its health", async function () {
+  it("is a 503 with retry-after, also for a tool that needs the store, and still reports health", async function () {
     if (process.env.MONGODB_URL) return skipTest(this, "only the embedded store can be frozen");
     const test = await startPlatform({ services: "private", workers: false, env: { STORE_TIMEOUT_MS: "500" } });
     try {

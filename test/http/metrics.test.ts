@@ -20,7 +20,7 @@ describe("metrics", () => {
 
   const scrapeApi = () => scrape(`${platform.url}/metrics`, TOKEN);
 
-  it("are told to the operator alone", async () => {
+  it("are served to the operator only", async () => {
     const { keys } = platform;
     const ask = (headers: Record<string, string>) => fetch(`${platform.url}/metrics`, { headers });
     expect((await ask({})).status).to.equal(401);
@@ -76,7 +76,7 @@ describe("metrics", () => {
     expect(grown("switchyard_job_duration_seconds_count", { outcome: "failed" })).to.equal(1);
   });
 
-  it("tell how every queue and part of the service is", async () => {
+  it("report the state of every queue and part of the service", async () => {
     const { samples } = await scrapeApi();
     const names = Object.values(queues).map((queue) => queue.name);
     const labelled = (name: string, label: string) =>
@@ -90,7 +90,7 @@ describe("metrics", () => {
     expect(ups).to.deep.equal(parts.map(() => 1));
   });
 
-  it("have names with units, types that fit them, and labels that hold no id, key or text of anybody", async () => {
+  it("have names with units, types that fit them, and labels without ids, keys or texts", async () => {
     const { types, samples, text } = await scrapeApi();
     const own = [...types].filter(([name]) => name.startsWith("switchyard_"));
     expect(own).to.have.length.above(15);
@@ -118,7 +118,7 @@ describe("the metrics of a worker", () => {
     await platform.close();
   });
 
-  it("are told at its own port, with those of its process", async () => {
+  it("are served at its own port, with those of its process", async () => {
     const url = String(worker.ready.metricsUrl);
     const owner = makeClient({ url: platform.url, key: platform.keys.owner });
     expect((await owner.post("/rag/ingest", { content: "A lease lasts 15 seconds." })).status).to.equal(201);
@@ -141,7 +141,7 @@ describe("the metrics of a worker", () => {
     expect((await fetch(`${url}/metrics`, { method: "POST" })).status).to.equal(404);
   });
 
-  it("are nowhere else: without the operator's token the API has none", async () => {
+  it("are served nowhere else: the API has none without the operator's token", async () => {
     expect((await fetch(`${platform.url}/metrics`)).status).to.equal(404);
   });
 });

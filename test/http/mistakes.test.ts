@@ -237,7 +237,7 @@ describe("typical mistakes", () => {
     });
   }
 
-  it("with the key or the body are told apart", async () => {
+  it("with the key and with the body get different errors", async () => {
     const json = { "content-type": "application/json" };
     const { owner, member } = test.keys;
     const cases: [Parameters<typeof send>[1] & { call: string }, number, string, string][] = [
@@ -276,7 +276,7 @@ describe("typical mistakes", () => {
     }
   });
 
-  it("of a body with very many fields end before it is parsed; a text may hold any number of colons", async () => {
+  it("of a body with very many fields are refused before parsing; a text may hold any number of colons", async () => {
     const part = Object.fromEntries(Array.from({ length: 40_000 }, (_, n) => [`k${n}`, 0]));
     const many = await send("POST /rag/query", { body: { query: "x", parts: Array(6).fill(part) } });
     expect([many.status, many.at("error.message")]).to.deep.equal([400, "The body has more than 200000 fields."]);
@@ -285,7 +285,7 @@ describe("typical mistakes", () => {
     expect(taken.at("error.code"), "it was read").to.equal("unknown_model");
   });
 
-  it("of a field's name are shown in the body too, when it is debugged", async () => {
+  it("of a field's name are shown in the body too, in debug mode", async () => {
     const body = { query: "pump", topk: 3 };
     const quiet = await send("POST /rag/query", { body });
     expect([quiet.headers.get("x-svc-ignored"), quiet.at("_ignored")]).to.deep.equal(["topk", undefined]);

@@ -102,7 +102,7 @@ const endings: Ending[] = [
   ending("retry after two parts of an answer, then success", whole, [at(2, "cut"), at(3, "malformed"), told], 200),
 ];
 
-describe("the ledger is what the provider has served", function () {
+describe("the ledger records what the provider served", function () {
   this.timeout(60_000);
   let fake: FakeProvider;
   let test: TestPlatform;
@@ -273,7 +273,7 @@ const lineEndings = {
   "EXPIRE: by both batches": "failed",
 };
 
-describe("the ledger of batch lines is what the provider has served, at half the price", function () {
+describe("the ledger records what the provider served of a batch, at half the price", function () {
   this.timeout(60_000);
   let batches: FakeBatches;
   let edge: FakeProvider;

@@ -115,7 +115,7 @@ describe("the OpenAPI document", () => {
     expect(listed).to.have.members(Object.keys(errorCodes));
   });
 
-  it("is made once, and sent compressed, or not again, to those who ask so", async () => {
+  it("is made once, and sent compressed or as 304 on request", async () => {
     for (const path of ["/openapi.json", "/docs"]) {
       const plain = await fetch(platform.url + path, { headers: { "accept-encoding": "identity" } });
       const zipped = await fetch(platform.url + path, { headers: { "accept-encoding": "gzip" } });
@@ -130,7 +130,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("is tables of fields on the page, each named schema once, and a call by curl", async () => {
+  it("is shown on the page as tables of fields, each named schema once, with a call by curl", async () => {
     const { text } = await client.get("/docs");
     expect(text).not.to.match(/&quot;(?:additionalProperties|anyOf|\$ref)&quot;:/);
     for (const field of ["messages", "messages[].role", "tools[].function.name"])
@@ -145,7 +145,7 @@ describe("the OpenAPI document", () => {
     expect(chat.split("<tr>").length, "rows of POST /ai/chat").to.be.below(80);
   });
 
-  it("is a page for people too, that loads nothing from elsewhere and runs no script", async () => {
+  it("is a page for people too, which loads nothing from elsewhere and runs no script", async () => {
     const { status, headers, text } = await client.get("/docs");
     expect(status).to.equal(200);
     expect(headers.get("content-type")).to.equal("text/html; charset=utf-8");

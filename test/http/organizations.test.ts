@@ -47,7 +47,7 @@ describe("organizations", () => {
     expect((await get(owner, made.text("organizationId"))).value).to.deep.equal(made.value);
   });
 
-  it("are not there for anybody who is no member, nor told from ones that never were", async () => {
+  it("do not exist for anybody but members: their 404 is that of an unknown organization", async () => {
     const organizationId = await create();
     const absent = newId("organization");
     const impostor = await keyOf(second, "owner", "owner@test");
@@ -75,7 +75,7 @@ describe("organizations", () => {
     expect((await get(owner, organizationId)).value).to.deep.equal(before.value);
   });
 
-  it("do not take a foreign tenant, nor tell it from an unknown one", async () => {
+  it("do not add a foreign tenant, and answer as for an unknown one", async () => {
     const organizationId = await create();
     for (const tenantId of [second, newId("tenant")]) {
       const { isError, code, message } = await add(owner, organizationId, { tenantId });
@@ -86,7 +86,7 @@ describe("organizations", () => {
       .with.lengthOf(1);
   });
 
-  it("make a tenant, whose first key is told once and works in that tenant alone", async () => {
+  it("make a tenant, whose first key is shown once and works in that tenant only", async () => {
     const organizationId = await create();
     const made = await add(owner, organizationId, { name: "Subsidiary" });
     const key = made.text("apiKey");
@@ -109,7 +109,7 @@ describe("organizations", () => {
     expect((await subsidiary.get("/keys")).at("data"), "no second key was made").to.have.lengthOf(1);
   });
 
-  it("show themselves to the tenant that was made, which may not add to them", async () => {
+  it("are visible to the tenant that was made, which may not add to them", async () => {
     const organizationId = await create();
     const made = await add(owner, organizationId, { name: "Branch" });
     const branch = withKey(made.text("apiKey"));
@@ -120,7 +120,7 @@ describe("organizations", () => {
     expect([isError, code]).to.deep.equal([true, "not_found"]);
   });
 
-  it("make one tenant and one key for a name that is asked for many times at once", async () => {
+  it("make one tenant and one key for a name that is requested many times at once", async () => {
     const organizationId = await create();
     const answers = await Promise.all(Array.from({ length: 8 }, () => add(owner, organizationId, { name: "Race" })));
     expect(answers.map(({ isError }) => isError)).to.deep.equal(Array(8).fill(false));
@@ -131,7 +131,7 @@ describe("organizations", () => {
       .with.lengthOf(2);
   });
 
-  it("never hand out a tenant that is there already under the same name", async () => {
+  it("never give out an existing tenant of the same name", async () => {
     const organizationId = await create();
     const keysBefore = (await stranger.get("/keys")).at("data");
     const made = await add(owner, organizationId, { name: "second" });
@@ -142,7 +142,7 @@ describe("organizations", () => {
     expect(other.text("tenantId")).not.to.equal(made.text("tenantId"));
   });
 
-  it("share a tenant that their owner governs elsewhere", async () => {
+  it("add a tenant that their owner administers in another organization", async () => {
     const [from, to] = [await create("From"), await create("To")];
     const tenantId = (await add(owner, from, { name: "Shared" })).text("tenantId");
     const added = await add(owner, to, { tenantId });
@@ -165,7 +165,7 @@ describe("organizations", () => {
     }
   });
 
-  it("make no tenants for one with a budget, which it would leave so", async () => {
+  it("make no tenants for a tenant with a budget, which could escape it so", async () => {
     const tenantId = await test.platform.tenancy.ensureTenant("frugal");
     await test.platform.gateway.setBudget(tenantId, 5);
     const frugal = await keyOf(tenantId, "owner", "ana");
@@ -190,7 +190,7 @@ describe("organizations", () => {
     expect((await add(founder, organizationId, { name: "t7" })).isError, "one that is there").to.equal(false);
   });
 
-  it("want either a tenant or a name", async () => {
+  it("require either a tenant or a name", async () => {
     const organizationId = await create();
     for (const given of [{}, { tenantId: first, name: "x" }, { name: " " }, { tenantId: "x" }]) {
       const answer = await owner.post("/mcp", {

@@ -47,7 +47,7 @@ describe("the pages", () => {
     expect([links.at("name"), links.at("links.reference")]).to.deep.equal(["Switchyard", "/docs"]);
   });
 
-  it("of an id that cannot be is a 404", async () => {
+  it("of an invalid id are a 404", async () => {
     expect((await makeClient({ url: test.url }).get("/runs/none")).status).to.equal(404);
   });
 

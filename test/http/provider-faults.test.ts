@@ -76,7 +76,7 @@ for (const provider of ["openai", "anthropic"] as const) {
       const kind = isStreamed ? "streamed" : "JSON";
       const askKind = (...behaviours: Behaviour[]) => ask(isStreamed, ...behaviours);
 
-      it(`waits as long as 429 asks, and tries again (${kind})`, async () => {
+      it(`waits as long as 429 asks, and retries (${kind})`, async () => {
         const startedAt = performance.now();
         const outcome = await askKind({ status: 429, headers: { "retry-after": "1" } });
         expect([outcome.status, outcome.text]).to.deep.equal([200, answer]);
@@ -85,7 +85,7 @@ for (const provider of ["openai", "anthropic"] as const) {
         expectServed(outcome);
       });
 
-      it(`does not wait for a minute, and passes the wait on (${kind})`, async () => {
+      it(`does not wait for a minute, but passes the wait on (${kind})`, async () => {
         const outcome = await askKind({ status: 429, headers: { "retry-after": "60" } });
         expect([outcome.status, outcome.error?.code]).to.deep.equal([429, "provider_rate_limited"]);
         expect(outcome.headers["retry-after"]).to.equal("60");
@@ -93,7 +93,7 @@ for (const provider of ["openai", "anthropic"] as const) {
         expectServed(outcome);
       });
 
-      it(`tries an overloaded provider again, three times at most (${kind})`, async () => {
+      it(`retries an overloaded provider, three attempts at most (${kind})`, async () => {
         const overloaded = { status: 529, errorCode: "overloaded_error" };
         const passed = await askKind(overloaded, overloaded);
         expect([passed.status, passed.text]).to.deep.equal([200, answer]);
@@ -106,21 +106,21 @@ for (const provider of ["openai", "anthropic"] as const) {
         await heal();
       });
 
-      it(`tries again after 500 and after a connection that is reset (${kind})`, async () => {
+      it(`retries after 500 and after a reset connection (${kind})`, async () => {
         const outcome = await askKind({ status: 500 }, { fault: { type: "reset" } });
         expect([outcome.status, outcome.text]).to.deep.equal([200, answer]);
         expect(fake.requests).to.have.length(3);
         expectServed(outcome);
       });
 
-      it(`gives up a provider whose first byte does not come (${kind})`, async () => {
+      it(`gives up on a provider whose first byte does not come (${kind})`, async () => {
         const outcome = await askKind({ firstByteMs: 20_000 });
         expect([outcome.status, outcome.error?.code]).to.deep.equal([504, "provider_timeout"]);
         expect(fake.requests, "silence is not tried again").to.have.length(1);
         await heal();
       });
 
-      it(`tells a filtered answer, a refusal and a limit (${kind})`, async () => {
+      it(`reports a filtered answer, a refusal and a limit (${kind})`, async () => {
         const filtered = await askKind({ finishReason: "content_filter" });
         expect(filtered).to.include({ text: answer, finishReason: "content_filter" });
         expectServed(filtered);
@@ -131,13 +131,13 @@ for (const provider of ["openai", "anthropic"] as const) {
         expect(await askKind({ finishReason: "length" })).to.include({ text: answer, finishReason: "length" });
       });
 
-      it(`counts by itself when no usage is told (${kind})`, async () => {
+      it(`counts tokens itself when no usage is reported (${kind})`, async () => {
         const outcome = await askKind({ usage: false });
         expect(outcome.status).to.equal(200);
         expectServed(outcome);
       });
 
-      it(`takes an answer apart that is no answer (${kind})`, async () => {
+      it(`rejects a response that is not one (${kind})`, async () => {
         const nonsense = { rawBody: "<html>hello</html>" };
         const outcome = await askKind(nonsense, nonsense, nonsense);
         expect([outcome.status, outcome.error?.code]).to.deep.equal([502, "provider_failed"]);
@@ -145,7 +145,7 @@ for (const provider of ["openai", "anthropic"] as const) {
       });
     }
 
-    it("tries again a JSON answer that breaks off or is cut short", async () => {
+    it("retries a JSON response that breaks off or is cut short", async () => {
       const cut = await ask(false, { fault: { type: "cut", afterPieces: 0 } });
       expect([cut.status, cut.text, fake.requests.length]).to.deep.equal([200, answer, 2]);
       const malformed = await ask(false, { fault: { type: "malformed", afterPieces: 0 } });
@@ -163,14 +163,14 @@ for (const provider of ["openai", "anthropic"] as const) {
       }
     });
 
-    it("tries again a stream that breaks before its first token", async () => {
+    it("retries a stream that breaks before its first token", async () => {
       for (const type of ["cut", "short", "malformed", "error-event"] as const) {
         const outcome = await ask(true, { fault: { type, afterPieces: 0 } });
         expect([outcome.status, outcome.text, fake.requests.length], type).to.deep.equal([200, answer, 2]);
       }
     });
 
-    it("stops calling a provider that always cuts its streams, and comes back when it is well", async () => {
+    it("stops calling a provider that always cuts its streams, and resumes when it recovers", async () => {
       const cut: Behaviour = { fault: { type: "cut", afterPieces: 1 } };
       for (let n = 0; n < 5; n++) expect((await ask(true, cut)).error?.code).to.equal("provider_failed");
       const refused = await ask(true);

@@ -97,7 +97,7 @@ describe("customers' provider keys", () => {
     expect((await rotate("openai", first)).status, "nothing to rotate").to.equal(404);
   });
 
-  it("a provider without any key is told of, and a key makes it work", async () => {
+  it("a call of a provider without any key says so, and a key makes it work", async () => {
     const chat = { ...ask, model: "claude-haiku-5-5" };
     const without = await admin.post("/ai/chat", chat);
     expect([without.status, without.at("error.code")]).to.deep.equal([400, "provider_not_configured"]);
@@ -124,7 +124,7 @@ describe("customers' provider keys", () => {
     expect((await put("edge", first)).status, "the platform's own takes none").to.equal(404);
   });
 
-  it("asks the provider about a key when told to", async () => {
+  it("asks the provider about a key on request", async () => {
     upstream.next({ status: 401, rawBody: `{"error":{"message":"bad key ${first}"}}` });
     const refused = await put("openai", first, "?verify=true");
     expect([refused.status, refused.at("error.code")]).to.deep.equal([400, "provider_key_refused"]);
@@ -145,7 +145,7 @@ describe("customers' provider keys", () => {
     expect((await remove("anthropic")).status).to.equal(204);
   });
 
-  it("takes an admin to change keys", async () => {
+  it("lets only admins change keys", async () => {
     const member = makeClient({ url: test.url, key: test.keys.member });
     const tries = [
       member.request("PUT", "/ai/providers/openai/key", { body: { key: first } }),
@@ -260,7 +260,7 @@ describe("MASTER_KEY", () => {
     }
   });
 
-  it("its rotation wraps the data keys anew and touches no provider key", async () => {
+  it("its rotation wraps the data keys again and touches no provider key", async () => {
     const env = { MASTER_KEY: `old:${base64(1)}` };
     const test = await startPlatform({ workers: false, env });
     try {

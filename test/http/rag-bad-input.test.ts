@@ -112,7 +112,7 @@ describe("knowledge retrieval, bad input", () => {
     expect((await client.delete(`/rag/documents/${documentId}`)).status).to.equal(204);
   });
 
-  it("answers 422 to a DOCX that would inflate to gigabytes, and goes on", async () => {
+  it("answers 422 to a DOCX that would inflate to gigabytes, and keeps serving", async () => {
     const answer = await upload(makeDocxBomb(300 * MB), "bomb.docx");
     expect(answer.status, answer.text).to.equal(422);
     expect((await client.post("/rag/ingest", { content: "still here" })).status).to.equal(201);
@@ -132,7 +132,7 @@ describe("knowledge retrieval, bad input", () => {
     expect((await client.post("/rag/ingest", { file: "x" })).text).to.contain("multipart/form-data");
   });
 
-  it("answers 422 to what is no document at once, and keeps nothing of it", async () => {
+  it("answers 422 at once to a file that is no document, and keeps nothing of it", async () => {
     const png = Buffer.from(
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
       "base64",

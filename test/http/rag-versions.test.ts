@@ -46,7 +46,7 @@ describe("versions of a document", () => {
     expect(document.at("title")).to.equal("The harbour crane is blue.");
   });
 
-  it("shows each query one edition, whole, while they change", async function () {
+  it("shows each query one whole version while documents change", async function () {
     this.timeout(60_000);
     web.put("/atlas.md", { body: edition("A") });
     const first = await ingest("/atlas.md");
@@ -120,7 +120,7 @@ describe("versions of a document", () => {
     expect(document.at("error.code")).to.equal("source_unreachable");
   });
 
-  it("keeps the embeddings of what did not change", async () => {
+  it("keeps the embeddings of unchanged chunks", async () => {
     const paragraphs = Array.from({ length: 20 }, (_, n) => `## Part ${n}\n\n${makeProse(15, `mill ${n}`)}`);
     web.put("/book.md", { body: paragraphs.join("\n\n") });
     await ingest("/book.md");

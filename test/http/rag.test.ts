@@ -116,7 +116,7 @@ describe("knowledge retrieval", () => {
     expect(document.body).to.include({ title: "Lighthouse care", status: "indexed", chunks: 1 });
   });
 
-  it("reads PDF files, and tells the page", async () => {
+  it("reads PDF files, and gives the page", async () => {
     const answer = await upload(
       await makePdf(["Chapter on anchors.", "The quasar telescope needs cooling."]),
       "manual.pdf",
@@ -129,7 +129,7 @@ describe("knowledge retrieval", () => {
     expect(best).to.include({ page: 2, title: "Telescope manual", documentId: answer.string("documentId") });
   });
 
-  it("reads DOCX files, and tells the heading", async () => {
+  it("reads DOCX files, and gives the heading", async () => {
     const blocks = [
       { heading: "Bakery", level: 1 } as const,
       { heading: "Sourdough", level: 2 } as const,
@@ -154,7 +154,7 @@ describe("knowledge retrieval", () => {
     expect(found.map(({ chunkId }) => chunkId)).to.have.members(below);
   });
 
-  it("reads HTML, Markdown and text by URL, and names them by what they hold", async () => {
+  it("reads HTML, Markdown and text by URL, and takes their titles from their contents", async () => {
     const page = `<!doctype html><html><head><title>Falconry</title></head><body><article><h1>Falconry</h1>
       <p>A falconer trains the peregrine with a lure. ${makeProse(12, "falcon")}</p></article></body></html>`;
     web.put("/falcon", { body: page, type: "text/html" });
@@ -176,7 +176,7 @@ describe("knowledge retrieval", () => {
     }
   });
 
-  it("answers 202 at once where the client does not wait, and the job tells the rest", async () => {
+  it("answers 202 at once where the client does not wait, and the job gives the result", async () => {
     const body = { content: makeProse(400, "windmill"), title: "Windmills" };
     const accepted = await client.post("/rag/ingest", body, { headers: { prefer: "respond-async" } });
     expect(accepted.status).to.equal(202);

@@ -13,7 +13,7 @@ describe("/readyz", () => {
     client = makeClient({ url: platform.url, key: platform.keys.owner });
   };
 
-  it("tells of store, Redis, workers, vector index and queue lag", async () => {
+  it("reports store, Redis, workers, vector index and queue lag", async () => {
     await start({ workers: true });
     const { status, body, at } = await client.get("/readyz");
     expect(status, JSON.stringify(body)).to.equal(200);
@@ -23,7 +23,7 @@ describe("/readyz", () => {
     expect([at("parts.queueLag.waiting"), at("parts.queueLag.oldestWaitingMs")]).to.deep.equal([0, 0]);
   });
 
-  it("tells the age of the oldest job that waits, and is not ready once that is too much", async () => {
+  it("reports the age of the oldest waiting job, and is not ready once that is too much", async () => {
     await start({ workers: false, env: { READY_QUEUE_LAG_MS: "1000" } });
     const headers = { prefer: "respond-async" };
     const accepted = await client.post("/rag/ingest", { content: "Nobody takes it." }, { headers });

@@ -25,7 +25,7 @@ describe("the records of tenants", () => {
     expect(insertion).to.equal(11_000);
   });
 
-  it("keep budget and fallbacks of the one tenant that they were set for", async () => {
+  it("keep budget and fallbacks for the tenant that they were set for", async () => {
     const [one, other] = [await tenants.ensure(make("one")), await tenants.ensure(make("other"))];
     const fallbacks = [{ model: "a", models: ["b"] }];
     await tenants.setBudget(one._id, 5);

@@ -93,14 +93,14 @@ describe("every route that needs a key", () => {
       expect([status, at("error.code")]).to.deep.equal([404, "not_found"]);
       expect(text).not.to.contain("walrus");
     });
-    it(`${nameOf(route)} does not tell another tenant's id from one that is not there`, async () => {
+    it(`${nameOf(route)} answers another tenant's id as one that does not exist`, async () => {
       const path = pathFor(route);
       const foreign = await send(stranger, route, path);
       const absent = await send(stranger, route, path.replace(/_[0-9A-Z]{26}/, "_01J00000000000000000000000"));
       const view = ({ status, at }: typeof foreign) => [status, at("error.code"), at("error.message")];
       expect(view(foreign)).to.deep.equal(view(absent));
     });
-    it(`${nameOf(route)} is a 404 for ids that cannot be`, async () => {
+    it(`${nameOf(route)} is a 404 for invalid ids`, async () => {
       for (const id of ["x", "..%2f..", "job_", "%00", "doc_01J0000000000000000000000I", "a".repeat(300)]) {
         expect((await send(owner, route, route.path.replace(/:\w+/, id))).status, id).to.equal(404);
       }
@@ -108,14 +108,14 @@ describe("every route that needs a key", () => {
   }
 
   for (const route of closedRoutes.filter((each) => each.method === "get" && !each.path.includes(":"))) {
-    it(`${nameOf(route)} shows a stranger nothing of the first tenant`, async () => {
+    it(`${nameOf(route)} shows another tenant nothing of the first one`, async () => {
       const { status, text } = await stranger.get(`${route.path}`);
       expect(status).to.equal(200);
       for (const secret of [...Object.values(ids), "alrus"]) expect(text).not.to.contain(secret);
     });
   }
 
-  it("a stranger's queries find nothing of the first tenant, in any mode, also when they name its document", async () => {
+  it("another tenant's queries find nothing of the first one, in any mode, also when they name its document", async () => {
     for (const mode of ["vector", "lexical", "hybrid"]) {
       for (const documentIds of [undefined, [ids["/rag/documents/:id"]]]) {
         const query = { query: SECRET, topK: 20, mode, ...(documentIds ? { documentIds } : {}) };

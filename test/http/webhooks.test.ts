@@ -84,7 +84,7 @@ describe("webhooks of workflows", function () {
     expect(waits[2], "twice doubled").to.be.at.least(200);
   });
 
-  it("fail their step when the receiver refuses, or never takes them", async () => {
+  it("fail their step when the receiver refuses, or never accepts them", async () => {
     for (const [status, times] of [
       [400, 1],
       [404, 1],

@@ -26,7 +26,7 @@ describe("widget keys", () => {
     makeClient({ url: test.url, key }).post("/ai/chat", body, { headers });
   const remove = (body?: object) => admin.request("DELETE", "/ai/widget/key", body ? { body } : {});
 
-  it("are told once, and listed by their previews", async () => {
+  it("are shown once, and listed by their previews", async () => {
     const { key, keyPreview } = await make({ allowedOrigins: [page] });
     expect(keyPreview).to.equal(`${key.slice(0, 7)}…${key.slice(-4)}`);
     const listed = await admin.get("/ai/widget/keys");
@@ -52,7 +52,7 @@ describe("widget keys", () => {
     }
   });
 
-  it("get no look behind the answer, no batch and no options", async () => {
+  it("get no debug output, no batch and no options", async () => {
     const { key } = await make();
     const headers = { "x-svc-debug": "true", "x-svc-options": "cache=true" };
     const first = await chat(key, headers, { ...question, prefer_async: true });
@@ -76,14 +76,14 @@ describe("widget keys", () => {
     expect((await chat(anywhere.key, { origin: "https://any.example" })).status).to.equal(200);
   });
 
-  it("tell an error to the page that may use them", async () => {
+  it("let an allowed page read errors", async () => {
     const { key } = await make({ allowedOrigins: [page] });
     const wrong = await chat(key, { origin: page }, { messages: [] });
     expect(wrong.status).to.equal(400);
     expect(wrong.headers.get("access-control-allow-origin")).to.equal(page);
   });
 
-  it("let a browser ask ahead, for the chat alone", async () => {
+  it("answer a browser's preflight for the chat only", async () => {
     const ask = (path: string) =>
       fetch(`${test.url}${path}`, {
         method: "OPTIONS",
@@ -122,7 +122,7 @@ describe("widget keys", () => {
     expect((await chat(other.key)).status, "as do other widgets").to.equal(200);
   });
 
-  it("are revoked by what their creation answered, or the only one of no agent", async () => {
+  it("are revoked by a field of their creation's response, or as the only one without an agent", async () => {
     const before = (await admin.get("/ai/widget/keys?limit=200")).at("data") as { id: string }[];
     for (const { id } of before) expect((await remove({ id })).status).to.equal(204);
     const [one, two, three, four] = [await make(), await make(), await make(), await make()];
@@ -185,7 +185,7 @@ describe("widget keys", () => {
     expect((await remove({ key })).status).to.equal(204);
   });
 
-  it("take an admin to make, and an origin that is one", async () => {
+  it("need an admin, and valid origins", async () => {
     const member = makeClient({ url: test.url, key: test.keys.member });
     expect((await member.post("/ai/widget/key", {})).status).to.equal(403);
     for (const origin of ["shop.example", "https://shop.example/path", "*", ""]) {

@@ -42,7 +42,7 @@ describe("widget keys and the limits of their tenant", () => {
   };
   const leftOf = (headers: Headers) => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
 
-  it("what a visitor's limit refuses takes nothing from the tenant", async () => {
+  it("calls that a visitor's limit refuses take nothing from the tenant", async () => {
     const { owner, chat } = await found("one-visitor");
     const statuses: number[] = [];
     for (let n = 0; n < 80; n += 1) statuses.push((await chat("203.0.113.9")).status);
@@ -69,7 +69,7 @@ describe("widget keys and the limits of their tenant", () => {
     expect(leftOf(headers)).to.be.above(20);
   });
 
-  it("visitors are told apart by the proxy's word, and not by their own; a network of IPv6 is one", async () => {
+  it("visitors are distinguished by the trusted proxy's header, not by their own; a network of IPv6 is one", async () => {
     const { chat } = await found("told-apart");
     const refused = async (visitors: string[]) => {
       const statuses = [];
@@ -124,7 +124,7 @@ describe("what a widget key may ask for", () => {
     expect((await member.post("/ai/chat", ofLength(70_000))).status).to.equal(200);
   });
 
-  it("is no tools", async () => {
+  it("is a chat without tools", async () => {
     const tools = [{ type: "function", function: { name: "look_up" } }];
     for (const [param, body] of [
       ["tools", { messages, tools }],
@@ -135,7 +135,7 @@ describe("what a widget key may ask for", () => {
     }
   });
 
-  it("is an answer of so many tokens at most, and of so many where it names none", async () => {
+  it("is an answer up to the limit of tokens, which is also the default", async () => {
     fake.reset();
     for (const cap of [{}, { maxTokens: 50 }, { max_tokens: 20 }, { maxTokens: 20, max_tokens: 20 }]) {
       expect((await widget.post("/ai/chat", { messages, ...cap })).status).to.equal(200);
@@ -150,7 +150,7 @@ describe("what a widget key may ask for", () => {
     expect([unequal.status, unequal.at("error.code")]).to.deep.equal([400, "invalid_request"]);
   });
 
-  it("is not told from repeats: its idempotency keys are not those of the tenant", async () => {
+  it("is never taken for a repeat: its idempotency keys are not those of the tenant", async () => {
     const headers = { "idempotency-key": "load-42" };
     expect((await widget.post("/ai/chat", { messages }, { headers })).status).to.equal(200);
     const again = await widget.post("/ai/chat", { messages: [{ role: "user", content: "Else?" }] }, { headers });

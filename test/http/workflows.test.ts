@@ -124,7 +124,7 @@ describe("workflows", function () {
     expect(failed.at("error.details.runId")).to.match(/^wfr_/);
   });
 
-  it("tell followers of the job of each step", async () => {
+  it("send each step to followers of the job", async () => {
     desk.model.play(() => ({ text: "Four." }));
     const workflowId = await desk.create([completion({ id: "one" }), completion({ id: "two" })]);
     const started = await desk.member.post(`/workflows/${workflowId}/execute`);
@@ -137,7 +137,7 @@ describe("workflows", function () {
     ]);
   });
 
-  it("try a step again when that can help, as often as it says, and record the result once", async () => {
+  it("retry a step when that can help, as often as it says, and record the result once", async () => {
     let failing = 2;
     desk.model.play(() => {
       failing -= 1;
@@ -268,7 +268,7 @@ describe("workflows", function () {
     expect([extra.status, extra.headers.get("x-svc-ignored")]).to.deep.equal([202, "tone"]);
   });
 
-  it("let only their maker and admins change them, and nobody of another tenant see them", async () => {
+  it("let only their creator and admins change them, and no other tenant see them", async () => {
     const { member, admin, stranger, owner } = desk;
     const body = { name: "Owner's", steps: [completion()] };
     const workflowId = (await owner.post("/workflows", body)).string("workflowId");

@@ -103,7 +103,7 @@ describe("an agent's run", function () {
     expect(trail.at("steps")).to.have.length(3);
   };
 
-  it("goes on when its worker is killed before the first answer", async () => {
+  it("resumes when its worker is killed before the first answer", async () => {
     site.requests.length = 0;
     site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -200,7 +200,7 @@ describe("an agent's run", function () {
     });
   }
 
-  it("writes its trail by inserts alone, as the driver's own log of commands tells", async () => {
+  it("writes its audit log by inserts alone, according to the driver's command log", async () => {
     site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
     play();
     await endWorkers();
@@ -239,7 +239,7 @@ describe("an agent's run", function () {
     expect(upstream.calls).to.have.length(1);
   });
 
-  it("tells each way of tampering with its trail in the database, and where", async () => {
+  it("reports each way of tampering with its audit log in the database, and where", async () => {
     site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
     play();
     await someWorker();

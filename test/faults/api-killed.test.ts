@@ -49,7 +49,7 @@ describe("kill -9 of the API", function () {
     });
   };
 
-  it("in the middle of 24 calls: each repeat of a call with its key gives one job and one document", async () => {
+  it("in the middle of 24 calls: repeats with the same keys give one job and one document each", async () => {
     const first = await startApi();
     const second = await startApi();
     const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
@@ -104,7 +104,7 @@ describe("kill -9 of the API", function () {
     expect(site.hits("/held"), "what the first call began is what its repeat is told of").to.equal(1);
   });
 
-  it("between a job's record and its queue: the job runs all the same", async () => {
+  it("between a job's record and its queue: the job still runs", async () => {
     const accepted = await client.post("/rag/ingest", { content: "A document.", title: "To copy" });
     expect(accepted.status).to.equal(201);
     const tenantId = await tenantOf(test);

@@ -34,7 +34,7 @@ describe("a backup", function () {
   });
   after(() => folder && rm(folder, { recursive: true, force: true }));
 
-  it("that is made under load holds what was acknowledged before it began", async () => {
+  it("that is made under load holds every write acknowledged before it began", async () => {
     const saved = join(folder, "saved");
     const acknowledged: string[] = [];
     const load = new AbortController();
@@ -90,7 +90,7 @@ describe("a backup", function () {
     }
   });
 
-  it("needs an empty folder, and is restored into an empty one only", async () => {
+  it("needs an empty folder, and is restored only into an empty one", async () => {
     const dataDir = join(folder, "restored");
     const full = await command("save", folder, { DATA_DIR: dataDir });
     expect([full.code, full.stderr.split("\n").at(1)]).to.deep.equal([2, `${folder} is not empty: name a new folder.`]);

@@ -196,7 +196,7 @@ describe("npm run ingest", function () {
     expect((await run(first.key, path).ended).out).to.include("0 loaded, 0 failed, 1 skipped");
   });
 
-  it("says in one line that it cannot begin", async () => {
+  it("reports in one line why it cannot begin", async () => {
     const path = join(folder, "one.md");
     await writeFile(path, "# One");
     const refused = await run("sk_00000000000000000000000000000000", path).ended;

@@ -90,7 +90,7 @@ describe("a debate as a job", function () {
     expect(trace.at("steps")).to.have.length(3);
   });
 
-  it("goes on from the recorded answers when its worker is killed in the middle", async () => {
+  it("resumes from the recorded answers when its worker is killed in the middle", async () => {
     const letGo = holdSecondRound();
     const victim = await startWorker();
     const { jobId, executionId } = await submit();
@@ -113,7 +113,7 @@ describe("a debate as a job", function () {
     expect((await member.get(`/composite/executions/${executionId}`)).at("steps")).to.have.length(7);
   });
 
-  it("forgets the input of a regulated run that was cancelled before anyone took it", async () => {
+  it("erases the input of a regulated run that was cancelled while queued", async () => {
     const { jobId, executionId } = await submit("healthcare");
     const inputOf = async () => (await member.get(`/composite/executions/${executionId}`)).at("input");
     expect(await inputOf()).to.be.a("string");

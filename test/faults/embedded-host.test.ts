@@ -36,7 +36,7 @@ describe("the host of the embedded services", function () {
   const redisPid = async ({ producer }: RedisConnections) =>
     Number(/process_id:(\d+)/.exec(await producer.info("server"))?.[1]);
 
-  it("is one for all who share a data folder", async () => {
+  it("is one process for all that share a data folder", async () => {
     const [first, second] = await Promise.all([ensure(), ensure()]);
     expect(first.mongoUrl).to.equal(second.mongoUrl);
     const [one, other] = await Promise.all([connect(first), connect(second)]);
@@ -72,7 +72,7 @@ describe("the host of the embedded services", function () {
     expect(await hostPid(store), "the new host").to.not.equal(pid);
   });
 
-  it("starts Redis again when that dies, with its jobs", async () => {
+  it("restarts Redis with its jobs when it dies", async () => {
     const services = await ensure();
     const redis = later(await openRedis({ url: services.redisUrl ?? "", prefix: "test", logger }));
     await redis.producer.set("kept", "yes");
@@ -101,7 +101,7 @@ describe("the host of the embedded services", function () {
     expect(await redisPid(redis)).to.equal(server);
   });
 
-  it("is one for all who share a Redis while the store is elsewhere", async () => {
+  it("is one process for all that share a Redis while the store is elsewhere", async () => {
     const alone = async () => later(await ensureServices({ dataDir, mongo: false, redis: true, logger }));
     const [first, second, third] = await Promise.all([alone(), alone(), alone()]);
     expect(new Set([first.redisUrl, second.redisUrl, third.redisUrl]).size).to.equal(1);
@@ -115,7 +115,7 @@ describe("the host of the embedded services", function () {
     expect(value).to.equal("yes");
   });
 
-  it("takes a Redis that is slow for busy, never for gone", async () => {
+  it("treats a slow Redis as busy, not as dead", async () => {
     const services = await ensure();
     const place = { socketPath: join(dataDir, "run/redis.sock"), secrets: await openServiceSecrets(dataDir) };
     const redis = later(await openRedis({ url: services.redisUrl ?? "", prefix: "test", logger }));

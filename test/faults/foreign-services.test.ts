@@ -59,7 +59,7 @@ describe("the secret of the embedded services", function () {
   };
   const foreign = (name: string) => `What answers at ${join(run, name)} does not know the secret of the data folder`;
 
-  it("keeps out a store that does not know it, and one that agrees to everything", async () => {
+  it("rejects a store that does not know it, and one that accepts any proof", async () => {
     const options = { dataFile: join(dataDir, "other.sqlite"), socketPath: join(run, "mongo.sock"), logger };
     for (const password of [{}, { password: "another" }]) {
       const other = await startMongoServer({ ...options, ...password });
@@ -70,7 +70,7 @@ describe("the secret of the embedded services", function () {
     expect(await refusalOf({ mongo: true, redis: false })).to.include(foreign("mongo.sock"));
   });
 
-  it("keeps out a Redis that does not know it, and one that takes any password", async () => {
+  it("rejects a Redis that does not know it, and one that accepts any password", async () => {
     const secrets = { mongo: "-", redis: "another", redisProof: "another-too" };
     const dir = join(dataDir, "elsewhere");
     const other = await startRedisServer({ dir, socketPath: join(run, "redis.sock"), secrets });
@@ -84,7 +84,7 @@ describe("the secret of the embedded services", function () {
     expect(await refusalOf({ mongo: false, redis: true })).to.include(foreign("redis.sock"));
   });
 
-  it("is asked of every client, by the store and by Redis", async () => {
+  it("is required of every client, by the store and by Redis", async () => {
     const { mongoUrl = "", redisUrl = "" } = later(await ensureServices({ dataDir, mongo: true, redis: true, logger }));
     const codeOf = async (url: string) => {
       const client = new MongoClient(url, { serverSelectionTimeoutMS: 2_000 });
@@ -131,7 +131,7 @@ describe("the secret of the embedded services", function () {
     expect((await readdir(dataDir)).filter((name) => name.startsWith("services"))).to.deep.equal(["services.secret"]);
   });
 
-  it("is made for a data folder that has none yet, whose data stay", async () => {
+  it("is created for a data folder without one, whose data stay", async () => {
     const use = async <T>(work: (store: Awaited<ReturnType<typeof connectStore>>) => Promise<T>) => {
       const services = await ensureServices({ dataDir, mongo: true, redis: false, logger });
       const store = await connectStore({ url: services.mongoUrl ?? "", db: "test", timeoutMs: 5_000 });

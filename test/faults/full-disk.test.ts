@@ -87,7 +87,7 @@ describe("when the disk is full", function () {
     expect((body as { title: string }[]).map(({ title }) => title)).to.have.members(["Ferry", "Accepted"]);
   });
 
-  it("calls no provider that charges while the call could not be recorded, and records each that it made", async () => {
+  it("calls no paid provider while calls cannot be recorded, and records each call made", async () => {
     upstream.play(() => ({ text: "At dawn." }));
     expect((await client.post("/ai/chat", paid)).status).to.equal(200);
     await fillDisk();
@@ -112,7 +112,7 @@ describe("when the disk is full", function () {
     await pollUntil(async () => (await recorded())?.requests === made + 1, { what: "a record of each call" });
   });
 
-  it("tries jobs again until there is room, however often, and fails none of them", async () => {
+  it("retries jobs until there is room, without a limit, and fails none of them", async () => {
     const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
     upstream.play(async ({ turn }) => {
       await held;

@@ -40,7 +40,7 @@ describe("a part that hangs", function () {
   };
   const untilReady = () => pollUntil(async () => (await client.get("/readyz")).status === 200, { timeoutMs: 15_000 });
 
-  it("is reported by /readyz and /metrics while it hangs, when it is Redis", async () => {
+  it("is reported by /readyz and /metrics when Redis hangs", async () => {
     await untilReady();
     const { ready, metrics } = await observe(await redisPid(test));
     expect([ready.at("parts.redis.status"), ready.at("parts.store.status")]).to.deep.equal(["down", "up"]);
@@ -52,7 +52,7 @@ describe("a part that hangs", function () {
     await untilReady();
   });
 
-  it("is reported by /readyz and /metrics while it hangs, when it is the store", async () => {
+  it("is reported by /readyz and /metrics when the store hangs", async () => {
     await untilReady();
     const { ready, metrics } = await observe(await hostPid(test.platform.config.dataDir));
     expect([ready.at("parts.redis.status"), ready.at("parts.store.status")]).to.deep.equal(["up", "down"]);

@@ -26,7 +26,7 @@ describe("the operator's commands", function () {
   });
   after(() => test.close());
 
-  it("never make a store, and report which one is missing", async () => {
+  it("never create a store, and report which one is missing", async () => {
     const dataDir = join(test.platform.config.dataDir, "none");
     const made = await command("keys", ["create", "--tenant", "acme", "--subject", "ana"], { DATA_DIR: dataDir });
     const read = await command("audit", ["verify", "run_01J00000000000000000000000"], { DATA_DIR: dataDir });
@@ -37,7 +37,7 @@ describe("the operator's commands", function () {
     expect(existsSync(dataDir)).to.equal(false);
   });
 
-  it("ask for a tenant or a key, and report an API that is not there", async () => {
+  it("require a tenant or a key, and report an API that does not answer", async () => {
     const bare = await command("keys", ["list"], {});
     expect([bare.code, bare.stderr]).to.deep.equal([
       2,
@@ -50,7 +50,7 @@ describe("the operator's commands", function () {
     ]);
   });
 
-  it("make, list and revoke keys through the API of a URL and a key", async () => {
+  it("make, list and revoke keys through the API at a URL, with a key", async () => {
     const env = { URL: test.url, KEY: test.keys.owner };
     const made = await command("keys", ["create", "--subject", "ana@acme.io", "--role", "admin"], env);
     expect([made.code, made.stderr]).to.deep.equal([0, `API: ${test.url}\n`]);
@@ -72,7 +72,7 @@ describe("the operator's commands", function () {
     expect(listed.lines.filter((line) => line.includes("  owner   owner@test"))).to.have.lengthOf(1);
   });
 
-  it("read an audit log through the API of a URL and a key", async () => {
+  it("read an audit log through the API at a URL, with a key", async () => {
     const unknown = "run_01J00000000000000000000000";
     const found = await command("audit", ["verify", unknown], { URL: test.url, KEY: test.keys.owner });
     expect([found.code, found.stderr]).to.deep.equal([

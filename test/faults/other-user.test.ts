@@ -92,7 +92,7 @@ describe("another user of the machine", function () {
     return "none: it has started";
   };
 
-  it("cannot open a file or a socket of a data folder that they can list, from the first moment on", async () => {
+  it("can never open a file or a socket of a data folder that they can list", async () => {
     const other = await asOther(readAll, [folder]);
     const env = { DATA_DIR: folder, MONGODB_URL: "", REDIS_URL: "", MASTER_KEY: "" };
     const test = await startPlatform({ services: "private", env });
@@ -120,7 +120,7 @@ describe("another user of the machine", function () {
     expect(lines).to.include.members(["tried store.sqlite", "tried store.sqlite-wal", "tried master.key"]);
   });
 
-  it("who listens at the place that they could guess gets no client, and their folder and link are refused", async () => {
+  it("gets no client by listening at a guessed path, and their folder and link are refused", async () => {
     const short = join(folder, "data");
     const beside = await asOther(squat, [predictableFolder(short)]);
     const services = await open(short);
@@ -145,7 +145,7 @@ describe("another user of the machine", function () {
     expect(await lstat(place).catch(() => "removed")).to.equal("removed");
   });
 
-  it("owns no part of a data folder: theirs, and one that they can write to, are refused", async () => {
+  it("owns no part of a data folder: one of theirs, or one that they can write to, is refused", async () => {
     const theirs = join(folder, "theirs");
     await mkdir(theirs, { mode: 0o755 });
     await chown(theirs, OTHER_UID, OTHER_UID);
@@ -174,7 +174,7 @@ describe("another user of the machine", function () {
     }
   });
 
-  it("does not keep what an earlier version left open to them", async () => {
+  it("loses access to files that an earlier version left open", async () => {
     await (await open(folder)).close();
     for (const name of ["store.sqlite", "services.secret"]) await chmod(join(folder, name), 0o644);
     const secret = await readFile(join(folder, "services.secret"), "utf8");

@@ -10,7 +10,7 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const later = { headers: { prefer: "respond-async" } };
 
-describe("when Redis is away", function () {
+describe("when Redis is unavailable", function () {
   this.timeout(40_000);
   let test: TestPlatform;
   let client: ApiClient;
@@ -90,7 +90,7 @@ describe("when Redis is away", function () {
     expect(titles.filter((title) => title.startsWith("try "))).to.deep.equal([`try ${tries.length - 1}`]);
   });
 
-  it("refuses jobs in time while it hangs, and takes them when it goes on", async () => {
+  it("refuses jobs in time while it hangs, and accepts them when it continues", async () => {
     const pid = await redisPid(test);
     process.kill(pid, "SIGSTOP");
     try {

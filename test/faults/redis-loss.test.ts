@@ -66,7 +66,7 @@ describe("when Redis loses everything", function () {
     }
   });
 
-  it("refuses a job with 503 while Redis is away, and never runs it later", async () => {
+  it("refuses a job with 503 while Redis is unavailable, and never runs it later", async () => {
     const { producer } = test.platform.redis;
     const before = await test.platform.jobs.list(tenantId, { limit: 1 });
     producer.disconnect();

@@ -48,7 +48,7 @@ function settingsRefusal(env: Record<string, string>): string[] {
   return [];
 }
 
-describe("a start that cannot be", function () {
+describe("a start that fails", function () {
   this.timeout(60_000);
   let folder: string;
 

@@ -11,7 +11,7 @@ import { tenantOf } from "../support/tenant-of.ts";
 const storeTimeoutMs = 1_000;
 const later = { headers: { prefer: "respond-async" } };
 
-describe("when the store is away", function () {
+describe("when the store is unavailable", function () {
   this.timeout(40_000);
   let test: TestPlatform;
   let client: ApiClient;
@@ -50,7 +50,7 @@ describe("when the store is away", function () {
     return (body as { title: string }[]).map(({ title }) => title);
   };
 
-  it("answers 503 in time while it hangs, and works again when it goes on, with nothing half-written", async () => {
+  it("answers 503 in time while it hangs, and works again when it continues, with nothing half-written", async () => {
     const pid = await hostPid(dataDir);
     const titles = Array.from({ length: 40 }, (_, n) => `Timetable ${n}`);
     // Some are in the middle of their writes when the store stops, the others come after.

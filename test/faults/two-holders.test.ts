@@ -74,7 +74,7 @@ describe("a worker that comes back from a freeze longer than its lease", functio
     expect(await test.platform.store.chunks.count(await tenantOf(test), everyVersion)).to.equal(chunks);
   };
 
-  it("writes nothing, whether the second worker has ended or is still at work", async () => {
+  it("writes nothing, whether the second worker has finished or is still running", async () => {
     const [endedPage, heldPage] = [servePage(endedPath), servePage(heldPath)];
     const first = await startWorker();
     const [ended, held] = [await accept(endedPath), await accept(heldPath)];
@@ -105,7 +105,7 @@ describe("a worker that comes back from a freeze longer than its lease", functio
     await expectSecondIn(held.documentId, heldJob);
   });
 
-  it("is refused each kind of write while the second one is at work", async () => {
+  it("is refused each kind of write while the second worker is running", async () => {
     const { jobId } = await accept("/two-holders/claimed");
     const { store } = test.platform;
     const first = await makeClaims(store.jobs, 0).claim(jobId, "first");

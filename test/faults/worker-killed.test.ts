@@ -92,7 +92,7 @@ describe("a worker process that ends while it runs a job", function () {
     expect(await successor.stop()).to.equal(0);
   });
 
-  it("by SIGTERM, longer than its grace: the job is handed back, the process ends with code 0", async () => {
+  it("by SIGTERM, with a job longer than its grace: the job is given back, the process ends with code 0", async () => {
     const stopped = await startWorker();
     const { jobId, letGo } = await startHeldJob("/handed-back");
     expect(await stopped.stop()).to.equal(0);
@@ -104,7 +104,7 @@ describe("a worker process that ends while it runs a job", function () {
     expect(await successor.stop()).to.equal(0);
   });
 
-  it("by SIGTERM, while Redis hangs: it ends all the same, and another takes the job", async function () {
+  it("by SIGTERM, while Redis hangs: it still ends, and another takes the job", async function () {
     if (process.env.REDIS_URL) return skipTest(this, "the Redis that was given is not ours to stop");
     const stopped = await startWorker();
     const { jobId, letGo } = await startHeldJob("/redis-hangs");
@@ -122,7 +122,7 @@ describe("a worker process that ends while it runs a job", function () {
     expect(await successor.stop()).to.equal(0);
   });
 
-  it("by SIGTERM, within its grace: the job is finished, no other is begun", async () => {
+  it("by SIGTERM, with a job within its grace: the job finishes, no other starts", async () => {
     const stopped = await startWorker({ SHUTDOWN_GRACE_MS: "20000" });
     const { jobId, letGo } = await startHeldJob("/finished");
     const ending = stopped.stop();
@@ -136,7 +136,7 @@ describe("a worker process that ends while it runs a job", function () {
     expect(await successor.stop()).to.equal(0);
   });
 
-  it("by the job itself: after two workers it ends a process of its own, and fails; a job that was near goes on", async () => {
+  it("by the job itself: after two workers it crashes a process of its own, and fails; its neighbour continues", async () => {
     const { store, tenancy } = test.platform;
     const tenantId = await tenancy.ensureTenant("first");
     const [poison, bystander] = [
@@ -172,7 +172,7 @@ describe("a worker process that ends while it runs a job", function () {
     expect(await last.stop()).to.equal(0);
   });
 
-  it("several times, with many jobs: those do not wait for processes of their own", async () => {
+  it("several times, with many jobs: they do not wait for processes of their own", async () => {
     const { store, tenancy } = test.platform;
     const tenantId = await tenancy.ensureTenant("first");
     const lost = await Promise.all([1, 2, 3].map(() => jobs.submit(test.platform, tenantId, async () => undefined)));

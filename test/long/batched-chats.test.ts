@@ -47,7 +47,7 @@ describe("1,000 batched chats of five tenants, with workers that are killed", fu
   };
   const killWorkers = () => Promise.all(workers.splice(0).map((worker) => worker.kill()));
 
-  it("every job ends once, with its own answer, at half the price, and nothing is handed in twice", async () => {
+  it("every job ends once, with its own answer, at half the price, and nothing is submitted twice", async () => {
     await startWorkers();
     const { tenancy, store, gateway } = test.platform;
     const callers = await Promise.all(

@@ -6,7 +6,7 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const later = { prefer: "respond-async" };
 
-describe("a document that costs its reader much", function () {
+describe("a document that is expensive to read", function () {
   this.timeout(120_000);
   let test: TestPlatform;
   let client: ApiClient;
@@ -22,7 +22,7 @@ describe("a document that costs its reader much", function () {
     await test.close();
   });
 
-  it("is read by the worker that took it, which lives on: forty-five megabytes of one letter", async () => {
+  it("is read by its worker, which survives: forty-five megabytes of one letter", async () => {
     const form = new FormData();
     form.append("file", new Blob([Buffer.alloc(45_000_000, "a")], { type: "text/plain" }), "one.txt");
     const accepted = await client.request("POST", "/rag/ingest", { raw: form, headers: later });

@@ -8,7 +8,7 @@ import { condition, openWorkflowDesk, type WorkflowDesk } from "../support/workf
 /** How long what takes milliseconds may take here while others have the processor, in ms. A freeze lasts longer. */
 const PROMPT_MS = 10_000;
 
-describe("workflows that were written to use up the service", function () {
+describe("workflows written to exhaust the service", function () {
   this.timeout(120_000);
   let desk: WorkflowDesk;
   let worker: HostProcess;
@@ -58,7 +58,7 @@ describe("workflows that were written to use up the service", function () {
   };
   const victims: HostileWorkflow = { steps: [condition("input.n + 1 == 2", [])] };
 
-  it("fail, while those of another tenant go on", async () => {
+  it("fail, while those of another tenant continue", async () => {
     const own = await createFor(desk.stranger, victims);
     await runAsVictim(own);
     const hostile = { "a hundred loops in a text": manyLoops(100), "a long text": longText, ...slowRuns };

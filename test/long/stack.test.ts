@@ -16,7 +16,7 @@ const gone = (pid: number) => pollUntil(() => !isAlive(pid), { what: `the end of
 describe("the processes of one machine", function () {
   this.timeout(60_000);
 
-  it("are all gone when the stack is closed, and started again when they are killed before", async () => {
+  it("all end when the stack is closed, and are restarted when they are killed before", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "switchyard-stack-"));
     const said: string[] = [];
     const env = { DATA_DIR: dataDir, PORT: "0", WORKERS: "1", LOG_LEVEL: "silent", MONGODB_URL: "", REDIS_URL: "" };
@@ -64,7 +64,7 @@ describe("the processes of one machine", function () {
     }
   });
 
-  it("are all gone when npm, which started them, is ended", async () => {
+  it("all end when npm, which started them, ends", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "switchyard-stack-"));
     const env = { ...process.env, DATA_DIR: dataDir, PORT: "0", WORKERS: "1", MONGODB_URL: "", REDIS_URL: "" };
     const npm = spawn("npm", ["start"], { env, stdio: ["ignore", "pipe", "ignore"] });

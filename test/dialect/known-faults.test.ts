@@ -113,7 +113,7 @@ const modifiedCounts: Case[] = [
 
 describe("dialect: faults of other engines", () => {
   const open = useDatabase();
-  describe("changes that are dropped", () => defineCases(open, changesThatAreDropped));
+  describe("changes that are lost", () => defineCases(open, changesThatAreDropped));
   describe("comparisons", () => defineCases(open, comparisons));
   describe("refusals that are wrong", () => defineCases(open, refusalsThatAreWrong));
   describe("modified counts", () => defineCases(open, modifiedCounts));

@@ -71,7 +71,7 @@ describe("dialect: search", function () {
     for (const [at, { score }] of found.entries()) expect(score).to.be.closeTo(wanted[at] ?? Number.NaN, 1e-5);
   });
 
-  it("keeps to filters on declared paths, with comparisons", async () => {
+  it("applies filters on declared paths, with comparisons", async () => {
     expect(await idsOf(search({ filter: { group: "even" } }))).to.have.members(["east", "northeast"]);
     expect(await idsOf(search({ filter: { n: { $gte: 1, $lt: 3 } } }))).to.have.members(["north", "northeast"]);
     expect(await idsOf(search({ filter: { n: { $in: [0, 1] }, group: "odd" } }))).to.deep.equal(["north"]);
@@ -82,12 +82,12 @@ describe("dialect: search", function () {
     expect(await idsOf(search({ limit: 2 }))).to.deep.equal(["east", "northeast"]);
   });
 
-  it("goes on with other stages", async () => {
+  it("continues with other stages", async () => {
     const stages = [{ $vectorSearch: query() }, { $match: { group: "odd" } }, { $sort: { _id: 1 } }, { $limit: 1 }];
     expect(await idsOf(collection.aggregate(stages).toArray())).to.deep.equal(["north"]);
   });
 
-  it("gives nothing for an index that is not there", async () => {
+  it("returns nothing for an index that does not exist", async () => {
     expect(await search({ index: "nope" })).to.deep.equal([]);
   });
 
@@ -143,7 +143,7 @@ describe("dialect: search", function () {
     expect(await words("wind", [{ in: { path: "group", value: ["none"] } }])).to.deep.equal([]);
   });
 
-  it("finds nothing for words that are nowhere", async () => {
+  it("finds nothing for words that occur nowhere", async () => {
     expect(await words("submarine")).to.deep.equal([]);
   });
 });

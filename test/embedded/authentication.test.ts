@@ -36,14 +36,14 @@ const start = (text: string) => ({ saslStart: 1, mechanism: "SCRAM-SHA-256", pay
 const go = (text: string) => ({ saslContinue: 1, conversationId: 1, payload: new Binary(Buffer.from(text)) });
 
 describe("a server with a password", () => {
-  it("answers a stranger what it is, and refuses every other command", () =>
+  it("answers an unauthenticated client's hello, and refuses every other command", () =>
     withStranger(async (run) => {
       for (const name of commands.keys()) {
         expect(await run({ [name]: 1 }), name).to.equal(open.includes(name) ? "ok" : 13);
       }
     }));
 
-  it("takes no proof that is none, and lets nobody through after one", () =>
+  it("accepts no invalid proof, and closes the connection after one", () =>
     withStranger(async (run) => {
       const proof = Buffer.alloc(32).toString("base64");
       expect(await run(go(`c=biws,r=mine,p=${proof}`)), "before a start").to.equal(18);
@@ -59,7 +59,7 @@ describe("a server with a password", () => {
       expect(await run({ find: "things" })).to.equal(13);
     }));
 
-  it("serves the driver that knows it", () =>
+  it("serves the driver that has the password", () =>
     withStranger(async (_, url) => {
       const auth = { username: "switchyard", password };
       const client = new MongoClient(url, { auth, authMechanism: "SCRAM-SHA-256", authSource: "admin" });

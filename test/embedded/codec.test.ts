@@ -31,7 +31,7 @@ const { document } = fc.letrec((tie) => ({
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 
 describe("embedded store: reading stored documents", () => {
-  it("writes what it has read with the same bytes, for every type that is stored", () => {
+  it("writes documents with the bytes that it read, for every stored type", () => {
     const check = fc.property(document, (value) => {
       const bytes = encodeDocument(Object(value));
       expect(hex(encodeDocument(decodeDocument(bytes)))).to.equal(hex(bytes));

@@ -55,7 +55,7 @@ async function writeUntilKilled(things: Collection<Document>, host: Host): Promi
   return acknowledged;
 }
 
-describe("embedded store: death of its process", () => {
+describe("embedded store: a crash of its process", () => {
   it("loses no acknowledged write by kill -9 in the middle of 2,000 concurrent ones, and its indexes agree", function () {
     this.timeout(60_000);
     return inFolder(async (folder) => {

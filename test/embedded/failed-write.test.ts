@@ -22,7 +22,7 @@ function send(dispatcher: Dispatcher, command: Document): Promise<Document> {
 const insert = (...documents: Document[]) => ({ insert: "things", documents });
 
 describe("embedded store: a write that the disk refuses", () => {
-  it("is not acknowledged, nor is what shared its commit; nothing of it remains, and the server goes on", () =>
+  it("is not acknowledged, nor are the writes of its commit; nothing of them remains, and the server keeps serving", () =>
     inFolder(async (folder) => {
       const engine = openEngine({ dataFile: join(folder, "data.sqlite"), logger: quiet });
       const dispatcher = makeDispatcher(engine);

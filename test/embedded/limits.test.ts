@@ -6,7 +6,7 @@ import { emptyCollection, withFreshServer } from "./support.ts";
 const refusalOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
 
 describe("embedded store: what it enforces and refuses", () => {
-  it("removes documents whose time is over, and no others", () =>
+  it("removes expired documents, and no others", () =>
     withFreshServer(async (db) => {
       const things = db.collection<Document>("things");
       await things.createIndexes([
@@ -73,7 +73,7 @@ describe("embedded store: what it enforces and refuses", () => {
       }
     }));
 
-  it("serves reads and writes of others while a cursor rests between two batches", () =>
+  it("serves other clients' reads and writes while a cursor waits between two batches", () =>
     withFreshServer(async (db) => {
       const things = db.collection<Document>("things");
       await things.createIndex({ n: 1 });

@@ -98,7 +98,7 @@ async function expectSameRanking(old: Collection<Thing>, fresh: Collection<Thing
   expect(found).to.be.greaterThan(queries);
 }
 
-describe("embedded store: what a search answers follows from the documents, not from their history", () => {
+describe("embedded store: search results depend on the documents, not on their history", () => {
   for (const seed of [1, 2]) {
     it(`ranks and scores by words as a fresh store, after ${operations} random writes (seed ${seed})`, () =>
       withFreshServer((oldDb) =>
@@ -113,7 +113,7 @@ describe("embedded store: what a search answers follows from the documents, not 
       )).timeout(30_000);
   }
 
-  it("scores common words as rarely as they tell something, when most of what was there is deleted", () =>
+  it("scores words by how common they are now, after most documents were deleted", () =>
     withFreshServer(async (db) => {
       const things = await makeThings(db);
       const put = (count: number, make: (n: number) => Partial<Thing>) =>
@@ -146,7 +146,7 @@ describe("embedded store: what a search answers follows from the documents, not 
       }
     }));
 
-  it("files anew what an earlier version filed in another way, once", () =>
+  it("reindexes once the documents that an earlier version indexed differently", () =>
     inFolder(async (folder) => {
       const before = await withServer(folder, async (db) => {
         const things = await makeThings(db);

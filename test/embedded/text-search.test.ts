@@ -57,7 +57,7 @@ function bm25(texts: string[][], query: string[]): number[] {
 }
 
 describe("embedded store: $search", () => {
-  it("scores by BM25 over the tenant's own documents, whatever others have", () => {
+  it("scores by BM25 over the tenant's own documents only", () => {
     const texts = ["lorem ipsum dolor", "dolor dolor sit", "lorem lorem lorem", "sit ipsum lorem", "amet magna dolor"];
     const others = Array.from({ length: 200 }, (_, n) => ({
       _id: `o${n}`,
@@ -103,7 +103,7 @@ describe("embedded store: $search", () => {
         expect(await search(things, { query }), query).to.deep.equal([]);
     }));
 
-  it("looks only at the paths it is told", () =>
+  it("searches only the given paths", () =>
     withTexts(
       [
         { _id: 1, text: "red green", title: "blue" },
@@ -115,7 +115,7 @@ describe("embedded store: $search", () => {
       },
     ));
 
-  it("keeps to its filters, also when they let few of many through", () => {
+  it("applies its filters, also when few of many documents match", () => {
     const documents = Array.from({ length: 600 }, (_, n) => ({
       _id: n,
       tenant: "t",
@@ -151,7 +151,7 @@ describe("embedded store: $search", () => {
       expect(await search(things, { query: "apple pear pie" })).to.deep.equal([]);
     }));
 
-  it("refuses what it has not, and gives nothing for an index that is not there", () =>
+  it("refuses unsupported options, and returns nothing for an index that does not exist", () =>
     withTexts([{ _id: 1, text: "x" }], async (things) => {
       const run = (stage: Document) =>
         things

@@ -96,7 +96,7 @@ describe("embedded store: wire protocol", () => {
       }),
     ));
 
-  it("refuses documents that are nested too deeply or hold broken text, and goes on", () =>
+  it("refuses documents that are nested too deeply or hold broken text, and keeps serving", () =>
     inFolder((folder) =>
       withServer(folder, async (db) => {
         const nested = (depth: number): Document => (depth === 0 ? {} : { a: nested(depth - 1) });
@@ -116,7 +116,7 @@ describe("embedded store: wire protocol", () => {
       }),
     ));
 
-  it("takes documents as a sequence, and sends no answer to a silent write", () =>
+  it("accepts a document sequence, and sends no reply to an unacknowledged write", () =>
     inFolder((folder) =>
       withServer(folder, async (db) => {
         const socket = await open(folder);

@@ -122,7 +122,7 @@ describe("the claims of jobs", () => {
   };
   const stored = (jobId: string) => store.findById(jobId);
 
-  it("begin when the job's time has come, and end in silence", async () => {
+  it("begin when the job is due, and expire without a heartbeat", async () => {
     const job = await insert({ notBefore: at(1) });
     await insert(); // another one
     expect(await claims.claim(job._id, "early"), "too early").to.equal(null);
@@ -150,13 +150,13 @@ describe("the claims of jobs", () => {
     expect(await claims.heartbeat(lease), "the first holder's").to.equal(null);
   });
 
-  it("are to be had of a job that awaits something too, and not of one that has ended", async () => {
+  it("are given for an awaiting job too, and not for one that has ended", async () => {
     expect((await claim(await insert({ status: "awaiting" }))).record.status).to.equal("running");
     for (const status of ["completed", "failed", "cancelled"] as const)
       expect(await claims.claim((await insert({ status }))._id, "late"), status).to.equal(null);
   });
 
-  it("last longer by a heartbeat, which nobody hears of", async () => {
+  it("are extended by a heartbeat, which is not announced", async () => {
     const { record, lease } = await claim(await insert());
     mock.timers.setTime(begin + 1_000);
     const expiresAt = at(1_000 + LEASE_MS);
@@ -180,7 +180,7 @@ describe("the claims of jobs", () => {
     });
   }
 
-  it("are let go of for good by an end", async () => {
+  it("are released for good by the end of the job", async () => {
     const { lease } = await claim(await insert());
     await claims.cancelled(lease);
     for (const { change } of Object.values(changes)) expect(await change(claims, lease)).to.equal(null);
@@ -197,7 +197,7 @@ describe("the claims of jobs", () => {
     expect(await stored(other._id)).to.deep.equal(other);
   });
 
-  it("count those that were overtaken as long as the job is open", async () => {
+  it("count lost ones while the job is open", async () => {
     for (const status of ["queued", "running", "awaiting"] as const) {
       const [job, other] = [await insert({ status }), await insert({ status })];
       expect(await claims.overtaken(job._id), status).to.deep.equal({ ...job, overtaken: 1 });

@@ -49,7 +49,7 @@ describe("sweep of documents", () => {
     expect((await client.get(`/rag/documents/${documentId}`)).at("error.code")).to.equal("cancelled");
   });
 
-  it("removes a document whose call was refused, or whose call was cut and repeated", async () => {
+  it("removes a document whose call was refused, or was cut and repeated", async () => {
     const { store } = test.platform;
     const refused = await submit("told to nobody");
     const record = await store.jobs.find(tenantId, refused.jobId);
@@ -73,7 +73,7 @@ describe("sweep of documents", () => {
     expect((await client.get(`/jobs/${repeat.jobId}`)).at("status")).to.equal("queued");
   });
 
-  it("leaves alone what still waits, and what was indexed", async () => {
+  it("leaves waiting and indexed documents alone", async () => {
     const waiting = await submit("waits its turn");
     const indexed = await submit("is there");
     await index(indexed);

@@ -108,7 +108,7 @@ describe("a tenant's bulk load", function () {
     }
   });
 
-  it("comes after what its own tenant waits for", async () => {
+  it("comes after its own tenant's interactive jobs", async () => {
     const load = await submitMany("ingestion", loader, bulk);
     const waiting = loader.post(
       "/rag/ingest",

@@ -88,7 +88,7 @@ describe("the records of jobs", () => {
     expect(await claims.step(without, { n: 99 }, lastEventId), "with the right number too").to.equal(null);
   });
 
-  it("give a step up when other events come first a hundred times", async () => {
+  it("give up a step after a hundred conflicts with other events", async () => {
     const { lease } = await claim((await insert())._id);
     let turns = 0;
     const findOneAndUpdate = async () => {
@@ -176,7 +176,7 @@ describe("the records of jobs", () => {
     expect(await jobs.countOpen(tenantId, queue)).to.equal(4);
   });
 
-  it("say since when the oldest one of a queue waits that could run", async () => {
+  it("report since when the oldest runnable job of a queue waits", async () => {
     const queue = "aged";
     const oldest = () => jobs.findOldestQueued(queue, at(0));
     expect(await oldest()).to.equal(null);

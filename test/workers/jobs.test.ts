@@ -66,7 +66,7 @@ describe("jobs through a queue and a worker", () => {
     }
   });
 
-  it("tries a retryable error again, up to the queue's attempts, and then fails with it", async () => {
+  it("retries a retryable error, up to the queue's attempts, and then fails with it", async () => {
     const attempts: number[] = [];
     const job = await submit(async ({ attempt, isLastAttempt }) => {
       attempts.push(attempt);
@@ -79,7 +79,7 @@ describe("jobs through a queue and a worker", () => {
     expect(attempts).to.deep.equal([1, 2, 3]);
   });
 
-  it("completes when a later try succeeds, and shows no error then", async () => {
+  it("completes when a later attempt succeeds, and shows no error then", async () => {
     const job = await submit(async ({ attempt }) => {
       if (attempt === 1) throw new AppError("unavailable", "Not yet.", { retryable: true, retryAfterMs: 50 });
       return "second";
@@ -89,7 +89,7 @@ describe("jobs through a queue and a worker", () => {
     expect(ended.error).to.equal(undefined);
   });
 
-  it("does not try again what cannot succeed", async () => {
+  it("does not retry a permanent error", async () => {
     const job = await submit(async () => {
       throw new AppError("source_unreadable", "That is no PDF.");
     });
@@ -133,7 +133,7 @@ describe("jobs through a queue and a worker", () => {
     expect(JSON.stringify(ended)).to.not.include("secret detail");
   });
 
-  it("stops a try that runs too long", async () => {
+  it("stops an attempt that runs too long", async () => {
     const job = await submit(({ signal: aborting }) => untilAborted(aborting));
     const ended = await end(job);
     expect(ended.error?.code).to.equal("timeout");
@@ -204,7 +204,7 @@ describe("jobs through a queue and a worker", () => {
     expect(late, "a fenced holder's result").to.equal(null);
   });
 
-  it("runs a job once although its BullMQ job is there twice", async () => {
+  it("runs a job once although its BullMQ job exists twice", async () => {
     let runs = 0;
     const job = await submit(async () => {
       runs += 1;

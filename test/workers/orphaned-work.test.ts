@@ -45,7 +45,7 @@ describe("work whose job ended without it", () => {
   });
   after(() => test.close());
 
-  it("cannot be declared without what becomes of its records: this file does not compile else", () => {
+  it("cannot be declared without the handling of its records: otherwise this file does not compile", () => {
     const { closeOrphan: _left, ...records } = withoutRecords;
     // @ts-expect-error `closeOrphan` is missing
     defineWork({ queue: queues.ingestion, idField: "documentId", run: async () => ({}), ...records });
@@ -127,7 +127,7 @@ describe("work whose job ended without it", () => {
         expect(await kind.open()).to.deep.equal([]);
       });
 
-      it("is dropped when its process died before there was a job", async () => {
+      it("is dropped when its process died before its job existed", async () => {
         const { jobs } = test.platform;
         const { submit } = jobs;
         const cut = Promise.withResolvers<never>();

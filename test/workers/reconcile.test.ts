@@ -24,7 +24,7 @@ function makeQueues(held: readonly JobRecord[]) {
   };
 }
 
-describe("the look at jobs that may be lost", () => {
+describe("the search for jobs that may be lost", () => {
   const open = useStore();
   let store: JobStore;
   before(() => {
@@ -39,7 +39,7 @@ describe("the look at jobs that may be lost", () => {
     return record;
   };
 
-  it("enqueues those again that Redis has lost, takes back silent ones, and leaves the others", async () => {
+  it("re-enqueues jobs that Redis has lost, takes back those with an expired lease, and leaves the others", async () => {
     const queued = await insert({});
     const retried = await insert({ queue: "agent-runs", notBefore: at(5_000) });
     const silent = await insert({ status: "running", lease });

@@ -80,7 +80,7 @@ describe("the submission of a job", () => {
     expect(submitted.enqueued).to.deep.equal([["ingestion", { jobId, payload, priority: 100_005 }]]);
   });
 
-  it("puts what somebody waits for first, under the id that was given", async () => {
+  it("puts interactive jobs first, under the given id", async () => {
     const jobId = newId("job");
     const { _id, priority, isInteractive } = recordOf(await submit({ jobId, isInteractive: true }));
     expect([_id, priority, isInteractive]).to.deep.equal([jobId, 5, true]);
@@ -110,14 +110,14 @@ describe("the submission of a job", () => {
     expect(refused[0]).to.have.nested.include({ "record.status": "queued", "error.code": "unavailable" });
   });
 
-  it("leaves the record of a job alone that has its id", async () => {
+  it("leaves an existing job's record with the same id alone", async () => {
     const { _id: jobId } = recordOf(await submit());
     const { error, refused, enqueued } = await submit({ jobId });
     expect(error).to.include({ code: 11_000 });
     expect([refused, enqueued]).to.deep.equal([[], []]);
   });
 
-  it("fails when the queue has not taken it, unless a worker has it", async () => {
+  it("fails when the queue did not accept it, unless a worker has it", async () => {
     const down = unavailable("The queue");
     const add = () => Promise.reject(down);
     const refuse = (isRefused: boolean) => ({ refuse: async () => isRefused, refuseLater: () => undefined });

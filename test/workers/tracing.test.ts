@@ -102,7 +102,7 @@ describe("traces", () => {
     expect(collector.text()).not.to.match(/walrus|lighthouse|keep the desk|sk-of-the-platform|sk_/);
   }).timeout(30_000);
 
-  it("tell which part failed, by its code", async () => {
+  it("report which part failed, by its code", async () => {
     upstream.play(() => ({ status: 500 }));
     const known = collector.spans.length;
     await withProcesses({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }, async (url) => {
@@ -126,7 +126,7 @@ describe("traces", () => {
     expect(missing?.isError, "a caller's mistake is no failure").to.equal(false);
   }).timeout(30_000);
 
-  it("are off without a collector: nothing of them is kept", async () => {
+  it("are off without a collector: nothing is recorded", async () => {
     const caller = makeClient({ url: platform.url, key: platform.keys.owner });
     const headers = { prefer: "respond-async", traceparent: `00-${traceId}-${clientSpan}-01` };
     const job = await caller.post("/rag/ingest", { content: "Untraced." }, { headers });
@@ -135,7 +135,7 @@ describe("traces", () => {
     expect(record?.trace).to.equal(undefined);
   });
 
-  it("are lost, and nothing else, when the collector is away", async () => {
+  it("are lost, and nothing else, when the collector is unavailable", async () => {
     upstream.play(() => ({ text: "Here." }));
     const log = await withProcesses({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" }, async (url) => {
       expect((await runAgent(url, "Where are you?")).status).to.equal(200);

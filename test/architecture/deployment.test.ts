@@ -44,7 +44,7 @@ describe("the image", () => {
 });
 
 describe("docker-compose.yml", () => {
-  it("runs API and workers of the image with settings that exist, and lets them end in peace", async () => {
+  it("runs API and workers of the image with settings that exist, and lets them shut down cleanly", async () => {
     const compose = await readYaml("docker-compose.yml");
     const commands = { api: [...apiFlags, "api/server.ts"], worker: ["workers/main.ts"] };
     for (const [name, command] of Object.entries(commands)) {
@@ -131,7 +131,7 @@ describe("the Kubernetes manifests", () => {
     expect(targets).to.have.members(ofKind("Deployment").map(nameOf));
   });
 
-  it("scale workers by a metric that the adapter is told to make", async () => {
+  it("scale workers by a metric that the adapter's configuration makes", async () => {
     const scalers = ofKind("HorizontalPodAutoscaler").flatMap((each) => [...mappings(each)]);
     const wanted = scalers.flatMap(({ external }) => valueAt(external, "metric.name") ?? []);
     const rules = valueAt(await readYaml("deploy/kubernetes/prometheus-adapter-values.yaml"), "rules.external");
@@ -140,7 +140,7 @@ describe("the Kubernetes manifests", () => {
 });
 
 describe("the workflow of CI", () => {
-  it("runs commands that are there, on the pinned Node", async () => {
+  it("runs commands that exist, on the pinned Node", async () => {
     const workflow = await readYaml(".github/workflows/ci.yml");
     const { scripts, dependencies } = JSON.parse(await read("package.json")) as Record<string, Record<string, string>>;
     const steps = [...mappings(workflow)];

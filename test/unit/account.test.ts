@@ -49,7 +49,7 @@ function makeDesk() {
 }
 
 describe("the account of a model call", () => {
-  it("is one record with all that is known of it, however often it is settled", () => {
+  it("is one record with all its facts, however often it is settled", () => {
     const { records, settled, spent, caller, held, ledger } = makeDesk();
     const { now } = performance;
     const before = new Date();

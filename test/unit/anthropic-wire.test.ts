@@ -83,7 +83,7 @@ describe("Anthropic wire format", () => {
     }
   });
 
-  it("tells the prompt's usage with the first content, and charges a broken stream with it", async () => {
+  it("reports the prompt's usage with the first content, and charges a broken stream with it", async () => {
     const seen: StreamPart[] = [];
     const opened = async () => ({ chunks: chunksOf(sse(...rich.slice(0, 10)), 1_000), finish: () => undefined });
     const failing = (async () => {
@@ -97,7 +97,7 @@ describe("Anthropic wire format", () => {
     expect(measured.outputTokens).to.be.within(4, 15);
   });
 
-  it("gives no part before there is content, so that a stream that fails first may be tried again", async () => {
+  it("yields no part before there is content, so that a stream that fails first can be retried", async () => {
     const failed = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
     const parts: StreamPart[] = [];
     const text = sse(start({ input_tokens: 5, output_tokens: 1 }), { type: "ping" }, failed as { type: string });

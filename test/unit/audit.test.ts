@@ -70,7 +70,7 @@ describe("an agent's audit log", () => {
     expect(second.head()).to.deep.equal({ entries: 3, head: entries.at(-1)?.hash });
   });
 
-  it("takes no entry after one that was not written", async () => {
+  it("accepts no entry after one that was not written", async () => {
     const { store, entries } = makeLogStore();
     const log = await openAuditLog({ ...store, append: () => Promise.reject(unavailable("The store")) }, run);
     const both = await Promise.allSettled([log.append(said("a")), log.append(said("b"))]);

@@ -81,7 +81,7 @@ describe("a pool of child processes", () => {
     expect(await served).to.deep.equal(["waited"]);
   });
 
-  it("does not call work too large that its own closing has ended", async () => {
+  it("does not report work as too large when closing the pool ended it", async () => {
     open();
     const parts = pool.run({ act: "start-and-spin" }, { owner: "acme", signal: new AbortController().signal });
     expect(await parts.next()).to.include({ value: "started" });
@@ -95,7 +95,7 @@ describe("a pool of child processes", () => {
     expect(await lossOf({ act: "crash" })).to.equal("crash");
   });
 
-  it("lets a child be no further ahead than a pipe holds, and does not count the time of whoever takes its parts", async () => {
+  it("lets a child be no further ahead than a pipe holds, and does not count its reader's time", async () => {
     open({ timeoutMs: 5_000 });
     const parts = pool.run({ act: "count", to: 20_000 }, { owner: "acme", signal: new AbortController().signal });
     expect((await parts.next()).value).to.equal(1);

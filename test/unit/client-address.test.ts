@@ -23,12 +23,12 @@ describe("the address of a client", () => {
     ["203.0.113.9,", "10.0.0.1", "nothing"],
     ["", "10.0.0.1", "no header"],
   ] as const) {
-    it(`is the nearest hop that is no trusted proxy: ${why}`, () => {
+    it(`is the nearest hop that is not a trusted proxy: ${why}`, () => {
       expect(proxied({ remoteAddress: "::ffff:10.0.0.1", forwardedFor })).to.equal(client);
     });
   }
 
-  it("is not told by a header of who is no trusted proxy", () => {
+  it("is not taken from a header of an untrusted peer", () => {
     expect(proxied({ remoteAddress: "192.0.2.1", forwardedFor: "203.0.113.9" })).to.equal("192.0.2.1");
   });
 

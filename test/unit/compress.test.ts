@@ -56,7 +56,7 @@ describe("compression of prompts", () => {
     }
   });
 
-  it("says nothing that was not said: what is left are sentences of the prompt, in their order", () => {
+  it("adds nothing: the remaining sentences are the prompt's, in their order", () => {
     for (const { name, messages, compressed } of done) {
       for (const [index, { content }] of compressed.entries()) {
         const original = (messages[index]?.content ?? "").replace(/\s+/g, " ");
@@ -106,7 +106,7 @@ describe("compression of prompts", () => {
     for (const { messages, compressed } of done) expect(compress(messages).messages).to.deep.equal(compressed);
   });
 
-  it("keeps what is precious in any text, and never grows", () => {
+  it("keeps numbers, names and quotations of any text, and never grows", () => {
     const word = fc.constantFrom(
       "the",
       "ship",

@@ -94,7 +94,7 @@ describe("expressions", () => {
     ["input.age > 1 or input.score > 0", "Use `||`."],
     ["not input.age", "Use `!`."],
   ] as const) {
-    it(`${text} is refused with what CEL has for it`, () => {
+    it(`${text} is refused, and CEL's own form is suggested`, () => {
       expect(problemOf(() => parseExpression(text)).message).to.contain(hint);
     });
   }
@@ -145,7 +145,7 @@ describe("expressions", () => {
     const evaluator = makeEvaluator();
     after(() => evaluator.close());
     for (const [name, value] of Object.entries(cases)) {
-      it(`${name} are refused or stopped, and hold nothing up`, async function () {
+      it(`${name} are refused or stopped, and delay nothing else`, async function () {
         this.timeout(60_000);
         const steps = new Map<string, never>();
         const none = { text: "null" };
@@ -207,7 +207,7 @@ describe("templates", () => {
       expect(parsed.fillValue(scope, makeRoom())).to.deep.equal(value);
     });
   }
-  it("tell the steps that they name, and where in the whole text a problem is", () => {
+  it("report the steps that they name, and where in the whole text a problem is", () => {
     expect(
       parseTemplate("{{ steps.a.output }} {{ steps['b'].output + steps.?c.output.orValue('') }}").expressions.flatMap(
         ({ stepIds }) => stepIds,

@@ -38,7 +38,7 @@ describe("fake provider", () => {
     expect(await fake.requests[0]?.ended).to.equal("completed");
   });
 
-  it("gives the scripted behaviours in their order, the first one first", async () => {
+  it("plays the scripted behaviours in order", async () => {
     fake.next({ pieces: ["one"] }, { status: 429, headers: { "retry-after": "2" }, errorCode: "rate_limit_exceeded" });
     expect((await readJson(await chat())).choices[0]?.message.content).to.equal("one");
     const second = await chat();
@@ -67,7 +67,7 @@ describe("fake provider", () => {
     expect(deltas.map((delta) => delta.function.arguments).join("")).to.equal('{"q":"lease"}');
   });
 
-  it("cuts, shortens and spoils streams after so many pieces", async () => {
+  it("cuts, shortens and corrupts streams after a number of pieces", async () => {
     fake.next({ fault: { type: "short", afterPieces: 1 } }, { fault: { type: "malformed", afterPieces: 2 } });
     const short = readEvents(await (await chat({ stream: true })).text());
     expect(short.map((data) => JSON.parse(data).choices[0].delta.content)).to.deep.equal(["", "The lease "]);

@@ -8,7 +8,7 @@ describe("concurrent work", () => {
   before(() => process.on("unhandledRejection", listen));
   after(() => process.off("unhandledRejection", listen));
 
-  it("that fails while the next result is long in coming ends with its failure, and not the process", async () => {
+  it("that fails while the next result is pending rejects with its failure, and does not end the process", async () => {
     const { promise: slow, resolve: arrive } = Promise.withResolvers<void>();
     const seen: number[] = [];
     let isAsked = false;
@@ -45,7 +45,7 @@ describe("concurrent work", () => {
     expect(seen.toSorted()).to.deep.equal([1, 2, 3, 4, 5]);
   });
 
-  it("that fails at the last result ends with its failure, when the others have ended", async () => {
+  it("that fails at the last result rejects with its failure, when the others have ended", async () => {
     let ended = 0;
     const working = forEachConcurrent([1, 2, 3], 8, async (item) => {
       if (item === 3) throw new Error("the last one");

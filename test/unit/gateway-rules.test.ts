@@ -47,7 +47,7 @@ describe("model catalogue", () => {
     expect(toModelEntry(findModel(catalogue, "text-embedding-3-large", "embedding")).inputCostPer1k).to.equal(0.00013);
   });
 
-  it("prices what the provider read from its cache, or wrote to it, apart", () => {
+  it("prices cached and cache-writing tokens apart", () => {
     const haiku = findModel(catalogue, "claude-haiku-5-5", "chat");
     const usage = { inputTokens: 1_000, outputTokens: 10, cachedTokens: 600, cacheWriteTokens: 300 };
     expect(toNanoUsd(haiku, usage)).to.equal(100 * 100 + 600 * 10 + 300 * 125 + 10 * 500);
@@ -55,7 +55,7 @@ describe("model catalogue", () => {
     expect(toNanoUsd(plain, { inputTokens: 10, outputTokens: 0, cachedTokens: 10 })).to.equal(10 * 1_750);
   });
 
-  it("finds a model by the other names that its provider has for it", () => {
+  it("finds a model by its provider's aliases", () => {
     expect(findModel(catalogue, "claude-haiku-4-5", "chat").id).to.equal("claude-haiku-4-5-20251001");
     expect(findModel(catalogue, "gpt-5.6", "chat").id).to.equal("gpt-5.6-sol");
     const names = catalogue.all.flatMap((model) => [model.id, ...(model.aliases ?? [])]);
@@ -103,7 +103,7 @@ describe("routing", () => {
     expect(routed.contextWindow).to.be.greaterThan(450_000);
   });
 
-  it("falls back to what is usable, and says why", () => {
+  it("falls back to a usable model, and says why", () => {
     const { model, reason } = routeModel(ask("Refactor this code"), (provider) => provider === "edge");
     expect(model.id).to.equal("switchyard-offline");
     expect(reason).to.contain("no usable coding model");
@@ -111,7 +111,7 @@ describe("routing", () => {
     expect([error.code, error.param]).to.deep.equal(["provider_not_configured", "model"]);
   });
 
-  it("takes the offline model only when there is no other", () => {
+  it("chooses the offline model only when there is no other", () => {
     expect(routeModel(ask("Hello"), all).model.isStub).to.equal(undefined);
     expect(routeModel(ask("Hello"), (provider) => provider === "edge").model.isStub).to.equal(true);
   });
@@ -124,7 +124,7 @@ describe("routing", () => {
     expect(routeModel({ ...ask("hi"), model: "gpt-5.4-nano" }, all).fallbacks).to.deep.equal([]);
   });
 
-  it("refuses what a named model does not take, and routes around it", () => {
+  it("refuses parameters that a named model does not take, and routes around it", () => {
     const options = { strict: true };
     const named = (model: string, extra: object) =>
       errorOf(() => routeModel(ask("hi", { model, options, ...extra }), all));
@@ -153,7 +153,7 @@ describe("routing", () => {
     }
   });
 
-  it("tells a model that reasons what it needs to hear", () => {
+  it("sends a reasoning model the parameters that it needs", () => {
     const wire = (id: string, extra: object) =>
       toCompletionRequest({ ...ask("hi"), ...extra }, findModel(catalogue, id, "chat"));
     const tools = [{ name: "find" }];
@@ -170,7 +170,7 @@ describe("routing", () => {
     expect(wire("gpt-5.4", { topP: 0.5 })).to.include({ topP: 0.5, reasoningEffort: "none" });
   });
 
-  it("routes a preferred temperature to models that take none, too", () => {
+  it("routes a preferred temperature also to models that take none", () => {
     const preferred = { ...ask("hi"), model: "claude-opus-5-5", preferredTemperature: 0.3 };
     expect(routeModel(preferred, all).model.id).to.equal("claude-opus-5-5");
   });
@@ -210,7 +210,7 @@ describe("chat request", () => {
     expect(errorOf(() => parse({ messages: [{ role: "assistant" }] })).param).to.equal("messages[0].content");
   });
 
-  it("refuses a choice of a tool that is not given", () => {
+  it("refuses the choice of a tool that is not given", () => {
     const tools = [{ type: "function", function: { name: "find" } }];
     const tool_choice = { type: "function", function: { name: "other" } };
     expect(errorOf(() => parse({ tools, tool_choice })).param).to.equal("tool_choice");
@@ -257,7 +257,7 @@ describe("token estimate", () => {
 
 describe("retry", () => {
   const failed = (options: object = {}) => new AppError("provider_failed", "x", { retryable: true, ...options });
-  it("retries what may pass, at most so many times, and not silence", async () => {
+  it("retries transient failures up to a limit, and not silence", async () => {
     let tries = 0;
     const signal = new AbortController().signal;
     const run = (error: unknown) => {
@@ -278,7 +278,7 @@ describe("retry", () => {
     expect(tries).to.equal(1);
   });
 
-  it("heeds Retry-After and spreads the tries", () => {
+  it("obeys Retry-After and spreads the attempts", () => {
     expect(retryDelayMs(failed({ retryAfterMs: 1_500 }), 1, () => 0)).to.equal(1_500);
     expect([retryDelayMs(failed(), 1, () => 1), retryDelayMs(failed(), 2, () => 0)]).to.deep.equal([100, 400]);
     expect(isWorthRetry(new AppError("provider_timeout", "x", { retryable: true, reason: "unreachable" }))).to.equal(
@@ -286,7 +286,7 @@ describe("retry", () => {
     );
   });
 
-  it("stops waiting when the caller goes away", async () => {
+  it("stops waiting when the caller leaves", async () => {
     const controller = new AbortController();
     const attempt = () => {
       setImmediate(() => controller.abort());
@@ -354,7 +354,7 @@ describe("circuit breaker", () => {
     expect(breaker.isOpen()).to.equal(false);
   });
 
-  it("takes the word of a call that began before it opened for nothing", () => {
+  it("ignores the outcome of a call that began before it opened", () => {
     let now = 0;
     const breaker = makeBreaker("edge", () => now);
     const early = breaker.enter();

@@ -151,7 +151,7 @@ describe("guarded fetch", () => {
     });
   });
 
-  it("asks for anything that it can decode, by the product's name", async () => {
+  it("accepts every encoding that it can decode, and names the product", async () => {
     const asked: Record<string, string | string[] | undefined>[] = [];
     const door = await start((request, response) => {
       asked.push(request.headers);
@@ -188,7 +188,7 @@ describe("guarded fetch", () => {
     }
   });
 
-  it("takes what is just as large as the limit, declared or streamed", async () => {
+  it("accepts a body exactly as large as the limit, declared or streamed", async () => {
     const whole = Buffer.alloc(MAX_BYTES, "a");
     const door = await start((request, response) => {
       if (request.url === "/declared") response.writeHead(200, { "content-length": MAX_BYTES });
@@ -235,7 +235,7 @@ describe("guarded fetch", () => {
     });
   }
 
-  it("says which failures may pass: a 503 does, a 404 and a picture do not", async () => {
+  it("says which failures are transient: a 503 is, a 404 and a picture are not", async () => {
     const door = await start((request, response) => {
       const type = request.url === "/picture" ? "image/png" : "text/plain";
       const status = { "/busy": 503, "/gone": 404 }[request.url ?? ""] ?? 200;

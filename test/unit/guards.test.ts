@@ -35,14 +35,14 @@ describe("guards of the regulated profiles", () => {
     }
   }
 
-  it("tells where the value stands in the text as it was sent, and nothing of it", () => {
+  it("reports the position of the value in the text as it was sent, and nothing of it", () => {
     const text = "née: 🏥 SSN ２１９-０９-９９９９, card later";
     const [finding] = inspect(text, guardsOf("healthcare"));
     expect(finding).to.have.all.keys("kind", "start", "end");
     expect(text.slice(finding?.start, finding?.end)).to.equal("２１９-０９-９９９９");
   });
 
-  it("tells where a value stands that was said in words", () => {
+  it("reports the position of a value that is written in words", () => {
     const text = "my social is two one nine, oh nine, nine nine nine nine ok";
     const [finding] = inspect(text, guardsOf("healthcare"));
     expect(text.slice(finding?.start, finding?.end)).to.equal("two one nine, oh nine, nine nine nine nine");
@@ -56,17 +56,17 @@ describe("guards of the regulated profiles", () => {
     ["SsN&#58; 二一九&#45;〇九-九九九九。", "二一九&#45;〇九-九九九九"],
     ["two one nine dash oh nine dash nine nine nine nine.", "two one nine dash oh nine dash nine nine nine nine"],
   ] as const) {
-    it(`tells where the value stands in ${JSON.stringify(text.slice(0, 60))}, once`, () => {
+    it(`reports the position of the value in ${JSON.stringify(text.slice(0, 60))}, once`, () => {
       const found = inspect(text, guardsOf("healthcare"));
       expect(found.map(({ start, end }) => text.slice(start, end))).to.deep.equal([value]);
     });
   }
 
-  it("tells a bounded number of places of a text that is full of them", () => {
+  it("reports a bounded number of positions in a text that is full of them", () => {
     expect(inspect("219-09-9999; ".repeat(5_000), guardsOf("healthcare")).length).to.be.within(1, 100);
   });
 
-  it("keeps to the kinds that a profile asks for", () => {
+  it("reports only the kinds that a profile asks for", () => {
     expect(inspect("DOB 04/07/1981, MRN 448211, card 4242424242424242", [])).to.deep.equal([]);
     expect(inspect("card 4242424242424242", guardsOf("healthcare"))).to.deep.equal([]);
     expect(inspect("DOB 04/07/1981, MRN 448211", guardsOf("financial"))).to.deep.equal([]);
@@ -84,7 +84,7 @@ describe("guards of the regulated profiles", () => {
     }).timeout(120_000);
   }
 
-  it("finds all that the public collection holds, and next to nothing else", () => {
+  it("finds all values of the public collection, and almost nothing else", () => {
     const path = new URL("../support/data/pii-public.jsonl", import.meta.url);
     const rows = readFileSync(path, "utf8").trim().split("\n").map(readRow);
     expect(rows).to.have.length(172);

@@ -23,7 +23,7 @@ describe("fair priorities", () => {
     expect(fairPriority({ backlog: 0, isInteractive: false })).to.be.lessThan(bulk);
   });
 
-  it("puts what somebody waits for before all bulk, and stays within BullMQ's range", () => {
+  it("puts interactive jobs before all bulk, and stays within BullMQ's range", () => {
     expect(fairPriority({ backlog: 1e9, isInteractive: true })).to.be.lessThan(
       fairPriority({ backlog: 0, isInteractive: false }),
     );

@@ -94,7 +94,7 @@ describe("ledger", () => {
     await ledger.close();
   });
 
-  it("leaves none behind that is recorded while a write ends", async () => {
+  it("leaves no record behind that arrives while a write ends", async () => {
     for (let turns = 0; turns < 30; turns += 1) {
       const store = makeFailingStore();
       const ledger = makeLedger({ ...store, logger });
@@ -150,7 +150,7 @@ describe("ledger", () => {
     });
   });
 
-  it("repeats a write that failed under the same number, goes on to the next, and loses nothing", async () => {
+  it("repeats a failed write under the same number, continues with the next, and loses nothing", async () => {
     const store = makeFailingStore();
     const ledger = makeLedger({ ...store, logger });
     store.failures.completions = 1;
@@ -185,7 +185,7 @@ describe("ledger", () => {
     await ledger.close();
   });
 
-  it("ends both parts of a write before it tries again", async () => {
+  it("ends both parts of a write before it retries", async () => {
     const store = makeFailingStore();
     const { promise, resolve } = Promise.withResolvers<void>();
     const { add } = store.usage;
@@ -203,7 +203,7 @@ describe("ledger", () => {
     await ledger.close();
   });
 
-  it("tries again after 100 ms, then after twice as long each time, but never longer than 5 s", async () => {
+  it("retries after 100 ms, then after twice as long each time, 5 s at most", async () => {
     const store = makeFailingStore();
     const ledger = makeLedger({ ...store, logger });
     const { random } = Math;
@@ -232,7 +232,7 @@ describe("ledger", () => {
     await ledger.close();
   });
 
-  it("writes one record at once, and counts what is kept of it under its id", async () => {
+  it("writes one record at once, and counts it under its id", async () => {
     const store = makeFailingStore();
     const ledger = makeLedger({ ...store, logger });
     const [first, repeated] = [record({ inputTokens: 30 }), record()];
@@ -279,7 +279,7 @@ describe("ledger", () => {
     expect(timers()).to.equal(before);
   });
 
-  it("gives up after three attempts when it closes and the store is away", async () => {
+  it("gives up after three attempts when it closes and the store is unavailable", async () => {
     const store = makeFailingStore();
     const ledger = makeLedger({ ...store, logger });
     store.failures.completions = 1_000;

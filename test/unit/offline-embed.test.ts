@@ -33,7 +33,7 @@ describe("the offline embedding", () => {
     expect(one(pumps)).to.deep.equal(before);
   });
 
-  it("brings a question nearer to the text that answers it than to another", () => {
+  it("places a question nearer to the text that answers it than to another", () => {
     const question = "why does an engine overheat?";
     expect(cosine(question, pumps)).to.be.greaterThan(0.2);
     expect(cosine(question, tax)).to.be.lessThan(0.1);
@@ -47,12 +47,12 @@ describe("the offline embedding", () => {
     expect(cosine("aerodynamics", "placenta")).to.be.lessThan(0.25);
   });
 
-  it("hardly counts words that say nothing", () => {
+  it("hardly counts stop words", () => {
     expect(cosine("the pump and the valve", "pump valve")).to.be.greaterThan(0.99);
     expect(cosine("What is it that the pump has?", "What is it that the tax has?")).to.be.lessThan(0.25);
   });
 
-  it("tells texts apart that have nothing but such words", () => {
+  it("distinguishes texts of stop words alone", () => {
     expect(cosine("to be or not to be", "To be, or not to be")).to.be.closeTo(1, 1e-6);
     expect(cosine("to be or not to be", "how are you")).to.be.lessThan(0.9);
   });

@@ -148,7 +148,7 @@ describe("OpenAI wire format", () => {
     }
   });
 
-  it("times out a silent head, a silent stream and a server that is not there", async () => {
+  it("times out a silent head, a silent stream and an unreachable server", async () => {
     fake.next({ firstByteMs: 20_000 }, { fault: { type: "stall", afterPieces: 1 } }, { firstByteMs: 20_000 });
     const quick = makeProvider({ firstByteMs: 300 });
     const head = await errorOf(quick.complete(request, { signal: never }));
@@ -166,7 +166,7 @@ describe("OpenAI wire format", () => {
     await Promise.all([quick, restless, nobody].map((each) => each.close()));
   });
 
-  it("gives an answer that is not streamed the time that writing it takes", async () => {
+  it("gives an answer that is not streamed the time to be written", async () => {
     const patient = makeProvider({ firstByteMs: 50, answerMs: 15_000 });
     fake.setDefault({ firstByteMs: 1_500 });
     expect((await patient.complete(request, { signal: never })).text).to.equal("The lease protects a job.");
@@ -213,7 +213,7 @@ describe("OpenAI wire format", () => {
     expect(await fake.requests[0]?.ended).to.equal("broken");
   });
 
-  it("refuses answers that are no completion", async () => {
+  it("refuses responses that are not completions", async () => {
     for (const rawBody of ["<html>", "{}", '{"choices":[]}', '{"choices":[{"message":{"content":5}}]}', "null"]) {
       fake.next({ rawBody });
       const error = await errorOf(provider.complete(request, { signal: never }));
@@ -235,7 +235,7 @@ describe("OpenAI wire format", () => {
     expect(first.usage).to.deep.equal({ inputTokens: 2 });
   });
 
-  it("refuses embeddings that are missing or no vectors", async () => {
+  it("refuses embeddings that are missing or not vectors", async () => {
     const bodies = [
       '{"data":[]}',
       '{"data":[{"index":0,"embedding":"AAA"}]}',

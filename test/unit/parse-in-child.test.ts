@@ -25,7 +25,7 @@ describe("parsing in child processes", function () {
     }
   });
 
-  it("ends what takes too long, says so, and reads the next document", async () => {
+  it("stops a document that takes too long, says so, and reads the next one", async () => {
     open(500);
     const rows = Buffer.concat([Buffer.from("<table>"), Buffer.alloc(45_000_000, "<tr><td>a<td>b</tr>")]);
     expect(await readToEnd(pool, { bytes: rows, type: "text/html" })).to.contain("took longer than 500 ms.");

@@ -190,7 +190,7 @@ describe("parsing Markdown", () => {
     ]);
   });
 
-  it("is told by its look where nobody says what it is, but not against a name", async () => {
+  it("is recognized by its look where no type is declared, but not against a file name", async () => {
     expect((await parse("# Title\ntext")).type).to.equal("markdown");
     expect((await parse("# Title\ntext", { name: "a.txt" })).type).to.equal("text");
     expect((await parse("plain", { type: "text/markdown" })).type).to.equal("markdown");
@@ -212,7 +212,7 @@ describe("parsing text", () => {
     });
   }
 
-  it("refuses pictures, bytes that are no text, and nothing at all", async () => {
+  it("refuses pictures, bytes that are not text, and an empty file", async () => {
     const png = Buffer.from("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489", "hex");
     expect(await reasonOf(png, { type: "text/plain" })).to.contain("image/png");
     expect(await reasonOf(Buffer.alloc(1_000))).to.contain("neither text");

@@ -21,7 +21,7 @@ describe("JSON that broke off", () => {
     expect(parsePartialJson(whole)).to.deep.equal(JSON.parse(whole));
   });
 
-  it("is nothing when it is no JSON", () => {
+  it("is undefined when it is not JSON", () => {
     for (const text of ["", "<html>", "Bad gateway", "]", '{"a":}']) expect(parsePartialJson(text)).to.equal(undefined);
   });
 });

@@ -18,12 +18,12 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe("the words of a query", () => {
-  it("are those that say something, each once", () => {
+  it("are the significant ones, each once", () => {
     expect(lexicalQuery("What does the pump do, and WHAT is a Pump-house for?")).to.equal("pump house");
     expect(lexicalQuery("Wie funktioniert die Kühlung?")).to.equal("wie funktioniert die kühlung");
   });
 
-  it("are all of them where none says anything, and the query itself where it has none", () => {
+  it("are all of them where none is significant, and the query itself where it has none", () => {
     expect(lexicalQuery("To be, or not to be")).to.equal("to be or not");
     expect(lexicalQuery("?!")).to.equal("?!");
   });
@@ -35,21 +35,21 @@ describe("the words of a query", () => {
 });
 
 describe("document states", () => {
-  it("end nowhere but in deletion, which every state can go to", () => {
+  it("end only in deletion, which every state can reach", () => {
     for (const state of documentStates) {
       if (state === "deleting") expect(documentTransitions[state]).to.deep.equal([]);
       else expect(documentTransitions[state]).to.include("deleting");
     }
   });
 
-  it("keep a document that was indexed out of every unfinished state", () => {
+  it("never lead from indexed back to an unfinished state", () => {
     for (const state of ["queued", "processing", "failed"] as const)
       expect(documentStatesBefore(state)).not.to.include("indexed");
   });
 });
 
 describe("rank fusion", () => {
-  it("puts what both lists have before what one has, by 1 / (60 + rank)", () => {
+  it("puts results of both lists before those of one, by 1 / (60 + rank)", () => {
     expect(
       fuseRanks(
         [
@@ -102,12 +102,12 @@ describe("exact scan", () => {
 });
 
 describe("titles and tags", () => {
-  it("takes the first line that says something", () => {
+  it("takes the first significant line", () => {
     expect(firstLineOf("\n\n  ## Pump P-100\ntext")).to.equal("Pump P-100");
     expect(firstLineOf(" \n ")).to.equal(undefined);
   });
 
-  it("tells numbers from texts", () => {
+  it("distinguishes numbers from texts", () => {
     expect(tagsOf({ year: 2024, name: "2024", isOpen: true })).to.deep.equal([
       "year=2024",
       'name="2024"',

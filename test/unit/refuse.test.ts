@@ -5,7 +5,7 @@ import type { JobRecord } from "../../src/store/job-record.ts";
 import { makeJob } from "../support/make-job.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
-describe("the refusal of a job that the queue did not take", () => {
+describe("the refusal of a job that the queue did not accept", () => {
   /** A store whose next answers are these; it does not answer once they are used up. */
   const open = (...answers: boolean[]) => {
     const written: { record: Omit<JobRecord, "checkAt">; from: string }[] = [];
@@ -46,7 +46,7 @@ describe("the refusal of a job that the queue did not take", () => {
     await refusals.close();
   });
 
-  it("is noted once the store answers, while the caller has the error already", async () => {
+  it("is recorded once the store answers; the caller has the error already", async () => {
     const { refusals, written, errors, comeBack } = open();
     const record = makeJob();
     expect(await refusals.refuse(record, reason)).to.equal(true);

@@ -62,7 +62,7 @@ describe("splitting", () => {
     expect(await split(sections)).to.deep.equal(await split(sections));
   });
 
-  it("takes a model's control tokens for text", () => {
+  it("treats a model's control tokens as text", () => {
     expect(tokensOf("before <|endoftext|> after")).to.be.above(5);
   });
 

@@ -38,7 +38,7 @@ describe("server-sent events", () => {
       },
     );
 
-  it("a message survives the reader, whatever line breaks its text has", () => {
+  it("a message is read back whole, whatever line breaks its text has", () => {
     const texts = ["plain", "two\nlines", "cr\rlf\r\nend", "", " leading", "data: x\n\nevent: y"];
     const seen: { id: string | undefined; event: string | undefined; data: string }[] = [];
     const parser = createParser({ onEvent: ({ id, event, data }) => seen.push({ id, event, data }) });
@@ -47,7 +47,7 @@ describe("server-sent events", () => {
     expect(seen.map(({ id }) => id)).to.deep.equal(texts.map((_, id) => String(id)));
   });
 
-  it("an error after the first event is told as a last event, and the stream ends", async () => {
+  it("an error after the first event is sent as a last event, and the stream ends", async () => {
     async function* events(): AsyncGenerator<SseMessage[]> {
       yield [{ data: { n: 1 } }];
       throw new Error("broken");

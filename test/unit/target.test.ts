@@ -108,7 +108,7 @@ describe("keys of a call", () => {
     expect(error.message).not.to.contain("sk-of-a");
   });
 
-  it("leaves a provider out whose key cannot be read, unless it is the one that is named", async () => {
+  it("skips a provider whose key cannot be read, unless it is named", async () => {
     const unreadable = new AppError("provider_key_unreadable", "no");
     const deps = makeDeps(
       () => Promise.reject(unreadable),
@@ -119,7 +119,7 @@ describe("keys of a call", () => {
     expect([...plan.keys.keys()]).to.deep.equal(["edge"]);
   });
 
-  it("keeps a breaker for each key, so that one tenant's broken account is nobody else's", async () => {
+  it("keeps a breaker for each key, so that one tenant's broken account affects no other", async () => {
     const deps = makeDeps(
       (tenantId) => tenantKey(tenantId),
       (apiKey) =>
@@ -134,7 +134,7 @@ describe("keys of a call", () => {
     expect((await chatOf(deps).complete(caller("b"), request)).text).to.equal("well");
   });
 
-  it("are looked up once a call, also when the cache is asked before the provider", async () => {
+  it("are looked up once a call, also when the cache is consulted first", async () => {
     let lookups = 0;
     const chat = chatOf(
       makeDeps(

@@ -39,7 +39,7 @@ describe("input validation", () => {
     expect(problems(chat, [])).to.deep.equal({ param: "body", paths: [""] });
   });
 
-  it("tells the problems of the union's branch that was meant", () => {
+  it("reports the problems of the intended branch of a union", () => {
     const source = z.union([z.object({ url: z.string() }), z.object({ content: z.string(), title: z.string() })]);
     expect(problems(source, { content: 5, title: "t" }).paths).to.deep.equal(["content"]);
     expect(problems(source, { url: [] }).paths).to.deep.equal(["url"]);

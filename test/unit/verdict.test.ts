@@ -12,7 +12,7 @@ const base: Failure = {
   random: () => 0,
 };
 
-describe("the verdict on a failed try", () => {
+describe("the verdict on a failed attempt", () => {
   it("doubles the wait with each failure, up to a minute", () => {
     const waits = [1, 2, 3, 9].map((failures) => {
       const verdict = judge({ ...base, failures, attempts: 20 });
@@ -21,7 +21,7 @@ describe("the verdict on a failed try", () => {
     expect(waits).to.deep.equal([1_000, 2_000, 4_000, 60_000]);
   });
 
-  it("takes up to half of the wait away at random", () => {
+  it("shortens the wait by up to half at random", () => {
     expect(judge({ ...base, random: () => 1 })).to.include({ outcome: "retry", afterMs: 500 });
   });
 
@@ -35,7 +35,7 @@ describe("the verdict on a failed try", () => {
     expect(judge({ ...base, error: new AppError("source_unreadable", "no") }).outcome).to.equal("fail");
   });
 
-  it("counts a store that is away for no failure of the job, also at its last attempt", () => {
+  it("does not count an unavailable store as a failure of the job, also at its last attempt", () => {
     for (const error of [
       new MongoNetworkError("connect ECONNREFUSED"),
       new MongoBulkWriteError(new MongoNetworkError("connect ECONNREFUSED") as never, {} as never), // as the driver wraps it
@@ -46,24 +46,24 @@ describe("the verdict on a failed try", () => {
     expect(judge({ ...base, error: duplicate, failures: 3 }).outcome).to.equal("fail");
   });
 
-  it("takes an error of unknown kind for a passing one", () => {
+  it("treats an error of unknown kind as transient", () => {
     expect(judge({ ...base, error: new TypeError("?") }).outcome).to.equal("retry");
   });
 
-  it("is a cancel where the work itself noticed it before the announcement came, as of a deleted document", () => {
+  it("is a cancel where the work noticed it before the announcement arrived, as with a deleted document", () => {
     expect(judge({ ...base, error: new AppError("cancelled", "The document was deleted.") }).outcome).to.equal(
       "cancel",
     );
   });
 
-  it("follows the reason why a try was stopped, whatever it threw", () => {
+  it("follows the reason why an attempt was stopped, whatever it threw", () => {
     const outcomes = (["cancelled", "fenced", "shutdown", "timeout"] as const).map(
       (stopped) => judge({ ...base, stopped }).outcome,
     );
     expect(outcomes).to.deep.equal(["cancel", "drop", "release", "retry"]);
   });
 
-  it("carries the error as clients see it, also when the try took too long", () => {
+  it("carries the error as clients see it, also when the attempt took too long", () => {
     const view = { type: "upstream_error", code: "provider_failed", message: "no" };
     expect(judge(base)).to.have.property("error").that.includes(view);
     expect(judge({ ...base, failures: 3 }))

@@ -2,9 +2,10 @@ import { z } from "zod";
 import { defined, toView } from "../defined.ts";
 import { errorCodes, errorTypes } from "../errors.ts";
 import { idSchema } from "../ids.ts";
-import { type JobRecord, jobKinds } from "../store/job-record.ts";
+import type { JobRecord } from "../store/job-record.ts";
 import { jobStates } from "../store/job-state.ts";
 import type { JobSummaryRecord } from "../store/job-store.ts";
+import { jobKinds } from "./queues.ts";
 
 /** What the followers of a job get. `end` is the last one and carries the job's view. */
 export type JobEvent = { id: number; type: "progress" | "step" | "end"; data: unknown };

@@ -91,3 +91,6 @@ export const queues = {
   compositeRuns: compositeQueue,
   batchCompletions: batchQueue,
 } as const;
+
+/** The kinds of work that a client sees in `GET /jobs/:id`. */
+export const jobKinds = [...new Set(Object.values(queues).map(({ kind }) => kind))];

@@ -1,9 +1,8 @@
 import type { ErrorView } from "../errors.ts";
 import type { JobState } from "./job-state.ts";
 
-/** The kinds of work a client sees in `GET /jobs/:id`. */
-export const jobKinds = ["ingestion", "agent", "workflow", "composite", "completion"] as const;
-export type JobKind = (typeof jobKinds)[number];
+/** The kind of work that a client sees in `GET /jobs/:id`, as the job's queue names it; the store keeps it as a text. */
+export type JobKind = string;
 
 /** Something that happened in a job, for those who follow it; `id` is its event's. */
 export type JobStep = { id: number; data: Record<string, unknown> };

@@ -69,7 +69,7 @@ function sendHead(response: ServerResponse, headers: Record<string, string>, { i
   if (!isHeld) response.flushHeaders();
 }
 
-/** Resolves when the client has read what was written, or has left; cuts a client that does not read. */
+/** Resolves when the client has read all that was written, or has left; cuts a client that does not read. */
 async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
   const stalled = setTimeout(() => response.destroy(), STALLED_CLIENT_MS).unref(); // its `close` aborts the signal
   await once(response, "drain", { signal }).catch(() => undefined);

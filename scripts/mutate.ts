@@ -29,7 +29,7 @@ const number = (from: number) => (text: string) => {
 const program = new Command("mutate")
   .description("break the code that keeps promises in one place after the other; report what no test notices")
   .argument("[names...]", `areas or files; all areas when there are none: ${Object.keys(areas).join(", ")}`)
-  .option("--most <n>", "at most so many mutants of each file, chosen by the seed", number(1), Number.POSITIVE_INFINITY)
+  .option("--most <n>", "the most mutants of each file, chosen by the seed", number(1), Number.POSITIVE_INFINITY)
   .option("--seed <n>", "the same seed chooses the same mutants", number(0), 1)
   .option("--jobs <n>", "test runs at a time", number(1), 2)
   .option("--line <n>", "only mutants of this line", number(1))

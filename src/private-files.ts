@@ -42,7 +42,7 @@ export async function openPrivateFolder(path: string): Promise<void> {
   }
 }
 
-/** @throws AppError `unavailable` when another user made what is at `path`; nothing there is fine. */
+/** @throws AppError `unavailable` when another user owns the entry at `path`; a missing entry is fine. */
 export async function refuseForeignEntry(path: string): Promise<void> {
   const entry = await lstat(path).catch(unlessCode("ENOENT"));
   if (entry) refuseForeign(path, entry);

@@ -132,7 +132,7 @@ function positionIn(error: unknown): string {
   return position === undefined ? "" : ` (at character ${Number(position) + 1})`;
 }
 
-/** Refuses what is nested too deeply, or has too many fields in one object, for later code that walks all of it. */
+/** Refuses a body that is nested too deeply, or has too many fields in one object: later code walks all of it. */
 function refuseOddShape(value: unknown, depth = 0): void {
   if (typeof value !== "object" || value === null) return;
   if (depth > MAX_DEPTH) throw oddShape(`The body is nested deeper than ${MAX_DEPTH} levels.`);

@@ -39,7 +39,7 @@ export async function restore(options: { dataDir: string; folder: string }): Pro
   if (!existsSync(join(folder, STORE))) throw new ConfigError(`${folder} holds no backup: it has no ${STORE}.`);
   await openDataFolder(dataDir);
   if ((await readdir(dataDir)).length > 0) {
-    throw new ConfigError(`DATA_DIR: ${dataDir} is not empty. Stop Switchyard and move it away, or set another one.`);
+    throw new ConfigError(`DATA_DIR: ${dataDir} is not empty. Stop Switchyard and move it, or set another one.`);
   }
   const saved = secrets.filter((name) => existsSync(join(folder, name)));
   for (const name of [...saved, STORE]) await copyPrivately(join(folder, name), join(dataDir, name));

@@ -50,8 +50,8 @@ function timeOfNearMisses(): Measured {
 }
 
 /** The shortest of several runs, in ms. */
-function bestOf(tries: number, run: () => void): number {
-  const times = Array.from({ length: tries }, () => {
+function bestOf(attempts: number, run: () => void): number {
+  const times = Array.from({ length: attempts }, () => {
     const startedAt = performance.now();
     run();
     return performance.now() - startedAt;

@@ -4,7 +4,7 @@ import type { Child } from "./children.ts";
 /** Clock ticks a second of /proc/PID/stat. */
 const TICKS = 100;
 
-/** Resident memory of a process, in MB, as Linux tells it. */
+/** Resident memory of a process, in MB, as Linux reports it. */
 export async function residentMb(child: Child): Promise<number> {
   const status = await readFile(`/proc/${child.process.pid}/status`, "utf8");
   const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];

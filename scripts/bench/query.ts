@@ -76,7 +76,7 @@ async function timedPost(url: string, headers: Record<string, string>, body: obj
   return performance.now() - started;
 }
 
-/** The same rows for the same numbers, whoever makes them: random directions of length 1. */
+/** The same rows for the same numbers: random directions of length 1. */
 function makeMatrix(from: number, to: number): Float32Array {
   const matrix = new Float32Array((to - from) * dimensions);
   for (let row = from; row < to; row += 1) {

@@ -14,7 +14,7 @@ const warmUp = 4;
 const thinkMs = 600;
 const deadlineMs = 120_000;
 
-/** Throughput of 1, 2 and 4 workers on jobs whose time is the model's, and how latency grows with what is stored. */
+/** Throughput of 1, 2 and 4 workers on jobs whose time is the model's, and how latency grows with the stored data. */
 export async function scalingBench(): Promise<Measured[]> {
   const [one, two, four] = [await perSecond(1), await perSecond(2), await perSecond(4)];
   const line = (workers: number, rate: number, must: number, aim: number): Measured => ({
@@ -50,7 +50,7 @@ async function perSecond(workers: number): Promise<number> {
   }
 }
 
-/** Hands in the runs and waits until all have completed; the time from the first's begin to the last's end, in ms. */
+/** Submits the runs and waits until all have completed. Returns the time from the first one's start to the last one's end, in ms. */
 async function runAll(stack: Stack, agentId: string, count: { agents: number; composites: number }): Promise<number> {
   const run = { input: "Add up to five." };
   const execution = { pattern: "chain-of-thought", profile: "support", input: "Why?", models: ["meta-llm"] };

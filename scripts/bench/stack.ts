@@ -31,7 +31,7 @@ export function openStack(
     workers?: number;
     env?: Record<string, string>;
     apiCore?: number;
-    /** What Node is told, in every process. */
+    /** Node's flags, in every process. */
     flags?: readonly string[];
     apiArgs?: string[];
   } = {},

@@ -61,7 +61,7 @@ async function holdIdle(stack: Stack, dispatcher: Agent): Promise<Measured> {
 
 async function hold(stack: Stack, dispatcher: Agent): Promise<Measured[]> {
   const words = SECONDS * WORDS_A_SECOND;
-  await stack.api.ask({ type: "loop-delay" }); // begins anew
+  await stack.api.ask({ type: "loop-delay" }); // starts again from zero
   const streams = Array.from({ length: STREAMS }, (_, n) => follow(stack, dispatcher, { name: `s${n}`, words }));
   const settled = Promise.allSettled(streams);
   await delay((SECONDS * 1_000) / 3);

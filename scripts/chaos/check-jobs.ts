@@ -42,7 +42,7 @@ export async function checkJobs(evidence: Evidence): Promise<{ checks: Check[]; 
         found: `${others.length} refused`,
         breaches: others
           .filter(({ status, error }) => status !== "failed" || error?.code !== "unavailable")
-          .map((job) => `${job._id} on ${job.queue}, which nobody was told of, is ${job.status}`),
+          .map((job) => `${job._id} on ${job.queue}, which was reported to no client, is ${job.status}`),
       },
       await checkDocuments(evidence, jobOf),
     ],
@@ -50,7 +50,7 @@ export async function checkJobs(evidence: Evidence): Promise<{ checks: Check[]; 
 }
 
 function judgeEnd(accepted: Accepted, job: JobRecord | undefined): string | undefined {
-  if (!job) return `${about(accepted)} is not there any more`;
+  if (!job) return `${about(accepted)} no longer exists`;
   if (job.tenantId !== accepted.tenant.tenantId) return `${about(accepted)} belongs to another tenant`;
   if (!isFinal(job.status)) return `${about(accepted)} is still ${job.status} (${job.progress.stage})`;
   const { end } = accepted;
@@ -67,15 +67,15 @@ function judgeResult(accepted: Accepted, job: JobRecord | undefined): string | u
   if (job?.status === "failed" && !outsideFailures.has(job.error?.code ?? "")) {
     return `${about(accepted)} failed by our own fault: ${JSON.stringify(job.error)}`;
   }
-  return job?.status === "cancelled" ? `${about(accepted)} was cancelled by nobody` : undefined;
+  return job?.status === "cancelled" ? `${about(accepted)} is cancelled, which no client asked for` : undefined;
 }
 
-/** Each accepted document is there once, with exactly its own chunks; nothing else is. */
+/** Each accepted document exists once, with exactly its own chunks; nothing else exists. */
 async function checkDocuments({ db, tenants, load }: Evidence, jobOf: JobOf): Promise<Check> {
   const all = await db.collection<DocumentRecord>(documentCollection.name).find().toArray();
-  const told = new Set(load.accepted.flatMap((accepted) => jobOf(accepted)?.subject.documentId ?? []));
+  const reported = new Set(load.accepted.flatMap((accepted) => jobOf(accepted)?.subject.documentId ?? []));
   // A call that was refused may leave a document behind that says so, and that no list shows unless it is asked for.
-  const documents = all.filter(({ _id, status }) => status !== "failed" || told.has(_id));
+  const documents = all.filter(({ _id, status }) => status !== "failed" || reported.has(_id));
   const chunks = await db
     .collection<ChunkDocument>(chunkCollection.name)
     .find({ version: { $gt: 0 } })

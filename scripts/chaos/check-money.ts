@@ -6,7 +6,7 @@ import { models } from "./work.ts";
 
 /** The promises about money: what a provider did is charged once at most, and what a batch did exactly once. */
 export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Check[]> {
-  const { db, tenants, load, outside, handedIn } = evidence;
+  const { db, tenants, load, outside, submitted } = evidence;
   const records = await db.collection<CompletionDocument>(completionsCollection.name).find().toArray();
   const usage = await db.collection<UsageDocument>(usageCollection.name).find().toArray();
   const byLog = new Map(records.map((record) => [record._id, record]));
@@ -39,7 +39,7 @@ export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Chec
       found: `${answered} answers of models, ${charged} charged; ${unpaid} of ${load.chats.length} chats lost their charge with a killed API`,
       breaches: [...twice, ...wrongChats.map((ticket) => `chat ${ticket} had the answer of another`)],
     },
-    checkBatches(evidence, records, jobOf, handedIn),
+    checkBatches(evidence, records, jobOf, submitted),
   ];
 }
 
@@ -56,18 +56,18 @@ function sumByModel(rows: readonly Counted[]): Map<string, Pick<Counted, "reques
   return sums;
 }
 
-/** A line of a batch is handed in once, and charged once, at the same price as every other. */
+/** An item of a batch is submitted once, and charged once, at the same price as every other. */
 function checkBatches(
   { load, tenants }: Evidence,
   records: readonly CompletionDocument[],
   jobOf: JobOf,
-  handedIn: ReadonlyMap<string, number>,
+  submitted: ReadonlyMap<string, number>,
 ): Check {
   const breaches: string[] = [];
   const lines = load.accepted.filter(({ work }) => work === "batch");
   for (const line of lines) {
-    const times = handedIn.get(jobOf(line)?._id ?? "") ?? 0;
-    if (times !== 1) breaches.push(`${about(line)} was handed in ${times} times`);
+    const times = submitted.get(jobOf(line)?._id ?? "") ?? 0;
+    if (times !== 1) breaches.push(`${about(line)} was submitted ${times} times`);
   }
   const batched = records.filter(({ isBatched }) => isBatched);
   const prices = new Set(batched.filter(({ outcome }) => outcome === "completed").map((one) => one.costNanoUsd));
@@ -78,8 +78,8 @@ function checkBatches(
     if (paid !== own) breaches.push(`tenant ${tenant.number} paid ${paid} lines of batches, and had ${own}`);
   }
   return {
-    promise: "each line of a batch is handed in and charged once",
-    found: `${lines.length} lines, handed in ${total(handedIn)} times, charged ${batched.length} times`,
+    promise: "each item of a batch is submitted and charged once",
+    found: `${lines.length} items, submitted ${total(submitted)} times, charged ${batched.length} times`,
     breaches,
   };
 }

@@ -6,14 +6,14 @@ import type { Tenant } from "./work.ts";
 /** One promise: what was found, and what breaks it, if anything. */
 export type Check = { promise: string; found: string; breaches: string[] };
 
-/** What the account is taken from: what clients were told, what the world outside saw, and the database itself. */
+/** The evidence of the account: the responses to clients, the calls that reached the outside, and the database itself. */
 export type Evidence = {
   db: Db;
   tenants: readonly Tenant[];
   load: Load;
   outside: Outside;
-  /** How often each line of a batch was handed in to the provider, by job. */
-  handedIn: ReadonlyMap<string, number>;
+  /** How often each item of a batch was submitted to the provider, by job. */
+  submitted: ReadonlyMap<string, number>;
   strangeAnswers: readonly string[];
   statuses: ReadonlyMap<number, number>;
   endedByThemselves: readonly string[];

@@ -6,10 +6,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { productFile } from "../start/children.ts";
 import type { Freezer } from "./freezer.ts";
 
-/** Longest wait for a process to be ready, and for one that was told to end, in ms. */
+/** Longest wait for a process to be ready, and for one to end that was asked to, in ms. */
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
-/** Wait after a start that failed, as while the store is away, in ms. */
+/** Wait after a start that failed, as while the store is unavailable, in ms. */
 const START_AGAIN_MS = 250;
 
 /** Code of a process that could not close in time, as while Redis is frozen (src/run-process.ts). */
@@ -33,7 +33,7 @@ export type Fleet = {
   nextUrl(): string | undefined;
   /** Ends a process of a role at once (`SIGKILL`) or politely (`SIGTERM`), and starts another after a while. False: none was free. */
   end(role: Role, how: { which: number; signal: "SIGKILL" | "SIGTERM"; awayMs: number }): Promise<boolean>;
-  /** Stops a process of a role in the middle of whatever it does, and lets it go on after a while. False: none was free. */
+  /** Stops a process of a role in the middle of whatever it does, and continues it after a while. False: none was free. */
   freeze(role: Role, how: { which: number; forMs: number }): Promise<boolean>;
   /** Processes that ended, or failed to end, by themselves, with what is known of it. */
   unexpected: string[];
@@ -103,7 +103,7 @@ export async function startFleet(options: {
     },
     end: (role, { which, signal, awayMs }) =>
       taking(role, which, async (slot, child) => {
-        delete slot.url; // a balancer sends nothing more to who was told to end
+        delete slot.url; // a balancer sends nothing more to a process that is ending
         const isGone = signal === "SIGKILL" ? endNow(child) : endPolitely(slot, child, unexpected);
         await isGone;
         await delay(awayMs);
@@ -142,10 +142,10 @@ async function becomesReady(slot: Slot, child: ChildProcess): Promise<boolean> {
   const signal = AbortSignal.timeout(START_TIMEOUT_MS);
   const ready = once(child, "message", { signal }).then(([message]) => message as { url?: string }); // of runProcess
   const ended = once(child, "exit", { signal }).then(() => undefined);
-  const told = await Promise.race([ready, ended]).catch(() => undefined); // not within its time
+  const message = await Promise.race([ready, ended]).catch(() => undefined); // not within its time
   for (const late of [ready, ended]) late.catch(() => undefined);
-  if (told?.url !== undefined) slot.url = told.url;
-  return told !== undefined;
+  if (message?.url !== undefined) slot.url = message.url;
+  return message !== undefined;
 }
 
 async function endNow(child: ChildProcess): Promise<void> {
@@ -155,7 +155,7 @@ async function endNow(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-/** Asks a process to end; one that does not in its time is told of, and one that ends otherwise than it may. */
+/** Asks a process to end; one that does not end in time, or ends with another code, is reported. */
 async function endPolitely(slot: Slot, child: ChildProcess, unexpected: string[]): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, "exit");
@@ -164,5 +164,5 @@ async function endPolitely(slot: Slot, child: ChildProcess, unexpected: string[]
   const [code, signal] = await gone;
   clearTimeout(kill);
   if (code !== 0 && code !== CUT_SHORT)
-    unexpected.push(`${slot.name}, told to end, ended with ${signal ?? `code ${code}`}`);
+    unexpected.push(`${slot.name}, asked to end, ended with ${signal ?? `code ${code}`}`);
 }

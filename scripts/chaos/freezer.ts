@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 export type Freezer = {
-  /** Stops a process in the middle of whatever it does (`SIGSTOP`), and lets it go on after a while. */
+  /** Stops a process in the middle of whatever it does (`SIGSTOP`), and continues it after a while. */
   freeze(pid: number, forMs: number): Promise<void>;
-  /** Lets all go on at once: what is frozen when this program ends would stay so. */
+  /** Continues all at once: a process that is frozen when this program ends would stay frozen. */
   thaw(): void;
 };
 

@@ -16,13 +16,13 @@ const LOOK_AT = 10;
 const CHAT_SHARE = 3;
 const READ_SHARE = 3;
 
-/** A job that a client was told is accepted. `id` is the job's, or that of what it made. */
+/** A job whose acceptance was reported to a client. `id` is the job's, or that of its document. */
 export type Accepted = {
   work: JobWorkName;
   ticket: string;
   tenant: Tenant;
   id: string;
-  /** What a client was told of its end: that must never change. */
+  /** The end that was reported to a client: it must never change. */
   end?: { status: string; finishedAt: string };
 };
 
@@ -100,7 +100,7 @@ const fieldOf = ({ body }: Answer, name: string): string | undefined => {
   const value = typeof body === "object" && body !== null ? Reflect.get(body, name) : undefined;
   return typeof value === "string" ? value : undefined;
 };
-const tell = ({ status, body }: Answer) => `${status} ${JSON.stringify(body ?? null).slice(0, 300)}`;
+const describe = ({ status, body }: Answer) => `${status} ${JSON.stringify(body ?? null).slice(0, 300)}`;
 
 async function submit({ tenant, nextTicket, random, open, load }: LaneDeps, work: JobWorkName): Promise<void> {
   const ticket = nextTicket();
@@ -109,7 +109,7 @@ async function submit({ tenant, nextTicket, random, open, load }: LaneDeps, work
   const jobId = fieldOf(answer, "jobId");
   const id = jobId ?? fieldOf(answer, "documentId");
   if (answer.status >= 300 || id === undefined) {
-    load.breaches.push(`${work} ${ticket.text} was not accepted: ${tell(answer)}`);
+    load.breaches.push(`${work} ${ticket.text} was not accepted: ${describe(answer)}`);
     return;
   }
   const accepted: Accepted = { work, ticket: ticket.text, tenant, id };
@@ -122,7 +122,7 @@ async function chat({ tenant, nextTicket, load }: LaneDeps): Promise<void> {
   const { path, body } = chatCall(ticket);
   const answer = await tenant.client.settle(path, { key: ticket.text, body });
   const [text, logId] = [fieldOf(answer, "text"), fieldOf(answer, "logId")];
-  if (text === undefined || logId === undefined) load.breaches.push(`chat ${ticket.text}: ${tell(answer)}`);
+  if (text === undefined || logId === undefined) load.breaches.push(`chat ${ticket.text}: ${describe(answer)}`);
   else load.chats.push({ ticket: ticket.text, tenant, text, logId });
 }
 
@@ -135,12 +135,12 @@ async function read({ tenant, tenants, random, load }: LaneDeps): Promise<void> 
   const found = await tenant.client.call("POST", "/rag/query", { body: { query, topK: 10 } });
   const seen = tenantsIn(JSON.stringify(found.body ?? ""));
   seen.delete(String(tenant.number));
-  if (seen.size > 0 && found.status === 200) load.breaches.push(`tenant ${tenant.number} found: ${tell(found)}`);
+  if (seen.size > 0 && found.status === 200) load.breaches.push(`tenant ${tenant.number} found: ${describe(found)}`);
   const foreign = load.accepted.findLast((one) => one.tenant === other && one.id.startsWith("job_"));
   if (!foreign) return;
   const job = await tenant.client.call("GET", `/jobs/${foreign.id}`);
   const isHidden = job.status === 404 || job.status === 0 || job.status >= 500;
-  if (!isHidden) load.breaches.push(`tenant ${tenant.number} was shown a job of another: ${tell(job)}`);
+  if (!isHidden) load.breaches.push(`tenant ${tenant.number} was shown a job of another: ${describe(job)}`);
 }
 
 /** Agrees to whatever waits for a decision. One that was made and whose answer was lost is no news: then it waits no more. */

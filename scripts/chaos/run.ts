@@ -101,7 +101,7 @@ async function underFire(options: ChaosOptions, releasers: Releasers): Promise<C
     tenants,
     load,
     outside,
-    handedIn: batches.submitted,
+    submitted: batches.submitted,
     strangeAnswers: meetings.strange,
     statuses: meetings.statuses,
     endedByThemselves: fleet.unexpected,

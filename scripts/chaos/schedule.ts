@@ -19,7 +19,7 @@ export type Fault = {
   kind: FaultKind;
   /** When it begins, in ms from the start of the load. */
   atMs: number;
-  /** How long what is frozen stays so, or what was ended stays away, in ms. */
+  /** How long a frozen process stays frozen, or an ended one stays down, in ms. */
   forMs: number;
   /** Which of several processes it is for: a share of their number, from 0 up to 1. */
   which: number;
@@ -32,13 +32,13 @@ const durations: Record<FaultKind, readonly [number, number]> = {
   "freeze-worker": [1_000, 5_000],
   "freeze-api": [500, 4_000],
   "stop-worker": [100, 1_500],
-  "kill-redis": [0, 0], // its keeper starts it again
+  "kill-redis": [0, 0], // its host restarts it
   "freeze-redis": [500, 3_000],
   "lose-redis": [0, 0],
   "kill-store": [0, 0], // the same
   "freeze-store": [500, 4_000],
 };
-/** The load runs undisturbed for so long before the first fault, in ms. */
+/** How long the load runs undisturbed before the first fault, in ms. */
 const WARM_UP_MS = 1_000;
 
 /**

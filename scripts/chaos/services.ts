@@ -3,14 +3,14 @@ import { MongoClient } from "mongodb";
 import type { Services } from "../../src/embedded/ensure.ts";
 import type { Freezer } from "./freezer.ts";
 
-/** Longest wait for a service's answer, in ms; one that is away, or frozen, is not asked again. */
+/** Longest wait for a service's answer, in ms; one that is unavailable, or frozen, is not asked again. */
 const ASK_TIMEOUT_MS = 1_000;
 
 export type ServiceName = "redis" | "store";
 
-/** The embedded services, as far as a fault is concerned. Each answers false when the service is not there just now. */
+/** The embedded services, as far as a fault is concerned. Each returns false when the service is unavailable just now. */
 export type ServiceFaults = {
-  /** Ends it with `SIGKILL`; who keeps it starts it again. */
+  /** Ends it with `SIGKILL`; its host restarts it. */
   kill(name: ServiceName): Promise<boolean>;
   freeze(name: ServiceName, forMs: number): Promise<boolean>;
   /** Removes everything from Redis. */
@@ -32,7 +32,7 @@ export function makeServiceFaults({ mongoUrl = "", redisUrl = "" }: Services, fr
       await redis.connect();
       return await ask(redis);
     } catch {
-      return undefined; // away, which is what this program does to it
+      return undefined; // unavailable, as this program makes it
     } finally {
       redis.disconnect();
     }
@@ -45,7 +45,7 @@ export function makeServiceFaults({ mongoUrl = "", redisUrl = "" }: Services, fr
       try {
         return Number((await client.db("admin").command({ serverStatus: 1 })).pid);
       } catch {
-        return undefined; // away, as above
+        return undefined; // as above
       } finally {
         await client.close();
       }

@@ -1,6 +1,6 @@
 /**
  * A ticket names one piece of work and the tenant that it is for, as `t2w57`. It stands in every text of that work, so that
- * whoever sees a text can tell whose it is.
+ * each text shows which tenant it belongs to.
  */
 export type Ticket = { tenant: number; text: string };
 

@@ -3,7 +3,7 @@ import type { Ticket } from "./tickets.ts";
 
 export type Tenant = { number: number; tenantId: string; agentId: string; workflowId: string; client: TenantClient };
 
-/** The models of the run, each of one kind of work alone, so that the ledger tells what was paid for which. */
+/** The models of the run, each of one kind of work alone, so that the ledger shows the cost of each kind. */
 export const models = {
   agent: "gpt-5.4-mini",
   composite: "gpt-5.4",
@@ -14,7 +14,7 @@ export const models = {
 
 type Submission = { path: string; body: unknown; headers?: Record<string, string> };
 
-/** A kind of work that is a job: how it is handed in, and what its result must hold. */
+/** A kind of work that is a job: how it is submitted, and what its result must hold. */
 type JobWork = {
   /** How often it comes among the others. */
   share: number;
@@ -93,7 +93,7 @@ export const chatCall = ({ text }: Ticket) => ({
 export const agentBody = (host: string) => ({
   name: "Clerk",
   model: models.agent,
-  systemPrompt: "You order what you are told to.",
+  systemPrompt: "You order what you are asked to.",
   tools: [{ type: "http_request", config: { allowedHosts: [host], methods: ["POST"] } }, { type: "rag_query" }],
 });
 

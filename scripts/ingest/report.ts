@@ -87,7 +87,7 @@ export function failureTable(failures: readonly Problem[]): string {
     .join("\n");
 }
 
-/** The end of a long name tells more than its beginning. */
+/** The end of a long name says more than its beginning. */
 function shorten(text: string, width: number): string {
   return text.length <= width ? text : `…${text.slice(1 - width)}`;
 }

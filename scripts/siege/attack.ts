@@ -62,7 +62,7 @@ export function makeClient(options: {
   };
 }
 
-/** Repeats `call` in so many lanes at once until the attack is over. */
+/** Repeats `call` in a number of lanes at once until the attack is over. */
 export async function flood(
   signal: AbortSignal,
   lanes: number,

@@ -1,5 +1,5 @@
 /**
- * What Node is told when it runs an API process; `npm run api`, the image and the manifests say the same.
+ * Node's flags for an API process; `npm run api`, the image and the manifests say the same.
  *
  * - `--max-semi-space-size`: V8 doubles its space for new objects up to 128 MB when many streams open at once, and does not
  *   give it back: a held stream takes 120 KB then. With 16 MB it takes 57. With 8 MB it takes no less, but whole requests

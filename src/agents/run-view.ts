@@ -43,7 +43,7 @@ function toHead(run: AgentRunSummaryRecord, job: JobState | undefined, contents:
   return toView({ ...about, createdAt, startedAt, finishedAt, tokensUsed, costUsd });
 }
 
-/** One step an iteration: the model's answer, and what was observed of the calls that it asked for. */
+/** One step an iteration: the model's answer, and the observations of the calls that it requested. */
 function joinSteps(entries: readonly AuditEntry[]): StepView[] {
   const observed = new Map<string, Observed>();
   const turns: { turn: Turn; at: string }[] = [];

@@ -64,7 +64,7 @@ function checkNames(tools: readonly ToolSpec[], context: z.RefinementCtx): void 
 /** Longest time of a run, in ms; also the default. */
 export const MAX_RUN_MS = 600_000;
 const MAX_CONTEXT = 32_000;
-/** The least that a field takes is `"":0,`: so many fields never fit into that length. */
+/** The shortest field is `"":0,`, so no more fields than this fit into the length. */
 const MAX_CONTEXT_FIELDS = MAX_CONTEXT / 5;
 
 const sessionSchema = z

@@ -15,7 +15,7 @@ import { openSocketFolder } from "./socket-folder.ts";
 
 /** How often a process looks whether the services are still there, to host them itself when they are not, in ms. */
 const WATCH_EVERY_MS = 500;
-/** Longest time between two tries to host services that do not start, in ms. */
+/** Longest time between two attempts to host services that do not start, in ms. */
 const RETRY_AT_MOST_MS = 10_000;
 /** Longest wait until the services answer, in ms: a large store takes a while to open. */
 const START_TIMEOUT_MS = 30_000;

@@ -140,8 +140,8 @@ async function facesOf(
  */
 export function lexicalQuery(query: string): string {
   const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [])];
-  const telling = words.filter((word) => !functionWords.has(word));
-  const chosen = telling.length > 0 ? telling : words;
+  const significant = words.filter((word) => !functionWords.has(word));
+  const chosen = significant.length > 0 ? significant : words;
   return chosen.slice(0, MAX_TERMS).join(" ") || query;
 }
 

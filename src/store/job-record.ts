@@ -22,13 +22,13 @@ export type JobRecord = {
   /** Whether a caller waits for it: interactive jobs come before bulk. */
   isInteractive: boolean;
   priority: number;
-  /** Tries begun so far. A try that was lost with its worker counts too. */
+  /** Attempts that have begun. One that was lost with its worker counts too. */
   attempts: number;
-  /** Tries that ended with an error. */
+  /** Attempts that ended with an error. */
   failures: number;
   /** Attempts that were taken over from a worker that lived on: it had been frozen, or cut off from the store. */
   overtaken?: number;
-  /** The trace that submitted it, as W3C `traceparent`; its tries are parts of that. */
+  /** The trace that submitted it, as W3C `traceparent`; its attempts are parts of that. */
   trace?: string;
   createdAt: Date;
   updatedAt: Date;

@@ -1,6 +1,6 @@
 /**
- * A JSON value as CEL has it: whole numbers are ints, so that `input.count + 1` adds; objects are maps, since the language tells
- * what a value is by its constructor, and a key of an object may be called that.
+ * A JSON value as CEL has it: whole numbers are ints, so that `input.count + 1` adds; objects are maps, since the
+ * language finds a value's type by its constructor, and an object may have a key of that name.
  */
 export function toCel(value: unknown): unknown {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;

@@ -10,7 +10,7 @@ const MAX_GROWTH = 32 << 20;
 const ATTEMPTS = 2;
 
 export type ChildWork = { work: Evaluation; limitMs: number };
-/** The answer, or what is wrong with the work. A child that is worn out is not to be asked again. */
+/** The answer, or the problem of the work. A worn-out child must not be used again. */
 export type ChildAnswer = { answer: unknown; problem?: Problem; isWorn: boolean };
 type Problem = { message: string; param: string; details?: unknown };
 
@@ -30,7 +30,7 @@ if (isChild()) {
   });
 }
 
-/** @throws what is no fault of the work. */
+/** @throws errors that are not the work's fault. */
 function toProblem(error: unknown, { at }: Place): Problem {
   if (!(error instanceof AppError) || error.code !== "invalid_request") throw error;
   const { message, param = at, details } = error;

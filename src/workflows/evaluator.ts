@@ -54,8 +54,8 @@ export class EvaluatorBusy extends AppError {
 export type Evaluator = ReturnType<typeof makeEvaluator>;
 
 /**
- * Evaluates what tenants have written: expressions, templates, JSON Schemas with their regular expressions. Nothing of it holds
- * up the process by more than a few ms: what is not known to be quick, or turns out not to be, is evaluated in a child process,
+ * Evaluates what tenants have written: expressions, templates, JSON Schemas with their regular expressions. None of it holds
+ * up the process by more than a few ms: work that is not known to be quick, or turns out not to be, runs in a child process,
  * which can be killed. All throw AppError `invalid_request`, its `param` naming the field; `unavailable`; EvaluatorBusy; the
  * signal's reason.
  */

@@ -30,7 +30,7 @@ const refusedRoot = "google";
 const MAX_INLINE = 500_000;
 const MAX_INLINE_REPEATED = 8_000;
 
-/** Whether no single operation of an expression over so many characters of values can take long. */
+/** Whether every operation of an expression over values of `characters` in total is quick. */
 export function isQuick({ additions, repeats }: ExpressionCost, characters: number): boolean {
   if (repeats) return additions === 0 && characters <= MAX_INLINE_REPEATED;
   return (additions + 1) * characters <= MAX_INLINE;

@@ -12,7 +12,7 @@ const SHOWN = 200;
 /** What expressions see. Values are as CEL has them; see `cel-values.ts`. */
 export type Scope = Readonly<Record<"input" | "steps" | "previous" | "run", unknown>>;
 
-/** What is wrong with an expression, fit for who wrote it. `position` counts characters from 0. */
+/** The problem of an expression, worded for its author. `position` counts characters from 0. */
 export class ExpressionProblem extends Error {
   override name = "ExpressionProblem";
   readonly position: number;

@@ -41,8 +41,8 @@ describe("frameworks that speak OpenAI's API", function () {
       let tokens = 0;
       for await (const chunk of await model().stream("What does a lease protect?")) {
         text += chunk.text;
-        const told: { total_tokens?: number } = chunk.usage_metadata ?? {};
-        tokens += told.total_tokens ?? 0;
+        const reported: { total_tokens?: number } = chunk.usage_metadata ?? {};
+        tokens += reported.total_tokens ?? 0;
       }
       expect([text, tokens]).to.deep.equal(["The lease protects a job.", 18]);
     });
@@ -60,8 +60,12 @@ describe("frameworks that speak OpenAI's API", function () {
       if (!toolCall) throw new Error("no tool was called");
       expect(toolCall).to.deep.include({ name: "weather", args: { town: "Graz" } });
       const result = await weather.invoke({ ...toolCall, type: "tool_call" });
-      const told = await withTools.invoke([{ role: "user", content: "How is the weather in Graz?" }, asked, result]);
-      expect(told.text).to.equal("It rains in Graz.");
+      const reported = await withTools.invoke([
+        { role: "user", content: "How is the weather in Graz?" },
+        asked,
+        result,
+      ]);
+      expect(reported.text).to.equal("It rains in Graz.");
       expect(upstream.requests.at(-1)?.body.messages?.at(-1)).to.deep.include({
         role: "tool",
         content: "rain in Graz",

@@ -243,14 +243,18 @@ describe("a long tool call", () => {
     const client = await connect(test.url, test.keys.member);
     const held = Promise.withResolvers<string>();
     upstream.play(() => held.promise);
-    const told = await call(client, "svc_composite_execute", { pattern: "chain-of-thought", profile: "coding", input });
-    expect(told.isError).to.equal(false);
-    expect([told.at("kind"), told.at("status")]).to.deep.equal(["composite", "running"]);
+    const reported = await call(client, "svc_composite_execute", {
+      pattern: "chain-of-thought",
+      profile: "coding",
+      input,
+    });
+    expect(reported.isError).to.equal(false);
+    expect([reported.at("kind"), reported.at("status")]).to.deep.equal(["composite", "running"]);
     held.resolve("Because sessions live in memory.");
     const member = makeClient({ url: test.url, key: test.keys.member });
-    await pollUntil(async () => (await member.get(String(told.at("statusUrl")))).at("status") === "completed");
-    const job = await member.get(`/jobs/${told.at("jobId")}`);
-    expect(job.at("result.executionId")).to.equal(told.at("executionId"));
+    await pollUntil(async () => (await member.get(String(reported.at("statusUrl")))).at("status") === "completed");
+    const job = await member.get(`/jobs/${reported.at("jobId")}`);
+    expect(job.at("result.executionId")).to.equal(reported.at("executionId"));
     expect(job.at("result.output")).to.contain("memory");
     await client.close();
   });
@@ -262,11 +266,11 @@ describe("a long tool call", () => {
     const agentId = (await member.post("/agents", agent)).string("agentId");
     const held = Promise.withResolvers<string>();
     upstream.play(() => held.promise);
-    const told = await call(client, "svc_agent_run", { agentId, input });
-    expect([told.isError, told.at("kind"), told.at("status")]).to.deep.equal([false, "agent", "running"]);
+    const reported = await call(client, "svc_agent_run", { agentId, input });
+    expect([reported.isError, reported.at("kind"), reported.at("status")]).to.deep.equal([false, "agent", "running"]);
     held.resolve("In memory.");
-    await pollUntil(async () => (await member.get(String(told.at("statusUrl")))).at("status") === "completed");
-    const run = await member.get(`/agents/${agentId}/runs/${told.at("runId")}`);
+    await pollUntil(async () => (await member.get(String(reported.at("statusUrl")))).at("status") === "completed");
+    const run = await member.get(`/agents/${agentId}/runs/${reported.at("runId")}`);
     expect([run.at("status"), run.at("finalOutput")]).to.deep.equal(["completed", "In memory."]);
     await client.close();
   });

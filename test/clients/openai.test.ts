@@ -126,13 +126,13 @@ describe("the official openai client", () => {
     expect(message.tool_calls).to.deep.equal([
       { id: "call_1", type: "function", function: { name: "weather", arguments: '{"town":"Graz"}' } },
     ]);
-    const told = await openai.chat.completions.create({
+    const reported = await openai.chat.completions.create({
       model: "small",
       messages: [question, message, { role: "tool", tool_call_id: "call_1", content: "rain" }],
       tools: [weather],
       tool_choice: "auto",
     });
-    expect(told.choices[0]?.message.content).to.equal("It rains in Graz.");
+    expect(reported.choices[0]?.message.content).to.equal("It rains in Graz.");
     expect(upstream.requests.at(-1)?.body.messages?.slice(1)).to.deep.equal([
       { role: "assistant", content: null, tool_calls: message.tool_calls },
       { role: "tool", content: "rain", tool_call_id: "call_1" },

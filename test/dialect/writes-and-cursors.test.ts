@@ -80,7 +80,7 @@ const writes: Case[] = [
     gives: 3,
   },
   {
-    title: "an unordered insert goes on after a refusal",
+    title: "an unordered insert continues after a refusal",
     given: [{ _id: 1 }],
     when: async (c) => {
       await c.insertMany(numbers(4), { ordered: false }).catch(() => undefined);
@@ -89,7 +89,7 @@ const writes: Case[] = [
     gives: 4,
   },
   {
-    title: "a refusal tells which document it was",
+    title: "a refusal names its document",
     given: [{ _id: 1 }],
     when: (c) =>
       c

@@ -24,7 +24,7 @@ async function startHost(folder: string): Promise<Host> {
 const writers = 64;
 const wanted = 2_000;
 
-/** What clients were told: documents inserted, and the last version of each that an update was acknowledged for. */
+/** What was acknowledged to clients: inserted documents, and the last version of each that an update was acknowledged for. */
 type Acknowledged = { inserted: Set<string>; versions: Map<string, number> };
 
 /** Writes until the server is gone; kills it once enough writes are acknowledged. */

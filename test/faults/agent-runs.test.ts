@@ -290,9 +290,9 @@ describe("an agent's run", function () {
         const trail = await trailOf(runId);
         expect([trail.at("integrity.verified"), trail.at("integrity.breach.seq")], way).to.deep.equal([false, seq]);
         if (way !== "removed in the middle") continue; // the command is a process of its own, and takes its time
-        const told = await auditCommand(["verify", runId], test.env);
-        expect(told).to.deep.include({ code: 1 });
-        expect(told.stdout).to.contain(`${runId}: THE AUDIT LOG IS BROKEN at entry 1 of 4`);
+        const reported = await auditCommand(["verify", runId], test.env);
+        expect(reported).to.deep.include({ code: 1 });
+        expect(reported.stdout).to.contain(`${runId}: THE AUDIT LOG IS BROKEN at entry 1 of 4`);
       }
       await entries.deleteMany({ runId });
       await entries.insertMany(saved);
@@ -305,7 +305,9 @@ describe("an agent's run", function () {
         stderr: "",
       });
       const other = await auditCommand(["verify", runId, "--json", "--head", "0".repeat(64)], test.env);
-      expect([other.code, JSON.parse(other.stdout).breach.seq], "a chain that was computed anew").to.deep.equal([1, 4]);
+      expect([other.code, JSON.parse(other.stdout).breach.seq], "a chain that was computed again").to.deep.equal([
+        1, 4,
+      ]);
       const unknown = await auditCommand(["verify", "run_01J00000000000000000000000"], test.env);
       expect([unknown.code, unknown.stderr]).to.deep.equal([
         2,

@@ -101,7 +101,7 @@ describe("kill -9 of the API", function () {
     expect((await indexedTitles()).sort()).to.deep.equal(all.map(({ title }) => title).sort());
     const held202 = repeats.at(-1)?.string("jobId");
     expect((await client.get(`/jobs/${held202}`)).body).to.include({ status: "completed", attempts: 1 });
-    expect(site.hits("/held"), "what the first call began is what its repeat is told of").to.equal(1);
+    expect(site.hits("/held"), "the repeat gets the job of the first call").to.equal(1);
   });
 
   it("between a job's record and its queue: the job still runs", async () => {

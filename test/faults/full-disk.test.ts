@@ -135,9 +135,9 @@ describe("when the disk is full", function () {
           expect(["queued", "running"], `${job?.kind}: ${JSON.stringify(job?.error)}`).to.include(job?.status);
           changes.add(job?.updatedAt.getTime() ?? 0);
         }
-        return [...seen.values()].every(({ size }) => size > 10); // more tries than the failures that a job may have
+        return [...seen.values()].every(({ size }) => size > 10); // more attempts than the failures that a job may have
       },
-      { timeoutMs: 40_000, what: "further tries" },
+      { timeoutMs: 40_000, what: "further attempts" },
     );
     expect(upstream.calls.length, "calls of the provider").to.equal(1);
     disk.free();

@@ -20,7 +20,7 @@ describe("a part that hangs", function () {
   });
   after(() => test?.close());
 
-  /** What `/readyz` and `/metrics` report of a frozen process before it goes on. */
+  /** What `/readyz` and `/metrics` report of a frozen process before it continues. */
   const observe = async (pid: number) => {
     process.kill(pid, "SIGSTOP");
     try {
@@ -47,7 +47,7 @@ describe("a part that hangs", function () {
     expect(metrics.sum("switchyard_part_up", { part: "redis" })).to.equal(0);
     expect(metrics.sum("switchyard_part_up", { part: "store" })).to.equal(1);
     const depths = metrics.samples.filter(({ name }) => name === "switchyard_queue_jobs");
-    expect(depths, "the depth of queues that nobody could look at").to.deep.equal([]);
+    expect(depths, "the depth of queues that could not be read").to.deep.equal([]);
     expect(metrics.sum("switchyard_http_request_duration_seconds_count")).to.be.above(0);
     await untilReady();
   });

@@ -15,25 +15,25 @@ import { startPlatform } from "../support/start-platform.ts";
 
 const logger = makeLogger({ level: "silent", name: "test" });
 
-/** Tries all that is in a folder again and again until its standard input ends: prints what it could open, once each. */
+/** Tries to open every entry of a folder, again and again, until its standard input ends. Prints each that it could open, once. */
 const readAll = `
   import { closeSync, openSync, readdirSync } from "node:fs";
   import { connect } from "node:net";
   const [folder] = process.argv.slice(1);
   const opened = new Set(), tried = new Set();
-  const tell = (what) => { if (!opened.has(what)) { opened.add(what); console.log("opened " + what); } };
+  const report = (what) => { if (!opened.has(what)) { opened.add(what); console.log("opened " + what); } };
   const look = (path) => {
     let names = [];
-    try { names = readdirSync(path, { withFileTypes: true }); if (path !== folder) tell(path); } catch {}
+    try { names = readdirSync(path, { withFileTypes: true }); if (path !== folder) report(path); } catch {}
     for (const entry of names) {
       const inner = path + "/" + entry.name;
       tried.add(entry.name);
       if (entry.isDirectory()) { look(inner); knock(inner + "/mongo.sock"); knock(inner + "/redis.sock"); continue; }
-      try { closeSync(openSync(inner, "r")); tell(inner); } catch {}
-      try { closeSync(openSync(inner, "a")); tell(inner); } catch {}
+      try { closeSync(openSync(inner, "r")); report(inner); } catch {}
+      try { closeSync(openSync(inner, "a")); report(inner); } catch {}
     }
   };
-  const knock = (path) => { const s = connect(path, () => { tell(path); s.destroy(); }); s.on("error", () => {}); };
+  const knock = (path) => { const s = connect(path, () => { report(path); s.destroy(); }); s.on("error", () => {}); };
   const timer = setInterval(() => look(folder), 3);
   process.stdin.on("end", () => { clearInterval(timer); for (const name of tried) console.log("tried " + name); }).resume();
   console.log("ready");

@@ -80,7 +80,7 @@ describe("a worker that comes back from a freeze longer than its lease", functio
     const [ended, held] = [await accept(endedPath), await accept(heldPath)];
     await pollUntil(() => endedPage.asked() === 1 && heldPage.asked() === 1, { what: "both jobs at work" });
     first.child.kill("SIGSTOP");
-    // The answers are there when the first one goes on.
+    // The answers are there when the first one continues.
     for (const { release } of [endedPage, heldPage]) release[0]?.();
     endedPage.release[1]?.();
     const second = await startWorker();

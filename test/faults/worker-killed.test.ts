@@ -94,13 +94,13 @@ describe("a worker process that ends while it runs a job", function () {
 
   it("by SIGTERM, with a job longer than its grace: the job is given back, the process ends with code 0", async () => {
     const stopped = await startWorker();
-    const { jobId, letGo } = await startHeldJob("/handed-back");
+    const { jobId, letGo } = await startHeldJob("/given-back");
     expect(await stopped.stop()).to.equal(0);
     expect(await jobOf(jobId)).to.include({ status: "queued", attempts: 0 });
     letGo();
     const successor = await startWorker();
     expect(await completed(jobId)).to.include({ attempts: 1 });
-    await expectOneDocument("/handed-back");
+    await expectOneDocument("/given-back");
     expect(await successor.stop()).to.equal(0);
   });
 
@@ -111,7 +111,7 @@ describe("a worker process that ends while it runs a job", function () {
     const redis = await redisPid(test);
     process.kill(redis, "SIGSTOP");
     try {
-      expect(await stopped.stop(), "exit code, before Redis goes on").to.equal(3);
+      expect(await stopped.stop(), "exit code, before Redis continues").to.equal(3);
     } finally {
       process.kill(redis, "SIGCONT");
     }

@@ -177,7 +177,7 @@ describe("limits of an agent's run", function () {
         if (event !== "step") continue;
         const { event: kind, index, action } = data as Record<string, unknown>;
         steps.push([kind, index, action]);
-        if (kind === "observation") held.resolve(); // it was told before the run had ended
+        if (kind === "observation") held.resolve(); // it was sent before the run had ended
       }
       expect(steps).to.deep.equal([
         ["intention", 1, "calculator"],

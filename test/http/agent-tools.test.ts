@@ -299,11 +299,11 @@ describe("tools of agents", function () {
     expect(fine.steps[0]).to.not.have.property("isError");
     expect(fine.steps[0]?.observation).to.contain("Rest and water.");
     upstream.calls.length = 0;
-    const told: AgentScript = (call) =>
+    const askComposite: AgentScript = (call) =>
       call.turn === 1 && call.tools.length > 0
         ? { calls: [{ name: "composite", arguments: { input: "Patient 123-45-6789 has a cold." } }] }
         : script(call);
-    const blocked = await run([tool], told, { input: "What helps?" });
+    const blocked = await run([tool], askComposite, { input: "What helps?" });
     expect(blocked.steps[0]?.isError).to.equal(true);
     expect(blocked.steps[0]?.observation)
       .to.contain("The profile Healthcare")

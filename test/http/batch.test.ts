@@ -91,7 +91,7 @@ describe("chats that may wait for a batch", () => {
         expect(jobs[1]?.at("error.details.message")).to.equal("The prompt was refused.");
         expect(jobs[3]?.at("error.details.code")).to.equal("batch_expired");
         const times = jobs.map((job) => upstream.submitted.get(job.string("jobId")));
-        expect(times, "how often each was handed in").to.deep.equal([1, 1, 2, 2, 1]);
+        expect(times, "how often each was submitted").to.deep.equal([1, 1, 2, 2, 1]);
       });
 
       it("finds its batch again when the provider's response was lost", async () => {
@@ -104,7 +104,7 @@ describe("chats that may wait for a batch", () => {
         });
         const job = await endOf(await ask(model, "lost and found"));
         expect([job.at("result.text"), losses]).to.deep.equal(["Re: lost and found", 1]);
-        expect(upstream.batches.length - before, "batches that were handed in").to.equal(1);
+        expect(upstream.batches.length - before, "submitted batches").to.equal(1);
       });
     });
   }
@@ -146,7 +146,7 @@ describe("chats that may wait for a batch", () => {
     const tenantId = await tenantOf(test);
     const item = () => test.platform.store.batches.item(tenantId, late.string("jobId"));
     await pollUntil(async () => (await item())?.state === "done", { what: "the end of the item" });
-    expect((await endOf(late)).at("result"), "its answer is nobody's").to.equal(undefined);
+    expect((await endOf(late)).at("result"), "its answer is dropped").to.equal(undefined);
     const log = await client.get(`/ai/logs/${(await item())?.logId}`);
     expect(log.at("costUsd"), "but it was served").to.be.above(0);
   });
@@ -186,7 +186,7 @@ describe("chats that may wait for a batch", () => {
         throw unavailable("The queue");
       };
       try {
-        // The full batch is closed and handed to the queue on the way of the call.
+        // The full batch is closed and submitted to the queue by the call itself.
         const all = await Promise.all(Array.from({ length: 20 }, (_, n) => ask(models.openai, `away ${n}`)));
         expect(all.map(({ status }) => status)).to.deep.equal(all.map(() => 202));
         queues.add = add;

@@ -30,7 +30,7 @@ describe("the breaker of a provider that fails", () => {
     if (answer.status === 200) return "closed";
     return answer.at("error.details.code") === "breaker_open" ? "open" : "closed";
   };
-  /** Two chats, of three tries each, fail. */
+  /** Two chats, of three attempts each, fail. */
   const open = async () => {
     upstream.setDefault(failing);
     for (let chats = 0; chats < 2; chats += 1) await client.post("/ai/chat", ask);

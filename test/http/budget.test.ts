@@ -79,7 +79,7 @@ describe("a tenant's budget", () => {
     const streamed = await client.post("/ai/chat", { ...ask, stream: true });
     expect(streamed.status, "before the first byte of a stream").to.equal(402);
     expect(upstream.requests).to.have.lengthOf(0);
-    expect((await client.post("/ai/chat", { messages: ask.messages })).status, "what is free goes on").to.equal(200);
+    expect((await client.post("/ai/chat", { messages: ask.messages })).status, "free calls continue").to.equal(200);
     const stranger = makeClient({ url: test.url, key: test.keys.stranger });
     expect((await stranger.post("/ai/chat", ask)).status, "as do other tenants").to.equal(200);
   });
@@ -99,7 +99,7 @@ describe("a tenant's budget", () => {
 
   it("does not affect a free call, even when it cannot be read", async () => {
     const { store, gateway, tenancy } = test.platform;
-    const unread = await tenancy.ensureTenant("whose budget nobody has asked for");
+    const unread = await tenancy.ensureTenant("whose budget was never read");
     const { find } = store.tenants;
     let reads = 0;
     const unhandled: unknown[] = [];

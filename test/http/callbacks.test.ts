@@ -43,11 +43,11 @@ describe("callbacks of jobs", function () {
       expect(accepted.status, accepted.text).to.equal(202);
       const { status, ...ids } = accepted.body as Record<string, unknown>;
       expect(status).to.equal("queued");
-      const told = (await message(`/told-${at}`)) as { type: string; timestamp: string; data: object };
-      expect(told.type, path).to.equal("job.completed");
-      expect(told.data).to.deep.equal({ ...ids, status: "completed" });
+      const reported = (await message(`/told-${at}`)) as { type: string; timestamp: string; data: object };
+      expect(reported.type, path).to.equal("job.completed");
+      expect(reported.data).to.deep.equal({ ...ids, status: "completed" });
       const job = await member.get(accepted.string("statusUrl"));
-      expect(told.timestamp).to.equal(job.at("finishedAt"));
+      expect(reported.timestamp).to.equal(job.at("finishedAt"));
       const [sent] = desk.site.requests.filter((request) => request.path === `/told-${at}`);
       expect(sent?.headers["webhook-id"]).to.equal(accepted.at("jobId"));
     }

@@ -201,8 +201,8 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
 
   it("lets OpenAI's reasoning models call tools and take a temperature where they can, and refuses the rest", async () => {
     const ask = (body: object) => client.post("/ai/chat", { ...question, ...body });
-    const told = await ask({ model: "gpt-6-luna", tools });
-    expect(told.status, told.text).to.equal(200);
+    const reported = await ask({ model: "gpt-6-luna", tools });
+    expect(reported.status, reported.text).to.equal(200);
     const cool = await ask({ model: "gpt-5.4", temperature: 0 });
     expect(cool.status, cool.text).to.equal(200);
     expect(fakes.openai.requests[1]?.body).to.include({ temperature: 0, reasoning_effort: "none" });

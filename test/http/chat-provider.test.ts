@@ -199,7 +199,7 @@ describe("POST /ai/chat with an OpenAI-compatible server", () => {
     expect(fake.requests).to.have.length(faults.length);
   });
 
-  it("aborts the upstream within a second when the client goes away, and still charges", async () => {
+  it("aborts the upstream within a second when the client leaves, and still charges", async () => {
     for (const isStreamed of [true, false]) {
       const surface = nextSurface();
       fake.reset();

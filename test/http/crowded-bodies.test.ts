@@ -16,7 +16,7 @@ const ofBatch = (metadata: string) =>
 const ofFormat = (format: string) =>
   `{"model":"meta-llm","messages":[${JSON.stringify(message)}],"response_format":${format}}`;
 
-/** Bodies whose marked object a caller fills, by the path that is told of it. */
+/** Bodies whose marked object a caller fills, by its path in the error. */
 const places: [path: string, param: string, body: (object: string) => string][] = [
   ["/rag/ingest", "metadata", (object) => `{"content":"x","metadata":${object}}`],
   ["/rag/query", "filter", (object) => `{"query":"x","filter":${object}}`],

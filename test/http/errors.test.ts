@@ -118,9 +118,9 @@ describe("errors and bad input", () => {
 
   it("a body over the limit is a 413, with or without content-length, and the next request is served", async () => {
     const large = `{"name":"${"x".repeat(JSON_LIMIT)}"}`;
-    const told = await postRaw(large);
-    expect([told.status, told.at("error.code")]).to.deep.equal([413, "request_too_large"]);
-    expect(told.at("error.details.limitBytes")).to.equal(JSON_LIMIT);
+    const reported = await postRaw(large);
+    expect([reported.status, reported.at("error.code")]).to.deep.equal([413, "request_too_large"]);
+    expect(reported.at("error.details.limitBytes")).to.equal(JSON_LIMIT);
     const key = platform.keys.owner;
     const chunk = "x".repeat(8_000);
     const chunks = `${chunk.length.toString(16)}\r\n${chunk}\r\n`.repeat(20);

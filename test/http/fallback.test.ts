@@ -65,7 +65,7 @@ describe("fallbacks of a model that fails", () => {
       expect(valueAt((await stream()).at(-1), "model")).to.equal("gpt-6-luna");
     }
     const seconds = (performance.now() - startedAt) / 1_000;
-    // Five failures open the breaker; then one probe passes after 1 s, 2 s, 4 s, which fails at both of its tries at most.
+    // Five failures open the breaker; then one probe passes after 1 s, 2 s, 4 s, which fails at both of its attempts at most.
     expect(primary.requests.length).to.be.within(5, 6 + 2 * Math.ceil(seconds));
     expect(other.requests).to.have.length(requests);
     const usage = await pollUntil(async () => {

@@ -6,7 +6,7 @@ import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
-/** There are no workers: the test itself is the one that dies, and the one that goes on. */
+/** There are no workers: the test itself is the one that dies, and the one that resumes. */
 describe("a file of requests whose worker dies while it starts the lines", () => {
   let fake: FakeProvider;
   let test: TestPlatform;

@@ -15,7 +15,7 @@ describe("the records of idempotent calls", () => {
   });
   after(() => test.close());
 
-  /** Two records of calls that run; their tokens are the same, so that only the id tells them apart. */
+  /** Two records of calls that run; their tokens are the same, so that only the id distinguishes them. */
   const begin = async () => {
     made += 1;
     const records = ["other", "own"].map((name): IdempotencyDocument => {

@@ -87,8 +87,8 @@ describe("the tool server on the wire", () => {
     const batch = [rpc("a", "ping"), note, rpc(0, "no/such"), 7, rpc(2, "tools/list"), { jsonrpc: "2.0", id: 9 }];
     const { status, body } = await post(batch);
     expect(status).to.equal(200);
-    const told = (body as object[]).map((each) => [valueAt(each, "id"), valueAt(each, "error.code")]);
-    expect(told).to.deep.equal([
+    const reported = (body as object[]).map((each) => [valueAt(each, "id"), valueAt(each, "error.code")]);
+    expect(reported).to.deep.equal([
       ["a", undefined],
       [0, -32_601],
       [null, -32_600],
@@ -160,7 +160,7 @@ describe("the tool server on the wire", () => {
     }
     const { at } = await post(toolCall(1, "svc_rag_query", { topK: 1_000 }));
     const paths = (at("error.data") as { path: string }[]).map(({ path }) => path);
-    expect(paths, "every problem is told").to.have.members(["query", "topK"]);
+    expect(paths, "every problem is reported").to.have.members(["query", "topK"]);
   });
 
   it("is a 401 without a key and with an unknown one, also for notifications", async () => {
@@ -338,9 +338,9 @@ describe("the tool server and callers over their limits", () => {
       "rate_limited",
     ]);
     const large = begin(test.keys.member, 1 << 20);
-    const told = await large.answer;
+    const reported = await large.answer;
     large.end();
-    expect([told.status, valueAt(told.body, "id"), valueAt(told.body, "error.data.code")]).to.deep.equal([
+    expect([reported.status, valueAt(reported.body, "id"), valueAt(reported.body, "error.data.code")]).to.deep.equal([
       200,
       null,
       "rate_limited",

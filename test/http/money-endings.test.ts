@@ -36,9 +36,9 @@ const calls: Call[] = [
 
 const pieces = ["The lease ", "protects a job ", "that a worker ", "has taken up."];
 /** Numbers that nobody else could come to, a part of them at another price. */
-const toldUsage: FakeUsage = { prompt_tokens: 137, completion_tokens: 41, cached_tokens: 64 };
-const told: Behaviour = { pieces, usage: toldUsage };
-/** The provider counts as the gateway does: for answers whose usage it cannot tell any more. */
+const reportedUsage: FakeUsage = { prompt_tokens: 137, completion_tokens: 41, cached_tokens: 64 };
+const reported: Behaviour = { pieces, usage: reportedUsage };
+/** The provider counts as the gateway does: for responses whose usage it cannot report any more. */
 const counted: Behaviour = { pieces, usage: "counted" };
 type FaultType = "cut" | "stall" | "malformed" | "short" | "error-event";
 const at = (afterPieces: number, type: FaultType): Behaviour => ({ ...counted, fault: { type, afterPieces } });
@@ -75,7 +75,7 @@ const ending = (name: string, kinds: readonly Kind[], provider: readonly Behavio
  * something else), and a batch is not streamed.
  */
 const endings: Ending[] = [
-  ending("ended", all, [told], 200),
+  ending("ended", all, [reported], 200),
   ending("ended without a usage", all, [{ pieces, usage: false }], 200),
   ending("client gone before the first token", all, [silent], "leaves asked"),
   ending("client gone in the middle", all, [at(2, "stall")], "leaves begun"),
@@ -97,9 +97,9 @@ const endings: Ending[] = [
   ending("time-out before the first token", all, [silent], 504),
   ending("time-out in the middle of an answer", whole, [at(2, "stall")], 504),
   ending("time-out after tokens", ["stream"], [at(2, "stall")], 200),
-  ending("retry after refusals, then success", all, [overloaded, reset, told], 200),
-  ending("retry after a cut, then success", all, [at(0, "cut"), told], 200),
-  ending("retry after two parts of an answer, then success", whole, [at(2, "cut"), at(3, "malformed"), told], 200),
+  ending("retry after refusals, then success", all, [overloaded, reset, reported], 200),
+  ending("retry after a cut, then success", all, [at(0, "cut"), reported], 200),
+  ending("retry after two parts of an answer, then success", whole, [at(2, "cut"), at(3, "malformed"), reported], 200),
 ];
 
 describe("the ledger records what the provider served", function () {
@@ -232,7 +232,7 @@ describe("the ledger records what the provider served", function () {
       const auto: Call = { name: "auto", path: "/ai/chat", kind, model: "auto" };
       it("is charged at both models, a record each", async () => {
         const lost = kind === "stream" ? withPromptTold(at(0, "cut")) : at(2, "cut");
-        await expectServed([overloaded, lost, told], 2, async (surface) => {
+        await expectServed([overloaded, lost, reported], 2, async (surface) => {
           expect(await run(auto, surface, 200)).to.equal(200);
         });
       });
@@ -248,7 +248,7 @@ describe("the ledger records what the provider served", function () {
       // OpenAI's surface has no options.
       for (const call of calls.filter((one) => one.kind === kind && one.path === "/ai/chat")) {
         it(`costs nothing: ${call.name}`, async () => {
-          await expectServed([told], 2, async (surface) => {
+          await expectServed([reported], 2, async (surface) => {
             expect(await run(call, surface, 200, "cache=true")).to.equal(200);
             expect(await run(call, surface, 200, "cache=true")).to.equal(200);
           });
@@ -338,7 +338,7 @@ describe("the ledger records what the provider served of a batch, at half the pr
 
   it("a chat of the platform's own server, which our workers ask", async () => {
     edge.reset();
-    edge.next(overloaded, at(2, "cut"), told);
+    edge.next(overloaded, at(2, "cut"), reported);
     expect(await runLine("meta-llm", "What is a lease?")).to.equal("completed");
     edge.next(...thrice(at(2, "malformed")));
     expect(await runLine("meta-llm", "What is a lease?")).to.equal("failed");
@@ -348,7 +348,7 @@ describe("the ledger records what the provider served of a batch, at half the pr
 
   it("embeddings of a file, which are made at once", async () => {
     edge.reset();
-    edge.next({ status: 400 }, told);
+    edge.next({ status: 400 }, reported);
     const body = { model: "edge-embedding", input: ["What does a lease protect?"] };
     const lines = ["one", "two"].map((id) => ({ custom_id: id, method: "POST", url: "/v1/embeddings", body }));
     const openai = new OpenAI({ baseURL: `${test.url}/v1`, apiKey: test.keys.member, maxRetries: 0 });
@@ -369,10 +369,10 @@ describe("the ledger records what the provider served of a batch, at half the pr
   });
 });
 
-/** Anthropic tells a stream's prompt at its start, so that it is known also when the rest does not come. */
+/** Anthropic reports a stream's prompt at its start, so that it is known also when the rest does not come. */
 function withPromptTold(behaviour: Behaviour): Behaviour {
   const hasStart = behaviour.fault !== undefined && behaviour.fault.type !== "reset";
-  return hasStart ? { ...behaviour, usage: toldUsage } : behaviour;
+  return hasStart ? { ...behaviour, usage: reportedUsage } : behaviour;
 }
 
 function toBody({ kind, model }: Call, surface: string): object {

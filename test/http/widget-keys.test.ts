@@ -117,7 +117,7 @@ describe("widget keys", () => {
     const limited = answers.filter(({ status }) => status === 429);
     expect(limited.length).to.be.above(5);
     expect(Number(limited[0]?.headers.get("retry-after"))).to.be.above(0);
-    expect((await chat(test.keys.member)).status, "the tenant's own calls go on").to.equal(200);
+    expect((await chat(test.keys.member)).status, "the tenant's own calls continue").to.equal(200);
     const other = await make();
     expect((await chat(other.key)).status, "as do other widgets").to.equal(200);
   });

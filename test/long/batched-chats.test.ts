@@ -118,6 +118,6 @@ describe("1,000 batched chats of five tenants, with workers that are killed", fu
       ).to.equal(each);
     }
     expect(upstream.submitted.size).to.be.above(600);
-    expect(Math.max(...upstream.submitted.values()), "how often a line was handed in").to.equal(1);
+    expect(Math.max(...upstream.submitted.values()), "how often an item was submitted").to.equal(1);
   });
 });

@@ -23,7 +23,7 @@ const works: Record<string, (client: ApiClient, agentId: string) => Promise<stri
   },
 };
 
-/** All is handed in while no worker runs, so that the order in which one takes it is the queue's alone. */
+/** All jobs are submitted while no worker runs, so that only the queue decides their order. */
 describe("a tenant's bulk load", function () {
   this.timeout(40_000);
   let upstream: Awaited<ReturnType<typeof startAgentUpstream>>;

@@ -5,7 +5,7 @@ import { Pool } from "undici";
 
 /**
  * The anchor of the chat bench: Koa and undici with nothing else. It parses and checks the body, calls the upstream, and
- * maps the answer; a stream is parsed event by event and framed anew.
+ * maps the answer; a stream is parsed event by event and framed again.
  */
 const upstream = new Pool(process.argv[2] ?? "", { connections: 256 });
 const app = new Koa();

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /**
- * The upstream of the streams bench: each stream is told by the name in its prompt, and says that name with a number, a
+ * The upstream of the streams bench: each stream has the name in its prompt, and sends that name with a number, a
  * word as often and for as long as the prompt asks. Answers over IPC how many streams are open.
  */
 let open = 0;

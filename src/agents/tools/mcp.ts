@@ -31,7 +31,7 @@ type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
 
 /**
  * The tools of an MCP server (https://modelcontextprotocol.io/specification, streamable HTTP), each under the name of this tool
- * and its own, `docs_search`; none but those that are allowed. A server that does not answer is one tool that says so: the run
+ * and its own, `docs_search`; the allowed ones only. A server that does not answer is one tool that says so: the run
  * continues without it.
  */
 export const mcp = toolKind({
@@ -121,7 +121,7 @@ function toTool(client: Client, name: string, tool: ListedTool): AgentTool {
   };
 }
 
-/** The texts of a result; of what is no text, its kind. */
+/** The texts of a result; for other content, its kind. */
 function toOutput(result: Awaited<ReturnType<Client["callTool"]>>): ToolOutput {
   const content = Array.isArray(result.content) ? result.content : [];
   const parts = content.map((part: { type: string; text?: unknown; resource?: { text?: unknown } }) => {

@@ -34,7 +34,7 @@ export function readJson(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** An answer that a field of a JSON object gives; undefined for what is no plain value. */
+/** An answer that a field of a JSON object gives; undefined for a list or an object. */
 export function asAnswer(value: unknown): string | undefined {
   return ["string", "number", "boolean"].includes(typeof value) ? String(value) : undefined;
 }

@@ -67,7 +67,7 @@ export function settleChat(call: Call, routing: Routing, end: CallEnd & { finish
  */
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
   const { systemPrompt, options: _o, temperature: _t, preferredTemperature, topP: _p, messages, ...rest } = request;
-  // What is only preferred is not worth a model's reasoning.
+  // A temperature that is only preferred is not worth a model's reasoning.
   const preferred = model.reasonsByDefault === true ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);
   const isReasoningOff = model.reasonsByDefault === true && (sampling !== undefined || request.tools !== undefined);

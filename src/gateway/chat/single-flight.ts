@@ -69,7 +69,7 @@ export function makeSingleFlight<T>() {
   };
 }
 
-/** Lets every reader look again: for what was said, for the end, or at its own signal. */
+/** Wakes every reader to look for new parts, the end, or its own signal. */
 function wakeReaders<T>(call: SharedCall<T>): void {
   const { resolve } = call.changed;
   call.changed = Promise.withResolvers();

@@ -70,7 +70,7 @@ export async function* streamChat(
   }
 }
 
-/** What was served of a stream, and is billed by the provider, whether it came to its end or not. */
+/** The served part of a stream, which the provider bills whether the stream ended or broke off. */
 function servedOf(deps: GatewayDeps, { request: { messages } }: OpenStream, response: StreamedResponse) {
   const estimate = () => response.measure(messages);
   return { usage: response.usage(), estimate, ...keptContent(deps, messages, response.content().text) };

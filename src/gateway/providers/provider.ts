@@ -63,7 +63,7 @@ export type StreamPart =
 export type EmbeddingRequest = { model: string; input: string[]; dimensions?: number };
 export type EmbeddingResult = { embeddings: Float32Array[]; usage?: { inputTokens: number }; model: string };
 
-/** What can be seen of the work that a provider did for a call that failed; what is missing is not known. */
+/** The visible part of a provider's work for a failed call; missing fields are not known. */
 export type Served = { usage?: Usage; promptUsage?: Usage; text?: string };
 
 /** What a result that was read from a broken answer shows of the work. */

@@ -18,7 +18,7 @@ export type FakeBatches = {
   /** What an Anthropic client takes as base URL. */
   origin: string;
   batches: Batch[];
-  /** How often each line was handed in. */
+  /** How often each item was submitted. */
   submitted: Map<string, number>;
   /** The tokens of all lines that were answered; what was refused or has expired costs nothing. */
   served(): { inputTokens: number; outputTokens: number };

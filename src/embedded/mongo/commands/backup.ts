@@ -5,7 +5,7 @@ import { badValue, commandError } from "../command-error.ts";
 import type { Engine } from "../engine.ts";
 import { type CommandFamily, defineCommand } from "./command.ts";
 
-/** A copy meets a write that is open: it tries again after this wait, this often at most. */
+/** A copy that meets an open write is retried after this wait, this often at most. */
 const RETRY_MS = 20;
 const MAX_RETRIES = 500;
 
@@ -40,14 +40,14 @@ export const backupCommands: CommandFamily = {
 };
 
 async function copy(engine: Engine, path: string): Promise<void> {
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     try {
       await backup(engine.storage.sqlite, path);
       return;
     } catch (error) {
       // Node has no text of its own for a copy whose first step met an open write: SQLite's is "not an error".
       const isLocked = error instanceof Error && /locked|busy|not an error/i.test(error.message);
-      if (!isLocked || tries >= MAX_RETRIES) throw error;
+      if (!isLocked || attempt >= MAX_RETRIES) throw error;
       await delay(RETRY_MS);
     }
   }

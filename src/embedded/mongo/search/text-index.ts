@@ -29,7 +29,7 @@ const layout = `2, Unicode ${process.versions.unicode}`;
  * The words of a collection, in SQLite's FTS5. Each word is filed with the number of its tenant before it, so that a
  * tenant's search reads the postings of that tenant alone, however many others there are, and its BM25 counts that
  * tenant's documents alone. The prefix has no vowel, so that the Porter stemmer treats the word as it would without it.
- * A row is unfiled with its old words, which takes it out of FTS5's totals too: no score depends on what was deleted.
+ * A row is unfiled with its old words, which takes it out of FTS5's totals too: no score depends on deleted documents.
  * Makes the index if it is new, from every document of the collection.
  */
 export function makeTextIndex(options: {

@@ -21,7 +21,7 @@ type Matrices = { definition: VectorDefinition; partitions: Map<string, Partitio
 
 /** Rows with several values at the first filter path: they belong to several tenants, and so to none alone. */
 const mixedKey = "mixed";
-/** So many rows are read at a time while the server serves others, some 20 ms of work. */
+/** Rows that are read at a time while the server serves others: some 20 ms of work. */
 const rowsAtATime = 1_000;
 
 /**

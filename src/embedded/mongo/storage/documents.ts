@@ -103,7 +103,7 @@ function rootOf(path: string): string {
   return dot < 0 ? path : path.slice(0, dot);
 }
 
-/** Files a row under its keys, but those that are `there` already. */
+/** Files a row under its keys, except those already `there`. */
 function addKeys(index: Index, rid: number, { keys, multikey }: IndexEntries, there: readonly Buffer[] = []): void {
   for (const key of keys) if (!there.some((other) => other.equals(key))) index.insertKey.run(key, rid);
   if ((index.multikey | multikey) === index.multikey) return;

@@ -26,12 +26,12 @@ export function makeDispatcher(engine: Engine) {
   const abandon = (error: unknown) => {
     engine.logger.error({ err: error }, "the embedded store could not do a piece of work, and undoes it");
     storage.rollback();
-    engine.cursors.clear(); // they may stand in what is undone
+    engine.cursors.clear(); // they may read from the undone writes
     engine.catalog.reload(); // collections, indexes and matrices as the file has them
     const lost = commandError("OperationFailed", "the write could not be made durable");
     release(encodeReply(toFailure(storage.toRefusal(error) ?? lost)));
   };
-  /** Commits what is open and sends what waits for it. */
+  /** Commits open writes and sends the replies that wait for them. */
   const flush = () => {
     clearImmediate(flushTimer);
     flushTimer = undefined;

@@ -20,7 +20,7 @@ type Turn = { role: "user" | "assistant"; content: Block[] };
 export function toMessagesParams(request: CompletionRequest): Record<string, unknown> {
   const system = request.messages.filter(({ role }) => role === "system").map(({ content }) => content);
   const turns = toTurns(request.messages);
-  // A conversation needs a turn: of instructions alone, the last one is what is asked.
+  // A conversation needs a turn: where there are only instructions, the last one becomes the question.
   if (turns.length === 0) turns.push({ role: "user", content: [{ type: "text", text: system.pop() ?? "" }] });
   return defined({
     model: request.model,

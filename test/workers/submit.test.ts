@@ -102,7 +102,7 @@ describe("the submission of a job", () => {
     }
   });
 
-  it("is refused later when the store did not answer: it may have the record", async () => {
+  it("is refused later when the store did not answer, because it may have the record", async () => {
     const down = new MongoNetworkError("cut");
     const { error, refused, enqueued } = await submit({}, { store: { insert: () => Promise.reject(down) } });
     expect([error, enqueued]).to.deep.equal([down, []]);

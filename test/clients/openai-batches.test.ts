@@ -136,7 +136,7 @@ describe("files and batches through the official openai client", function () {
     expect(batch.error_file_id).to.equal(null);
   });
 
-  it("fails a file that holds no requests, and names its lines", async () => {
+  it("fails a file with invalid lines, and names the lines", async () => {
     const made = await create(
       [line("a", "one"), line("a", "two"), { nothing: true }, line("c", "three", { url: "/v1/embeddings" })],
       "/v1/chat/completions",

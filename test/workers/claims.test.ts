@@ -197,7 +197,7 @@ describe("the claims of jobs", () => {
     expect(await stored(other._id)).to.deep.equal(other);
   });
 
-  it("count lost ones while the job is open", async () => {
+  it("count their takeovers while the job is open", async () => {
     for (const status of ["queued", "running", "awaiting"] as const) {
       const [job, other] = [await insert({ status }), await insert({ status })];
       expect(await claims.overtaken(job._id), status).to.deep.equal({ ...job, overtaken: 1 });

@@ -135,8 +135,9 @@ export async function replyWithJob(
   throw toJobError(record);
 }
 
-/** Whether a job waits for a person or another outside event, and not for its next attempt. */
-const isSuspended = ({ status, checkAt }: JobRecord) => status === "awaiting" && checkAt === undefined;
+/** Whether a job waits for a person, and not for its next attempt or, as a chat, for the end of its batch. */
+const isSuspended = ({ status, checkAt, kind }: JobRecord) =>
+  status === "awaiting" && checkAt === undefined && kind !== "completion";
 
 /** 202 with the job's ids, and where to follow it. */
 export function toAcceptedReply(job: JobRecord, headers: Record<string, string> = {}): JsonReply {

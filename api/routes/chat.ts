@@ -8,8 +8,9 @@ import type { StreamEnd, StreamEvent } from "../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import type { GatewayCaller } from "../../src/gateway/money/account.ts";
 import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
-import { acceptedSchema, reserveJob, toAcceptedReply } from "../prefer.ts";
-import { declareRoutes, type HandlerInput, type JsonReply, type SseMessage } from "../route.ts";
+import type { JobRecord } from "../../src/store/job-record.ts";
+import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
+import { declareRoutes, type HandlerInput, type SseMessage } from "../route.ts";
 
 /** Describes `x-svc-options` in the documentation. */
 export const svcOptionsHeader =
@@ -42,7 +43,8 @@ export const chatRoutes = [
     description:
       "With `stream: true` the response is `text/event-stream`: deltas, then one event with `done: true`. A failure after the " +
       "first byte is an event `{ error, done: true }`. A widget key takes bodies of 64 KiB at most and no `tools`; its responses " +
-      "have `WIDGET_MAX_TOKENS` tokens at most (default 1,024), and `prefer_async` and the headers below are ignored.",
+      "have `WIDGET_MAX_TOKENS` tokens at most (default 1,024), and `prefer_async` and the headers below are ignored. A chat with " +
+      "`prefer_async` is answered 202 at once; `Prefer: wait=N` waits up to N seconds for its batch.",
     body: chatBodySchema,
     headers: {
       "x-svc-options": svcOptionsHeader,
@@ -69,7 +71,9 @@ export const chatRoutes = [
       const caller = toGatewayCaller(input);
       const mayWait = body.prefer_async === true;
       const batched = mayWait ? await acceptForBatch(input, body, { caller, request }) : { headers: {} };
-      if ("reply" in batched) return batched.reply;
+      if ("job" in batched) {
+        return replyWithJob(input, batched.job, { status: 200, preference: readPreference(input.header("prefer"), 0) });
+      }
       const { headers } = batched;
       if (body.stream) {
         const events = toSseEvents(platform.gateway.stream(caller, request), hasDebug);
@@ -143,19 +147,19 @@ async function asAgent({ body, caller, platform }: ChatInput): Promise<ChatBody>
   return { ...body, messages, model, systemPrompt, temperature: definition.temperature ?? body.temperature };
 }
 
-/** Answers with a job of the next batch, or says in a header why the chat is answered at once. */
+/** The job of a chat in the next batch, or says in a header why the chat is answered at once. */
 async function acceptForBatch(
   input: HandlerInput,
   body: ChatBody,
   call: { caller: GatewayCaller; request: ChatRequest },
-): Promise<{ reply: JsonReply } | { headers: Record<string, string> }> {
+): Promise<{ job: JobRecord } | { headers: Record<string, string> }> {
   const ineligible = (reason: Ineligible) => ({ headers: { "x-svc-batch": `ineligible; reason=${reason}` } });
   if (input.caller.widget) return ineligible("widget-key");
   if (body.stream) return ineligible("streamed");
   const reserved = await reserveJob(input);
-  if ("job" in reserved) return { reply: toAcceptedReply(reserved.job) };
+  if ("job" in reserved) return reserved;
   const accepted = await input.platform.gateway.batches.accept(call.caller, call.request, reserved.jobId);
-  return "job" in accepted ? { reply: toAcceptedReply(accepted.job) } : ineligible(accepted.ineligible);
+  return "job" in accepted ? accepted : ineligible(accepted.ineligible);
 }
 
 /** Visitors of a page must not learn what budget its tenant has. */

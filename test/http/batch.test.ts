@@ -118,6 +118,9 @@ describe("chats that may wait for a batch", () => {
     const job = await endOf(await client.post("/ai/chat", body));
     expect(job.at("result.text")).to.contain("seven");
     expect(job.at("result.costUsd")).to.equal(0);
+    const waited = await client.post("/ai/chat", body, { headers: { prefer: "wait=60" } });
+    expect([waited.status, waited.headers.get("preference-applied")], waited.text).to.deep.equal([200, "wait=60"]);
+    expect(waited.at("text")).to.contain("seven");
   });
 
   it("submits a full batch at once, and never more in one than it holds", async () => {

@@ -62,11 +62,15 @@ export const agentRoutes = [
   }),
   routes.delete("/agents/:id", {
     summary: "Delete an agent",
-    description: "Its runs stay readable. Members delete their own agents, admins those of others too.",
+    description:
+      "Its widget keys are revoked, its runs stay readable. Members delete their own agents, admins those of others too.",
     params,
     responses: { 204: { description: "It was deleted" } },
     errors: ["insufficient_role"],
-    result: ({ params: { id }, caller, platform }) => platform.agents.remove(caller, id),
+    async result({ params: { id }, caller, platform: { agents, tenancy } }) {
+      await agents.remove(caller, id);
+      await tenancy.widgetKeys.revokeOf(caller.tenantId, id);
+    },
   }),
   routes.post("/agents/:id/run", {
     summary: "Run an agent",

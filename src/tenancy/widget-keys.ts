@@ -27,6 +27,11 @@ export function makeWidgetKeys(store: Store["widgetKeys"]) {
     const found = await store.findByHash(hashApiKey(key));
     return found && { caller: toCaller(found), expiresAt: undefined };
   });
+  const remove = async (tenantId: string, keys: readonly { _id: string }[]): Promise<void> => {
+    const ids = keys.map(({ _id }) => _id);
+    await store.remove(tenantId, ids);
+    for (const keyId of ids) callers.forget(keyId);
+  };
   return {
     /** The caller of this key; null when it is unknown or was revoked. Never older than 5 s. */
     authenticate: callers.find,
@@ -57,10 +62,10 @@ export function makeWidgetKeys(store: Store["widgetKeys"]) {
         const keys = found.slice(0, MAX_SHOWN).map(({ _id, preview }) => ({ id: _id, keyPreview: preview }));
         throw new AppError("wrong_state", "Several widget keys fit; name one by its id.", { details: { keys } });
       }
-      const ids = found.map(({ _id }) => _id);
-      await store.remove(tenantId, ids);
-      for (const keyId of ids) callers.forget(keyId);
+      await remove(tenantId, found);
     },
+    /** Revokes the keys of an agent that was deleted, if it has any. */
+    revokeOf: async (tenantId: string, agentId: string) => remove(tenantId, await store.find(tenantId, { agentId })),
   };
 }
 

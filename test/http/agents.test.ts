@@ -131,5 +131,8 @@ describe("agents", () => {
     expect((await widget.post("/ai/chat", only)).status).to.equal(400);
     expect((await admin.post("/ai/widget/key", { agent_id: "agt_01J00000000000000000000000" })).status).to.equal(404);
     expect((await stranger.post("/ai/widget/key", { agent_id: id })).status).to.equal(404);
+    expect((await admin.delete(`/agents/${id}`)).status).to.equal(204);
+    expect((await ask()).status, "the key ends with the agent").to.equal(401);
+    expect((await admin.get("/ai/widget/keys")).at("data")).to.deep.equal([]);
   });
 });

@@ -26,7 +26,8 @@ function toStep({ id, type, status, output, error, attempts, finishedAt, tokensU
 
 /** The run so far: what the decision is about. */
 function showRun({ run }) {
-  const cost = `${run.tokensUsed.toLocaleString()} tokens, ${run.costUsd.toFixed(6)} USD`;
+  const { tokensUsed, costUsd } = run;
+  const cost = `${tokensUsed.toLocaleString()} tokens, ${costUsd === 0 ? 0 : costUsd.toFixed(6)} USD`;
   const facts = element(
     "dl",
     "facts",
@@ -89,7 +90,7 @@ function toCard(session, approval) {
   card.dataset.id = approvalId;
   const onDecided = ({ runStatus, ...now }) => {
     const next = toCard(session, now);
-    next.append(element("p", "meta", `The run is now: ${runStatus.replace("_", " ")}.`));
+    next.append(element("p", "meta", runStatus === "rejected" ? "The run has ended." : "The run continues."));
     card.replaceWith(next);
     next.tabIndex = -1;
     next.focus();

@@ -3,7 +3,7 @@ import { byId, element, fact, textBlock, timeElement, withSession } from "/pages
 const runId = location.pathname.split("/").at(-1);
 const isOver = ({ status }) => status !== "queued" && status !== "running";
 const seconds = (from, to) => `${((new Date(to) - new Date(from)) / 1000).toFixed(1)} s`;
-const usd = (amount) => `${amount.toFixed(6)} USD`;
+const usd = (amount) => `${amount === 0 ? 0 : amount.toFixed(6)} USD`;
 
 const badge = (text, kind) => element("span", `badge ${kind}`, text);
 
@@ -11,7 +11,7 @@ function showAbout(run) {
   document.title = `${run.agentName}: ${run.status}`;
   const { verified, entries, head, breach } = run.integrity;
   const chain = verified
-    ? [badge("intact", "good"), ` ${entries} entries, head `, element("code", "", head.slice(0, 16))]
+    ? [badge("intact", "good"), ` ${entries} entries, head `, element("code", "", head)]
     : [badge("broken", "bad"), ` at entry ${breach?.seq}: ${breach?.problem}`];
   const facts = element(
     "dl",
@@ -44,11 +44,12 @@ function toCall({ action, actionInput, observation, isError, runId: inner, finis
 }
 
 function toStep(step) {
-  const calls = step.action === "final_answer" ? [] : (step.actions ?? [step]);
+  const isAnswer = step.action === "final_answer"; // which the page shows below all steps
+  const calls = isAnswer ? [] : (step.actions ?? [step]);
   const took = step.finishedAt ? `, ${seconds(step.startedAt, step.finishedAt)}` : "";
   const head = element("p", "meta", timeElement(step.startedAt), `${took}, ${step.model}, ${step.tokens} tokens`);
-  const title = element("h3", "", step.action === "final_answer" ? "Answer" : step.action);
-  const thought = step.thought === "" ? undefined : element("p", "thought", step.thought);
+  const title = element("h3", "", isAnswer ? "Answer" : step.action);
+  const thought = step.thought === "" || isAnswer ? undefined : element("p", "thought", step.thought);
   return element("li", step.isError ? "failed" : "", title, head, thought, ...calls.map(toCall));
 }
 

@@ -11,7 +11,7 @@ const CALLBACKS_EVERY_MS = 1_000;
  * work when Redis has lost everything, its own schedule included; every worker process may do it at once.
  */
 export function keepReconciled(platform: Platform) {
-  const { jobs, works, workflows, gateway, callbacks, config, logger } = platform;
+  const { jobs, works, workflows, gateway, callbacks, config, logger, metrics } = platform;
   const reconcile = async () => {
     const { requeued, expired } = await jobs.reconcile();
     if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
@@ -19,13 +19,22 @@ export function keepReconciled(platform: Platform) {
     await gateway.batches.sweep();
     await sweepWorks(jobs, works);
   };
-  const warnOf = (what: string) => (error: unknown) =>
-    logger.warn({ err: error, what }, "a sweep could not run; the next pass will");
-  const { reconcileEveryMs: everyMs } = config.jobs;
+  const { reconcileEveryMs } = config.jobs;
+  const start = (task: string, everyMs: number, work: () => Promise<unknown>) => {
+    const pass = async () => {
+      await work();
+      metrics.jobs.maintained(task, "completed");
+    };
+    const onError = (error: unknown) => {
+      metrics.jobs.maintained(task, "failed");
+      logger.warn({ err: error, what: task }, "a sweep could not run; the next pass will");
+    };
+    return keepDoing(pass, { everyMs, onError });
+  };
   const loops = [
-    keepDoing(reconcile, { everyMs, onError: warnOf("reconcile") }),
+    start("reconcile", reconcileEveryMs, reconcile),
     // A loop of its own, so that slow receivers do not delay reconcile.
-    keepDoing(callbacks.sweep, { everyMs: Math.min(everyMs, CALLBACKS_EVERY_MS), onError: warnOf("callbacks") }),
+    start("callbacks", Math.min(reconcileEveryMs, CALLBACKS_EVERY_MS), callbacks.sweep),
   ];
   return { stop: async () => void (await Promise.all(loops.map((loop) => loop.stop()))) };
 }

@@ -22,7 +22,12 @@ export function makeJobMetrics(registry: Registry) {
     labels: ["queue", "outcome"],
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900],
   });
+  const passes = counter("switchyard_maintenance_passes_total", {
+    help: "Passes of what a worker does on a schedule, by how they ended",
+    labels: ["task", "outcome"],
+  });
   return {
+    maintained: (task: string, outcome: "completed" | "failed"): void => passes.inc({ task, outcome }),
     submitted: (queue: string): void => submitted.inc({ queue }),
     /** A job was claimed for the first time, this many seconds after it was accepted. */
     began: (queue: string, waitedSeconds: number): void => wait.observe({ queue }, Math.max(0, waitedSeconds)),

@@ -98,7 +98,7 @@ describe("metrics", () => {
       expect(name.endsWith("_total"), name).to.equal(type === "counter");
       if (type === "histogram") expect(name, name).to.match(/_seconds$/);
     }
-    const known = ["method", "route", "status", "le", "queue", "outcome", "state", "part"];
+    const known = ["method", "route", "status", "le", "queue", "outcome", "task", "state", "part"];
     const ofCalls = ["provider", "model", "kind", "source", "direction"];
     const labels = new Set(samples.flatMap(({ labels }) => Object.keys(labels)));
     expect([...known, ...ofCalls]).to.include.members([...labels]);
@@ -106,12 +106,14 @@ describe("metrics", () => {
   });
 });
 
+const PASSES = "switchyard_maintenance_passes_total";
+
 describe("the metrics of a worker", () => {
   let platform: TestPlatform;
   let worker: HostProcess;
   before(async () => {
     platform = await startPlatform({ workers: false, env: { ADMIN_TOKEN: "" } });
-    worker = await startProcess("workers/main.ts", { ...platform.env, METRICS_PORT: "0" });
+    worker = await startProcess("workers/main.ts", { ...platform.env, METRICS_PORT: "0", RECONCILE_EVERY_MS: "100" });
   });
   after(async () => {
     await worker?.stop();
@@ -125,6 +127,10 @@ describe("the metrics of a worker", () => {
     const { sum, types } = await scrape(`${url}/metrics`);
     expect(sum("switchyard_job_duration_seconds_count", { queue: "ingestion", outcome: "completed" })).to.equal(1);
     expect(sum("process_resident_memory_bytes")).to.be.above(1e6);
+    for (const task of ["reconcile", "callbacks"]) {
+      const passes = async () => (await scrape(`${url}/metrics`)).sum(PASSES, { task, outcome: "completed" });
+      await pollUntil(async () => (await passes()) > 0);
+    }
     for (const name of [
       "nodejs_eventloop_lag_p99_seconds",
       "nodejs_gc_duration_seconds",

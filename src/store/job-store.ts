@@ -96,7 +96,7 @@ export function makeJobStore(db: Db) {
     /** Takes a job whose time has come: one that waits, or one whose lease has ended. */
     take(jobId: string, now: Date, update: UpdateFilter<JobRecord>) {
       const waiting = { status: { $in: ["queued" as const, "awaiting" as const] }, notBefore: { $not: { $gt: now } } };
-      const silent = { status: "running" as const, "lease.expiresAt": { $lte: now } };
+      const silent = { "lease.expiresAt": { $lte: now } }; // only a job that runs has one
       return changeOne(jobs, { _id: jobId, $or: [waiting, silent] }, update);
     },
     /** In which state each of these jobs of a tenant is; those that are not there are left out. */

@@ -41,14 +41,15 @@ describe("the records of jobs", () => {
   it("are refused while they are as they were submitted, and not once a worker has them", async () => {
     const { checkAt: _until, ...refused } = makeJob({ status: "failed", checkAt: at(0), finishedAt: at(0) });
     const as = ({ _id }: JobRecord) => ({ ...refused, _id });
-    const [waiting, taken, failed] = [await insert({ checkAt: at(0) }), await insert(), await insert()];
+    const [waiting, taken] = [await insert({ checkAt: at(0) }), await insert()];
     await claim(taken._id);
-    const { claims, lease } = await claim(failed._id);
-    await claims.fail(lease, { type: "server_error", code: "internal", message: "It is over." });
+    const [failed, suspended] = [await claim((await insert())._id), await claim((await insert())._id)];
+    await failed.claims.fail(failed.lease, { type: "server_error", code: "internal", message: "It is over." });
+    await suspended.claims.suspend(suspended.lease);
     expect(await jobs.refuse({ ...as(waiting), checkAt: at(0) }, "queued")).to.equal(true);
     expect(await jobs.findById(waiting._id)).to.deep.equal(as(waiting));
     expect(await jobs.refuse(as(waiting), "queued"), "once more").to.equal(true);
-    for (const begun of [taken, failed]) {
+    for (const begun of [taken, failed.record, suspended.record]) {
       const before = await jobs.findById(begun._id);
       expect(await jobs.refuse(as(begun), "queued")).to.equal(false);
       expect(await jobs.findById(begun._id)).to.deep.equal(before);

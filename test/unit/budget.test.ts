@@ -91,7 +91,7 @@ describe("budgets", () => {
     expect(await left(budgets, tenantId)).to.deep.equal([0, 7.5]);
   });
 
-  it("ask nothing of a tenant without one, nor of a call that costs nothing", async () => {
+  it("reserve nothing for a tenant without one, nor for a free call", async () => {
     const [budgets, without, poor] = [openProcess(), await tenant(null), await tenant(0)];
     const unasked = () => expect.fail("asked what the call may cost");
     expect(await budgets.view(without)).to.equal(null);
@@ -103,7 +103,7 @@ describe("budgets", () => {
     expect(await budgets.reserveForLater(poor, free)).to.equal(undefined);
   });
 
-  it("are moved with what is left, lifted, and set again", async () => {
+  it("can be changed, lifted and set again, and keep what was spent", async () => {
     const [budgets, tenantId] = [openProcess(), await tenant(10)];
     await begin(budgets, tenantId, callOf(4));
     await budgets.set(tenantId, 2.000_000_001);
@@ -119,16 +119,16 @@ describe("budgets", () => {
     expect(await left(budgets, tenantId)).to.deep.equal([6, 4]);
   });
 
-  it("begin once, whichever process comes first", async () => {
+  it("begin a month once, whichever process comes first", async () => {
     const [processes, tenantId] = [[openProcess(), openProcess(), openProcess()], await tenant(10)];
     await Promise.all(processes.map((budgets) => begin(budgets, tenantId, callOf(3))));
     expect(await left(openProcess(), tenantId)).to.deep.equal([1, 9]);
   });
 
   for (const { title, taken, rest, says } of [
-    { title: "say what is left", taken: 0, rest: "has 1 USD left; this call needs 2 USD.", says: [1, 0] },
+    { title: "report what is left", taken: 0, rest: "has 1 USD left; this call needs 2 USD.", says: [1, 0] },
     {
-      title: "say what calls under way hold",
+      title: "report what calls under way hold",
       taken: 0.5,
       rest: "has 0.5 USD left, and 0.5 USD are set aside for calls under way; this call needs 2 USD.",
       says: [0.5, 0.5],
@@ -149,7 +149,7 @@ describe("budgets", () => {
     });
   }
 
-  it("say when they are used up, at a call and at a submission", async () => {
+  it("report that they are used up, at a call and at a submission", async () => {
     const [budgets, tenantId] = [openProcess(), await tenant(1)];
     (await begin(budgets, tenantId, callOf(1))).settle(1 * USD);
     await budgets.flush();
@@ -163,7 +163,7 @@ describe("budgets", () => {
       expect(() => requireLeft(open)).to.not.throw();
   });
 
-  it("give their rest to one call at a time, as long as that lives", async () => {
+  it("give their rest to one call at a time, for 15 minutes at most", async () => {
     const [one, other, tenantId] = [openProcess(), openProcess(), await tenant(1)];
     const long = callOf(3, 0.5);
     const first = await begin(one, tenantId, long);
@@ -183,7 +183,7 @@ describe("budgets", () => {
     expect(whole, "no rest").to.deep.equal({ month, nanoUsd: 0.25 * USD });
   });
 
-  it("let a call wait for one of its process, and go by a limit that was set meanwhile", async () => {
+  it("let a call wait for another one of its process, and apply a limit that was set meanwhile", async () => {
     const [budgets, tenantId] = [openProcess(), await tenant(1)];
     const holder = await begin(budgets, tenantId, callOf(1));
     const [waiting, hopeless] = [begin(budgets, tenantId, callOf(3)), errorOf(begin(budgets, tenantId, callOf(9)))];
@@ -200,7 +200,7 @@ describe("budgets", () => {
     expect(await left(budgets, tenantId)).to.deep.equal([2, 0]);
   });
 
-  it("hold for a call that waits also when they are lifted meanwhile", async () => {
+  it("apply to a waiting call also when they are lifted meanwhile", async () => {
     const [budgets, tenantId] = [openProcess(), await tenant(1)];
     const holder = await begin(budgets, tenantId, callOf(1));
     const waiting = begin(budgets, tenantId, callOf(1));
@@ -209,7 +209,7 @@ describe("budgets", () => {
     expect((await waiting).nanoUsd).to.equal(1 * USD);
   });
 
-  it("wake a call that waits when there may be room, and do not ask for it again and again", async () => {
+  it("wake a waiting call when there may be room, and do not poll for it", async () => {
     let looks = 0;
     const find = (...query: Parameters<typeof store.budgets.find>) => {
       looks += 1;
@@ -226,12 +226,12 @@ describe("budgets", () => {
     expect(looks).to.equal(2);
   });
 
-  it("let 32 calls of a process wait, each until its caller leaves", async () => {
+  it("let 32 calls of a process wait, each until its caller disconnects", async () => {
     const [budgets, tenantId] = [openProcess(), await tenant(1)];
     const holder = await begin(budgets, tenantId, callOf(1));
     const leaving = new AbortController();
     const ends = Array.from({ length: 33 }, () => errorOf(budgets.reserve(tenantId, callOf(1), leaving.signal)));
-    await pollUntil(() => budgets.refusals() === 1, { what: "one that may not wait" });
+    await pollUntil(() => budgets.refusals() === 1, { what: "the call that may not wait" });
     leaving.abort();
     const errors = await Promise.all(ends);
     expect(errors.filter((error) => error instanceof AppError && error.code === "budget_exhausted")).to.have.lengthOf(
@@ -241,7 +241,7 @@ describe("budgets", () => {
     await budgets.flush();
   });
 
-  it("give up what others change all the time", async () => {
+  it("give up after a hundred conflicts with other processes", async () => {
     const tenantId = await tenant(1);
     const error = { code: "unavailable", message: "The budget changes too often right now.", retryable: true };
     let tries = 0;
@@ -278,7 +278,7 @@ describe("budgets", () => {
     expect((await begin(openProcess({ take }), tenantId, callOf(9, 1))).nanoUsd, "of the rest").to.equal(6 * USD);
   });
 
-  it("write a settlement in four attempts, each later than the one before, and then give it up", async () => {
+  it("write a settlement in at most four attempts, with a longer wait before each", async () => {
     const tenantId = await tenant(1);
     const failing = (failures: number) => {
       const calls: unknown[] = [];

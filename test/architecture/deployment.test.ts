@@ -22,7 +22,7 @@ function* mappings(value: unknown): Generator<Record<string, unknown>> {
 }
 
 describe("the image", () => {
-  it("has the Node that package.json pins, and runs files that are there on ports that it opens", async () => {
+  it("has the Node that package.json pins, and runs existing files on ports that it opens", async () => {
     const dockerfile = await read("Dockerfile");
     const pinned = valueAt(JSON.parse(await read("package.json")), "dependencies.node");
     expect(/^ARG NODE_VERSION=(.+)$/m.exec(dockerfile)?.[1]).to.equal(pinned);
@@ -120,7 +120,7 @@ describe("the Kubernetes manifests", () => {
     }
   });
 
-  it("select the pods that they mean, and scale what is there", () => {
+  it("select existing pods, and scale existing deployments", () => {
     for (const deployment of ofKind("Deployment")) {
       const labels = valueAt(deployment, "spec.template.metadata.labels");
       expect(valueAt(deployment, "spec.selector.matchLabels")).to.deep.equal(labels);

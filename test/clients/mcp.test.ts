@@ -89,7 +89,7 @@ describe("the official client of the Model Context Protocol", () => {
     expect((await owner.get(`/ai/logs/${at("logId")}`)).at("surface")).to.equal("mcp");
   });
 
-  it("svc_rag_query finds what was ingested, for its own tenant only", async () => {
+  it("svc_rag_query finds ingested documents, of its own tenant only", async () => {
     const { at } = await call(client, "svc_rag_query", { query: "When is the pump bled?", topK: 3 });
     expect(at("results[0].content")).to.contain("before the season");
     const stranger = await connect(test.url, test.keys.stranger);

@@ -68,7 +68,7 @@ describe("when the disk is full", function () {
   const jobOf = async (accepted: ApiResponse) =>
     (await client.get(`/jobs/${accepted.string("jobId")}`)).string("status");
 
-  it("refuses what needs room with 507, reads and deletes, says so in /readyz, and works again once there is room", async () => {
+  it("refuses writes with 507, reads and deletes, says so in /readyz, and works again once there is room", async () => {
     const [ferry, bulky] = [await ingest("Ferry"), await ingest("Mountains", "Mountains are high. ".repeat(2_000))];
     expect([ferry.status, bulky.status]).to.deep.equal([201, 201]);
     await fillDisk();

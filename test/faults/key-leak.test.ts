@@ -147,7 +147,7 @@ describe("customers' keys", function () {
 });
 
 describe("the search for secrets", () => {
-  it("finds what is planted in each type of Redis and in the store", async () => {
+  it("finds planted secrets in each type of Redis and in the store", async () => {
     const test = await startPlatform({ services: "private", workers: false, holdsSecrets: true });
     try {
       const { config, redis } = test.platform;

@@ -96,7 +96,7 @@ describe("limits of an agent's run", function () {
     expect(second).to.be.at.most((first ?? 0) - 200);
   });
 
-  it("fail it when the provider fails for good, with what was recorded until then", async () => {
+  it("fail it when the provider fails for good, and keep the steps recorded until then", async () => {
     const { answer, agentId } = await run(({ turn }) =>
       turn === 1 ? { text: "One.", calls: [{ name: "calculator", arguments: { expression: "1" } }] } : { status: 400 },
     );

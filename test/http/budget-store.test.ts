@@ -43,7 +43,7 @@ describe("the budgets' store", () => {
     expect(await budgets.find(newId("tenant"), month)).to.equal(null);
   });
 
-  it("takes what is left and no more, and settles it to what it cost", async () => {
+  it("takes the rest and no more, and settles it to the real cost", async () => {
     const { expectFound, take, settle } = await begin();
     expect(await take(101)).to.equal(false);
     await expectFound({});
@@ -74,7 +74,7 @@ describe("the budgets' store", () => {
     await expectFound({ leftNanoUsd: 60, reservedNanoUsd: 20, restHeldUntil });
   });
 
-  it("moves the limit once, with what is left", async () => {
+  it("moves the limit once, and the rest with it", async () => {
     const { budgets, expectFound, find, take } = await begin();
     const seen = (await find()) ?? expect.fail("there is none");
     await take(30);

@@ -101,7 +101,7 @@ describe("an input that a regulated profile does not take", function () {
     expect([answer.status, answer.at("error.param")]).to.deep.equal([422, "models[1]"]);
   });
 
-  it("is refused by the domain function itself, whoever calls it", async () => {
+  it("is refused by the domain function itself, for every caller", async () => {
     const { composite } = test.platform;
     const caller = await test.platform.tenancy.authenticate(test.keys.member);
     if (caller === null) throw new Error("the key is not known");

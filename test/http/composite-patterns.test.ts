@@ -120,7 +120,7 @@ describe("the transcript of a composite pattern", () => {
       expect([answer.at("output"), answer.at("stepsExecuted")]).to.deep.equal(["draft after refinement 3", 7]);
     });
 
-    it("stops when the critic says so", async () => {
+    it("stops when the critic is satisfied", async () => {
       const answer = await run("self-reflection", [a], scripted(["Score: 4/10", "Score: 9/10\nSTOP"]));
       expect([answer.at("output"), answer.at("stepsExecuted")]).to.deep.equal(["draft after refinement 1", 4]);
     });
@@ -153,7 +153,7 @@ describe("the transcript of a composite pattern", () => {
       expect([answer.at("output"), answer.at("stepsExecuted")]).to.deep.equal(["Redis; it costs X.", 3]);
     });
 
-    it("gives the draft, and says so, without a critique", async () => {
+    it("returns the draft, with a warning, when the critique fails", async () => {
       const answer = await run("critique", [a, b], (call) => (taskOf(call) === "criticise" ? failure : "Redis."));
       expect([answer.at("output"), answer.at("stepsExecuted")]).to.deep.equal(["Redis.", 2]);
       expect(warningsOf(answer)).to.include(b);

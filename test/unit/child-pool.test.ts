@@ -38,7 +38,7 @@ describe("a pool of child processes", () => {
     expect(await run({ act: "count", to: 2 })).to.deep.equal([1, 2]);
   });
 
-  it("hands on a child's errors, and the child serves again", async () => {
+  it("passes on a child's errors, and the child serves again", async () => {
     open();
     const error = await run({ act: "refuse" }).catch((thrown: AppError) => thrown);
     expect(toErrorView(error)).to.deep.equal({

@@ -136,7 +136,7 @@ describe("guarded fetch", () => {
     expect((await fetcher.get(`${door.origin}/empty`, signal)).bytes.length).to.equal(0);
   });
 
-  it("follows no redirect without a target, or to what is no URL", async () => {
+  it("follows no redirect without a target, or to an invalid URL", async () => {
     const door = await start((request, response) => {
       response.writeHead(302, request.url === "/odd" ? { location: "http://[" } : {}).end();
     });

@@ -167,7 +167,7 @@ describe("the claims of jobs", () => {
   });
 
   for (const [name, { change, becomes, isAnnounced }] of Object.entries(changes)) {
-    it(`${name}: its holder, and nobody else`, async () => {
+    it(`${name}: its holder, and no other worker`, async () => {
       const { record, lease } = await claim(await insert());
       mock.timers.setTime(begin + 1_000);
       for (const another of [{ token: "another" }, { jobId: "job_another" }])

@@ -51,7 +51,7 @@ describe("sweep of documents", () => {
 
   it("removes a document whose call was refused, or was cut and repeated", async () => {
     const { store } = test.platform;
-    const refused = await submit("told to nobody");
+    const refused = await submit("known to no client");
     const record = await store.jobs.find(tenantId, refused.jobId);
     if (!record) throw new Error("there is no job");
     const error = { type: "server_error", code: "unavailable", message: "away" } as const;

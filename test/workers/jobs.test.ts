@@ -182,7 +182,7 @@ describe("jobs through a queue and a worker", () => {
     expect(ended.error).to.include({ code: "invalid_request", param: "v" });
   });
 
-  it("takes over a job whose holder has gone silent, and ignores the holder's late result", async () => {
+  it("takes over a job whose holder is silent, and ignores the holder's late result", async () => {
     const { claims } = test.platform.jobs;
     const job = await submit(async () => "by the living worker");
     await end(job);

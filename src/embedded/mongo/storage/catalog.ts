@@ -1,3 +1,4 @@
+import type { SQLInputValue } from "node:sqlite";
 import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
 import { encodeDocument } from "../bson/codec.ts";
@@ -48,13 +49,8 @@ export function openCatalog(storage: Storage) {
 function createCollection(storage: Storage, db: string, name: string): Collection {
   if (/^$|^\.|\.$|[$\0]/.test(name))
     throw commandError("InvalidNamespace", `Invalid namespace specified '${db}.${name}'`);
-  const { sqlite, beginWrite } = storage;
-  beginWrite();
-  const { lastInsertRowid } = sqlite
-    .prepare("INSERT INTO collections (db, name, options, uuid) VALUES (?, ?, x'', x'')")
-    .run(db, name);
-  const id = Number(lastInsertRowid);
-  sqlite.exec(`CREATE TABLE c${id} (rid INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, doc BLOB NOT NULL)`);
+  const id = addRow(storage, "collections (db, name, options, uuid) VALUES (?, ?, x'', x'')", [db, name]);
+  storage.sqlite.exec(`CREATE TABLE c${id} (rid INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, doc BLOB NOT NULL)`);
   return openCollection(storage, { id, db, name });
 }
 
@@ -71,11 +67,8 @@ function dropCollection({ sqlite, beginWrite }: Storage, collection: Collection)
 
 /** Makes an index without keys. It is the caller who files documents in it, and then adds it to the collection's own. */
 export function createIndex(storage: Storage, collection: Collection, spec: Document): Index {
-  storage.beginWrite();
-  const { lastInsertRowid } = storage.sqlite
-    .prepare("INSERT INTO indexes (collection, name, spec) VALUES (?, ?, ?)")
-    .run(collection.id, String(spec.name), encodeDocument(spec));
-  const id = Number(lastInsertRowid);
+  const row = [collection.id, String(spec.name), encodeDocument(spec)];
+  const id = addRow(storage, "indexes (collection, name, spec) VALUES (?, ?, ?)", row);
   storage.sqlite.exec(
     `CREATE TABLE i${id} (key BLOB NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (key, rid)) WITHOUT ROWID`,
   );
@@ -84,11 +77,15 @@ export function createIndex(storage: Storage, collection: Collection, spec: Docu
 
 /** Makes a search index over what is in the collection. It is the caller who adds it to the collection's own. */
 export function createSearchIndex(storage: Storage, collection: Collection, spec: SearchIndexSpec): SearchIndex {
-  storage.beginWrite();
-  const { lastInsertRowid } = storage.sqlite
-    .prepare("INSERT INTO search_indexes (collection, name, type, definition) VALUES (?, ?, ?, ?)")
-    .run(collection.id, spec.name, spec.type, encodeDocument(spec.definition));
-  return openSearchIndex(storage, collection, { ...spec, id: Number(lastInsertRowid) });
+  const row = [collection.id, spec.name, spec.type, encodeDocument(spec.definition)];
+  const id = addRow(storage, "search_indexes (collection, name, type, definition) VALUES (?, ?, ?, ?)", row);
+  return openSearchIndex(storage, collection, { ...spec, id });
+}
+
+/** Adds a row to a table of the catalogue, and answers its id. */
+function addRow({ sqlite, beginWrite }: Storage, into: string, values: SQLInputValue[]): number {
+  beginWrite();
+  return Number(sqlite.prepare(`INSERT INTO ${into}`).run(...values).lastInsertRowid);
 }
 
 function loadCollections(storage: Storage): Collection[] {

@@ -72,7 +72,10 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
     hasEarlier: version > 1,
   });
   if (count === 0) throw new AppError("source_unreadable", "The source cannot be read. There is no text in it.");
-  if (!isSmall) await showAll(deps, context, { version, count });
+  // All are shown, or none is published: a sweep may have removed some meanwhile.
+  const shown = isSmall ? count : await deps.store.chunks.makeLive(tenantId, { documentId, version }, count);
+  if (shown !== count)
+    throw new AppError("unavailable", "Chunks of the document were removed meanwhile.", { retryable: true });
   signal.throwIfAborted();
   const change = { version, chunks: count, type: read.type, title, contentHash, duplicateOf };
   const published = await deps.store.documents.publish(tenantId, documentId, change);
@@ -97,18 +100,6 @@ async function fetchSource(deps: RagDeps, document: DocumentRecord, signal: Abor
 /** The span of a part of the work; embedding calls have spans of their own. */
 function stage(name: string): SpanStart {
   return { name, kind: "INTERNAL", attributes: {} };
-}
-
-/** Shows a version's chunks to searches, and checks that they are complete: a sweep may have removed some meanwhile. */
-async function showAll(
-  deps: RagDeps,
-  { tenantId, recordId: documentId }: WorkContext,
-  written: { version: number; count: number },
-) {
-  const { version, count } = written;
-  const shown = await deps.store.chunks.makeLive(tenantId, { documentId, version }, count);
-  if (shown !== count)
-    throw new AppError("unavailable", "Chunks of the document were removed meanwhile.", { retryable: true });
 }
 
 /** Embeds and writes the chunks of the child process, a few batches at a time. Returns their number. */

@@ -1,5 +1,5 @@
 import type { Db } from "mongodb";
-import { defineCollection, ofTenant } from "./collection.ts";
+import { defineCollection } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
 import { makeVersionedRecords, type VersionedDocument } from "./records.ts";
 
@@ -48,12 +48,9 @@ export function makeAgentStore(db: Db) {
       findPage(agents, { tenantId, page, fields: summaryFields }),
     /** Ids of those with a name, which several may have; the newest first. */
     async idsNamed(tenantId: string, name: string, limit: number): Promise<string[]> {
-      const found = await agents
-        .find(ofTenant(tenantId, { "definition.name": name }), { projection: { _id: 1 } })
-        .sort({ _id: -1 })
-        .limit(limit)
-        .toArray();
-      return found.map(({ _id }) => _id);
+      const filter = { "definition.name": name };
+      const { data } = await findPage(agents, { tenantId, page: { limit }, filter, fields: ["_id"] });
+      return data.map(({ _id }) => _id);
     },
   };
 }

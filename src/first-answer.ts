@@ -14,11 +14,7 @@ const reasons: Record<string, string> = {
   EACCES: "no permission to open the socket",
 };
 
-/**
- * Waits for the first answer of a service that a setting names: up to 3 s when it refuses connections, up to `timeoutMs`
- * when it is silent.
- * @throws AppError `unavailable`, one sentence with the setting, the host and the reason.
- */
+/** Waits 3 s for a service that refuses, `timeoutMs` for a silent one. @throws AppError `unavailable`, and says why. */
 export async function firstAnswer(options: {
   setting: string;
   /** Host and port, or the path of a socket; never a password. */

@@ -16,10 +16,7 @@ export type HostOptions = { dataDir: string; mongo: boolean; redis: boolean; log
 /** What a host reports to the process that forked it. */
 export type HostMessage = { type: "ready" } | { type: "failed"; message: string };
 
-/**
- * Hosts the embedded services of a data folder in this process, until it is closed. The lock on the store's file keeps a
- * second host out; where the store is elsewhere, a file of its own is locked instead.
- */
+/** Hosts the services of a data folder until closed; a lock, on the store's file or its own, keeps others out. */
 export function openHost(options: HostOptions) {
   return withReleasers(async (releasers) => {
     const { dataDir } = options;

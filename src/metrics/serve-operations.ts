@@ -9,10 +9,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
 
 type OpsReply = { status: number; contentType: string; text: string };
 
-/**
- * The metrics of this process; with `isWholeFleet` also the state of queues and parts, which the API reports for the whole
- * service. Takes at most 2 s longer when a part is unavailable, and does not throw for it.
- */
+/** The metrics of this process; with `isWholeFleet` those of queues and parts too, which takes 2 s more at most. */
 export async function renderMetrics(platform: Platform, { isWholeFleet }: { isWholeFleet: boolean }) {
   if (isWholeFleet) platform.metrics.fleet.set(await inspect(platform));
   return platform.metrics.render();

@@ -24,10 +24,7 @@ export type PlanRequest = { filter: Document; sort?: Sort | undefined };
 
 type Candidate = Plan & { score: number };
 
-/**
- * Chooses how to find a query's documents: the index whose leading fields the filter fixes or bounds best, with a bonus
- * for one that gives the order asked for. Rules, not statistics: an equality counts more than a range.
- */
+/** Chooses by rules: the index whose leading fields the filter fixes or bounds best, or that gives the wanted order. */
 export function planQuery(collection: Collection, request: PlanRequest): Plan {
   const conjunction = readConjunction(request.filter);
   let best: Candidate | undefined;

@@ -6,10 +6,7 @@ import { encodeDocument } from "../bson/codec.ts";
 import { type ErrorName, errorCodes } from "../command-error.ts";
 import { frameReply, makeInbox, readRequest } from "./wire.ts";
 
-/**
- * SCRAM-SHA-256, by which a client and this server prove to each other that they know the password, without showing it to
- * a party that does not. https://www.rfc-editor.org/rfc/rfc5802 and https://www.rfc-editor.org/rfc/rfc7677
- */
+/** SCRAM-SHA-256, of both sides: https://www.rfc-editor.org/rfc/rfc5802 and https://www.rfc-editor.org/rfc/rfc7677 */
 export const scramMechanism = "SCRAM-SHA-256";
 export const scramUser = "switchyard";
 /** The least that drivers take. The password is 256 random bits, which more rounds would not make harder to guess. */

@@ -12,10 +12,7 @@ export function toWireEmbeddings(request: EmbeddingRequest): string {
   });
 }
 
-/**
- * Reads the answer of `POST /embeddings`; servers that know no base64 answer arrays, which are read as well.
- * @throws AppError `provider_failed` when it is not one, or does not hold one vector for each input.
- */
+/** Reads base64 and arrays. @throws AppError `provider_failed` for what is not a list with a vector for each input. */
 export function fromWireEmbeddings(body: string, request: EmbeddingRequest): EmbeddingResult {
   const { data, usage, model } = parseWire(wireEmbeddings, body, "is not a list of embeddings");
   const embeddings: (Float32Array | undefined)[] = new Array(request.input.length).fill(undefined);

@@ -6,6 +6,7 @@ import type { HandlerInput, Reply } from "../../api/route.ts";
 import { AppError, notFound, toErrorView, unavailable } from "../../src/errors.ts";
 import type { Platform } from "../../src/platform.ts";
 import type { Claim, IdempotencyDocument, IdempotencyStore } from "../../src/store/idempotency-store.ts";
+import { pollUntil } from "../support/poll-until.ts";
 
 const day = 24 * 3_600_000;
 const body = { title: "t" };
@@ -200,7 +201,8 @@ describe("a call with an idempotency key", () => {
       };
       const before = Date.now();
       const first = ask("k");
-      while (runs.length === 0) await undefined;
+      await pollUntil(() => runs.length > 0, { everyMs: 1, what: "the call" });
+      on(async () => reply);
       expect(only().leaseUntil.getTime()).to.be.within(before + 15_000, Date.now() + 15_000);
       expect(only().expiresAt.getTime()).to.be.within(before + day, Date.now() + day);
       const refused = await ask("k").catch((error: unknown) => error);
@@ -220,6 +222,18 @@ describe("a call with an idempotency key", () => {
     }
   });
 
+  it("is refused after five attempts at a key that others take and free again and again", async () => {
+    const { store, ask } = makeServer();
+    let attempts = 0;
+    store.insert = async () => {
+      attempts += 1;
+      if (attempts > 10) throw new Error("it tries without end");
+      return false;
+    };
+    expect(await codeOf(ask("k"))).to.equal("idempotency_in_progress");
+    expect(attempts).to.equal(5);
+  });
+
   /** What is left of a call whose process dies: its record, whose lease has run out. */
   const crash = async ({ ask, on, only, runs }: ReturnType<typeof makeServer>, accepted?: typeof reply) => {
     on(async ({ checkpoint }) => {
@@ -227,7 +241,7 @@ describe("a call with an idempotency key", () => {
       return new Promise(() => undefined);
     });
     void ask("k");
-    while (runs.length === 0 || (accepted && !only().reply)) await undefined;
+    await pollUntil(() => runs.length > 0 && (!accepted || only().reply), { everyMs: 1, what: "the call" });
     only().leaseUntil = new Date(Date.now() - 1);
     on(async () => reply);
     return only();
@@ -287,17 +301,5 @@ describe("a call with an idempotency key", () => {
     expect(more).to.deep.equal([]);
     expect(second?.mayBeTaken).to.equal(false);
     expect(second?.jobId).to.not.equal(first?.jobId);
-  });
-
-  it("is refused after five attempts at a key that others take and free again and again", async () => {
-    const { store, ask } = makeServer();
-    let attempts = 0;
-    store.insert = async () => {
-      attempts += 1;
-      if (attempts > 10) throw new Error("it tries without end");
-      return false;
-    };
-    expect(await codeOf(ask("k"))).to.equal("idempotency_in_progress");
-    expect(attempts).to.equal(5);
   });
 });

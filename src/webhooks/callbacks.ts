@@ -24,16 +24,7 @@ const LEASE_MS = 60_000;
 const MAX_ATTEMPTS = 8;
 const BACKOFF_MS = 5_000;
 
-export type Callbacks = {
-  /** @throws AppError `source_refused`, naming `callback.url`, for an address that is never called. */
-  check(url: string): void;
-  /** Records that the end of an accepted job is to be reported to an address. */
-  expect(tenantId: string, jobId: string, url: string): Promise<void>;
-  /** Reports the jobs that have ended since; returns how many callbacks it checked. Run it on a schedule. */
-  sweep(): Promise<number>;
-};
-
-export type CallbacksDeps = {
+type CallbacksDeps = {
   store: CallbackStore;
   jobs: Pick<Jobs, "find">;
   webhooks: Pick<Webhooks, "deliver">;
@@ -42,16 +33,19 @@ export type CallbacksDeps = {
 };
 
 /** Reports the end of jobs to addresses, at least once each, whichever process dies. The message's id is the job's. */
-export function makeCallbacks(deps: CallbacksDeps): Callbacks {
+export function makeCallbacks(deps: CallbacksDeps) {
   const { store, egress } = deps;
   return {
-    check: (url) => void egress.check(url, "callback.url"),
-    async expect(tenantId, jobId, url) {
+    /** @throws AppError `source_refused`, naming `callback.url`, for an address that is never called. */
+    check: (url: string) => void egress.check(url, "callback.url"),
+    /** Records that the end of an accepted job is to be reported to an address. */
+    async expect(tenantId: string, jobId: string, url: string): Promise<void> {
       const now = new Date();
       const nextAt = new Date(+now + LOOK_AFTER_MS);
       await store.ensure({ _id: jobId, tenantId, url, tries: 0, createdAt: now, nextAt });
     },
-    async sweep() {
+    /** Reports the jobs that have ended since; returns how many callbacks it checked. Run it on a schedule. */
+    async sweep(): Promise<number> {
       const due = await store.due(new Date(), SWEPT);
       for (let at = 0; at < due.length; at += PARALLEL) {
         await Promise.all(due.slice(at, at + PARALLEL).map((callback) => check(deps, callback)));

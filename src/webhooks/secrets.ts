@@ -14,15 +14,8 @@ const OVERLAP_MS = 86_400_000;
 /** The secrets that a tenant's webhooks are signed with, the current one first, as `whsec_…`. */
 export type WebhookSecrets = { current: string; createdAt: Date; previous?: { secret: string; until: Date } };
 
-export type WebhookSecretKeeper = {
-  /** Makes the tenant's first one where there is none. @throws AppError `unavailable`, `provider_key_unreadable`. */
-  find(tenantId: string): Promise<WebhookSecrets>;
-  /** Replaces the current secret. @throws AppError as `find`; `wrong_state` when others replace it at the same time. */
-  rotate(tenantId: string): Promise<WebhookSecrets>;
-};
-
 /** Random secrets, one a tenant, stored sealed like providers' keys; kept in memory for a few seconds. */
-export function makeWebhookSecrets(deps: { store: WebhookSecretStore; dataKeys: DataKeys }): WebhookSecretKeeper {
+export function makeWebhookSecrets(deps: { store: WebhookSecretStore; dataKeys: DataKeys }) {
   const { store, dataKeys } = deps;
   const unseal = (dataKey: Buffer, tenantId: string, sealed: WebhookSecretDocument["sealed"]) => {
     const plain = open(dataKey, bytesOf(sealed), contextOf(tenantId));
@@ -46,8 +39,10 @@ export function makeWebhookSecrets(deps: { store: WebhookSecretStore; dataKeys: 
     return toSecrets(dataKey, stored);
   });
   return {
-    find: async (tenantId) => cache.find(tenantId),
-    async rotate(tenantId) {
+    /** Makes the tenant's first one where there is none. @throws AppError `unavailable`, `provider_key_unreadable`. */
+    find: async (tenantId: string) => cache.find(tenantId),
+    /** Replaces the current secret. @throws AppError as `find`; `wrong_state` when others replace it at the same time. */
+    async rotate(tenantId: string): Promise<WebhookSecrets> {
       const { dataKey, stored } = await load(tenantId);
       const until = new Date(Date.now() + OVERLAP_MS);
       const replaced = await store.replace(stored, { sealed: make(dataKey, tenantId), until });

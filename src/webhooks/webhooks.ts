@@ -2,7 +2,7 @@ import { Webhook } from "standardwebhooks";
 import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { type Egress, readPrefix } from "../net/egress.ts";
-import { makeWebhookSecrets, type WebhookSecretKeeper, type WebhookSecrets } from "./secrets.ts";
+import { makeWebhookSecrets, type WebhookSecrets } from "./secrets.ts";
 
 /** Longest wait for a response and its body, in ms. */
 const TIMEOUT_MS = 30_000;
@@ -15,27 +15,22 @@ const MAX_HEADER_LENGTH = 1_000;
 const MAX_RETRY_AFTER_MS = 600_000;
 
 /** A message to a tenant's own server. Its id is the same at every attempt, so that a receiver recognises a repeat. */
-export type Delivery = { id: string; url: string; method: string; body?: unknown; signal: AbortSignal };
+type Delivery = { id: string; url: string; method: string; body?: unknown; signal: AbortSignal };
 /** The response. `body` is a JSON value where the response is JSON, else text. */
-export type Delivered = { status: number; headers: Record<string, string>; body: unknown };
+type Delivered = { status: number; headers: Record<string, string>; body: unknown };
 
-export type Webhooks = {
-  /**
-   * Sends one message, once, signed by the Standard Webhooks specification (https://www.standardwebhooks.com); GET has no body.
-   * @throws AppError `source_refused`, `webhook_failed` (the response is no 2xx), `source_unreachable`, each with whether
-   * another attempt can help; the signal's reason.
-   */
-  deliver(tenantId: string, delivery: Delivery): Promise<Delivered>;
-  secrets: WebhookSecretKeeper;
-};
+export type Webhooks = ReturnType<typeof makeWebhooks>;
 
-export type WebhooksDeps = Parameters<typeof makeWebhookSecrets>[0] & { egress: Egress };
-
-export function makeWebhooks(deps: WebhooksDeps): Webhooks {
+/** Messages to tenants' servers, signed by the Standard Webhooks specification (https://www.standardwebhooks.com). */
+export function makeWebhooks(deps: Parameters<typeof makeWebhookSecrets>[0] & { egress: Egress }) {
   const secrets = makeWebhookSecrets(deps);
   return {
     secrets,
-    async deliver(tenantId, { id, url, method, body, signal }) {
+    /**
+     * Sends one message, once; GET has no body. @throws AppError `source_refused`, `webhook_failed` (the response is no 2xx),
+     * `source_unreachable`, each with whether another attempt can help; the signal's reason.
+     */
+    async deliver(tenantId: string, { id, url, method, body, signal }: Delivery): Promise<Delivered> {
       const text = method === "GET" || body === undefined ? "" : JSON.stringify(body);
       const headers = {
         accept: "application/json, text/*;q=0.9, */*;q=0.1",

@@ -70,8 +70,7 @@ type JobService = {
 };
 
 /**
- * Serves a call that is backed by a job: accepts it, or finds the job that an earlier attempt of the same call made, and
- * replies as `replyWithJob` does.
+ * Serves a call that is backed by a job: accepts it, or finds the job of an earlier attempt; replies as `replyWithJob`.
  * @throws AppError what `accept` throws, the job's own error, and `source_refused` for the callback's address.
  */
 export async function serveJob(input: JobCall, service: JobService): Promise<JsonReply> {

@@ -44,10 +44,7 @@ export type StreamReply = {
 
 export type Reply = JsonReply | StreamReply;
 
-/**
- * How a protocol that travels over a route reports a body that is wrong, and a caller over its limits whose body is not
- * read. Undefined: as any other route does.
- */
+/** How a protocol on a route reports a wrong body, and a caller over its limits; undefined: as any other route does. */
 export type RouteEnvelope = { toReply(error: AppError, requestId: string): JsonReply | undefined };
 
 export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
@@ -67,15 +64,9 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   ignore(name: string): void;
   /** Why the caller, over its rate, is refused. Only set on routes with an `envelope`; others reply before the handler. */
   refusal?: AppError;
-  /**
-   * Stores the response to replay if this process dies before the final one. Call it as soon as the work is accepted;
-   * without an `Idempotency-Key` it does nothing.
-   */
+  /** For a call with an `Idempotency-Key`: stores what to replay if this process dies. Call it once the work is accepted. */
   checkpoint(reply: JsonReply): Promise<void>;
-  /**
-   * For a call with an `Idempotency-Key`: the id for its job, the same at every attempt, and whether an earlier attempt, whose
-   * process died, may have made that job. See `reserveJob` of api/prefer.ts.
-   */
+  /** Of such a call: its job's id, the same at every attempt, and whether one that died may have made the job (`reserveJob`). */
   reservation?: { jobId: string; mayBeTaken: boolean };
 };
 

@@ -25,10 +25,7 @@ export type ApiServer = {
   close(): Promise<void>;
 };
 
-/**
- * Serves the platform over HTTP at the configured address.
- * @throws ConfigError when the address is in use, or not this machine's.
- */
+/** Serves the platform at the configured address. @throws ConfigError when it is in use, or not this machine's. */
 export async function serveApi(platform: Platform, routes: readonly AnyRoute[] = allRoutes): Promise<ApiServer> {
   const { host, port } = platform.config.http;
   const server = createServer(createApp(platform, { routes }).callback());

@@ -8,10 +8,7 @@ import type { ApiContext } from "../context.ts";
 const RECHECK_MS = 5_000;
 const bearer = /^Bearer +([^\s]+) *$/i;
 
-/**
- * Resolves the caller by the key in `Authorization`, and checks that the key has at least the role `needed`.
- * @throws AppError `missing_api_key`, `invalid_api_key` or `insufficient_role`.
- */
+/** The caller by the key in `Authorization`. @throws AppError `missing_api_key`, `invalid_api_key`, `insufficient_role`. */
 export async function authenticate(
   ctx: ApiContext,
   tenancy: Pick<Tenancy, "authenticate">,

@@ -26,10 +26,7 @@ export function hasBody(request: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/**
- * Reads and parses a JSON body of at most `limitBytes`.
- * @throws AppError `unsupported_media_type`, `request_too_large` (without reading the rest) or `malformed_json`.
- */
+/** A JSON body of at most `limitBytes`. @throws AppError `unsupported_media_type`, `request_too_large`, `malformed_json`. */
 export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<unknown> {
   if (ctx.req.headers["content-type"] !== "application/json") requireJsonType(ctx);
   const bytes = await readBytes(ctx, limitBytes);

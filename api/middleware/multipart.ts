@@ -20,10 +20,7 @@ const MAX_FIELD_BYTES = 1 << 20;
 /** Room for the parts' headers and fields beside the file, in bytes. */
 const ENVELOPE_BYTES = 2 << 20;
 
-/**
- * Reads a `multipart/form-data` body with at most one file, in the field `file`, of at most `limitBytes`.
- * @throws AppError `request_too_large` or `invalid_request`.
- */
+/** A form with one file at most, of `limitBytes` at most. @throws AppError `request_too_large`, `invalid_request`. */
 export async function readMultipartBody(ctx: ApiContext, limitBytes: number): Promise<Record<string, unknown>> {
   refuseEncodedBody(ctx);
   if (Number(ctx.get("content-length")) > limitBytes + ENVELOPE_BYTES) throw tooLarge(ctx, limitBytes);

@@ -19,10 +19,7 @@ const forms: Record<string, string> = {
   url: "must be a URL",
 };
 
-/**
- * What is wrong with a value, in words that follow the name of its field: "must be a number, not a string". For issues of
- * schemas that say nothing themselves.
- */
+/** What is wrong with a value, in words that follow its field's name; for issues of schemas that say nothing themselves. */
 export function toPlainWords(issue: RawIssue): string {
   if (isMissing(issue)) return "is missing";
   switch (issue.code) {

@@ -36,10 +36,7 @@ async function take(ctx: ApiContext, limits: RateLimits, name: string): Promise<
   refuseOverRate(rate);
 }
 
-/**
- * The same for one of several calls that came in one request; the result releases its place.
- * @throws AppError `rate_limited` or `too_many_concurrent`.
- */
+/** The same for one of several calls that came in one request; the result releases its place. @throws as `admit`. */
 export async function admitCall(limits: RateLimits, tenantId: string): Promise<() => void> {
   refuseOverRate(await limits.take(tenantId));
   return enter(limits, tenantId);

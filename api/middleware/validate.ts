@@ -13,10 +13,7 @@ type InputPlace = "body" | "query" | "arguments";
 /** How often nulls are removed from a value: those of an inner field may show only when an outer one is valid. */
 const MAX_NULL_ROUNDS = 4;
 
-/**
- * Parses a part of a request. A null in the place of an optional field counts as absent.
- * @throws AppError `invalid_request` with every problem and its path.
- */
+/** Parses a part of a request; null in an optional field counts as absent. @throws AppError `invalid_request`, all problems. */
 export function parseInput(schema: z.ZodType, value: unknown, where: InputPlace): unknown {
   let problems: Problem[] = [];
   for (let round = 0; round <= MAX_NULL_ROUNDS; round += 1) {

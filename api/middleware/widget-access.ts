@@ -30,10 +30,7 @@ export function admitWidget(ctx: ApiContext, caller: Caller, isForWidgets: boole
   ctx.state.headers["access-control-expose-headers"] = EXPOSED;
 }
 
-/**
- * Responds to a browser's preflight for a route for widgets. A preflight carries no key, so that any page may send one;
- * the key of the call decides whether the page may call.
- */
+/** Responds to a preflight, of any page: it carries no key, and the key of the call decides whether the page may call. */
 export function answerPreflight(ctx: ApiContext): void {
   const headers = {
     "access-control-allow-origin": ctx.get("origin"),

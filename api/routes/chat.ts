@@ -109,10 +109,7 @@ export function toGatewayCaller(
 
 type ChatInput = HandlerInput<unknown, unknown, ChatBody>;
 
-/**
- * A body that a visitor of a page may send: without tools, with a model that the key allows, and with a cap on the tokens
- * of the response. @throws AppError `invalid_request` for anything else.
- */
+/** A visitor's body: without tools, with a model of the key and a cap on the tokens. @throws AppError `invalid_request`. */
 function boundForWidget({ body, caller: { widget } }: ChatInput, mostTokens: number): ChatBody {
   const maxTokens = Math.min(mostTokens, widget?.maxTokens ?? mostTokens);
   const wanted = body.model ?? DEFAULT_MODEL;
@@ -132,10 +129,7 @@ function boundForWidget({ body, caller: { widget } }: ChatInput, mostTokens: num
   return { ...body, model, maxTokens: body.maxTokens ?? body.max_tokens ?? maxTokens };
 }
 
-/**
- * The body of a chat, where a widget key chats as an agent with the agent's model and system prompt instead of its own.
- * @throws AppError `insufficient_scope` when the agent was deleted.
- */
+/** The body of a chat, with the model and prompt of the key's agent, if any. @throws AppError `insufficient_scope`: deleted. */
 async function asAgent({ body, caller, platform }: ChatInput): Promise<ChatBody> {
   const agentId = caller.widget?.agentId;
   if (agentId === undefined) return body;

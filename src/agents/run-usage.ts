@@ -28,10 +28,7 @@ export function makeRunUsage(limits: RunLimits, gateway: Pick<Gateway, "findMode
     recall: add,
     /** Tracks the usage of one step, which counts to the run too. */
     ofStep: () => makeMeter(add),
-    /**
-     * The longest answer that a call of these messages may have, in tokens; Infinity without a limit.
-     * @throws RunStopped when not even the prompt is left.
-     */
+    /** Longest answer to these messages, in tokens; Infinity without a limit. @throws RunStopped: not even the prompt is left. */
     tokensLeft(model: string, messages: readonly Message[]): number {
       if (!isLimited) return UNLIMITED;
       const prompt = estimateMessageTokens(messages);

@@ -50,10 +50,7 @@ export const kindOf = ({ type }: ToolSpec): ToolKind<ToolSpec["config"]> => tool
 /** The name that a model calls a tool by. */
 export const nameOfTool = ({ name, type }: ToolSpec) => name ?? type;
 
-/**
- * Guards the texts of a run, by the names of their fields, for the regulated profiles of an agent's tools.
- * @throws AppError `compliance_blocked`, `unavailable`.
- */
+/** Guards a run's texts, by field, for its tools' regulated profiles. @throws AppError `compliance_blocked`, `unavailable`. */
 export function guardTexts(
   tools: readonly { type: string; config: object }[],
   texts: Readonly<Record<string, string>>,

@@ -21,10 +21,7 @@ export type Composite = ReturnType<typeof makeComposite>;
 export function makeComposite(deps: CompositeDeps) {
   const work = makeCompositeWork(deps);
   return {
-    /**
-     * The compliance guard alone, for callers that would keep something of an input before `accept`, which passes it too.
-     * @throws AppError `compliance_blocked`, `unavailable`.
-     */
+    /** The compliance guard alone, for callers that keep something of an input before `accept`. @throws as `guardInput`. */
     guard: guardInput,
     /**
      * Guards the input, chooses the models, records the run and submits its job, under `jobId` when given.

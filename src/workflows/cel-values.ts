@@ -20,9 +20,8 @@ export class NoRoom extends Error {
 }
 
 /**
- * The value of an expression as JSON has it. Times are ISO 8601, bytes base64, other things of CEL's own their text. A value
- * may hold the same part many times: what it takes is counted while it is built.
- * @throws NoRoom.
+ * The value of an expression as JSON has it. Times are ISO 8601, bytes base64, other things of CEL's own their text. What it
+ * takes is counted while it is built, since it may hold the same part many times. @throws NoRoom.
  */
 export function fromCel(value: unknown, room: Room): unknown {
   take(room, typeof value === "string" ? value.length + 2 : 4);

@@ -40,10 +40,7 @@ export type Place = {
   left: Evaluation;
 };
 
-/**
- * Does the work; it has no effect but its answer: values by the names of their fields for `fill`, nothing for the others.
- * @throws AppError `invalid_request`; `param` names the field. NotHere.
- */
+/** Does the work; all its effect is its answer: for `fill` the values by field. @throws AppError `invalid_request`; NotHere. */
 export function evaluate(work: Evaluation, place: Place): unknown {
   if (work.kind !== "fill" && place.allows === "nothing") throw new NotHere();
   switch (work.kind) {

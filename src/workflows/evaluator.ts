@@ -56,7 +56,7 @@ export type Evaluator = ReturnType<typeof makeEvaluator>;
 /**
  * Evaluates what tenants have written: expressions, templates, JSON Schemas with their regular expressions. None of it holds
  * up the process by more than a few ms: work that is not known to be quick, or turns out not to be, runs in a child process,
- * which can be killed. All throw AppError `invalid_request`, its `param` naming the field; `unavailable`; EvaluatorBusy; the
+ * which can be killed. All throw AppError `invalid_request`, `param` naming the field; `unavailable`; EvaluatorBusy; the
  * signal's reason.
  */
 export function makeEvaluator() {

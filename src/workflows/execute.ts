@@ -37,8 +37,7 @@ type Walk = {
 /**
  * Runs a run from its first step without a result, and records each result once, by the step's path: of two workers that
  * do the same step, one records it. So an interrupted run resumes after its last recorded step.
- * @throws Postponed, to be resumed later; Suspended while a decision is awaited; AppError when the run failed; the signal's
- * reason.
+ * @throws Postponed, to be resumed later; Suspended by a decision; AppError of a run that failed; the signal's reason.
  */
 export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Promise<WorkflowResult> {
   const { tenantId, recordId: runId } = context;
@@ -159,9 +158,8 @@ function runStep({ deps, run, context, progress }: Walk, planned: PlannedStep): 
 }
 
 /**
- * How long to wait before the next attempt at a step that has failed, in ms: it doubles with each attempt, and is what the
- * other side asked for where that is longer. Undefined when no further attempt can help. An error of no kind of ours may be
- * transient.
+ * The wait before the next attempt at a failed step, in ms: it doubles each time, and is what the other side asked for where
+ * that is longer. Undefined when no attempt can help; an error of no kind of ours may be transient.
  */
 function retryAfterMs(error: unknown, { step }: PlannedStep, attempts: number): number | undefined {
   const most = step.retry?.attempts ?? kindOf(step).attempts ?? DEFAULT_ATTEMPTS;

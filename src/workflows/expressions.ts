@@ -34,9 +34,8 @@ export type Expression = ExpressionCost & {
 export const makeRoom = (): Room => ({ left: MAX_VALUES });
 
 /**
- * The Common Expression Language (https://github.com/google/cel-spec) over `input`, `steps`, `previous` and `run`. Its size is
- * bounded when it is parsed; what it costs to evaluate is bounded by who evaluates it. Numbers of both kinds mix, since JSON
- * has but one.
+ * The Common Expression Language (https://github.com/google/cel-spec), bounded in size when it is parsed; who evaluates it
+ * bounds what it costs. Numbers of both kinds mix, since JSON has but one.
  */
 const environment = addMixedNumbers(
   new Environment({

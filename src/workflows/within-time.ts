@@ -22,8 +22,7 @@ export class Starved extends AppError {
 /**
  * Calls `work`, which must be synchronous and free of side effects, and stops it after `limitMs` of wall-clock time: V8
  * interrupts loops and regular expressions, but no single built-in operation, as a search in a text. Work that others held up
- * is attempted again, `attempts` times in all. https://nodejs.org/docs/latest-v24.x/api/vm.html (`timeout`)
- * @throws Starved
+ * is tried `attempts` times. https://nodejs.org/docs/latest-v24.x/api/vm.html (`timeout`) @throws Starved.
  */
 export function withinOwnTime<T>(limitMs: number, attempts: number, work: () => T): T {
   const before = process.threadCpuUsage();

@@ -7,10 +7,7 @@ import { defineTool, missingTarget, throwForModel, toolKind } from "./tool.ts";
 /** Agents that call agents: a run that a client asked for is at depth 1. */
 const MAX_DEPTH = 3;
 
-/**
- * Asks another agent, in a run of its own inside this one: with its own audit log, within what this run has left. A call that
- * is made again resumes the same run.
- */
+/** Asks another agent, in a run and audit log of its own, within what this run has left; a repeated call resumes that run. */
 export const agent = toolKind({
   schema: z.strictObject({ agentId: idSchema("agent") }),
   async check({ agentId }, { deps, tenantId, field }) {

@@ -35,8 +35,7 @@ const MAX_DEPTH = 100;
 type Reader = { peek(): string | undefined; next(): string | undefined; depth: number };
 
 /**
- * The value of an arithmetic expression, as `-2^2 + 3 * (4 - 1)`. Powers bind first and from the right, then signs, then
- * products, then sums.
+ * The value of an expression as `-2^2 + 3 * (4 - 1)`: powers bind first and from the right, then signs, products, sums.
  * @throws AppError `invalid_request` that says what is wrong with it.
  */
 function evaluateArithmetic(text: string): number {

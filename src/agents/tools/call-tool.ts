@@ -15,8 +15,7 @@ export type Observation = { output: string; isError: boolean; runId?: string };
 export type AskedCall = { name: string; arguments: string };
 
 /**
- * Makes a tool call that a model asked for. The model observes the failures of the call; only errors that concern the whole
- * run are thrown.
+ * Makes a tool call that a model asked for. The model observes its failures; only errors of the whole run are thrown.
  * @throws the signal's reason; RunStopped; the driver's error when the store is unavailable.
  */
 export async function callTool(

@@ -27,9 +27,8 @@ const runPattern = new RegExp(
 const wordPattern = /[a-z]+/g;
 
 /**
- * Finds digits that are written as English words: digit by digit ("one two three"), in pairs ("forty-five"), doubled ("double
- * oh"), as years ("nineteen eighty-five", "two thousand and five") and ordinals ("fifteenth"). Single cardinals stay words.
- * Takes a folded text.
+ * Finds digits in a folded text that are written as English words: one by one ("one two three"), in pairs ("forty-five"), doubled
+ * ("double oh"), as years ("nineteen eighty-five", "two thousand and five"), ordinals ("fifteenth"). Single cardinals stay words.
  */
 export function numberWordRuns(text: string): NumberWordRun[] {
   const runs: NumberWordRun[] = [];

@@ -13,10 +13,7 @@ const capitalWithin = /(?<=[a-z])(?=[A-Z])/;
 /** Letters of a part of a name in camel case, as in `maxTokens`; a word with shorter ones may have been written oddly. */
 const MIN_PART = 3;
 
-/**
- * The readings of a text: as it stands, and the parts that can be read in another way in that way too. A further reading only
- * adds findings.
- */
+/** A text as it stands, and its parts that can be read in another way in that way too, which only adds findings. */
 export function readingsOf(text: string): Reading[] {
   const readings: Reading[] = [{ ...wholeText(text), isLenient: false }];
   const places = doubtfulPlaces(text);

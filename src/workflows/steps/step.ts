@@ -70,10 +70,7 @@ export type StepKind<S> = {
   effect?(output: unknown): StepEffect;
   /** Whether the step leaves `previous`, and the output of the run, as they were. */
   isSilent?: boolean;
-  /**
-   * Makes one attempt. It may be made again after a crash.
-   * @throws AppError, whose `retryable` says whether another attempt can help; the signal's reason.
-   */
+  /** One attempt, perhaps repeated after a crash. @throws AppError (`retryable`: would another help); the signal's reason. */
   run(work: StepWork<S>): Promise<StepResult>;
 };
 

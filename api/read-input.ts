@@ -16,17 +16,19 @@ const MAX_IGNORED = 20;
 
 export type Input = Pick<HandlerInput, "params" | "query" | "body">;
 
-/** Reads what a route declares; `maxBytes` bounds a JSON body further than the route does. */
-export type InputReader = (ctx: ApiContext, maxBytes: number) => Promise<Input>;
+export type InputReader = ReturnType<typeof makeInputReader>;
 
-/** Reads and validates what a route declares, and names in `x-svc-ignored` what it does not know. */
-export function makeInputReader(limits: Config["limits"], route: AnyRoute, reserve: BodyBudget): InputReader {
+/**
+ * Reads and validates what a route declares, and names in `x-svc-ignored` what it does not know; `maxBytes` bounds a JSON
+ * body further than the route does.
+ */
+export function makeInputReader(limits: Config["limits"], route: AnyRoute, reserve: BodyBudget) {
   const routeBytes = bodyLimits(limits)[route.bodyLimit ?? "json"];
   const knownQuery = route.query ? knownFields(route.query) : new Set<string>();
   const knownBody = knownFields(route.body);
   const knownForm = knownFields(route.multipart);
 
-  return async function readInput(ctx, maxBytes) {
+  return async function readInput(ctx: ApiContext, maxBytes: number): Promise<Input> {
     const limitBytes = Math.min(routeBytes, maxBytes);
     const params = route.params ? parseParams(route.params, route, ctx) : undefined;
     let ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);

@@ -1,6 +1,7 @@
 import { AppError, type ErrorView, notFound, toErrorView } from "./errors.ts";
 import type { CallLimit } from "./gateway/money/account.ts";
 import type { Usage } from "./gateway/providers/provider.ts";
+import { newId } from "./ids.ts";
 import type { Jobs } from "./jobs/jobs.ts";
 import type { JobRecord } from "./store/job-record.ts";
 import type { JobState } from "./store/job-state.ts";
@@ -9,6 +10,13 @@ import type { Caller } from "./tenancy/roles.ts";
 
 /** A run to accept; its job gets `jobId`, or an id of its own. `isInteractive`: the caller waits for it. */
 export type RunRequest<B> = { caller: Caller; body: B; isInteractive: boolean; jobId?: string };
+
+/** What the record of every run that is about to be accepted has. */
+export function newRun({ caller, jobId = newId("job") }: RunRequest<unknown>) {
+  const { tenantId, keyId, subject, role } = caller;
+  const now = new Date();
+  return { tenantId, jobId, caller: { keyId, subject, role }, isOpen: true as const, createdAt: now, updatedAt: now };
+}
 
 /** The state of a run that has not ended, by the state of its job. */
 export function openRunState(job: JobState | undefined): "queued" | "running" | "failed" | "cancelled" {

@@ -4,20 +4,17 @@ import type { ApiContext } from "../context.ts";
 /** Bodies up to this size are not counted: the places for concurrent requests bound them. In bytes. */
 const SMALL_BYTES = 1 << 20;
 
-/**
- * Reserves memory for a request's body until its response is over.
- * @throws AppError `too_many_concurrent` when the tenant has its share, `unavailable` when there is none left.
- */
-export type BodyBudget = (ctx: ApiContext, limitBytes: number) => void;
+export type BodyBudget = ReturnType<typeof makeBodyBudget>;
 
 /**
  * The memory that large bodies of one process may take together, and those of one tenant, in bytes. A body without a
- * `Content-Length` counts as one of the largest that is allowed.
+ * `Content-Length` counts as one of the largest that is allowed. The result reserves it until the response is over.
+ * @throws AppError `too_many_concurrent` when the tenant has its share, `unavailable` when there is none left.
  */
-export function makeBodyBudget({ totalBytes, tenantBytes }: { totalBytes: number; tenantBytes: number }): BodyBudget {
+export function makeBodyBudget({ totalBytes, tenantBytes }: { totalBytes: number; tenantBytes: number }) {
   const takenBy = new Map<string, number>();
   let taken = 0;
-  return function reserveForBody(ctx, limitBytes) {
+  return function reserveForBody(ctx: ApiContext, limitBytes: number): void {
     const length = ctx.get("content-length");
     const isUnknown = length === "" && ctx.get("transfer-encoding") !== "";
     const bytes = isUnknown ? limitBytes : Math.min(Number(length), limitBytes);

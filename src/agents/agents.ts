@@ -3,9 +3,8 @@ import { notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { agentRunsQueue } from "../jobs/queues.ts";
 import { defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { errorOf, makeRunList, type RunRequest, sumSpent } from "../runs.ts";
+import { errorOf, makeRunList, newRun, type RunRequest, sumSpent } from "../runs.ts";
 import type { AgentRunRecord, OpenAgentRun } from "../store/agent-run-store.ts";
-import type { JobRecord } from "../store/job-record.ts";
 import { hashRun } from "./audit.ts";
 import { makeAgentDefinitions } from "./definitions.ts";
 import type { AgentsDeps } from "./deps.ts";
@@ -46,11 +45,9 @@ export function makeAgents(deps: AgentsDeps) {
 }
 
 /** The record of a run that is about to be accepted, after all that can be refused now was checked. */
-async function toRun(
-  deps: AgentsDeps,
-  { caller, agentId, body, jobId = newId("job") }: AgentRunRequest,
-): Promise<AgentRunRecord> {
-  const { tenantId, keyId, subject, role } = caller;
+async function toRun(deps: AgentsDeps, request: AgentRunRequest): Promise<AgentRunRecord> {
+  const { agentId, body } = request;
+  const { tenantId } = request.caller;
   const agent = await deps.store.agents.get(tenantId, agentId);
   if (!agent) throw notFound("agent");
   const { definition, version: agentVersion } = agent;
@@ -59,54 +56,49 @@ async function toRun(
   guardTexts(definition.tools, defined({ input, sessionId, context, "callback.url": callback?.url }));
   const model = await deps.gateway.resolveModel(tenantId, definition.model);
   await deps.gateway.requireBudget(tenantId, [model]);
-  const now = new Date();
   return defined({
     _id: newId("run"),
-    tenantId,
+    ...newRun(request),
     agentId,
     agentVersion,
     definition,
-    jobId,
-    caller: { keyId, subject, role },
     input: input.toWellFormed(),
     sessionId,
     context: context?.toWellFormed(),
     limits: { timeoutMs: MAX_RUN_MS, ...defined(budget ?? {}) },
     depth: 1,
-    isOpen: true as const,
-    createdAt: now,
-    updatedAt: now,
   });
 }
 
 /** Runs of agents as durable work. */
 function makeAgentWork(deps: AgentsDeps): Work {
-  const records = recordsOf<OpenAgentRun>(deps.store.agentRuns);
+  const { agentRuns, audit } = deps.store;
+  const records = recordsOf<OpenAgentRun>(agentRuns);
   return defineWork<OpenAgentRun>({
     queue: agentRunsQueue,
     idField: "runId",
     run: (context) => executeRun(deps, context),
     ...records,
-    closeOrphan: (run, job) => (job ? closeOrphan(deps, run, job) : records.reject(run)),
-  });
-}
-
-/** Ends a run by what its audit log holds. */
-async function closeOrphan({ store }: AgentsDeps, { tenantId, _id }: OpenAgentRun, job: JobRecord): Promise<void> {
-  const run = await store.agentRuns.get(tenantId, _id);
-  if (!run) return;
-  const entries = await store.audit.list(tenantId, _id);
-  const contents = entries.map(({ content }) => content);
-  const { tokens, costUsd } = sumSpent(contents.flatMap((content) => ("spent" in content ? [content.spent] : [])));
-  await store.agentRuns.finish(tenantId, _id, {
-    status: job.status === "failed" ? "failed" : "cancelled",
-    output: "",
-    error: errorOf(job),
-    steps: contents.filter(({ kind }) => kind === "intention" || kind === "answer").length,
-    tokensUsed: tokens,
-    costUsd,
-    entries: entries.length,
-    head: entries.at(-1)?.hash ?? hashRun(run),
-    finishedAt: new Date(),
+    /** Ends the run by what its audit log holds. */
+    async closeOrphan(open, job) {
+      if (!job) return void (await records.reject(open));
+      const { tenantId, _id } = open;
+      const run = await agentRuns.get(tenantId, _id);
+      if (!run) return;
+      const entries = await audit.list(tenantId, _id);
+      const contents = entries.map(({ content }) => content);
+      const { tokens, costUsd } = sumSpent(contents.flatMap((content) => ("spent" in content ? [content.spent] : [])));
+      await agentRuns.finish(tenantId, _id, {
+        status: job.status === "failed" ? "failed" : "cancelled",
+        output: "",
+        error: errorOf(job),
+        steps: contents.filter(({ kind }) => kind === "intention" || kind === "answer").length,
+        tokensUsed: tokens,
+        costUsd,
+        entries: entries.length,
+        head: entries.at(-1)?.hash ?? hashRun(run),
+        finishedAt: new Date(),
+      });
+    },
   });
 }

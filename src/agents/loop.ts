@@ -95,10 +95,7 @@ class GatewayModel extends BaseChatModel<BaseChatModelCallOptions> {
   }
 }
 
-/**
- * A turn as LangChain keeps it. Arguments that are no JSON object become `{}` in the conversation, because providers require
- * an object; the observation of the call reports the error.
- */
+/** A turn as LangChain keeps it. Arguments that are no JSON object become `{}`, as providers require; the observation says so. */
 function toAiMessage({ text, calls }: ModelTurn): AIMessage {
   const toolCalls = calls.map(({ id, name, arguments: json }) => {
     return { id, name, args: parseArguments(json) ?? {}, type: "tool_call" as const };

@@ -2,7 +2,7 @@ import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
-import { errorOf, makeRunList, type RunRequest } from "../runs.ts";
+import { errorOf, makeRunList, newRun, type RunRequest } from "../runs.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { makeApprovals, withdraw } from "./approvals.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
@@ -65,11 +65,9 @@ export function makeWorkflows(deps: WorkflowsDeps) {
 }
 
 /** The record of a run that is about to be accepted, after all that can be refused now was checked. */
-async function toRun(
-  deps: WorkflowsDeps,
-  { caller, workflowId, body, jobId = newId("job") }: WorkflowRunRequest,
-): Promise<WorkflowRunRecord> {
-  const { tenantId, keyId, subject, role } = caller;
+async function toRun(deps: WorkflowsDeps, request: WorkflowRunRequest): Promise<WorkflowRunRecord> {
+  const { workflowId, body } = request;
+  const { tenantId } = request.caller;
   const workflow = await deps.store.workflows.get(tenantId, workflowId);
   if (!workflow) throw notFound("workflow");
   const { version, name, definition } = workflow;
@@ -79,21 +77,15 @@ async function toRun(
     await deps.evaluator.checkInput(asker, { inputSchema, input: body.input ?? null });
   }
   await checkModels(deps, tenantId, steps);
-  const now = new Date();
   return {
     _id: newId("workflowRun"),
-    tenantId,
+    ...newRun(request),
     workflowId,
     version,
     name,
     definition,
-    jobId,
-    caller: { keyId, subject, role },
     ...(body.input === undefined ? {} : { input: JSON.stringify(body.input).toWellFormed() }),
-    isOpen: true,
     isWatched: true,
-    createdAt: now,
-    updatedAt: now,
   };
 }
 

@@ -21,10 +21,7 @@ const yearAlone = /'?\d{4}(?!\d)/y;
 const MAX_MONTH_GAP = 3;
 const MAX_MONTH = 13;
 
-/**
- * The date that begins with the digits at `at`, or with the month's name right before them; undefined when there is none.
- * Takes a folded text; looks at a bounded part of it.
- */
+/** The date in a folded text that begins with the digits at `at`, or the month's name right before them, if there is one. */
 export function dateAt(text: string, at: number): FoundDate | undefined {
   let length = 0;
   while (length < 9 && isDigit(text.charCodeAt(at + length))) length += 1;

@@ -18,10 +18,7 @@ const form =
   /[a-z]{2}\d{2}(?:[a-z0-9]{11,30}|(?:[ ./_-]{1,2}[a-z0-9]{4}){2,7}(?:[ ./_-]{1,2}[a-z0-9]{1,4})?)(?![a-z0-9])/g;
 const MIN_DIGITS_OF_FORM = 10;
 
-/**
- * International bank account numbers (ISO 13616). A registered country, its length and the checksum are enough without a label;
- * under a label the form alone is.
- */
+/** IBANs (ISO 13616): a registered country, its length and the checksum are enough; under a label the form alone is. */
 export function findIbans(source: GuardText): Span[] {
   const { text } = source;
   const found: Span[] = [];

@@ -28,18 +28,12 @@ export const acceptedSchema = named(
   }),
 );
 
-export type Preference = {
-  /** How long to wait for the job, in ms; 0 answers at once. */
-  waitMs: number;
-  /** Value of `Preference-Applied`; undefined when the client sent no preference that we know. */
-  applied: string | undefined;
-};
-
 /**
  * Reads `Prefer` (RFC 7240) as far as it concerns waiting. `wait=N` waits N seconds, also beside `respond-async`, which alone
- * does not wait at all. Unknown and malformed preferences are ignored, as the RFC demands.
+ * does not wait at all. Unknown and malformed preferences are ignored, as the RFC demands: `applied`, the value of
+ * `Preference-Applied`, is undefined then.
  */
-export function readPreference(header: string | undefined, defaultWaitMs = DEFAULT_WAIT_MS): Preference {
+export function readPreference(header: string | undefined, defaultWaitMs = DEFAULT_WAIT_MS) {
   const preferences = (header ?? "").split(/[,;]/).map((part) => part.trim().toLowerCase());
   const [wait] = preferences.flatMap((part) => /^wait\s*=\s*"?(\d{1,9})"?$/.exec(part)?.[1] ?? []);
   if (wait !== undefined) {
@@ -114,7 +108,7 @@ export async function replyWithJob(
   {
     status = 201,
     preference = readPreference(input.header("prefer")),
-  }: { status?: number; preference?: Preference } = {},
+  }: { status?: number; preference?: ReturnType<typeof readPreference> } = {},
 ): Promise<JsonReply> {
   const { waitMs, applied } = preference;
   const headers = defined({ "preference-applied": applied });

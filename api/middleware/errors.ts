@@ -73,13 +73,10 @@ export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const ofPart = toStoreError(error) ?? toRedisError(error);
   if (ofPart) return ofPart;
-  if (isLostConnection(error)) return unavailable("A part of the service", error);
+  const { syscall, code } = Object(error) as NodeJS.ErrnoException; // as far as it is one
+  if (syscall !== undefined && lostConnectionCodes.has(String(code)))
+    return unavailable("A part of the service", error);
   return new AppError("internal", toErrorView(error).message, { cause: error });
-}
-
-function isLostConnection(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return "syscall" in error && "code" in error && lostConnectionCodes.has(String(error.code));
 }
 
 /** The body of an error response. */

@@ -45,7 +45,7 @@ export type Iterations = ReturnType<typeof makeIterations>;
 /** The iterations of one run. Recorded responses of an earlier worker come first, and are neither asked nor paid again. */
 export function makeIterations(deps: IterationDeps) {
   const { run, auditLog, usage, signal } = deps;
-  const recorded = auditLog.recorded.filter((content): content is Turn => isTurn(content));
+  const recorded = auditLog.recorded.filter(isTurn);
   const observed = new Map<string, Observed>();
   const calls = new Map<string, AuditCall & { index: number }>();
   let best = "";
@@ -105,7 +105,7 @@ export function makeIterations(deps: IterationDeps) {
   };
 }
 
-const isTurn = ({ kind }: AuditContent) => kind === "intention" || kind === "answer";
+const isTurn = (content: AuditContent) => content.kind === "intention" || content.kind === "answer";
 
 /** Calls the model once, and gives its response the form in which it is recorded. */
 async function askModel(deps: IterationDeps, messages: Message[], index: number): Promise<Turn> {

@@ -75,17 +75,14 @@ async function selectModels(
 ): Promise<{ models: string[]; judge: string }> {
   const { minModels, defaultModels } = patterns[pattern];
   const hasNames = named && named.length > 0;
+  const usable = hasNames ? [] : await gateway.usableModels(tenantId);
+  const preferred = profiles[profile].models.filter((id) => usable.includes(id));
   const available = hasNames
     ? await Promise.all(named.map((name, at) => resolve(gateway, { tenantId, name, at, input })))
-    : preferredOf(await gateway.usableModels(tenantId), profile);
+    : [...new Set([...preferred, ...usable])];
   const count = hasNames ? Math.max(minModels, named.length) : defaultModels;
   const models = Array.from({ length: count }, (_, index) => available[index % available.length] ?? "");
   return { models, judge: models[0] ?? "" };
-}
-
-/** The profile's models first, of those that the tenant can use. */
-function preferredOf(usable: readonly string[], profile: ProfileId): string[] {
-  return [...new Set([...profiles[profile].models.filter((id) => usable.includes(id)), ...usable])];
 }
 
 /** The model that a name stands for; `auto` is chosen once, by the input, so that members can be compared. */

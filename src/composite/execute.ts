@@ -47,7 +47,8 @@ export async function execute(deps: CompositeDeps, context: WorkContext): Promis
     return result;
   } catch (error) {
     const isCancelled = isCancel(signal.reason);
-    const mayResume = isStoreFailure(error) || (isRetryable(error) && !context.isLastAttempt);
+    const isRetryable = !(error instanceof AppError) || error.retryable;
+    const mayResume = isStoreFailure(error) || (isRetryable && !context.isLastAttempt);
     if (isCancelled || (!signal.aborted && !mayResume)) {
       const view = toErrorView(isCancelled ? signal.reason : error);
       await executions.finish(tenantId, executionId, { error: view, erase });
@@ -124,5 +125,3 @@ function toResult(
 function toStepEvent({ step, role, model, status, tokens, costUsd }: ExecutionStep) {
   return { step, role, model, status, tokens, costUsd };
 }
-
-const isRetryable = (error: unknown) => !(error instanceof AppError) || error.retryable;

@@ -12,28 +12,21 @@ const MAX_BODY_TEXTS = 1_000;
 
 /** The texts of a field that are expressions or hold some. @throws ExpressionProblem for a value that is too deep or too large. */
 export function textsOf({ at, value, kind }: StepField): StepText[] {
-  return textsWithin(at, value, 0)
-    .map((text) => ({ ...text, isExpression: kind === "condition" }))
-    .filter(({ text, isExpression }) => isExpression || text.includes("{{"));
-}
-
-function textsWithin(at: string, value: unknown, depth: number): { at: string; text: string }[] {
-  if (typeof value === "string") return [{ at, text: value }];
-  if (typeof value !== "object" || value === null) return [];
-  if (depth >= MAX_BODY_DEPTH) throw new ExpressionProblem(`It nests deeper than ${MAX_BODY_DEPTH}.`, 0);
-  const texts = Array.isArray(value)
-    ? value.flatMap((one, index) => textsWithin(`${at}[${index}]`, one, depth + 1))
-    : Object.entries(value).flatMap(([key, one]) => textsWithin(`${at}.${key}`, one, depth + 1));
+  const texts: StepText[] = [];
+  const isExpression = kind === "condition";
+  mapTexts(value, at, (text, here) => texts.push({ at: here, text, isExpression }));
   if (texts.length > MAX_BODY_TEXTS) throw new ExpressionProblem(`It holds more than ${MAX_BODY_TEXTS} texts.`, 0);
-  return texts;
+  return texts.filter(({ text }) => isExpression || text.includes("{{"));
 }
 
-/** A value with each text in it replaced by what `fill` gives for it. */
-export function mapTexts(value: unknown, at: string, fill: (text: string, at: string) => unknown): unknown {
+/** A value with each text in it replaced by what `fill` gives for it. @throws ExpressionProblem for a value that is too deep. */
+export function mapTexts(value: unknown, at: string, fill: (text: string, at: string) => unknown, depth = 0): unknown {
   if (typeof value === "string") return fill(value, at);
-  if (Array.isArray(value)) return value.map((one, index) => mapTexts(one, `${at}[${index}]`, fill));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, mapTexts(one, `${at}.${key}`, fill)]));
+  if (depth >= MAX_BODY_DEPTH) throw new ExpressionProblem(`It nests deeper than ${MAX_BODY_DEPTH}.`, 0);
+  const inner = (one: unknown, here: string) => mapTexts(one, here, fill, depth + 1);
+  if (Array.isArray(value)) return value.map((one, index) => inner(one, `${at}[${index}]`));
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, inner(one, `${at}.${key}`)]));
 }
 
 /** Says of a problem in which field of the definition it is. @throws AppError `invalid_request`. */

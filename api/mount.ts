@@ -4,7 +4,7 @@ import { defined } from "../src/defined.ts";
 import { AppError } from "../src/errors.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
-import type { ApiContext, RequestState } from "./context.ts";
+import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
@@ -14,7 +14,6 @@ import { admit } from "./middleware/rate-limit.ts";
 import { admitWidget, answerPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, type Reply, takesIdempotencyKey } from "./route.ts";
-import { sendReply } from "./send-reply.ts";
 import { writeEventStream } from "./sse.ts";
 
 /** Memory for large bodies in one process, in bytes; at least two of the largest always fit. */

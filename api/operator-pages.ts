@@ -3,9 +3,8 @@ import type { Middleware } from "koa";
 import { AppError, notFound } from "../src/errors.ts";
 import { renderMetrics } from "../src/metrics/serve-operations.ts";
 import type { Platform } from "../src/platform.ts";
-import type { ApiContext, RequestState } from "./context.ts";
+import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { toErrorBody } from "./middleware/errors.ts";
-import { sendReply } from "./send-reply.ts";
 
 /** Where operators find Bull Board. */
 export const boardPath = "/admin/queues";

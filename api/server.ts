@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { Duplex } from "node:stream";
+import Koa from "koa";
 import { loadConfig } from "../src/config.ts";
 import { defined } from "../src/defined.ts";
 import type { QueueDefinition } from "../src/jobs/queues.ts";
@@ -10,8 +11,13 @@ import { openPlatform, type Platform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
 import { startTracing } from "../src/start-tracing.ts";
 import { allRoutes } from "./all-routes.ts";
-import { createApp } from "./app.ts";
+import type { RequestState } from "./context.ts";
+import { answerErrors } from "./middleware/errors.ts";
+import { requestScope } from "./middleware/request-id.ts";
+import { mountRoutes } from "./mount.ts";
+import { serveOperatorPages } from "./operator-pages.ts";
 import type { AnyRoute } from "./route.ts";
+import { documentationRoutes } from "./routes/documentation.ts";
 
 /** Times that bound what a slow or silent client can hold, in ms. */
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -28,10 +34,22 @@ export type ApiServer = {
 /** Serves the platform at the configured address. @throws ConfigError when it is in use, or not this machine's. */
 export async function serveApi(platform: Platform, routes: readonly AnyRoute[] = allRoutes): Promise<ApiServer> {
   const { host, port } = platform.config.http;
-  const server = createServer(createApp(platform, { routes }).callback());
+  const server = createServer(createApp(platform, routes).callback());
   configureServer(server);
   const url = await listen(server, { host, port, setting: "HOST and PORT" });
   return { url, close: () => drain(server, platform.config.shutdownGraceMs) };
+}
+
+/** The HTTP application over a platform, without a listening socket. */
+function createApp(platform: Platform, routes: readonly AnyRoute[]): Koa<RequestState> {
+  const { logger } = platform;
+  const app = new Koa<RequestState>();
+  app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // the response is already written
+  app.use(requestScope(platform));
+  app.use(answerErrors(logger));
+  app.use(serveOperatorPages(platform));
+  mountRoutes(app, platform, [...routes, ...documentationRoutes(routes)]);
+  return app;
 }
 
 /**

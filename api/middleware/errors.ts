@@ -10,8 +10,7 @@ import {
 import type { Logger } from "../../src/logger.ts";
 import { toRedisError } from "../../src/redis.ts";
 import { toStoreError } from "../../src/store/store-errors.ts";
-import type { ApiContext, RequestState } from "../context.ts";
-import { sendReply } from "../send-reply.ts";
+import { type ApiContext, type RequestState, sendReply } from "../context.ts";
 
 /** The only table from an error's type to its HTTP status. */
 const statusOfType: Record<ErrorType, number> = {

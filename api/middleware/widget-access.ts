@@ -1,7 +1,6 @@
 import { AppError } from "../../src/errors.ts";
 import type { Caller } from "../../src/tenancy/roles.ts";
-import type { ApiContext } from "../context.ts";
-import { sendReply } from "../send-reply.ts";
+import { type ApiContext, sendReply } from "../context.ts";
 
 /** Headers of a response that a page may read. */
 const EXPOSED = "x-request-id, retry-after, ratelimit, ratelimit-policy, x-svc-ignored";

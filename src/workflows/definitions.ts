@@ -10,9 +10,8 @@ import {
 import { invalidRequest } from "../errors.ts";
 import type { WorkflowChange, WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
-import { eachStep, planSteps } from "./plan.ts";
 import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView } from "./schemas.ts";
-import { kindOf } from "./steps.ts";
+import { eachStep, kindOf, planSteps } from "./steps.ts";
 
 /** The definitions of workflows. */
 export function makeWorkflowDefinitions(

@@ -9,11 +9,10 @@ import { inSpan } from "../tracing.ts";
 import { toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { EvaluatorBusy } from "./evaluator.ts";
-import { type PlannedStep, planSteps } from "./plan.ts";
 import { openProgress, type RunProgress } from "./run-progress.ts";
 import type { WorkflowResult } from "./schemas.ts";
 import type { StepResult } from "./steps/step.ts";
-import { kindOf } from "./steps.ts";
+import { kindOf, type PlannedStep, planSteps } from "./steps.ts";
 
 /** How long a run keeps its worker before it lets others have a turn, in ms; a step that has begun is finished. */
 const TURN_MS = 1_000;

@@ -1,7 +1,6 @@
 import type { WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
-import type { PlannedStep } from "./plan.ts";
 import { type JsonValue, type ScopeTexts, toJsonValue } from "./scope-texts.ts";
-import { kindOf } from "./steps.ts";
+import { kindOf, type PlannedStep } from "./steps.ts";
 
 export type RunProgress = ReturnType<typeof openProgress>;
 

@@ -3,7 +3,7 @@ import { aiCompletion } from "./steps/ai-completion.ts";
 import { type Condition, makeCondition } from "./steps/condition.ts";
 import { humanApproval } from "./steps/human-approval.ts";
 import { ragQuery } from "./steps/rag-query.ts";
-import type { StepKind } from "./steps/step.ts";
+import type { StepKind, StepPlace } from "./steps/step.ts";
 import { webhook } from "./steps/webhook.ts";
 
 /** Steps of a workflow, nested ones included, and how deep they nest. */
@@ -27,7 +27,7 @@ export const stepTypes = Object.keys(steps) as [StepType, ...StepType[]]; // the
 export const kindOf = ({ type }: { type: string }): StepKind<Step> => steps[type as StepType];
 
 /** The lists of steps within a step, by the field that holds them. */
-export const branchesOf = (step: Step): [field: string, inner: readonly Step[]][] =>
+const branchesOf = (step: Step): [field: string, inner: readonly Step[]][] =>
   (kindOf(step).nests ?? []).map((field) => [field, Reflect.get(step, field)]);
 
 const kinds: StepKind<Step>[] = Object.values(steps);
@@ -72,4 +72,30 @@ function findNestingProblem(list: readonly unknown[]): string | undefined {
     );
   }
   return undefined;
+}
+
+/** A step with its place, and the planned steps within it by the field that holds them. */
+export type PlannedStep = StepPlace & { step: Step; branches: Readonly<Record<string, readonly PlannedStep[]>> };
+
+/** The steps of a definition, with names for those without: `step_N`, N counting all steps in the order of the document. */
+export function planSteps(steps: readonly Step[]): PlannedStep[] {
+  let count = 0;
+  const plan = (list: readonly Step[], path: string, field: string): PlannedStep[] =>
+    list.map((step, index) => {
+      count += 1;
+      const place = { id: step.id ?? `step_${count}`, path: `${path}${index}`, field: `${field}[${index}]` };
+      const branches = branchesOf(step).map(([name, inner]) => {
+        return [name, plan(inner, `${place.path}/${name}/`, `${place.field}.${name}`)] as const;
+      });
+      return { step, ...place, branches: Object.fromEntries(branches) };
+    });
+  return plan(steps, "", "steps");
+}
+
+/** Every step, each before those within it. */
+export function* eachStep(planned: readonly PlannedStep[]): Generator<PlannedStep> {
+  for (const one of planned) {
+    yield one;
+    for (const inner of Object.values(one.branches)) yield* eachStep(inner);
+  }
 }

@@ -8,10 +8,9 @@ import { makeApprovals, withdraw } from "./approvals.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { executeRun } from "./execute.ts";
-import { eachStep, planSteps } from "./plan.ts";
 import { isOverdue, readRun, toRunSummary } from "./run-view.ts";
 import type { ExecuteInput, WorkflowRunView } from "./schemas.ts";
-import { kindOf, type Step } from "./steps.ts";
+import { eachStep, kindOf, planSteps, type Step } from "./steps.ts";
 
 /** A run of a workflow to accept. */
 type WorkflowRunRequest = RunRequest<ExecuteInput> & { workflowId: string };

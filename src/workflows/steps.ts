@@ -26,10 +26,6 @@ export const stepTypes = Object.keys(steps) as [StepType, ...StepType[]]; // the
 /** The value of a step's type, which a schema has checked. Its functions take steps of this type alone. */
 export const kindOf = ({ type }: { type: string }): StepKind<Step> => steps[type as StepType];
 
-/** The lists of steps within a step, by the field that holds them. */
-const branchesOf = (step: Step): [field: string, inner: readonly Step[]][] =>
-  (kindOf(step).nests ?? []).map((field) => [field, Reflect.get(step, field)]);
-
 const kinds: StepKind<Step>[] = Object.values(steps);
 const stepSchema: z.ZodType<Step> = z.discriminatedUnion(
   "type",
@@ -84,7 +80,8 @@ export function planSteps(steps: readonly Step[]): PlannedStep[] {
     list.map((step, index) => {
       count += 1;
       const place = { id: step.id ?? `step_${count}`, path: `${path}${index}`, field: `${field}[${index}]` };
-      const branches = branchesOf(step).map(([name, inner]) => {
+      const branches = (kindOf(step).nests ?? []).map((name) => {
+        const inner: Step[] = Reflect.get(step, name);
         return [name, plan(inner, `${place.path}/${name}/`, `${place.field}.${name}`)] as const;
       });
       return { step, ...place, branches: Object.fromEntries(branches) };

@@ -87,7 +87,7 @@ export function asFetchError(error: unknown, timeoutMs: number): AppError {
   return new AppError("source_unreachable", message, { param: "url", retryable: !isUnknownHost, cause: error });
 }
 
-/** The first `limitBytes` of a body as text, and whether there is more, which is not read. @throws its own error. */
+/** The first `limitBytes` of a body as text, and whether there is more. @throws the error of the connection. */
 export async function readPrefix(response: Response, limitBytes: number): Promise<{ text: string; isCut: boolean }> {
   const decoder = new TextDecoder();
   let text = "";

@@ -9,7 +9,7 @@ import { areQueryable, createSearchIndexes } from "./search-indexes.ts";
 /** What a server answers that has no search indexes: unknown command or stage, not supported, search not enabled. */
 const unsupportedCodes = new Set<unknown>([59, 115, 238, 40324, 31082, 6047401, 13388]);
 
-/** Creates search indexes where the server has any, else the indexes for the scans in their place; what it can do. */
+/** Creates search indexes, or the indexes for scans where the server has none of those; answers what it can do. */
 export async function ensureSearchIndexes(db: Db, { logger }: { logger: Logger }): Promise<StoreCapabilities> {
   const chunks = db.collection<ChunkDocument>(chunkCollection.name);
   if (await hasSearchIndexes(chunks)) {

@@ -120,7 +120,7 @@ type IndexEntries = { keys: Buffer[]; multikey: number };
 
 const none: IndexEntries = { keys: [], multikey: 0 };
 
-/** None outside of a sparse or partial index, several where a path meets an array. @throws CommandError 171 for two. */
+/** None outside of a sparse or partial index, several by an array. @throws CommandError 171 when two paths meet one. */
 function indexEntries(index: Index, document: Document): IndexEntries {
   if (index.covers?.(document) === false) return none;
   return singleKey(index, document) ?? severalKeys(index, document);

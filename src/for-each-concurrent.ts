@@ -1,4 +1,4 @@
-/** Works on `limit` items at once. @throws the first failure, of `work` or `items`, when those under way have ended. */
+/** At most `limit` items at once. @throws the first failure, of `work` or `items`, when those under way have ended. */
 export async function forEachConcurrent<T>(
   items: Iterable<T> | AsyncIterable<T>,
   limit: number,

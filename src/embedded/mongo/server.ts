@@ -87,7 +87,7 @@ async function closeServer(server: Server, sockets: ReadonlySet<Socket>): Promis
 
 let lastReplyId = 0;
 
-/** Answers a client's messages in order, and reads no more than it takes answers. Other bytes close its connection. */
+/** Answers a client's messages in order, and stops reading while it takes no answers. Other bytes close it alone. */
 function serveConnection(options: {
   socket: Socket;
   connectionId: number;

@@ -40,7 +40,7 @@ export function toPlainWords(issue: RawIssue): string {
     case "invalid_format":
       return forms[issue.format] ?? "has the wrong form";
     case "unrecognized_keys":
-      return `must not have the fields ${issue.keys.slice(0, MAX_LISTED).join(", ")}`;
+      return `must not have the ${issue.keys.length === 1 ? "field" : "fields"} ${issue.keys.slice(0, MAX_LISTED).join(", ")}`;
     case "invalid_key":
       return "is not a name that is allowed here";
     default:

@@ -123,6 +123,8 @@ function inWords(message: string, code: string | undefined, before: string): str
       const hint = otherLanguages.find(([pattern]) => pattern.test(before))?.[1];
       return hint === undefined ? message : `${message}. ${hint}`;
     }
+    case "unexpected_token":
+      return message.endsWith("EOF") ? "The expression ends too early" : message;
     case "no_such_overload":
       return `${message}. Convert a side, as with string(x), int(x) or double(x).`;
     default:

@@ -120,6 +120,13 @@ const mistakes: Mistake[] = [
   ],
   [
     "POST /workflows",
+    { name: "x", steps: [{ type: "rag_query", query: "{{ input.x + }}" }] },
+    400,
+    "invalid_request",
+    "The expression ends too early (at character *)",
+  ],
+  [
+    "POST /workflows",
     { name: "x", steps: [{ type: "rag_query" }] },
     400,
     "invalid_request",
@@ -156,7 +163,7 @@ const mistakes: Mistake[] = [
     "expiresAt must be a date and time, as 2026-01-31T12:00:00Z.",
   ],
   ["PUT /ai/providers/openai/key", {}, 400, "invalid_request", "key is missing."],
-  ["POST /ai/widget/key", { agent: "agt_1" }, 400, "invalid_request", "body must not have the fields agent."],
+  ["POST /ai/widget/key", { agent: "agt_1" }, 400, "invalid_request", "body must not have the field agent."],
   [
     "POST /ai/widget/key",
     { allowedOrigins: ["acme.io"] },
@@ -206,7 +213,7 @@ const mistakes: Mistake[] = [
 
 /** Wording of the libraries beneath, of stacks and of settings, which no user should have to read. */
 const foreignWords =
-  /invalid input|received undefined|expected string|zod|discriminator|too (small|big)|\bat .+:\d+:\d+|node_modules|ECONN|process\.env/i;
+  /invalid input|unexpected token|received undefined|expected string|zod|discriminator|too (small|big)|\bat .+:\d+:\d+|node_modules|ECONN|process\.env/i;
 
 describe("typical mistakes", () => {
   let test: TestPlatform;

@@ -93,8 +93,9 @@ describe("expressions", () => {
     ["input.age > 1 and input.score > 0", "Use `&&`."],
     ["input.age > 1 or input.score > 0", "Use `||`."],
     ["not input.age", "Use `!`."],
+    ["input.age > 1 &&", "The expression ends too early"],
   ] as const) {
-    it(`${text} is refused, and CEL's own form is suggested`, () => {
+    it(`${text} is refused with what is wrong in it`, () => {
       expect(problemOf(() => parseExpression(text)).message).to.contain(hint);
     });
   }

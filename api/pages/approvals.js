@@ -1,4 +1,4 @@
-import { byId, element, fact, textBlock, timeElement, withSession } from "/pages/session.js";
+import { byId, element, factList, textBlock, timeElement, usedBy, withSession } from "/pages/session.js";
 
 /** How often the page checks for new approvals, in ms. */
 const POLL_MS = 5_000;
@@ -26,16 +26,12 @@ function toStep({ id, type, status, output, error, attempts, finishedAt, tokensU
 
 /** The run so far: what the decision is about. */
 function showRun({ run }) {
-  const { tokensUsed, costUsd } = run;
-  const cost = `${tokensUsed.toLocaleString()} tokens, ${costUsd === 0 ? 0 : costUsd.toFixed(6)} USD`;
-  const facts = element(
-    "dl",
-    "facts",
-    ...fact("Run", element("code", "", run.runId)),
-    ...fact("Status", badge(run.status)),
-    ...fact("Workflow", `${run.workflowName}, version ${run.version}`),
-    ...fact("Started", timeElement(run.createdAt)),
-    ...fact("Used", cost),
+  const facts = factList(
+    ["Run", element("code", "", run.runId)],
+    ["Status", badge(run.status)],
+    ["Workflow", `${run.workflowName}, version ${run.version}`],
+    ["Started", timeElement(run.createdAt)],
+    ["Used", usedBy(run)],
   );
   const input = run.input === undefined ? [] : [element("h4", "", "Input"), textBlock(shown(run.input), "The input")];
   return [facts, ...input, element("h4", "", "Steps so far"), element("ol", "timeline", ...run.steps.map(toStep))];
@@ -74,15 +70,12 @@ function toCard(session, approval) {
   const { approvalId, workflowName, stepId, status, assigneeRole, message, createdAt, expiresAt } = approval;
   const { decidedBy, decidedAt, comment } = approval;
   const forWhom = assigneeRole === "owner" ? "an owner" : "an admin or owner";
-  const decided = decidedBy ? [...fact("Decided", timeElement(decidedAt), ` by ${decidedBy}`)] : [];
-  const facts = element(
-    "dl",
-    "facts",
-    ...fact("For", forWhom),
-    ...fact("Requested", timeElement(createdAt)),
-    ...(status === "pending" ? fact("Until", timeElement(expiresAt)) : []),
-    ...decided,
-    ...(comment ? fact("Comment", comment) : []),
+  const facts = factList(
+    ["For", forWhom],
+    ["Requested", timeElement(createdAt)],
+    status === "pending" && ["Until", timeElement(expiresAt)],
+    decidedBy && ["Decided", timeElement(decidedAt), ` by ${decidedBy}`],
+    comment && ["Comment", comment],
   );
   const run = element("details", "", element("summary", "", "The run so far, and the decision"));
   const title = element("h2", "", workflowName, ": ", stepId, " ", badge(status));

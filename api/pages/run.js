@@ -1,9 +1,8 @@
-import { byId, element, fact, textBlock, timeElement, withSession } from "/pages/session.js";
+import { byId, element, factList, textBlock, timeElement, usedBy, withSession } from "/pages/session.js";
 
 const runId = location.pathname.split("/").at(-1);
 const isOver = ({ status }) => status !== "queued" && status !== "running";
 const seconds = (from, to) => `${((new Date(to) - new Date(from)) / 1000).toFixed(1)} s`;
-const usd = (amount) => `${amount === 0 ? 0 : amount.toFixed(6)} USD`;
 
 const badge = (text, kind) => element("span", `badge ${kind}`, text);
 
@@ -13,19 +12,14 @@ function showAbout(run) {
   const chain = verified
     ? [badge("intact", "good"), ` ${entries} entries, head `, element("code", "", head)]
     : [badge("broken", "bad"), ` at entry ${breach?.seq}: ${breach?.problem}`];
-  const facts = element(
-    "dl",
-    "facts",
-    ...fact("Agent", `${run.agentName}, version ${run.agentVersion}`),
-    ...fact(
-      "Status",
-      badge(run.status, isOver(run) ? (run.status === "completed" ? "good" : "bad") : "busy"),
-      run.stopReason ? ` ${run.stopReason}` : "",
-    ),
-    ...fact("Accepted", timeElement(run.createdAt)),
-    ...(run.finishedAt && run.startedAt ? fact("Took", seconds(run.startedAt, run.finishedAt)) : []),
-    ...fact("Used", `${run.tokensUsed.toLocaleString()} tokens, ${usd(run.costUsd)}`),
-    ...fact("Audit chain", ...chain),
+  const kind = run.status === "completed" ? "good" : "bad";
+  const facts = factList(
+    ["Agent", `${run.agentName}, version ${run.agentVersion}`],
+    ["Status", badge(run.status, isOver(run) ? kind : "busy"), run.stopReason ? ` ${run.stopReason}` : ""],
+    ["Accepted", timeElement(run.createdAt)],
+    run.finishedAt && run.startedAt && ["Took", seconds(run.startedAt, run.finishedAt)],
+    ["Used", usedBy(run)],
+    ["Audit chain", ...chain],
   );
   byId("about").replaceChildren(facts, element("h2", "", "Question"), textBlock(run.input, "The question"));
 }
@@ -59,13 +53,9 @@ function show(run) {
   byId("state").textContent = isOver(run) ? "" : "The run is in progress; this page follows it.";
   byId("end").replaceChildren();
   if (!isOver(run)) return;
-  const title = run.status === "completed" ? "Answer" : `Ended as ${run.status}`;
-  const error = run.error ? element("p", "problem", run.error.message) : undefined;
-  byId("end").append(
-    element("h2", "", title),
-    ...(error ? [error] : []),
-    textBlock(run.finalOutput || "(nothing)", "The answer"),
-  );
+  byId("end").append(element("h2", "", run.status === "completed" ? "Answer" : `Ended as ${run.status}`));
+  if (run.error) byId("end").append(element("p", "problem", run.error.message));
+  byId("end").append(textBlock(run.finalOutput || "(nothing)", "The answer"));
 }
 
 withSession(async (session) => {

@@ -109,8 +109,17 @@ export function element(name, className, ...children) {
   return node;
 }
 
-/** An entry of a list of facts: its name and its value. */
-export const fact = (name, ...value) => [element("dt", "", name), element("dd", "", ...value)];
+/** A list of facts, each with its name and its value; what is no fact is left out. */
+export function factList(...facts) {
+  const entries = facts
+    .filter(Boolean)
+    .map(([name, ...value]) => [element("dt", "", name), element("dd", "", ...value)]);
+  return element("dl", "facts", ...entries.flat());
+}
+
+/** What a run has used. */
+export const usedBy = ({ tokensUsed, costUsd }) =>
+  `${tokensUsed.toLocaleString()} tokens, ${costUsd === 0 ? 0 : costUsd.toFixed(6)} USD`;
 
 /** A time in the user's time zone. */
 export function timeElement(iso) {

@@ -14,8 +14,7 @@ export type GuardedInput = Pick<CompositeInput, "profile" | "input" | "models"> 
 /**
  * The compliance guard: refuses an input that holds what its profile must not let through. It comes before everything else
  * that is done with an input: before it is stored, hashed, logged or sent. A guard that fails lets nothing through.
- * @throws AppError `compliance_blocked`, whose details name kinds and positions (UTF-16 units), never values; `unavailable`
- * when the guard itself fails.
+ * @throws AppError `compliance_blocked`, its details naming kinds and positions (UTF-16 units), never values; `unavailable`.
  */
 export function guardInput({ profile, input, models, callback }: GuardedInput, find: Inspect = inspect): void {
   const named = (models ?? []).map((id, at) => [`models[${at}]`, id] as const);

@@ -8,7 +8,7 @@ import {
   toVersionView,
 } from "../definitions.ts";
 import { invalidRequest } from "../errors.ts";
-import type { WorkflowChange, WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
+import type { WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView } from "./schemas.ts";
 import { eachStep, kindOf, planSteps } from "./steps.ts";
@@ -24,22 +24,17 @@ export function makeWorkflowDefinitions(
     async toChange(tenantId, body: WorkflowBody) {
       checkDefinitionSize(body, "steps"); // first: the other checks take longer, the larger it is
       await checkDefinition(deps, tenantId, body);
-      return toChange(body);
+      const { name, description, steps } = body;
+      return {
+        name: name.toWellFormed(),
+        definition: JSON.stringify(body).toWellFormed(), // the whole as text; the rest is what lists show
+        ...defined({ description: description?.toWellFormed() }),
+        stepCount: eachStep(planSteps(steps)).reduce((count) => count + 1, 0),
+      };
     },
     toView: toWorkflowView,
     toSummary: toWorkflowSummary,
   });
-}
-
-/** What the store keeps of a definition: the whole as text, and what lists show of it. */
-function toChange(body: WorkflowBody): WorkflowChange {
-  const { name, description, steps } = body;
-  return {
-    name: name.toWellFormed(),
-    definition: JSON.stringify(body).toWellFormed(),
-    ...defined({ description: description?.toWellFormed() }),
-    stepCount: eachStep(planSteps(steps)).reduce((count) => count + 1, 0),
-  };
 }
 
 /** The definition that was kept: checked when it was written. */

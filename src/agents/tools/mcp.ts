@@ -31,8 +31,7 @@ type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
 
 /**
  * The tools of an MCP server (https://modelcontextprotocol.io/specification, streamable HTTP), each under the name of this tool
- * and its own, `docs_search`; the allowed ones only. A server that does not answer is one tool that says so: the run
- * continues without it.
+ * and its own, `docs_search`; none but those allowed. A server that does not answer is one tool that says so.
  */
 export const mcp = toolKind({
   schema: z.strictObject({

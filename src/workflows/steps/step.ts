@@ -37,10 +37,7 @@ export type StepWork<S> = {
   run: WorkflowRunRecord;
   step: S;
   place: StepPlace;
-  /**
-   * The values of the step's fields, by their names, with its expressions filled in.
-   * @throws AppError `invalid_request`, its `param` naming the field; EvaluatorBusy; the signal's reason.
-   */
+  /** The step's fields, by name, filled in. @throws AppError `invalid_request` with `param`; EvaluatorBusy; the signal's reason. */
   fill(): Promise<Record<string, unknown>>;
   signal: AbortSignal;
 };

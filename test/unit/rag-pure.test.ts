@@ -20,6 +20,7 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 describe("the words of a query", () => {
   it("are the significant ones, each once", () => {
     expect(lexicalQuery("What does the pump do, and WHAT is a Pump-house for?")).to.equal("pump house");
+    expect(lexicalQuery("Can two pumps share one valve?")).to.equal("two pumps share valve");
     expect(lexicalQuery("Wie funktioniert die Kühlung?")).to.equal("wie funktioniert die kühlung");
   });
 

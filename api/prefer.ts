@@ -94,8 +94,6 @@ export async function reserveJob(
   return wasRejected ? { jobId: newId("job") } : { job };
 }
 
-type Waiting = Pick<HandlerInput, "platform" | "caller" | "signal" | "header" | "checkpoint">;
-
 /**
  * Replies with the result of `job` when it completes in time, with its error when it fails in time, and otherwise with 202
  * and where to follow it, also when the store or Redis is unavailable. A client that disconnects ends the waiting, never the job;
@@ -103,12 +101,9 @@ type Waiting = Pick<HandlerInput, "platform" | "caller" | "signal" | "header" | 
  * @throws AppError the job's own error; `wrong_state` when it was cancelled.
  */
 export async function replyWithJob(
-  input: Waiting,
+  input: Pick<HandlerInput, "platform" | "caller" | "signal" | "checkpoint">,
   job: JobRecord,
-  {
-    status = 201,
-    preference = readPreference(input.header("prefer")),
-  }: { status?: number; preference?: ReturnType<typeof readPreference> } = {},
+  { status, preference }: { status: number; preference: ReturnType<typeof readPreference> },
 ): Promise<JsonReply> {
   const { waitMs, applied } = preference;
   const headers = defined({ "preference-applied": applied });
@@ -133,7 +128,7 @@ const isSuspended = ({ status, checkAt, kind }: JobRecord) =>
   status === "awaiting" && checkAt === undefined && kind !== "completion";
 
 /** 202 with the job's ids, and where to follow it. */
-export function toAcceptedReply(job: JobRecord, headers: Record<string, string> = {}): JsonReply {
+function toAcceptedReply(job: JobRecord, headers: Record<string, string> = {}): JsonReply {
   const body = toAcceptedView(job);
   const polling = { location: body.statusUrl, "retry-after": String(POLL_AFTER_SECONDS) };
   return { status: 202, headers: { ...polling, ...headers }, body };

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { z } from "zod";
 import { allRoutes } from "../../../api/all-routes.ts";
-import { replyWithJob } from "../../../api/prefer.ts";
+import { readPreference, replyWithJob } from "../../../api/prefer.ts";
 import { type AnyRoute, declareRoutes } from "../../../api/route.ts";
 import { openApi } from "../../../api/server.ts";
 import { jobViewSchema } from "../../../src/jobs/job-view.ts";
@@ -25,7 +25,7 @@ const noopRoute = benchRoutes.post("/bench/noop", {
       subject: {},
       isInteractive: false,
     });
-    return replyWithJob(input, job);
+    return replyWithJob(input, job, { status: 201, preference: readPreference(input.header("prefer")) });
   },
 });
 

@@ -87,11 +87,16 @@ export async function reserveJob(
   input: Pick<HandlerInput, "platform" | "caller" | "reservation">,
 ): Promise<{ job: JobRecord } | { jobId: string }> {
   const { platform, caller, reservation } = input;
-  if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
+  if (!reservation?.mayBeTaken) return newJob(input, reservation?.jobId);
   const job = await platform.jobs.find(caller.tenantId, reservation.jobId);
-  if (job === null) return { jobId: reservation.jobId };
+  if (job === null) return newJob(input, reservation.jobId);
   const wasRejected = job.status === "failed" && job.attempts === 0;
-  return wasRejected ? { jobId: newId("job") } : { job };
+  return wasRejected ? newJob(input) : { job };
+}
+
+async function newJob({ platform, caller }: Pick<HandlerInput, "platform" | "caller">, jobId = newId("job")) {
+  await platform.quotas.check(caller.tenantId, "openJobs");
+  return { jobId };
 }
 
 /**

@@ -133,6 +133,13 @@ export const settings = {
   ),
   MAX_AGENTS: setting(count(1, 1_000_000).default(1_000), "Agents that one tenant may keep"),
   MAX_WORKFLOWS: setting(count(1, 1_000_000).default(1_000), "Workflows that one tenant may keep"),
+  MAX_DOCUMENTS: setting(count(1, 100_000_000).default(100_000), "Documents that one tenant may keep"),
+  MAX_FILES: setting(count(1, 1_000_000).default(1_000), "Files of batches that one tenant may keep"),
+  MAX_KEYS: setting(count(1, 1_000_000).default(1_000), "API keys that one tenant may have"),
+  MAX_OPEN_JOBS: setting(
+    count(1, 10_000_000).default(10_000),
+    "Jobs of one tenant that have not ended; at this number its calls that make a job are a 429",
+  ),
   MAX_JSON_BYTES: setting(
     count(1_024, 1 << 30).default(4 << 20),
     "Largest JSON body, in bytes; `/mcp` takes 2 MiB of it at most",
@@ -217,7 +224,14 @@ function toConfig(v: Values) {
       bootstrapApiKey: v.BOOTSTRAP_API_KEY,
       masterKey: v.MASTER_KEY,
     },
-    quotas: { agents: v.MAX_AGENTS, workflows: v.MAX_WORKFLOWS },
+    quotas: {
+      agents: v.MAX_AGENTS,
+      workflows: v.MAX_WORKFLOWS,
+      documents: v.MAX_DOCUMENTS,
+      files: v.MAX_FILES,
+      keys: v.MAX_KEYS,
+      openJobs: v.MAX_OPEN_JOBS,
+    },
     workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },
     jobs: { leaseMs: v.JOB_LEASE_MS, reconcileEveryMs: v.RECONCILE_EVERY_MS },
     gateway: {

@@ -63,7 +63,8 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const { calls } = metrics;
     const gateway = makeGateway({ ...base, config: config.gateway, keys: providerKeys, fallbacks, metrics: calls });
     releasers.add(() => gateway.close());
-    const rag = makeRag({ config, store, jobs, gateway, logger });
+    const quotas = makeQuotas({ store, limits: config.quotas });
+    const rag = makeRag({ config, store, jobs, gateway, quotas, logger });
     releasers.add(() => rag.close());
     const composite = makeComposite({ store, jobs, gateway });
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
@@ -72,7 +73,6 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const callbacks = makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, logger });
     const evaluator = makeEvaluator();
     releasers.add(() => evaluator.close());
-    const quotas = makeQuotas({ store, limits: config.quotas });
     const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, egress, quotas, evaluator, logger });
     const credentials = makeCredentials(dataKeys);
     const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, egress, credentials, quotas });

@@ -37,6 +37,7 @@ export const keyRoutes = [
     body: createBody,
     example: { role: "member", subject: "ana@acme.io", name: "laptop" },
     hasSecretReply: true,
+    errors: ["quota_exceeded"],
     responses: {
       201: { description: "The new key", body: named("NewApiKey", apiKeyViewSchema.extend({ key: z.string() })) },
     },
@@ -44,6 +45,7 @@ export const keyRoutes = [
       const { role, subject = caller.subject, name, expiresAt: text } = body;
       const expiresAt = text === undefined ? undefined : new Date(text);
       const given = { tenantId: caller.tenantId, role, subject, ...defined({ name, expiresAt }) };
+      await platform.quotas.check(caller.tenantId, "keys");
       const { key, record } = await platform.tenancy.createKey(given);
       return { key, ...toApiKeyView(record) };
     },

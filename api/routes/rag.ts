@@ -58,7 +58,7 @@ export const ragRoutes = [
       201: { description: "The document is indexed", body: ingestResultSchema },
       202: { description: "The document is being indexed", body: acceptedSchema },
     },
-    errors: ["source_refused", "source_unreachable", "source_unreadable", "request_too_large"],
+    errors: ["source_refused", "source_unreachable", "source_unreadable", "request_too_large", "quota_exceeded"],
     example: { content: "# Pump P-100\n\nBleed the pump before the season.", title: "Pump manual" },
     handler(input) {
       const { body, caller, platform } = input;

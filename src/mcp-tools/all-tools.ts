@@ -49,6 +49,7 @@ export const allTools: readonly AnyTool[] = [
     async run(call, { agentId, name = "", ...body }) {
       const { agents } = call.platform;
       const id = agentId ?? (await agents.idOf(call.caller.tenantId, name));
+      await call.platform.quotas.check(call.caller.tenantId, "openJobs");
       const { job } = await agents.accept({ caller: call.caller, agentId: id, body, isInteractive: true });
       return waitForResult(call, job);
     },
@@ -61,6 +62,7 @@ export const allTools: readonly AnyTool[] = [
       "run returns a `jobId` for svc_job instead and continues.",
     input: compositeBodySchema,
     async run(call, given) {
+      await call.platform.quotas.check(call.caller.tenantId, "openJobs");
       const { job } = await call.platform.composite.accept({ caller: call.caller, body: given, isInteractive: true });
       return waitForResult(call, job);
     },

@@ -10,7 +10,17 @@ import type { Caller } from "../tenancy/roles.ts";
 /** The parts of the platform that tools use. */
 export type ToolPlatform = Pick<
   Platform,
-  "config" | "store" | "redis" | "queues" | "jobs" | "gateway" | "rag" | "agents" | "composite" | "organizations"
+  | "config"
+  | "store"
+  | "redis"
+  | "queues"
+  | "jobs"
+  | "gateway"
+  | "rag"
+  | "agents"
+  | "composite"
+  | "organizations"
+  | "quotas"
 >;
 
 /** One call of a tool: the caller, and a signal that aborts when the client has left. */

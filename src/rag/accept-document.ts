@@ -23,7 +23,7 @@ export type Acceptance = NewDocument<IngestInput> & { isInteractive: boolean };
 
 /**
  * Keeps the source, records the document and submits its job, in this order: a job always finds its document.
- * @throws AppError `source_refused`; `source_unreadable` for a picture, a program and the like; `unavailable` (then nothing is left behind, or the sweep removes it).
+ * @throws AppError `source_refused`; `source_unreadable` for a picture, a program and the like; `quota_exceeded`; `unavailable` (then nothing is left behind, or the sweep removes it).
  */
 export async function acceptDocument(
   deps: RagDeps & { work: Work; allowOrigins: readonly string[] },
@@ -66,8 +66,9 @@ async function recordUrl(
     if (known) {
       const reassigned = await deps.store.documents.reassign(caller.tenantId, known._id, change);
       if (reassigned) return { record: reassigned, isNew: false };
-    } else if (await deps.store.documents.insert(fresh)) {
-      return { record: fresh, isNew: true };
+    } else {
+      await deps.quotas.check(caller.tenantId, "documents");
+      if (await deps.store.documents.insert(fresh)) return { record: fresh, isNew: true };
     }
   }
   const text = "Another request is changing the document of this URL; try again.";
@@ -86,6 +87,7 @@ async function recordBytes(
   const source: DocumentSource = { kind, bytes: bytes.length, ...(name ? { name } : {}), ...(type ? { type } : {}) };
   const fallback = isFile ? (name ?? "Untitled") : (firstLineOf(document.content) ?? "Untitled");
   const record = toRecord({ caller, document, jobId, source, fallback });
+  await deps.quotas.check(caller.tenantId, "documents");
   await deps.store.sources.write(caller.tenantId, record._id, bytes);
   await deps.store.documents.insert(record);
   return { record, isNew: true };

@@ -3,6 +3,7 @@ import type { Jobs } from "../jobs/jobs.ts";
 import type { Logger } from "../logger.ts";
 import type { GuardedFetch } from "../net/guarded-fetch.ts";
 import type { Store } from "../store/store.ts";
+import type { Quotas } from "../tenancy/quotas.ts";
 import type { ParsePool } from "./parse-in-child.ts";
 
 /** The dependencies of this folder's functions. */
@@ -10,6 +11,7 @@ export type RagDeps = {
   store: Pick<Store, "documents" | "chunks" | "sources">;
   jobs: Pick<Jobs, "submit" | "get" | "cancel">;
   gateway: Pick<Gateway, "embed" | "defaultEmbeddingModel">;
+  quotas: Pick<Quotas, "check">;
   fetcher: GuardedFetch;
   parser: ParsePool;
   logger: Logger;

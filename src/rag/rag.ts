@@ -20,12 +20,15 @@ export type Rag = ReturnType<typeof makeRag>;
 
 /** Makes retrieval, bound to its dependencies. Child processes and connections start when they are first needed. */
 export function makeRag(
-  input: { config: Pick<Config, "fetch" | "parse"> } & Pick<RagDeps, "store" | "jobs" | "gateway" | "logger">,
+  input: { config: Pick<Config, "fetch" | "parse"> } & Pick<
+    RagDeps,
+    "store" | "jobs" | "gateway" | "quotas" | "logger"
+  >,
 ) {
-  const { config, store, jobs, gateway, logger } = input;
+  const { config, store, jobs, gateway, quotas, logger } = input;
   const fetcher = makeGuardedFetch(config.fetch);
   const parser = makeParsePool({ timeoutMs: config.parse.timeoutMs, logger });
-  const deps: RagDeps = { store, jobs, gateway, logger, fetcher, parser };
+  const deps: RagDeps = { store, jobs, gateway, quotas, logger, fetcher, parser };
   const runQuery = makeQuery(deps);
   const work = makeDocumentWork(deps);
   return {

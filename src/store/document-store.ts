@@ -3,6 +3,7 @@ import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { makeRecords } from "./records.ts";
 import { changeOne, insertIfAbsent } from "./writes.ts";
 
 /** Facts about a document that queries can filter on. */
@@ -127,6 +128,8 @@ export function makeDocumentStore(db: Db) {
     ): Promise<Page<ShownDocument>> => findPage(documents, { tenantId, page, filter: { status }, fields: shown }),
     /** How many documents are in a state. */
     count: (tenantId: string, status: DocumentState) => documents.countDocuments(ofTenant(tenantId, { status })),
+    /** How many documents a tenant has; counts no further than `limit`. */
+    countAll: makeRecords(documents).count,
     /** Ids of documents that have a tag of each group, at most `limit`. */
     async idsByTags(tenantId: string, groups: readonly string[][], limit: number): Promise<string[]> {
       const filter = ofTenant(tenantId, { $and: groups.map((tags) => ({ tags: { $in: tags } })) });

@@ -71,12 +71,13 @@ export const fileBatchCollection = defineCollection<FileBatchDocument>({
 export function makeFileStore(db: Db) {
   const files = db.collection<FileDocument>(fileCollection.name);
   const batches = db.collection<FileBatchDocument>(fileBatchCollection.name);
-  const { get: find, ensure, remove } = makeRecords(files);
+  const { get: find, ensure, remove, count } = makeRecords(files);
   const { insert: insertBatch, get: findBatch, remove: removeBatch } = makeRecords(batches);
   return {
     find,
     ensure,
     remove,
+    count,
     list: (
       tenantId: string,
       { purpose, ...page }: PageQuery & { purpose?: FileDocument["purpose"] | undefined },

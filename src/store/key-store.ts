@@ -48,6 +48,8 @@ export function makeApiKeyStore(db: Db) {
     /** The keys that are not revoked. */
     list: (tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>> =>
       findPage(keys, { tenantId, page, filter: notRevoked, fields: shown }),
+    /** How many there are of these; counts no further than `limit`. */
+    count: (tenantId: string, limit: number) => keys.countDocuments(ofTenant(tenantId, notRevoked), { limit }),
     /** Marks a key as revoked; null when there is none, or it was already. */
     revoke: (tenantId: string, keyId: string, at: Date) =>
       changeOne(keys, ofTenant(tenantId, { _id: keyId, ...notRevoked }), { $set: { revokedAt: at } }),

@@ -18,6 +18,8 @@ export function makeRecords<T extends TenantDocument>(collection: Collection<T>)
     ensure: (record: T): Promise<T> =>
       insertOrFind(records, record, ofTenant(record.tenantId, { _id: record._id })) as Promise<T>,
     get: (tenantId: string, id: string): Promise<T | null> => records.findOne<T>(ofTenant(tenantId, { _id: id })),
+    /** How many of them a tenant has; counts no further than `limit`. */
+    count: (tenantId: string, limit: number) => records.countDocuments(ofTenant(tenantId), { limit }),
     /** False when it was not there. */
     remove: async (tenantId: string, id: string): Promise<boolean> =>
       (await records.deleteOne(ofTenant(tenantId, { _id: id }))).deletedCount === 1,
@@ -42,8 +44,6 @@ export function makeVersionedRecords<T extends VersionedDocument, Change>(
   const records = untyped(collection);
   return {
     ...makeRecords(collection),
-    /** How many of them a tenant has; counts no further than `limit`. */
-    count: (tenantId: string, limit: number) => records.countDocuments(ofTenant(tenantId), { limit }),
     /** Puts the next version in the place of `version`; null when the record is not there at that version any more. */
     async replace(tenantId: string, id: string, { version, change }: { version: number; change: Change }) {
       const missing = optional.filter((field) => change[field] === undefined).map((field) => [field, ""]);

@@ -1,32 +1,94 @@
 import type { Config } from "../config.ts";
 import { AppError } from "../errors.ts";
+import { makeFreshCache } from "../fresh-cache.ts";
 import type { Store } from "../store/store.ts";
 
-/** What a tenant may keep a limited number of. */
-export const quotaNames = ["agents", "workflows"] as const;
-export type QuotaName = (typeof quotaNames)[number];
+type Counted = Pick<Store, "agents" | "workflows" | "documents" | "files" | "apiKeys" | "jobs">;
+type Quota = {
+  setting: string;
+  /** What it limits, in words. */
+  what: string;
+  /** How many a tenant has; need not count further than `limit`. */
+  count(store: Counted, tenantId: string, limit: number): Promise<number>;
+  /** Whether they end by themselves, so that a refused call is worth repeating. */
+  passes?: true;
+};
+
+/** What a tenant may have a limited number of. */
+const registry = {
+  agents: {
+    setting: "MAX_AGENTS",
+    what: "agents",
+    count: ({ agents }, tenantId, limit) => agents.count(tenantId, limit),
+  },
+  workflows: {
+    setting: "MAX_WORKFLOWS",
+    what: "workflows",
+    count: ({ workflows }, tenantId, limit) => workflows.count(tenantId, limit),
+  },
+  documents: {
+    setting: "MAX_DOCUMENTS",
+    what: "documents",
+    count: ({ documents }, tenantId, limit) => documents.countAll(tenantId, limit),
+  },
+  files: { setting: "MAX_FILES", what: "files", count: ({ files }, tenantId, limit) => files.count(tenantId, limit) },
+  keys: {
+    setting: "MAX_KEYS",
+    what: "API keys",
+    count: ({ apiKeys }, tenantId, limit) => apiKeys.count(tenantId, limit),
+  },
+  openJobs: {
+    setting: "MAX_OPEN_JOBS",
+    what: "jobs that have not ended",
+    count: ({ jobs }, tenantId, limit) => jobs.countOpen(tenantId, undefined, limit),
+    passes: true,
+  },
+} as const satisfies Record<string, Quota>;
+export type QuotaName = keyof typeof registry;
+export const quotaNames = Object.keys(registry) as [QuotaName, ...QuotaName[]];
+
+/** When a call that open jobs refuse is worth repeating, in ms. */
+const RETRY_AFTER_MS = 5_000;
 
 export type Quotas = ReturnType<typeof makeQuotas>;
 
 /** The quotas of every tenant. */
-export function makeQuotas({ store, limits }: { store: Pick<Store, QuotaName>; limits: Config["quotas"] }) {
-  const settings: Record<QuotaName, string> = { agents: "MAX_AGENTS", workflows: "MAX_WORKFLOWS" };
-  const usageOf = async (tenantId: string, name: QuotaName) => {
-    const limit = limits[name];
-    return { used: await store[name].count(tenantId, limit), limit };
-  };
+export function makeQuotas({ store, limits }: { store: Counted; limits: Config["quotas"] }) {
+  const count = (tenantId: string, name: QuotaName) => registry[name].count(store, tenantId, limits[name]);
+  // Counting many takes long, so a count holds for seconds, and what is allowed meanwhile is added to it.
+  const counts = makeFreshCache(async (key) => {
+    const [name = "", tenantId = ""] = key.split(" ");
+    return { used: await count(tenantId, name as QuotaName) }; // as `check` joined it
+  });
   return {
-    /** Several calls at once may all be allowed, a few too many. @throws AppError `quota_exceeded` at the limit. */
+    /**
+     * Takes one more. Several processes at once may allow a few too many.
+     * @throws AppError `quota_exceeded` at the limit; `too_many_concurrent` where waiting helps.
+     */
     async check(tenantId: string, name: QuotaName): Promise<void> {
-      const { used, limit } = await usageOf(tenantId, name);
-      if (used < limit) return;
-      const message = `The tenant has ${used} ${name}; its quota is ${limit} (${settings[name]}). Delete some first.`;
-      throw new AppError("quota_exceeded", message, { details: { quota: name, limit } });
+      const limit = limits[name];
+      const key = `${name} ${tenantId}`;
+      let counted = await counts.find(key);
+      if (counted.used >= limit) {
+        counts.forget(key); // some may have been deleted since
+        counted = await counts.find(key);
+      }
+      counted.used += 1;
+      if (counted.used > limit) throw exceeded(name, limit);
     },
-    /** Each quota with its use, which is counted up to the limit. */
+    /** Each quota with its use. */
     async usage(tenantId: string): Promise<Record<QuotaName, { used: number; limit: number }>> {
-      const [agents, workflows] = await Promise.all([usageOf(tenantId, "agents"), usageOf(tenantId, "workflows")]);
-      return { agents, workflows };
+      const each = quotaNames.map(async (name) => [name, { used: await count(tenantId, name), limit: limits[name] }]);
+      return Object.fromEntries(await Promise.all(each));
     },
   };
+}
+
+function exceeded(name: QuotaName, limit: number): AppError {
+  const quota: Quota = registry[name];
+  const advice = quota.passes ? "Wait until some have ended." : "Delete some first.";
+  const message = `The tenant has ${limit} ${quota.what}, which is its quota (${quota.setting}). ${advice}`;
+  const details = { quota: name, limit };
+  if (!quota.passes) return new AppError("quota_exceeded", message, { details });
+  return new AppError("too_many_concurrent", message, { details, retryable: true, retryAfterMs: RETRY_AFTER_MS });
 }

@@ -1,53 +1,130 @@
 import { expect } from "chai";
-import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const agent = { name: "Desk", model: "meta-llm", systemPrompt: "You answer." };
 const workflow = { name: "Desk", steps: [{ type: "rag_query", query: "Pumps" }] };
+const later = { headers: { prefer: "respond-async" } };
 
 describe("quotas", () => {
   let test: TestPlatform;
-  let member: ApiClient;
+  let owner: ApiClient;
   let stranger: ApiClient;
   before(async () => {
-    test = await startPlatform({ workers: false, env: { MAX_AGENTS: "3", MAX_WORKFLOWS: "2" } });
-    [member, stranger] = [test.keys.member, test.keys.stranger].map((key) => makeClient({ url: test.url, key })) as [
-      ApiClient,
-      ApiClient,
-    ]; // one a key
+    const env = {
+      MAX_AGENTS: "3",
+      MAX_WORKFLOWS: "2",
+      MAX_DOCUMENTS: "3",
+      MAX_FILES: "2",
+      MAX_KEYS: "5",
+      MAX_OPEN_JOBS: "6",
+    };
+    test = await startPlatform({ workers: false, env });
+    owner = makeClient({ url: test.url, key: test.keys.owner });
+    stranger = makeClient({ url: test.url, key: test.keys.stranger });
   });
   after(() => test.close());
 
-  const cases = [
-    { name: "agents", path: "/agents", body: agent, idField: "agentId", limit: 3, setting: "MAX_AGENTS" },
+  const upload = (client: ApiClient) => {
+    const form = new FormData();
+    form.set("purpose", "batch");
+    form.set("file", new Blob(["{}"]), "requests.jsonl");
+    return client.request("POST", "/v1/files", { raw: form });
+  };
+  const cases: {
+    name: string;
+    limit: number;
+    setting: string;
+    make(client: ApiClient): Promise<ApiResponse>;
+    pathOf(made: ApiResponse): string;
+  }[] = [
+    {
+      name: "agents",
+      limit: 3,
+      setting: "MAX_AGENTS",
+      make: (client) => client.post("/agents", agent),
+      pathOf: (made) => `/agents/${made.string("agentId")}`,
+    },
     {
       name: "workflows",
-      path: "/workflows",
-      body: workflow,
-      idField: "workflowId",
       limit: 2,
       setting: "MAX_WORKFLOWS",
+      make: (client) => client.post("/workflows", workflow),
+      pathOf: (made) => `/workflows/${made.string("workflowId")}`,
+    },
+    {
+      name: "documents",
+      limit: 3,
+      setting: "MAX_DOCUMENTS",
+      make: (client) => client.post("/rag/ingest", { content: "A pump moves water." }, later),
+      pathOf: (made) => `/rag/documents/${made.string("documentId")}`,
+    },
+    {
+      name: "files",
+      limit: 2,
+      setting: "MAX_FILES",
+      make: upload,
+      pathOf: (made) => `/v1/files/${made.string("id")}`,
+    },
+    {
+      name: "keys",
+      limit: 5,
+      setting: "MAX_KEYS",
+      make: (client) => client.post("/keys", { role: "member" }),
+      pathOf: (made) => `/keys/${made.string("keyId")}`,
     },
   ];
-  for (const { name, path, body, idField, limit, setting } of cases) {
-    it(`limit how many ${name} a tenant keeps, and GET /usage reports how many it has`, async () => {
-      const reported = async () => (await member.get("/usage")).at(`quotas.${name}`);
-      expect(await reported()).to.deep.equal({ used: 0, limit });
-      const ids: string[] = [];
-      for (let count = 0; count < limit; count += 1) ids.push((await member.post(path, body)).string(idField));
-      expect(await reported()).to.deep.equal({ used: limit, limit });
-      const refused = await member.post(path, body);
+  for (const { name, limit, setting, make, pathOf } of cases) {
+    it(`limit how many ${name} a tenant has, and GET /usage reports how many there are`, async () => {
+      const used = async () => {
+        const quota = (await owner.get("/usage")).at(`quotas.${name}`) as { used: number; limit: number };
+        expect(quota.limit).to.equal(limit);
+        return quota.used;
+      };
+      const made: ApiResponse[] = [];
+      for (let count = await used(); count < limit; count += 1) made.push(await make(owner));
+      expect(made.map(({ status }) => status).filter((status) => status >= 300)).to.deep.equal([]);
+      expect(await used()).to.equal(limit);
+      const refused = await make(owner);
       expect([refused.status, refused.at("error.code")]).to.deep.equal([413, "quota_exceeded"]);
       expect(refused.at("error.details")).to.deep.equal({ quota: name, limit });
       expect(refused.string("error.message")).to.include(setting);
       expect(refused.headers.get("retry-after"), "waiting does not help").to.equal(null);
+      expect(await used(), "nothing is left of what was refused").to.equal(limit);
 
-      const replaced = await member.request("PUT", `${path}/${ids[0]}`, { body });
-      expect(replaced.at("version"), "a replacement is no further one").to.equal(2);
-      expect((await stranger.post(path, body)).status, "another tenant").to.equal(201);
-      expect((await member.delete(`${path}/${ids[0]}`)).status).to.equal(204);
-      expect((await member.post(path, body)).status, "in the place of the deleted one").to.equal(201);
-      expect((await member.post(path, body)).status).to.equal(413);
+      expect((await make(stranger)).status, "another tenant").to.be.oneOf([200, 201, 202]);
+      const [first] = made;
+      if (first) expect((await owner.delete(pathOf(first))).status).to.be.oneOf([200, 204]);
+      expect((await make(owner)).status, "in the place of the deleted one").to.be.oneOf([200, 201, 202]);
+      expect((await make(owner)).status).to.equal(413);
     });
   }
+
+  it("take a replacement for no further one", async () => {
+    const [first] = (await owner.get("/agents")).at("data") as { agentId: string }[];
+    const replaced = await owner.request("PUT", `/agents/${first?.agentId}`, { body: agent });
+    expect(replaced.at("version")).to.equal(2);
+  });
+
+  it("limit the jobs of a tenant that have not ended, and say when to come back", async () => {
+    const [made] = (await stranger.get("/agents")).at("data") as { agentId: string }[];
+    const run = () => stranger.post(`/agents/${made?.agentId}/run`, { input: "Hello" }, later);
+    const open = async () => (await stranger.get("/usage")).at("quotas.openJobs.used");
+    let last = await run();
+    for (let calls = 1; last.status === 202 && calls < 10; calls += 1) last = await run();
+    expect([last.status, last.at("error.code")]).to.deep.equal([429, "too_many_concurrent"]);
+    expect(last.at("error.details")).to.deep.equal({ quota: "openJobs", limit: 6 });
+    expect(last.headers.get("retry-after")).to.equal("5");
+    expect(await open()).to.equal(6);
+    const tool = {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name: "svc_agent_run", arguments: { agentId: made?.agentId, input: "Hello" } },
+    };
+    expect((await stranger.post("/mcp", tool)).text, "as a tool").to.include("MAX_OPEN_JOBS");
+    const [job] = (await stranger.get("/jobs?status=queued")).at("data") as { jobId: string }[];
+    expect((await stranger.post(`/jobs/${job?.jobId}/cancel`)).status).to.be.oneOf([200, 202]);
+    expect((await run()).status, "in the place of the cancelled one").to.equal(202);
+  });
 });

@@ -67,6 +67,7 @@ export const openAiBatchRoutes = [
     async result({ body, caller, platform }) {
       const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = body;
       const input = { inputFileId, endpoint, completionWindow, ...withoutNulls({ metadata }) };
+      await platform.quotas.check(caller.tenantId, "openJobs");
       return toView(await platform.gateway.fileBatches.create(caller, input));
     },
   }),

@@ -28,9 +28,11 @@ export const openAiFileRoutes = [
     body: named("FileUpload", uploadSchema),
     multipart: uploadSchema,
     responses: { 200: { description: "The file", body: named("File", fileSchema) } },
+    errors: ["quota_exceeded"],
     async result({ body, caller, platform }) {
       const { filename, bytes } = body.file;
       const file = { filename: filename.slice(0, 200), bytes };
+      await platform.quotas.check(caller.tenantId, "files");
       return toView(await platform.gateway.fileBatches.addFile(caller.tenantId, file));
     },
   }),

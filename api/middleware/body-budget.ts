@@ -1,17 +1,24 @@
+import type { IncomingMessage } from "node:http";
 import { AppError, unavailable } from "../../src/errors.ts";
 import type { ApiContext } from "../context.ts";
 
 /** Bodies up to this size are not counted: the places for concurrent requests bound them. In bytes. */
 const SMALL_BYTES = 1 << 20;
 
+/** A large body arrives at this pace at least, in bytes a second, and is measured so often, in ms. */
+const LEAST_BYTES_PER_SECOND = 32 << 10;
+const MEASURE_MS = 10_000;
+
 export type BodyBudget = ReturnType<typeof makeBodyBudget>;
 
 /**
  * The memory that large bodies of one process may take together, and those of one tenant, in bytes. A body without a
- * `Content-Length` counts as one of the largest that is allowed. The result reserves it until the response is over.
+ * `Content-Length` counts as one of the largest that is allowed. The result reserves it until the response is over. The
+ * connection of a body that arrives too slowly is cut, because nobody else can use the memory that waits for it.
  * @throws AppError `too_many_concurrent` when the tenant has its share, `unavailable` when there is none left.
  */
-export function makeBodyBudget({ totalBytes, tenantBytes }: { totalBytes: number; tenantBytes: number }) {
+export function makeBodyBudget(options: { totalBytes: number; tenantBytes: number; measureMs?: number }) {
+  const { totalBytes, tenantBytes, measureMs = MEASURE_MS } = options;
   const takenBy = new Map<string, number>();
   let taken = 0;
   return function reserveForBody(ctx: ApiContext, limitBytes: number): void {
@@ -28,11 +35,24 @@ export function makeBodyBudget({ totalBytes, tenantBytes }: { totalBytes: number
     if (taken + bytes > totalBytes) throw unavailable("Memory for another large body");
     taken += bytes;
     takenBy.set(tenantId, own + bytes);
+    const pace = watchPace(ctx.req, measureMs);
     ctx.res.once("close", () => {
+      clearInterval(pace);
       taken -= bytes;
       const left = (takenBy.get(tenantId) ?? 0) - bytes;
       if (left > 0) takenBy.set(tenantId, left);
       else takenBy.delete(tenantId);
     });
   };
+}
+
+/** Cuts a request whose body arrives too slowly. */
+function watchPace(request: IncomingMessage, measureMs: number): NodeJS.Timeout {
+  let before = request.socket.bytesRead;
+  return setInterval(() => {
+    const { bytesRead } = request.socket;
+    const isSlow = bytesRead - before < (LEAST_BYTES_PER_SECOND * measureMs) / 1_000;
+    if (isSlow && !request.complete) request.destroy();
+    before = bytesRead;
+  }, measureMs).unref();
 }

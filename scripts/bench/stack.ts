@@ -50,6 +50,8 @@ export function openStack(
       BOOTSTRAP_API_KEY: apiKey,
       RATE_LIMIT_RPM: "10000000",
       RATE_LIMIT_CONCURRENT: "100000",
+      MAX_DOCUMENTS: "10000000",
+      MAX_OPEN_JOBS: "1000000",
       ...options.env,
     };
     const pinned = options.apiCore === undefined ? {} : { core: options.apiCore };

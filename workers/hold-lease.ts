@@ -51,9 +51,9 @@ export function holdLease(
   };
   let { lastEventId } = record;
   const check = (current: JobRecord | null) => {
-    lastEventId = current?.lastEventId ?? lastEventId;
-    if (!current) stop("fenced");
-    else if (current.cancelRequestedAt) stop("cancelled");
+    if (!current) return stop("fenced");
+    lastEventId = current.lastEventId;
+    if (current.cancelRequestedAt) stop("cancelled");
   };
   let lastBeatAt = performance.now();
   const beat = async () => {

@@ -9,8 +9,9 @@ import type { Logger } from "../src/logger.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
 import { isFinal } from "../src/store/job-state.ts";
 import { isStoreFailure } from "../src/store/store-errors.ts";
-import { beginSpan, failureOf } from "../src/tracing.ts";
+import { inSpan } from "../src/tracing.ts";
 import { holdLease, type ShellDeps } from "./hold-lease.ts";
+import type { RunAlone } from "./run-alone.ts";
 import { judge, STORE_RETRY_MS, type StopReason } from "./verdict.ts";
 
 /** What the shell needs of a BullMQ job. */
@@ -62,10 +63,10 @@ async function processJob(
   const { record, lease } = claimed;
   const attempt = { queue, record, lease, lookAgainAt };
   deps.onClaimed?.();
-  if (mustRunAlone(deps, record)) return runSuspect(deps, attempt);
+  if (deps.runAlone && isSuspect(deps, record)) return runSuspect(deps, attempt, deps.runAlone);
   const parsed = queue.payload.safeParse(job.data);
   if (!parsed.success) {
-    const path = parsed.error.issues[0]?.path.join(".") ?? "";
+    const path = String(parsed.error.issues[0]?.path[0] ?? ""); // a payload is flat
     const error = new AppError("invalid_request", "The job's payload is not valid.", { param: path });
     return fail(deps, lease, toErrorView(error), `invalid payload at ${path || "its top"}`);
   }
@@ -80,8 +81,8 @@ async function processJob(
  * Runs one try of a job as a part of the trace that submitted it. Where that is, stands on the record and not in BullMQ's job,
  * so that a job which Redis had lost is still found in its request's trace.
  */
-async function traceJob<T>(record: JobRecord, work: () => Promise<T>): Promise<T> {
-  const traced = beginSpan({
+function traceJob<T>(record: JobRecord, work: () => Promise<T>): Promise<T> {
+  const span = {
     name: `${record.queue} process`,
     kind: "CONSUMER",
     parent: { traceparent: record.trace },
@@ -93,16 +94,8 @@ async function traceJob<T>(record: JobRecord, work: () => Promise<T>): Promise<T
       "switchyard.tenant_id": record.tenantId,
       "switchyard.attempt": record.attempts,
     },
-  });
-  try {
-    const result = await traced.run(work);
-    traced.end();
-    return result;
-  } catch (error) {
-    const isWaiting = error instanceof Postponed || error instanceof Suspended;
-    traced.end(isWaiting ? {} : { failure: failureOf(error) });
-    throw error;
-  }
+  } as const;
+  return inSpan(span, work);
 }
 
 /** Fails the job, on its record and in BullMQ, where operators read the reason. */
@@ -114,21 +107,25 @@ async function fail(deps: ShellDeps, lease: Lease, error: ErrorView, reason = er
 /** Attempts whose worker reported nothing of them since, as when it died. */
 const lostTries = ({ attempts, failures, overtaken = 0 }: JobRecord) => attempts - 1 - failures - overtaken;
 
-function mustRunAlone({ runAlone, alone }: ShellDeps, record: JobRecord): boolean {
-  if (!runAlone || lostTries(record) < SUSPECT_AFTER_LOST) return false;
-  return alone.size < MAX_ALONE || lostTries(record) >= CERTAIN_AFTER_LOST;
+/** Whether a job is to have a process for itself. */
+function isSuspect({ alone }: ShellDeps, record: JobRecord): boolean {
+  return lostTries(record) >= (alone.size < MAX_ALONE ? SUSPECT_AFTER_LOST : CERTAIN_AFTER_LOST);
 }
 
 /** Runs a job that was lost several times in a process of its own; one that ends that process too is given up. */
-async function runSuspect(deps: ShellDeps, { queue, lease, lookAgainAt }: Attempt): Promise<undefined> {
+async function runSuspect(
+  deps: ShellDeps,
+  { queue, lease, lookAgainAt }: Attempt,
+  runAlone: RunAlone,
+): Promise<undefined> {
   const { jobId } = lease;
   await deps.platform.jobs.claims.release(lease); // the process claims it itself
-  if (!deps.runAlone || deps.alone.size >= MAX_ALONE) return lookAgainAt(Date.now() + jittered(STORE_RETRY_MS));
+  if (deps.alone.size >= MAX_ALONE) return lookAgainAt(Date.now() + jittered(STORE_RETRY_MS));
   const stopping = new AbortController();
   deps.alone.add(jobId);
   deps.running.set(jobId, () => stopping.abort());
   try {
-    const outcome = await deps.runAlone({ queue: queue.name, jobId }, stopping.signal);
+    const outcome = await runAlone({ queue: queue.name, jobId }, stopping.signal);
     if (outcome.kind === "not-begun") return await lookAgainAt(Date.now() + jittered(STORE_RETRY_MS));
     if (outcome.kind === "ended")
       return outcome.delayUntil === undefined ? undefined : await lookAgainAt(outcome.delayUntil);

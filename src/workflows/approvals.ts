@@ -1,8 +1,8 @@
 import { defined } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
-import type { ApprovalRecord, ApprovalState, Decision } from "../store/approval-store.ts";
-import { isFinal } from "../store/job-state.ts";
+import type { ApprovalRecord, ApprovalState } from "../store/approval-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
+import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
 import { type Caller, hasRole } from "../tenancy/roles.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { toResult } from "./execute.ts";
@@ -87,43 +87,42 @@ function toRefusal(approval: ApprovalRecord): AppError {
   return new AppError("wrong_state", message, { details: toApprovalView(approval) });
 }
 
-/** Ends the approval of a run that was cancelled. */
-export async function withdraw(deps: WorkflowsDeps, tenantId: string, approvalId: string): Promise<void> {
-  const decision: Decision = { status: "cancelled" };
-  const { approvals } = deps.store;
-  if (await approvals.decide(tenantId, approvalId, decision, new Date())) await approvals.settle(tenantId, approvalId);
-}
-
 /**
  * Applies a decision to its run: approved, the run resumes; otherwise it ends here, without a worker. Safe to repeat. A run
  * whose worker is about to release it is left to that worker, which reads the decision, and to the next sweep.
  */
 async function settle(deps: WorkflowsDeps, approval: ApprovalRecord): Promise<void> {
   const { approvals, workflowRuns } = deps.store;
-  const { tenantId, _id, runId, path } = approval;
+  const { tenantId, _id, runId, status } = approval;
   const run = await workflowRuns.get(tenantId, runId);
-  if (run && !run.end && approval.status === "approved" && !(await deps.jobs.resume(run.jobId))) {
-    const [job, steps] = await Promise.all([deps.jobs.find(tenantId, run.jobId), workflowRuns.steps(tenantId, runId)]);
-    const isApplied =
-      !job || isFinal(job.status) || job.status === "queued" || steps.some((step) => step.path === path);
-    if (!isApplied) return;
-  }
-  if (run && approval.status !== "approved" && !(await endRun(deps, approval))) return;
-  await approvals.settle(tenantId, _id);
+  const apply = status === "approved" ? resumeRun : endRun;
+  if (!run || (await apply(deps, run, approval))) await approvals.settle(tenantId, _id);
+}
+
+/** Resumes a run that was approved; false when a worker has its job that may not have read the decision. */
+async function resumeRun(deps: WorkflowsDeps, run: WorkflowRunRecord, { path }: ApprovalRecord): Promise<boolean> {
+  const { _id: runId, tenantId, jobId } = run;
+  if (run.end || (await deps.jobs.resume(jobId)) || !(await mayWait(deps, run))) return true;
+  return (await deps.store.workflowRuns.steps(tenantId, runId)).some((step) => step.path === path);
+}
+
+/** Whether the job of a run waits, or has a worker that may let it wait: the decision has to reach it then. */
+async function mayWait({ jobs }: WorkflowsDeps, { tenantId, jobId }: WorkflowRunRecord): Promise<boolean> {
+  const job = await jobs.find(tenantId, jobId);
+  return job?.status === "awaiting" || job?.status === "running";
 }
 
 /** Ends a run by a decision, and its job with it; false when a worker has the job, so that it cannot be ended yet. */
-async function endRun(deps: WorkflowsDeps, approval: ApprovalRecord): Promise<boolean> {
+async function endRun(deps: WorkflowsDeps, run: WorkflowRunRecord, approval: ApprovalRecord): Promise<boolean> {
   const { workflowRuns } = deps.store;
-  const { tenantId, runId, path, stepId, status, createdAt } = approval;
-  const finishedAt = approval.decidedAt ?? new Date();
-  const earlier = await workflowRuns.steps(tenantId, runId);
-  if (!earlier.some((step) => step.path === path)) {
+  const { tenantId, runId, path, stepId, status, createdAt, decidedAt: finishedAt = new Date() } = approval;
+  if (status !== "rejected" && status !== "expired") return true; // the run was cancelled
+  if (!run.end) {
     await workflowRuns.addStep({
       _id: `${runId}:${path}`,
       tenantId,
       runId,
-      seq: earlier.length,
+      seq: (await workflowRuns.steps(tenantId, runId)).length,
       path,
       id: stepId,
       type: "human_approval",
@@ -133,12 +132,9 @@ async function endRun(deps: WorkflowsDeps, approval: ApprovalRecord): Promise<bo
       finishedAt,
       output: JSON.stringify(toDecisionOutput(approval)),
     });
-  }
-  if (status === "rejected" || status === "expired") {
     await workflowRuns.finish(tenantId, runId, { status, finishedAt });
   }
-  const run = await workflowRuns.get(tenantId, runId);
-  const job = run && (await deps.jobs.find(tenantId, run.jobId));
-  if (!run?.end || !job || isFinal(job.status)) return true;
-  return deps.jobs.held.end(run.jobId, { result: toResult(run, run.end) });
+  const ended = await workflowRuns.get(tenantId, runId);
+  if (ended?.end?.status !== status) return true; // it was ended otherwise, and its job with it
+  return !(await mayWait(deps, run)) || deps.jobs.held.end(run.jobId, { result: toResult(ended, ended.end) });
 }

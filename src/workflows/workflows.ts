@@ -4,7 +4,7 @@ import { workflowStepsQueue } from "../jobs/queues.ts";
 import { cancelWork, defineWork, recordsOf, submitWork, type Work } from "../jobs/work.ts";
 import { errorOf, makeRunList, newRun, type RunRequest } from "../runs.ts";
 import type { OpenWorkflowRun, WorkflowRunRecord } from "../store/workflow-run-store.ts";
-import { makeApprovals, withdraw } from "./approvals.ts";
+import { makeApprovals } from "./approvals.ts";
 import { makeWorkflowDefinitions, toDefinition } from "./definitions.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { executeRun } from "./execute.ts";
@@ -120,7 +120,8 @@ function makeWorkflowWork(deps: WorkflowsDeps): Work {
       const { tenantId, _id, awaiting } = run;
       const status = job.status === "failed" ? "failed" : "cancelled";
       await workflowRuns.finish(tenantId, _id, { status, error: errorOf(job, "run"), finishedAt: new Date() });
-      if (awaiting) await withdraw(deps, tenantId, awaiting.approvalId);
+      if (awaiting)
+        await deps.store.approvals.decide(tenantId, awaiting.approvalId, { status: "cancelled" }, new Date());
     },
   });
 }

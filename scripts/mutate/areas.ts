@@ -3,21 +3,18 @@ export type Area = { files: readonly string[]; tests: readonly string[] };
 
 export const areas: Readonly<Record<string, Area>> = {
   claims: {
-    files: [
-      "src/jobs/claim.ts",
-      "src/store/job-store.ts",
-      "workers/verdict.ts",
-      "workers/run-job.ts",
-      "workers/hold-lease.ts",
-    ],
+    files: ["src/jobs/claim.ts", "src/store/job-store.ts"],
     tests: [
-      "test/unit/verdict.test.ts",
       "test/workers/claims.test.ts",
       "test/workers/job-store.test.ts",
       "test/workers/jobs.test.ts",
       "test/workers/orphaned-work.test.ts",
       "test/faults/two-holders.test.ts",
     ],
+  },
+  attempts: {
+    files: ["workers/verdict.ts", "workers/hold-lease.ts", "workers/run-job.ts"],
+    tests: ["test/unit/verdict.test.ts", "test/unit/hold-lease.test.ts", "test/workers/shell.test.ts"],
   },
   submit: {
     files: ["src/jobs/submit.ts", "src/jobs/refuse.ts", "src/jobs/reconcile.ts"],
@@ -44,7 +41,7 @@ export const areas: Readonly<Record<string, Area>> = {
   },
   approvals: {
     files: ["src/workflows/approvals.ts", "src/workflows/steps/human-approval.ts", "src/store/approval-store.ts"],
-    tests: ["test/http/approvals.test.ts"],
+    tests: ["test/workers/approval-turns.test.ts", "test/http/approvals.test.ts"],
   },
   audit: {
     files: ["src/agents/audit.ts", "src/store/audit-store.ts"],

@@ -31,10 +31,7 @@ export function makeTenantStore(db: Db) {
       await tenants.insertOne(tenant);
     },
     /** Adds the tenant unless one of its name is there; returns the one that is there then. */
-    async ensure(tenant: TenantRecord): Promise<TenantRecord> {
-      const { name } = tenant;
-      return (await tenants.findOne({ name })) ?? insertOrFind(tenants, tenant, { name });
-    },
+    ensure: (tenant: TenantRecord): Promise<TenantRecord> => insertOrFind(tenants, tenant, { name: tenant.name }),
     async setFallbacks(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void> {
       await tenants.updateOne({ _id: tenantId }, { $set: { fallbacks } });
     },

@@ -7,7 +7,7 @@ describe("the records of tenants", () => {
   let test: TestPlatform;
   let tenants: TenantStore;
   before(async () => {
-    test = await startPlatform();
+    test = await startPlatform({ workers: false });
     tenants = test.platform.store.tenants;
   });
   after(() => test.close());

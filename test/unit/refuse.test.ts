@@ -1,3 +1,6 @@
+import { syncBuiltinESMExports } from "node:module";
+import { mock } from "node:test";
+import timers from "node:timers/promises";
 import { expect } from "chai";
 import { AppError, unavailable } from "../../src/errors.ts";
 import { makeRefusals } from "../../src/jobs/refuse.ts";
@@ -7,7 +10,7 @@ import { pollUntil } from "../support/poll-until.ts";
 
 describe("the refusal of a job that the queue did not accept", () => {
   /** A store whose next answers are these; it does not answer once they are used up. */
-  const open = (...answers: boolean[]) => {
+  const open = (answers: boolean[] = [], onError?: (error: unknown) => void) => {
     const written: { record: Omit<JobRecord, "checkAt">; from: string }[] = [];
     const errors: unknown[] = [];
     let isAway = answers.length === 0;
@@ -21,14 +24,14 @@ describe("the refusal of a job that the queue did not accept", () => {
           return true;
         },
       },
-      (error) => errors.push(error),
+      onError ?? ((error) => errors.push(error)),
     );
     return { refusals, written, errors, comeBack: () => (isAway = false) };
   };
   const reason = new AppError("unavailable", "The queue does not answer.");
 
   it("ends the record as failed, with the reason, and is kept as long as any that has ended", async () => {
-    const { refusals, written } = open(true);
+    const { refusals, written } = open([true]);
     const record = makeJob();
     expect(await refusals.refuse(record, reason)).to.equal(true);
     const [write] = written;
@@ -41,7 +44,7 @@ describe("the refusal of a job that the queue did not accept", () => {
   });
 
   it("reports that a worker has the job after all", async () => {
-    const { refusals } = open(false);
+    const { refusals } = open([false]);
     expect(await refusals.refuse(makeJob(), reason)).to.equal(false);
     await refusals.close();
   });
@@ -57,6 +60,55 @@ describe("the refusal of a job that the queue did not accept", () => {
     await refusals.close();
     expect(new Set(written.map((each) => each.record._id))).to.deep.equal(new Set([record._id]));
     expect([written.length, errors]).to.deep.equal([attempts, []]);
+  });
+
+  describe("while time passes as the test says", () => {
+    let waits: number[];
+    let wait: (ms: number) => Promise<void>;
+    beforeEach(() => {
+      waits = [];
+      let now = 0;
+      mock.method(performance, "now", () => now);
+      mock.method(Math, "random", () => 0);
+      mock.method(timers, "setTimeout", (ms: number) => {
+        waits.push(ms);
+        now += ms;
+        return wait(ms);
+      });
+      syncBuiltinESMExports();
+    });
+    afterEach(() => {
+      mock.restoreAll();
+      syncBuiltinESMExports();
+    });
+
+    it("is attempted less and less often, and given up after five minutes", async () => {
+      wait = async () => undefined;
+      const given = Promise.withResolvers<unknown>();
+      const { refusals, written } = open([], given.resolve);
+      refusals.refuseLater(makeJob(), reason);
+      expect(await given.promise).to.include({ code: "unavailable" });
+      expect(written).to.have.lengthOf(waits.length);
+      expect(waits.slice(0, 7)).to.deep.equal([100, 200, 400, 800, 1_600, 2_000, 2_000]);
+      expect(waits.reduce((sum, ms) => sum + ms)).to.be.within(300_000, 302_000);
+      await refusals.close();
+    });
+
+    it("waits with 10,000 others at most", async () => {
+      const { promise: turn, resolve: goOn } = Promise.withResolvers<void>();
+      wait = () => turn;
+      const { refusals, written, errors } = open(Array.from({ length: 10_001 }, () => true));
+      for (let n = 0; n < 10_000; n += 1) refusals.refuseLater(makeJob(), reason);
+      expect(errors).to.deep.equal([]);
+      refusals.refuseLater(makeJob(), reason);
+      expect(errors).to.deep.equal([reason]);
+      goOn();
+      while (written.length < 10_000) await Promise.resolve();
+      await new Promise(setImmediate);
+      refusals.refuseLater(makeJob(), reason); // there is room again
+      expect(errors).to.have.lengthOf(1);
+      await refusals.close();
+    });
   });
 
   it("is given up when the process ends", async () => {

@@ -40,7 +40,8 @@ describe("the verdict on a failed attempt", () => {
       new MongoNetworkError("connect ECONNREFUSED"),
       new MongoBulkWriteError(new MongoNetworkError("connect ECONNREFUSED") as never, {} as never), // as the driver wraps it
     ]) {
-      expect(judge({ ...base, error, failures: 3 }).outcome).to.equal("release");
+      expect(judge({ ...base, error, failures: 3 })).to.deep.equal({ outcome: "release", afterMs: 1_000 });
+      expect(judge({ ...base, error, random: () => 1 })).to.include({ afterMs: 500 });
     }
     const duplicate = new MongoBulkWriteError({ message: "E11000", code: 11_000, writeErrors: [] }, {} as never);
     expect(judge({ ...base, error: duplicate, failures: 3 }).outcome).to.equal("fail");
@@ -61,6 +62,7 @@ describe("the verdict on a failed attempt", () => {
       (stopped) => judge({ ...base, stopped }).outcome,
     );
     expect(outcomes).to.deep.equal(["cancel", "drop", "release", "retry"]);
+    expect(judge({ ...base, stopped: "shutdown" }), "others may have it at once").to.include({ afterMs: 0 });
   });
 
   it("carries the error as clients see it, also when the attempt took too long", () => {

@@ -156,7 +156,7 @@ type ToolRequest = {
 async function callTool(input: HandlerInput, { id, params, isAdmitted }: ToolRequest): Promise<RpcResponse> {
   const { name, arguments: sent } = params;
   const tool = allTools.find((each) => each.name === name);
-  if (!tool) return rpcError(id, rpcCodes.params, `There is no tool ${JSON.stringify(name)?.slice(0, 100)}.`);
+  if (!tool) return rpcError(id, rpcCodes.params, "There is no tool of this name; tools/list has them all.");
   const ignored = unknownIn(sent ?? {}, knownFields(tool.input));
   let given: unknown;
   try {

@@ -1,7 +1,10 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect } from "chai";
+import { serveApi } from "../../api/server.ts";
+import { makeLogger } from "../../src/logger.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const JSON_LIMIT = 64 << 10;
@@ -171,6 +174,24 @@ describe("errors and bad input", () => {
       / (200|404) /,
     );
     expect(await sendBytes("OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).to.match(/^HTTP\/1\.1 404 /);
+  });
+
+  it("what stands in the place of an id, or in an unknown path, is not logged", async () => {
+    const lines: string[] = [];
+    const destination = { write: (line: string) => void lines.push(line) };
+    const api = await serveApi({
+      ...platform.platform,
+      logger: makeLogger({ level: "trace", name: "t", destination }),
+    });
+    try {
+      const client = makeClient({ url: api.url, key: platform.keys.owner });
+      const paths = ["/composite/executions/219-09-9999", "/jobs/219-09-9999", "/nothing/219-09-9999"];
+      for (const path of paths) expect((await client.get(path)).status, path).to.equal(404);
+      await pollUntil(() => lines.length >= paths.length, { what: "the lines" });
+      expect(lines.join("")).to.contain('"path":"/composite/executions/:id"').and.not.contain("219");
+    } finally {
+      await api.close();
+    }
   });
 
   it("a request that is not HTTP is a 400 with a JSON body", async () => {

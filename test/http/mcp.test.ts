@@ -158,6 +158,8 @@ describe("the tool server on the wire", () => {
       const { status, at } = await post(body);
       expect([status, at("id"), at("error.code")], JSON.stringify(body)).to.deep.equal([200, 1, code]);
     }
+    const unknown = await post(toolCall(1, "219-09-9999"));
+    expect(unknown.text, "the name may be anything").not.to.contain("219-09-9999");
     const { at } = await post(toolCall(1, "svc_rag_query", { topK: 1_000 }));
     const paths = (at("error.data") as { path: string }[]).map(({ path }) => path);
     expect(paths, "every problem is reported").to.have.members(["query", "topK"]);

@@ -77,6 +77,10 @@ describe("expressions", () => {
     ["import('fs')", 0],
     ["`back`", 0],
     ["google.protobuf.Duration", 0],
+    ["timestamp('2026-01-02T03:04:05Z').constructor", 0],
+    ["duration('1s').__proto__", 0],
+    ["duration('1s')['__proto__']", 0],
+    ["duration('1s').?prototype", 0],
   ];
   for (const [text, position] of refused) {
     it(`${JSON.stringify(text)} is refused when it is written, with its place`, () => {
@@ -116,6 +120,8 @@ describe("expressions", () => {
     ["input.toString()", /./],
     ["input.name.constructor", /./],
     ["input.tags.length", /./],
+    ["timestamp('2026-01-02T03:04:05Z')['construc' + 'tor']", /^Unsupported type/],
+    ["duration('1s').toString", /^Unsupported type/],
   ];
   for (const [text, message] of failing) {
     it(`${text} has no value, and says why`, () => {

@@ -89,22 +89,24 @@ function serveRoute(
     };
     route.screen?.(input as HandlerInput<never, never, never>);
     // The declaration's own schemas made the input, so it has the types that the handler declared.
-    const handle = (input: HandlerInput) => route.handler(input as HandlerInput<never, never, never>);
+    const handle = async (input: HandlerInput) =>
+      withIgnored(ctx, await route.handler(input as HandlerInput<never, never, never>));
     // The keys of a page's visitors could collide with those of the tenant's own calls, and with each other.
     const mayRepeat = takesIdempotencyKey(route) && caller.widget === undefined;
     const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
       key === "" ? await handle(input) : await answerIdempotently(platform, input, { key, isSecret, handle });
-    await writeReply(ctx, ctx.state.ignored === undefined ? reply : withIgnored(ctx, reply), platform);
+    await writeReply(ctx, reply, platform);
   };
 }
 
 /** With `x-svc-debug: true` the ignored fields are named in the body too, where a JSON object has room for them. */
 function withIgnored(ctx: ApiContext, reply: Reply): Reply {
-  if ("events" in reply || ctx.get("x-svc-debug") !== "true") return reply;
+  const { ignored: _ignored } = ctx.state;
+  if (_ignored === undefined || "events" in reply || ctx.get("x-svc-debug") !== "true") return reply;
   const { body } = reply;
   if (typeof body !== "object" || body === null || Array.isArray(body)) return reply;
-  return { ...reply, body: { ...body, _ignored: ctx.state.ignored } };
+  return { ...reply, body: { ...body, _ignored } };
 }
 
 /** Why a request is not admitted; undefined when it is. */

@@ -26,8 +26,9 @@ export type IdempotentCall = {
 };
 
 /**
- * Runs a POST at most once for its `Idempotency-Key`. A repeat gets the first response, byte for byte, with
- * `idempotent-replayed: true`. Successes, and the errors 404, 409 and 422, are kept; other errors and streams free the key.
+ * Runs a POST at most once for its `Idempotency-Key`, which belongs to the caller's subject in its role. A repeat gets the
+ * first response, byte for byte, with `idempotent-replayed: true`, and `ignore` names what the first one ignored. Successes,
+ * and the errors 404, 409 and 422, are kept; other errors and streams free the key.
  * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs.
  */
 export async function answerIdempotently(
@@ -40,7 +41,7 @@ export async function answerIdempotently(
     throw invalidRequest("Idempotency-Key", "An idempotency key is 1 to 255 printable ASCII characters.");
   }
   const claimed = await claim(store.idempotency, makeRecord(input, key));
-  if ("reply" in claimed) return toReplay(claimed.reply);
+  if ("reply" in claimed) return toReplay(claimed.reply, input);
   const renewing = setInterval(() => {
     // The next renewal makes up for one that fails; if all fail the lease expires, as it must.
     store.idempotency.renew(claimed, new Date(Date.now() + LEASE_MS)).catch(() => undefined);
@@ -58,23 +59,28 @@ async function runClaimed(
   input: HandlerInput,
   { handle, isSecret }: IdempotentCall,
 ): Promise<Reply> {
-  const checkpoint = (reply: JsonReply) => store.keep(claimed, toStored(reply), false);
+  const ignored: string[] = [];
+  const ignore = (name: string) => {
+    ignored.push(name);
+    input.ignore(name);
+  };
+  const checkpoint = (reply: JsonReply) => store.keep(claimed, toStored(reply, ignored), false);
   const reservation = { jobId: claimed.jobId, mayBeTaken: claimed.isTakenOver };
   let reply: Reply;
   try {
-    reply = await handle({ ...input, checkpoint, reservation });
+    reply = await handle({ ...input, ignore, checkpoint, reservation });
   } catch (thrown) {
     const error = toAppError(thrown);
     const status = toStatus(error);
     if (finalErrorStatuses.has(status)) {
-      await store.keep(claimed, toStored({ status, body: toErrorBody(error, input.requestId) }), true);
+      await store.keep(claimed, toStored({ status, body: toErrorBody(error, input.requestId) }, ignored), true);
     } else await store.release(claimed);
     throw error;
   }
   if ("events" in reply) await store.release(claimed);
   else if (isSecret) await store.keep(claimed, undefined, true);
   else {
-    const stored = toStored(reply);
+    const stored = toStored(reply, ignored);
     const isKept = Buffer.byteLength(stored.body ?? "") <= MAX_KEPT_BYTES;
     await (isKept ? store.keep(claimed, stored, true) : store.release(claimed));
   }
@@ -112,10 +118,11 @@ async function claim(store: IdempotencyStore, record: IdempotencyDocument): Prom
 }
 
 function makeRecord(input: HandlerInput, key: string): IdempotencyDocument {
-  const { tenantId } = input.caller;
+  const { tenantId, role, subject } = input.caller;
   const now = Date.now();
   return {
-    _id: `${tenantId}:${sha256(key)}`,
+    // Some roles are checked in handlers, which a repeat does not reach. The API key may be rotated between two attempts.
+    _id: `${tenantId}:${sha256(canonical([role, subject, key]))}`,
     tenantId,
     fingerprint: fingerprint(key, `POST ${input.path} ${canonical(input.query)} ${canonical(input.body)}`),
     token: randomUUID(),
@@ -144,11 +151,12 @@ function sha256(value: string | Buffer): string {
   return createHash("sha256").update(value).digest("hex");
 }
 
-function toStored({ status, headers = {}, body }: JsonReply): StoredReply {
-  return { status, headers, body: body === undefined ? null : JSON.stringify(body) };
+function toStored({ status, headers = {}, body }: JsonReply, ignored: readonly string[]): StoredReply {
+  return { status, headers, body: body === undefined ? null : JSON.stringify(body), ignored };
 }
 
-function toReplay({ status, headers, body }: StoredReply): JsonReply {
+function toReplay({ status, headers, body, ignored = [] }: StoredReply, { ignore }: HandlerInput): JsonReply {
+  for (const name of ignored) ignore(name);
   const replayed = { ...headers, "idempotent-replayed": "true" };
   if (body === null) return { status, headers: replayed };
   return { status, headers: { ...replayed, "content-type": "application/json; charset=utf-8" }, body };

@@ -4,9 +4,15 @@ import { makeRecords } from "./records.ts";
 import { insertIfAbsent } from "./writes.ts";
 
 /** What a call was answered, kept to answer its repeats. `body` is the JSON text, so that a repeat gets the same bytes. */
-export type StoredReply = { status: number; headers: Record<string, string>; body: string | null };
+export type StoredReply = {
+  status: number;
+  headers: Record<string, string>;
+  body: string | null;
+  /** What its handler named as ignored. */
+  ignored?: readonly string[];
+};
 
-/** A call that was made with an idempotency key. `_id` is the tenant's id and the key's hash. */
+/** A call that was made with an idempotency key. `_id` is the tenant's id, and a hash of role, subject and key. */
 export type IdempotencyDocument = TenantDocument & {
   /** Hash of method, path and body: another call must not use the same key. */
   fingerprint: string;

@@ -67,8 +67,15 @@ describe("approvals", function () {
       const refused = await client.post(decidePath(forOwner.approvalId), decide);
       expect([refused.status, refused.at("error.code")]).to.deep.equal([403, "insufficient_role"]);
     }
-    const byOwner = await owner.post(decidePath(forOwner.approvalId), decide);
+    const once = { headers: { "idempotency-key": "decide once" } };
+    const byOwner = await owner.post(decidePath(forOwner.approvalId), decide, once);
     expect(byOwner.status, byOwner.text).to.equal(200);
+    expect((await owner.post(decidePath(forOwner.approvalId), decide, once)).text).to.equal(byOwner.text);
+    for (const client of [member, admin]) {
+      const repeat = await client.post(decidePath(forOwner.approvalId), decide, once);
+      expect(repeat.status, "a repeat of the owner's call").to.be.oneOf([403, 409]);
+      expect(repeat.text).not.to.contain("Fine.");
+    }
     expect(byOwner.body).to.include({ status: "approved", decidedBy: "owner@test", comment: "Fine." });
 
     const forAdmin = await waiting([ask(), { ...draft, prompt: "By {{ steps.sign.output.decidedBy }}" }]);

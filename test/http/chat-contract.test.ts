@@ -218,6 +218,23 @@ describe("chat contract on the wire", () => {
     });
   }
 
+  it("names what it adjusted at repeats, too, and in the same body in debug mode", async () => {
+    const body = { messages, model: "gpt-5.5", temperature: 0.3, tone: "kind" };
+    for (const debug of [{}, { "x-svc-debug": "true" }]) {
+      const headers = { ...debug, "idempotency-key": `adjusted ${JSON.stringify(debug)}` };
+      const first = await post(body, headers);
+      const repeat = await post(body, headers);
+      expect([first.status, repeat.status, repeat.headers["idempotent-replayed"]]).to.deep.equal([200, 200, "true"]);
+      expect(first.headers["x-svc-ignored"]).to.equal("tone, temperature;used=1");
+      expect(repeat.headers["x-svc-ignored"]).to.equal(first.headers["x-svc-ignored"]);
+      expect(repeat.text).to.equal(first.text);
+      expect(JSON.parse(repeat.text)._ignored).to.deep.equal(
+        "x-svc-debug" in debug ? ["tone", "temperature;used=1"] : undefined,
+      );
+    }
+    expect(fake.requests, "a repeat asks no model").to.have.length(2);
+  });
+
   it("takes null for every optional field as its absence", async () => {
     const at = async (path: string, body: object) =>
       (await postRaw(`${test.url}${path}`, { key: test.keys.member, body })).status;

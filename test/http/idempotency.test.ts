@@ -7,6 +7,12 @@ import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
+/** The id of the record of a call that the test platform's key of `role` made. */
+const recordIdOf = (tenantId: string, role: "member" | "owner", key: string) => {
+  const owned = JSON.stringify([role, `${role}@test`, key]);
+  return `${tenantId}:${createHash("sha256").update(owned).digest("hex")}`;
+};
+
 describe("Idempotency-Key", () => {
   let platform: TestPlatform;
   let member: ApiClient;
@@ -82,6 +88,25 @@ describe("Idempotency-Key", () => {
     expect(theirs.string("documentId")).not.to.equal(mine.string("documentId"));
   });
 
+  it("subjects and roles of a tenant do not meet each other's keys, and a new key of the same two repeats its calls", async () => {
+    const tenantId = await tenantOf(platform);
+    const callerAs = async (role: "member" | "admin", subject: string) => {
+      const made = await platform.platform.tenancy.createKey({ tenantId, role, subject });
+      return makeClient({ url: platform.url, key: made.key });
+    };
+    const ann = await callerAs("member", "ann");
+    const ids: string[] = [];
+    for (const client of [ann, await callerAs("member", "bob"), await callerAs("admin", "ann")]) {
+      const own = await ingest(client, "of one of them", document(`of one of them ${ids.length}`));
+      expect([own.status, own.headers.get("idempotent-replayed")]).to.deep.equal([201, null]);
+      ids.push(own.string("documentId"));
+    }
+    expect(new Set(ids).size).to.equal(3);
+    const rotated = await callerAs("member", "ann");
+    const repeat = await ingest(rotated, "of one of them", document("of one of them 0"));
+    expect([repeat.string("documentId"), repeat.headers.get("idempotent-replayed")]).to.deep.equal([ids[0], "true"]);
+  });
+
   it("of many at once one runs; the others get a conflict, or its answer", async () => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => ingest(member, "race", document("race"))));
     const done = answers.filter(({ status }) => status === 201);
@@ -121,7 +146,7 @@ describe("Idempotency-Key", () => {
   it("a key is kept for a day, and is free for any request after it", async () => {
     const { idempotency } = platform.platform.store;
     const tenantId = await tenantOf(platform);
-    const id = `${tenantId}:${createHash("sha256").update("old").digest("hex")}`;
+    const id = recordIdOf(tenantId, "member", "old");
     const before = Date.now();
     const first = await ingest(member, "old", document("yesterday"));
     const record = await idempotency.find(tenantId, id);
@@ -187,7 +212,7 @@ describe("Idempotency-Key after a crash", () => {
     const tenantId = await tenantOf(platform);
     /** Puts the call's record back to where it was before there was an answer, with a lease that has run out. */
     const undoAnswer = async (key: string) => {
-      const id = `${tenantId}:${createHash("sha256").update(key).digest("hex")}`;
+      const id = recordIdOf(tenantId, "owner", key);
       const record = await idempotency.find(tenantId, id);
       if (!record) throw new Error("there is no record");
       const { reply: _reply, ...unanswered } = record;

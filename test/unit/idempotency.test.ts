@@ -165,7 +165,7 @@ describe("a call with an idempotency key", () => {
     const { _id, tenantId, fingerprint } = only();
     // Two releases beside each other must agree; of Python's hashlib.sha256 and hmac.
     expect([_id, tenantId, fingerprint]).to.deep.equal([
-      "ten_1:227ba5f2c6c9109fe5c44a0696f393379607493a377f522ee27d9a7ae3227d89",
+      "ten_1:60f1f5ad7dfbcc45d281ee4897442b47072d523fd8b134ad5b8a9e37fe926ab5",
       "ten_1",
       "1acb322a46efd635c9dbfaa311f40981286b1d22be252cf42125a25b669fd299",
     ]);
@@ -185,6 +185,44 @@ describe("a call with an idempotency key", () => {
       expect(code, what).to.equal(isSame ? "none" : "idempotency_key_reused");
     }
   });
+
+  it("belongs to the tenant, the subject and the role of its caller, whichever API key they use", async () => {
+    const { ask, runs } = makeServer();
+    const caller = { tenantId: "ten_1", keyId: "key_1", subject: "ann", role: "owner" } as const;
+    await ask("k", { caller });
+    for (const changes of [{ tenantId: "ten_2" }, { subject: "bob" }, { role: "member" }] as const) {
+      const before = runs.length;
+      expect(await ask("k", { caller: { ...caller, ...changes } }), JSON.stringify(changes)).to.equal(reply);
+      expect(runs).to.have.length(before + 1);
+    }
+    expect(await ask("k", { caller: { ...caller, keyId: "key_2" } })).to.have.property("body", '{"id":1}');
+    expect(runs).to.have.length(4);
+  });
+
+  for (const [how, end] of [
+    ["succeeded", () => reply],
+    [
+      "failed",
+      () => {
+        throw gone;
+      },
+    ],
+  ] as const) {
+    it(`that ${how} names at each repeat what its handler ignored`, async () => {
+      const { ask, on, runs } = makeServer();
+      on(async ({ ignore }) => {
+        ignore("temperature;used=1");
+        ignore("top_p;used=1");
+        return end();
+      });
+      for (let attempt = 0; attempt < 3; attempt += 1) {
+        const named: string[] = [];
+        await ask("k", { ignore: (name) => void named.push(name) }).catch(() => undefined);
+        expect(named).to.deep.equal(["temperature;used=1", "top_p;used=1"]);
+      }
+      expect(runs).to.have.length(1);
+    });
+  }
 
   it("is held by a lease that is renewed while it runs, and no longer", async () => {
     mock.timers.enable({ apis: ["setInterval"] });
@@ -236,7 +274,8 @@ describe("a call with an idempotency key", () => {
 
   /** What is left of a call whose process dies: its record, whose lease has run out. */
   const crash = async ({ ask, on, only, runs }: ReturnType<typeof makeServer>, accepted?: typeof reply) => {
-    on(async ({ checkpoint }) => {
+    on(async ({ checkpoint, ignore }) => {
+      ignore("temperature;used=1");
       if (accepted) await checkpoint(accepted);
       return new Promise(() => undefined);
     });
@@ -266,10 +305,13 @@ describe("a call with an idempotency key", () => {
     expect(runs).to.have.length(2);
   });
 
-  it("whose process died after it was accepted is answered with that", async () => {
+  it("whose process died after it was accepted is answered with that, and with what was ignored until then", async () => {
     const server = makeServer();
     await crash(server, { ...reply, status: 202 });
-    expect(await server.ask("k")).to.include({ status: 202, body: '{"id":1}' });
+    const named: string[] = [];
+    const ignore = (name: string) => void named.push(name);
+    expect(await server.ask("k", { ignore })).to.include({ status: 202, body: '{"id":1}' });
+    expect(named).to.deep.equal(["temperature;used=1"]);
     expect(server.runs).to.have.length(1);
   });
 

@@ -131,9 +131,9 @@ export function makeJobStore(db: Db) {
       );
       return oldest && (oldest.notBefore ?? oldest.createdAt);
     },
-    /** Jobs of a tenant, or of one of its queues, that have not ended; counts no further than `limit`. */
-    countOpen: (tenantId: string, queue?: string, limit?: number) =>
+    /** Jobs of a tenant that have not ended; counts no further than `limit`. */
+    countOpen: (tenantId: string, limit: number) =>
       // not `$nin`, which would look at all that ever ended
-      jobs.countDocuments(ofTenant(tenantId, defined({ status: { $in: [...openStates] }, queue })), defined({ limit })),
+      jobs.countDocuments(ofTenant(tenantId, { status: { $in: [...openStates] } }), { limit }),
   };
 }

@@ -9,40 +9,19 @@ type Quota = {
   /** What it limits, in words. */
   what: string;
   /** How many a tenant has; need not count further than `limit`. */
-  count(store: Counted, tenantId: string, limit: number): Promise<number>;
+  counterOf(store: Counted): (tenantId: string, limit: number) => Promise<number>;
   /** Whether they end by themselves, so that a refused call is worth repeating. */
   passes?: true;
 };
 
 /** What a tenant may have a limited number of. */
 const registry = {
-  agents: {
-    setting: "MAX_AGENTS",
-    what: "agents",
-    count: ({ agents }, tenantId, limit) => agents.count(tenantId, limit),
-  },
-  workflows: {
-    setting: "MAX_WORKFLOWS",
-    what: "workflows",
-    count: ({ workflows }, tenantId, limit) => workflows.count(tenantId, limit),
-  },
-  documents: {
-    setting: "MAX_DOCUMENTS",
-    what: "documents",
-    count: ({ documents }, tenantId, limit) => documents.countAll(tenantId, limit),
-  },
-  files: { setting: "MAX_FILES", what: "files", count: ({ files }, tenantId, limit) => files.count(tenantId, limit) },
-  keys: {
-    setting: "MAX_KEYS",
-    what: "API keys",
-    count: ({ apiKeys }, tenantId, limit) => apiKeys.count(tenantId, limit),
-  },
-  openJobs: {
-    setting: "MAX_OPEN_JOBS",
-    what: "jobs that have not ended",
-    count: ({ jobs }, tenantId, limit) => jobs.countOpen(tenantId, undefined, limit),
-    passes: true,
-  },
+  agents: { setting: "MAX_AGENTS", what: "agents", counterOf: ({ agents }) => agents.count },
+  workflows: { setting: "MAX_WORKFLOWS", what: "workflows", counterOf: ({ workflows }) => workflows.count },
+  documents: { setting: "MAX_DOCUMENTS", what: "documents", counterOf: ({ documents }) => documents.countAll },
+  files: { setting: "MAX_FILES", what: "files", counterOf: ({ files }) => files.count },
+  keys: { setting: "MAX_KEYS", what: "API keys", counterOf: ({ apiKeys }) => apiKeys.count },
+  openJobs: { setting: "MAX_OPEN_JOBS", what: "open jobs", counterOf: ({ jobs }) => jobs.countOpen, passes: true },
 } as const satisfies Record<string, Quota>;
 export type QuotaName = keyof typeof registry;
 export const quotaNames = Object.keys(registry) as [QuotaName, ...QuotaName[]];
@@ -54,7 +33,7 @@ export type Quotas = ReturnType<typeof makeQuotas>;
 
 /** The quotas of every tenant. */
 export function makeQuotas({ store, limits }: { store: Counted; limits: Config["quotas"] }) {
-  const count = (tenantId: string, name: QuotaName) => registry[name].count(store, tenantId, limits[name]);
+  const count = (tenantId: string, name: QuotaName) => registry[name].counterOf(store)(tenantId, limits[name]);
   // Counting many takes long, so a count holds for seconds, and what is allowed meanwhile is added to it.
   const counts = makeFreshCache(async (key) => {
     const [name = "", tenantId = ""] = key.split(" ");

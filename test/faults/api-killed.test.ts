@@ -42,7 +42,7 @@ describe("kill -9 of the API", function () {
   const untilAllEnded = async () => {
     const tenantId = await tenantOf(test);
     const { jobs } = test.platform.store;
-    await pollUntil(async () => (await jobs.countOpen(tenantId, "ingestion")) === 0, {
+    await pollUntil(async () => (await jobs.countOpen(tenantId, 1_000)) === 0, {
       timeoutMs: 2 * CHECK_QUEUED_AFTER_MS,
       everyMs: 50,
       what: "the end of all jobs",

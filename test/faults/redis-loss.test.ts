@@ -52,7 +52,7 @@ describe("when Redis loses everything", function () {
       shutdownGraceMs: 1_000,
     });
     try {
-      await pollUntil(async () => (await store.jobs.countOpen(tenantId, scriptedQueue.name)) === 0, {
+      await pollUntil(async () => (await store.jobs.countOpen(tenantId, 1_000)) === 0, {
         timeoutMs: 40_000,
         everyMs: 100,
         what: "the end of all jobs",

@@ -73,7 +73,7 @@ describe("when the store is unavailable", function () {
     for (const { answer } of answers) if (answer.status !== 202) expectAway(answer);
     const accepted = titles.filter((_, index) => answers[index]?.answer.status === 202).sort();
     const tenantId = await tenantOf(test);
-    await pollUntil(async () => (await test.platform.store.jobs.countOpen(tenantId, "ingestion")) === 0, {
+    await pollUntil(async () => (await test.platform.store.jobs.countOpen(tenantId, 1_000)) === 0, {
       timeoutMs: 20_000,
       what: "the end of all jobs",
     });

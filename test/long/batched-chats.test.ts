@@ -78,9 +78,7 @@ describe("1,000 batched chats of five tenants, with workers that are killed", fu
     await startWorkers();
     await Promise.all(submitting);
     const open = async () => {
-      const counts = await Promise.all(
-        callers.map(({ tenantId }) => store.jobs.countOpen(tenantId, "batch-completions")),
-      );
+      const counts = await Promise.all(callers.map(({ tenantId }) => store.jobs.countOpen(tenantId, 1_000)));
       return counts.reduce((sum, count) => sum + count, 0);
     };
     await pollUntil(async () => (await open()) < tenants * each * 0.8, {

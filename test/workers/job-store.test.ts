@@ -174,7 +174,8 @@ describe("the records of jobs", () => {
     for (const other of [{ tenantId: "ten_other" }, { queue: "other" }]) await insert({ tenantId, queue, ...other });
     expect(await jobs.countQueued(tenantId, queue, 10)).to.equal(2);
     expect(await jobs.countQueued(tenantId, queue, 1), "no further").to.equal(1);
-    expect(await jobs.countOpen(tenantId, queue)).to.equal(4);
+    expect(await jobs.countOpen(tenantId, 10), "of all queues").to.equal(5);
+    expect(await jobs.countOpen(tenantId, 3), "no further").to.equal(3);
   });
 
   it("report since when the oldest runnable job of a queue waits", async () => {

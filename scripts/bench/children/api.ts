@@ -9,6 +9,9 @@ import { runProcess } from "../../../src/run-process.ts";
 import { noopQueue } from "./noop.ts";
 import { answerUsage } from "./usage.ts";
 
+/** More jobs than a bench submits. */
+const MOST_OPEN = 1_000_000;
+
 const benchRoutes = declareRoutes({ auth: "member", tags: ["bench"] });
 
 /** Submits the no-op job as the product's own routes submit theirs. */
@@ -37,20 +40,20 @@ const floorRoute = benchRoutes.post("/bench/floor", {
   handler: () => ({ status: 200, body: { results: [] } }),
 });
 
-/** The product's API, with the bench's two routes added; answers over IPC how many jobs of a queue are still open, and how late its event loop was since the last question (p99 in ms). With the argument `first-come` jobs are taken in the order in which they came. */
+/** The product's API, with the bench's two routes added; answers over IPC how many jobs are still open, and how late its event loop was since the last question (p99 in ms). With the argument `first-come` jobs are taken in the order in which they came. */
 async function openBenchApi() {
   const routes: AnyRoute[] = [...allRoutes, noopRoute, floorRoute];
   const api = await openApi({ routes, queues: [noopQueue] });
   if (process.argv.includes("first-come")) takeJobsAsTheyCome(api.platform);
   const loopDelay = monitorEventLoopDelay({ resolution: 10 });
   loopDelay.enable();
-  process.on("message", async (message: { type: string; queue?: string }) => {
+  process.on("message", async (message: { type: string }) => {
     if (message.type === "loop-delay") {
       process.send?.({ type: "answer", p99Ms: loopDelay.percentile(99) / 1e6 });
       loopDelay.reset();
     }
     if (message.type !== "open-jobs") return;
-    process.send?.({ type: "answer", open: await countOpenJobs(api.platform, message.queue) });
+    process.send?.({ type: "answer", open: await countOpenJobs(api.platform) });
   });
   return api;
 }
@@ -63,9 +66,9 @@ function takeJobsAsTheyCome({ queues }: BenchPlatform): void {
   queues.add = (queue, job) => add(queue, { ...job, priority: 1 });
 }
 
-async function countOpenJobs({ store, tenancy }: BenchPlatform, queue: string = noopQueue.name): Promise<number> {
+async function countOpenJobs({ store, tenancy }: BenchPlatform): Promise<number> {
   const tenantId = await tenancy.ensureTenant("default");
-  return store.jobs.countOpen(tenantId, queue);
+  return store.jobs.countOpen(tenantId, MOST_OPEN);
 }
 
 answerUsage();

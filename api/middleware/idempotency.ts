@@ -155,7 +155,7 @@ function toStored({ status, headers = {}, body }: JsonReply, ignored: readonly s
   return { status, headers, body: body === undefined ? null : JSON.stringify(body), ignored };
 }
 
-function toReplay({ status, headers, body, ignored = [] }: StoredReply, { ignore }: HandlerInput): JsonReply {
+function toReplay({ status, headers, body, ignored }: StoredReply, { ignore }: HandlerInput): JsonReply {
   for (const name of ignored) ignore(name);
   const replayed = { ...headers, "idempotent-replayed": "true" };
   if (body === null) return { status, headers: replayed };

@@ -9,7 +9,7 @@ export type StoredReply = {
   headers: Record<string, string>;
   body: string | null;
   /** What its handler named as ignored. */
-  ignored?: readonly string[];
+  ignored: readonly string[];
 };
 
 /** A call that was made with an idempotency key. `_id` is the tenant's id, and a hash of role, subject and key. */

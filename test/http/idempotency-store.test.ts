@@ -5,7 +5,7 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const tenantId = "ten_idempotency";
 const at = (second: number) => new Date(Date.UTC(2099, 0, 1, 0, 0, second));
-const reply = { status: 202, headers: {}, body: "{}" };
+const reply = { status: 202, headers: {}, body: "{}", ignored: [] };
 
 describe("the records of idempotent calls", () => {
   let test: TestPlatform;

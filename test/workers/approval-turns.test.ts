@@ -163,6 +163,15 @@ describe("an approval and its run, turn by turn", function () {
     expect((await desk.member.get(other.path)).at("finishedAt")).to.equal(decidedAt);
   });
 
+  it("is asked for by each step of its run for itself", async () => {
+    const { approvalId, jobId, path } = await waiting(await desk.create([ask(), ask({ id: "again" })]));
+    await desk.admin.post(`/workflows/approvals/${approvalId}/decide`, { decision: "approved" });
+    expect(await takeTurnOf(jobId)).to.deep.equal({ end: "done" });
+    const run = await desk.member.get(path);
+    expect(run.at("steps[1]")).to.deep.include({ id: "again", status: "awaiting_approval" });
+    expect(run.at("awaiting.approvalId")).not.to.equal(approvalId);
+  });
+
   it("that is overdue expires when it is read, and its run with it, also when another expires it just then", async () => {
     const { runId, path } = await waiting();
     const { _id } = await insert({ runId });

@@ -133,7 +133,7 @@ describe("an approval and its run, turn by turn", function () {
       comment: "Fine \ufffd",
       runStatus: "running",
     });
-    expect(await approvalOf(approvalId)).not.to.have.property("unsettledSince");
+    expect(await approvalOf(approvalId)).not.to.have.any.keys("unsettledSince", "message");
     const again = await decide("owner", { decision: "rejected" });
     expect([again.status, again.at("error.message")]).to.deep.equal([409, "It is approved already."]);
     expect(again.at("error.details")).to.deep.include({ approvalId, decidedBy: "admin@test", comment: "Fine \ufffd" });
@@ -215,6 +215,13 @@ describe("an approval and its run, turn by turn", function () {
       "comes after its job is forgotten": { status: "approved", job: "gone", isSettled: true },
       "does not wake what was cancelled": { status: "approved", end: "cancelled", isSettled: true },
       "ends it": { status: "rejected", steps: ["1"], isSettled: true, run: "rejected", after: "completed" },
+      "ends it where that was begun": {
+        status: "rejected",
+        steps: ["0"],
+        isSettled: true,
+        run: "rejected",
+        after: "completed",
+      },
       "ends it as expired": { status: "expired", isSettled: true, run: "expired", after: "completed" },
       "ends it while a worker has its job": { status: "rejected", job: "running", isSettled: false, run: "rejected" },
       "ends it before a worker has its job": { status: "rejected", job: "queued", isSettled: true, run: "rejected" },
@@ -256,7 +263,7 @@ describe("an approval and its run, turn by turn", function () {
         expect((await workflowRuns.get(tenantId, runId))?.end?.status).to.equal(run);
         expect((await jobs.findById(jobId))?.status).to.equal(after ?? (job === "gone" ? "running" : job));
         const recorded = (await workflowRuns.steps(tenantId, runId)).map((step) => step.path);
-        expect(recorded).to.deep.equal(run === end ? steps : [...steps, "0"]);
+        expect(recorded).to.deep.equal(run === end ? steps : [...new Set([...steps, "0"])]);
       });
     }
 

@@ -101,6 +101,14 @@ describe("an input that a regulated profile does not take", function () {
     expect([answer.status, answer.at("error.param")]).to.deep.equal([422, "models[1]"]);
   });
 
+  it("is refused in the address of a callback, of which nothing is noted", async () => {
+    const callback = { url: "https://example.com/219-47-8831" };
+    const answer = await client.post("/composite/execute", { ...body("healthcare", "Is it safe?"), callback });
+    answers.push(answer);
+    expect([answer.status, answer.at("error.param")]).to.deep.equal([422, "callback.url"]);
+    expect(await test.platform.store.callbacks.due(new Date(Date.now() + 60_000), 10)).to.deep.equal([]);
+  });
+
   it("is refused by the domain function itself, for every caller", async () => {
     const { composite } = test.platform;
     const caller = await test.platform.tenancy.authenticate(test.keys.member);

@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
 import timers from "node:timers/promises";
@@ -14,12 +13,14 @@ describe("the refusal of a job that the queue did not accept", () => {
   const open = (answers: boolean[] = [], onError?: (error: unknown) => void) => {
     const written: { record: Omit<JobRecord, "checkAt">; from: string }[] = [];
     const errors: unknown[] = [];
+    let answered = 0;
     let isAway = answers.length === 0;
     const refusals = makeRefusals(
       {
         async refuse(record, from) {
           written.push({ record, from });
           await new Promise(setImmediate); // as a store, it never answers at once
+          answered += 1;
           const answer = answers.shift();
           if (answer !== undefined) return answer;
           if (isAway) throw unavailable("The store");
@@ -28,7 +29,7 @@ describe("the refusal of a job that the queue did not accept", () => {
       },
       onError ?? ((error) => errors.push(error)),
     );
-    return { refusals, written, errors, comeBack: () => (isAway = false) };
+    return { refusals, written, errors, answered: () => answered, comeBack: () => (isAway = false) };
   };
   const reason = new AppError("unavailable", "The queue does not answer.");
 
@@ -66,13 +67,13 @@ describe("the refusal of a job that the queue did not accept", () => {
 
   describe("while time passes as the test says", () => {
     let waits: number[];
-    let wait: (signal: AbortSignal) => Promise<void>;
+    let wait: (signal?: AbortSignal) => Promise<void>;
     beforeEach(() => {
       waits = [];
       let now = 0;
       mock.method(performance, "now", () => now);
       mock.method(Math, "random", () => 0);
-      mock.method(timers, "setTimeout", (ms: number, _: undefined, { signal }: { signal: AbortSignal }) => {
+      mock.method(timers, "setTimeout", (ms: number, _: undefined, { signal }: { signal?: AbortSignal }) => {
         waits.push(ms);
         now += ms;
         return wait(signal);
@@ -101,14 +102,20 @@ describe("the refusal of a job that the queue did not accept", () => {
     });
 
     it("is given up at once when the process ends", async () => {
-      wait = async (signal) => {
-        await once(signal, "abort");
-        throw signal.reason;
-      };
+      wait = (signal) => new Promise((_, reject) => signal?.addEventListener("abort", reject));
       const { refusals, written } = open();
       refusals.refuseLater(makeJob(), reason);
       await refusals.close();
       expect([waits.length, written]).to.deep.equal([1, []]);
+    });
+
+    it("is written to its end when the process ends during that", async () => {
+      wait = async () => undefined;
+      const { refusals, written, answered } = open([true]);
+      refusals.refuseLater(makeJob(), reason);
+      while (written.length === 0) await Promise.resolve();
+      await refusals.close();
+      expect(answered()).to.equal(1);
     });
 
     it("waits with 10,000 others at most", async () => {

@@ -177,7 +177,11 @@ describe("an approval and its run, turn by turn", function () {
     const { _id } = await insert({ runId });
     const refused = await desk.owner.post(`/workflows/approvals/${_id}/decide`, { decision: "approved" });
     expect([refused.status, refused.at("error.message")]).to.deep.equal([409, "The time to decide is over."]);
-    expect((await desk.member.get(path)).at("status")).to.equal("expired");
+    const run = await desk.member.get(path);
+    expect([run.at("status"), run.at("steps[0].output")]).to.deep.equal([
+      "expired",
+      { decision: "expired", comment: null, decidedBy: null, decidedAt: run.at("finishedAt") },
+    ]);
     const { approvals } = desk.test.platform.store;
     const { decide } = approvals;
     approvals.decide = async (...args) => (await decide(...args)) && decide(...args); // the other's, and then ours

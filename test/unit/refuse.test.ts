@@ -19,12 +19,11 @@ describe("the refusal of a job that the queue did not accept", () => {
       {
         async refuse(record, from) {
           written.push({ record, from });
+          const answer = answers.shift() ?? (isAway ? undefined : true);
           await new Promise(setImmediate); // as a store, it never answers at once
           answered += 1;
-          const answer = answers.shift();
-          if (answer !== undefined) return answer;
-          if (isAway) throw unavailable("The store");
-          return true;
+          if (answer === undefined) throw unavailable("The store");
+          return answer;
         },
       },
       onError ?? ((error) => errors.push(error)),

@@ -190,7 +190,7 @@ async function runTool(input: HandlerInput, tool: AnyTool, given: unknown, isAdm
     const message = `${tool.name} needs a key with the role ${tool.role}; yours has the role ${caller.role}.`;
     throw new AppError("insufficient_role", message);
   }
-  const release = isAdmitted ? undefined : await admitCall(platform.tenancy.limits, caller.tenantId);
+  const release = isAdmitted ? undefined : await admitCall(platform.tenancy.limits, caller);
   try {
     // The tool's own schema made the arguments, so they have the types that it declared.
     return await tool.run({ platform, caller, surface: SURFACE, signal }, given as never);

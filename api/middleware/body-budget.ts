@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { AppError, unavailable } from "../../src/errors.ts";
+import { rootOf } from "../../src/tenancy/roles.ts";
 import type { ApiContext } from "../context.ts";
 
 /** Bodies up to this size are not counted: the places for concurrent requests bound them. In bytes. */
@@ -26,22 +27,22 @@ export function makeBodyBudget(options: { totalBytes: number; tenantBytes: numbe
     const isUnknown = length === "" && ctx.get("transfer-encoding") !== "";
     const bytes = isUnknown ? limitBytes : Math.min(Number(length), limitBytes);
     if (!(bytes > SMALL_BYTES)) return;
-    const tenantId = ctx.state.caller?.tenantId ?? "";
-    const own = takenBy.get(tenantId) ?? 0;
+    const name = ctx.state.caller ? rootOf(ctx.state.caller) : "";
+    const own = takenBy.get(name) ?? 0;
     if (own > 0 && own + bytes > tenantBytes) {
       const message = "Too many large bodies at once; wait until some of yours have ended.";
       throw new AppError("too_many_concurrent", message, { retryable: true, retryAfterMs: 1_000 });
     }
     if (taken + bytes > totalBytes) throw unavailable("Memory for another large body");
     taken += bytes;
-    takenBy.set(tenantId, own + bytes);
+    takenBy.set(name, own + bytes);
     const pace = watchPace(ctx.req, measureMs);
     ctx.res.once("close", () => {
       clearInterval(pace);
       taken -= bytes;
-      const left = (takenBy.get(tenantId) ?? 0) - bytes;
-      if (left > 0) takenBy.set(tenantId, left);
-      else takenBy.delete(tenantId);
+      const left = (takenBy.get(name) ?? 0) - bytes;
+      if (left > 0) takenBy.set(name, left);
+      else takenBy.delete(name);
     });
   };
 }

@@ -1,13 +1,13 @@
 import { AppError } from "../../src/errors.ts";
 import type { Rate, RateLimits } from "../../src/tenancy/limits.ts";
-import type { Caller } from "../../src/tenancy/roles.ts";
+import { type Caller, rootOf } from "../../src/tenancy/roles.ts";
 import type { Tenancy } from "../../src/tenancy/tenancy.ts";
 import type { ApiContext } from "../context.ts";
 
 /**
- * Takes one request from the tenant's rate and one of its places for concurrent requests, until the response is over. A
- * widget key is held to its visitor's limits and to the share of all the tenant's widget keys first, so that what these
- * refuse takes nothing from the tenant. Says in `RateLimit` (draft-ietf-httpapi-ratelimit-headers) what is left
+ * Takes one request from the rate of the caller's root and one of its places for concurrent requests, until the response is
+ * over. A widget key is held to its visitor's limits and to the share of all the root's widget keys first, so that what these
+ * refuse takes nothing from the root. Says in `RateLimit` (draft-ietf-httpapi-ratelimit-headers) what is left
  * of the first of these limits, or of the one that refuses.
  * @throws AppError `too_many_concurrent`, or `rate_limited` to a request that holds its place, with the time to wait.
  */
@@ -16,12 +16,12 @@ export async function admit(
   { limits, widgetLimits }: Pick<Tenancy, "limits" | "widgetLimits">,
   { caller, client }: { caller: Caller; client(): string },
 ): Promise<void> {
-  const { tenantId, keyId } = caller;
+  const root = rootOf(caller);
   if (caller.widget) {
-    await take(ctx, widgetLimits.visitor, `${keyId}@${client()}`);
-    await take(ctx, widgetLimits.share, `${tenantId}:widgets`);
+    await take(ctx, widgetLimits.visitor, `${caller.keyId}@${client()}`);
+    await take(ctx, widgetLimits.share, `${root}:widgets`);
   }
-  await take(ctx, limits, tenantId);
+  await take(ctx, limits, root);
 }
 
 async function take(ctx: ApiContext, limits: RateLimits, name: string): Promise<void> {
@@ -37,9 +37,9 @@ async function take(ctx: ApiContext, limits: RateLimits, name: string): Promise<
 }
 
 /** The same for one of several calls that came in one request; the result releases its place. @throws as `admit`. */
-export async function admitCall(limits: RateLimits, tenantId: string): Promise<() => void> {
-  refuseOverRate(await limits.take(tenantId));
-  return enter(limits, tenantId);
+export async function admitCall(limits: RateLimits, caller: Caller): Promise<() => void> {
+  refuseOverRate(await limits.take(rootOf(caller)));
+  return enter(limits, rootOf(caller));
 }
 
 function refuseOverRate({ isAllowed, retryAfterMs }: Rate): void {
@@ -48,8 +48,8 @@ function refuseOverRate({ isAllowed, retryAfterMs }: Rate): void {
   throw new AppError("rate_limited", message, { retryable: true, retryAfterMs });
 }
 
-function enter(limits: RateLimits, tenantId: string): () => void {
-  const release = limits.enter(tenantId);
+function enter(limits: RateLimits, name: string): () => void {
+  const release = limits.enter(name);
   if (release !== null) return release;
   const message = "Too many requests at once; wait until some of yours have ended.";
   throw new AppError("too_many_concurrent", message, { retryable: true, retryAfterMs: 1_000 });

@@ -1,4 +1,5 @@
 import type { Db, UpdateFilter } from "mongodb";
+import type { ReservedAmount } from "./budget-store.ts";
 import { defineCollection, type TenantDocument } from "./collection.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
@@ -36,8 +37,8 @@ export type BatchItemDocument = TenantDocument & {
   logId: string;
   /** Set when its response is to say what was done with it. */
   debug?: { compression?: { originalTokens: number; compressedTokens: number; ratio: number; techniques: string[] } };
-  /** What was set aside of the tenant's budget for it, and of which month's. */
-  reserved?: { month: string; nanoUsd: number };
+  /** What was set aside for it, of which budgets and months; an earlier release noted one of the tenant's own. */
+  reserved?: ReservedAmount[] | Omit<ReservedAmount, "tenantId">;
   createdAt: Date;
   expireAt: Date;
 };

@@ -19,6 +19,9 @@ export const budgetCollection = defineCollection<BudgetDocument>({
   indexes: [{ name: "tenant", key: { tenantId: 1, month: 1 }, unique: true }],
 });
 
+/** What is set aside of a tenant's budget, as it is stored with its call. `isRest`: it is less than the call may cost. */
+export type ReservedAmount = { tenantId: string; month: string; nanoUsd: number; isRest?: boolean };
+
 export type BudgetSettling = { takenNanoUsd: number; costNanoUsd: number; isRest: boolean };
 
 export type BudgetStore = ReturnType<typeof makeBudgetStore>;

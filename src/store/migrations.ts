@@ -1,5 +1,7 @@
 import type { Db } from "mongodb";
 import { fileBatchCollection } from "./file-store.ts";
+import { type OrganizationDocument, organizationCollection } from "./organization-store.ts";
+import { type TenantRecord, tenantCollection } from "./tenant-store.ts";
 import { workflowCollection } from "./workflow-store.ts";
 
 /**
@@ -28,6 +30,25 @@ export const migrations: readonly Migration[] = [
     async run(db) {
       const batches = db.collection(fileBatchCollection.name);
       await batches.updateMany({ updatedAt: { $exists: false } }, { $set: { updatedAt: new Date(0) } });
+    },
+  },
+  {
+    what: "let tenants that others made share the limits of their root",
+    async run(db) {
+      const organizations = db.collection<OrganizationDocument>(organizationCollection.name);
+      const tenants = db.collection<TenantRecord>(tenantCollection.name);
+      const makers = new Map<string, string>();
+      for await (const { founderTenantId, tenants: held } of organizations.find({
+        "tenants.madeAs": { $exists: true },
+      })) {
+        // None but the founder governs it, and so could make any.
+        for (const { tenantId, madeAs } of held) if (madeAs !== undefined) makers.set(tenantId, founderTenantId);
+      }
+      for (const [tenantId, maker] of makers) {
+        let rootTenantId = maker;
+        for (let next = makers.get(maker); next !== undefined; next = makers.get(next)) rootTenantId = next;
+        await tenants.updateOne({ _id: tenantId }, { $set: { rootTenantId } });
+      }
     },
   },
 ];

@@ -9,6 +9,8 @@ export type TenantRecord = {
   _id: string;
   name: string;
   createdAt: Date;
+  /** The tenant that made this one, whose limits and budget hold for both; absent for one that the operator made. */
+  rootTenantId?: string;
   /** What its model calls may cost in a month, in billionths of a US dollar; absent: any amount. */
   monthlyBudgetNanoUsd?: number;
   fallbacks?: ModelFallbacks[];
@@ -16,7 +18,10 @@ export type TenantRecord = {
 
 export const tenantCollection = defineCollection<TenantRecord>({
   name: "tenants",
-  indexes: [{ name: "name", key: { name: 1 }, unique: true }],
+  indexes: [
+    { name: "name", key: { name: 1 }, unique: true },
+    { name: "root", key: { rootTenantId: 1 } },
+  ],
 });
 
 export type TenantStore = ReturnType<typeof makeTenantStore>;
@@ -26,6 +31,12 @@ export function makeTenantStore(db: Db) {
   return {
     find: (tenantId: string): Promise<TenantRecord | null> => tenants.findOne({ _id: tenantId }),
     findByName: (name: string): Promise<TenantRecord | null> => tenants.findOne({ name }),
+    /** The ids of the tenants that one has made; `organizations.ts` bounds their number. */
+    madeBy: (rootTenantId: string): Promise<string[]> =>
+      tenants
+        .find({ rootTenantId }, { projection: { _id: 1 } })
+        .map(({ _id }) => _id)
+        .toArray(),
     /** @throws the driver's error 11000 when a tenant of this id or name is there. */
     async insert(tenant: TenantRecord): Promise<void> {
       await tenants.insertOne(tenant);

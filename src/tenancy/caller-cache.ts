@@ -1,5 +1,7 @@
 import { LRUCache } from "lru-cache";
+import { defined } from "../defined.ts";
 import { makeFreshCache } from "../fresh-cache.ts";
+import type { TenantStore } from "../store/tenant-store.ts";
 import type { Caller } from "./roles.ts";
 
 /** How long an unknown key is refused without asking the store again, in ms. */
@@ -12,11 +14,14 @@ type Found = { caller: Caller; expiresAt: number | undefined };
 const unknownKey = Symbol("unknown key");
 
 /** Callers by key, as fresh as `makeFreshCache` has them; `lookup` reads one, and its key's end (ms since 1970). */
-export function makeCallerCache(lookup: (key: string) => Promise<Found | null>) {
+export function makeCallerCache(tenants: Pick<TenantStore, "find">, lookup: (key: string) => Promise<Found | null>) {
   const unknown = new LRUCache<string, true>({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS });
   const known = makeFreshCache<Found>(async (key) => {
     const found = await lookup(key);
-    if (found) return found;
+    if (found) {
+      const tenant = await tenants.find(found.caller.tenantId);
+      return { ...found, caller: { ...found.caller, ...defined({ rootTenantId: tenant?.rootTenantId }) } };
+    }
     known.forget(key);
     unknown.set(key, true);
     throw unknownKey; // so that it is not cached among the known ones

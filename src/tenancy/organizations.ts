@@ -69,7 +69,7 @@ export function makeOrganizations(deps: Deps) {
     get: async (caller: Caller, id: string) => toView(await findFor(deps, caller, id, roles)),
     /**
      * Adds a tenant, or creates one. A repeat changes nothing and returns no key; `apiKey` is only there the first time.
-     * @throws AppError `not_found` if the caller does not administer the organization or the tenant, `wrong_state` at a limit.
+     * @throws AppError `not_found` for what the caller does not administer, `wrong_state` at a limit and to a made tenant.
      */
     async addTenant(caller: Caller, given: z.output<typeof addTenantSchema>) {
       const organization = await findGoverned(deps, caller, given.organizationId);
@@ -114,20 +114,17 @@ const governorOf = ({ tenantId, subject }: Caller) => ({ tenantId, subject, role
  * finishes what was begun, and of two at the same time one makes the key.
  */
 async function addNew(deps: Deps, caller: Caller, organization: OrganizationDocument, madeAs: string) {
-  await refuseBudgeted(deps, caller);
+  if (caller.rootTenantId !== undefined) {
+    // So the tenants of a root are bounded in number, and each one's maker is its root.
+    throw new AppError("wrong_state", "Your tenant was made by another tenant; ask that one to make tenants.");
+  }
   const { tenantId, firstKeyId } = await reserveTenant(deps, caller, organization, madeAs);
   const name = `${organization._id}/${madeAs}`; // the id keeps clear of the names that the operator gives
-  await unlessDuplicate(deps.store.tenants.insert({ _id: tenantId, name, createdAt: new Date() }));
+  const tenant = { _id: tenantId, name, createdAt: new Date(), rootTenantId: caller.tenantId };
+  await unlessDuplicate(deps.store.tenants.insert(tenant));
   const given = { tenantId, keyId: firstKeyId, role: "owner", subject: caller.subject, name: "first key" } as const;
   const made = await unlessDuplicate(deps.tenancy.createKey(given));
   return { tenantId, ...defined({ apiKey: made?.key }) };
-}
-
-/** Otherwise a tenant could escape the budget that the operator set it by creating another tenant. */
-async function refuseBudgeted({ store }: Deps, { tenantId }: Caller): Promise<void> {
-  const tenant = await store.tenants.find(tenantId);
-  if (tenant?.monthlyBudgetNanoUsd === undefined) return;
-  throw new AppError("wrong_state", "Your tenant has a monthly budget: ask the operator to make its tenants.");
 }
 
 async function reserveTenant(deps: Deps, caller: Caller, organization: OrganizationDocument, madeAs: string) {

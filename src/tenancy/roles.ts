@@ -3,6 +3,8 @@ import { type Role, roles } from "../store/key-store.ts";
 /** The caller: resolved from the key of the request, never from a header or body. */
 export type Caller = {
   tenantId: string;
+  /** The tenant that made its tenant, if one did. */
+  rootTenantId?: string;
   keyId: string;
   /** The acting person or service, as given when the key was made; recorded with what it decides. */
   subject: string;
@@ -18,6 +20,9 @@ export type WidgetScope = {
   models?: readonly string[];
   maxTokens?: number;
 };
+
+/** The tenant whose rate, places and memory a caller's requests take. */
+export const rootOf = ({ tenantId, rootTenantId = tenantId }: Caller) => rootTenantId;
 
 /** Whether `role` is at least `needed`. */
 export function hasRole(role: Role, needed: Role): boolean {

@@ -26,13 +26,13 @@ type TenancyDeps = {
 
 /** Tenants, their keys and their limits. */
 export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
-  const callers = makeCallerCache(async (key) => {
+  const callers = makeCallerCache(store.tenants, async (key) => {
     const found = await store.apiKeys.findByHash(hashApiKey(key));
     if (!found || !isUsable(found, new Date())) return null;
     return { caller: toCaller(found), expiresAt: found.expiresAt?.getTime() };
   });
   const limits = makeRateLimits({ config: config.limits, redis, logger });
-  const widgetKeys = makeWidgetKeys(store.widgetKeys);
+  const widgetKeys = makeWidgetKeys(store);
   const widgetLimits = {
     visitor: makeRateLimits({ config: config.limits.widget, redis, logger }),
     share: makeRateLimits({ config: config.limits.widgetShare, redis, logger }),
@@ -55,7 +55,7 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
     },
     /** Publishable keys that only chat. */
     widgetKeys,
-    /** Limits of a widget key at one address, and of all widget keys of a tenant together, besides the tenant's. */
+    /** Limits of a widget key at one address, and of all widget keys of a root's tenants together, besides the root's. */
     widgetLimits,
     /** The caller of this key; null when it is unknown, expired or revoked. Never older than 5 s. */
     authenticate(key: string): Caller | null | Promise<Caller | null> {

@@ -22,8 +22,8 @@ type WidgetKeySelector = { key?: string; id?: string; keyPreview?: string; agent
 export const isWidgetKey = (text: string) => keyPattern.test(text);
 
 /** Publishable keys: anybody can read them in a page, so that all they can do is chat, within limits of their own. */
-export function makeWidgetKeys(store: Store["widgetKeys"]) {
-  const callers = makeCallerCache(async (key) => {
+export function makeWidgetKeys({ tenants, widgetKeys: store }: Pick<Store, "tenants" | "widgetKeys">) {
+  const callers = makeCallerCache(tenants, async (key) => {
     const found = await store.findByHash(hashApiKey(key));
     return found && { caller: toCaller(found), expiresAt: undefined };
   });

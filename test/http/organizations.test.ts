@@ -165,13 +165,15 @@ describe("organizations", () => {
     }
   });
 
-  it("make no tenants for a tenant with a budget, which could escape it so", async () => {
-    const tenantId = await test.platform.tenancy.ensureTenant("frugal");
-    await test.platform.gateway.setBudget(tenantId, 5);
-    const frugal = await keyOf(tenantId, "owner", "ana");
-    const organizationId = await create("Frugal", frugal);
-    const { isError, code } = await add(frugal, organizationId, { name: "Spender" });
+  it("make no tenants for a tenant that was made so itself", async () => {
+    const made = withKey((await add(owner, await create(), { name: "Maker" })).text("apiKey"));
+    const organizationId = await create("Deeper", made);
+    const { isError, code, message } = await add(made, organizationId, { name: "Made" });
     expect([isError, code]).to.deep.equal([true, "wrong_state"]);
+    expect(message).to.contain("made by another tenant");
+    expect((await get(made, organizationId)).value)
+      .to.have.property("tenants")
+      .with.lengthOf(1);
   });
 
   it("are bounded: 20 to a tenant, 100 tenants to each", async () => {

@@ -56,9 +56,9 @@ describe("budgets", () => {
     return { ...budgets, refusals: () => refusals, logged };
   };
   type Process = ReturnType<typeof openProcess>;
-  const tenant = async (usd: number | null) => {
+  const tenant = async (usd: number | null, made: { rootTenantId?: string } = {}) => {
     const tenantId = newId("tenant");
-    await store.tenants.insert({ _id: tenantId, name: tenantId, createdAt: new Date() });
+    await store.tenants.insert({ _id: tenantId, name: tenantId, createdAt: new Date(), ...made });
     await openProcess().set(tenantId, usd);
     return tenantId;
   };
@@ -87,7 +87,7 @@ describe("budgets", () => {
     reservation.settle(1 * USD);
     expect(await left(budgets, tenantId)).to.deep.equal([7.5, 0]);
     const last = await budgets.reserveForLater(tenantId, callOf(7.5));
-    expect(last, "to the last cent, which is no rest").to.deep.equal({ month, nanoUsd: 7.5 * USD });
+    expect(last, "to the last cent, which is no rest").to.deep.equal([{ month, nanoUsd: 7.5 * USD, tenantId }]);
     expect(await left(budgets, tenantId)).to.deep.equal([0, 7.5]);
   });
 
@@ -101,6 +101,36 @@ describe("budgets", () => {
     expect(budgets.reserve(poor, free, signal), "at once").to.equal(undefined);
     expect(budgets.reserve(poor, free, signal), "once it is read").to.equal(undefined);
     expect(await budgets.reserveForLater(poor, free)).to.equal(undefined);
+  });
+
+  it("take of a tenant's own and of its root's, or of neither", async () => {
+    const [budgets, rootTenantId] = [openProcess(), await tenant(4)];
+    const tenantId = await tenant(10, { rootTenantId });
+    const short = callOf(1);
+    const amounts = await budgets.reserveForLater(tenantId, short);
+    const amount = { month, nanoUsd: 1 * USD };
+    expect(amounts).to.deep.equal([
+      { ...amount, tenantId },
+      { ...amount, tenantId: rootTenantId },
+    ]);
+    await budgets.settleLater(tenantId, amounts ?? [], 0.5 * USD);
+    const reservation = await begin(budgets, tenantId, callOf(7, 0.5));
+    expect(reservation.nanoUsd, "the less of both").to.equal(3.5 * USD);
+    reservation.settle(1 * USD);
+    expect(await left(budgets, rootTenantId)).to.deep.equal([2.5, 0]);
+    const error = { code: "budget_exhausted" };
+    expect(await errorOf(budgets.reserve(tenantId, callOf(3), signal))).to.deep.include(error);
+    expect(await errorOf(budgets.reserveForLater(tenantId, callOf(3)))).to.deep.include(error);
+    expect(await left(budgets, rootTenantId)).to.deep.equal([2.5, 0]);
+    await budgets.set(rootTenantId, null);
+    expect(await left(budgets, tenantId)).to.deep.equal([8.5, 0]);
+  });
+
+  it("settle the one amount that an earlier release has noted", async () => {
+    const [budgets, tenantId] = [openProcess(), await tenant(10)];
+    await budgets.reserveForLater(tenantId, callOf(3));
+    await budgets.settleLater(tenantId, { month, nanoUsd: 3 * USD }, 1 * USD);
+    expect(await left(budgets, tenantId)).to.deep.equal([9, 0]);
   });
 
   it("can be changed, lifted and set again, and keep what was spent", async () => {
@@ -171,7 +201,7 @@ describe("budgets", () => {
     first.settle(0.5 * USD);
     await one.flush();
     const amount = await other.reserveForLater(tenantId, long);
-    expect(amount).to.deep.equal({ month, nanoUsd: 0.5 * USD, isRest: true });
+    expect(amount).to.deep.equal([{ month, nanoUsd: 0.5 * USD, isRest: true, tenantId }]);
     await one.set(tenantId, 2);
     expect(await errorOf(one.reserve(tenantId, long, signal)), "while another has it").to.be.instanceOf(AppError);
     mock.timers.setTime(now + REST_MS);
@@ -180,7 +210,7 @@ describe("budgets", () => {
     expect((await begin(one, tenantId, long)).nanoUsd).to.equal(1 * USD);
     await other.settleLater(tenantId, amount ?? expect.fail("nothing was set aside"), 0);
     const whole = await openProcess().reserveForLater(tenantId, callOf(0.25));
-    expect(whole, "no rest").to.deep.equal({ month, nanoUsd: 0.25 * USD });
+    expect(whole, "no rest").to.deep.equal([{ month, nanoUsd: 0.25 * USD, tenantId }]);
   });
 
   it("let a call wait for another one of its process, and apply a limit that was set meanwhile", async () => {

@@ -137,6 +137,14 @@ describe("the version of the stored data", function () {
         { definition: `{"name":"Nested","description":"Kept.","steps":[${condition}]}` },
       ]);
     await db.collection("fileBatches").insertOne({ status: "validating" });
+    type Record = { _id: string; name: string };
+    const tenants = ["root", "made", "made by made", "added"].map((name) => ({ _id: name, name }));
+    await db.collection<Record>("tenants").insertMany(tenants);
+    const entry = (tenantId: string) => ({ tenantId, madeAs: tenantId });
+    await db.collection("organizations").insertMany([
+      { founderTenantId: "made", tenants: [{ tenantId: "made" }, entry("made by made")] },
+      { founderTenantId: "root", tenants: [{ tenantId: "root" }, entry("made"), { tenantId: "added" }] },
+    ]);
     const store = await openStore({ url, db: db.databaseName, timeoutMs: 10_000, logger });
     await store.close();
     const workflows = await db.collection("workflows").find().sort({ _id: 1 }).toArray();
@@ -144,6 +152,9 @@ describe("the version of the stored data", function () {
       [1, undefined],
       [4, "Kept."],
     ]);
+    const made = await db.collection("tenants").find({ rootTenantId: "root" }).sort({ _id: 1 }).toArray();
+    expect(made.map(({ name }) => name)).to.deep.equal(["made", "made by made"]);
+    expect(await db.collection("tenants").countDocuments({ rootTenantId: { $exists: true } })).to.equal(2);
     expect((await db.collection("fileBatches").findOne({}))?.updatedAt).to.be.instanceOf(Date);
     expect((await record())?.version).to.equal(migrations.length + 1);
   });

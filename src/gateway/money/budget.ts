@@ -3,7 +3,8 @@ import { AppError } from "../../errors.ts";
 import { makeFreshCache } from "../../fresh-cache.ts";
 import { jittered } from "../../jitter.ts";
 import type { Logger } from "../../logger.ts";
-import type { BudgetDocument, BudgetStore } from "../../store/budget-store.ts";
+import type { BatchItemDocument } from "../../store/batch-store.ts";
+import type { BudgetDocument, BudgetStore, ReservedAmount } from "../../store/budget-store.ts";
 import type { TenantStore } from "../../store/tenant-store.ts";
 import type { UsageStore } from "../../store/usage-store.ts";
 import { type CostBounds, toUsd } from "./prices.ts";
@@ -17,9 +18,6 @@ export type Reservation = {
   /** Puts what the call really cost in the place of what was set aside, once; written behind the call. */
   settle(costNanoUsd: number): void;
 };
-
-/** An amount that is set aside, as it is stored with its call. `isRest`: it is less than the call may cost. */
-export type ReservedAmount = { month: string; nanoUsd: number; isRest?: boolean };
 
 /** @throws AppError `budget_exhausted` when a budget is used up. */
 export function requireLeft(budget: BudgetView | null): void {
@@ -62,40 +60,42 @@ const MAX_WAIT_MS = 60_000;
 const MAX_WAITING = 32;
 
 /**
- * Budgets a month and tenant. What is left is one number in the store, taken from in one step, so that all processes
- * together never reserve more than there is. A call reserves the most that it can cost, whatever limit it sends: a provider
- * that ignores its limit costs no more than that. Where less is left, one call at a time gets all of it and its answer is
- * limited to what that pays for; so calls near the end of a budget take turns. What a process that dies has reserved
- * counts as spent: its calls may have been served.
+ * Budgets a month and tenant, which hold for the tenants too that it made. What is left is one number in the store, taken
+ * from in one step, so that all processes together never reserve more than there is. A call reserves the most that it can
+ * cost, whatever limit it sends: a provider that ignores its limit costs no more than that. Where less is left, one call
+ * at a time gets all of it and its answer is limited to what that pays for; so calls near the end of a budget take turns.
+ * What a process that dies has reserved counts as spent: its calls may have been served.
  */
 export function makeBudgets({ store, logger, onRefusal }: BudgetDeps) {
-  const limits = makeFreshCache(async (tenantId) => (await store.tenants.find(tenantId))?.monthlyBudgetNanoUsd);
+  const limits = makeFreshCache((tenantId) => findLimits(store.tenants, tenantId));
   const settling = new Set<Promise<void>>();
   const months = makeMonths(store, onRefusal);
   const turns = makeTurns();
 
-  const settleAmount = makeSettle(store.budgets, logger);
-  const take = async (tenantId: string, bounds: CostBounds, signal: AbortSignal): Promise<Reservation | undefined> => {
-    const read = await limits.find(tenantId);
-    if (read === undefined) return undefined;
-    let limitNanoUsd = read;
-    const options = { signal, waitMs: MAX_WAIT_MS, maxWaiting: MAX_WAITING };
-    const amount = await turns.take(tenantId, options, async () => {
-      limitNanoUsd = (await limits.find(tenantId)) ?? limitNanoUsd; // it may have changed during a wait
-      return months.take(tenantId, limitNanoUsd, bounds);
+  const settleAll = makeSettle(store.budgets, logger);
+  const settle = (amounts: readonly ReservedAmount[], costNanoUsd: number) => {
+    const ending = settleAll(amounts, costNanoUsd).finally(() => {
+      settling.delete(ending);
+      for (const { tenantId } of amounts) turns.release(tenantId);
     });
-    if (amount === undefined) throw await months.refuse(tenantId, limitNanoUsd, bounds);
-    return {
-      nanoUsd: amount.nanoUsd,
-      bounds,
-      settle(costNanoUsd) {
-        const ending = settleAmount(tenantId, amount, costNanoUsd).finally(() => {
-          settling.delete(ending);
-          turns.release(tenantId);
-        });
-        settling.add(ending);
-      },
-    };
+    settling.add(ending);
+  };
+  const takeInTurn = async (limit: Limit, bounds: CostBounds, signal: AbortSignal) => {
+    const options = { signal, waitMs: MAX_WAIT_MS, maxWaiting: MAX_WAITING };
+    let latest = limit;
+    const amount = await turns.take(limit.tenantId, options, async () => {
+      const now = await limits.find(limit.tenantId); // it may have changed during a wait
+      latest = now?.find(({ tenantId }) => tenantId === limit.tenantId) ?? latest;
+      return months.take(latest, bounds);
+    });
+    return amount ?? months.refuse(latest, bounds);
+  };
+  const take = async (tenantId: string, bounds: CostBounds, signal: AbortSignal): Promise<Reservation | undefined> => {
+    const takeOne = (limit: Limit) => takeInTurn(limit, bounds, signal);
+    const amounts = await takeEach(await limits.find(tenantId), takeOne, (taken) => settle(taken, 0));
+    if (amounts.length === 0) return undefined;
+    const nanoUsd = Math.min(...amounts.map((amount) => amount.nanoUsd));
+    return { nanoUsd, bounds, settle: (costNanoUsd) => settle(amounts, costNanoUsd) };
   };
   return {
     /**
@@ -117,34 +117,65 @@ export function makeBudgets({ store, logger, onRefusal }: BudgetDeps) {
       return undefined;
     },
     /** The same without a wait, for a call whose end another process may settle, with `settleLater`. */
-    async reserveForLater(tenantId: string, toClaim: () => Claim): Promise<ReservedAmount | undefined> {
-      const limit = await limits.find(tenantId);
-      if (limit === undefined) return undefined;
+    async reserveForLater(tenantId: string, toClaim: () => Claim): Promise<ReservedAmount[] | undefined> {
+      const found = await limits.find(tenantId);
+      if (found === undefined) return undefined;
       const claim = toClaim();
       if (claim.mostNanoUsd === 0) return undefined;
-      const amount = await months.take(tenantId, limit, claim);
-      if (amount === undefined) throw await months.refuse(tenantId, limit, claim);
-      return amount;
+      const takeOne = async (limit: Limit) => (await months.take(limit, claim)) ?? months.refuse(limit, claim);
+      return takeEach(found, takeOne, (taken) => settleAll(taken, 0));
     },
-    settleLater: settleAmount,
+    settleLater: (tenantId: string, reserved: NonNullable<BatchItemDocument["reserved"]>, costNanoUsd: number) =>
+      settleAll(
+        Array.from([reserved].flat(), (amount) => ({ tenantId, ...amount })),
+        costNanoUsd,
+      ),
+    /** Of the tenant's own budget and its root's, the one with less left. */
     async view(tenantId: string): Promise<BudgetView | null> {
-      const limitNanoUsd = await limits.find(tenantId);
-      if (limitNanoUsd === undefined) return null;
-      return toView(await months.current(tenantId, limitNanoUsd));
+      const views = await Promise.all(((await limits.find(tenantId)) ?? []).map(months.view));
+      return views.sort((a, b) => a.leftUsd - b.leftUsd)[0] ?? null;
     },
     /** Sets a tenant's budget a month, in USD; null for none. It holds everywhere within 5 s. */
     async set(tenantId: string, usd: number | null): Promise<void> {
       await store.tenants.setBudget(tenantId, usd === null ? null : Math.round(usd * 1e9));
-      limits.forget(tenantId);
+      limits.forgetWhere(() => true); // it may be one of many tenants' limits
     },
     /** Resolves when all that was settled is written, or given up. */
     flush: async () => void (await Promise.all(settling)),
   };
 }
 
+/** What is taken of each limit; of none when one refuses. */
+async function takeEach(
+  limits: readonly Limit[] = [],
+  takeOne: (limit: Limit) => Promise<ReservedAmount>,
+  giveBack: (taken: ReservedAmount[]) => unknown,
+): Promise<ReservedAmount[]> {
+  const taken: ReservedAmount[] = [];
+  try {
+    for (const limit of limits) taken.push(await takeOne(limit));
+    return taken;
+  } catch (error) {
+    await giveBack(taken);
+    throw error;
+  }
+}
+
+type Limit = { tenantId: string; limitNanoUsd: number };
+
+/** What a tenant's calls are taken from: its own budget, then its root's; undefined when neither has one. */
+async function findLimits(tenants: TenantStore, tenantId: string): Promise<Limit[] | undefined> {
+  const tenant = await tenants.find(tenantId);
+  const root = tenant?.rootTenantId === undefined ? null : await tenants.find(tenant.rootTenantId);
+  const limits = [tenant, root].flatMap((each) =>
+    each?.monthlyBudgetNanoUsd === undefined ? [] : [{ tenantId: each._id, limitNanoUsd: each.monthlyBudgetNanoUsd }],
+  );
+  return limits.length === 0 ? undefined : limits;
+}
+
 /** Writes a settlement, in a few attempts. */
 function makeSettle(budgets: BudgetStore, logger: Logger) {
-  return async (tenantId: string, { month, nanoUsd, isRest = false }: ReservedAmount, costNanoUsd: number) => {
+  const settleOne = async ({ tenantId, month, nanoUsd, isRest = false }: ReservedAmount, costNanoUsd: number) => {
     for (let attempts = 1; ; attempts += 1) {
       try {
         return await budgets.settle(tenantId, month, { takenNanoUsd: nanoUsd, costNanoUsd, isRest });
@@ -157,16 +188,23 @@ function makeSettle(budgets: BudgetStore, logger: Logger) {
       }
     }
   };
+  return async (amounts: readonly ReservedAmount[], costNanoUsd: number) =>
+    void (await Promise.all(amounts.map((amount) => settleOne(amount, costNanoUsd))));
 }
 
 /** The months' records: begun at their first call, and moved when the limit is. */
 function makeMonths(store: BudgetDeps["store"], onRefusal: () => void) {
-  const spentIn = async (tenantId: string, month: string) => {
-    const rows = await store.usage.sum(tenantId, { from: `${month}-01`, to: `${month}-31`, groupBy: "model" });
-    return rows.reduce((sum, row) => sum + row.costNanoUsd, 0);
+  /** What the tenant and those that it made have spent. */
+  const spentIn = async (rootTenantId: string, month: string) => {
+    let spent = 0;
+    for (const tenantId of [rootTenantId, ...(await store.tenants.madeBy(rootTenantId))]) {
+      const rows = await store.usage.sum(tenantId, { from: `${month}-01`, to: `${month}-31`, groupBy: "model" });
+      spent += rows.reduce((sum, row) => sum + row.costNanoUsd, 0);
+    }
+    return spent;
   };
   /** The month's record, begun or moved to the limit when need be. */
-  const current = async (tenantId: string, limitNanoUsd: number) => {
+  const current = async ({ tenantId, limitNanoUsd }: Limit) => {
     const month = new Date().toISOString().slice(0, 7);
     for (let turn = 0; turn < MAX_TURNS; turn += 1) {
       const there = await store.budgets.find(tenantId, month);
@@ -180,25 +218,30 @@ function makeMonths(store: BudgetDeps["store"], onRefusal: () => void) {
     throw changesTooOften();
   };
   /** Takes what a claim gets of the month; undefined when that is nothing. */
-  const take = async (tenantId: string, limitNanoUsd: number, claim: Claim): Promise<ReservedAmount | undefined> => {
+  const take = async (limit: Limit, claim: Claim): Promise<ReservedAmount | undefined> => {
+    const { tenantId } = limit;
     for (let turn = 0; turn < MAX_TAKES; turn += 1) {
-      const { month, leftNanoUsd, restHeldUntil } = await current(tenantId, limitNanoUsd);
+      const { month, leftNanoUsd, restHeldUntil } = await current(limit);
       const { mostNanoUsd, leastNanoUsd } = claim;
       if (leftNanoUsd >= mostNanoUsd) {
-        if (await store.budgets.take(tenantId, month, { nanoUsd: mostNanoUsd })) return { month, nanoUsd: mostNanoUsd };
+        const whole = { tenantId, month, nanoUsd: mostNanoUsd };
+        if (await store.budgets.take(tenantId, month, whole)) return whole;
         continue;
       }
       const now = Date.now();
       const isRestHeld = (restHeldUntil?.getTime() ?? 0) >= now;
       if (leftNanoUsd < leastNanoUsd || isRestHeld) return undefined;
       const rest = { nanoUsd: leftNanoUsd, restUntil: new Date(now + MAX_REST_MS) };
-      if (await store.budgets.take(tenantId, month, rest)) return { month, nanoUsd: leftNanoUsd, isRest: true };
+      if (await store.budgets.take(tenantId, month, rest))
+        return { tenantId, month, nanoUsd: leftNanoUsd, isRest: true };
     }
     throw changesTooOften();
   };
-  const refuse = async (tenantId: string, limitNanoUsd: number, { leastNanoUsd }: Claim): Promise<AppError> => {
+  const viewOf = async (limit: Limit) => toView(await current(limit));
+  /** @throws AppError always. */
+  const refuse = async (limit: Limit, { leastNanoUsd }: Claim): Promise<never> => {
     onRefusal();
-    const view = toView(await current(tenantId, limitNanoUsd));
+    const view = await viewOf(limit);
     const { leftUsd, reservedUsd } = view;
     const neededUsd = toUsd(leastNanoUsd);
     const budget = nameOf(view);
@@ -206,9 +249,9 @@ function makeMonths(store: BudgetDeps["store"], onRefusal: () => void) {
     const message = isUsedUp(view)
       ? `${budget} is used up.`
       : `${budget} has ${leftUsd} USD left${set}; this call needs ${neededUsd} USD.`;
-    return new AppError("budget_exhausted", message, { details: { ...view, neededUsd } });
+    throw new AppError("budget_exhausted", message, { details: { ...view, neededUsd } });
   };
-  return { current, take, refuse };
+  return { take, refuse, view: viewOf };
 }
 
 const changesTooOften = () =>

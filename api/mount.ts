@@ -1,6 +1,5 @@
 import Router from "@koa/router";
 import type Koa from "koa";
-import { defined } from "../src/defined.ts";
 import { AppError } from "../src/errors.ts";
 import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
@@ -76,7 +75,9 @@ function serveRoute(
     const parsed = await readOrReply(ctx, route, { read, refusal, maxBytes });
     if ("status" in parsed) return writeReply(ctx, parsed, platform);
     const input: HandlerInput = {
-      ...parsed,
+      params: parsed.params,
+      query: parsed.query,
+      body: parsed.body,
       caller,
       signal: ctx.state.signal,
       platform,
@@ -85,7 +86,7 @@ function serveRoute(
       header: (name) => ctx.get(name) || undefined,
       ignore: (name) => noteIgnored(ctx, [name]),
       checkpoint: async () => undefined,
-      ...defined({ refusal }),
+      ...(refusal && { refusal }),
     };
     route.screen?.(input as HandlerInput<never, never, never>);
     // The declaration's own schemas made the input, so it has the types that the handler declared.

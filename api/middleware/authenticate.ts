@@ -18,10 +18,10 @@ export async function authenticate(
   if (header === undefined || header === "") {
     throw new AppError("missing_api_key", "Send your API key as `Authorization: Bearer <key>`.");
   }
-  if (/^[sp]k_\S+ *$/.test(header)) {
+  const key = bearer.exec(header)?.[1];
+  if (key === undefined && /^[sp]k_\S+ *$/.test(header)) {
     throw new AppError("invalid_api_key", "The word `Bearer` is missing: send `Authorization: Bearer <key>`.");
   }
-  const key = bearer.exec(header)?.[1];
   const caller = key === undefined ? null : await tenancy.authenticate(key);
   if (caller === null) throw new AppError("invalid_api_key", "The API key is unknown, has expired or was revoked.");
   ctx.state.caller = caller;

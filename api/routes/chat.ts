@@ -103,7 +103,8 @@ export function toGatewayCaller(
   defaultSurface: string = DEFAULT_SURFACE,
 ): GatewayCaller {
   // Visitors of a page must not choose the rows of its tenant's usage.
-  const surface = caller.widget ? WIDGET_SURFACE : toSurface(header("x-svc-surface") ?? "") || defaultSurface;
+  const named = caller.widget ? WIDGET_SURFACE : header("x-svc-surface");
+  const surface = (named && toSurface(named)) || defaultSurface;
   return { tenantId: caller.tenantId, keyId: caller.keyId, surface, signal };
 }
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ConfigError } from "./errors.ts";
 import { type KeyProvider, keyedProviders, keyProviders, ofKeyProviders } from "./gateway/providers/registry.ts";
 import { isAddressOrRange } from "./net/client-address.ts";
-import { count, flag, fraction, headers, list, logLevel, part, url } from "./setting-forms.ts";
+import { count, flag, fraction, headers, list, logLevel, part, textAs, url } from "./setting-forms.ts";
 import { parseMasterKeys } from "./tenancy/master-keys.ts";
 
 /** One setting: its environment variable is the key, `about` is its line in the README's table. */
@@ -43,24 +43,15 @@ export const settings = {
     "Addresses and ranges of the proxies whose `X-Forwarded-For` names the client, as `10.0.0.0/8`, by commas",
     "the header is ignored",
   ),
-  DATA_DIR: setting(
-    z.string().default(".data"),
-    "Folder of the embedded services; it must belong to the user who starts them",
-  ),
+  DATA_DIR: setting(z.string().default(".data"), "Folder of the embedded services, owned by the user who starts them"),
   MONGODB_URL: setting(
-    z
-      .string()
-      .regex(/^mongodb(\+srv)?:\/\/./, "must be a connection string, as mongodb://127.0.0.1:27017")
-      .optional(),
+    textAs(/^mongodb(\+srv)?:\/\/./, "must be a connection string, as mongodb://127.0.0.1:27017"),
     "MongoDB or Atlas",
     "embedded server",
   ),
   MONGODB_DB: setting(z.string().default("switchyard"), "Database name"),
   REDIS_URL: setting(
-    z
-      .string()
-      .regex(/^(rediss?|unix):\/\/.|^\//, "must be a URL, as redis://127.0.0.1:6379, or the path of a socket")
-      .optional(),
+    textAs(/^(rediss?|unix):\/\/.|^\//, "must be a URL, as redis://127.0.0.1:6379, or the path of a socket"),
     "Redis, with `noeviction`",
     "private redis-server",
   ),
@@ -77,7 +68,7 @@ export const settings = {
   ),
   READY_QUEUE_LAG_MS: setting(
     count(1_000, 86_400_000).optional(),
-    "A job that waits for longer makes `/readyz` answer 503, in ms",
+    "Wait of a job, in ms, that makes `/readyz` a 503",
     "never",
   ),
   MASTER_KEY: setting(
@@ -89,10 +80,7 @@ export const settings = {
     "with a store on this machine: made once, in `DATA_DIR`",
   ),
   BOOTSTRAP_API_KEY: setting(
-    z
-      .string()
-      .regex(/^sk_[0-9A-Za-z]{32}$/, "must be sk_ and 32 letters or digits")
-      .optional(),
+    textAs(/^sk_[0-9A-Za-z]{32}$/, "must be sk_ and 32 letters or digits"),
     "An owner's key of tenant `default`, stored at start when it is missing",
   ),
   WORKERS: setting(count(0, 64).default(2), "Worker processes that `npm start` runs"),
@@ -106,7 +94,7 @@ export const settings = {
   PROVIDER_MAX_TRIES: setting(count(1, 20).default(5), "Most attempts at one model call, those at fallbacks included"),
   CACHE_BYTES_PER_TENANT: setting(
     count(0, 1 << 30).default(16 << 20),
-    "Room for the cached responses of one tenant in Redis, in bytes; 0 keeps none",
+    "Bytes of a tenant's responses in the cache; 0: none",
   ),
   BATCH_MAX_LINES: setting(count(1, 10_000).default(500), "Chats of one batch; a full one is submitted at once"),
   BATCH_COLLECT_MS: setting(count(10, 3_600_000).default(10_000), "How long a batch collects chats at most, in ms"),
@@ -121,7 +109,7 @@ export const settings = {
   RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
   WIDGET_RATE_LIMIT_RPM: setting(
     count(1, 1_000_000).default(60),
-    "Requests a minute of one widget key at one address, or at one /64 network of IPv6",
+    "Requests a minute of a widget key at one address or /64",
   ),
   WIDGET_RATE_SHARE: setting(
     part(1).default(0.5),
@@ -129,20 +117,17 @@ export const settings = {
   ),
   WIDGET_MAX_TOKENS: setting(
     count(1, 1_000_000).default(1_024),
-    "Most tokens of one response to a widget key; also the cap of a call that names none",
+    "Most tokens, and the default, of a widget key's response",
   ),
   MAX_AGENTS: setting(count(1, 1_000_000).default(1_000), "Agents that one tenant may keep"),
   MAX_WORKFLOWS: setting(count(1, 1_000_000).default(1_000), "Workflows that one tenant may keep"),
   MAX_DOCUMENTS: setting(count(1, 100_000_000).default(100_000), "Documents that one tenant may keep"),
   MAX_FILES: setting(count(1, 1_000_000).default(1_000), "Files of batches that one tenant may keep"),
   MAX_KEYS: setting(count(1, 1_000_000).default(1_000), "API keys that one tenant may have"),
-  MAX_OPEN_JOBS: setting(
-    count(1, 10_000_000).default(10_000),
-    "Jobs of one tenant that have not ended; at this number its calls that make a job are a 429",
-  ),
+  MAX_OPEN_JOBS: setting(count(1, 10_000_000).default(10_000), "Jobs of one tenant that have not ended"),
   MAX_JSON_BYTES: setting(
     count(1_024, 1 << 30).default(4 << 20),
-    "Largest JSON body, in bytes; `/mcp` takes 2 MiB of it at most",
+    "Largest JSON body, in bytes; for `/mcp` 2 MiB at most",
   ),
   MAX_CONTENT_BYTES: setting(count(1_024, 1 << 30).default(20 << 20), "Largest JSON body of `/rag/ingest`, in bytes"),
   MAX_SOURCE_BYTES: setting(count(1_024, 1 << 30).default(50 << 20), "Largest file, uploaded or fetched, in bytes"),
@@ -152,29 +137,21 @@ export const settings = {
   PROVIDER_FIRST_BYTE_TIMEOUT_MS: setting(count(10, 600_000).default(60_000), "A provider's first byte, in ms"),
   PROVIDER_ANSWER_TIMEOUT_MS: setting(
     count(10, 3_600_000).optional(),
-    "A chat response that is not streamed, in ms",
-    "five times the first byte's",
+    "A response that is not streamed, in ms",
+    "5 times the first byte's",
   ),
   PROVIDER_IDLE_TIMEOUT_MS: setting(count(10, 600_000).default(30_000), "Silence in a provider's stream, in ms"),
   JOB_LEASE_MS: setting(
     count(200, 600_000).default(15_000),
-    "A worker that is silent for this time loses its job, in ms",
+    "A worker that is silent for this long loses its job, in ms",
   ),
   RECONCILE_EVERY_MS: setting(count(100, 600_000).default(5_000), "How often orphaned jobs are searched for, in ms"),
   STORE_TIMEOUT_MS: setting(count(100, 60_000).default(5_000), "Longest wait for MongoDB, in ms"),
   SHUTDOWN_GRACE_MS: setting(count(0, 600_000).default(30_000), "Time that running work has to end at SIGTERM, in ms"),
   STORE_COMPLETION_CONTENT: setting(flag.default(false), "Keep the texts of chats in their log records"),
-  OTEL_EXPORTER_OTLP_ENDPOINT: setting(
-    url.optional(),
-    "Where traces go, by OTLP over HTTP, as `http://collector:4318`",
-    "tracing is off",
-  ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: setting(url.optional(), "OTLP over HTTP, as `http://collector:4318`", "tracing is off"),
   OTEL_EXPORTER_OTLP_HEADERS: setting(headers.optional(), "Headers that the collector requires, as `name=value,…`"),
-  OTEL_SERVICE_NAME: setting(
-    z.string().optional(),
-    "Name of the service in traces",
-    "`switchyard-api`, `switchyard-worker`",
-  ),
+  OTEL_SERVICE_NAME: setting(z.string().optional(), "Its name in traces", "`switchyard-api`, `switchyard-worker`"),
   OTEL_TRACES_SAMPLER_ARG: setting(fraction.default(1), "Share of the traces that are kept"),
   LOG_LEVEL: setting(logLevel.default("info"), "Least level that is logged"),
 } as const;
@@ -220,10 +197,7 @@ function toConfig(v: Values) {
     tools: { waitMs: v.TOOL_WAIT_MS },
     mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },
     redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },
-    identity: {
-      bootstrapApiKey: v.BOOTSTRAP_API_KEY,
-      masterKey: v.MASTER_KEY,
-    },
+    identity: { bootstrapApiKey: v.BOOTSTRAP_API_KEY, masterKey: v.MASTER_KEY },
     quotas: {
       agents: v.MAX_AGENTS,
       workflows: v.MAX_WORKFLOWS,

@@ -5,9 +5,9 @@ export const flag = z.enum(["true", "false"], { error: "must be true or false" }
 /** Several values by commas. */
 export const list = z.string().transform((text) =>
   text
-    .split(",")
-    .map((part) => part.trim())
-    .filter((part) => part.length > 0),
+    .trim()
+    .split(/\s*,\s*/)
+    .filter((part) => part !== ""),
 );
 /** As OpenTelemetry writes headers: the values may be percent-encoded. */
 export const headers = z
@@ -29,3 +29,5 @@ export const fraction = z.coerce.number({ error: FRACTION }).min(0, FRACTION).ma
 export const url = z.url({ protocol: /^https?$/, error: "must be an http or https URL" });
 const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export const logLevel = z.enum(logLevels, { error: `must be one of ${logLevels.join(", ")}` });
+/** An optional text of this form. */
+export const textAs = (form: RegExp, error: string) => z.string().regex(form, error).optional();

@@ -2,6 +2,7 @@ import { Webhook } from "standardwebhooks";
 import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { type Egress, readPrefix } from "../net/egress.ts";
+import { tryParseJson } from "../try-parse-json.ts";
 import { makeWebhookSecrets, type WebhookSecrets } from "./secrets.ts";
 
 /** Longest wait for a response and its body, in ms. */
@@ -88,12 +89,8 @@ async function readBody(response: Response): Promise<string> {
 
 /** A body whose type is JSON but that is invalid, or was cut, stays text. */
 function toBody(text: string, type: string): unknown {
-  if (!/^application\/([\w.+-]+\+)?json\b/i.test(type)) return text;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+  const value = /^application\/([\w.+-]+\+)?json\b/i.test(type) ? tryParseJson(text) : undefined;
+  return value === undefined ? text : value;
 }
 
 function toFailure({ status, headers }: Response, { body }: Delivered): AppError {

@@ -1,3 +1,5 @@
+import { tryParseJson } from "../../try-parse-json.ts";
+
 /** Longest answer that counts as one of a few possible ones: a number, a name, a choice. */
 const MAX_WORDS = 8;
 const MAX_CHARACTERS = 60;
@@ -26,12 +28,8 @@ export function readJson(text: string): Record<string, unknown> | undefined {
   const from = text.indexOf("{");
   const to = text.lastIndexOf("}");
   if (from < 0 || to < from) return undefined;
-  try {
-    const value: unknown = JSON.parse(text.slice(from, to + 1));
-    return typeof value === "object" && value !== null ? { ...value } : undefined;
-  } catch {
-    return undefined; // what a model wrote is often only nearly JSON; the caller reads it as prose then
-  }
+  const value = tryParseJson(text.slice(from, to + 1)); // often only nearly JSON; the caller reads it as prose then
+  return typeof value === "object" && value !== null ? { ...value } : undefined;
 }
 
 /** An answer that a field of a JSON object gives; undefined for a list or an object. */

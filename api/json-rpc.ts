@@ -65,8 +65,8 @@ const rpcResponseSchema = named(
   z.union([z.object({ jsonrpc: z.literal("2.0"), id: rpcId, result: z.looseObject({}) }), rpcErrorSchema]),
 );
 /** The response to a message, or those to a batch. */
-export const rpcAnswerSchema = named("RpcReply", z.union([rpcResponseSchema, z.array(rpcResponseSchema).min(1)]));
-export const rpcFailureSchema = named("RpcFailure", z.union([rpcAnswerSchema, errorBodySchema]));
+export const rpcReplySchema = named("RpcReply", z.union([rpcResponseSchema, z.array(rpcResponseSchema).min(1)]));
+export const rpcFailureSchema = named("RpcFailure", z.union([rpcReplySchema, errorBodySchema]));
 
 /** Reads one message of a body. The id of a request is a string or a number: unlike JSON-RPC, MCP does not allow null. */
 export function readMessage(value: unknown): Incoming {

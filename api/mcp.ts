@@ -10,12 +10,12 @@ import {
   type RpcId,
   type RpcResponse,
   readMessage,
-  rpcAnswerSchema,
   rpcBodySchema,
   rpcCodes,
   rpcError,
   rpcErrorSchema,
   rpcFailureSchema,
+  rpcReplySchema,
   rpcResult,
 } from "./json-rpc.ts";
 import { toAppError, toErrorBody } from "./middleware/errors.ts";
@@ -39,7 +39,7 @@ const instructions =
 const envelope: RouteEnvelope = {
   toReply(error, requestId) {
     const { code, type, message, details } = error;
-    if (type === "rate_limit_error") return { status: 200, body: refuse(null, error, requestId) };
+    if (type === "rate_limit_error") return { status: 200, body: reject(null, error, requestId) };
     if (type !== "invalid_request_error") return undefined;
     const rpcCode = code === "invalid_request" ? rpcCodes.request : rpcCodes.parse;
     return { status: 400, body: rpcError(null, rpcCode, message, details) };
@@ -57,7 +57,7 @@ export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] 
   bodyLimit: "tools",
   envelope,
   responses: {
-    200: { description: "The response, or the responses of a batch", body: rpcAnswerSchema },
+    200: { description: "The response, or the responses of a batch", body: rpcReplySchema },
     202: { description: "Only notifications or responses: nothing to return" },
     400: { description: "The body is not JSON-RPC", body: rpcErrorSchema },
     503: { description: "A needed part is down", body: rpcFailureSchema },
@@ -73,9 +73,9 @@ export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] 
     const { body } = input;
     const isBatch = Array.isArray(body);
     const messages = (isBatch ? body : [body]).slice(0, MAX_BATCH + 1).map(readMessage);
-    if (messages.length > MAX_BATCH) return refuseBatch(`holds ${MAX_BATCH} messages at most`);
+    if (messages.length > MAX_BATCH) return rejectBatch(`holds ${MAX_BATCH} messages at most`);
     const methods = messages.map((message) => (message.kind === "request" ? message.method : undefined));
-    if (methods.filter((method) => method === "tools/list").length > 1) return refuseBatch("asks for tools/list once");
+    if (methods.filter((method) => method === "tools/list").length > 1) return rejectBatch("asks for tools/list once");
     // The first call runs on the request's own place; each further one takes another.
     const first = methods.indexOf("tools/call");
     const given = await Promise.all(messages.map((message, place) => respond(input, message, place === first)));
@@ -88,7 +88,7 @@ export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] 
 });
 
 /** One error for the whole of a batch that is too large, or whose response would be: one for each message would multiply it. */
-function refuseBatch(rule: string): JsonReply {
+function rejectBatch(rule: string): JsonReply {
   return { status: 200, body: rpcError(null, rpcCodes.request, `A batch ${rule}.`) };
 }
 
@@ -101,7 +101,7 @@ async function respond(input: HandlerInput, incoming: Incoming, isAdmitted: bool
     return rpcError(id, rpcCodes.params, "params must be an object.");
   }
   if (method === "tools/call") return callTool(input, { id, params, isAdmitted });
-  if (input.refusal) return refuse(id, input.refusal, input.requestId);
+  if (input.rejection) return reject(id, input.rejection, input.requestId);
   switch (method) {
     case "initialize":
       return rpcResult(id, greeting);
@@ -114,7 +114,7 @@ async function respond(input: HandlerInput, incoming: Incoming, isAdmitted: bool
   }
 }
 
-function refuse(id: RpcId, error: AppError, requestId: string): RpcResponse {
+function reject(id: RpcId, error: AppError, requestId: string): RpcResponse {
   return rpcError(id, rpcCodes.refused, error.message, toErrorBody(error, requestId).error);
 }
 
@@ -184,8 +184,8 @@ async function callTool(input: HandlerInput, { id, params, isAdmitted }: ToolReq
 }
 
 async function runTool(input: HandlerInput, tool: AnyTool, given: unknown, isAdmitted: boolean): Promise<unknown> {
-  const { caller, platform, signal, refusal } = input;
-  if (refusal) throw refusal;
+  const { caller, platform, signal, rejection } = input;
+  if (rejection) throw rejection;
   if (!hasRole(caller.role, tool.role)) {
     const message = `${tool.name} needs a key with the role ${tool.role}; yours has the role ${caller.role}.`;
     throw new AppError("insufficient_role", message);

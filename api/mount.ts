@@ -7,10 +7,10 @@ import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts";
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
-import { answerIdempotently } from "./middleware/idempotency.ts";
-import { refuseForeignHost } from "./middleware/own-host.ts";
+import { respondIdempotently } from "./middleware/idempotency.ts";
+import { rejectForeignHost } from "./middleware/own-host.ts";
 import { admit } from "./middleware/rate-limit.ts";
-import { admitWidget, answerPreflight } from "./middleware/widget-access.ts";
+import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, type Reply, takesIdempotencyKey } from "./route.ts";
 import { writeEventStream } from "./sse.ts";
@@ -47,7 +47,7 @@ export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: 
   });
   app.use(router.routes());
   const widgetPaths = new Set(routes.filter((route) => route.isForWidgets).map((route) => route.path));
-  app.use(answerUnrouted(router, widgetPaths));
+  app.use(respondToUnrouted(router, widgetPaths));
 }
 
 /** Everything between the router and a handler, the caller, the limits and the parsed input, and then the reply. */
@@ -62,22 +62,20 @@ function serveRoute(
   return async function serve(ctx) {
     ctx.state.route = route.path;
     const isPublic = route.auth === "public";
-    if (route.envelope) refuseForeignHost(ctx, platform.config.http.allowedHosts);
+    if (route.envelope) rejectForeignHost(ctx, platform.config.http.allowedHosts);
     const caller = route.auth === "public" ? anonymous : await authenticate(ctx, tenancy, route.auth);
-    let refusal: AppError | undefined;
+    let rejection: AppError | undefined;
     if (!isPublic) {
       admitWidget(ctx, caller, route.isForWidgets === true);
       const admitting = admit(ctx, tenancy, { caller, client: () => clientOf(ctx) });
-      if (route.envelope) refusal = await refusalOf(admitting);
+      if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;
     }
     const maxBytes = caller.widget ? MAX_WIDGET_BYTES : Number.POSITIVE_INFINITY;
-    const parsed = await readOrReply(ctx, route, { read, refusal, maxBytes });
+    const parsed = await readOrReply(ctx, route, { read, rejection, maxBytes });
     if ("status" in parsed) return writeReply(ctx, parsed, platform);
     const input: HandlerInput = {
-      params: parsed.params,
-      query: parsed.query,
-      body: parsed.body,
+      ...parsed,
       caller,
       signal: ctx.state.signal,
       platform,
@@ -86,7 +84,7 @@ function serveRoute(
       header: (name) => ctx.get(name) || undefined,
       ignore: (name) => noteIgnored(ctx, [name]),
       checkpoint: async () => undefined,
-      ...(refusal && { refusal }),
+      ...(rejection && { rejection }),
     };
     route.screen?.(input as HandlerInput<never, never, never>);
     // The declaration's own schemas made the input, so it has the types that the handler declared.
@@ -96,7 +94,7 @@ function serveRoute(
     const mayRepeat = takesIdempotencyKey(route) && caller.widget === undefined;
     const key = mayRepeat ? ctx.get("idempotency-key") : "";
     const reply =
-      key === "" ? await handle(input) : await answerIdempotently(platform, input, { key, isSecret, handle });
+      key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, platform);
   };
 }
@@ -111,7 +109,7 @@ function withIgnored(ctx: ApiContext, reply: Reply): Reply {
 }
 
 /** Why a request is not admitted; undefined when it is. */
-async function refusalOf(admitting: Promise<void>): Promise<AppError | undefined> {
+async function rejectionOf(admitting: Promise<void>): Promise<AppError | undefined> {
   try {
     await admitting;
     return undefined;
@@ -128,13 +126,13 @@ async function refusalOf(admitting: Promise<void>): Promise<AppError | undefined
 async function readOrReply(
   ctx: ApiContext,
   route: AnyRoute,
-  { read, refusal, maxBytes }: { read: InputReader; refusal: AppError | undefined; maxBytes: number },
+  { read, rejection, maxBytes }: { read: InputReader; rejection: AppError | undefined; maxBytes: number },
 ): Promise<Input | JsonReply> {
   try {
-    if (refusal?.code === "too_many_concurrent") throw refusal;
-    return await read(ctx, refusal === undefined ? maxBytes : MAX_REFUSED_BYTES);
+    if (rejection?.code === "too_many_concurrent") throw rejection;
+    return await read(ctx, rejection === undefined ? maxBytes : MAX_REFUSED_BYTES);
   } catch (error) {
-    const reply = route.envelope?.toReply(refusal ?? toAppError(error), ctx.state.requestId);
+    const reply = route.envelope?.toReply(rejection ?? toAppError(error), ctx.state.requestId);
     if (reply === undefined) throw error;
     return reply;
   }
@@ -175,13 +173,13 @@ function nothingAt(ctx: ApiContext, router: Router<RequestState>): AppError {
 }
 
 /** Replies to what no route took: 204 with `Allow` for OPTIONS, 405 for a known path, 404 for any other. */
-function answerUnrouted(router: Router<RequestState>, widgetPaths: ReadonlySet<string>) {
-  return function answerUnroutedRequest(ctx: ApiContext): void {
+function respondToUnrouted(router: Router<RequestState>, widgetPaths: ReadonlySet<string>) {
+  return function respondToUnroutedRequest(ctx: ApiContext): void {
     const layers = router.match(ctx.path, ctx.method).path;
     const allowed = [...new Set(layers.flatMap((layer) => layer.methods))];
     if (allowed.length === 0) throw nothingAt(ctx, router);
     if (ctx.method === "OPTIONS" && ctx.get("origin") !== "" && widgetPaths.has(ctx.path)) {
-      answerPreflight(ctx);
+      respondToPreflight(ctx);
       return;
     }
     const allow = [...allowed, "OPTIONS"].join(", ");

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Middleware } from "koa";
 import { AppError, notFound } from "../src/errors.ts";
-import { renderMetrics } from "../src/metrics/serve-operations.ts";
+import { renderMetrics } from "../src/metrics/admin-server.ts";
 import type { Platform } from "../src/platform.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { toErrorBody } from "./middleware/errors.ts";
@@ -36,7 +36,7 @@ export function serveOperatorPages(platform: Platform): Middleware<RequestState>
     if (adminToken === undefined) throw notFound("page");
     if (!isOperator(ctx.get("authorization"), adminToken)) return askForPassword(ctx);
     if (!isBoard) return sendMetrics(ctx, platform);
-    refuseForeignOrigin(ctx);
+    rejectForeignOrigin(ctx);
     board ??= loadBoard(platform);
     const serve = await board;
     ctx.set({ ...ctx.state.headers, "content-security-policy": boardPolicy }); // Koa writes the board's responses
@@ -72,7 +72,7 @@ async function loadBoard(platform: Platform): Promise<Middleware> {
  * A browser sends the operator's password by itself, so another site must not be able to act with it. Browsers name the
  * site in `Origin` with every request that changes something, and in `Sec-Fetch-Site` where the connection is trustworthy.
  */
-function refuseForeignOrigin(ctx: ApiContext): void {
+function rejectForeignOrigin(ctx: ApiContext): void {
   if (ctx.method === "GET" || ctx.method === "HEAD") return;
   const origin = ctx.get("origin");
   const isOwnOrigin = origin === "" || origin.replace(/^https?:\/\//, "") === ctx.get("host");

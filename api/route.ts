@@ -63,7 +63,7 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   /** Names in `x-svc-ignored` a setting of the request that is not used as requested. */
   ignore(name: string): void;
   /** Why the caller, over its rate, is refused. Only set on routes with an `envelope`; others reply before the handler. */
-  refusal?: AppError;
+  rejection?: AppError;
   /** For a call with an `Idempotency-Key`: stores what to replay if this process dies. Call it once the work is accepted. */
   checkpoint(reply: JsonReply): Promise<void>;
   /** Of such a call: its job's id, the same at every attempt, and whether one that died may have made the job (`reserveJob`). */

@@ -6,13 +6,13 @@ import { loadConfig } from "../src/config.ts";
 import { defined } from "../src/defined.ts";
 import type { QueueDefinition } from "../src/jobs/queues.ts";
 import { listen } from "../src/listen.ts";
-import { serveOperations } from "../src/metrics/serve-operations.ts";
+import { serveAdmin } from "../src/metrics/admin-server.ts";
 import { openPlatform, type Platform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
 import { startTracing } from "../src/start-tracing.ts";
 import { allRoutes } from "./all-routes.ts";
 import type { RequestState } from "./context.ts";
-import { answerErrors } from "./middleware/errors.ts";
+import { respondToErrors } from "./middleware/errors.ts";
 import { requestScope } from "./middleware/request-id.ts";
 import { mountRoutes } from "./mount.ts";
 import { serveOperatorPages } from "./operator-pages.ts";
@@ -46,7 +46,7 @@ function createApp(platform: Platform, routes: readonly AnyRoute[]): Koa<Request
   const app = new Koa<RequestState>();
   app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // the response is already written
   app.use(requestScope(platform));
-  app.use(answerErrors(logger));
+  app.use(respondToErrors(logger));
   app.use(serveOperatorPages(platform));
   mountRoutes(app, platform, [...routes, ...documentationRoutes(routes)]);
   return app;
@@ -62,7 +62,7 @@ function configureServer(server: Server): void {
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   server.maxHeadersCount = MAX_HEADERS;
   server.on("checkContinue", (request, response) => server.emit("request", request, response));
-  server.on("clientError", answerClientError);
+  server.on("clientError", respondToClientError);
 }
 
 const clientErrors: Record<string, [status: string, code: string, message: string]> = {
@@ -70,7 +70,7 @@ const clientErrors: Record<string, [status: string, code: string, message: strin
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "timeout", "The request did not arrive in time."],
 };
 
-function answerClientError(error: Error & { code?: string }, socket: Duplex): void {
+function respondToClientError(error: Error & { code?: string }, socket: Duplex): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
@@ -99,7 +99,7 @@ export async function openApi(options: { routes?: readonly AnyRoute[]; queues?: 
   if (bootstrapApiKey) await platform.tenancy.ensureBootstrapKey(bootstrapApiKey);
   const tracing = await startTracing({ config: config.tracing, process: "api", logger: platform.logger });
   platform.metrics.watchProcess();
-  const operations = await serveOperations(platform, { isWholeFleet: true });
+  const operations = await serveAdmin(platform, { isWholeFleet: true });
   const api = await serveApi(platform, options.routes);
   platform.logger.info({ url: api.url }, "listening");
   const close = async () => {

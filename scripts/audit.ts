@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { type Verification, verifyAuditLog } from "../src/agents/audit.ts";
 import { AppError, ConfigError, notFound } from "../src/errors.ts";
-import { ApiRefusal, keyOption, openApi, urlOption } from "./cli/api.ts";
+import { ApiRejection, keyOption, openApi, urlOption } from "./cli/api.ts";
 import { withStore } from "./cli/open-store.ts";
 
 type VerifyOptions = { head?: string; json?: boolean; url: string; key?: string; store?: boolean };
@@ -76,7 +76,7 @@ function toText({ verified, entries, head, breach }: Verification, hasEnded: boo
 try {
   await program.parseAsync();
 } catch (error) {
-  const isExpected = error instanceof AppError || error instanceof ConfigError || error instanceof ApiRefusal;
+  const isExpected = error instanceof AppError || error instanceof ConfigError || error instanceof ApiRejection;
   if (!isExpected) throw error;
   console.error(error.message);
   process.exitCode = 2;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { loadConfig } from "../src/config.ts";
-import { askQuestions, chatWithPassages, showJobLife, streamAnswer } from "./demo/ask-questions.ts";
+import { askQuestions, chatWithPassages, showJobLife, streamResponse } from "./demo/ask-questions.ts";
 import { makeClient } from "./demo/client.ts";
 import { findDocuments, loadDocuments } from "./demo/load-documents.ts";
 import { type LocalStack, runStack } from "./start/run-stack.ts";
@@ -64,7 +64,7 @@ async function show(stack: LocalStack): Promise<void> {
   title("Chat", "POST /ai/chat with the retrieved passages");
   await chatWithPassages(client);
   title("Stream", "the same as server-sent events");
-  await streamAnswer(client);
+  await streamResponse(client);
   title("Follow", "a job's life by polling");
   const largest = documents.toSorted((a, b) => b.bytes.length - a.bytes.length)[0];
   if (largest) await showJobLife(client, largest);

@@ -3,7 +3,7 @@ import { AppError, ConfigError } from "../src/errors.ts";
 import type { Platform } from "../src/platform.ts";
 import { type Role, roles } from "../src/store/key-store.ts";
 import { toApiKeyView } from "../src/tenancy/api-keys.ts";
-import { type Api, ApiRefusal, keyOption, openApi, urlOption } from "./cli/api.ts";
+import { type Api, ApiRejection, keyOption, openApi, urlOption } from "./cli/api.ts";
 import { withStore } from "./cli/open-store.ts";
 
 const LISTED = 200;
@@ -124,7 +124,7 @@ program
 try {
   await program.parseAsync();
 } catch (error) {
-  const isExpected = error instanceof AppError || error instanceof ConfigError || error instanceof ApiRefusal;
+  const isExpected = error instanceof AppError || error instanceof ConfigError || error instanceof ApiRejection;
   console.error(isExpected ? error.message : error);
   process.exit(error instanceof ConfigError ? 2 : 1);
 }

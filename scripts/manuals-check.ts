@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { Command } from "commander";
 import { loadConfig } from "../src/config.ts";
-import { withReleasers } from "../src/releasers.ts";
+import { withDisposables } from "../src/disposables.ts";
 import { type DemoClient, type Hit, makeClient } from "./demo/client.ts";
 import { loadDocuments } from "./demo/load-documents.ts";
 import { fetchPackages, NoPackages, readManual } from "./manuals/fetch-packages.ts";
@@ -27,15 +27,15 @@ const program = new Command("manuals-check")
 const { folder } = program.opts<{ folder?: string }>();
 
 try {
-  process.exitCode = (await withReleasers(check)) ? 0 : 1;
+  process.exitCode = (await withDisposables(check)) ? 0 : 1;
 } catch (error) {
   console.error(error instanceof NoPackages ? error.message : error);
   process.exitCode = error instanceof NoPackages ? 2 : 1;
 }
 
-async function check(releasers: Parameters<Parameters<typeof withReleasers>[0]>[0]): Promise<boolean> {
+async function check(disposables: Parameters<Parameters<typeof withDisposables>[0]>[0]): Promise<boolean> {
   const scratch = await mkdtemp(join(tmpdir(), "switchyard-manuals-"));
-  releasers.add(() => rm(scratch, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
+  disposables.add(() => rm(scratch, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
   const packages = resolve(folder ?? join(scratch, "packages"));
   await mkdir(packages, { recursive: true });
   console.log("downloading the packages of the manuals …");
@@ -43,7 +43,7 @@ async function check(releasers: Parameters<Parameters<typeof withReleasers>[0]>[
 
   const config = loadConfig({ ...process.env, DATA_DIR: join(scratch, "data"), PORT: "0", WORKERS: "2" });
   const stack = await runStack(config, { say: () => undefined, env: { PORT: "0", RATE_LIMIT_RPM: "100000" } });
-  releasers.add(() => stack.close());
+  disposables.add(() => stack.close());
   const client = makeClient(stack.url, stack.apiKey);
   const load = async (some: readonly Omit<Manual, "questions">[]) => {
     const files = some.map(async (one) => ({
@@ -61,7 +61,7 @@ async function check(releasers: Parameters<Parameters<typeof withReleasers>[0]>[
   const half = manuals.length / 2;
   for (const id of documentIds.slice(0, half)) await client.remove(id);
   const last = await report(`after the first ${half} manuals were deleted too`, client, manuals.slice(half));
-  await releasers.close();
+  await disposables.close();
   return all && later && last;
 }
 
@@ -90,5 +90,5 @@ async function report(title: string, client: DemoClient, asked: readonly Manual[
 /** The place of the first hit that answers, from 1; 0 when there is none. */
 function placeOf(hits: readonly Hit[], { answers }: Question): number {
   const fold = (text: string) => text.replace(/\s+/g, " ");
-  return 1 + hits.findIndex(({ content }) => answers.some((answer) => fold(content).includes(answer)));
+  return 1 + hits.findIndex(({ content }) => answers.some((response) => fold(content).includes(response)));
 }

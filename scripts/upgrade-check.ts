@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
-import { withReleasers } from "../src/releasers.ts";
+import { withDisposables } from "../src/disposables.ts";
 import { startFakeBatches } from "../test/support/fake-provider/batch-server.ts";
 import { startFakeProvider } from "../test/support/fake-provider/server.ts";
 import { checkUpgrade } from "./upgrade/check.ts";
@@ -25,13 +25,13 @@ const program = new Command("upgrade-check")
 const { revision, keep = false } = program.opts<{ revision: string; keep?: boolean }>();
 
 try {
-  const isKept = await withReleasers(async (releasers) => {
+  const isKept = await withDisposables(async (disposables) => {
     const folder = await mkdtemp(join(tmpdir(), "switchyard-upgrade-"));
-    if (!keep) releasers.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
+    if (!keep) disposables.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
     const chats = await startFakeProvider();
-    releasers.add(() => chats.close());
+    disposables.add(() => chats.close());
     const batches = await startFakeBatches();
-    releasers.add(() => batches.close());
+    disposables.add(() => batches.close());
     const dataDir = join(folder, "data");
     const env = {
       DATA_DIR: dataDir,
@@ -52,14 +52,14 @@ try {
     await checkOut({ root, revision, folder: old });
     console.log(`filling ${dataDir} by it, and killing it …`);
     const earlier = await startRelease(old, env);
-    releasers.add(() => earlier.killAll());
+    disposables.add(() => earlier.killAll());
     const filled = await fillOldRelease(earlier, { ownerKey, chats, batches });
     console.log("opening that with this checkout …\n");
     const present = await startRelease(root, env);
-    releasers.add(() => present.killAll());
+    disposables.add(() => present.killAll());
     const findings = await checkUpgrade({ url: present.url, dataDir, ownerKey, chats, batches, filled });
     for (const { promise, found, isKept } of findings) console.log(`${isKept ? "ok  " : "LOST"} ${promise}: ${found}`);
-    await releasers.close();
+    await disposables.close();
     return findings.every((one) => one.isKept);
   });
   process.exit(isKept ? 0 : 1);

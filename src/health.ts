@@ -52,7 +52,7 @@ export async function inspect({ store, redis, queues, jobs, config }: Inspected)
   let lags: QueueLag[] = [];
   const measure = async () => {
     lags = await jobs.measure();
-    refuseLag(lags, config.health.maxQueueLagMs);
+    rejectLag(lags, config.health.maxQueueLagMs);
   };
   const [storePart, redisPart, workers, vectorIndex, lagPart] = await Promise.all([
     check(() => store.checkWrites()),
@@ -117,7 +117,7 @@ function sumUp(lags: readonly QueueLag[]) {
 }
 
 /** @throws AppError `unavailable` that names the queues whose oldest job waits for too long. */
-function refuseLag(lags: readonly QueueLag[], maxMs: number | undefined): void {
+function rejectLag(lags: readonly QueueLag[], maxMs: number | undefined): void {
   if (maxMs === undefined) return;
   const late = lags.filter((lag) => lag.oldestWaitingMs > maxMs).map(({ queue }) => queue);
   if (late.length > 0) throw new AppError("unavailable", `jobs wait for more than ${maxMs} ms on ${late.join(", ")}`);

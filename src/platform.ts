@@ -2,6 +2,7 @@ import { makeAgents } from "./agents/agents.ts";
 import { makeCredentials } from "./agents/credentials.ts";
 import { makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config.ts";
+import { type Disposables, withDisposables } from "./disposables.ts";
 import { ensureServices } from "./embedded/ensure.ts";
 import { makeGateway } from "./gateway/gateway.ts";
 import { makeJobs } from "./jobs/jobs.ts";
@@ -12,7 +13,6 @@ import { makeMetrics } from "./metrics/metrics.ts";
 import { makeEgress } from "./net/egress.ts";
 import { makeRag } from "./rag/rag.ts";
 import { openRedis } from "./redis.ts";
-import { type Releasers, withReleasers } from "./releasers.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { makeDataKeys } from "./tenancy/data-keys.ts";
 import { makeFallbacks } from "./tenancy/fallbacks.ts";
@@ -43,43 +43,43 @@ export type PlatformOptions = {
  * @throws AppError `unavailable` when a part does not answer; what was open by then is closed.
  */
 export function openPlatform(config: Config, options: PlatformOptions) {
-  return withReleasers(async (releasers) => {
+  return withDisposables(async (disposables) => {
     const logger = options.logger ?? makeLogger({ level: config.logLevel, name: options.name });
     const metrics = makeMetrics();
-    const urls = await findServices(config, logger, releasers);
+    const urls = await findServices(config, logger, disposables);
     const store = await openStore({ ...config.mongo, url: urls.mongo, logger });
-    releasers.add(() => store.close());
+    disposables.add(() => store.close());
     const redis = await openRedis({ url: urls.redis, prefix: config.redis.prefix, logger });
-    releasers.add(() => redis.close());
+    disposables.add(() => redis.close());
     const definitions = [...Object.values(productQueues), ...(options.queues ?? [])];
     const queues = openQueueClient({ redis, definitions, logger });
-    releasers.add(() => queues.close());
+    disposables.add(() => queues.close());
     const jobs = makeJobs({ store, redis, queues, logger, metrics: metrics.jobs, config: config.jobs });
-    releasers.add(() => jobs.close());
+    disposables.add(() => jobs.close());
     const dataKeys = await openDataKeys(config, store, logger);
     const providerKeys = makeProviderKeys({ store: store.providerKeys, dataKeys, platform: config.gateway, logger });
     const fallbacks = makeFallbacks(store.tenants);
     const base = { store, redis, jobs, logger };
     const { calls } = metrics;
     const gateway = makeGateway({ ...base, config: config.gateway, keys: providerKeys, fallbacks, metrics: calls });
-    releasers.add(() => gateway.close());
+    disposables.add(() => gateway.close());
     const quotas = makeQuotas({ store, limits: config.quotas });
     const rag = makeRag({ config, store, jobs, gateway, quotas, logger });
-    releasers.add(() => rag.close());
+    disposables.add(() => rag.close());
     const composite = makeComposite({ store, jobs, gateway });
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
-    releasers.add(() => egress.close());
+    disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
     const callbacks = makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, logger });
     const evaluator = makeEvaluator();
-    releasers.add(() => evaluator.close());
+    disposables.add(() => evaluator.close());
     const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, egress, quotas, evaluator, logger });
     const credentials = makeCredentials(dataKeys);
     const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, egress, credentials, quotas });
     const { batches, fileBatches } = gateway;
     const works = [rag, agents, workflows, composite, batches, fileBatches].map(({ work }) => work);
     const tenancy = makeTenancy({ config, store, redis, logger });
-    releasers.add(() => tenancy.close());
+    disposables.add(() => tenancy.close());
     const organizations = makeOrganizations({ store, tenancy, logger });
     return {
       config,
@@ -104,7 +104,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       quotas,
       organizations,
       /** Closes everything, queues before the store. Calling it again waits for the same end. */
-      close: releasers.close,
+      close: disposables.close,
     };
   });
 }
@@ -116,7 +116,7 @@ async function openDataKeys({ identity, dataDir, mongo }: Config, { providerKeys
 }
 
 /** The URLs of MongoDB and Redis: those of the settings, else of the embedded services. */
-async function findServices(config: Config, logger: Logger, releasers: Releasers) {
+async function findServices(config: Config, logger: Logger, disposables: Disposables) {
   if (config.mongo.url && config.redis.url) return { mongo: config.mongo.url, redis: config.redis.url };
   const services = await ensureServices({
     dataDir: config.dataDir,
@@ -125,7 +125,7 @@ async function findServices(config: Config, logger: Logger, releasers: Releasers
     logger,
     hostLogLevel: config.logLevel,
   });
-  releasers.add(() => services.close());
+  disposables.add(() => services.close());
   const mongo = config.mongo.url ?? services.mongoUrl;
   const redis = config.redis.url ?? services.redisUrl;
   if (mongo === undefined || redis === undefined) throw new TypeError("the embedded services have no URLs");

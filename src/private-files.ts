@@ -19,9 +19,9 @@ export async function openDataFolder(path: string): Promise<{ isListable: boolea
   });
   const entry = await lstat(path);
   // The operator may link to another disk; another user's link could be turned elsewhere at any time.
-  if (entry.isSymbolicLink() && entry.uid !== 0) refuseForeign(path, entry);
+  if (entry.isSymbolicLink() && entry.uid !== 0) rejectForeign(path, entry);
   const folder = await stat(path);
-  refuseForeign(path, folder);
+  rejectForeign(path, folder);
   if (!hasOwners()) return { isListable: false };
   if ((folder.mode & WRITE_FOR_OTHERS) !== 0) {
     throw refusal(
@@ -43,9 +43,9 @@ export async function openPrivateFolder(path: string): Promise<void> {
 }
 
 /** @throws AppError `unavailable` when another user owns the entry at `path`; a missing entry is fine. */
-export async function refuseForeignEntry(path: string): Promise<void> {
+export async function rejectForeignEntry(path: string): Promise<void> {
   const entry = await lstat(path).catch(unlessCode("ENOENT"));
-  if (entry) refuseForeign(path, entry);
+  if (entry) rejectForeign(path, entry);
 }
 
 /**
@@ -75,7 +75,7 @@ async function readOwnFile(path: string): Promise<string | null> {
   if (!file) return null;
   try {
     const found = await file.stat();
-    refuseForeign(path, found);
+    rejectForeign(path, found);
     if (hasOwners() && (found.mode & FOR_OTHERS) !== 0) await file.chmod(0o600);
     const text = (await file.readFile("utf8")).trim();
     if (text === "") throw refusal(`${path} is empty: put its text back, or remove it to have a new one made.`);
@@ -94,7 +94,7 @@ function isOwn({ uid }: Stats): boolean {
   return !hasOwners() || uid === process.getuid?.();
 }
 
-function refuseForeign(path: string, entry: Stats): void {
+function rejectForeign(path: string, entry: Stats): void {
   if (isOwn(entry)) return;
   const advice = "if it is yours, change its owner, else set another DATA_DIR";
   throw refusal(

@@ -1,6 +1,6 @@
 import { type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
 import { AppError, unavailable } from "./errors.ts";
-import { firstAnswer } from "./first-answer.ts";
+import { firstResponse } from "./first-response.ts";
 import { type Logger, makeErrorLog } from "./logger.ts";
 
 /** Longest wait for one command of a producer, in ms; then the caller gets 503. */
@@ -98,7 +98,7 @@ async function untilReady(connection: Redis): Promise<void> {
   };
   connection.on("error", keep);
   const { path, host, port } = connection.options;
-  await firstAnswer({
+  await firstResponse({
     setting: "REDIS_URL",
     host: path ?? `${host}:${port}`,
     timeoutMs: CONNECT_TIMEOUT_MS,

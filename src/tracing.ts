@@ -9,7 +9,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import { AppError } from "./errors.ts";
-import { Postponed, Suspended } from "./jobs/postpone.ts";
+import { Rescheduled, Suspended } from "./jobs/reschedule.ts";
 
 // OpenTelemetry's API is one facade per process, and does nothing until a root starts the SDK (src/start-tracing.ts), so
 // traced code needs no dependency. While tracing is off not even the facade is called: its empty spans cost a model call more
@@ -78,7 +78,7 @@ export async function inSpan<T>(start: SpanStart, work: () => Promise<T>): Promi
 
 /** What a span says of an error: its code, never its message, which may quote a caller's text. Work that waits has none. */
 export function failureOf(error: unknown): string | undefined {
-  if (error instanceof Postponed || error instanceof Suspended) return undefined;
+  if (error instanceof Rescheduled || error instanceof Suspended) return undefined;
   return error instanceof AppError ? error.code : "unexpected";
 }
 

@@ -1,7 +1,7 @@
 import { loadConfig } from "../src/config.ts";
 import { AppError } from "../src/errors.ts";
 import type { Work } from "../src/jobs/work.ts";
-import { serveOperations } from "../src/metrics/serve-operations.ts";
+import { serveAdmin } from "../src/metrics/admin-server.ts";
 import { openPlatform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
 import { startTracing } from "../src/start-tracing.ts";
@@ -15,7 +15,7 @@ export async function openWorker(extra: readonly Work[] = []) {
   const platform = await openPlatform(config, { name: "worker", queues: extra.map(({ queue }) => queue) });
   const tracing = await startTracing({ config: config.tracing, process: "worker", logger: platform.logger });
   platform.metrics.watchProcess();
-  const operations = await serveOperations(platform, { isWholeFleet: false });
+  const operations = await serveAdmin(platform, { isWholeFleet: false });
   const { queues, concurrencyFactor } = config.workers;
   const workers = await startWorkers(platform, {
     extra,

@@ -2,8 +2,8 @@ import { type Job as BullJob, DelayedError, UnrecoverableError } from "bullmq";
 import { AppError, type ErrorView, toErrorView } from "../src/errors.ts";
 import { jittered } from "../src/jitter.ts";
 import type { Lease } from "../src/jobs/claim.ts";
-import { Postponed, Suspended } from "../src/jobs/postpone.ts";
 import type { QueueDefinition } from "../src/jobs/queues.ts";
+import { Rescheduled, Suspended } from "../src/jobs/reschedule.ts";
 import { type WorkContext, workOf } from "../src/jobs/work.ts";
 import type { Logger } from "../src/logger.ts";
 import type { JobRecord } from "../src/store/job-record.ts";
@@ -22,7 +22,7 @@ const SUSPECT_AFTER_LOST = 2;
 /** Below this number of losses it runs beside others when there is no such process: many suspects are mostly innocent. */
 const CERTAIN_AFTER_LOST = 4;
 /** A job that was lost this many times is taken to be the cause in any case, and given up. */
-const MAX_LOST_TRIES = 10;
+const MAX_LOST_ATTEMPTS = 10;
 /** Processes that a worker starts at once for single jobs; further ones are looked at again later. */
 const MAX_ALONE = 2;
 /** How long after its holder's lease a job is looked at again, in ms. */
@@ -105,11 +105,11 @@ async function fail(deps: ShellDeps, lease: Lease, error: ErrorView, reason = er
 }
 
 /** Attempts whose worker reported nothing of them since, as when it died. */
-const lostTries = ({ attempts, failures, overtaken = 0 }: JobRecord) => attempts - 1 - failures - overtaken;
+const lostAttempts = ({ attempts, failures, overtaken = 0 }: JobRecord) => attempts - 1 - failures - overtaken;
 
 /** Whether a job is to have a process for itself. */
 function isSuspect({ alone }: ShellDeps, record: JobRecord): boolean {
-  return lostTries(record) >= (alone.size < MAX_ALONE ? SUSPECT_AFTER_LOST : CERTAIN_AFTER_LOST);
+  return lostAttempts(record) >= (alone.size < MAX_ALONE ? SUSPECT_AFTER_LOST : CERTAIN_AFTER_LOST);
 }
 
 /** Runs a job that was lost several times in a process of its own; one that ends that process too is given up. */
@@ -147,7 +147,7 @@ async function runAttempt(
   const { record, lease, queue } = attempt;
   const { _id: jobId, tenantId } = record;
   const logger = deps.platform.logger.child({ jobId, tenantId, queue: queue.name });
-  if (lostTries(record) >= MAX_LOST_TRIES) {
+  if (lostAttempts(record) >= MAX_LOST_ATTEMPTS) {
     const error = new AppError("internal", "The job ended its worker again and again.");
     return fail(deps, lease, toErrorView(error));
   }
@@ -178,9 +178,9 @@ async function settle(
   { error, stopped, logger }: { error: unknown; stopped: StopReason | undefined; logger: Logger },
 ): Promise<undefined> {
   const { claims } = deps.platform.jobs;
-  if (error instanceof Postponed && stopped === undefined) {
+  if (error instanceof Rescheduled && stopped === undefined) {
     const notBefore = new Date(Date.now() + error.afterMs);
-    await claims.postpone(lease, notBefore);
+    await claims.reschedule(lease, notBefore);
     return lookAgainAt(notBefore.getTime());
   }
   if (error instanceof Suspended && stopped === undefined) {

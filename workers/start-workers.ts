@@ -72,7 +72,7 @@ function makeShell(
 
 /** Stops jobs of this process as soon as they are cancelled; the result ends that. */
 function takeCancels({ platform, running }: ShellDeps): Promise<() => void> {
-  return platform.jobs.announcements.onCancel((jobId) => running.get(jobId)?.("cancelled"));
+  return platform.jobs.notifications.onCancel((jobId) => running.get(jobId)?.("cancelled"));
 }
 
 /** Runs one job, alone, for another worker: reports to that worker, and ends with its process. */

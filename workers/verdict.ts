@@ -13,7 +13,7 @@ export type Verdict =
   | { outcome: "release"; afterMs: number }
   | { outcome: "drop" };
 
-/** Longest wait between two tries, in ms. */
+/** Longest wait between two attempts, in ms. */
 const MAX_BACKOFF_MS = 60_000;
 /** How long after the store did not take what it was given a job is looked at again, in ms; up to half of it less, at random. */
 export const STORE_RETRY_MS = 1_000;
@@ -21,7 +21,7 @@ export const STORE_RETRY_MS = 1_000;
 export type Failure = {
   error: unknown;
   stopped: StopReason | undefined;
-  /** Tries that have failed, this one included. */
+  /** Attempts that have failed, this one included. */
   failures: number;
   attempts: number;
   backoffMs: number;

@@ -30,7 +30,7 @@ export function hasBody(request: IncomingMessage): boolean {
 export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<unknown> {
   if (ctx.req.headers["content-type"] !== "application/json") requireJsonType(ctx);
   const bytes = await readBytes(ctx, limitBytes);
-  refuseManyFields(bytes);
+  rejectManyFields(bytes);
   if (!isUtf8(bytes)) throw new AppError("malformed_json", "The body is not valid UTF-8.");
   return parseJson(bytes.toString("utf8"));
 }
@@ -46,7 +46,7 @@ function requireJsonType(ctx: ApiContext): void {
 }
 
 async function readBytes(ctx: ApiContext, limitBytes: number): Promise<Buffer> {
-  refuseEncodedBody(ctx);
+  rejectEncodedBody(ctx);
   if (Number(ctx.get("content-length")) > limitBytes) throw tooLarge(ctx, limitBytes);
   continueIfExpected(ctx);
   const received = takeReceived(ctx);
@@ -68,7 +68,7 @@ function takeReceived({ req }: ApiContext): Buffer | null {
 }
 
 /** Compressed bodies are refused: a few bytes of them can hold gigabytes. @throws AppError `unsupported_media_type` */
-export function refuseEncodedBody(ctx: ApiContext): void {
+export function rejectEncodedBody(ctx: ApiContext): void {
   const encoding = ctx.get("content-encoding");
   if (encoding !== "" && encoding.toLowerCase() !== "identity") {
     throw new AppError("unsupported_media_type", "Compressed bodies are not supported.");
@@ -99,7 +99,7 @@ const [quote, backslash, colon] = [0x22, 0x5c, 0x3a]; // as bytes; in UTF-8 they
  * Refuses a body with more fields than any valid one has, before it is parsed: parsing a million of them would hold the
  * event loop for more than a second. A colon outside of strings is a field.
  */
-function refuseManyFields(bytes: Buffer): void {
+function rejectManyFields(bytes: Buffer): void {
   if (bytes.length <= 2 * MAX_BODY_FIELDS) return; // a field has at least two bytes
   let fields = 0;
   let isInString = false;
@@ -119,7 +119,7 @@ function parseJson(text: string): unknown {
   } catch (error) {
     throw new AppError("malformed_json", `The body is not valid JSON${positionIn(error)}.`, { cause: error });
   }
-  refuseOddShape(value);
+  rejectOddShape(value);
   return value;
 }
 
@@ -130,17 +130,17 @@ function positionIn(error: unknown): string {
 }
 
 /** Refuses a body that is nested too deeply, or has too many fields in one object: later code walks all of it. */
-function refuseOddShape(value: unknown, depth = 0): void {
+function rejectOddShape(value: unknown, depth = 0): void {
   if (typeof value !== "object" || value === null) return;
   if (depth > MAX_DEPTH) throw oddShape(`The body is nested deeper than ${MAX_DEPTH} levels.`);
   if (Array.isArray(value)) {
-    for (const item of value) refuseOddShape(item, depth + 1);
+    for (const item of value) rejectOddShape(item, depth + 1);
     return;
   }
   const names = Object.keys(value);
   if (names.length > MAX_FIELDS) throw oddShape(`An object of the body has more than ${MAX_FIELDS} fields.`);
   // Several times as fast as `Object.values` for an object of very many fields.
-  for (const name of names) refuseOddShape(Reflect.get(value, name), depth + 1);
+  for (const name of names) rejectOddShape(Reflect.get(value, name), depth + 1);
 }
 
 const oddShape = (message: string) => invalidRequest("body", message);

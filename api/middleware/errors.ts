@@ -84,8 +84,8 @@ export function toErrorBody(error: AppError, requestId: string): { error: ErrorV
 }
 
 /** Responds to what the rest of the chain throws, in the one error shape, and logs it by its class. */
-export function answerErrors(logger: Logger): Middleware<RequestState> {
-  return async function answerThrownErrors(ctx, next) {
+export function respondToErrors(logger: Logger): Middleware<RequestState> {
+  return async function respondToThrownErrors(ctx, next) {
     try {
       await next();
     } catch (thrown) {

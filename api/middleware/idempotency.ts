@@ -31,7 +31,7 @@ export type IdempotentCall = {
  * and the errors 404, 409 and 422, are kept; other errors and streams free the key.
  * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs.
  */
-export async function answerIdempotently(
+export async function respondIdempotently(
   { store }: { store: { idempotency: IdempotencyStore } },
   input: HandlerInput,
   call: IdempotentCall,

@@ -2,7 +2,7 @@ import busboy from "busboy";
 import { z } from "zod";
 import { AppError, invalidRequest } from "../../src/errors.ts";
 import type { ApiContext } from "../context.ts";
-import { continueIfExpected, refuseEncodedBody, tooLarge } from "./body.ts";
+import { continueIfExpected, rejectEncodedBody, tooLarge } from "./body.ts";
 
 /** A file of a `multipart/form-data` body, held in memory. `mediaType` is what the client claims. */
 export type UploadedFile = { filename: string; mediaType: string; bytes: Buffer };
@@ -22,7 +22,7 @@ const ENVELOPE_BYTES = 2 << 20;
 
 /** A form with one file at most, of `limitBytes` at most. @throws AppError `request_too_large`, `invalid_request`. */
 export async function readMultipartBody(ctx: ApiContext, limitBytes: number): Promise<Record<string, unknown>> {
-  refuseEncodedBody(ctx);
+  rejectEncodedBody(ctx);
   if (Number(ctx.get("content-length")) > limitBytes + ENVELOPE_BYTES) throw tooLarge(ctx, limitBytes);
   const parser = openParser(ctx, limitBytes);
   const fields = new Map<string, unknown>();

@@ -10,7 +10,7 @@ const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
  * and `allowed`, each as `name` (any port) or `name:port`. A proxy's `X-Forwarded-Host` is ignored: the operator lists its name.
  * @throws AppError `foreign_origin`.
  */
-export function refuseForeignHost(ctx: ApiContext, allowed: readonly string[]): void {
+export function rejectForeignHost(ctx: ApiContext, allowed: readonly string[]): void {
   const { host = "", origin } = ctx.req.headers;
   if (!isOwn(host, ctx, allowed)) {
     throw new AppError("foreign_origin", "The Host is not one of this service; see the setting ALLOWED_HOSTS.");

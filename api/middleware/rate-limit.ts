@@ -33,16 +33,16 @@ async function take(ctx: ApiContext, limits: RateLimits, name: string): Promise<
     headers.ratelimit = `"requests";r=${rate.remaining};t=${rate.resetSeconds}`;
   }
   ctx.res.once("close", enter(limits, name));
-  refuseOverRate(rate);
+  rejectOverRate(rate);
 }
 
 /** The same for one of several calls that came in one request; the result releases its place. @throws as `admit`. */
 export async function admitCall(limits: RateLimits, caller: Caller): Promise<() => void> {
-  refuseOverRate(await limits.take(rootOf(caller)));
+  rejectOverRate(await limits.take(rootOf(caller)));
   return enter(limits, rootOf(caller));
 }
 
-function refuseOverRate({ isAllowed, retryAfterMs }: Rate): void {
+function rejectOverRate({ isAllowed, retryAfterMs }: Rate): void {
   if (isAllowed) return;
   const message = "Too many requests; wait before the next one.";
   throw new AppError("rate_limited", message, { retryable: true, retryAfterMs });

@@ -30,7 +30,7 @@ export function admitWidget(ctx: ApiContext, caller: Caller, isForWidgets: boole
 }
 
 /** Responds to a preflight, of any page: it carries no key, and the key of the call decides whether the page may call. */
-export function answerPreflight(ctx: ApiContext): void {
+export function respondToPreflight(ctx: ApiContext): void {
   const headers = {
     "access-control-allow-origin": ctx.get("origin"),
     "access-control-allow-methods": "POST",

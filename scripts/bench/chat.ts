@@ -65,20 +65,20 @@ async function openLoop(seed: number, call: () => Promise<number>, perSecond = 2
 /** One chat; the time to the whole answer, or to the first bytes of a stream, in ms. */
 async function callOnce(target: Target, options: { stream: boolean; dispatcher: Agent }): Promise<number> {
   const started = performance.now();
-  const answer = await request(target.url, {
+  const response = await request(target.url, {
     method: "POST",
     headers: target.headers,
     body: JSON.stringify({ messages: [{ role: "user", content: prompt }], stream: options.stream }),
     dispatcher: options.dispatcher,
   });
-  if (answer.statusCode !== 200)
-    throw new Error(`${target.url} answered ${answer.statusCode}: ${await answer.body.text()}`);
+  if (response.statusCode !== 200)
+    throw new Error(`${target.url} answered ${response.statusCode}: ${await response.body.text()}`);
   if (!options.stream) {
-    await answer.body.text();
+    await response.body.text();
     return performance.now() - started;
   }
   let firstMs = Number.NaN;
-  for await (const chunk of answer.body) {
+  for await (const chunk of response.body) {
     if (Number.isNaN(firstMs) && String(chunk).includes("word")) firstMs = performance.now() - started;
   }
   return firstMs;

@@ -33,9 +33,9 @@ export async function startChild(
     process: child,
     ready,
     ask: (message) => {
-      const answer = receive("answer");
+      const response = receive("answer");
       child.send(message);
-      return answer;
+      return response;
     },
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;

@@ -72,13 +72,13 @@ async function post(
   body: object,
   more: Record<string, string>,
 ): Promise<Record<string, unknown>> {
-  const answer = await fetch(`${url}${path}`, {
+  const response = await fetch(`${url}${path}`, {
     method: "POST",
     headers: { ...headers, ...more },
     body: JSON.stringify(body),
   });
-  const text = await answer.text();
-  if (answer.status >= 300) throw new Error(`POST ${path} answered ${answer.status}: ${text}`);
+  const text = await response.text();
+  if (response.status >= 300) throw new Error(`POST ${path} answered ${response.status}: ${text}`);
   return JSON.parse(text);
 }
 
@@ -93,8 +93,8 @@ const run = (client: Client, prefer: string) =>
 
 async function timed(call: () => Promise<Record<string, unknown>>): Promise<number> {
   const started = performance.now();
-  const answer = await call();
-  if ("statusUrl" in answer) throw new Error("a job did not end within its two minutes");
+  const response = await call();
+  if ("statusUrl" in response) throw new Error("a job did not end within its two minutes");
   return performance.now() - started;
 }
 
@@ -122,8 +122,8 @@ async function load(client: Client): Promise<void> {
 
 async function hasBacklog({ url, headers }: Client): Promise<boolean> {
   for (const kind of ["ingestion", "agent"]) {
-    const answer = await fetch(`${url}/jobs?kind=${kind}&status=queued&limit=1`, { headers });
-    const { data } = (await answer.json()) as { data: unknown[] };
+    const response = await fetch(`${url}/jobs?kind=${kind}&status=queued&limit=1`, { headers });
+    const { data } = (await response.json()) as { data: unknown[] };
     if (data.length === 0) return false;
   }
   return true;

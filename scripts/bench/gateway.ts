@@ -144,12 +144,13 @@ async function callOnce({ url, headers }: Target, isStream: boolean, dispatcher:
   const startedAt = performance.now();
   const content = isStream ? `${prompt} Without end, without a pause.` : prompt;
   const body = JSON.stringify({ model: "bench", messages: [{ role: "user", content }], stream: isStream });
-  const answer = await request(url, { method: "POST", headers, body, dispatcher });
-  if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}: ${await answer.body.text()}`);
+  const response = await request(url, { method: "POST", headers, body, dispatcher });
+  if (response.statusCode !== 200)
+    throw new Error(`${url} answered ${response.statusCode}: ${await response.body.text()}`);
   let firstMs = Number.NaN;
   let words = 0;
-  answer.body.setEncoding("utf8");
-  for await (const part of answer.body) {
+  response.body.setEncoding("utf8");
+  for await (const part of response.body) {
     if (Number.isNaN(firstMs)) firstMs = performance.now() - startedAt;
     words += String(part).split("word ").length - 1;
   }

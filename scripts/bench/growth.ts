@@ -93,9 +93,9 @@ async function compare(small: Stack, large: Stack): Promise<Measured[]> {
 
 async function timed(call: Call, stack: Stack): Promise<number> {
   const started = performance.now();
-  const answer = await call(stack);
-  const text = await answer.text();
-  if (answer.status >= 300) throw new Error(`${answer.url} answered ${answer.status}: ${text}`);
+  const response = await call(stack);
+  const text = await response.text();
+  if (response.status >= 300) throw new Error(`${response.url} answered ${response.status}: ${text}`);
   return performance.now() - started;
 }
 

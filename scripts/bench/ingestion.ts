@@ -97,13 +97,13 @@ async function bareChunksPerSecond(texts: readonly string[]): Promise<number> {
 async function ingestAll(stack: Stack, texts: readonly string[]): Promise<number> {
   const jobs: string[] = [];
   await runConcurrently(texts.length, 8, async (index) => {
-    const answer = await request(`${stack.url}/rag/ingest`, {
+    const response = await request(`${stack.url}/rag/ingest`, {
       method: "POST",
       headers: { ...stack.headers, prefer: "respond-async" },
       body: JSON.stringify({ content: texts[index], title: `file ${index}` }),
     });
-    const body = (await answer.body.json()) as { jobId?: string };
-    if (answer.statusCode !== 202 || !body.jobId) throw new Error(`ingest answered ${answer.statusCode}`);
+    const body = (await response.body.json()) as { jobId?: string };
+    if (response.statusCode !== 202 || !body.jobId) throw new Error(`ingest answered ${response.statusCode}`);
     jobs.push(body.jobId);
   });
   let chunks = 0;
@@ -118,8 +118,8 @@ async function ingestAll(stack: Stack, texts: readonly string[]): Promise<number
 async function chunksOf(stack: Stack, jobId: string): Promise<number> {
   const deadline = performance.now() + 300_000;
   while (performance.now() < deadline) {
-    const answer = await request(`${stack.url}/jobs/${jobId}`, { headers: stack.headers });
-    const job = (await answer.body.json()) as { status: string; result?: { chunks: number } };
+    const response = await request(`${stack.url}/jobs/${jobId}`, { headers: stack.headers });
+    const job = (await response.body.json()) as { status: string; result?: { chunks: number } };
     if (job.status === "completed" && job.result) return job.result.chunks;
     if (job.status === "failed") throw new Error(`job ${jobId} failed`);
     await new Promise((resolve) => setTimeout(resolve, 10));

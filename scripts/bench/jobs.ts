@@ -56,9 +56,9 @@ async function openLoop(seed: number, call: () => Promise<number>): Promise<Roun
 /** One submission; the time until its 202, in ms. */
 async function submitOnce(url: string, headers: Record<string, string>, dispatcher: Agent): Promise<number> {
   const started = performance.now();
-  const answer = await request(url, { method: "POST", headers, body: "{}", dispatcher });
-  const text = await answer.body.text();
-  if (answer.statusCode !== 202) throw new Error(`${url} answered ${answer.statusCode}: ${text}`);
+  const response = await request(url, { method: "POST", headers, body: "{}", dispatcher });
+  const text = await response.body.text();
+  if (response.statusCode !== 202) throw new Error(`${url} answered ${response.statusCode}: ${text}`);
   return performance.now() - started;
 }
 

@@ -70,9 +70,9 @@ async function measure(stack: Stack, size: number, dispatcher: Agent): Promise<M
 
 async function timedPost(url: string, headers: Record<string, string>, body: object, dispatcher: Agent) {
   const started = performance.now();
-  const answer = await request(url, { method: "POST", headers, body: JSON.stringify(body), dispatcher });
-  const text = await answer.body.text();
-  if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}: ${text}`);
+  const response = await request(url, { method: "POST", headers, body: JSON.stringify(body), dispatcher });
+  const text = await response.body.text();
+  if (response.statusCode !== 200) throw new Error(`${url} answered ${response.statusCode}: ${text}`);
   return performance.now() - started;
 }
 

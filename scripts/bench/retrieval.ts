@@ -61,14 +61,14 @@ async function ingestCollection(stack: Stack, name: string): Promise<Map<string,
   const documentOf = new Map<string, string>();
   await runConcurrently(documents.length, 8, async (index) => {
     const { id, title, text } = documents[index] ?? { id: "", title: "", text: "" };
-    const answer = await request(`${stack.url}/rag/ingest`, {
+    const response = await request(`${stack.url}/rag/ingest`, {
       method: "POST",
       headers: { ...stack.headers, prefer: "wait=60" },
       body: JSON.stringify({ title: title || `document ${id}`, content: `${title}\n\n${text}` }),
     });
-    const body = (await answer.body.json()) as { documentId?: string };
-    if (answer.statusCode !== 201 || !body.documentId)
-      throw new Error(`ingest of ${name} ${id} answered ${answer.statusCode}: ${JSON.stringify(body)}`);
+    const body = (await response.body.json()) as { documentId?: string };
+    if (response.statusCode !== 201 || !body.documentId)
+      throw new Error(`ingest of ${name} ${id} answered ${response.statusCode}: ${JSON.stringify(body)}`);
     documentOf.set(body.documentId, id);
   });
   return documentOf;
@@ -101,13 +101,13 @@ async function rankAll(
   await runConcurrently(queries.length, 2, async (index) => {
     const query = queries[index];
     if (!query) return;
-    const answer = await request(`${stack.url}/rag/query`, {
+    const response = await request(`${stack.url}/rag/query`, {
       method: "POST",
       headers: stack.headers,
       body: JSON.stringify({ query: query.text, topK, mode }),
     });
-    const body = (await answer.body.json()) as { results?: { documentId: string }[] };
-    if (!body.results) throw new Error(`a query answered ${answer.statusCode}: ${JSON.stringify(body)}`);
+    const body = (await response.body.json()) as { results?: { documentId: string }[] };
+    if (!body.results) throw new Error(`a query answered ${response.statusCode}: ${JSON.stringify(body)}`);
     const documents = body.results.map(({ documentId }) => documentOf.get(documentId) ?? "");
     ranked.set(query.id, [...new Set(documents)].slice(0, depth));
   });

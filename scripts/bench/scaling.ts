@@ -81,12 +81,12 @@ async function runAll(stack: Stack, agentId: string, count: { agents: number; co
 const post = (stack: Stack, path: string, body: object) => call(stack, "POST", path, body);
 
 async function call(stack: Stack, method: string, path: string, body?: object): Promise<Record<string, string>> {
-  const answer = await fetch(`${stack.url}${path}`, {
+  const response = await fetch(`${stack.url}${path}`, {
     method,
     headers: { ...stack.headers, prefer: "respond-async" },
     ...(body ? { body: JSON.stringify(body) } : {}),
   });
-  const text = await answer.text();
-  if (answer.status >= 300) throw new Error(`${method} ${path} answered ${answer.status}: ${text}`);
+  const text = await response.text();
+  if (response.status >= 300) throw new Error(`${method} ${path} answered ${response.status}: ${text}`);
   return JSON.parse(text);
 }

@@ -59,10 +59,10 @@ export async function soakBench(): Promise<Measured[]> {
 async function putUnderLoad(stack: Stack, failures: string[]): Promise<number> {
   const call = async (method: string, path: string, body?: object, headers: Record<string, string> = {}) => {
     const sent = { method, headers: { ...stack.headers, ...headers }, ...(body ? { body: JSON.stringify(body) } : {}) };
-    const answer = await fetch(`${stack.url}${path}`, { ...sent, signal: AbortSignal.timeout(60_000) });
-    const text = await answer.text();
-    if (answer.ok) return text;
-    failures.push(`${method} ${path}: ${answer.status} ${text.slice(0, 200)}`);
+    const response = await fetch(`${stack.url}${path}`, { ...sent, signal: AbortSignal.timeout(60_000) });
+    const text = await response.text();
+    if (response.ok) return text;
+    failures.push(`${method} ${path}: ${response.status} ${text.slice(0, 200)}`);
     return "{}";
   };
   const post = (path: string, body: object, headers?: Record<string, string>) => call("POST", path, body, headers);

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { withDisposables } from "../../src/disposables.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
-import { withReleasers } from "../../src/releasers.ts";
 import { apiFlags } from "../start/api-flags.ts";
 import { type Child, startChild } from "./children.ts";
 
@@ -36,12 +36,12 @@ export function openStack(
     apiArgs?: string[];
   } = {},
 ) {
-  return withReleasers<Stack>(async (releasers) => {
+  return withDisposables<Stack>(async (disposables) => {
     const dataDir = await mkdtemp(join(tmpdir(), "switchyard-bench-"));
-    releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+    disposables.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
     const logger = makeLogger({ level: "error", name: "bench" });
     const services = await ensureServices({ dataDir, mongo: true, redis: true, logger });
-    releasers.add(() => services.close());
+    disposables.add(() => services.close());
     const env = {
       DATA_DIR: dataDir,
       MONGODB_URL: services.mongoUrl ?? "",
@@ -61,11 +61,11 @@ export function openStack(
       args: options.apiArgs ?? [],
       ...pinned,
     });
-    releasers.add(() => api.stop());
+    disposables.add(() => api.stop());
     const workers: Child[] = [];
     for (let index = 0; index < (options.workers ?? 0); index += 1) {
       const worker = await startChild("./children/worker.ts", { env, flags: options.flags ?? [] });
-      releasers.add(() => worker.stop());
+      disposables.add(() => worker.stop());
       workers.push(worker);
     }
     const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
@@ -77,7 +77,7 @@ export function openStack(
       redisUrl: env.REDIS_URL,
       api,
       workers,
-      close: releasers.close,
+      close: disposables.close,
     };
   });
 }

@@ -139,17 +139,17 @@ async function follow(
   { name, words, everyMs = 1_000 / WORDS_A_SECOND, signal }: StreamRequest,
 ): Promise<boolean> {
   const content = `stream ${name} of ${words} words every ${everyMs} ms`;
-  const answer = await request(`${stack.url}/ai/chat`, {
+  const response = await request(`${stack.url}/ai/chat`, {
     method: "POST",
     headers: stack.headers,
     body: JSON.stringify({ messages: [{ role: "user", content }], stream: true }),
     dispatcher,
     ...(signal === undefined ? {} : { signal }),
   });
-  if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`);
+  if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode}`);
   let heard = "";
-  answer.body.setEncoding("utf8");
-  for await (const part of answer.body) {
+  response.body.setEncoding("utf8");
+  for await (const part of response.body) {
     for (const [, word = ""] of String(part).matchAll(/"content":"([^"]*)"/g)) heard += word;
   }
   const expected = Array.from({ length: words }, (_, n) => `${name}:${n} `).join("");

@@ -13,22 +13,26 @@ export async function checkAudits({ db, load }: Evidence, jobOf: JobOf): Promise
   const entries = await db.collection<AuditEntry>(auditCollection.name).find().sort({ runId: 1, seq: 1 }).toArray();
   const byRun = Map.groupBy(entries, ({ runId }) => runId);
   const runOf = new Map(runs.map((run) => [run.jobId, run]));
-  const trails: string[] = [];
+  const auditLogs: string[] = [];
   for (const run of runs) {
     const { verified, breach } = verifyAuditLog(run, byRun.get(run._id) ?? []);
-    if (!verified) trails.push(`the trail of ${run._id} is broken at ${breach?.seq}: ${breach?.problem}`);
+    if (!verified) auditLogs.push(`the trail of ${run._id} is broken at ${breach?.seq}: ${breach?.problem}`);
   }
   for (const accepted of load.accepted.filter(({ work }) => work === "agent")) {
     const job = jobOf(accepted);
     const run = job && runOf.get(job._id);
     if (!run) {
-      trails.push(`${about(accepted)} has no run`);
+      auditLogs.push(`${about(accepted)} has no run`);
       continue;
     }
     const answers = (byRun.get(run._id) ?? []).filter(({ content }) => "spent" in content && "model" in content);
     if (job.status === "completed" && answers.length !== ANSWERS_A_RUN) {
-      trails.push(`${about(accepted)} paid ${answers.length} answers of the model for ${ANSWERS_A_RUN}`);
+      auditLogs.push(`${about(accepted)} paid ${answers.length} answers of the model for ${ANSWERS_A_RUN}`);
     }
   }
-  return { promise: "audit chains verify", found: `${runs.length} runs, ${entries.length} entries`, breaches: trails };
+  return {
+    promise: "audit chains verify",
+    found: `${runs.length} runs, ${entries.length} entries`,
+    breaches: auditLogs,
+  };
 }

@@ -5,7 +5,7 @@ const ANSWER_TIMEOUT_MS = 15_000;
 /** Wait before a repeat, from and to, in ms. */
 const REPEAT_MS = [100, 400] as const;
 
-export type Answer = { status: number; body: unknown };
+export type ApiResponse = { status: number; body: unknown };
 
 /** What clients met in a run. */
 export type Meetings = {
@@ -20,9 +20,9 @@ const allowedFailures = new Set([502, 503, 504]);
 
 export type TenantClient = {
   /** One call. */
-  call(method: string, path: string, options?: CallOptions): Promise<Answer>;
+  call(method: string, path: string, options?: CallOptions): Promise<ApiResponse>;
   /** Repeats a call under its idempotency key until it is answered for good, or `giveUp` aborts; the last answer. */
-  settle(path: string, options: CallOptions & { key: string }): Promise<Answer>;
+  settle(path: string, options: CallOptions & { key: string }): Promise<ApiResponse>;
 };
 export type CallOptions = { body?: unknown; headers?: Record<string, string> };
 
@@ -34,7 +34,7 @@ export function makeTenantClient(options: {
   giveUp: AbortSignal;
 }): TenantClient {
   const { apiKey, meetings, giveUp } = options;
-  const note = (method: string, path: string, { status, body }: Answer) => {
+  const note = (method: string, path: string, { status, body }: ApiResponse) => {
     meetings.statuses.set(status, (meetings.statuses.get(status) ?? 0) + 1);
     if (status >= 500 && !allowedFailures.has(status)) {
       meetings.strange.push(`${method} ${path} → ${status} ${JSON.stringify(body).slice(0, 300)}`);
@@ -65,7 +65,12 @@ export function makeTenantClient(options: {
   };
 }
 
-async function fetchOnce(url: string | undefined, method: string, path: string, init: RequestInit): Promise<Answer> {
+async function fetchOnce(
+  url: string | undefined,
+  method: string,
+  path: string,
+  init: RequestInit,
+): Promise<ApiResponse> {
   if (url === undefined) return { status: 0, body: undefined };
   try {
     const response = await fetch(`${url}${path}`, { ...init, method, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
@@ -77,7 +82,7 @@ async function fetchOnce(url: string | undefined, method: string, path: string, 
   }
 }
 
-function mayBeRepeated({ status, body }: Answer): boolean {
+function mayBeRepeated({ status, body }: ApiResponse): boolean {
   if (status === 0 || status === 429 || status >= 500) return true;
   return status === 409 && JSON.stringify(body).includes("idempotency_in_progress");
 }

@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
+import type { Outside } from "./external-world.ts";
 import type { Accepted, Load } from "./load.ts";
-import type { Outside } from "./outside.ts";
 import type { Tenant } from "./work.ts";
 
 /** One promise: what was found, and what breaks it, if anything. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "../bench/measure.ts";
-import type { Answer } from "./client.ts";
+import type { ApiResponse } from "./client.ts";
 import { makeTickets, type Ticket, tenantsIn } from "./tickets.ts";
 import { chatCall, type JobWorkName, jobWorks, type Tenant } from "./work.ts";
 
@@ -96,20 +96,20 @@ async function takeStep(deps: LaneDeps): Promise<void> {
   }
 }
 
-const fieldOf = ({ body }: Answer, name: string): string | undefined => {
+const fieldOf = ({ body }: ApiResponse, name: string): string | undefined => {
   const value = typeof body === "object" && body !== null ? Reflect.get(body, name) : undefined;
   return typeof value === "string" ? value : undefined;
 };
-const describe = ({ status, body }: Answer) => `${status} ${JSON.stringify(body ?? null).slice(0, 300)}`;
+const describe = ({ status, body }: ApiResponse) => `${status} ${JSON.stringify(body ?? null).slice(0, 300)}`;
 
 async function submit({ tenant, nextTicket, random, open, load }: LaneDeps, work: JobWorkName): Promise<void> {
   const ticket = nextTicket();
   const { path, ...call } = jobWorks[work].submit(ticket, tenant, random);
-  const answer = await tenant.client.settle(path, { key: ticket.text, ...call });
-  const jobId = fieldOf(answer, "jobId");
-  const id = jobId ?? fieldOf(answer, "documentId");
-  if (answer.status >= 300 || id === undefined) {
-    load.breaches.push(`${work} ${ticket.text} was not accepted: ${describe(answer)}`);
+  const response = await tenant.client.settle(path, { key: ticket.text, ...call });
+  const jobId = fieldOf(response, "jobId");
+  const id = jobId ?? fieldOf(response, "documentId");
+  if (response.status >= 300 || id === undefined) {
+    load.breaches.push(`${work} ${ticket.text} was not accepted: ${describe(response)}`);
     return;
   }
   const accepted: Accepted = { work, ticket: ticket.text, tenant, id };
@@ -120,9 +120,9 @@ async function submit({ tenant, nextTicket, random, open, load }: LaneDeps, work
 async function chat({ tenant, nextTicket, load }: LaneDeps): Promise<void> {
   const ticket = nextTicket();
   const { path, body } = chatCall(ticket);
-  const answer = await tenant.client.settle(path, { key: ticket.text, body });
-  const [text, logId] = [fieldOf(answer, "text"), fieldOf(answer, "logId")];
-  if (text === undefined || logId === undefined) load.breaches.push(`chat ${ticket.text}: ${describe(answer)}`);
+  const response = await tenant.client.settle(path, { key: ticket.text, body });
+  const [text, logId] = [fieldOf(response, "text"), fieldOf(response, "logId")];
+  if (text === undefined || logId === undefined) load.breaches.push(`chat ${ticket.text}: ${describe(response)}`);
   else load.chats.push({ ticket: ticket.text, tenant, text, logId });
 }
 
@@ -157,11 +157,11 @@ async function follow({ tenant, open }: LaneDeps, hasEnded: () => boolean): Prom
   while (!hasEnded()) {
     await approve(tenant);
     for (const accepted of [...open].slice(0, LOOK_AT)) {
-      const answer = await tenant.client.call("GET", `/jobs/${accepted.id}`);
-      const finishedAt = fieldOf(answer, "finishedAt");
+      const response = await tenant.client.call("GET", `/jobs/${accepted.id}`);
+      const finishedAt = fieldOf(response, "finishedAt");
       open.delete(accepted); // to its end, when it has not ended
       if (finishedAt === undefined) open.add(accepted);
-      else accepted.end = { status: fieldOf(answer, "status") ?? "", finishedAt };
+      else accepted.end = { status: fieldOf(response, "status") ?? "", finishedAt };
     }
     await delay(LOOK_EVERY_MS);
   }

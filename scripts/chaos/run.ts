@@ -2,20 +2,20 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { loadConfig } from "../../src/config.ts";
+import { type Disposables, withDisposables } from "../../src/disposables.ts";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { sweepWorks } from "../../src/jobs/work.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
-import { type Releasers, withReleasers } from "../../src/releasers.ts";
 import { connectStore } from "../../src/store/connect.ts";
 import { startFakeBatches } from "../../test/support/fake-provider/batch-server.ts";
 import { takeAccount } from "./account.ts";
 import { type Meetings, makeTenantClient } from "./client.ts";
 import type { Check } from "./evidence.ts";
+import { type Outside, startOutside } from "./external-world.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
 import { type Freezer, makeFreezer } from "./freezer.ts";
 import { type Load, runLoad } from "./load.ts";
-import { type Outside, startOutside } from "./outside.ts";
 import { type Fault, type FaultKind, planFaults } from "./schedule.ts";
 import { makeServiceFaults, type ServiceFaults } from "./services.ts";
 import { agentBody, type Tenant, workflowBody } from "./work.ts";
@@ -51,31 +51,31 @@ export type ChaosOutcome = {
  * restarts its parts on a seeded schedule; then waits until all accepted work has ended, and takes the account.
  */
 export function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
-  return withReleasers(async (releasers) => {
+  return withDisposables(async (disposables) => {
     try {
-      return await underFire(options, releasers);
+      return await underFire(options, disposables);
     } finally {
-      await releasers.close();
+      await disposables.close();
     }
   });
 }
 
-async function underFire(options: ChaosOptions, releasers: Releasers): Promise<ChaosOutcome> {
+async function underFire(options: ChaosOptions, disposables: Disposables): Promise<ChaosOutcome> {
   const { seed, durationMs, everyMs, say } = options;
   const outside = await startOutside(seed);
-  releasers.add(() => outside.close());
+  disposables.add(() => outside.close());
   const batches = await startFakeBatches();
-  releasers.add(() => batches.close());
+  disposables.add(() => batches.close());
   batches.setDuration(500);
-  const { services, env } = await openServices(options, releasers, { outside, batchUrl: batches.origin });
+  const { services, env } = await openServices(options, disposables, { outside, batchUrl: batches.origin });
   say(`starting ${options.apis} APIs and ${options.workers} workers …`);
   const giveUp = new AbortController();
   const meetings: Meetings = { statuses: new Map(), strange: [] };
   const logDir = join(options.folder, "logs");
   await mkdir(logDir, { recursive: true });
-  const freezer = openFreezer(releasers);
+  const freezer = openFreezer(disposables);
   const fleet = await startFleet({ env, apis: options.apis, workers: options.workers, logDir, freezer });
-  releasers.add(() => fleet.close());
+  disposables.add(() => fleet.close());
   const tenants = await openTenants({ ...options, env, fleet, outside, meetings, giveUp: giveUp.signal });
   const load: Load = { accepted: [], chats: [], reads: 0, breaches: [] };
   say(`load and faults for ${Math.round(durationMs / 1_000)} s, seed ${seed} …`);
@@ -95,7 +95,7 @@ async function underFire(options: ChaosOptions, releasers: Releasers): Promise<C
   await tidy(env);
   await fleet.close();
   const store = await connectStore({ url: env.MONGODB_URL ?? "", db: "switchyard", timeoutMs: 10_000 });
-  releasers.add(() => store.close());
+  disposables.add(() => store.close());
   const checks = await takeAccount({
     db: store.db,
     tenants,
@@ -110,7 +110,7 @@ async function underFire(options: ChaosOptions, releasers: Releasers): Promise<C
 }
 
 /** A freezer that thaws all when this program is stopped; the processes then end with it. */
-function openFreezer(releasers: Releasers): Freezer {
+function openFreezer(disposables: Disposables): Freezer {
   const freezer = makeFreezer();
   const stop = () => {
     freezer.thaw();
@@ -118,20 +118,20 @@ function openFreezer(releasers: Releasers): Freezer {
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, stop);
-    releasers.add(() => void process.off(signal, stop));
+    disposables.add(() => void process.off(signal, stop));
   }
   return freezer;
 }
 
 async function openServices(
   { folder }: ChaosOptions,
-  releasers: Releasers,
+  disposables: Disposables,
   world: { outside: Outside; batchUrl: string },
 ): Promise<{ services: Services; env: Record<string, string> }> {
   const dataDir = join(folder, "data");
   const logger = makeLogger({ level: "silent", name: "chaos" });
   const services = await ensureServices({ dataDir, mongo: true, redis: true, logger });
-  releasers.add(() => services.close());
+  disposables.add(() => services.close());
   const env = {
     DATA_DIR: dataDir,
     MONGODB_URL: services.mongoUrl ?? "",

@@ -8,13 +8,13 @@ export const urlOption = () => new Option("--url <url>", "the API").env("URL").d
 export const keyOption = () => new Option("--key <key>", "an API key").env("KEY");
 
 /** An API that cannot be reached, or that refuses a call; the message is for a person. */
-export class ApiRefusal extends Error {
-  override name = "ApiRefusal";
+export class ApiRejection extends Error {
+  override name = "ApiRejection";
 }
 
 export type Api = (method: string, path: string, body?: unknown) => Promise<Record<string, unknown>>;
 
-/** Calls of the API with a key. Prints which API that is on standard error. @throws ApiRefusal for anything but a success. */
+/** Calls of the API with a key. Prints which API that is on standard error. @throws ApiRejection for anything but a success. */
 export function openApi(options: { url: string; key: string }): Api {
   const url = options.url.replace(/\/+$/, "");
   console.error(`API: ${url}`);
@@ -26,11 +26,11 @@ export function openApi(options: { url: string; key: string }): Api {
       `${url}${path}`,
       body === undefined ? init : { ...init, body: JSON.stringify(body) },
     ).catch((error: unknown) => {
-      throw new ApiRefusal(`There is no API at ${url}.`, { cause: error });
+      throw new ApiRejection(`There is no API at ${url}.`, { cause: error });
     });
     const text = await response.text();
     if (response.ok) return text === "" ? {} : JSON.parse(text);
-    throw new ApiRefusal(`${url} answers ${response.status}: ${messageOf(text)}`);
+    throw new ApiRejection(`${url} answers ${response.status}: ${messageOf(text)}`);
   };
 }
 

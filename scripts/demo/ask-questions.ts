@@ -27,14 +27,14 @@ export async function askQuestions(client: DemoClient): Promise<void> {
 /** One question to `/ai/chat`, with the passages that were retrieved for it. */
 export async function chatWithPassages(client: DemoClient): Promise<void> {
   const question = "Which permissions does the GPL give to run the unmodified program?";
-  const answer = await client.chat(await toMessages(client, question));
+  const response = await client.chat(await toMessages(client, question));
   console.log(`\n  ? ${question}`);
-  console.log(indent(answer.text));
-  console.log(`    - ${answer.inputTokens} input tokens, ${answer.costUsd} USD`);
+  console.log(indent(response.text));
+  console.log(`    - ${response.inputTokens} input tokens, ${response.costUsd} USD`);
 }
 
 /** One answer as a stream, printed as it comes. */
-export async function streamAnswer(client: DemoClient): Promise<void> {
+export async function streamResponse(client: DemoClient): Promise<void> {
   const question = "What does /srv contain?";
   const started = performance.now();
   let firstMs: number | undefined;

@@ -15,18 +15,18 @@ export type JobView = {
 export type DocumentView = { documentId: string; chunks: number; jobId: string };
 
 /** An answer as far as loading needs it. `status` 0: none came, and `message` says why. */
-export type Answer = { status: number; body: unknown; message: string; retryAfterMs: number | undefined };
+export type ApiResponse = { status: number; body: unknown; message: string; retryAfterMs: number | undefined };
 
 export type IngestClient = {
   /** Submits an item and does not wait for it; the same `idempotencyKey` makes one job. Throws when a file cannot be read. */
-  submit(item: Item, idempotencyKey: string): Promise<Answer>;
+  submit(item: Item, idempotencyKey: string): Promise<ApiResponse>;
   /** The newest ingestion jobs of the tenant. */
-  jobs(limit: number): Promise<Answer>;
-  job(jobId: string): Promise<Answer>;
+  jobs(limit: number): Promise<ApiResponse>;
+  job(jobId: string): Promise<ApiResponse>;
   /** The newest documents of the tenant that are indexed. */
-  documents(limit: number): Promise<Answer>;
-  document(documentId: string): Promise<Answer>;
-  removeDocument(documentId: string): Promise<Answer>;
+  documents(limit: number): Promise<ApiResponse>;
+  document(documentId: string): Promise<ApiResponse>;
+  removeDocument(documentId: string): Promise<ApiResponse>;
 };
 
 export function makeIngestClient(url: string, apiKey: string): IngestClient {
@@ -76,7 +76,7 @@ function toMessage(error: unknown): string {
   return error.message === "" ? code : error.message;
 }
 
-async function toAnswer(response: Response): Promise<Answer> {
+async function toAnswer(response: Response): Promise<ApiResponse> {
   const text = await response.text();
   const isJson = response.headers.get("content-type")?.startsWith("application/json") === true;
   const body: unknown = isJson ? JSON.parse(text) : undefined;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Answer, at, type IngestClient, type JobView } from "./client.ts";
+import { type ApiResponse, at, type IngestClient, type JobView } from "./client.ts";
 import type { Item } from "./find-items.ts";
 import type { Entry, Manifest } from "./manifest.ts";
 import { makePace } from "./pace.ts";
@@ -46,18 +46,18 @@ export async function isOfAnotherTenant(client: IngestClient, manifest: Manifest
 /** Loads items, `concurrency` at once at most, each until its job has ended; every step is in the manifest before the next. */
 export async function loadItems(deps: LoadDeps, items: readonly Item[]): Promise<void> {
   const pace = makePace(deps.concurrency);
-  const onRefused = (answer: Answer) => {
-    pace.onRefused(answer.retryAfterMs ?? FIRST_WAIT_MS);
+  const onRejected = (response: ApiResponse) => {
+    pace.onRejected(response.retryAfterMs ?? FIRST_WAIT_MS);
     deps.onPace(pace.limit());
   };
-  const watch = watchJobs(deps.client, onRefused);
+  const watch = watchJobs(deps.client, onRejected);
   const stop = () => watch.stop();
   deps.signal.addEventListener("abort", stop, { once: true });
   if (deps.signal.aborted) stop();
   const queue = items.values();
   const work = async () => {
     for (const item of queue) {
-      const outcome = await loadItem({ ...deps, pace, watch, onRefused }, item);
+      const outcome = await loadItem({ ...deps, pace, watch, onRejected }, item);
       deps.onEnd(item, outcome, deps.manifest.find(item.id));
       if (deps.signal.aborted) return;
     }
@@ -70,7 +70,11 @@ export async function loadItems(deps: LoadDeps, items: readonly Item[]): Promise
   }
 }
 
-type ItemDeps = LoadDeps & { pace: ReturnType<typeof makePace>; watch: JobWatch; onRefused(answer: Answer): void };
+type ItemDeps = LoadDeps & {
+  pace: ReturnType<typeof makePace>;
+  watch: JobWatch;
+  onRejected(response: ApiResponse): void;
+};
 
 async function loadItem(deps: ItemDeps, item: Item): Promise<Outcome> {
   const { manifest, watch, pace, signal } = deps;
@@ -132,29 +136,29 @@ async function submit(
 ): Promise<{ jobId: string } | { reason: string } | undefined> {
   const { client, pace, signal } = deps;
   const key = createHash("sha256").update(`${item.id}\n${item.fingerprint}\n${failures}`).digest("hex");
-  let answer: Answer | undefined;
+  let response: ApiResponse | undefined;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     if (signal.aborted) return undefined;
     try {
-      answer = await client.submit(item, `ingest-${key}`);
+      response = await client.submit(item, `ingest-${key}`);
     } catch (error) {
       return { reason: error instanceof Error ? error.message : String(error) };
     }
-    const jobId = at(answer.body, "jobId") ?? at(at(at(answer.body, "error"), "details"), "jobId");
-    if (answer.status < 300 && answer.status > 0 && typeof jobId === "string") {
+    const jobId = at(response.body, "jobId") ?? at(at(at(response.body, "error"), "details"), "jobId");
+    if (response.status < 300 && response.status > 0 && typeof jobId === "string") {
       pace.onAccepted();
       deps.onPace(pace.limit());
       return { jobId };
     }
-    if (!mayPass(answer)) break;
-    if (answer.status === 429) deps.onRefused(answer);
+    if (!mayPass(response)) break;
+    if (response.status === 429) deps.onRejected(response);
     const waitMs = Math.min(FIRST_WAIT_MS * 2 ** attempt, MAX_WAIT_MS) * (0.5 + Math.random() / 2);
-    await delay(Math.max(waitMs, answer.retryAfterMs ?? 0), undefined, { signal }).catch(() => undefined); // a stop ends it
+    await delay(Math.max(waitMs, response.retryAfterMs ?? 0), undefined, { signal }).catch(() => undefined); // a stop ends it
   }
-  return { reason: answer?.message ?? "it was not submitted" };
+  return { reason: response?.message ?? "it was not submitted" };
 }
 
 /** Whether the same call may succeed later: no answer, too much at once, still running under its key, or the server's fault. */
-function mayPass({ status, body }: Answer): boolean {
+function mayPass({ status, body }: ApiResponse): boolean {
   return status === 0 || status === 429 || status >= 500 || at(at(body, "error"), "code") === "idempotency_in_progress";
 }

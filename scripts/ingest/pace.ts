@@ -5,13 +5,13 @@ export type Pace = {
   /** The server took something: a little more may go at once, up to the limit. */
   onAccepted(): void;
   /** The server has too much: half as many at once, and nothing for a while, in ms. */
-  onRefused(waitMs: number): void;
+  onRejected(waitMs: number): void;
   limit(): number;
 };
 
 /** Accepted items after which one more may go at once. */
 const ACCEPTED_A_STEP = 8;
-/** Refusals that come together are one: the limit is halved once in this time, in ms. */
+/** Rejections that come together are one: the limit is halved once in this time, in ms. */
 const HALVED_EVERY_MS = 1_000;
 
 /** Additive increase, multiplicative decrease, as TCP finds its rate; starts at `max`. */
@@ -59,7 +59,7 @@ export function makePace(max: number): Pace {
       limit += 1;
       wake();
     },
-    onRefused(waitMs) {
+    onRejected(waitMs) {
       const now = performance.now();
       pausedUntil = Math.max(pausedUntil, now + waitMs);
       if (now - halvedAt < HALVED_EVERY_MS) return;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Answer, at, type DocumentView, type IngestClient, type JobView } from "./client.ts";
+import { type ApiResponse, at, type DocumentView, type IngestClient, type JobView } from "./client.ts";
 
 /** Between two looks, in ms; longer while nothing changes. */
 const FIRST_LOOK_MS = 150;
@@ -20,7 +20,7 @@ export type JobWatch = {
  * Watches many jobs with few calls: a list of jobs, one of the documents that they made, and a few single calls for those
  * that the lists do not hold.
  */
-export function watchJobs(client: IngestClient, onRefused: (answer: Answer) => void): JobWatch {
+export function watchJobs(client: IngestClient, onRejected: (response: ApiResponse) => void): JobWatch {
   const pending = new Map<string, (job: JobView | undefined) => void>();
   const stopping = new AbortController();
   let isLooking = false;
@@ -34,10 +34,10 @@ export function watchJobs(client: IngestClient, onRefused: (answer: Answer) => v
   };
   const look = async (): Promise<boolean> => {
     const asked = [...pending.keys()]; // one that comes while we look is for the next look
-    const answer = await client.jobs(PAGE);
-    const listed = at(answer.body, "data");
+    const response = await client.jobs(PAGE);
+    const listed = at(response.body, "data");
     if (!Array.isArray(listed)) {
-      onRefused(answer);
+      onRejected(response);
       return false;
     }
     const jobs = (listed as JobView[]).filter(({ jobId }) => pending.has(jobId)); // the shape that the interface promises
@@ -61,9 +61,9 @@ export function watchJobs(client: IngestClient, onRefused: (answer: Answer) => v
     return new Map(documents.map((document) => [document.jobId, document]));
   };
   const lookAtOne = async (jobId: string): Promise<boolean> => {
-    const answer = await client.job(jobId);
-    if (answer.status === 200) return settle(answer.body as JobView); // as above
-    if (answer.status !== 404) return false;
+    const response = await client.job(jobId);
+    if (response.status === 200) return settle(response.body as JobView); // as above
+    if (response.status !== 404) return false;
     pending.get(jobId)?.(undefined);
     return pending.delete(jobId);
   };

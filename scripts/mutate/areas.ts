@@ -17,9 +17,9 @@ export const areas: Readonly<Record<string, Area>> = {
     tests: ["test/unit/verdict.test.ts", "test/unit/hold-lease.test.ts", "test/workers/shell.test.ts"],
   },
   submit: {
-    files: ["src/jobs/submit.ts", "src/jobs/refuse.ts", "src/jobs/reconcile.ts"],
+    files: ["src/jobs/submit.ts", "src/jobs/reject.ts", "src/jobs/reconcile.ts"],
     tests: [
-      "test/unit/refuse.test.ts",
+      "test/unit/reject.test.ts",
       "test/workers/submit.test.ts",
       "test/workers/reconcile.test.ts",
       "test/workers/jobs.test.ts",

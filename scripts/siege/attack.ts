@@ -3,11 +3,11 @@ import { setTimeout as delay } from "node:timers/promises";
 /** Pause after a call that could not be made at all, in ms. */
 const REFUSED_PAUSE_MS = 50;
 
-export type Answer = { status: number; text: string };
+export type ApiResponse = { status: number; text: string };
 export type CallOptions = { json?: unknown; body?: string | Uint8Array<ArrayBuffer>; headers?: Record<string, string> };
 
 /** Calls the product with one key. A call that is cut, or whose connection is refused, has the status 0. */
-export type Client = { call(method: string, path: string, options?: CallOptions): Promise<Answer> };
+export type Client = { call(method: string, path: string, options?: CallOptions): Promise<ApiResponse> };
 
 /** What an attack works with. */
 export type Field = {
@@ -66,7 +66,7 @@ export function makeClient(options: {
 export async function flood(
   signal: AbortSignal,
   lanes: number,
-  call: (turn: number) => Promise<Answer>,
+  call: (turn: number) => Promise<ApiResponse>,
 ): Promise<void> {
   let turn = 0;
   const lane = async () => {
@@ -79,7 +79,10 @@ export async function flood(
 }
 
 /** Submits a file of some type. The form is made once a file: the attacker shall not be busy with its own copies. */
-export function ingestFile(client: Client, form: { body: Uint8Array<ArrayBuffer>; type: string }): Promise<Answer> {
+export function ingestFile(
+  client: Client,
+  form: { body: Uint8Array<ArrayBuffer>; type: string },
+): Promise<ApiResponse> {
   const headers = { "content-type": form.type, prefer: "respond-async" };
   return client.call("POST", "/rag/ingest", { body: form.body, headers });
 }
@@ -93,7 +96,7 @@ export async function toForm(file: { bytes: string | Uint8Array<ArrayBuffer>; ty
 }
 
 /** The id in a JSON answer. @throws Error when the product refused to make what the attack needs. */
-export function idOf({ status, text }: Answer, field: string): string {
+export function idOf({ status, text }: ApiResponse, field: string): string {
   const id: unknown = status < 300 ? Reflect.get(JSON.parse(text), field) : undefined;
   if (typeof id !== "string") throw new Error(`an attack could not be prepared: ${status} ${text.slice(0, 300)}`);
   return id;

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { withReleasers } from "../../src/releasers.ts";
+import { withDisposables } from "../../src/disposables.ts";
 import { allAttacks } from "./all-attacks.ts";
 import type { Attack } from "./attack.ts";
 import { startAttacker } from "./attacker.ts";
@@ -44,11 +44,11 @@ export async function runSiege({ attacks, say, ...options }: SiegeOptions): Prom
   say(heading);
   for (const attack of attacks) {
     const folder = join(options.folder, attack.name);
-    const outcome = await withReleasers(async (releasers) => {
+    const outcome = await withDisposables(async (disposables) => {
       try {
-        return await measure(await openStack({ ...options, folder }, releasers), attack, options);
+        return await measure(await openStack({ ...options, folder }, disposables), attack, options);
       } finally {
-        await releasers.close();
+        await disposables.close();
       }
     });
     const breaches = breachesOf(outcome);

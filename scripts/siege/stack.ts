@@ -1,10 +1,10 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { loadConfig } from "../../src/config.ts";
+import type { Disposables } from "../../src/disposables.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { openPlatform } from "../../src/platform.ts";
-import type { Releasers } from "../../src/releasers.ts";
 import { type Fleet, startFleet } from "../chaos/fleet.ts";
 import { makeFreezer } from "../chaos/freezer.ts";
 import { idOf, makeClient } from "./attack.ts";
@@ -14,13 +14,16 @@ export type Stack = { fleet: Fleet; url: string; keys: Keys; workflowId: string 
 export type Keys = { victim: string; widget: string; member: string };
 
 /** Starts one API and some workers on an embedded store and a Redis of their own; data and logs go into `folder`. */
-export async function openStack(options: { folder: string; workers: number }, releasers: Releasers): Promise<Stack> {
+export async function openStack(
+  options: { folder: string; workers: number },
+  disposables: Disposables,
+): Promise<Stack> {
   const dataDir = join(options.folder, "data");
   const logDir = join(options.folder, "logs");
   await mkdir(logDir, { recursive: true });
   const logger = makeLogger({ level: "silent", name: "siege" });
   const services = await ensureServices({ dataDir, mongo: true, redis: true, logger });
-  releasers.add(() => services.close());
+  disposables.add(() => services.close());
   const env = {
     DATA_DIR: dataDir,
     MONGODB_URL: services.mongoUrl ?? "",
@@ -31,7 +34,7 @@ export async function openStack(options: { folder: string; workers: number }, re
   };
   const keys = await makeKeys(env);
   const fleet = await startFleet({ env, apis: 1, workers: options.workers, logDir, freezer: makeFreezer() });
-  releasers.add(() => fleet.close());
+  disposables.add(() => fleet.close());
   const url = fleet.nextUrl() ?? "";
   return { fleet, url, keys, workflowId: await makeWorkflow(url, keys.victim) };
 }

@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Config } from "../../src/config.ts";
+import { withDisposables } from "../../src/disposables.ts";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { listen } from "../../src/listen.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { keepSecret, openDataFolder } from "../../src/private-files.ts";
-import { withReleasers } from "../../src/releasers.ts";
 import { apiFlags } from "./api-flags.ts";
 import { productFile, supervise } from "./children.ts";
 
@@ -26,15 +26,15 @@ export type LocalStack = {
  * and kept in the data folder.
  */
 export function runStack(config: Config, options: { say(text: string): void; env?: Record<string, string> }) {
-  return withReleasers<LocalStack>(async (releasers) => {
+  return withDisposables<LocalStack>(async (disposables) => {
     const { dataDir, shutdownGraceMs } = config;
     await openDataFolder(dataDir);
     const keep = (name: string, make: () => string) => keepSecret(join(dataDir, name), make);
     const apiKey = config.identity.bootstrapApiKey ?? (await keep("bootstrap.key", () => `sk_${randomLetters(32)}`));
     const adminToken = config.http.adminToken ?? (await keep("admin.token", () => randomLetters(24)));
-    await refuseTakenPort(config.http);
+    await rejectTakenPort(config.http);
     const services = await startServices(config, options.say);
-    releasers.add(() => services.close());
+    disposables.add(() => services.close());
     const env = {
       LOG_LEVEL: "warn",
       ...definedOnly(process.env),
@@ -57,13 +57,13 @@ export function runStack(config: Config, options: { say(text: string): void; env
       });
     options.say(`starting the API and ${config.workers.count} workers …`);
     const api = await run("the API", "../../api/server.ts", 0, apiFlags);
-    releasers.add(() => api.close());
+    disposables.add(() => api.close());
     const workers = await Promise.all(
       Array.from({ length: config.workers.count }, (_, index) =>
         run(`worker ${index + 1}`, "../../workers/main.ts", index + 1),
       ),
     );
-    releasers.add(async () => void (await Promise.all(workers.map((worker) => worker.close()))));
+    disposables.add(async () => void (await Promise.all(workers.map((worker) => worker.close()))));
     const url = String(api.ready.url);
     return {
       url,
@@ -71,7 +71,7 @@ export function runStack(config: Config, options: { say(text: string): void; env
       apiKey,
       adminToken,
       workers: workers.length,
-      close: releasers.close,
+      close: disposables.close,
     };
   });
 }
@@ -90,7 +90,7 @@ async function startServices(config: Config, say: (text: string) => void): Promi
 }
 
 /** @throws ConfigError when another process listens at the API's port. */
-async function refuseTakenPort({ host, port }: Config["http"]): Promise<void> {
+async function rejectTakenPort({ host, port }: Config["http"]): Promise<void> {
   if (port === 0) return;
   const server = createServer();
   await listen(server, { host, port, setting: "HOST and PORT" });

@@ -8,7 +8,7 @@ import {
   toVersionView,
 } from "../definitions.ts";
 import { AppError, notFound } from "../errors.ts";
-import { makeFreshCache } from "../fresh-cache.ts";
+import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
 import type { AgentRecord, AgentSummaryRecord } from "../store/agent-store.ts";
 import { withPreviews } from "./credentials.ts";
 import type { AgentsDeps } from "./deps.ts";
@@ -21,7 +21,7 @@ const SHOWN_NAMESAKES = 10;
 /** The definitions of agents. */
 export function makeAgentDefinitions(deps: AgentsDeps) {
   const { agents } = deps.store;
-  const recent = makeFreshCache(async (key) => {
+  const recent = makeStaleWhileRevalidate(async (key) => {
     const [tenantId = "", agentId = ""] = key.split("\n");
     return (await agents.get(tenantId, agentId))?.definition ?? null;
   });

@@ -92,14 +92,14 @@ export const runBodySchema = z.object({
 });
 export type RunInput = z.output<typeof runBodySchema>;
 
-const spending = { tokensUsed: z.number().int().min(0), costUsd: z.number().min(0) };
+const usage = { tokensUsed: z.number().int().min(0), costUsd: z.number().min(0) };
 
 /** What a run gives that has completed, or was stopped by a limit. */
 export const runResultSchema = z.object({
   output: z.string(),
   steps: z.number().int().min(0).describe("Iterations: answers of the model"),
   runId: idSchema("run"),
-  ...spending,
+  ...usage,
   status: z.enum(["completed", "stopped"]),
   stopReason: z.enum(stopReasons).optional(),
   agentId: idSchema("agent"),
@@ -156,7 +156,7 @@ const runHead = {
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().optional(),
   finishedAt: z.iso.datetime().optional(),
-  ...spending,
+  ...usage,
 };
 
 /** A run in a list. */

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { withDisposables } from "../disposables.ts";
 import { AppError } from "../errors.ts";
 import { makeLogger } from "../logger.ts";
 import { openDataFolder } from "../private-files.ts";
-import { withReleasers } from "../releasers.ts";
 import { startMongoServer } from "./mongo/server.ts";
 import { startRedisServer } from "./redis-server.ts";
 import { openServiceSecrets } from "./service-secrets.ts";
@@ -18,26 +18,26 @@ export type HostMessage = { type: "ready" } | { type: "failed"; message: string 
 
 /** Hosts the services of a data folder until closed; a lock, on the store's file or its own, keeps others out. */
 export function openHost(options: HostOptions) {
-  return withReleasers(async (releasers) => {
+  return withDisposables(async (disposables) => {
     const { dataDir } = options;
     const logger = makeLogger({ level: options.logLevel, name: "embedded" });
     const { isListable } = await openDataFolder(dataDir);
     if (isListable) logger.warn({ dataDir }, "other users can list the data folder, though not read its files");
     const secrets = await openServiceSecrets(dataDir);
     const sockets = await openSocketFolder(dataDir);
-    releasers.add(() => sockets.tidy());
+    disposables.add(() => sockets.tidy());
     if (options.mongo) {
       const dataFile = join(dataDir, "store.sqlite");
       const mongo = await startMongoServer({ dataFile, socketPath: sockets.mongo, password: secrets.mongo, logger });
-      releasers.add(() => mongo.close());
+      disposables.add(() => mongo.close());
     } else {
-      releasers.add(lockFile(join(dataDir, "host.lock")));
+      disposables.add(lockFile(join(dataDir, "host.lock")));
     }
     if (options.redis) {
       const redis = await startRedisServer({ dir: join(dataDir, "redis"), socketPath: sockets.redis, secrets });
-      releasers.add(() => redis.close());
+      disposables.add(() => redis.close());
     }
-    return { close: releasers.close };
+    return { close: disposables.close };
   });
 }
 

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { AppError, unavailable } from "../errors.ts";
 import { keepDoing } from "../keep-doing.ts";
-import { openPrivateFolder, refuseForeignEntry } from "../private-files.ts";
+import { openPrivateFolder, rejectForeignEntry } from "../private-files.ts";
 import type { ServiceSecrets } from "./service-secrets.ts";
 
 /** Longest wait for a started server to serve (it reads its append-only file first), and to stop when asked to, in ms. */
@@ -126,7 +126,7 @@ function untilServing(place: RedisPlace): Promise<void> {
 
 /** Whether the server at a socket is ours, and serves. @throws AppError `unavailable` when the socket or it is not ours. */
 export async function isOwn(socketPath: string, findState: () => Promise<ServerState>): Promise<boolean> {
-  await refuseForeignEntry(socketPath);
+  await rejectForeignEntry(socketPath);
   const state = await findState();
   if (state !== "foreign") return state === "serving";
   const advice = "find out whose it is (`lsof -U`), stop it, and start again";
@@ -136,11 +136,11 @@ export async function isOwn(socketPath: string, findState: () => Promise<ServerS
 
 /** Whether a server holds the socket, knows the secrets, and serves. */
 export async function redisState({ socketPath, secrets }: RedisPlace): Promise<ServerState> {
-  const answer = await ask(socketPath, [`AUTH ${secrets.redis}`, "CONFIG GET masterauth", "PING"]);
-  if (answer === null) return "gone";
-  const isServing = answer.includes("+PONG");
-  if (answer.includes(secrets.redisProof)) return isServing ? "serving" : "busy";
-  return isServing || /^-(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/m.test(answer) ? "foreign" : "busy";
+  const response = await ask(socketPath, [`AUTH ${secrets.redis}`, "CONFIG GET masterauth", "PING"]);
+  if (response === null) return "gone";
+  const isServing = response.includes("+PONG");
+  if (response.includes(secrets.redisProof)) return isServing ? "serving" : "busy";
+  return isServing || /^-(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/m.test(response) ? "foreign" : "busy";
 }
 
 async function shutDown(place: RedisPlace): Promise<void> {
@@ -153,20 +153,20 @@ async function shutDown(place: RedisPlace): Promise<void> {
 /** Sends inline commands; their answers, as far as they came within a second, null when no process listens. */
 function ask(socketPath: string, commands: readonly string[]): Promise<string | null> {
   return new Promise((resolve) => {
-    let answer: string | null = null;
+    let response: string | null = null;
     const socket = connect(socketPath, () => {
-      answer = "";
+      response = "";
       socket.write([...commands, "QUIT", ""].join("\r\n")); // it closes the connection behind its answers
     });
     socket.setTimeout(ANSWER_TIMEOUT_MS, () => socket.destroy());
     socket.on("data", (bytes) => {
-      answer = `${answer ?? ""}${bytes}`;
+      response = `${response ?? ""}${bytes}`;
     });
     socket.on("error", (error) => {
       // Any error but "no server listens" (a full backlog, say) means a busy server.
       const isGone = "code" in error && (error.code === "ENOENT" || error.code === "ECONNREFUSED");
-      if (!isGone) answer ??= "";
+      if (!isGone) response ??= "";
     });
-    socket.on("close", () => resolve(answer));
+    socket.on("close", () => resolve(response));
   });
 }

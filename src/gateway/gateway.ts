@@ -45,7 +45,7 @@ type GatewayInput = {
 /** All model traffic goes through here, however it starts: routed, retried, accounted once. */
 export function makeGateway(input: GatewayInput) {
   const { config, store, keys, fallbacks, redis, logger, metrics } = input;
-  const budgets = makeBudgets({ store, logger, onRefusal: metrics.budgetRefused });
+  const budgets = makeBudgets({ store, logger, onRejection: metrics.budgetRefused });
   const ledger = makeLedger({ ...store, logger, onSettled: metrics.settled });
   const breakers = makeBreakers();
   metrics.watchBreakers(breakers.countOpen);

@@ -2,15 +2,15 @@ import { AppError } from "../errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal, statesBefore } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";
-import type { Announcements } from "./announce.ts";
 import { endedNow } from "./claim.ts";
 import { readJob } from "./follow.ts";
+import type { Notifications } from "./notify.ts";
 import type { QueueClient } from "./queue-client.ts";
 
 export type CancelDeps = {
   store: JobStore;
   queues: QueueClient;
-  announcements: Announcements;
+  notifications: Notifications;
   onError(error: unknown): void;
 };
 
@@ -32,14 +32,14 @@ export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: strin
     },
   );
   if (cancelled) {
-    deps.announcements.changed(jobId);
+    deps.notifications.changed(jobId);
     // Redis may be unavailable: a worker that is given the job later finds its record closed.
     await deps.queues.remove(record.queue, jobId).catch(deps.onError);
     return cancelled;
   }
   const requested = await deps.store.change({ jobId, from: ["running"] }, { $set: { cancelRequestedAt } });
   if (requested) {
-    deps.announcements.cancel(jobId);
+    deps.notifications.cancel(jobId);
     return requested;
   }
   const { status } = await readJob(deps.store, tenantId, jobId);

@@ -26,12 +26,12 @@ export type Claims = ReturnType<typeof makeClaims>;
  * `announce`: called with the id of a job that has changed for those who follow it. Only the holder of the lease may change
  * a job that runs: all changes resolve with its record, or null when another holds it or the job has ended.
  */
-export function makeClaims(store: JobStore, leaseMs: number, announce: (jobId: string) => void = () => undefined) {
+export function makeClaims(store: JobStore, leaseMs: number, notify: (jobId: string) => void = () => undefined) {
   const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
   const leaseEnd = () => new Date(Date.now() + leaseMs);
   const announced = async (change: Promise<JobRecord | null>) => {
     const record = await change;
-    if (record !== null) announce(record._id);
+    if (record !== null) notify(record._id);
     return record;
   };
   const end = (lease: Lease, fields: Pick<JobRecord, "status"> & Partial<JobRecord>) =>
@@ -74,7 +74,7 @@ export function makeClaims(store: JobStore, leaseMs: number, announce: (jobId: s
       end(lease, { status: "completed", result, progress: { ...progress, stage: "completed", done: progress.total } }),
     fail: (lease: Lease, error: ErrorView) => end(lease, { status: "failed", error }),
     cancelled: (lease: Lease) => end(lease, { status: "cancelled" }),
-    /** Gives the job back after a failed try, to be tried again not before `notBefore`. */
+    /** Gives the job back after a failed attempt, to run again not before `notBefore`. */
     retry(lease: Lease, notBefore: Date, error: ErrorView) {
       const checkAt = new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS);
       return announced(
@@ -86,7 +86,7 @@ export function makeClaims(store: JobStore, leaseMs: number, announce: (jobId: s
       );
     },
     /** Gives the job back to be run again from `notBefore` on; the run is no attempt. */
-    postpone(lease: Lease, notBefore: Date) {
+    reschedule(lease: Lease, notBefore: Date) {
       const checkAt = new Date(notBefore.getTime() + CHECK_QUEUED_AFTER_MS);
       return giveBack(lease, { $set: { status: "awaiting", notBefore, checkAt } });
     },

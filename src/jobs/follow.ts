@@ -3,13 +3,13 @@ import { AppError, notFound } from "../errors.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import type { JobStore } from "../store/job-store.ts";
-import type { Announcements } from "./announce.ts";
 import { type JobEvent, toJobView } from "./job-view.ts";
+import type { Notifications } from "./notify.ts";
 
 /** An announcement may be lost with Redis; the record is read anyway after this time, in ms. */
 const POLL_MS = 2_000;
 
-export type FollowDeps = { store: JobStore; announcements: Announcements };
+export type FollowDeps = { store: JobStore; notifications: Notifications };
 
 export type WaitOptions = {
   /** How long to wait at most, in ms; without it until the signal aborts. */
@@ -33,7 +33,7 @@ export async function waitForJob(
   { timeoutMs = Number.POSITIVE_INFINITY, signal, isEnough, isOwner = false }: WaitOptions,
 ): Promise<JobRecord> {
   const deadline = performance.now() + timeoutMs;
-  const changes = await watch(deps.announcements, jobId);
+  const changes = await watch(deps.notifications, jobId);
   try {
     for (;;) {
       const record = await readJob(deps.store, tenantId, jobId);
@@ -58,7 +58,7 @@ export async function* followJob(
   options: { afterId?: number; signal: AbortSignal },
 ): AsyncGenerator<JobEvent> {
   let lastId = options.afterId ?? -1;
-  const changes = await watch(deps.announcements, jobId);
+  const changes = await watch(deps.notifications, jobId);
   try {
     while (!options.signal.aborted) {
       const record = await readJob(deps.store, tenantId, jobId);
@@ -90,9 +90,9 @@ export async function readJob(store: JobStore, tenantId: string, jobId: string):
 }
 
 /** The changes of a job. `stop` ends the watch. */
-async function watch(announcements: Announcements, jobId: string) {
+async function watch(notifications: Notifications, jobId: string) {
   let change = new AbortController();
-  const stop = await announcements.onChange(jobId, () => change.abort());
+  const stop = await notifications.onChange(jobId, () => change.abort());
   return {
     stop,
     /** Resolves at the next change, at once when there was one since the last call, or after `timeoutMs`. */

@@ -5,18 +5,18 @@ import type { RedisConnections } from "../redis.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { inSpan } from "../tracing.ts";
-import { makeAnnouncements } from "./announce.ts";
 import { makeBacklog } from "./backlog.ts";
 import { cancelJob } from "./cancel.ts";
 import { makeClaims } from "./claim.ts";
+import { makeExternalJobs } from "./external-jobs.ts";
 import { followJob, readJob, type WaitOptions, waitForJob } from "./follow.ts";
-import { makeHeldJobs } from "./held-jobs.ts";
 import { measureClaims } from "./measure-claims.ts";
+import { makeNotifications } from "./notify.ts";
 import type { QueueClient } from "./queue-client.ts";
 import { measureQueues } from "./queue-lag.ts";
 import type { QueueDefinition } from "./queues.ts";
 import { reconcileJobs, requeueJob } from "./reconcile.ts";
-import { makeRefusals } from "./refuse.ts";
+import { makeRejections } from "./reject.ts";
 import { type Submission, submitJob } from "./submit.ts";
 
 export type { JobEvent } from "./job-view.ts";
@@ -35,18 +35,18 @@ export function makeJobs(deps: {
   const { redis, queues, logger, metrics } = deps;
   const store = deps.store.jobs;
   const onError = (error: unknown) => logger.warn({ err: error }, "a side path of jobs failed");
-  const announcements = makeAnnouncements(redis, onError);
-  const refusals = makeRefusals(store, onError);
+  const notifications = makeNotifications(redis, onError);
+  const rejections = makeRejections(store, onError);
   const countBefore = makeBacklog(store, onError);
-  const claims = measureClaims(makeClaims(store, deps.config.leaseMs, announcements.changed), metrics);
+  const claims = measureClaims(makeClaims(store, deps.config.leaseMs, notifications.changed), metrics);
   const cancel = (tenantId: string, jobId: string) =>
-    cancelJob({ store, queues, announcements, onError }, tenantId, jobId);
+    cancelJob({ store, queues, notifications, onError }, tenantId, jobId);
   return {
     /** Accepts a job; see `submitJob`. @throws AppError `unavailable` when it could not be accepted. */
     async submit(queue: QueueDefinition, submission: Submission): Promise<JobRecord> {
       const attributes = { "messaging.system": "bullmq", "messaging.destination.name": queue.name };
       const record = await inSpan({ name: `${queue.name} publish`, kind: "PRODUCER", attributes }, () =>
-        submitJob({ store, queues, refusals, countBefore }, queue, submission),
+        submitJob({ store, queues, rejections, countBefore }, queue, submission),
       );
       metrics.submitted(queue.name);
       return record;
@@ -61,12 +61,12 @@ export function makeJobs(deps: {
     statesOf: store.statesOf,
     /** Waits until a job has ended, and returns its record as it is then. @throws AppError `not_found`; the signal's reason. */
     wait: (tenantId: string, jobId: string, options: WaitOptions) =>
-      waitForJob({ store, announcements, cancel }, tenantId, jobId, options),
+      waitForJob({ store, notifications, cancel }, tenantId, jobId, options),
     /** See `cancelJob`. @throws AppError `not_found`; `wrong_state` when the job has ended. */
     cancel,
     /** See `followJob`. */
     events: (tenantId: string, jobId: string, options: { afterId?: number; signal: AbortSignal }) =>
-      followJob({ store, announcements }, tenantId, jobId, options),
+      followJob({ store, notifications }, tenantId, jobId, options),
     /** Lets a suspended job continue; false when it is not suspended. */
     async resume(jobId: string): Promise<boolean> {
       const record = await claims.resume(jobId);
@@ -79,14 +79,14 @@ export function makeJobs(deps: {
       return true;
     },
     /** Jobs that no worker runs. */
-    held: makeHeldJobs(store, { announcements, refusals }),
+    held: makeExternalJobs(store, { notifications, rejections }),
     /** See `reconcileJobs`. */
     reconcile: () => reconcileJobs({ store, queues }),
     /** How every queue is: depth, age, workers. */
     measure: () => measureQueues({ store, queues }),
     /** What the shell of the workers works with. */
     claims,
-    announcements,
-    close: refusals.close,
+    notifications,
+    close: rejections.close,
   };
 }

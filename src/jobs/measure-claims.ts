@@ -32,8 +32,8 @@ export function measureClaims(claims: Claims, metrics: JobMetrics): Claims {
     fail: ending("failed", claims.fail),
     cancelled: ending("cancelled", claims.cancelled),
     retry: ending("retried", claims.retry),
-    postpone: ending("postponed", claims.postpone),
-    suspend: ending("postponed", claims.suspend),
+    reschedule: ending("rescheduled", claims.reschedule),
+    suspend: ending("rescheduled", claims.suspend),
     release: ending("released", claims.release),
   };
 }

@@ -67,7 +67,7 @@ function toOptions(job: Enqueued): JobsOptions {
   return {
     jobId: job.jobId,
     priority: job.priority,
-    attempts: 1, // the record counts tries, see workers/run-job.ts
+    attempts: 1, // the record counts attempts, see workers/run-job.ts
     delay: job.notBefore ? Math.max(0, job.notBefore.getTime() - Date.now()) : 0,
     removeOnComplete: KEEP_COMPLETED,
     removeOnFail: KEEP_FAILED,

@@ -11,11 +11,11 @@ export type QueueDefinition = {
   concurrency: number;
   /** Whether its jobs compute: then fewer run at once while the processor is busy. */
   isComputing?: boolean;
-  /** Tries that may fail, the first one included; only retryable errors are tried again. */
+  /** Attempts that may fail, the first included; only retryable errors are attempted again. */
   attempts: number;
-  /** Wait before the second try, in ms; doubles at each further one, with jitter. */
+  /** Wait before the second attempt, in ms; doubles at each further one, with jitter. */
   backoffMs: number;
-  /** Longest run of one try, in ms; then its signal aborts and the try counts as failed. */
+  /** Longest run of one attempt, in ms; then its signal aborts and the attempt counts as failed. */
   timeoutMs: number;
 };
 
@@ -51,7 +51,7 @@ export const workflowStepsQueue: QueueDefinition = {
   kind: "workflow",
   payload: z.strictObject({ ...ids, runId: idSchema("workflowRun") }),
   concurrency: 16,
-  attempts: 5, // of what is no step's own failure: those have tries of their own
+  attempts: 5, // of what is no step's own failure: those have attempts of their own
   backoffMs: 1_000,
   timeoutMs: 15 * 60_000,
 };

@@ -18,7 +18,7 @@ export type Reconciled = {
 };
 
 type ReconcileDeps = {
-  store: Pick<JobStore, "findDue" | "change" | "postponeCheck">;
+  store: Pick<JobStore, "findDue" | "change" | "rescheduleCheck">;
   queues: Pick<QueueClient, "findLive" | "remove" | "add">;
 };
 
@@ -54,7 +54,7 @@ async function reconcileQueue(
     await requeueJob(queues, record);
     total.requeued += 1;
   }
-  await store.postponeCheck(jobIds, new Date(Date.now() + CHECK_QUEUED_AFTER_MS));
+  await store.rescheduleCheck(jobIds, new Date(Date.now() + CHECK_QUEUED_AFTER_MS));
 }
 
 async function takeBack(store: ReconcileDeps["store"], jobId: string, leaseToken: string): Promise<boolean> {

@@ -9,7 +9,7 @@ import { CHECK_QUEUED_AFTER_MS } from "./claim.ts";
 import { fairPriority } from "./fair-priority.ts";
 import type { QueueClient } from "./queue-client.ts";
 import type { QueueDefinition } from "./queues.ts";
-import type { Refusals } from "./refuse.ts";
+import type { Rejections } from "./reject.ts";
 
 export type Submission = {
   tenantId: string;
@@ -45,7 +45,7 @@ export function newRecord(
 export type SubmitDeps = {
   store: Pick<JobStore, "insert">;
   queues: Pick<QueueClient, "add">;
-  refusals: Pick<Refusals, "refuse" | "refuseLater">;
+  rejections: Pick<Rejections, "reject" | "rejectLater">;
   countBefore(tenantId: string, queue: string): number;
 };
 
@@ -74,13 +74,13 @@ export async function submitJob(
   try {
     await deps.store.insert(record);
   } catch (error) {
-    if (isStoreUnavailable(error)) deps.refusals.refuseLater(record, unavailable("The store"));
+    if (isStoreUnavailable(error)) deps.rejections.rejectLater(record, unavailable("The store"));
     throw error;
   }
   try {
     await deps.queues.add(queue.name, { jobId, payload, priority: record.priority });
   } catch (error) {
-    if (await deps.refusals.refuse(record, error)) throw error;
+    if (await deps.rejections.reject(record, error)) throw error;
   }
   return record;
 }

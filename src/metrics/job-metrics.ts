@@ -2,7 +2,7 @@ import type { Registry } from "prom-client";
 import { instrumentsOf } from "./instruments.ts";
 
 /** How one attempt of a job ended. `lost`: another worker had claimed it meanwhile. */
-export type TryOutcome = "completed" | "failed" | "cancelled" | "retried" | "postponed" | "released" | "lost";
+export type TryOutcome = "completed" | "failed" | "cancelled" | "retried" | "rescheduled" | "released" | "lost";
 
 export type JobMetrics = ReturnType<typeof makeJobMetrics>;
 

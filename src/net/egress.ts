@@ -45,11 +45,11 @@ export function makeEgress({ allowOrigins, timeoutMs, lookup = resolve as Lookup
 /** Checks a URL by its text. @throws AppError `source_refused`, which names `param`. */
 export function assertFetchable(url: string, allowOrigins: readonly string[], param?: string) {
   const decision = checkUrl(url, allowOrigins);
-  if ("refused" in decision) throw refusedUrl(decision.refused, param);
+  if ("refused" in decision) throw rejectedUrl(decision.refused, param);
   return decision;
 }
 
-export function refusedUrl(reason: string, param = "url"): AppError {
+export function rejectedUrl(reason: string, param = "url"): AppError {
   return new AppError("source_refused", `This URL is not fetched. ${reason}`, { param });
 }
 
@@ -61,7 +61,7 @@ function vetted(lookup: LookupFunction): LookupFunction {
       const addresses = Array.isArray(found) ? found : [];
       const [first] = addresses;
       if (!first || !addresses.every(({ address }) => isPublicAddress(address))) {
-        return callback(refusedUrl(`Its host does not resolve to public addresses. ${HOW_TO_ALLOW}`), "", 0);
+        return callback(rejectedUrl(`Its host does not resolve to public addresses. ${HOW_TO_ALLOW}`), "", 0);
       }
       return options.all ? callback(null, addresses) : callback(null, first.address, first.family);
     });

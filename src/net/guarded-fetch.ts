@@ -1,6 +1,6 @@
 import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
-import { asFetchError, type Egress, type EgressOptions, makeEgress, refusedUrl } from "./egress.ts";
+import { asFetchError, type Egress, type EgressOptions, makeEgress, rejectedUrl } from "./egress.ts";
 
 const MAX_REDIRECTS = 5;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
@@ -48,7 +48,7 @@ async function follow(egress: Egress, text: string, limits: Limits): Promise<Fet
     const location = response.headers.get("location");
     if (!redirectStatuses.has(response.status) || location === null) return readBody(url, response, limits.maxBytes);
     await response.body?.cancel();
-    if (!URL.canParse(location, url.href)) throw refusedUrl("It redirects to something that is not a URL.");
+    if (!URL.canParse(location, url.href)) throw rejectedUrl("It redirects to something that is not a URL.");
     next = new URL(location, url.href).href;
   }
   throw new AppError("source_unreachable", `The URL redirects more than ${MAX_REDIRECTS} times.`, { param: "url" });

@@ -16,6 +16,4 @@ export function withFeedback(query: Float32Array, chunks: readonly Float32Array[
 }
 
 /** Length of a vector; 1 for a vector of zeros, so that a division keeps it. */
-function lengthOf(vector: Float32Array): number {
-  return Math.hypot(...vector) || 1;
-}
+const lengthOf = (vector: Float32Array) => Math.hypot(...vector) || 1;

@@ -8,11 +8,9 @@ export function fuseRanks<T>(lists: readonly (readonly T[])[], keyOf: (item: T) 
   const fused = new Map<string, { item: T; sum: number }>();
   for (const list of lists) {
     for (const [index, item] of list.entries()) {
-      const key = keyOf(item);
-      const sum = 1 / (RANK_CONSTANT + index + 1);
-      const seen = fused.get(key);
-      if (seen) seen.sum += sum;
-      else fused.set(key, { item, sum });
+      const entry = fused.get(keyOf(item)) ?? { item, sum: 0 };
+      entry.sum += 1 / (RANK_CONSTANT + index + 1);
+      fused.set(keyOf(item), entry);
     }
   }
   return [...fused.values()].sort((a, b) => b.sum - a.sum);

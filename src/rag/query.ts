@@ -5,7 +5,7 @@ import { invalidRequest } from "../errors.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { ChunkHit } from "../store/chunk.ts";
 import type { TextHit } from "../store/chunk-search.ts";
-import type { DocumentFace } from "../store/document-store.ts";
+import type { DocumentHeader } from "../store/document-store.ts";
 import type { RagDeps } from "./deps.ts";
 import { withFeedback } from "./feedback.ts";
 import { fuseRanks } from "./fuse-ranks.ts";
@@ -56,12 +56,12 @@ async function searchCurrent(
   let limit = depthOf(input);
   for (let run = 0; ; run += 1) {
     const hits = await find(deps, tenantId, input.mode, { ...search, limit });
-    const faces = await facesOf(deps, tenantId, hits);
-    const current = uniqueTexts(hits.filter((hit) => faces.get(hit.documentId)?.version === hit.version));
-    const isStale = hits.some((hit) => hit.version < (faces.get(hit.documentId)?.version ?? 0));
+    const headers = await headersOf(deps, tenantId, hits);
+    const current = uniqueTexts(hits.filter((hit) => headers.get(hit.documentId)?.version === hit.version));
+    const isStale = hits.some((hit) => hit.version < (headers.get(hit.documentId)?.version ?? 0));
     const isShort = current.length < Math.min(input.topK, hits.length) && hits.length >= limit && limit < MAX_HITS;
     if (run === MAX_RERUNS || !(isStale || isShort)) {
-      return current.slice(0, input.topK).map((hit) => toResult(hit, faces.get(hit.documentId)));
+      return current.slice(0, input.topK).map((hit) => toResult(hit, headers.get(hit.documentId)));
     }
     if (isShort) limit = Math.min(MAX_HITS, limit * 4);
   }
@@ -124,14 +124,14 @@ function depthOf({ mode, topK }: QueryInput): number {
   return mode === "hybrid" ? Math.max(MIN_FUSED, FUSED_DEPTH * topK) : topK + EXTRA_HITS;
 }
 
-async function facesOf(
+async function headersOf(
   deps: QueryDeps,
   tenantId: string,
   hits: readonly ChunkHit[],
-): Promise<Map<string, DocumentFace>> {
+): Promise<Map<string, DocumentHeader>> {
   const ids = [...new Set(hits.map(({ documentId }) => documentId))];
-  const faces = ids.length === 0 ? [] : await deps.store.documents.faces(tenantId, ids);
-  return new Map(faces.map((face) => [face._id, face]));
+  const headers = ids.length === 0 ? [] : await deps.store.documents.headers(tenantId, ids);
+  return new Map(headers.map((header) => [header._id, header]));
 }
 
 /**
@@ -164,13 +164,13 @@ async function chosenDocuments(
   return wanted ? found.filter((id) => wanted.has(id)) : found;
 }
 
-function toResult(hit: Hit, face: DocumentFace | undefined): QueryResult {
+function toResult(hit: Hit, header: DocumentHeader | undefined): QueryResult {
   return {
     content: hit.content,
     documentId: hit.documentId,
     score: hit.score,
     similarity: hit.similarity,
-    title: face?.title ?? "",
+    title: header?.title ?? "",
     chunkId: hit._id,
     ...defined({ page: hit.page, heading: hit.heading }),
   };

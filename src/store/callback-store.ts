@@ -7,8 +7,8 @@ import { updateIf } from "./writes.ts";
 /** An address that is to be notified of a job's end. Its id is the job's. */
 export type CallbackRecord = TenantDocument & {
   url: string;
-  /** Messages that were sent, or tried to be. */
-  tries: number;
+  /** Attempts to send the message; none at first. */
+  attempts?: number;
   createdAt: Date;
   /** When it is looked at next; while a message is under way, when that counts as lost. */
   nextAt: Date;
@@ -30,7 +30,7 @@ export function makeCallbackStore(db: Db) {
     /** Those to be looked at, of all tenants, the most overdue first. */
     due: (now: Date, limit: number) => findFirst(callbacks, { nextAt: { $lte: now } }, { by: "nextAt", limit }),
     /** Puts off exactly this state of one until `nextAt`; false when another process has it by now. */
-    putOff: ({ tenantId, _id, nextAt: from }: CallbackRecord, next: { nextAt: Date; tries: number }) =>
+    putOff: ({ tenantId, _id, nextAt: from }: CallbackRecord, next: { nextAt: Date; attempts?: number }) =>
       updateIf(callbacks, ofTenant(tenantId, { _id, nextAt: from }), { $set: next }),
   };
 }

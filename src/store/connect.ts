@@ -1,6 +1,6 @@
 import { MongoClient, type MongoClientOptions, MongoParseError } from "mongodb";
 import { ConfigError, unavailable } from "../errors.ts";
-import { firstAnswer } from "../first-answer.ts";
+import { firstResponse } from "../first-response.ts";
 import { endWritesOnClose } from "./driver-writes.ts";
 
 export type StoreConnection = Awaited<ReturnType<typeof connectStore>>;
@@ -37,7 +37,7 @@ export async function connectStore(options: { url: string; db: string; timeoutMs
     failure = event.failure;
   });
   try {
-    await firstAnswer({
+    await firstResponse({
       setting: "MONGODB_URL",
       host: client.options.srvHost ?? client.options.hosts.map(String).join(", "),
       timeoutMs: options.timeoutMs,

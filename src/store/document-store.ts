@@ -80,7 +80,7 @@ const shown = [
 export type ShownDocument = Shown<DocumentRecord, typeof shown>;
 
 /** What a query needs of the documents that it found. */
-export type DocumentFace = Pick<DocumentRecord, "_id" | "title" | "version">;
+export type DocumentHeader = Pick<DocumentRecord, "_id" | "title" | "version">;
 
 export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
   Partial<Pick<DocumentRecord, "title" | "metadata" | "tags">>;
@@ -115,10 +115,10 @@ export function makeDocumentStore(db: Db) {
       const first = await documents.findOne(filter, { sort: { _id: 1 }, projection: { _id: 1 } });
       return first?._id ?? null;
     },
-    faces: (tenantId: string, documentIds: readonly string[]): Promise<DocumentFace[]> =>
+    headers: (tenantId: string, documentIds: readonly string[]): Promise<DocumentHeader[]> =>
       documents
         .find(ofTenant(tenantId, { _id: { $in: [...documentIds] }, status: { $ne: "deleting" as const } }))
-        .project<DocumentFace>({ title: 1, version: 1 })
+        .project<DocumentHeader>({ title: 1, version: 1 })
         .batchSize(documentIds.length + 1)
         .toArray(),
     /** Documents in a state. */
@@ -146,7 +146,7 @@ export function makeDocumentStore(db: Db) {
         (await change({ ...filter, ...waiting }, { ...set, status: "queued" }, cleared))
       );
     },
-    /** Begins a version: the next number is this try's own. Null when the document is gone. */
+    /** Begins a version: the next number is this attempt's own. Null when the document is gone. */
     async beginVersion(tenantId: string, documentId: string) {
       const filter = { tenantId, documentId };
       const pending = { status: { $in: documentStatesBefore("processing") } };

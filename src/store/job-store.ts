@@ -83,7 +83,7 @@ export function makeJobStore(db: Db) {
      * Puts the record of a refused job, which is final, in the place of the one that is as it was submitted, in the state
      * `from`, or of none; false when there is another: then it was accepted after all.
      */
-    async refuse({ _id, checkAt: _checkAt, ...refused }: JobRecord, from: JobState): Promise<boolean> {
+    async reject({ _id, checkAt: _checkAt, ...refused }: JobRecord, from: JobState): Promise<boolean> {
       try {
         await jobs.replaceOne({ _id, status: from }, refused, { upsert: true });
         return true;
@@ -117,7 +117,7 @@ export function makeJobStore(db: Db) {
     },
     /** Open records that reconcile must look at, the most overdue first. */
     findDue: (now: Date, limit: number) => findFirst(jobs, { checkAt: { $lte: now } }, { by: "checkAt", limit }),
-    async postponeCheck(jobIds: readonly string[], checkAt: Date): Promise<void> {
+    async rescheduleCheck(jobIds: readonly string[], checkAt: Date): Promise<void> {
       await jobs.updateMany({ _id: { $in: [...jobIds] }, checkAt: { $exists: true } }, { $set: { checkAt } });
     },
     /** Jobs of a tenant that wait on a queue; counts no further than `limit`. */

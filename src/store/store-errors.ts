@@ -35,21 +35,21 @@ const writeNames = /\b(insert|update|delete|remove|findAndModify)\b/i;
 const ATLAS_ERROR = 8_000;
 
 /** Whether the store responds and does not take a write: it is full, or read-only. Nothing of the write was kept. */
-export function isStoreRefusal(error: unknown): boolean {
-  return toRefusal(error) !== undefined;
+export function isStoreRejection(error: unknown): boolean {
+  return toRejection(error) !== undefined;
 }
 
 /** Whether `error` is the store's state and says nothing about the work: the same work succeeds when the store does. */
 export function isStoreFailure(error: unknown): error is Error {
-  return isStoreUnavailable(error) || isStoreRefusal(error);
+  return isStoreUnavailable(error) || isStoreRejection(error);
 }
 
 /** The error of a store that is full, read-only or unavailable, for the caller; undefined for any other error. */
 export function toStoreError(error: unknown): AppError | undefined {
-  return toRefusal(error) ?? (isStoreUnavailable(error) ? unavailable("The store", error) : undefined);
+  return toRejection(error) ?? (isStoreUnavailable(error) ? unavailable("The store", error) : undefined);
 }
 
-function toRefusal(error: unknown): AppError | undefined {
+function toRejection(error: unknown): AppError | undefined {
   if (error instanceof AppError)
     return error.code === "storage_full" || error.code === "store_read_only" ? error : undefined;
   if (!(error instanceof MongoError)) return undefined;

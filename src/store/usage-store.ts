@@ -82,10 +82,10 @@ export function makeUsageStore(db: Db) {
   };
 }
 
-/** How a document shows whether something was added to it: where that is noted, and what is true before and after. */
+/** The marker against double counting: its place in the key, the filters for "not yet" and "already added", the update that sets it. */
 type Memory = { place: string[]; isNew: Filter<UsageDocument>; isOld: Filter<UsageDocument>; note: Document };
 
-/** A writer adds one batch after another, so that what is not after its last one has come before. */
+/** A writer adds its batches in order: one that is not after the last has been added. */
 function ofBatch({ writer, number }: UsageBatch): Memory {
   const field = `last.${writer}`;
   const isAdded = { $gte: number };
@@ -97,7 +97,7 @@ function ofBatch({ writer, number }: UsageBatch): Memory {
   };
 }
 
-/** A record can come again after any time and any number of others, so all are noted, in documents that stay small. */
+/** A record may be repeated at any time, so the ids of all are kept, in documents that stay small. */
 function ofRecord(logId: string): Memory {
   const ulid = logId.slice(logId.indexOf("_") + 1);
   return {

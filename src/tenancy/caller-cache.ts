@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { defined } from "../defined.ts";
-import { makeFreshCache } from "../fresh-cache.ts";
+import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
 import type { TenantStore } from "../store/tenant-store.ts";
 import type { Caller } from "./roles.ts";
 
@@ -13,10 +13,10 @@ type Found = { caller: Caller; expiresAt: number | undefined };
 
 const unknownKey = Symbol("unknown key");
 
-/** Callers by key, as fresh as `makeFreshCache` has them; `lookup` reads one, and its key's end (ms since 1970). */
+/** Callers by key, as fresh as `makeStaleWhileRevalidate` has them; `lookup` reads one, and its key's end (ms since 1970). */
 export function makeCallerCache(tenants: Pick<TenantStore, "find">, lookup: (key: string) => Promise<Found | null>) {
   const unknown = new LRUCache<string, true>({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS });
-  const known = makeFreshCache<Found>(async (key) => {
+  const known = makeStaleWhileRevalidate<Found>(async (key) => {
     const found = await lookup(key);
     if (found) {
       const tenant = await tenants.find(found.caller.tenantId);

@@ -1,11 +1,11 @@
-import { makeFreshCache } from "../fresh-cache.ts";
+import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
 import type { ModelFallbacks, TenantStore } from "../store/tenant-store.ts";
 
 /** The models that respond in place of those that fail, as a tenant chose them. */
 export type Fallbacks = ReturnType<typeof makeFallbacks>;
 
 export function makeFallbacks(store: Pick<TenantStore, "find" | "setFallbacks">) {
-  const cache = makeFreshCache<readonly ModelFallbacks[]>(
+  const cache = makeStaleWhileRevalidate<readonly ModelFallbacks[]>(
     async (tenantId) => (await store.find(tenantId))?.fallbacks ?? [],
   );
   return {

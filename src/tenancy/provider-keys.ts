@@ -1,7 +1,7 @@
 import { AppError, notFound } from "../errors.ts";
-import { makeFreshCache } from "../fresh-cache.ts";
 import type { KeyProvider } from "../gateway/providers/registry.ts";
 import type { Logger } from "../logger.ts";
+import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
 import { bytesOf, type ProviderKeyDocument, type ProviderKeyStore } from "../store/provider-key-store.ts";
 import type { DataKeys } from "./data-keys.ts";
 import { open, seal } from "./envelope.ts";
@@ -45,7 +45,7 @@ export function makeProviderKeys(deps: ProviderKeysDeps) {
     const message = `The key that you set for ${provider} cannot be read; set it again.`;
     throw new AppError("provider_key_unreadable", message, { details: { provider } });
   };
-  const cacheOf = (provider: KeyProvider) => makeFreshCache((tenantId) => read(tenantId, provider));
+  const cacheOf = (provider: KeyProvider) => makeStaleWhileRevalidate((tenantId) => read(tenantId, provider));
   const caches = new Map(keyProviders.map((provider) => [provider, cacheOf(provider)]));
   const sealFor = async (tenantId: string, provider: KeyProvider, apiKey: string) => ({
     sealed: seal(await dataKeys.ensure(tenantId), Buffer.from(apiKey, "utf8"), contextOf(tenantId, provider)),

@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
 import { AppError } from "../errors.ts";
-import { makeFreshCache } from "../fresh-cache.ts";
+import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
 import type { Store } from "../store/store.ts";
 
 type Counted = Pick<Store, "agents" | "workflows" | "documents" | "files" | "apiKeys" | "jobs">;
@@ -35,7 +35,7 @@ export type Quotas = ReturnType<typeof makeQuotas>;
 export function makeQuotas({ store, limits }: { store: Counted; limits: Config["quotas"] }) {
   const count = (tenantId: string, name: QuotaName) => registry[name].counterOf(store)(tenantId, limits[name]);
   // Counting many takes long, so a count holds for seconds, and what is allowed meanwhile is added to it.
-  const counts = makeFreshCache(async (key) => {
+  const counts = makeStaleWhileRevalidate(async (key) => {
     const [name = "", tenantId = ""] = key.split(" ");
     return { used: await count(tenantId, name as QuotaName) }; // as `check` joined it
   });

@@ -35,9 +35,9 @@ export function makeSharedBuckets(
 ): TakeTokens {
   return async (tenantId, asked) => {
     const key = `${redis.prefix}:rate:${tenantId}`;
-    const answer = redis.producer.eval(script, 1, key, shape.capacity, shape.tokensPerMs, asked);
+    const response = redis.producer.eval(script, 1, key, shape.capacity, shape.tokensPerMs, asked);
     const late = () => new Error(`Redis did not answer within ${timeoutMs} ms`);
-    const grant = (await withTimeout(answer, timeoutMs, late)) as unknown[]; // as the script returns
+    const grant = (await withTimeout(response, timeoutMs, late)) as unknown[]; // as the script returns
     const [granted = 0, left = 0, nextInMs = 0] = grant.map(Number);
     return { granted, left, nextInMs };
   };

@@ -42,7 +42,7 @@ export function makeCallbacks(deps: CallbacksDeps) {
     async expect(tenantId: string, jobId: string, url: string): Promise<void> {
       const now = new Date();
       const nextAt = new Date(+now + LOOK_AFTER_MS);
-      await store.ensure({ _id: jobId, tenantId, url, tries: 0, createdAt: now, nextAt });
+      await store.ensure({ _id: jobId, tenantId, url, createdAt: now, nextAt });
     },
     /** Reports the jobs that have ended since; returns how many callbacks it checked. Run it on a schedule. */
     async sweep(): Promise<number> {
@@ -57,24 +57,24 @@ export function makeCallbacks(deps: CallbacksDeps) {
 
 async function check(deps: CallbacksDeps, callback: CallbackRecord): Promise<void> {
   const { store, jobs } = deps;
-  const { tenantId, _id: jobId, tries, createdAt } = callback;
+  const { tenantId, _id: jobId, createdAt } = callback;
   const ageMs = Date.now() - createdAt.getTime();
   const job = await jobs.find(tenantId, jobId);
   if (job && isFinal(job.status)) return send(deps, callback, job);
   if (!job && ageMs > NEVER_ACCEPTED_MS) return void (await store.remove(tenantId, jobId));
   const waitMs = Math.min(Math.max(ageMs / 10, LOOK_AFTER_MS), LOOK_AT_MOST_MS);
-  await store.putOff(callback, { nextAt: new Date(Date.now() + waitMs), tries });
+  await store.putOff(callback, { nextAt: new Date(Date.now() + waitMs) });
 }
 
-/** Sends the message once. The record is postponed first, so that other sweeps skip it meanwhile. */
+/** Sends the message once. The record is rescheduled first, so that other sweeps skip it meanwhile. */
 async function send(
   { store, webhooks, logger }: CallbacksDeps,
   callback: CallbackRecord,
   job: JobRecord,
 ): Promise<void> {
   const { tenantId, _id: jobId, url } = callback;
-  const tries = callback.tries + 1;
-  const leased = { nextAt: new Date(Date.now() + LEASE_MS), tries };
+  const attempts = (callback.attempts ?? 0) + 1;
+  const leased = { nextAt: new Date(Date.now() + LEASE_MS), attempts };
   if (!(await store.putOff(callback, leased))) return;
   const body = {
     type: `job.${job.status}`,
@@ -87,13 +87,13 @@ async function send(
     await store.remove(tenantId, jobId);
   } catch (error) {
     const { retryable = true, retryAfterMs = 0 } = error instanceof AppError ? error : {};
-    if (retryable && tries < MAX_ATTEMPTS) {
-      const backoffMs = jittered(BACKOFF_MS * 3 ** (tries - 1));
+    if (retryable && attempts < MAX_ATTEMPTS) {
+      const backoffMs = jittered(BACKOFF_MS * 3 ** (attempts - 1));
       const nextAt = new Date(Date.now() + Math.max(backoffMs, retryAfterMs));
-      await store.putOff({ ...callback, ...leased }, { nextAt, tries });
+      await store.putOff({ ...callback, ...leased }, { nextAt });
       return;
     }
-    logger.warn({ err: error, tenantId, jobId, tries }, "a callback was given up");
+    logger.warn({ err: error, tenantId, jobId, attempts }, "a callback was given up");
     await store.remove(tenantId, jobId);
   }
 }

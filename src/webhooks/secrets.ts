@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { AppError } from "../errors.ts";
-import { makeFreshCache } from "../fresh-cache.ts";
+import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
 import { bytesOf } from "../store/provider-key-store.ts";
 import type { WebhookSecretDocument, WebhookSecretStore } from "../store/webhook-secret-store.ts";
 import type { DataKeys } from "../tenancy/data-keys.ts";
@@ -34,7 +34,7 @@ export function makeWebhookSecrets(deps: { store: WebhookSecretStore; dataKeys: 
     const stored = (await store.find(tenantId)) ?? (await store.ensure(tenantId, make(dataKey, tenantId)));
     return { dataKey, stored };
   };
-  const cache = makeFreshCache<WebhookSecrets>(async (tenantId) => {
+  const cache = makeStaleWhileRevalidate<WebhookSecrets>(async (tenantId) => {
     const { dataKey, stored } = await load(tenantId);
     return toSecrets(dataKey, stored);
   });

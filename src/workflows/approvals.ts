@@ -67,7 +67,7 @@ export function makeApprovals(deps: WorkflowsDeps) {
       }
       const by = { decidedBy: caller.subject, ...(comment === undefined ? {} : { comment: comment.toWellFormed() }) };
       const decided = await approvals.decide(caller.tenantId, approvalId, { status: decision, ...by }, new Date());
-      if (!decided) throw toRefusal(await find(caller.tenantId, approvalId));
+      if (!decided) throw toRejection(await find(caller.tenantId, approvalId));
       await settle(deps, decided);
       return { ...toApprovalView(decided), runStatus: (await runOf(decided)).status };
     },
@@ -81,7 +81,7 @@ export function makeApprovals(deps: WorkflowsDeps) {
 }
 
 /** Why a decision comes too late, with the first one. */
-function toRefusal(approval: ApprovalRecord): AppError {
+function toRejection(approval: ApprovalRecord): AppError {
   const { status } = approval;
   const message = status === "expired" ? "The time to decide is over." : `It is ${status} already.`;
   return new AppError("wrong_state", message, { details: toApprovalView(approval) });

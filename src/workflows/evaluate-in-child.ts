@@ -2,7 +2,7 @@ import { AppError } from "../errors.ts";
 import { isChild, serveRequests } from "../isolation/serve-requests.ts";
 import { type Evaluation, evaluate, type Place } from "./evaluate.ts";
 import { makeParsedTexts } from "./templates.ts";
-import { isOutOfTime, withinOwnTime } from "./within-time.ts";
+import { isOutOfTime, withOwnTimeout } from "./with-timeout.ts";
 
 /** What one work may add to the heap, in bytes, for the next one to find enough of it. */
 const MAX_GROWTH = 32 << 20;
@@ -11,17 +11,17 @@ const ATTEMPTS = 2;
 
 export type ChildWork = { work: Evaluation; limitMs: number };
 /** The answer, or the problem of the work. A worn-out child must not be used again. */
-export type ChildAnswer = { answer: unknown; problem?: Problem; isWorn: boolean };
+export type ChildResponse = { answer: unknown; problem?: Problem; isWorn: boolean };
 type Problem = { message: string; param: string; details?: unknown };
 
 if (isChild()) {
   const parsed = makeParsedTexts();
-  serveRequests<ChildWork, ChildAnswer>(({ work, limitMs }, send) => {
+  serveRequests<ChildWork, ChildResponse>(({ work, limitMs }, send) => {
     const place: Place = { parsed, allows: "anything", at: "", left: work };
     const before = process.memoryUsage().heapUsed;
     const isWorn = () => process.memoryUsage().heapUsed - before > MAX_GROWTH;
     try {
-      send({ answer: withinOwnTime(limitMs, ATTEMPTS, () => evaluate(work, place)), isWorn: isWorn() });
+      send({ answer: withOwnTimeout(limitMs, ATTEMPTS, () => evaluate(work, place)), isWorn: isWorn() });
     } catch (error) {
       const isLate = isOutOfTime(error);
       const late = { message: `It takes longer than ${limitMs} ms.`, param: place.at };

@@ -11,9 +11,9 @@ import {
   NotHere,
   type Place,
 } from "./evaluate.ts";
-import type { ChildAnswer, ChildWork } from "./evaluate-in-child.ts";
+import type { ChildResponse, ChildWork } from "./evaluate-in-child.ts";
 import { makeParsedTexts } from "./templates.ts";
-import { isOutOfTime, Starved, withinOwnTime } from "./within-time.ts";
+import { isOutOfTime, Starved, withOwnTimeout } from "./with-timeout.ts";
 
 /** How long one step's expressions, or one check, may hold up everything else of this process, in ms. */
 const INLINE_MS = 10;
@@ -60,7 +60,7 @@ export type Evaluator = ReturnType<typeof makeEvaluator>;
  * signal's reason.
  */
 export function makeEvaluator() {
-  const pool = makeChildPool<ChildWork, ChildAnswer>({
+  const pool = makeChildPool<ChildWork, ChildResponse>({
     entry: new URL("./evaluate-in-child.ts", import.meta.url),
     size: CHILDREN,
     perOwner: 1,
@@ -76,7 +76,7 @@ export function makeEvaluator() {
     const timesSlow = key === undefined ? 0 : (slow.get(key) ?? 0);
     const place: Place = { parsed, allows: timesSlow > 1 ? "nothing" : "quick", at: "", left: work };
     try {
-      return { answer: withinOwnTime(INLINE_MS, INLINE_ATTEMPTS, () => evaluate(work, place)) };
+      return { answer: withOwnTimeout(INLINE_MS, INLINE_ATTEMPTS, () => evaluate(work, place)) };
     } catch (error) {
       if (!isOutOfTime(error) && !(error instanceof NotHere || error instanceof Starved)) throw error;
       if (isOutOfTime(error) && key !== undefined) slow.set(key, timesSlow + 1);
@@ -121,16 +121,16 @@ export function makeEvaluator() {
 }
 
 /** The one part of a child's answer. To leave the child's parts before their end is to end the child. */
-async function answerOf(parts: AsyncGenerator<ChildAnswer, void>): Promise<ChildAnswer | undefined> {
-  let answer: ChildAnswer | undefined;
+async function answerOf(parts: AsyncGenerator<ChildResponse, void>): Promise<ChildResponse | undefined> {
+  let response: ChildResponse | undefined;
   for await (const part of parts) {
     if (part.isWorn) return part;
-    answer = part;
+    response = part;
   }
-  return answer;
+  return response;
 }
 
-function toAnswer(found: ChildAnswer | undefined): unknown {
+function toAnswer(found: ChildResponse | undefined): unknown {
   if (!found?.problem) return found?.answer;
   const { message, param, details } = found.problem;
   throw new AppError("invalid_request", message, { param, details });

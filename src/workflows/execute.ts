@@ -1,7 +1,7 @@
 import { defined } from "../defined.ts";
 import { AppError, type ErrorView, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
 import { jittered } from "../jitter.ts";
-import { Postponed, Suspended } from "../jobs/postpone.ts";
+import { Rescheduled, Suspended } from "../jobs/reschedule.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import type { WorkflowRunEnd, WorkflowRunRecord, WorkflowStepRecord } from "../store/workflow-run-store.ts";
@@ -36,7 +36,7 @@ type Walk = {
 /**
  * Runs a run from its first step without a result, and records each result once, by the step's path: of two workers that
  * do the same step, one records it. So an interrupted run resumes after its last recorded step.
- * @throws Postponed, to be resumed later; Suspended by a decision; AppError of a run that failed; the signal's reason.
+ * @throws Rescheduled, to be resumed later; Suspended by a decision; AppError of a run that failed; the signal's reason.
  */
 export async function executeRun(deps: WorkflowsDeps, context: WorkContext): Promise<WorkflowResult> {
   const { tenantId, recordId: runId } = context;
@@ -63,7 +63,7 @@ async function walkToEnd(deps: WorkflowsDeps, run: WorkflowRunRecord, context: W
     const closing = await walk({ deps, run, context, progress, ...turn }, planSteps(toDefinition(run).steps));
     return await finish(closing ?? { status: "completed" });
   } catch (error) {
-    if (error instanceof Postponed || error instanceof Suspended) throw error;
+    if (error instanceof Rescheduled || error instanceof Suspended) throw error;
     const { signal, isLastAttempt } = context;
     if (isCancel(signal.aborted ? signal.reason : error)) {
       await finish({ status: "cancelled", error: toErrorView(new AppError("cancelled", "The run was cancelled.")) });
@@ -92,7 +92,7 @@ async function walk(on: Walk, list: readonly PlannedStep[]): Promise<Closing | u
 async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepRecord> {
   const { deps, run, context, progress, beganAt, knownSteps } = on;
   context.signal.throwIfAborted();
-  if (progress.count() > knownSteps && performance.now() - beganAt > TURN_MS) throw new Postponed(0);
+  if (progress.count() > knownSteps && performance.now() - beganAt > TURN_MS) throw new Rescheduled(0);
   const { path, id, step } = planned;
   const earlier = run.trying?.path === path ? run.trying : undefined;
   const startedAt = earlier?.startedAt ?? new Date();
@@ -108,13 +108,13 @@ async function advance(on: Walk, planned: PlannedStep): Promise<WorkflowStepReco
       await context.step({ event: "awaiting_approval", id, path });
       throw error;
     }
-    if (error instanceof EvaluatorBusy) throw new Postponed(jittered(error.retryAfterMs ?? 0));
+    if (error instanceof EvaluatorBusy) throw new Rescheduled(jittered(error.retryAfterMs ?? 0));
     if (isStoreFailure(error) || isCancel(error)) throw error;
     if (!(error instanceof AppError)) context.logger.error({ err: error, path }, "a step threw unexpectedly");
     const afterMs = retryAfterMs(error, planned, attempts);
     if (afterMs !== undefined) {
       await deps.store.workflowRuns.noteTry(run.tenantId, run._id, attempt);
-      throw new Postponed(afterMs);
+      throw new Rescheduled(afterMs);
     }
     outcome = { error: toErrorView(error) };
   }

@@ -23,8 +23,8 @@ const repeatingCalls = new Set(
   "all exists exists_one map filter contains indexOf lastIndexOf split matches".split(" "),
 );
 /** Members of JavaScript's objects that no expression needs, and the library's own namespace. */
-const refusedNames = new Set(["constructor", "__proto__", "prototype"]);
-const refusedRoot = "google";
+const rejectedNames = new Set(["constructor", "__proto__", "prototype"]);
+const rejectedRoot = "google";
 
 /** Longest text that anything may be done with inline, in characters; and one that may be looked at again and again. */
 const MAX_INLINE = 500_000;
@@ -37,13 +37,13 @@ export function isQuick({ additions, repeats }: ExpressionCost, characters: numb
 }
 
 /** @param refuse is called with each name that no expression may use. */
-export function costOf(tree: ASTNode, refuse: (name: string, node: ASTNode) => void): ExpressionCost {
+export function costOf(tree: ASTNode, reject: (name: string, node: ASTNode) => void): ExpressionCost {
   const stepIds: string[] = [];
   const roots = new Set<string>();
   const cost = { additions: 0, repeats: false };
   const visit = (node: ASTNode) => {
     const { op, args } = node;
-    if (op === "id" && args === refusedRoot) refuse(args, node);
+    if (op === "id" && args === rejectedRoot) reject(args, node);
     if (op === "id") roots.add(args);
     if (op === "+") cost.additions += 1;
     if (op === "call" || op === "rcall") {
@@ -52,7 +52,7 @@ export function costOf(tree: ASTNode, refuse: (name: string, node: ASTNode) => v
       else if (!linearCalls.has(name) && !name.startsWith("get")) Object.assign(cost, { repeats: true, additions: 1 });
     }
     const named = nameIn(node);
-    if (named !== undefined && refusedNames.has(named.name)) refuse(named.name, node);
+    if (named !== undefined && rejectedNames.has(named.name)) reject(named.name, node);
     if (named?.of.op === "id" && named.of.args === "steps") stepIds.push(named.name);
     else for (const child of childNodes(args)) visit(child);
   };

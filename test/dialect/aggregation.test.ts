@@ -12,7 +12,7 @@ const sales: Document[] = [
 const grouped = (title: string, _id: unknown, sum: unknown, gives: Document[]): Case =>
   pipeline(title, sales, [{ $group: { _id, value: { $sum: sum } } }, { $sort: { _id: 1 } }], gives);
 
-const refusedGroup = (title: string, group: Document, fails: number | number[]): Case => ({
+const rejectedGroup = (title: string, group: Document, fails: number | number[]): Case => ({
   title,
   given: sales,
   when: (collection) => collection.aggregate([{ $group: group }]).toArray(),
@@ -85,11 +85,11 @@ const groups: Case[] = [
     [{ $group: { _id: null, i: { $sum: "$i" } } }],
     [{ _id: null, i: 2_147_483_648 }],
   ),
-  refusedGroup("a group without _id is refused", { n: { $sum: 1 } }, 15_955),
-  refusedGroup("an accumulator that there is not is refused", { _id: null, n: { $nonsense: 1 } }, 15_952),
-  refusedGroup("a field that is no accumulator is refused", { _id: null, n: 1 }, 40_234),
-  refusedGroup("an expression that there is not is refused", { _id: { $nonsense: 1 } }, [168, 31_325]),
-  refusedGroup("two accumulators at one place are refused", { _id: null, n: { $sum: 1, $max: 1 } }, 40_238),
+  rejectedGroup("a group without _id is refused", { n: { $sum: 1 } }, 15_955),
+  rejectedGroup("an accumulator that there is not is refused", { _id: null, n: { $nonsense: 1 } }, 15_952),
+  rejectedGroup("a field that is no accumulator is refused", { _id: null, n: 1 }, 40_234),
+  rejectedGroup("an expression that there is not is refused", { _id: { $nonsense: 1 } }, [168, 31_325]),
+  rejectedGroup("two accumulators at one place are refused", { _id: null, n: { $sum: 1, $max: 1 } }, 40_238),
 ];
 
 describe("dialect: aggregation", () => {

@@ -1,5 +1,5 @@
 import { Binary, Long, ObjectId } from "mongodb";
-import { all, type Case, defineCases, query, refusedUpdate, update, useDatabase } from "./support.ts";
+import { all, type Case, defineCases, query, rejectedUpdate, update, useDatabase } from "./support.ts";
 
 /**
  * What in-memory query engines were seen to get wrong, and MongoDB gets right. Each has its name here, so that a fault that
@@ -10,11 +10,11 @@ const blob = (bytes: number[], subtype = 0) => new Binary(Buffer.from(bytes), su
 const anyId = new ObjectId("65a000000000000000000001");
 
 const changesThatAreDropped: Case[] = [
-  refusedUpdate("$inc of a string is refused", { a: "1" }, { $inc: { a: 1 } }, 14),
-  refusedUpdate("$inc of null is refused", { a: null }, { $inc: { a: 1 } }, 14),
-  refusedUpdate("$push on a scalar is refused", { a: 1 }, { $push: { a: 2 } } as never, 2),
-  refusedUpdate("$set through a scalar is refused", { a: 1 }, { $set: { "a.b": 2 } }, 28),
-  refusedUpdate("$set through null is refused and does not overwrite it", { a: null }, { $set: { "a.b": 2 } }, 28),
+  rejectedUpdate("$inc of a string is refused", { a: "1" }, { $inc: { a: 1 } }, 14),
+  rejectedUpdate("$inc of null is refused", { a: null }, { $inc: { a: 1 } }, 14),
+  rejectedUpdate("$push on a scalar is refused", { a: 1 }, { $push: { a: 2 } } as never, 2),
+  rejectedUpdate("$set through a scalar is refused", { a: 1 }, { $set: { "a.b": 2 } }, 28),
+  rejectedUpdate("$set through null is refused and does not overwrite it", { a: null }, { $set: { "a.b": 2 } }, 28),
 ];
 
 const comparisons: Case[] = [

@@ -152,7 +152,7 @@ export function update(
 }
 
 /** A case of the shape "this update of the document is refused". */
-export function refusedUpdate(
+export function rejectedUpdate(
   title: string,
   before: Document,
   change: Document | Document[],

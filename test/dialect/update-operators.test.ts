@@ -1,5 +1,5 @@
 import { Long } from "mongodb";
-import { type Case, defineCases, refusedUpdate, update, useDatabase } from "./support.ts";
+import { type Case, defineCases, rejectedUpdate, update, useDatabase } from "./support.ts";
 
 const fields: Case[] = [
   update("$set changes a field in its place", { a: 1, b: 2 }, { $set: { a: 9 } }, { a: 9, b: 2 }),
@@ -56,8 +56,13 @@ const pushes: Case[] = [
   update("$push of $each makes a missing array", {}, { $push: { a: { $each: [1, 2], $slice: -5 } } } as never, {
     a: [1, 2],
   }),
-  refusedUpdate("$push of an $each that is no array is refused", { a: [] }, { $push: { a: { $each: 1 } } } as never, 2),
-  refusedUpdate("$push to a scalar is refused", { a: 1 }, { $push: { a: 2 } } as never, 2),
+  rejectedUpdate(
+    "$push of an $each that is no array is refused",
+    { a: [] },
+    { $push: { a: { $each: 1 } } } as never,
+    2,
+  ),
+  rejectedUpdate("$push to a scalar is refused", { a: 1 }, { $push: { a: 2 } } as never, 2),
 ];
 
 const elements: Case[] = [
@@ -70,9 +75,9 @@ const elements: Case[] = [
   update("$[] changes nothing in an empty array", { a: [] }, { $unset: { "a.$[].b": "" } }, { a: [] }),
   update("$[] sets a field of each", { a: [{ b: 1 }, {}] }, { $set: { "a.$[].b": 2 } }, { a: [{ b: 2 }, { b: 2 }] }),
   update("$unset passes over what is no document", { a: [{ b: 1 }, 5] }, { $unset: { "a.$[].b": "" } }, { a: [{}, 5] }),
-  refusedUpdate("$set into a scalar of the array is refused", { a: [{ b: 1 }, 5] }, { $set: { "a.$[].b": 2 } }, 28),
-  refusedUpdate("$[] on a scalar is refused", { a: 1 }, { $set: { "a.$[].b": 2 } }, 2),
-  refusedUpdate("$[] on a missing array is refused", {}, { $set: { "a.$[].b": 2 } }, 2),
+  rejectedUpdate("$set into a scalar of the array is refused", { a: [{ b: 1 }, 5] }, { $set: { "a.$[].b": 2 } }, 28),
+  rejectedUpdate("$[] on a scalar is refused", { a: 1 }, { $set: { "a.$[].b": 2 } }, 2),
+  rejectedUpdate("$[] on a missing array is refused", {}, { $set: { "a.$[].b": 2 } }, 2),
 ];
 
 const arithmetic: Case[] = [
@@ -81,17 +86,17 @@ const arithmetic: Case[] = [
   update("$min compares dates", { a: new Date(2000) }, { $min: { a: new Date(1000) } }, { a: new Date(1000) }),
   update("$inc goes beyond 32 bits", { a: 2_147_483_647 }, { $inc: { a: 1 } }, { a: 2_147_483_648 }),
   update("$inc adds a double to a long", { a: Long.fromNumber(1) }, { $inc: { a: 0.5 } }, { a: 1.5 }),
-  refusedUpdate("$inc by a string is refused", { a: 1 }, { $inc: { a: "1" } } as never, 14),
+  rejectedUpdate("$inc by a string is refused", { a: 1 }, { $inc: { a: "1" } } as never, 14),
 ];
 
 const refusals: Case[] = [
-  refusedUpdate("two operators on one field conflict", {}, { $set: { a: 1 }, $inc: { a: 1 } }, 40),
-  refusedUpdate("a field and one inside it conflict", {}, { $set: { a: {}, "a.b": 1 } }, 40),
-  refusedUpdate("a change of the _id is refused", { a: 1 }, { $set: { _id: 2 } }, 66),
-  refusedUpdate("taking the _id away is refused", { a: 1 }, { $unset: { _id: "" } }, 66),
-  refusedUpdate("an unknown operator is refused", { a: 1 }, { $frobnicate: { a: 1 } } as never, 9),
-  refusedUpdate("an operator without fields to work on is refused", { a: 1 }, { $set: 5 } as never, 9),
-  refusedUpdate("an empty part of a path is refused", {}, { $set: { "a..b": 1 } }, 56),
+  rejectedUpdate("two operators on one field conflict", {}, { $set: { a: 1 }, $inc: { a: 1 } }, 40),
+  rejectedUpdate("a field and one inside it conflict", {}, { $set: { a: {}, "a.b": 1 } }, 40),
+  rejectedUpdate("a change of the _id is refused", { a: 1 }, { $set: { _id: 2 } }, 66),
+  rejectedUpdate("taking the _id away is refused", { a: 1 }, { $unset: { _id: "" } }, 66),
+  rejectedUpdate("an unknown operator is refused", { a: 1 }, { $frobnicate: { a: 1 } } as never, 9),
+  rejectedUpdate("an operator without fields to work on is refused", { a: 1 }, { $set: 5 } as never, 9),
+  rejectedUpdate("an empty part of a path is refused", {}, { $set: { "a..b": 1 } }, 56),
 ];
 
 describe("dialect: update operators", () => {

@@ -3,7 +3,7 @@ import type { Document } from "mongodb";
 import { pollUntil } from "../support/poll-until.ts";
 import { emptyCollection, withFreshServer } from "./support.ts";
 
-const refusalOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
+const rejectionOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
 
 describe("embedded store: what it enforces and refuses", () => {
   it("removes expired documents, and no others", () =>
@@ -32,7 +32,7 @@ describe("embedded store: what it enforces and refuses", () => {
       await client.withSession(async (session) => {
         expect((await things.insertOne({ n: 1 }, { session })).acknowledged).to.equal(true);
         session.startTransaction();
-        expect(await refusalOf(things.insertOne({ n: 2 }, { session }))).to.be.instanceOf(Error);
+        expect(await rejectionOf(things.insertOne({ n: 2 }, { session }))).to.be.instanceOf(Error);
         await session.abortTransaction().catch(() => undefined); // the driver may find that nothing was begun
       });
       const command = {
@@ -42,10 +42,10 @@ describe("embedded store: what it enforces and refuses", () => {
         startTransaction: true,
         autocommit: false,
       };
-      expect(await refusalOf(db.command(command))).to.include({ code: 40415 });
+      expect(await rejectionOf(db.command(command))).to.include({ code: 40415 });
       expect(await things.countDocuments()).to.equal(1);
       expect(
-        await refusalOf(db.command({ aggregate: "things", pipeline: [{ $changeStream: {} }], cursor: {} })),
+        await rejectionOf(db.command({ aggregate: "things", pipeline: [{ $changeStream: {} }], cursor: {} })),
       ).to.include({ code: 40324 });
     }));
 
@@ -114,6 +114,6 @@ describe("embedded store: what it enforces and refuses", () => {
       const cursor = things.find({ n: { $gte: 0 } }).batchSize(2);
       await cursor.next();
       await db.dropDatabase();
-      expect(await refusalOf(cursor.toArray())).to.include({ code: 175 });
+      expect(await rejectionOf(cursor.toArray())).to.include({ code: 175 });
     }));
 });

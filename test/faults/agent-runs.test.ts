@@ -78,7 +78,7 @@ describe("an agent's run", function () {
       },
       { timeoutMs: 30_000, what: "the job's end" },
     );
-  const trailOf = (runId: string) => member.get(`/agents/${agentId}/runs/${runId}`);
+  const auditLogOf = (runId: string) => member.get(`/agents/${agentId}/runs/${runId}`);
   /** Orders, adds, answers; `hold` is waited for before the answer of a turn. */
   const play = (hold: Partial<Record<number, Promise<void>>> = {}) =>
     upstream.play(async ({ turn }) => {
@@ -98,7 +98,7 @@ describe("an agent's run", function () {
       "Ordered.",
       3,
     ]);
-    const trail = await trailOf(runId);
+    const trail = await auditLogOf(runId);
     expect([trail.at("integrity.verified"), trail.at("integrity.entries")]).to.deep.equal([true, 5]);
     expect(trail.at("steps")).to.have.length(3);
   };
@@ -129,7 +129,7 @@ describe("an agent's run", function () {
     const run = await submit();
     await pollUntil(() => gate.opened() > before, { what: "the tool's connection" });
     expect(site.requests, "the service has seen nothing").to.have.length(0);
-    expect((await trailOf(run.runId)).at("integrity.entries"), "the intention is recorded").to.equal(1);
+    expect((await auditLogOf(run.runId)).at("integrity.entries"), "the intention is recorded").to.equal(1);
     await victim.kill();
     gate.open();
     await startWorker();
@@ -182,7 +182,7 @@ describe("an agent's run", function () {
       play();
       const victim = await someWorker();
       const run = await submit();
-      await pollUntil(async () => Number((await trailOf(run.runId)).at("integrity.entries")) >= entries, {
+      await pollUntil(async () => Number((await auditLogOf(run.runId)).at("integrity.entries")) >= entries, {
         everyMs: 1,
         what: `${entries} entries`,
       });
@@ -234,7 +234,7 @@ describe("an agent's run", function () {
     expect(await site.requests[0]?.ended).to.equal("left");
     expect((await ended(jobId)).at("status")).to.equal("cancelled");
     expect(performance.now() - cancelledAt).to.be.below(cancelledWithinMs);
-    const trail = await trailOf(runId);
+    const trail = await auditLogOf(runId);
     expect([trail.at("status"), trail.at("integrity.verified")]).to.deep.equal(["cancelled", true]);
     expect(upstream.calls).to.have.length(1);
   });
@@ -287,7 +287,7 @@ describe("an agent's run", function () {
       for (const [way, seq, tampered] of ways) {
         await entries.deleteMany({ runId });
         await entries.insertMany(tampered);
-        const trail = await trailOf(runId);
+        const trail = await auditLogOf(runId);
         expect([trail.at("integrity.verified"), trail.at("integrity.breach.seq")], way).to.deep.equal([false, seq]);
         if (way !== "removed in the middle") continue; // the command is a process of its own, and takes its time
         const reported = await auditCommand(["verify", runId], test.env);
@@ -296,7 +296,7 @@ describe("an agent's run", function () {
       }
       await entries.deleteMany({ runId });
       await entries.insertMany(saved);
-      const whole = await trailOf(runId);
+      const whole = await auditLogOf(runId);
       expect(whole.at("integrity.verified")).to.equal(true);
       const head = whole.string("integrity.head");
       expect(await auditCommand(["verify", runId, "--head", head], test.env)).to.deep.equal({
@@ -316,7 +316,7 @@ describe("an agent's run", function () {
       await db
         .collection<{ _id: string }>("agentRuns")
         .updateOne({ _id: runId }, { $set: { input: "Order a hundred." } });
-      expect((await trailOf(runId)).at("integrity.breach.seq")).to.equal(0);
+      expect((await auditLogOf(runId)).at("integrity.breach.seq")).to.equal(0);
     } finally {
       await client.close();
       await services.close();

@@ -53,7 +53,7 @@ describe("the secret of the embedded services", function () {
       },
     });
   };
-  const refusalOf = async (part: { mongo: boolean; redis: boolean }) => {
+  const rejectionOf = async (part: { mongo: boolean; redis: boolean }) => {
     const outcome = await ensureServices({ dataDir, ...part, logger }).then(later, (error: unknown) => error);
     return outcome instanceof Error ? outcome.message : "none: it has started";
   };
@@ -63,11 +63,11 @@ describe("the secret of the embedded services", function () {
     const options = { dataFile: join(dataDir, "other.sqlite"), socketPath: join(run, "mongo.sock"), logger };
     for (const password of [{}, { password: "another" }]) {
       const other = await startMongoServer({ ...options, ...password });
-      expect(await refusalOf({ mongo: true, redis: false })).to.include(foreign("mongo.sock"));
+      expect(await rejectionOf({ mongo: true, redis: false })).to.include(foreign("mongo.sock"));
       await other.close();
     }
     await listenAt("mongo.sock", makeLyingStore());
-    expect(await refusalOf({ mongo: true, redis: false })).to.include(foreign("mongo.sock"));
+    expect(await rejectionOf({ mongo: true, redis: false })).to.include(foreign("mongo.sock"));
   });
 
   it("rejects a Redis that does not know it, and one that accepts any password", async () => {
@@ -75,13 +75,13 @@ describe("the secret of the embedded services", function () {
     const dir = join(dataDir, "elsewhere");
     const other = await startRedisServer({ dir, socketPath: join(run, "redis.sock"), secrets });
     try {
-      expect(await refusalOf({ mongo: false, redis: true })).to.include(foreign("redis.sock"));
-      expect(await refusalOf({ mongo: true, redis: true }), "by its host").to.include(foreign("redis.sock"));
+      expect(await rejectionOf({ mongo: false, redis: true })).to.include(foreign("redis.sock"));
+      expect(await rejectionOf({ mongo: true, redis: true }), "by its host").to.include(foreign("redis.sock"));
     } finally {
       await other.close();
     }
     await listenAt("redis.sock", (socket) => socket.on("data", () => socket.end("+OK\r\n+OK\r\n+PONG\r\n+OK\r\n")));
-    expect(await refusalOf({ mongo: false, redis: true })).to.include(foreign("redis.sock"));
+    expect(await rejectionOf({ mongo: false, redis: true })).to.include(foreign("redis.sock"));
   });
 
   it("is required of every client, by the store and by Redis", async () => {

@@ -7,7 +7,7 @@ import { openPlatform } from "../../src/platform.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { readPlaces, refuseSecrets, secretsIn } from "../support/secret-scan.ts";
+import { readPlaces, rejectSecrets, secretsIn } from "../support/secret-scan.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 /** Secrets that nobody but their owner and their provider may ever see. */
@@ -172,7 +172,7 @@ describe("the search for secrets", () => {
       const found = new Set(places.flatMap(({ text }) => secretsIn(text)));
       const planted = ["String", "Hash", "List", "Set", "Zset", "Stream", "Store"];
       expect([...found]).to.have.members(planted.map(secret));
-      expect(() => refuseSecrets(places)).to.throw("a secret has leaked");
+      expect(() => rejectSecrets(places)).to.throw("a secret has leaked");
       expect(secretsIn(`the key ${test.keys.owner}.`)).to.deep.equal([test.keys.owner]);
     } finally {
       await test.close();

@@ -85,7 +85,7 @@ describe("another user of the machine", function () {
   });
 
   const open = (dataDir: string) => ensureServices({ dataDir, mongo: true, redis: true, logger });
-  const refusalOf = async (dataDir: string): Promise<string> => {
+  const rejectionOf = async (dataDir: string): Promise<string> => {
     const outcome = await open(dataDir).catch((error: unknown) => error);
     if (outcome instanceof Error) return outcome.message;
     await (outcome as Awaited<ReturnType<typeof open>>).close();
@@ -130,13 +130,13 @@ describe("another user of the machine", function () {
     const long = join(folder, "x".repeat(90)); // too long for a socket
     const place = predictableFolder(long);
     const before = await asOther(squat, [place]);
-    expect(await refusalOf(long)).to.include(`${place} (a folder of user ${OTHER_UID} with mode 777)`);
+    expect(await rejectionOf(long)).to.include(`${place} (a folder of user ${OTHER_UID} with mode 777)`);
     expect(await before.end(), "clients").to.deep.equal([]);
 
     const own = join(folder, "own");
     await mkdir(own, { mode: 0o700 });
     const link = await asOther(squat, [place, own]);
-    expect(await refusalOf(long)).to.include(`${place} (a link of user ${OTHER_UID}`);
+    expect(await rejectionOf(long)).to.include(`${place} (a link of user ${OTHER_UID}`);
     await link.end();
 
     const later = await open(long);
@@ -149,7 +149,7 @@ describe("another user of the machine", function () {
     const theirs = join(folder, "theirs");
     await mkdir(theirs, { mode: 0o755 });
     await chown(theirs, OTHER_UID, OTHER_UID);
-    expect(await refusalOf(theirs)).to.include(
+    expect(await rejectionOf(theirs)).to.include(
       `${theirs} (a folder of user ${OTHER_UID} with mode 755) does not belong`,
     );
 
@@ -157,19 +157,19 @@ describe("another user of the machine", function () {
     await mkdir(join(folder, "target"), { mode: 0o700 });
     await symlink(join(folder, "target"), linked);
     await promisify(execFile)("chown", ["-h", String(OTHER_UID), linked]);
-    expect(await refusalOf(linked)).to.include(`${linked} (a link of user ${OTHER_UID}`);
+    expect(await rejectionOf(linked)).to.include(`${linked} (a link of user ${OTHER_UID}`);
 
     const open = join(folder, "open");
     await mkdir(open);
     await chmod(open, 0o777);
-    expect(await refusalOf(open)).to.include("`chmod 700`");
+    expect(await rejectionOf(open)).to.include("`chmod 700`");
     await chmod(open, 0o700);
     await chown(open, 0, 0);
     for (const name of ["services.secret", "run"]) {
       await rm(join(open, name), { recursive: true, force: true });
       await mkdir(join(open, name));
       await chown(join(open, name), OTHER_UID, OTHER_UID);
-      expect(await refusalOf(open)).to.include(`${join(open, name)} (a folder of user ${OTHER_UID}`);
+      expect(await rejectionOf(open)).to.include(`${join(open, name)} (a folder of user ${OTHER_UID}`);
       await rm(join(open, name), { recursive: true });
     }
   });

@@ -3,7 +3,7 @@ import { isRedisUnavailable } from "../../src/redis.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { refusedWithinMs } from "../support/promised-times.ts";
+import { rejectedWithinMs } from "../support/promised-times.ts";
 import { redisPid } from "../support/service-pids.ts";
 import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -51,7 +51,7 @@ describe("when Redis is unavailable", function () {
   const submit = async (title: string) => {
     const from = performance.now();
     const answer = await client.post("/rag/ingest", { content: `About ${title}.`, title }, later);
-    expect(performance.now() - from).to.be.lessThan(refusedWithinMs);
+    expect(performance.now() - from).to.be.lessThan(rejectedWithinMs);
     if (answer.status !== 202) {
       expect(answer.status).to.equal(503);
       expect(Number(answer.headers.get("retry-after"))).to.be.at.least(1);

@@ -38,7 +38,7 @@ async function refusal(promise: Promise<unknown>): Promise<string> {
   throw error;
 }
 
-function settingsRefusal(env: Record<string, string>): string[] {
+function settingsRejection(env: Record<string, string>): string[] {
   try {
     loadConfig(env);
   } catch (error) {
@@ -70,7 +70,7 @@ describe("a start that fails", function () {
       MONGODB_URL: ["localhost:27017", "must be a connection string, as mongodb://127.0.0.1:27017"],
       REDIS_URL: ["localhost", "must be a URL, as redis://127.0.0.1:6379, or the path of a socket"],
     };
-    const lines = settingsRefusal(Object.fromEntries(Object.entries(wrong).map(([name, [value]]) => [name, value])));
+    const lines = settingsRejection(Object.fromEntries(Object.entries(wrong).map(([name, [value]]) => [name, value])));
     expect(lines).to.have.members(Object.entries(wrong).map(([name, [, words]]) => `  ${name}: ${words}`));
   });
 

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { sweepWorks } from "../../src/jobs/work.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { refusedWithinMs } from "../support/promised-times.ts";
+import { rejectedWithinMs } from "../support/promised-times.ts";
 import { hostPid } from "../support/service-pids.ts";
 import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -65,7 +65,7 @@ describe("when the store is unavailable", function () {
       answers = await Promise.all(running);
       for (const { answer } of away) expectAway(answer);
       answers.push(...away.slice(asked.length));
-      for (const { tookMs } of [...away, ...answers]) expect(tookMs).to.be.lessThan(refusedWithinMs);
+      for (const { tookMs } of [...away, ...answers]) expect(tookMs).to.be.lessThan(rejectedWithinMs);
     } finally {
       process.kill(pid, "SIGCONT");
     }
@@ -88,7 +88,7 @@ describe("when the store is unavailable", function () {
     const pid = await hostPid(dataDir);
     const ingest = () => timed(client.post("/rag/ingest", { content: "Found.", title: "New" }, later));
     const isAccepted = ({ answer, tookMs }: Awaited<ReturnType<typeof ingest>>) => {
-      expect(tookMs).to.be.lessThan(refusedWithinMs);
+      expect(tookMs).to.be.lessThan(rejectedWithinMs);
       if (answer.status !== 202) expectAway(answer);
       return answer.status === 202;
     };

@@ -76,7 +76,7 @@ describe("a store that takes no writes", function () {
     const ready = await client.post("/rag/ingest", { content: "The ferry leaves at dawn.", title: "Ferry" });
     expect(ready.status).to.equal(201);
   });
-  afterEach(() => store.refuseWrites(undefined));
+  afterEach(() => store.rejectWrites(undefined));
   after(async () => {
     await test?.close();
     await upstream.close();
@@ -87,7 +87,7 @@ describe("a store that takes no writes", function () {
 
   for (const { name, status, ours, ...refusal } of refusals) {
     it(`${name}: ${status} ${ours} until it takes them again`, async () => {
-      store.refuseWrites(refusal);
+      store.rejectWrites(refusal);
       const refused = await submit("Refused");
       expect([refused.status, refused.at("error.code")], refused.text).to.deep.equal([status, ours]);
       expect(refused.text).to.not.include(refusal.errmsg);
@@ -102,7 +102,7 @@ describe("a store that takes no writes", function () {
       const ready = await untilReady(client, 503);
       expect(ready.string("parts.store.detail")).to.equal(refused.string("error.message"));
 
-      store.refuseWrites(undefined);
+      store.rejectWrites(undefined);
       expect((await client.post("/ai/chat", paid)).status).to.equal(200);
       expect((await submit("Accepted")).status).to.equal(202);
       await untilReady(client, 200);
@@ -115,11 +115,11 @@ describe("a store that takes no writes", function () {
     const agent = await client.post("/agents", { name: "Clerk", model: paid.model, systemPrompt: "You answer." });
     const run = await client.post(`/agents/${agent.string("agentId")}/run`, { input: "When?" }, later);
     await pollUntil(() => upstream.calls.length === 1, { what: "the running job" });
-    store.refuseWrites({ code: 13, codeName: "Unauthorized", errmsg: `not authorized on switchyard ${insertCommand}` });
+    store.rejectWrites({ code: 13, codeName: "Unauthorized", errmsg: `not authorized on switchyard ${insertCommand}` });
     expect((await submit("Refused")).status).to.equal(503);
     letGo();
     await untilReady(client, 503);
-    store.refuseWrites(undefined);
+    store.rejectWrites(undefined);
     const job = await pollUntil(
       async () => {
         const answer = await client.get(`/jobs/${run.string("jobId")}`);

@@ -99,10 +99,10 @@ describe("a worker that comes back from a freeze longer than its lease", functio
       "reports of the first, which lives",
     ).to.equal(1);
     heldPage.release[1]?.();
-    const heldJob = await completionOf(held.jobId);
+    const externalJob = await completionOf(held.jobId);
     expect(await second.stop()).to.equal(0);
     await expectSecondIn(ended.documentId, job);
-    await expectSecondIn(held.documentId, heldJob);
+    await expectSecondIn(held.documentId, externalJob);
   });
 
   it("is refused each kind of write while the second worker is running", async () => {
@@ -124,7 +124,7 @@ describe("a worker that comes back from a freeze longer than its lease", functio
       fail: claims.fail(lease, error),
       cancelled: claims.cancelled(lease),
       retry: claims.retry(lease, new Date(), error),
-      postpone: claims.postpone(lease, new Date()),
+      reschedule: claims.reschedule(lease, new Date()),
       suspend: claims.suspend(lease),
       release: claims.release(lease),
     };

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type AgentDesk, openAgentDesk } from "../support/agent-desk.ts";
+import { type AgentDesk, openAgentDesk } from "../support/agent-harness.ts";
 import type { AgentScript, AgentUpstream } from "../support/agent-upstream.ts";
 import type { ApiClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -7,20 +7,20 @@ import type { ToolServer } from "../support/tool-server.ts";
 
 describe("limits of an agent's run", function () {
   this.timeout(30_000);
-  let desk: AgentDesk;
+  let harness: AgentDesk;
   let upstream: AgentUpstream;
   let site: ToolServer;
   let member: ApiClient;
   let model: string;
   before(async () => {
-    desk = await openAgentDesk();
-    ({ upstream, site, member, model } = desk);
+    harness = await openAgentDesk();
+    ({ upstream, site, member, model } = harness);
   });
-  after(() => desk.close());
+  after(() => harness.close());
 
   const makeAgent = async (fields: object = {}) => {
     const tools = [{ type: "calculator" }, { type: "http_request", config: { allowedHosts: [site.host] } }];
-    const made = { name: "Clerk", model, systemPrompt: "You keep the desk.", tools, ...fields };
+    const made = { name: "Clerk", model, systemPrompt: "You keep the harness.", tools, ...fields };
     return (await member.post("/agents", made)).string("agentId");
   };
   const run = async (script: AgentScript, body: object = {}, fields: object = {}) => {
@@ -144,17 +144,17 @@ describe("limits of an agent's run", function () {
       const agentId = await makeAgent();
       const say = (input: string, sessionId?: string) =>
         member.post(`/agents/${agentId}/run`, { input, ...(sessionId === undefined ? {} : { sessionId }) });
-      await say("My name is Ada.", "desk-1");
-      await say("My name is Bob.", "desk-2");
+      await say("My name is Ada.", "harness-1");
+      await say("My name is Bob.", "harness-2");
       await say("Nobody's turn.");
-      await say("Who am I?", "desk-1");
+      await say("Who am I?", "harness-1");
       const said = upstream.calls.at(-1)?.messages.filter(({ role }) => role !== "system");
       expect(said?.map(({ role, content }) => [role, content])).to.deep.equal([
         ["user", "My name is Ada."],
         ["assistant", "You said: My name is Ada."],
         ["user", "Who am I?"],
       ]);
-      const runs = await member.get(`/agents/${agentId}/runs?sessionId=desk-1`);
+      const runs = await member.get(`/agents/${agentId}/runs?sessionId=harness-1`);
       expect(runs.at("data")).to.have.lengthOf(2);
     });
 

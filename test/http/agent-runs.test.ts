@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type AgentDesk, openAgentDesk } from "../support/agent-desk.ts";
+import { type AgentDesk, openAgentDesk } from "../support/agent-harness.ts";
 import type { AgentUpstream } from "../support/agent-upstream.ts";
 import type { ApiClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -7,22 +7,22 @@ import type { ToolServer } from "../support/tool-server.ts";
 
 describe("runs of agents", function () {
   this.timeout(30_000);
-  let desk: AgentDesk;
+  let harness: AgentDesk;
   let upstream: AgentUpstream;
   let site: ToolServer;
   let member: ApiClient;
   let model: string;
   before(async () => {
-    desk = await openAgentDesk();
-    ({ upstream, site, member, model } = desk);
+    harness = await openAgentDesk();
+    ({ upstream, site, member, model } = harness);
   });
-  after(() => desk.close());
+  after(() => harness.close());
 
   const makeAgent = async (fields: object = {}) =>
-    (await member.post("/agents", { name: "Desk", model, systemPrompt: "You keep the desk.", ...fields })).string(
+    (await member.post("/agents", { name: "Desk", model, systemPrompt: "You keep the harness.", ...fields })).string(
       "agentId",
     );
-  const trailOf = (agentId: string, runId: string) => member.get(`/agents/${agentId}/runs/${runId}`);
+  const auditLogOf = (agentId: string, runId: string) => member.get(`/agents/${agentId}/runs/${runId}`);
 
   it("answer a question from ingested documents with the offline model, and show the passage that was observed", async () => {
     const passage = "Pump P-100 is bled each spring, before the season begins.";
@@ -32,7 +32,7 @@ describe("runs of agents", function () {
     expect(run.status).to.equal(200);
     expect(run.string("output")).to.contain("each spring");
     expect(run.body).to.include({ steps: 2, status: "completed" });
-    const trail = await trailOf(agentId, run.string("runId"));
+    const trail = await auditLogOf(agentId, run.string("runId"));
     expect(trail.at("steps[0].action")).to.equal("rag_query");
     expect(trail.at("steps[0].actionInput.query")).to.equal("When is pump P-100 bled?");
     expect(trail.string("steps[0].observation")).to.contain(passage);
@@ -73,7 +73,7 @@ describe("runs of agents", function () {
     );
     expect(job.at("kind")).to.equal("agent");
     expect(job.at("result")).to.include({ output: "There will be 6.", steps: 3, tokensUsed: 45 });
-    const trail = await trailOf(agentId, accepted.string("runId"));
+    const trail = await auditLogOf(agentId, accepted.string("runId"));
     const steps = trail.at("steps") as Record<string, unknown>[]; // the schema was checked by the client
     expect(steps.map(({ index, thought, action }) => [index, thought, action])).to.deep.equal([
       [1, "I look it up.", "http_request"],
@@ -92,7 +92,7 @@ describe("runs of agents", function () {
     );
     const agentId = await makeAgent({ tools: [{ type: "calculator" }] });
     const run = await member.post(`/agents/${agentId}/run`, { input: "Add." });
-    const steps = (await trailOf(agentId, run.string("runId"))).at("steps") as { thought: string }[];
+    const steps = (await auditLogOf(agentId, run.string("runId"))).at("steps") as { thought: string }[];
     expect(steps.map(({ thought }) => thought)).to.deep.equal(["I should add.", "6."]);
   });
 });

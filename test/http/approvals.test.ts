@@ -2,30 +2,30 @@ import { expect } from "chai";
 import { queues } from "../../src/jobs/queues.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { tenantOf } from "../support/tenant-of.ts";
-import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-desk.ts";
+import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-harness.ts";
 
 describe("approvals", function () {
   this.timeout(60_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowDesk;
   before(async () => {
-    desk = await openWorkflowDesk();
-    desk.model.play(() => ({ text: "A draft." }));
+    harness = await openWorkflowDesk();
+    harness.model.play(() => ({ text: "A draft." }));
   });
-  after(() => desk?.close());
+  after(() => harness?.close());
 
   const draft = { type: "ai_completion", id: "draft", model: chatModel, prompt: "Draft." };
   const ask = (fields: object = {}) => ({ type: "human_approval", id: "sign", assigneeRole: "admin", ...fields });
   /** A run that waits for a decision. */
   const waiting = async (steps: object[], input?: unknown) => {
-    const workflowId = await desk.create(steps);
-    const runId = await desk.start(workflowId, input);
-    const run = await desk.reach(workflowId, runId, "awaiting_approval");
+    const workflowId = await harness.create(steps);
+    const runId = await harness.start(workflowId, input);
+    const run = await harness.reach(workflowId, runId, "awaiting_approval");
     return { workflowId, runId, jobId: run.string("jobId"), approvalId: run.string("awaiting.approvalId"), run };
   };
   const decidePath = (approvalId: string) => `/workflows/approvals/${approvalId}/decide`;
 
   it("hold no worker and no job in Redis while they wait, and show what the decision is about", async () => {
-    const { test, member } = desk;
+    const { test, member } = harness;
     const message = "Send {{ steps.draft.output }} to {{ input.to }}?";
     const { workflowId, runId, jobId, approvalId } = await waiting([draft, ask({ message })], {
       to: "Ana",
@@ -50,7 +50,7 @@ describe("approvals", function () {
       status: "pending",
       message: "Send A draft. to Ana?",
     });
-    const detail = await desk.admin.get(`/workflows/approvals/${approvalId}`);
+    const detail = await harness.admin.get(`/workflows/approvals/${approvalId}`);
     expect(detail.at("mayDecide")).to.equal(true);
     expect(detail.at("run.steps[0].output")).to.equal("A draft.");
     expect(detail.at("run.costUsd")).to.be.greaterThan(0);
@@ -60,7 +60,7 @@ describe("approvals", function () {
   });
 
   it("are decided by keys with the role; the decider is the key's subject, whatever the body says", async () => {
-    const { member, admin, owner } = desk;
+    const { member, admin, owner } = harness;
     const decide = { decision: "approved", comment: "Fine.", decided_by: "somebody else", decidedBy: "me" };
     const forOwner = await waiting([ask({ assigneeRole: "owner" })]);
     for (const client of [member, admin]) {
@@ -83,13 +83,13 @@ describe("approvals", function () {
     const byAdmin = await admin.post(decidePath(forAdmin.approvalId), decide);
     expect(byAdmin.at("decidedBy")).to.equal("admin@test");
     expect(byAdmin.at("runStatus")).to.be.oneOf(["running", "completed"]);
-    const run = await desk.reach(forAdmin.workflowId, forAdmin.runId, "completed");
+    const run = await harness.reach(forAdmin.workflowId, forAdmin.runId, "completed");
     expect(run.at("steps[0].output")).to.deep.include({
       decision: "approved",
       comment: "Fine.",
       decidedBy: "admin@test",
     });
-    expect(desk.model.calls.at(-1)?.input).to.equal("By admin@test");
+    expect(harness.model.calls.at(-1)?.input).to.equal("By admin@test");
     const ownerToo = await waiting([ask()]);
     expect((await owner.post(decidePath(ownerToo.approvalId), { decision: "approved" })).status).to.equal(200);
     for (const body of [{}, { decision: "maybe" }, { decision: "approved", comment: "x".repeat(4_001) }]) {
@@ -98,11 +98,11 @@ describe("approvals", function () {
   });
 
   it("stop the run at once when they are rejected", async () => {
-    const before = desk.model.calls.length;
+    const before = harness.model.calls.length;
     const { workflowId, runId, jobId, approvalId } = await waiting([ask(), draft]);
-    const rejected = await desk.admin.post(decidePath(approvalId), { decision: "rejected", comment: "Too early." });
+    const rejected = await harness.admin.post(decidePath(approvalId), { decision: "rejected", comment: "Too early." });
     expect(rejected.at("runStatus")).to.equal("rejected");
-    const run = await desk.member.get(`/workflows/${workflowId}/runs/${runId}`);
+    const run = await harness.member.get(`/workflows/${workflowId}/runs/${runId}`);
     expect(run.at("status")).to.equal("rejected");
     expect(stepsOf(run).map(({ output }) => output)).to.deep.equal([
       {
@@ -112,10 +112,10 @@ describe("approvals", function () {
         decidedAt: rejected.at("decidedAt"),
       },
     ]);
-    const job = await desk.member.get(`/jobs/${jobId}`);
+    const job = await harness.member.get(`/jobs/${jobId}`);
     expect([job.at("status"), job.at("result.status")]).to.deep.equal(["completed", "rejected"]);
-    expect(desk.model.calls.length).to.equal(before);
-    const again = await desk.admin.post(decidePath(approvalId), { decision: "approved" });
+    expect(harness.model.calls.length).to.equal(before);
+    const again = await harness.admin.post(decidePath(approvalId), { decision: "approved" });
     expect(again.status).to.equal(409);
     expect(again.at("error.details.status")).to.equal("rejected");
     expect(again.at("error.details.decidedBy")).to.equal("admin@test");
@@ -123,14 +123,14 @@ describe("approvals", function () {
   });
 
   it("are won by exactly one of two decisions that race, 40 times", async () => {
-    const workflowId = await desk.create([ask(), condition("true", [])]);
+    const workflowId = await harness.create([ask(), condition("true", [])]);
     let approved = 0;
     const decideBoth = async (_: unknown, at: number) => {
-      const runId = await desk.start(workflowId);
-      const run = await desk.reach(workflowId, runId, "awaiting_approval");
+      const runId = await harness.start(workflowId);
+      const run = await harness.reach(workflowId, runId, "awaiting_approval");
       const path = decidePath(run.string("awaiting.approvalId"));
-      const approve = () => desk.admin.post(path, { decision: "approved" });
-      const reject = () => desk.owner.post(path, { decision: "rejected" });
+      const approve = () => harness.admin.post(path, { decision: "approved" });
+      const reject = () => harness.owner.post(path, { decision: "rejected" });
       // Each side is sent first in half of the races.
       const sent = at % 2 === 0 ? { yes: approve(), no: reject() } : { no: reject(), yes: approve() };
       const [yes, no] = await Promise.all([sent.yes, sent.no]);
@@ -139,7 +139,7 @@ describe("approvals", function () {
       if (won === "approved") approved += 1;
       const lost = yes.status === 200 ? no : yes;
       expect(lost.at("error.details.status")).to.equal(won);
-      const ended = await desk.reach(workflowId, runId, "completed", "rejected");
+      const ended = await harness.reach(workflowId, runId, "completed", "rejected");
       expect(ended.at("status")).to.equal(won === "approved" ? "completed" : "rejected");
       expect(ended.at("steps[0].output.decision")).to.equal(won);
       expect(ended.at("steps[0].output.decidedBy")).to.equal(won === "approved" ? "admin@test" : "owner@test");
@@ -150,11 +150,11 @@ describe("approvals", function () {
 
   it("expire when nobody decides in time, and are never approved by themselves", async () => {
     const { workflowId, runId, approvalId, jobId } = await waiting([ask({ timeoutMs: 1_000 }), draft]);
-    const run = await desk.reach(workflowId, runId, "expired");
+    const run = await harness.reach(workflowId, runId, "expired");
     expect(run.at("steps[0].output.decision")).to.equal("expired");
-    expect((await desk.member.get(`/workflows/approvals/${approvalId}`)).at("status")).to.equal("expired");
-    expect((await desk.member.get(`/jobs/${jobId}`)).at("result.status")).to.equal("expired");
-    const late = await desk.admin.post(decidePath(approvalId), { decision: "approved" });
+    expect((await harness.member.get(`/workflows/approvals/${approvalId}`)).at("status")).to.equal("expired");
+    expect((await harness.member.get(`/jobs/${jobId}`)).at("result.status")).to.equal("expired");
+    const late = await harness.admin.post(decidePath(approvalId), { decision: "approved" });
     expect([late.status, late.at("error.details.status")]).to.deep.equal([409, "expired"]);
   });
 
@@ -195,25 +195,25 @@ describe("approvals", function () {
   });
 
   it("end the wait of a caller as soon as the run awaits them, and keep the start of their step", async () => {
-    const workflowId = await desk.create([ask()]);
+    const workflowId = await harness.create([ask()]);
     const headers = { prefer: "wait=60" };
-    const started = await desk.member.post(`/workflows/${workflowId}/execute`, {}, { headers }); // the test's own limit is 60 s
+    const started = await harness.member.post(`/workflows/${workflowId}/execute`, {}, { headers }); // the test's own limit is 60 s
     expect([started.status, started.at("status")]).to.deep.equal([202, "awaiting"]);
     const runId = started.string("runId");
-    const run = await desk.reach(workflowId, runId, "awaiting_approval");
+    const run = await harness.reach(workflowId, runId, "awaiting_approval");
     expect(run.at("awaiting.pageUrl")).to.equal("/approvals");
-    await desk.admin.post(decidePath(run.string("awaiting.approvalId")), { decision: "approved" });
-    const ended = await desk.reach(workflowId, runId, "completed");
+    await harness.admin.post(decidePath(run.string("awaiting.approvalId")), { decision: "approved" });
+    const ended = await harness.reach(workflowId, runId, "completed");
     expect(ended.at("steps[0].startedAt")).to.equal(run.at("steps[0].startedAt"));
   });
 
   it("are applied again to a run that missed them because a process died in between", async () => {
     const { workflowId, runId, approvalId } = await waiting([ask(), draft]);
-    const { platform } = desk.test;
-    const tenantId = await tenantOf(desk.test);
+    const { platform } = harness.test;
+    const tenantId = await tenantOf(harness.test);
     const longAgo = new Date(Date.now() - 60_000);
     await platform.store.approvals.decide(tenantId, approvalId, { status: "approved", decidedBy: "x" }, longAgo);
-    const run = await desk.reach(workflowId, runId, "completed");
+    const run = await harness.reach(workflowId, runId, "completed");
     expect(run.at("steps[0].output.decidedBy")).to.equal("x");
   });
 });

@@ -5,7 +5,7 @@ import {
   SPENT_PROMPT,
   type SpendingProvider,
   startSpendingProvider,
-} from "../support/fake-provider/spending-server.ts";
+} from "../support/fake-provider/usage-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { callTool } from "../support/mcp-call.ts";
 import { pollUntil } from "../support/poll-until.ts";

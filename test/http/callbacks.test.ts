@@ -2,36 +2,36 @@ import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
 import { pollUntil } from "../support/poll-until.ts";
 import type { ToolRequest } from "../support/tool-server.ts";
-import { chatModel, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-desk.ts";
+import { chatModel, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
 
 const later = { headers: { prefer: "respond-async" } };
 
 describe("callbacks of jobs", function () {
   this.timeout(30_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowDesk;
   let secret: string;
   before(async () => {
-    desk = await openWorkflowDesk();
-    desk.model.play(() => ({ text: "Done." }));
-    secret = (await desk.admin.get("/webhooks/secret")).string("secret");
+    harness = await openWorkflowDesk();
+    harness.model.play(() => ({ text: "Done." }));
+    secret = (await harness.admin.get("/webhooks/secret")).string("secret");
   });
-  after(() => desk?.close());
+  after(() => harness?.close());
 
   /** What came to a path, verified as its receiver does it. */
   const received = (path: string) =>
-    desk.site.requests
+    harness.site.requests
       .filter((request) => request.path === path)
       .map(({ body, headers }: ToolRequest) => new Webhook(secret).verify(body, headers as Record<string, string>));
   const callbackTo = (path: string) => {
-    desk.site.on(path, (_, response) => void response.writeHead(204).end());
-    return { callback: { url: `${desk.site.origin}${path}` } };
+    harness.site.on(path, (_, response) => void response.writeHead(204).end());
+    return { callback: { url: `${harness.site.origin}${path}` } };
   };
   const message = (path: string) => pollUntil(() => received(path)[0], { what: `a message to ${path}` });
 
   it("report the end of each kind of job, once, signed, with ids and no contents", async () => {
-    const { member } = desk;
+    const { member } = harness;
     const agent = await member.post("/agents", { name: "A", model: chatModel, systemPrompt: "x", tools: [] });
-    const workflowId = await desk.create([{ type: "ai_completion", model: chatModel, prompt: "Hi" }]);
+    const workflowId = await harness.create([{ type: "ai_completion", model: chatModel, prompt: "Hi" }]);
     const calls: [path: string, body: object][] = [
       ["/rag/ingest", { content: "The walrus sleeps." }],
       [`/agents/${agent.string("agentId")}/run`, { input: "Hi" }],
@@ -48,50 +48,50 @@ describe("callbacks of jobs", function () {
       expect(reported.data).to.deep.equal({ ...ids, status: "completed" });
       const job = await member.get(accepted.string("statusUrl"));
       expect(reported.timestamp).to.equal(job.at("finishedAt"));
-      const [sent] = desk.site.requests.filter((request) => request.path === `/told-${at}`);
+      const [sent] = harness.site.requests.filter((request) => request.path === `/told-${at}`);
       expect(sent?.headers["webhook-id"]).to.equal(accepted.at("jobId"));
     }
-    await desk.test.platform.callbacks.sweep();
+    await harness.test.platform.callbacks.sweep();
     for (const at of calls.keys()) expect(received(`/told-${at}`), "once").to.have.lengthOf(1);
   });
 
   it("report why a job failed, and that one was cancelled", async () => {
-    const failing = await desk.create([{ type: "ai_completion", model: chatModel, prompt: "{{ input.none }}" }]);
-    await desk.member.post(`/workflows/${failing}/execute`, { input: {}, ...callbackTo("/failed") });
+    const failing = await harness.create([{ type: "ai_completion", model: chatModel, prompt: "{{ input.none }}" }]);
+    await harness.member.post(`/workflows/${failing}/execute`, { input: {}, ...callbackTo("/failed") });
     const failed = (await message("/failed")) as { type: string; data: { error: { code: string } } };
     expect([failed.type, failed.data.error.code]).to.deep.equal(["job.failed", "invalid_request"]);
-    const waiting = await desk.create([{ type: "human_approval", assigneeRole: "owner" }]);
-    const started = await desk.member.post(`/workflows/${waiting}/execute`, callbackTo("/cancelled"));
-    await desk.reach(waiting, started.string("runId"), "awaiting_approval");
+    const waiting = await harness.create([{ type: "human_approval", assigneeRole: "owner" }]);
+    const started = await harness.member.post(`/workflows/${waiting}/execute`, callbackTo("/cancelled"));
+    await harness.reach(waiting, started.string("runId"), "awaiting_approval");
     expect(received("/cancelled")).to.deep.equal([]);
-    await desk.member.post(`/jobs/${started.string("jobId")}/cancel`);
+    await harness.member.post(`/jobs/${started.string("jobId")}/cancel`);
     expect(((await message("/cancelled")) as { type: string }).type).to.equal("job.cancelled");
   });
 
   it("are sent again, under the same id, when the receiver did not accept them", async () => {
     const { callback } = callbackTo("/flaky");
     let times = 0;
-    desk.site.on("/flaky", (_, response) => {
+    harness.site.on("/flaky", (_, response) => {
       times += 1;
       response.writeHead(times === 1 ? 503 : 204, times === 1 ? { "retry-after": "0" } : {}).end();
     });
-    await desk.member.post("/rag/ingest", { content: "Again.", callback }, later);
+    await harness.member.post("/rag/ingest", { content: "Again.", callback }, later);
     await pollUntil(() => received("/flaky").length === 2, { timeoutMs: 15_000, what: "the second message" });
     expect(
-      new Set(desk.site.requests.map(({ headers, path }) => path === "/flaky" && headers["webhook-id"])).size,
+      new Set(harness.site.requests.map(({ headers, path }) => path === "/flaky" && headers["webhook-id"])).size,
     ).to.equal(2);
   });
 
   it("with a forbidden address are refused, and nothing is accepted; a form may name one, too", async () => {
-    const before = (await desk.member.get("/jobs?limit=1")).at("data[0].jobId");
+    const before = (await harness.member.get("/jobs?limit=1")).at("data[0].jobId");
     const callback = { url: "http://169.254.169.254/" };
-    const refused = await desk.member.post("/rag/ingest", { content: "No.", callback }, later);
+    const refused = await harness.member.post("/rag/ingest", { content: "No.", callback }, later);
     expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "callback.url"]);
-    expect((await desk.member.get("/jobs?limit=1")).at("data[0].jobId")).to.equal(before);
+    expect((await harness.member.get("/jobs?limit=1")).at("data[0].jobId")).to.equal(before);
     const form = new FormData();
     form.set("file", new Blob(["A file."]), "a.txt");
     form.set("callback", callbackTo("/form").callback.url);
-    const accepted = await desk.member.request("POST", "/rag/ingest", { raw: form, ...later });
+    const accepted = await harness.member.request("POST", "/rag/ingest", { raw: form, ...later });
     expect(accepted.status, accepted.text).to.equal(202);
     await message("/form");
   });

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { Postponed } from "../../src/jobs/postpone.ts";
+import { Rescheduled } from "../../src/jobs/reschedule.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -62,7 +62,7 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
     await gateway.setBudget(tenantId, 10);
     const messages = [{ role: "user", content: "What does a lease protect?" }];
     const batch = await create("/v1/chat/completions", { model: "gpt-5.4-nano", messages });
-    const isPutOff = async () => (await run(batch._id).catch((error: unknown) => error)) instanceof Postponed;
+    const isPutOff = async () => (await run(batch._id).catch((error: unknown) => error)) instanceof Rescheduled;
     expect(await isPutOff()).to.equal(true);
     const left = (await gateway.budget(tenantId))?.leftUsd;
     expect(left).to.be.below(10);

@@ -1,18 +1,18 @@
 import { expect } from "chai";
 import { circularSchemas, manyLoops } from "../support/hostile-workflows.ts";
-import { chatModel, condition, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-desk.ts";
+import { chatModel, condition, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
 
 describe("workflows written to exhaust the service", function () {
   this.timeout(60_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowDesk;
   before(async () => {
-    desk = await openWorkflowDesk();
-    desk.model.play(() => ({ text: "ok" }));
+    harness = await openWorkflowDesk();
+    harness.model.play(() => ({ text: "ok" }));
   });
-  after(() => desk?.close());
+  after(() => harness?.close());
 
   it("are refused when they are saved, where that can be detected", async () => {
-    const { member } = desk;
+    const { member } = harness;
     const refuse = async (body: object, param: string, message: RegExp) => {
       const answer = await member.post("/workflows", { name: "Hostile", ...body });
       expect([answer.status, answer.at("error.param")], answer.text).to.deep.equal([400, param]);
@@ -41,10 +41,10 @@ describe("workflows written to exhaust the service", function () {
         { type: "ai_completion", model: chatModel, prompt: "{{ input.lines.map(l, l.sku + '!') }} {{ input.lines }}" },
       ]),
     ];
-    const workflowId = await desk.create(steps);
-    const runIds = await Promise.all(Array.from({ length: 10 }, () => desk.start(workflowId, { lines })));
+    const workflowId = await harness.create(steps);
+    const runIds = await Promise.all(Array.from({ length: 10 }, () => harness.start(workflowId, { lines })));
     for (const runId of runIds) {
-      const run = await desk.reach(workflowId, runId, "completed", "failed");
+      const run = await harness.reach(workflowId, runId, "completed", "failed");
       expect(run.at("status"), run.text.slice(-500)).to.equal("completed");
       expect(run.at("steps")).to.have.lengthOf(3);
     }

@@ -57,16 +57,16 @@ describe("Idempotency-Key", () => {
     expect(elsewhere.status).to.be.oneOf([400, 409]);
   });
 
-  for (const part of ["the store", "the queue's announcements"] as const) {
+  for (const part of ["the store", "the queue's notifications"] as const) {
     it(`a call whose wait fails because ${part} cannot be read was accepted, and its repeat is the same job`, async () => {
       const { store, jobs } = platform.platform;
       const { find } = store.jobs;
-      const { onChange } = jobs.announcements;
+      const { onChange } = jobs.notifications;
       const away = async () => {
         throw unavailable("It");
       };
       if (part === "the store") store.jobs.find = away;
-      else jobs.announcements.onChange = away;
+      else jobs.notifications.onChange = away;
       const key = `waits for ${part}`;
       try {
         const first = await ingest(member, key, document(key), { prefer: "wait=10" });
@@ -75,7 +75,7 @@ describe("Idempotency-Key", () => {
         expect(repeat.text).to.equal(first.text);
       } finally {
         store.jobs.find = find;
-        jobs.announcements.onChange = onChange;
+        jobs.notifications.onChange = onChange;
       }
       await pollUntil(async () => (await countDocuments(`t ${key}`)) === 1, { what: "the document" });
     });

@@ -124,7 +124,7 @@ for (const provider of ["openai", "anthropic"] as const) {
         const filtered = await askKind({ finishReason: "content_filter" });
         expect(filtered).to.include({ text: answer, finishReason: "content_filter" });
         expectServed(filtered);
-        const refused = await askKind({ isRefusal: true, pieces: ["I cannot ", "help."] });
+        const refused = await askKind({ isRejection: true, pieces: ["I cannot ", "help."] });
         expect(refused.text).to.equal("I cannot help.");
         expect(refused.finishReason).to.equal(provider === "anthropic" ? "content_filter" : "stop");
         expectServed(refused);

@@ -94,17 +94,17 @@ describe("versions of a document", () => {
     web.put("/timetable", { body: "The tram leaves at seven." });
     const first = await client.post("/rag/ingest", { url: page });
     const { documents } = platform.platform.store;
-    const { faces } = documents;
+    const { headers } = documents;
     // Between what a query has found and the look at the documents that it is of.
-    documents.faces = async (...args) => {
-      documents.faces = faces;
+    documents.headers = async (...args) => {
+      documents.headers = headers;
       web.put("/timetable", { body: "The tram leaves at eight." });
       expect((await client.post("/rag/ingest", { url: page })).status).to.equal(201);
-      return faces(...args);
+      return headers(...args);
     };
     const documentIds = [first.string("documentId")];
     const found = await find("tram leaves", { documentIds });
-    expect(documents.faces, "the query has looked").to.equal(faces);
+    expect(documents.headers, "the query has looked").to.equal(headers);
     expect(found.map(({ content }) => content)).to.deep.equal(["The tram leaves at eight."]);
   });
 

@@ -1,35 +1,35 @@
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
-import { refusedUrls } from "../support/refused-urls.ts";
+import { rejectedUrls } from "../support/refused-urls.ts";
 import type { ToolRequest } from "../support/tool-server.ts";
-import { openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-desk.ts";
+import { openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-harness.ts";
 
 describe("webhooks of workflows", function () {
   this.timeout(60_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowDesk;
   before(async () => {
-    desk = await openWorkflowDesk();
+    harness = await openWorkflowDesk();
   });
-  after(() => desk?.close());
+  after(() => harness?.close());
 
   const hook = (path: string, fields: object = {}) => ({
     type: "webhook",
-    url: `${desk.site.origin}${path}`,
+    url: `${harness.site.origin}${path}`,
     method: "POST",
     ...fields,
   });
-  const requestsTo = (path: string) => desk.site.requests.filter((request) => request.path === path);
+  const requestsTo = (path: string) => harness.site.requests.filter((request) => request.path === path);
   /** What a receiver computes, as https://www.standardwebhooks.com describes it. */
   const signatureOf = (secret: string, { headers, body }: ToolRequest) => {
     const key = Buffer.from(secret.replace("whsec_", ""), "base64");
     const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`;
     return `v1,${createHmac("sha256", key).update(signed).digest("base64")}`;
   };
-  const secretOf = async () => (await desk.admin.get("/webhooks/secret")).string("secret");
+  const secretOf = async () => (await harness.admin.get("/webhooks/secret")).string("secret");
 
   it("are signed, so that a receiver can verify them by the documented recipe", async () => {
-    desk.site.on("/signed", (_, response) => void response.writeHead(204).end());
-    const run = await desk.run([hook("/signed", { id: "tell", body: { text: "häßlich {{ input.n }}" } })], { n: 1 });
+    harness.site.on("/signed", (_, response) => void response.writeHead(204).end());
+    const run = await harness.run([hook("/signed", { id: "tell", body: { text: "häßlich {{ input.n }}" } })], { n: 1 });
     expect(run.at("status"), run.text).to.equal("completed");
     expect(run.at("steps[0].output.status")).to.equal(204);
     const [sent] = requestsTo("/signed");
@@ -42,36 +42,36 @@ describe("webhooks of workflows", function () {
     const secret = await secretOf();
     expect(Buffer.from(secret.slice(6), "base64")).to.have.lengthOf(32);
     expect(sent.headers["webhook-signature"]).to.equal(signatureOf(secret, sent));
-    expect((await desk.member.get("/webhooks/secret")).status).to.equal(403);
+    expect((await harness.member.get("/webhooks/secret")).status).to.equal(403);
   });
 
   it("carry two signatures for a while after the secret was replaced", async () => {
-    desk.site.on("/rotated", (_, response) => void response.writeHead(200).end());
+    harness.site.on("/rotated", (_, response) => void response.writeHead(200).end());
     const old = await secretOf();
-    const rotated = await desk.admin.post("/webhooks/secret/rotate");
+    const rotated = await harness.admin.post("/webhooks/secret/rotate");
     expect(rotated.status, rotated.text).to.equal(200);
     const fresh = rotated.string("secret");
     expect(fresh).not.to.equal(old);
     const overlapMs = Date.parse(rotated.string("previousUntil")) - Date.now();
     expect(overlapMs / 3_600_000).to.be.within(23.9, 24);
-    await desk.run([hook("/rotated", { method: "GET" })]);
+    await harness.run([hook("/rotated", { method: "GET" })]);
     const [sent] = requestsTo("/rotated");
     if (!sent) throw new Error("nothing came");
     expect([sent.method, sent.body]).to.deep.equal(["GET", ""]);
     expect(sent.headers["webhook-signature"]).to.equal(`${signatureOf(fresh, sent)} ${signatureOf(old, sent)}`);
-    const other = await desk.stranger.get("/webhooks/secret");
+    const other = await harness.stranger.get("/webhooks/secret");
     expect([fresh, old]).not.to.contain(other.at("secret"));
   });
 
   it("are sent again, under the same id, while the receiver cannot take them", async () => {
     const seen: number[] = [];
-    desk.site.on("/flaky", (_, response) => {
+    harness.site.on("/flaky", (_, response) => {
       seen.push(performance.now());
       if (seen.length === 1) response.socket?.destroy();
       else if (seen.length === 2) response.writeHead(429, { "retry-after": "1" }).end();
       else response.writeHead(seen.length === 3 ? 503 : 200, { "content-type": "application/json" }).end('{"ok":true}');
     });
-    const run = await desk.run([hook("/flaky", { body: { a: 1 }, retry: { attempts: 4, backoffMs: 100 } })]);
+    const run = await harness.run([hook("/flaky", { body: { a: 1 }, retry: { attempts: 4, backoffMs: 100 } })]);
     expect(run.at("status"), run.text).to.equal("completed");
     expect(run.at("steps[0].attempts")).to.equal(4);
     expect(run.at("steps[0].output.body")).to.deep.equal({ ok: true });
@@ -94,8 +94,8 @@ describe("webhooks of workflows", function () {
       [408, 2],
     ] as const) {
       const path = `/refuses-${status}`;
-      desk.site.on(path, (_, response) => void response.writeHead(status, { location: "/elsewhere" }).end("no"));
-      const run = await desk.run([hook(path, { retry: { attempts: 2, backoffMs: 1 } })]);
+      harness.site.on(path, (_, response) => void response.writeHead(status, { location: "/elsewhere" }).end("no"));
+      const run = await harness.run([hook(path, { retry: { attempts: 2, backoffMs: 1 } })]);
       expect(run.at("status"), path).to.equal("failed");
       expect(run.at("error.code"), path).to.equal("webhook_failed");
       expect(run.at("error.details.status"), path).to.equal(status);
@@ -105,15 +105,15 @@ describe("webhooks of workflows", function () {
   });
 
   it("go to no address that ingestion would not fetch, whether it is written down or made by an expression", async () => {
-    for (const url of refusedUrls) {
+    for (const url of rejectedUrls) {
       const steps = [{ type: "webhook", url, method: "POST" }];
-      const refused = await desk.member.post("/workflows", { name: "x", steps });
+      const refused = await harness.member.post("/workflows", { name: "x", steps });
       expect([refused.status, refused.at("error.param")], url).to.deep.equal([400, "steps[0].url"]);
     }
-    const made = await desk.create([{ type: "webhook", url: "{{ input }}", method: "POST" }]);
-    const sample = refusedUrls.filter((_, index) => index % 8 === 0);
+    const made = await harness.create([{ type: "webhook", url: "{{ input }}", method: "POST" }]);
+    const sample = rejectedUrls.filter((_, index) => index % 8 === 0);
     const check = async (url: string) => {
-      const run = await desk.reach(made, await desk.start(made, url), "failed", "completed");
+      const run = await harness.reach(made, await harness.start(made, url), "failed", "completed");
       expect(stepsOf(run)[0]?.error?.code, url).to.equal("source_refused");
       expect(stepsOf(run)[0]?.attempts, url).to.equal(1);
     };
@@ -123,7 +123,7 @@ describe("webhooks of workflows", function () {
   it("keep no more than 64 KiB of an answer, and read no further", async () => {
     let written = 0;
     let isLeft = false;
-    desk.site.on("/endless", (_, response) => {
+    harness.site.on("/endless", (_, response) => {
       response.writeHead(200, { "content-type": "text/plain", "x-long": "y".repeat(5_000) });
       response.on("close", () => {
         isLeft = true;
@@ -134,14 +134,14 @@ describe("webhooks of workflows", function () {
       };
       write();
     });
-    desk.site.on(
+    harness.site.on(
       "/broken-json",
       (_, response) =>
         void response
           .writeHead(200, { "content-type": "application/json", "set-cookie": "session=secret" })
           .end('{"a":'),
     );
-    const run = await desk.run([hook("/endless"), hook("/broken-json")]);
+    const run = await harness.run([hook("/endless"), hook("/broken-json")]);
     expect(run.at("status"), run.text.slice(0, 500)).to.equal("completed");
     expect(run.string("steps[0].output.body")).to.have.lengthOf(65_536);
     expect((run.at("steps[0].output.headers") as Record<string, string>)["x-long"]).to.have.lengthOf(1_000);

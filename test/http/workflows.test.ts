@@ -1,20 +1,20 @@
 import { expect } from "chai";
 import { pollUntil } from "../support/poll-until.ts";
-import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-desk.ts";
+import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-harness.ts";
 
 describe("workflows", function () {
   this.timeout(30_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowDesk;
   before(async () => {
-    desk = await openWorkflowDesk();
+    harness = await openWorkflowDesk();
     const document = { title: "Pump manual", content: "Bleed pump P-100 every Monday before the shift begins." };
-    expect((await desk.member.post("/rag/ingest", document)).status).to.equal(201);
+    expect((await harness.member.post("/rag/ingest", document)).status).to.equal(201);
   });
-  after(() => desk?.close());
+  after(() => harness?.close());
 
   const completion = (fields: object = {}) => ({ type: "ai_completion", model: chatModel, prompt: "Hello", ...fields });
   it("run all kinds of steps to the end, each with the outputs of those before", async () => {
-    const { site, model, member, admin } = desk;
+    const { site, model, member, admin } = harness;
     model.play(({ input }) => ({
       text: input.startsWith("Draft") ? "Bleed it on Monday." : "urgent",
       usage: { prompt_tokens: 20, completion_tokens: 5 },
@@ -63,14 +63,14 @@ describe("workflows", function () {
     expect(started.at("statusUrl")).to.equal(`/jobs/${started.string("jobId")}`);
     const runId = started.string("runId");
 
-    const waiting = await desk.reach(workflowId, runId, "awaiting_approval");
+    const waiting = await harness.reach(workflowId, runId, "awaiting_approval");
     expect(waiting.at("awaiting.assigneeRole")).to.equal("admin");
     expect(stepsOf(waiting).at(-1)).to.include({ id: "sign", path: "2/then/1/then/0", status: "awaiting_approval" });
     const approvalId = waiting.string("awaiting.approvalId");
     const decided = await admin.post(`/workflows/approvals/${approvalId}/decide`, { decision: "approved" });
     expect(decided.status, decided.text).to.equal(200);
 
-    const run = await desk.reach(workflowId, runId, "completed", "failed");
+    const run = await harness.reach(workflowId, runId, "completed", "failed");
     expect(run.at("status"), run.text).to.equal("completed");
     expect(stepsOf(run).map(({ id, path }) => `${id} ${path}`)).to.deep.equal([
       "kind 0",
@@ -111,24 +111,24 @@ describe("workflows", function () {
   });
 
   it("answer a caller who waits with how the run ended", async () => {
-    desk.model.play(() => ({ text: "Four." }));
-    const workflowId = await desk.create([completion()]);
+    harness.model.play(() => ({ text: "Four." }));
+    const workflowId = await harness.create([completion()]);
     const headers = { prefer: "wait=10" };
-    const ended = await desk.member.post(`/workflows/${workflowId}/execute`, {}, { headers });
+    const ended = await harness.member.post(`/workflows/${workflowId}/execute`, {}, { headers });
     expect(ended.status).to.equal(200);
     expect(ended.body).to.include({ status: "completed", output: "Four.", workflowId });
-    desk.model.play(() => ({ status: 400 }));
-    const failed = await desk.member.post(`/workflows/${workflowId}/execute`, {}, { headers });
+    harness.model.play(() => ({ status: 400 }));
+    const failed = await harness.member.post(`/workflows/${workflowId}/execute`, {}, { headers });
     expect([failed.status, failed.at("error.code")]).to.deep.equal([400, "provider_rejected"]);
     expect(failed.at("error.details.step")).to.equal("step_1");
     expect(failed.at("error.details.runId")).to.match(/^wfr_/);
   });
 
   it("send each step to followers of the job", async () => {
-    desk.model.play(() => ({ text: "Four." }));
-    const workflowId = await desk.create([completion({ id: "one" }), completion({ id: "two" })]);
-    const started = await desk.member.post(`/workflows/${workflowId}/execute`);
-    const { events } = await desk.member.events("GET", `/jobs/${started.string("jobId")}/events`);
+    harness.model.play(() => ({ text: "Four." }));
+    const workflowId = await harness.create([completion({ id: "one" }), completion({ id: "two" })]);
+    const started = await harness.member.post(`/workflows/${workflowId}/execute`);
+    const { events } = await harness.member.events("GET", `/jobs/${started.string("jobId")}/events`);
     const steps: unknown[] = [];
     for await (const { event, data } of events) if (event === "step") steps.push(data);
     expect(steps).to.deep.equal([
@@ -139,44 +139,44 @@ describe("workflows", function () {
 
   it("retry a step when that can help, as often as it says, and record the result once", async () => {
     let failing = 2;
-    desk.model.play(() => {
+    harness.model.play(() => {
       failing -= 1;
       return failing >= 0 ? { status: 503 } : { text: "At last." };
     });
-    const run = await desk.run([completion({ retry: { attempts: 3, backoffMs: 10 } })]);
+    const run = await harness.run([completion({ retry: { attempts: 3, backoffMs: 10 } })]);
     expect(run.at("status"), run.text).to.equal("completed");
     expect(stepsOf(run)).to.have.lengthOf(1);
     expect(run.at("steps[0].attempts")).to.equal(3);
 
-    desk.model.play(() => ({ status: 503 }));
-    const given = await desk.run([completion({ retry: { attempts: 2, backoffMs: 10 } }), completion()]);
+    harness.model.play(() => ({ status: 503 }));
+    const given = await harness.run([completion({ retry: { attempts: 2, backoffMs: 10 } }), completion()]);
     expect(given.at("status")).to.equal("failed");
     expect(given.at("error.code")).to.equal("provider_failed");
     expect(stepsOf(given).map(({ status, attempts }) => `${status} ${attempts}`)).to.deep.equal(["failed 2"]);
-    expect(desk.model.calls).to.have.lengthOf(2);
-    desk.model.play(() => ({ status: 400 }));
-    expect((await desk.run([completion()])).at("steps[0].attempts"), "a refusal helps no retry").to.equal(1);
+    expect(harness.model.calls).to.have.lengthOf(2);
+    harness.model.play(() => ({ status: 400 }));
+    expect((await harness.run([completion()])).at("steps[0].attempts"), "a refusal helps no retry").to.equal(1);
   });
 
   it("fail at a template that names something missing, and say where", async () => {
     const prompt = "Dear {{ input.customer.name }}";
-    const run = await desk.run([condition("true", [completion({ id: "letter", prompt })])], { customer: {} });
+    const run = await harness.run([condition("true", [completion({ id: "letter", prompt })])], { customer: {} });
     expect(run.at("status")).to.equal("failed");
     expect(run.at("error.code")).to.equal("invalid_request");
     expect(run.at("error.param")).to.equal("steps[0].then[0].prompt");
     expect(run.at("error.message")).to.match(/^input\.customer\.name has no value \(at character \d+\)$/);
     expect(run.at("error.details.path")).to.equal("0/then/0");
-    const odd = await desk.run([condition("input.word", [completion()])], { word: "yes" });
+    const odd = await harness.run([condition("input.word", [completion()])], { word: "yes" });
     expect(odd.at("error.param")).to.equal("steps[0].expression");
   });
 
   it("leave runs in flight alone when the definition is edited, or deleted", async () => {
-    const { member, model, admin } = desk;
+    const { member, model, admin } = harness;
     model.play(({ input }) => ({ text: `said ${input}` }));
     const steps = (word: string) => [{ type: "human_approval", assigneeRole: "admin" }, completion({ prompt: word })];
-    const workflowId = await desk.create(steps("old"));
-    const runs = [await desk.start(workflowId), await desk.start(workflowId)];
-    const waiting = await Promise.all(runs.map((runId) => desk.reach(workflowId, runId, "awaiting_approval")));
+    const workflowId = await harness.create(steps("old"));
+    const runs = [await harness.start(workflowId), await harness.start(workflowId)];
+    const waiting = await Promise.all(runs.map((runId) => harness.reach(workflowId, runId, "awaiting_approval")));
     const edited = await member.request("PUT", `/workflows/${workflowId}`, {
       body: { name: "Desk", steps: steps("new"), version: 1 },
     });
@@ -188,12 +188,12 @@ describe("workflows", function () {
     const decide = async (at: number) => {
       const path = `/workflows/approvals/${waiting[at]?.string("awaiting.approvalId")}/decide`;
       expect((await admin.post(path, { decision: "approved" })).status).to.equal(200);
-      return desk.reach(workflowId, runs[at] ?? "", "completed");
+      return harness.reach(workflowId, runs[at] ?? "", "completed");
     };
     const first = await decide(0);
     expect([first.at("version"), first.at("output")]).to.deep.equal([1, "said old"]);
-    const fresh = await desk.start(workflowId);
-    const now = await desk.reach(workflowId, fresh, "awaiting_approval");
+    const fresh = await harness.start(workflowId);
+    const now = await harness.reach(workflowId, fresh, "awaiting_approval");
     expect(now.at("version")).to.equal(2);
     expect((await member.delete(`/workflows/${workflowId}`)).status).to.equal(204);
     expect((await member.get(`/workflows/${workflowId}`)).status).to.equal(404);
@@ -208,22 +208,22 @@ describe("workflows", function () {
   });
 
   it("stop when they are cancelled: while they wait, while they work, and by their job", async () => {
-    const { member, model } = desk;
-    const workflowId = await desk.create([{ type: "human_approval", assigneeRole: "owner" }, completion()]);
-    const waits = await desk.start(workflowId);
-    const { approvalId } = (await desk.reach(workflowId, waits, "awaiting_approval")).at("awaiting") as {
+    const { member, model } = harness;
+    const workflowId = await harness.create([{ type: "human_approval", assigneeRole: "owner" }, completion()]);
+    const waits = await harness.start(workflowId);
+    const { approvalId } = (await harness.reach(workflowId, waits, "awaiting_approval")).at("awaiting") as {
       approvalId: string;
     };
     const cancelled = await member.post(`/workflows/${workflowId}/runs/${waits}/cancel`);
     expect(cancelled.at("status"), cancelled.text).to.equal("cancelled");
     expect(stepsOf(cancelled).map(({ id, status }) => [id, status])).to.deep.equal([["step_1", "cancelled"]]);
     expect((await member.get(`/workflows/approvals/${approvalId}`)).at("status")).to.equal("cancelled");
-    const late = await desk.owner.post(`/workflows/approvals/${approvalId}/decide`, { decision: "approved" });
+    const late = await harness.owner.post(`/workflows/approvals/${approvalId}/decide`, { decision: "approved" });
     expect(late.status).to.equal(409);
     expect((await member.post(`/workflows/${workflowId}/runs/${waits}/cancel`)).status).to.equal(409);
 
-    const byJob = await desk.start(workflowId);
-    const run = await desk.reach(workflowId, byJob, "awaiting_approval");
+    const byJob = await harness.start(workflowId);
+    const run = await harness.reach(workflowId, byJob, "awaiting_approval");
     expect((await member.post(`/jobs/${run.string("jobId")}/cancel`)).at("status")).to.equal("cancelled");
     const pending = await member.get("/workflows/approvals");
     expect(pending.text).not.to.contain(run.string("awaiting.approvalId"));
@@ -234,11 +234,11 @@ describe("workflows", function () {
       await ended;
       return { text: "too late" };
     });
-    const working = await desk.create([completion(), completion()]);
-    const busy = await desk.start(working);
+    const working = await harness.create([completion(), completion()]);
+    const busy = await harness.start(working);
     await reached.promise;
     expect((await member.post(`/workflows/${working}/runs/${busy}/cancel`)).status).to.equal(200);
-    const stopped = await desk.reach(working, busy, "cancelled");
+    const stopped = await harness.reach(working, busy, "cancelled");
     expect(stepsOf(stopped).map(({ id, status, attempts }) => [id, status, attempts])).to.deep.equal([
       ["step_1", "cancelled", 1],
     ]);
@@ -246,13 +246,13 @@ describe("workflows", function () {
   });
 
   it("keep the step that was to be attempted again when they are cancelled", async () => {
-    desk.model.play(() => ({ status: 503 }));
-    const workflowId = await desk.create([completion({ id: "slow", retry: { attempts: 5, backoffMs: 600_000 } })]);
-    const runId = await desk.start(workflowId);
+    harness.model.play(() => ({ status: 503 }));
+    const workflowId = await harness.create([completion({ id: "slow", retry: { attempts: 5, backoffMs: 600_000 } })]);
+    const runId = await harness.start(workflowId);
     const path = `/workflows/${workflowId}/runs/${runId}`;
-    await pollUntil(async () => stepsOf(await desk.member.get(path))[0]?.status === "retrying");
-    expect((await desk.member.post(`${path}/cancel`)).status).to.equal(200);
-    const run = await desk.reach(workflowId, runId, "cancelled");
+    await pollUntil(async () => stepsOf(await harness.member.get(path))[0]?.status === "retrying");
+    expect((await harness.member.post(`${path}/cancel`)).status).to.equal(200);
+    const run = await harness.reach(workflowId, runId, "cancelled");
     expect(stepsOf(run).map(({ id, status, attempts }) => [id, status, attempts])).to.deep.equal([
       ["slow", "cancelled", 1],
     ]);
@@ -260,16 +260,19 @@ describe("workflows", function () {
   });
 
   it("refuse a body whose fields were meant as the input, and name them", async () => {
-    const workflowId = await desk.create([completion()]);
-    const refused = await desk.member.post(`/workflows/${workflowId}/execute`, { who: "Ana", tone: "calm" });
+    const workflowId = await harness.create([completion()]);
+    const refused = await harness.member.post(`/workflows/${workflowId}/execute`, { who: "Ana", tone: "calm" });
     expect([refused.status, refused.at("error.param")], refused.text).to.deep.equal([400, "input"]);
     expect(refused.string("error.message")).to.contain("who, tone");
-    const extra = await desk.member.post(`/workflows/${workflowId}/execute`, { input: { who: "Ana" }, tone: "calm" });
+    const extra = await harness.member.post(`/workflows/${workflowId}/execute`, {
+      input: { who: "Ana" },
+      tone: "calm",
+    });
     expect([extra.status, extra.headers.get("x-svc-ignored")]).to.deep.equal([202, "tone"]);
   });
 
   it("let only their creator and admins change them, and no other tenant see them", async () => {
-    const { member, admin, stranger, owner } = desk;
+    const { member, admin, stranger, owner } = harness;
     const body = { name: "Owner's", steps: [completion()] };
     const workflowId = (await owner.post("/workflows", body)).string("workflowId");
     expect((await member.request("PUT", `/workflows/${workflowId}`, { body })).status).to.equal(403);
@@ -329,16 +332,16 @@ describe("workflows", function () {
       ],
     ];
     for (const [steps, param, message] of cases) {
-      const answer = await desk.member.post("/workflows", { name: "Odd", steps });
+      const answer = await harness.member.post("/workflows", { name: "Odd", steps });
       const shown = `${JSON.stringify(steps).slice(0, 200)} ${answer.text}`;
       expect(answer.status, shown).to.equal(400);
       if (typeof param === "string") expect(answer.at("error.param"), shown).to.equal(param);
       else expect(answer.at("error.param"), shown).to.match(param);
       expect(answer.text, shown).to.match(message);
     }
-    expect((await desk.member.post("/workflows", { name: "Deep", steps: deep(7) })).status).to.equal(201);
+    expect((await harness.member.post("/workflows", { name: "Deep", steps: deep(7) })).status).to.equal(201);
     const hostile = `{"name":"Deep","steps":${'[{"type":"condition","expression":"true","then":'.repeat(5_000)}[]${"}]".repeat(5_000)}}`;
-    const answer = await desk.member.request("POST", "/workflows", {
+    const answer = await harness.member.request("POST", "/workflows", {
       raw: hostile,
       headers: { "content-type": "application/json" },
     });
@@ -346,42 +349,45 @@ describe("workflows", function () {
   });
 
   it("are refused when they are started with a model whose provider has no key", async () => {
-    const workflowId = await desk.create([completion(), condition("true", [completion({ model: "claude-opus-5" })])]);
-    const answer = await desk.member.post(`/workflows/${workflowId}/execute`);
+    const workflowId = await harness.create([
+      completion(),
+      condition("true", [completion({ model: "claude-opus-5" })]),
+    ]);
+    const answer = await harness.member.post(`/workflows/${workflowId}/execute`);
     expect([answer.status, answer.at("error.code"), answer.at("error.param")], answer.text).to.deep.equal([
       400,
       "provider_not_configured",
       "steps[1].then[0].model",
     ]);
-    expect((await desk.member.get(`/workflows/${workflowId}/runs`)).at("data")).to.deep.equal([]);
+    expect((await harness.member.get(`/workflows/${workflowId}/runs`)).at("data")).to.deep.equal([]);
   });
 
   it("check an input against the workflow's schema before anything runs", async function () {
     this.timeout(120_000);
-    desk.model.play(() => ({ text: "ok" }));
+    harness.model.play(() => ({ text: "ok" }));
     const inputSchema = {
       type: "object",
       properties: { amount: { type: "number", minimum: 1 }, lines: { type: "array", items: { type: "string" } } },
       required: ["amount"],
     };
-    const workflowId = await desk.create([completion()], { inputSchema });
+    const workflowId = await harness.create([completion()], { inputSchema });
     const refused = async (input: unknown) => {
-      const answer = await desk.member.post(`/workflows/${workflowId}/execute`, { input });
+      const answer = await harness.member.post(`/workflows/${workflowId}/execute`, { input });
       expect(answer.status, answer.text).to.equal(400);
       return answer.at("error.param");
     };
     expect(await refused(undefined)).to.equal("input");
     expect(await refused({ amount: 0 })).to.equal("input.amount");
     expect(await refused({ amount: 2, lines: ["a", 3] })).to.equal("input.lines[1]");
-    expect((await desk.member.get(`/workflows/${workflowId}/runs`)).at("data")).to.deep.equal([]);
-    await desk.reach(workflowId, await desk.start(workflowId, { amount: 2 }), "completed");
-    const bad = await desk.member.post("/workflows", { name: "x", steps: [completion()], inputSchema: { type: 7 } });
+    expect((await harness.member.get(`/workflows/${workflowId}/runs`)).at("data")).to.deep.equal([]);
+    await harness.reach(workflowId, await harness.start(workflowId, { amount: 2 }), "completed");
+    const bad = await harness.member.post("/workflows", { name: "x", steps: [completion()], inputSchema: { type: 7 } });
     expect([bad.status, bad.at("error.param")]).to.deep.equal([400, "inputSchema"]);
     const bomb = { type: "string", pattern: "^(a+)+$" };
-    const slow = await desk.create([completion()], { inputSchema: bomb });
+    const slow = await harness.create([completion()], { inputSchema: bomb });
     const stopped = await pollUntil(
       async () => {
-        const answer = await desk.member.post(`/workflows/${slow}/execute`, { input: `${"a".repeat(40)}!` });
+        const answer = await harness.member.post(`/workflows/${slow}/execute`, { input: `${"a".repeat(40)}!` });
         return answer.status === 503 ? null : answer; // the machine had no time for it
       },
       { timeoutMs: 100_000 },

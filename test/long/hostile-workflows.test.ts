@@ -3,23 +3,23 @@ import { type HostileWorkflow, longText, manyLoops, slowRuns, slowSchemas } from
 import type { ApiClient, ApiResponse } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
-import { condition, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-desk.ts";
+import { condition, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
 
 /** How long what takes milliseconds may take here while others have the processor, in ms. A freeze lasts longer. */
 const PROMPT_MS = 10_000;
 
 describe("workflows written to exhaust the service", function () {
   this.timeout(120_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowDesk;
   let worker: HostProcess;
   before(async () => {
-    desk = await openWorkflowDesk({ workers: false });
-    worker = await startProcess("workers/main.ts", desk.test.env);
-    desk.model.play(() => ({ text: "ok" }));
+    harness = await openWorkflowDesk({ workers: false });
+    worker = await startProcess("workers/main.ts", harness.test.env);
+    harness.model.play(() => ({ text: "ok" }));
   });
   after(async () => {
     await worker?.kill();
-    await desk?.close();
+    await harness?.close();
   });
 
   const createFor = async (client: ApiClient, { steps, inputSchema }: HostileWorkflow) => {
@@ -52,20 +52,20 @@ describe("workflows written to exhaust the service", function () {
   };
   /** Another tenant's workflow, from its submission to its end. */
   const runAsVictim = async (workflowId: string) => {
-    const started = await desk.stranger.post(`/workflows/${workflowId}/execute`, { input: { n: 1 } });
-    const run = await endOf(desk.stranger, workflowId, started.string("runId"));
+    const started = await harness.stranger.post(`/workflows/${workflowId}/execute`, { input: { n: 1 } });
+    const run = await endOf(harness.stranger, workflowId, started.string("runId"));
     expect(run.at("status"), run.text).to.equal("completed");
   };
   const victims: HostileWorkflow = { steps: [condition("input.n + 1 == 2", [])] };
 
   it("fail, while those of another tenant continue", async () => {
-    const own = await createFor(desk.stranger, victims);
+    const own = await createFor(harness.stranger, victims);
     await runAsVictim(own);
     const hostile = { "a hundred loops in a text": manyLoops(100), "a long text": longText, ...slowRuns };
     for (const [name, workflow] of Object.entries(hostile)) {
-      const workflowId = await createFor(desk.member, workflow);
-      const runIds = await Promise.all([1, 2].map(() => desk.start(workflowId, workflow.input)));
-      const ends = Promise.all(runIds.map((runId) => endOf(desk.member, workflowId, runId)));
+      const workflowId = await createFor(harness.member, workflow);
+      const runIds = await Promise.all([1, 2].map(() => harness.start(workflowId, workflow.input)));
+      const ends = Promise.all(runIds.map((runId) => endOf(harness.member, workflowId, runId)));
       const longest = await longestDuring(ends, () => runAsVictim(own));
       expect(longest, name).to.be.lessThan(PROMPT_MS);
       for (const run of await ends) {
@@ -81,10 +81,10 @@ describe("workflows written to exhaust the service", function () {
 
   it("do not hold up the API by their input schemas", async () => {
     for (const [name, workflow] of Object.entries(slowSchemas)) {
-      const workflowId = await createFor(desk.member, workflow);
-      const execute = () => desk.member.post(`/workflows/${workflowId}/execute`, { input: workflow.input });
+      const workflowId = await createFor(harness.member, workflow);
+      const execute = () => harness.member.post(`/workflows/${workflowId}/execute`, { input: workflow.input });
       const answers = Promise.all(Array.from({ length: 10 }, execute));
-      const longest = await longestDuring(answers, () => desk.stranger.get("/healthz"));
+      const longest = await longestDuring(answers, () => harness.stranger.get("/healthz"));
       expect(longest, name).to.be.lessThan(PROMPT_MS);
       const ends = (await answers).map(({ status, text }) => `${status} ${text}`);
       // On a busy machine a check has no processor for its time, which says nothing about the schema.

@@ -6,7 +6,7 @@ import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
 import { hostPid } from "../support/service-pids.ts";
 import { tenantOf } from "../support/tenant-of.ts";
-import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-desk.ts";
+import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-harness.ts";
 
 const runCount = 300;
 /** Chooses the workers that are killed. */
@@ -15,19 +15,19 @@ const env = { JOB_LEASE_MS: "1000", RECONCILE_EVERY_MS: "300", STORE_TIMEOUT_MS:
 
 describe("runs of workflows while things break", function () {
   this.timeout(120_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowDesk;
   const workers: HostProcess[] = [];
   before(async () => {
-    desk = await openWorkflowDesk({ services: "private", workers: false, env });
+    harness = await openWorkflowDesk({ services: "private", workers: false, env });
   });
   after(async () => {
     await Promise.all(workers.map((worker) => worker.kill()));
-    await desk.close();
+    await harness.close();
   });
-  const startWorker = async () => void workers.push(await startProcess("workers/main.ts", desk.test.env));
+  const startWorker = async () => void workers.push(await startProcess("workers/main.ts", harness.test.env));
   const hook = (step: string) => ({
     type: "webhook",
-    url: `${desk.site.origin}/effect`,
+    url: `${harness.site.origin}/effect`,
     method: "POST",
     body: { run: "{{ run.runId }}", step },
     retry: { attempts: 5, backoffMs: 50 },
@@ -52,7 +52,7 @@ describe("runs of workflows while things break", function () {
   const flush = () =>
     pollUntil(
       () =>
-        desk.test.platform.redis.producer.flushall().then(
+        harness.test.platform.redis.producer.flushall().then(
           () => true,
           () => false,
         ),
@@ -60,7 +60,7 @@ describe("runs of workflows while things break", function () {
     );
 
   it(`every one of 300 ends, each step is recorded once, and each webhook has one effect by its key (seed ${seed})`, async () => {
-    const { model, site, member, admin, test } = desk;
+    const { model, site, member, admin, test } = harness;
     model.play(async ({ input }) => ({ text: `answer ${input}` }));
     site.on("/effect", (_, response) => void response.writeHead(200, { "content-type": "application/json" }).end("{}"));
     const steps = [
@@ -71,11 +71,11 @@ describe("runs of workflows while things break", function () {
       condition("input.n % 10 == 0", [{ type: "human_approval", assigneeRole: "admin" }], [hook("d")]),
       completion,
     ];
-    const workflowId = await desk.create(steps);
+    const workflowId = await harness.create(steps);
     await Promise.all([startWorker(), startWorker()]);
     const runs: string[] = [];
     for (let n = 0; n < runCount; n += 20) {
-      const some = Array.from({ length: 20 }, (_, k) => desk.start(workflowId, { n: n + k }));
+      const some = Array.from({ length: 20 }, (_, k) => harness.start(workflowId, { n: n + k }));
       runs.push(...(await Promise.all(some)));
     }
     const tenantId = await tenantOf(test);
@@ -150,26 +150,26 @@ describe("runs of workflows while things break", function () {
 
   it("an approval whose time passes while everything is down is expired at once", async () => {
     if (workers.length === 0) await startWorker();
-    const workflowId = await desk.create([
+    const workflowId = await harness.create([
       { type: "human_approval", assigneeRole: "admin", timeoutMs: 1_500 },
       completion,
     ]);
-    const runId = await desk.start(workflowId, { n: 1 });
-    const run = await desk.reach(workflowId, runId, "awaiting_approval");
+    const runId = await harness.start(workflowId, { n: 1 });
+    const run = await harness.reach(workflowId, runId, "awaiting_approval");
     const expiresAt = Date.parse(run.string("awaiting.expiresAt"));
     await Promise.all(workers.splice(0).map((worker) => worker.kill()));
     await flush();
     await pollUntil(() => Date.now() > expiresAt + 200, { everyMs: 50 });
-    const read = await desk.member.get(`/workflows/${workflowId}/runs/${runId}`);
+    const read = await harness.member.get(`/workflows/${workflowId}/runs/${runId}`);
     expect(read.at("status"), "though no worker has looked").to.equal("expired");
     const path = `/workflows/approvals/${run.string("awaiting.approvalId")}/decide`;
     const late = await pollUntil(async () => {
-      const answer = await desk.admin.post(path, { decision: "approved" });
+      const answer = await harness.admin.post(path, { decision: "approved" });
       return answer.status === 503 ? undefined : answer;
     });
     expect(late.status, "the time counts, not the sweep").to.equal(409);
     await startWorker();
-    const ended = await desk.reach(workflowId, runId, "expired", "completed");
+    const ended = await harness.reach(workflowId, runId, "expired", "completed");
     expect(ended.at("status")).to.equal("expired");
   });
 });

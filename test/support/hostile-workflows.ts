@@ -1,4 +1,4 @@
-import { chatModel, condition } from "./workflow-desk.ts";
+import { chatModel, condition } from "./workflow-harness.ts";
 
 /** A workflow that was written to use up the service, and the input of its runs. */
 export type HostileWorkflow = { steps: object[]; inputSchema?: object; input?: unknown };

@@ -10,8 +10,8 @@ export async function readToEnd(pool: ParsePool, source: RawSource, tenantId = "
     for await (const batch of read.chunks) chunks += batch.length;
     return `${chunks} chunks`;
   } catch (error) {
-    const isRefusal =
+    const isRejection =
       error instanceof AppError && (error.code === "source_unreadable" || error.code === "request_too_large");
-    return `${isRefusal ? "" : "unexpected: "}${error}`;
+    return `${isRejection ? "" : "unexpected: "}${error}`;
   }
 }

@@ -1,5 +1,5 @@
 /** URLs whose text alone is enough to refuse them. */
-export const refusedUrls = [
+export const rejectedUrls = [
   // loopback, in every spelling that a URL parser takes for an address
   "http://127.0.0.1/",
   "http://127.1/",

@@ -14,7 +14,7 @@ export type Refusal = { code: number; codeName: string; errmsg: string };
 export type RefusingStore = {
   url: string;
   /** What every write is answered from now on; undefined: they are taken again. */
-  refuseWrites(refusal: Refusal | undefined): void;
+  rejectWrites(refusal: Refusal | undefined): void;
   close(): Promise<void>;
 };
 
@@ -38,8 +38,8 @@ export async function startRefusingStore(): Promise<RefusingStore> {
       inbox.add(bytes);
       for (let message = inbox.take(); message !== undefined; message = inbox.take()) {
         const request = readRequest(message);
-        const isRefused = refusal !== undefined && writes.has(Object.keys(request.body)[0] ?? "");
-        if (isRefused) socket.write(frameReply(request, BSON.serialize({ ok: 0, ...refusal }), 1));
+        const isRejected = refusal !== undefined && writes.has(Object.keys(request.body)[0] ?? "");
+        if (isRejected) socket.write(frameReply(request, BSON.serialize({ ok: 0, ...refusal }), 1));
         else onward.write(message);
       }
     });
@@ -50,7 +50,7 @@ export async function startRefusingStore(): Promise<RefusingStore> {
   if (address === null || typeof address === "string") throw new Error("the store has no port");
   return {
     url: `mongodb://127.0.0.1:${address.port}/?directConnection=true`,
-    refuseWrites(next) {
+    rejectWrites(next) {
       refusal = next;
     },
     async close() {

@@ -23,7 +23,7 @@ export function secretsIn(text: string): string[] {
 }
 
 /** Fails when one of the places holds a secret. */
-export function refuseSecrets(places: readonly Place[]): void {
+export function rejectSecrets(places: readonly Place[]): void {
   const found = places.flatMap(({ where, text }) => secretsIn(text).map((secret) => `${secret} in ${where}`));
   if (found.length > 0) throw new Error(`a secret has leaked: ${found.slice(0, 10).join("; ")}`);
 }

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { MongoClient } from "mongodb";
 import type { Config } from "../../src/config.ts";
+import { withDisposables } from "../../src/disposables.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
-import { withReleasers } from "../../src/releasers.ts";
-import { documentPlaces, keysOf, type Place, redisPlaces, refuseSecrets, writtenPlaces } from "./secret-scan.ts";
+import { documentPlaces, keysOf, type Place, redisPlaces, rejectSecrets, writtenPlaces } from "./secret-scan.ts";
 
 /** The store and the Redis that the platforms of a run share, each with a database and a prefix of its own. */
 export type SharedServices = {
@@ -55,13 +55,13 @@ function openServices(given: {
   redisUrl?: string | undefined;
   dataDir?: string | undefined;
 }): Promise<SharedServices> {
-  return withReleasers(async (releasers) => {
+  return withDisposables(async (disposables) => {
     const dataDir = given.dataDir ?? (await mkdtemp(join(tmpdir(), "switchyard-shared-")));
     const isEmbedded = { mongo: !given.mongoUrl, redis: !given.redisUrl };
     if (given.dataDir === undefined) {
-      releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+      disposables.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
       if (isEmbedded.mongo && isEmbedded.redis) {
-        releasers.add(async () => refuseSecrets(await writtenPlaces(dataDir)));
+        disposables.add(async () => rejectSecrets(await writtenPlaces(dataDir)));
       }
     }
     const services = await ensureServices({
@@ -69,11 +69,11 @@ function openServices(given: {
       ...isEmbedded,
       logger: makeLogger({ level: "silent", name: "shared" }),
     });
-    releasers.add(() => services.close());
+    disposables.add(() => services.close());
     const mongo = new MongoClient(given.mongoUrl || services.mongoUrl || "");
-    releasers.add(() => mongo.close());
+    disposables.add(() => mongo.close());
     const redis = new Redis(given.redisUrl || services.redisUrl || "", { maxRetriesPerRequest: 3 });
-    releasers.add(() => redis.disconnect());
+    disposables.add(() => redis.disconnect());
     return {
       dataDir,
       read: async (config) => [
@@ -84,7 +84,7 @@ function openServices(given: {
         await mongo.db(config.mongo.db).dropDatabase();
         for await (const keys of keysOf(redis, config.redis.prefix)) if (keys.length > 0) await redis.unlink(keys);
       },
-      close: releasers.close,
+      close: disposables.close,
     };
   });
 }

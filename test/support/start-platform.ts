@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serveApi } from "../../api/server.ts";
 import { type Config, loadConfig } from "../../src/config.ts";
+import { type Disposables, withDisposables } from "../../src/disposables.ts";
 import type { Work } from "../../src/jobs/work.ts";
 import { openPlatform, type Platform } from "../../src/platform.ts";
-import { type Releasers, withReleasers } from "../../src/releasers.ts";
 import { startWorkers } from "../../workers/start-workers.ts";
-import { makeScannedLog, readPlaces, refuseSecrets } from "./secret-scan.ts";
+import { makeScannedLog, readPlaces, rejectSecrets } from "./secret-scan.ts";
 import { type SharedServices, shareServices } from "./shared-services.ts";
 
 export type TestPlatform = {
@@ -42,10 +42,10 @@ export type TestOptions = {
  * When it closes, no key of a provider and no key of the API may be in its log, in its Redis or in its store.
  */
 export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> {
-  return withReleasers(async (releasers) => {
+  return withDisposables(async (disposables) => {
     if (options.holdsSecrets && options.services !== "private")
       throw new TypeError("secrets need services of their own");
-    const services = options.services === "private" ? await ownServices(releasers) : await shareServices();
+    const services = options.services === "private" ? await ownServices(disposables) : await shareServices();
     const unique = `t${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
     const env = {
       ...pick(process.env, ["MONGODB_URL", "REDIS_URL"]),
@@ -61,7 +61,7 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
       ...options.env,
     };
     const config = loadConfig(env);
-    releasers.add(() => services.clear(config));
+    disposables.add(() => services.clear(config));
     const extra = options.extra ?? [];
     const log = makeScannedLog();
     const platform = await openPlatform(config, {
@@ -69,19 +69,19 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
       queues: extra.map(({ queue }) => queue),
       ...(process.env.LOG_LEVEL ? {} : { logger: log.logger }),
     });
-    releasers.add(() => platform.close());
+    disposables.add(() => platform.close());
     const api = await serveApi(platform);
-    releasers.add(() => api.close());
+    disposables.add(() => api.close());
     if (options.workers !== false) {
       const workers = await startWorkers(platform, {
         extra,
         concurrencyFactor: config.workers.concurrencyFactor,
         shutdownGraceMs: config.shutdownGraceMs,
       });
-      releasers.add(() => workers.close());
+      disposables.add(() => workers.close());
     }
     if (!options.holdsSecrets) {
-      releasers.add(async () => refuseSecrets([...log.leaks, ...(await services.read(config))]));
+      disposables.add(async () => rejectSecrets([...log.leaks, ...(await services.read(config))]));
     }
     const { tenancy } = platform;
     const first = await tenancy.ensureTenant("first");
@@ -98,15 +98,15 @@ export function startPlatform(options: TestOptions = {}): Promise<TestPlatform> 
         member: await keyOf(first, "member"),
         stranger: await keyOf(second, "owner"),
       },
-      close: releasers.close,
+      close: disposables.close,
     };
   });
 }
 
 /** A data folder for one platform alone. */
-async function ownServices(releasers: Releasers): Promise<Pick<SharedServices, "dataDir" | "read" | "clear">> {
+async function ownServices(disposables: Disposables): Promise<Pick<SharedServices, "dataDir" | "read" | "clear">> {
   const dataDir = await mkdtemp(join(tmpdir(), "switchyard-test-"));
-  releasers.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+  disposables.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
   // What is embedded is gone with the folder; in a part that was given the platform has names of its own.
   const clear = async (config: Config) => {
     if (process.env.MONGODB_URL || process.env.REDIS_URL) await (await shareServices()).clear(config);

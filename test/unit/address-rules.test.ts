@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { checkUrl, isPublicAddress } from "../../src/net/address-rules.ts";
-import { refusedUrls } from "../support/refused-urls.ts";
+import { rejectedUrls } from "../support/refused-urls.ts";
 
 const takenUrls = [
   "http://example.com/",
@@ -24,10 +24,10 @@ const takenUrls = [
 
 describe("address rules", () => {
   it("has a table of at least 60 refused spellings", () => {
-    expect(new Set(refusedUrls).size).to.be.at.least(60);
+    expect(new Set(rejectedUrls).size).to.be.at.least(60);
   });
 
-  for (const url of refusedUrls) {
+  for (const url of rejectedUrls) {
     it(`refuses ${url || "an empty URL"}`, () => {
       expect(checkUrl(url)).to.have.property("refused").that.is.a("string");
     });

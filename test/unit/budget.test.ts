@@ -51,7 +51,7 @@ describe("budgets", () => {
     const budgets = makeBudgets({
       store: { ...store, budgets: { ...store.budgets, ...own } },
       logger: makeLogger({ level: "info", name: "test", destination }),
-      onRefusal: () => (refusals += 1),
+      onRejection: () => (refusals += 1),
     });
     return { ...budgets, refusals: () => refusals, logged };
   };

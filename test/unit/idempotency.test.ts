@@ -1,7 +1,7 @@
 import { mock } from "node:test";
 import { expect } from "chai";
 import { toErrorBody } from "../../api/middleware/errors.ts";
-import { answerIdempotently } from "../../api/middleware/idempotency.ts";
+import { respondIdempotently } from "../../api/middleware/idempotency.ts";
 import type { HandlerInput, Reply } from "../../api/route.ts";
 import { AppError, notFound, toErrorView, unavailable } from "../../src/errors.ts";
 import type { Platform } from "../../src/platform.ts";
@@ -51,7 +51,7 @@ function makeServer() {
     return handle(input);
   };
   const ask = (key: string, input: Partial<HandlerInput> = {}, isSecret = false) =>
-    answerIdempotently(
+    respondIdempotently(
       { store: { idempotency: store } },
       {
         params: {},

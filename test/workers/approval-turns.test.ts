@@ -7,54 +7,54 @@ import type { WorkflowRunEnd } from "../../src/store/workflow-run-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 import { takeTurn } from "../support/worker-turn.ts";
-import { condition, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-desk.ts";
+import { condition, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
 
 const day = 86_400_000;
 
 /** No worker runs: a run goes on when the test takes its turn, and nothing is swept unless the test asks. */
 describe("an approval and its run, turn by turn", function () {
   this.timeout(60_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowDesk;
   let tenantId: string;
   let workflowId: string;
   const longAgo = new Date(Date.now() - day);
   const ask = (fields: object = {}) => ({ type: "human_approval", id: "sign", assigneeRole: "admin", ...fields });
   before(async () => {
-    desk = await openWorkflowDesk({ workers: false });
-    tenantId = await tenantOf(desk.test);
-    workflowId = await desk.create([ask(), condition("steps.sign.output.comment == null", [])]);
+    harness = await openWorkflowDesk({ workers: false });
+    tenantId = await tenantOf(harness.test);
+    workflowId = await harness.create([ask(), condition("steps.sign.output.comment == null", [])]);
   });
-  after(() => desk?.close());
+  after(() => harness?.close());
 
-  /** A turn of a job; where a busy machine postpones the run's expressions, the one after. */
+  /** A turn of a job; where a busy machine reschedules the run's expressions, the one after. */
   const takeTurnOf = (jobId: string) =>
     pollUntil(
       async () => {
-        const turn = await takeTurn(desk.test.platform, { queue, jobId });
+        const turn = await takeTurn(harness.test.platform, { queue, jobId });
         return turn.end === "later" ? null : turn;
       },
       { timeoutMs: 30_000, what: "the end of a turn" },
     );
   const approvalOf = async (approvalId: string) => {
-    const approval = await desk.test.platform.store.approvals.get(tenantId, approvalId);
+    const approval = await harness.test.platform.store.approvals.get(tenantId, approvalId);
     return approval ?? expect.fail(`there is no approval ${approvalId}`);
   };
   /** A run that waits for a decision. */
   const waiting = async (ofWorkflow = workflowId, input?: unknown) => {
-    const runId = await desk.start(ofWorkflow, input);
+    const runId = await harness.start(ofWorkflow, input);
     const path = `/workflows/${ofWorkflow}/runs/${runId}`;
-    const jobId = (await desk.member.get(path)).string("jobId");
+    const jobId = (await harness.member.get(path)).string("jobId");
     expect(await takeTurnOf(jobId)).to.deep.equal({ end: "done" });
-    const run = await desk.member.get(path);
+    const run = await harness.member.get(path);
     return { runId, jobId, path, run, approvalId: run.string("awaiting.approvalId") };
   };
   /** Decides in the store alone, as a process that dies before the run has it. */
   const note = (approvalId: string, status: Decision["status"], at = longAgo) =>
-    desk.test.platform.store.approvals.decide(tenantId, approvalId, { status, decidedBy: "x" }, at);
-  const sweep = () => desk.test.platform.workflows.sweepApprovals();
+    harness.test.platform.store.approvals.decide(tenantId, approvalId, { status, decidedBy: "x" }, at);
+  const sweep = () => harness.test.platform.workflows.sweepApprovals();
   /** An approval without a run, whose time is over unless the fields say otherwise. */
   const insert = (fields: Partial<ApprovalRecord> = {}) =>
-    desk.test.platform.store.approvals.ensure({
+    harness.test.platform.store.approvals.ensure({
       ...{ _id: newId("approval"), tenantId, workflowId, workflowName: "Desk", runId: newId("workflowRun") },
       ...{ stepId: "sign", path: "0", assigneeRole: "admin", status: "pending" },
       ...{ createdAt: longAgo, expiresAt: longAgo, ...fields },
@@ -68,12 +68,12 @@ describe("an approval and its run, turn by turn", function () {
       [30 * day, 201],
       [30 * day + 1, 400],
     ] as const) {
-      const made = await desk.member.post("/workflows", { name: "Desk", steps: [ask({ timeoutMs })] });
+      const made = await harness.member.post("/workflows", { name: "Desk", steps: [ask({ timeoutMs })] });
       expect(made.status, `${timeoutMs} ms`).to.equal(status);
     }
-    const workflow = await desk.create([ask({ message, timeoutMs: day, assigneeRole: "owner" })]);
+    const workflow = await harness.create([ask({ message, timeoutMs: day, assigneeRole: "owner" })]);
     const { approvalId, jobId, path, run } = await waiting(workflow, `${"x".repeat(19_999)}😀`);
-    const shown = await desk.owner.get(`/workflows/approvals/${approvalId}`);
+    const shown = await harness.owner.get(`/workflows/approvals/${approvalId}`);
     const { createdAt, expiresAt, run: of, ...rest } = shown.body as Record<string, string>;
     expect(rest).to.deep.equal({
       ...{ approvalId, workflowId: workflow, workflowName: "Desk", runId: run.at("runId"), stepId: "sign" },
@@ -85,9 +85,9 @@ describe("an approval and its run, turn by turn", function () {
     expect(run.at("steps")).to.deep.equal([
       { id: "sign", type: "human_approval", path: "0", status: "awaiting_approval", startedAt: createdAt, attempts: 1 },
     ]);
-    await desk.test.platform.jobs.resume(jobId); // without a decision
+    await harness.test.platform.jobs.resume(jobId); // without a decision
     expect(await takeTurnOf(jobId)).to.deep.equal({ end: "done" });
-    expect((await desk.member.get(path)).body).to.deep.equal(run.body);
+    expect((await harness.member.get(path)).body).to.deep.equal(run.body);
   });
 
   it("says who may decide, and only while it is to be decided", async () => {
@@ -95,7 +95,7 @@ describe("an approval and its run, turn by turn", function () {
     const forOwner = await insert({ expiresAt: new Date(Date.now() + day), assigneeRole: "owner" });
     const { runId } = await waiting();
     for (const { _id } of [forAdmin, forOwner]) {
-      const missing = await desk.owner.get(`/workflows/approvals/${_id}`);
+      const missing = await harness.owner.get(`/workflows/approvals/${_id}`);
       expect([missing.status, missing.at("error.message")]).to.deep.equal([404, "There is no such run."]);
     }
     const cases = [
@@ -110,22 +110,22 @@ describe("an approval and its run, turn by turn", function () {
       const { _id } = await insert({ runId, expiresAt: new Date(Date.now() + day), ...fields });
       const name = `${JSON.stringify(fields)} ${role}`;
       const path = `/workflows/approvals/${_id}`;
-      expect((await desk[role].get(path)).at("mayDecide"), name).to.equal(status === 200);
-      expect((await desk[role].post(`${path}/decide`, { decision: "rejected" })).status, name).to.equal(status);
+      expect((await harness[role].get(path)).at("mayDecide"), name).to.equal(status === 200);
+      expect((await harness[role].post(`${path}/decide`, { decision: "rejected" })).status, name).to.equal(status);
     }
     const { _id } = await insert();
-    const foreign = await desk.stranger.get(`/workflows/approvals/${_id}`);
+    const foreign = await harness.stranger.get(`/workflows/approvals/${_id}`);
     expect([foreign.status, foreign.at("error.message")]).to.deep.equal([404, "There is no such approval."]);
-    expect((await desk.stranger.get("/workflows/approvals")).at("data")).to.deep.equal([]);
+    expect((await harness.stranger.get("/workflows/approvals")).at("data")).to.deep.equal([]);
     expect((await approvalOf(_id)).status, "another tenant's list looks after its own").to.equal("pending");
-    expect((await desk.member.get("/workflows/approvals")).text, "what is open").not.to.contain(_id);
-    expect((await desk.member.get("/workflows/approvals?status=expired")).text).to.contain(_id);
+    expect((await harness.member.get("/workflows/approvals")).text, "what is open").not.to.contain(_id);
+    expect((await harness.member.get("/workflows/approvals?status=expired")).text).to.contain(_id);
   });
 
   it("resumes its run, or ends it, and the first decision stays", async () => {
     const { approvalId, jobId, path, run } = await waiting();
     const decide = (client: "admin" | "owner", body: object) =>
-      desk[client].post(`/workflows/approvals/${approvalId}/decide`, body);
+      harness[client].post(`/workflows/approvals/${approvalId}/decide`, body);
     const decided = await decide("admin", { decision: "approved", comment: "Fine \ud83d" });
     expect(decided.body).to.deep.include({
       approvalId,
@@ -138,15 +138,17 @@ describe("an approval and its run, turn by turn", function () {
     expect([again.status, again.at("error.message")]).to.deep.equal([409, "It is approved already."]);
     expect(again.at("error.details")).to.deep.include({ approvalId, decidedBy: "admin@test", comment: "Fine \ufffd" });
     expect(await takeTurnOf(jobId)).to.deep.equal({ end: "done" });
-    const ended = await desk.member.get(path);
+    const ended = await harness.member.get(path);
     expect(ended.at("status")).to.equal("completed");
     expect(ended.at("steps[0]")).to.deep.include({ status: "completed", startedAt: run.at("steps[0].startedAt") });
 
     const other = await waiting();
-    const rejected = await desk.owner.post(`/workflows/approvals/${other.approvalId}/decide`, { decision: "rejected" });
+    const rejected = await harness.owner.post(`/workflows/approvals/${other.approvalId}/decide`, {
+      decision: "rejected",
+    });
     expect(rejected.at("runStatus")).to.equal("rejected");
     expect(rejected.body).not.to.have.property("comment");
-    const [step, ...more] = (await desk.member.get(other.path)).at("steps") as object[];
+    const [step, ...more] = (await harness.member.get(other.path)).at("steps") as object[];
     expect(more).to.deep.equal([]);
     const decidedAt = rejected.string("decidedAt");
     expect(step).to.deep.equal({
@@ -154,20 +156,20 @@ describe("an approval and its run, turn by turn", function () {
       ...{ startedAt: other.run.at("steps[0].startedAt"), finishedAt: decidedAt },
       output: { decision: "rejected", comment: null, decidedBy: "owner@test", decidedAt },
     });
-    const job = await desk.member.get(`/jobs/${other.jobId}`);
+    const job = await harness.member.get(`/jobs/${other.jobId}`);
     const { runId } = other;
     expect([job.at("status"), job.at("result")]).to.deep.equal([
       "completed",
       { runId, workflowId, status: "rejected" },
     ]);
-    expect((await desk.member.get(other.path)).at("finishedAt")).to.equal(decidedAt);
+    expect((await harness.member.get(other.path)).at("finishedAt")).to.equal(decidedAt);
   });
 
   it("is asked for by each step of its run for itself", async () => {
-    const { approvalId, jobId, path } = await waiting(await desk.create([ask(), ask({ id: "again" })]));
-    await desk.admin.post(`/workflows/approvals/${approvalId}/decide`, { decision: "approved" });
+    const { approvalId, jobId, path } = await waiting(await harness.create([ask(), ask({ id: "again" })]));
+    await harness.admin.post(`/workflows/approvals/${approvalId}/decide`, { decision: "approved" });
     expect(await takeTurnOf(jobId)).to.deep.equal({ end: "done" });
-    const run = await desk.member.get(path);
+    const run = await harness.member.get(path);
     expect(run.at("steps[1]")).to.deep.include({ id: "again", status: "awaiting_approval" });
     expect(run.at("awaiting.approvalId")).not.to.equal(approvalId);
   });
@@ -175,18 +177,18 @@ describe("an approval and its run, turn by turn", function () {
   it("that is overdue expires when it is read, and its run with it, also when another expires it just then", async () => {
     const { runId, path } = await waiting();
     const { _id } = await insert({ runId });
-    const refused = await desk.owner.post(`/workflows/approvals/${_id}/decide`, { decision: "approved" });
+    const refused = await harness.owner.post(`/workflows/approvals/${_id}/decide`, { decision: "approved" });
     expect([refused.status, refused.at("error.message")]).to.deep.equal([409, "The time to decide is over."]);
-    const run = await desk.member.get(path);
+    const run = await harness.member.get(path);
     expect([run.at("status"), run.at("steps[0].output")]).to.deep.equal([
       "expired",
       { decision: "expired", comment: null, decidedBy: null, decidedAt: run.at("finishedAt") },
     ]);
-    const { approvals } = desk.test.platform.store;
+    const { approvals } = harness.test.platform.store;
     const { decide } = approvals;
     approvals.decide = async (...args) => (await decide(...args)) && decide(...args); // the other's, and then ours
     try {
-      const raced = await desk.owner.get(`/workflows/approvals/${(await insert({ runId }))._id}`);
+      const raced = await harness.owner.get(`/workflows/approvals/${(await insert({ runId }))._id}`);
       expect([raced.at("status"), raced.at("mayDecide")], raced.text).to.deep.equal(["expired", false]);
     } finally {
       approvals.decide = decide;
@@ -239,7 +241,7 @@ describe("an approval and its run, turn by turn", function () {
       cases,
     )) {
       it(`${name} (${status})`, async () => {
-        const { jobs, workflowRuns } = desk.test.platform.store;
+        const { jobs, workflowRuns } = harness.test.platform.store;
         const { approvalId, jobId, runId } = await waiting();
         await note(approvalId, status);
         const change = job === "gone" ? { tenantId: newId("tenant"), status: "running" as const } : { status: job };
@@ -260,7 +262,7 @@ describe("an approval and its run, turn by turn", function () {
           });
         if (end) await workflowRuns.finish(tenantId, runId, { status: end, finishedAt: longAgo });
         await sweep();
-        const shown = await desk.member.get(`/workflows/approvals/${approvalId}`);
+        const shown = await harness.member.get(`/workflows/approvals/${approvalId}`);
         expect([shown.at("status"), shown.at("mayDecide")]).to.deep.equal([status, false]);
         const { unsettledSince } = await approvalOf(approvalId);
         expect(unsettledSince === undefined, "settled").to.equal(isSettled);
@@ -273,27 +275,27 @@ describe("an approval and its run, turn by turn", function () {
 
     for (const status of ["approved", "rejected", "expired", "cancelled"] as const) {
       it(`is read by the worker that is about to let the run wait (${status})`, async () => {
-        const { workflowRuns } = desk.test.platform.store;
+        const { workflowRuns } = harness.test.platform.store;
         const { await: original } = workflowRuns;
         for (const isSweptBefore of [false, true]) {
-          const runId = await desk.start(workflowId);
+          const runId = await harness.start(workflowId);
           const path = `/workflows/${workflowId}/runs/${runId}`;
-          const jobId = (await desk.member.get(path)).string("jobId");
+          const jobId = (await harness.member.get(path)).string("jobId");
           workflowRuns.await = async (tenant, run, awaiting) => {
             await note(awaiting.approvalId, status);
             if (isSweptBefore) await sweep();
             return original(tenant, run, awaiting);
           };
           try {
-            const turn = await takeTurn(desk.test.platform, { queue, jobId });
+            const turn = await takeTurn(harness.test.platform, { queue, jobId });
             expect(turn.end, JSON.stringify(turn)).to.equal("later");
           } finally {
             workflowRuns.await = original;
           }
           expect(await takeTurnOf(jobId)).to.deep.equal({ end: "done" });
-          const run = await desk.member.get(path);
+          const run = await harness.member.get(path);
           expect(run.at("status")).to.equal(status === "approved" ? "completed" : status);
-          const job = await desk.member.get(`/jobs/${jobId}`);
+          const job = await harness.member.get(`/jobs/${jobId}`);
           if (status === "cancelled") expect(job.at("status")).to.equal("cancelled");
           else expect(run.at("steps[0].output")).to.include({ decision: status, decidedBy: "x" });
         }
@@ -304,7 +306,7 @@ describe("an approval and its run, turn by turn", function () {
       const { approvalId, jobId } = await waiting();
       await note(approvalId, "approved", new Date());
       await sweep();
-      expect((await desk.test.platform.store.jobs.findById(jobId))?.status).to.equal("awaiting");
+      expect((await harness.test.platform.store.jobs.findById(jobId))?.status).to.equal("awaiting");
     });
 
     it("is one of any number that expire in one sweep", async () => {
@@ -317,7 +319,7 @@ describe("an approval and its run, turn by turn", function () {
   });
 
   it("is decided in time, by its tenant, once; the longest overdue comes first", async () => {
-    const { approvals } = desk.test.platform.store;
+    const { approvals } = harness.test.platform.store;
     const at = (ms: number) => new Date(longAgo.getTime() + ms);
     const ids = [await insert({ expiresAt: at(3) }), await insert({ expiresAt: at(1) })].map(({ _id }) => _id);
     const [later, first] = ids as [string, string];

@@ -74,8 +74,8 @@ const changes: Record<string, Change> = {
     },
     isAnnounced: true,
   },
-  "postpones it": {
-    change: (claims, lease) => claims.postpone(lease, at(5_000)),
+  "reschedules it": {
+    change: (claims, lease) => claims.reschedule(lease, at(5_000)),
     becomes: {
       status: "awaiting",
       lease: undefined,
@@ -188,9 +188,15 @@ describe("the claims of jobs", () => {
 
   it("are not needed to resume a job that awaits something, at once and once", async () => {
     const [job, other] = [await insert(), await insert({ status: "awaiting" })];
-    const postponed = await claims.postpone((await claim(job)).lease, at(5_000));
+    const rescheduled = await claims.reschedule((await claim(job)).lease, at(5_000));
     mock.timers.setTime(begin + 1_000);
-    const resumed = { ...postponed, status: "queued", notBefore: undefined, updatedAt: at(1_000), checkAt: at(3_000) };
+    const resumed = {
+      ...rescheduled,
+      status: "queued",
+      notBefore: undefined,
+      updatedAt: at(1_000),
+      checkAt: at(3_000),
+    };
     expect(await claims.resume(job._id)).to.deep.equal(defined(resumed));
     expect(announced).to.deep.equal([job._id]);
     expect(await claims.resume(job._id), "again").to.equal(null);

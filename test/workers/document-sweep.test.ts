@@ -55,7 +55,7 @@ describe("sweep of documents", () => {
     const record = await store.jobs.find(tenantId, refused.jobId);
     if (!record) throw new Error("there is no job");
     const error = { type: "server_error", code: "unavailable", message: "away" } as const;
-    await store.jobs.refuse({ ...record, status: "failed", error }, "queued");
+    await store.jobs.reject({ ...record, status: "failed", error }, "queued");
     const repeat = await submit("the repeat of a call that was cut");
     const told = await store.documents.get(tenantId, repeat.documentId);
     if (!told) throw new Error("there is no document");

@@ -46,22 +46,22 @@ describe("the records of jobs", () => {
     const [failed, suspended] = [await claim((await insert())._id), await claim((await insert())._id)];
     await failed.claims.fail(failed.lease, { type: "server_error", code: "internal", message: "It is over." });
     await suspended.claims.suspend(suspended.lease);
-    expect(await jobs.refuse({ ...as(waiting), checkAt: at(0) }, "queued")).to.equal(true);
+    expect(await jobs.reject({ ...as(waiting), checkAt: at(0) }, "queued")).to.equal(true);
     expect(await jobs.findById(waiting._id)).to.deep.equal(as(waiting));
-    expect(await jobs.refuse(as(waiting), "queued"), "once more").to.equal(true);
+    expect(await jobs.reject(as(waiting), "queued"), "once more").to.equal(true);
     for (const begun of [taken, failed.record, suspended.record]) {
       const before = await jobs.findById(begun._id);
-      expect(await jobs.refuse(as(begun), "queued")).to.equal(false);
+      expect(await jobs.reject(as(begun), "queued")).to.equal(false);
       expect(await jobs.findById(begun._id)).to.deep.equal(before);
     }
-    expect(await jobs.refuse(refused, "queued"), "of which the store has nothing").to.equal(true);
+    expect(await jobs.reject(refused, "queued"), "of which the store has nothing").to.equal(true);
     expect(await jobs.findById(refused._id)).to.deep.equal(refused);
   });
 
   it("are not refused by a write that the store rejects", async () => {
     const job = await insert();
     const tooLarge = { ...job, status: "failed" as const, result: "x".repeat(17 << 20) };
-    expect(await jobs.refuse(tooLarge, "queued").catch((error: unknown) => error)).to.be.instanceOf(Error);
+    expect(await jobs.reject(tooLarge, "queued").catch((error: unknown) => error)).to.be.instanceOf(Error);
   });
 
   it("number their steps one by one, and keep the newest 200", async () => {
@@ -162,7 +162,7 @@ describe("the records of jobs", () => {
     const due = async (ms: number, limit = 10) => idsOf(await jobs.findDue(at(ms), limit));
     expect(await due(0)).to.deep.equal(idsOf([first, second]));
     expect(await due(0, 1)).to.deep.equal(idsOf([first]));
-    await jobs.postponeCheck(idsOf([first, ended]), at(2));
+    await jobs.rescheduleCheck(idsOf([first, ended]), at(2));
     expect(await due(2)).to.deep.equal(idsOf([second, later, first]));
     expect(await jobs.findById(ended._id), "an ended one is never due").to.deep.equal(ended);
   });

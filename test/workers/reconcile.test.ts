@@ -82,7 +82,7 @@ describe("the search for jobs that may be lost", () => {
           return records;
         },
         change: async () => null,
-        postponeCheck: async () => undefined,
+        rescheduleCheck: async () => undefined,
       };
       const queues = makeQueues(live ? records : []);
       const requeued = live ? 0 : due * looks;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { MongoNetworkError } from "mongodb";
 import { AppError } from "../../src/errors.ts";
-import { Postponed, Suspended } from "../../src/jobs/postpone.ts";
+import { Rescheduled, Suspended } from "../../src/jobs/reschedule.ts";
 import type { WorkContext } from "../../src/jobs/work.ts";
 import { makeLogger } from "../../src/logger.ts";
 import { startTracing } from "../../src/start-tracing.ts";
@@ -104,8 +104,8 @@ describe("the shell in which a worker runs a job", () => {
       { attempts?: number; waitMs?: number; logs?: string[]; before?: Partial<JobRecord> },
     ];
     const cases: Record<string, Case> = {
-      postponed: [throwing(new Postponed(farMs)), "later", "awaiting", { attempts: 0, waitMs: farMs }],
-      "postponed when stopped": [stopped("cancelled", running, new Postponed(farMs)), "done", "cancelled", {}],
+      rescheduled: [throwing(new Rescheduled(farMs)), "later", "awaiting", { attempts: 0, waitMs: farMs }],
+      "rescheduled when stopped": [stopped("cancelled", running, new Rescheduled(farMs)), "done", "cancelled", {}],
       suspended: [throwing(new Suspended(async () => false)), "done", "awaiting", { attempts: 0 }],
       "suspended too late": [throwing(new Suspended(async () => true)), "later", "queued", { attempts: 0 }],
       "suspended when stopped": [
@@ -349,7 +349,7 @@ describe("the shell in which a worker runs a job", () => {
     const fields = { trace: `00-${traceId}-${parentSpanId}-01` };
     const scripts: [Script, failure: string | undefined][] = [
       [async () => "well", undefined],
-      [throwing(new Postponed(farMs)), undefined],
+      [throwing(new Rescheduled(farMs)), undefined],
       [throwing(new Suspended(async () => false)), undefined],
       [throwing(new AppError("source_unreadable", "That is no PDF.")), "source_unreadable"],
       [throwing(new TypeError("a caller's text")), "unexpected"],

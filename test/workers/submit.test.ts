@@ -26,19 +26,19 @@ describe("the submission of a job", () => {
   beforeEach(() => mock.timers.enable({ apis: ["Date"], now }));
   afterEach(() => mock.timers.reset());
 
-  /** What a submission comes to, and what it has asked of Redis and of the refusals. */
+  /** What a submission comes to, and what it has asked of Redis and of the rejections. */
   const submit = async (fields: Partial<Submission> = {}, deps: Partial<SubmitDeps> = {}) => {
     const enqueued: [queue: string, job: Enqueued][] = [];
     const refused: { record: JobRecord; error: unknown }[] = [];
-    const refusals = {
-      refuse: async () => expect.fail("refused"),
-      refuseLater: (record: JobRecord, error: unknown) => void refused.push({ record, error }),
+    const rejections = {
+      reject: async () => expect.fail("refused"),
+      rejectLater: (record: JobRecord, error: unknown) => void refused.push({ record, error }),
     };
     const ended: { record?: JobRecord; error?: unknown } = await submitJob(
       {
         store,
         queues: { add: async (...call) => void enqueued.push(call) },
-        refusals,
+        rejections,
         countBefore: () => 4,
         ...deps,
       },
@@ -120,8 +120,8 @@ describe("the submission of a job", () => {
   it("fails when the queue did not accept it, unless a worker has it", async () => {
     const down = unavailable("The queue");
     const add = () => Promise.reject(down);
-    const refuse = (isRefused: boolean) => ({ refuse: async () => isRefused, refuseLater: () => undefined });
-    expect((await submit({}, { queues: { add }, refusals: refuse(true) })).error).to.equal(down);
-    expect(recordOf(await submit({}, { queues: { add }, refusals: refuse(false) })).status).to.equal("queued");
+    const reject = (isRejected: boolean) => ({ reject: async () => isRejected, rejectLater: () => undefined });
+    expect((await submit({}, { queues: { add }, rejections: reject(true) })).error).to.equal(down);
+    expect(recordOf(await submit({}, { queues: { add }, rejections: reject(false) })).status).to.equal("queued");
   });
 });

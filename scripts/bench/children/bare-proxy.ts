@@ -15,14 +15,14 @@ app.use(async (ctx) => {
   for await (const part of ctx.req) text += part;
   const body = JSON.parse(text);
   if (!Array.isArray(body.messages)) ctx.throw(400);
-  const answer = await upstream.request({
+  const response = await upstream.request({
     method: "POST",
     path: "/v1/chat/completions",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ model: "bench", messages: body.messages, stream: body.stream === true }),
   });
   if (body.stream !== true) {
-    const json = (await answer.body.json()) as { choices: { message: { content: string } }[]; usage: unknown };
+    const json = (await response.body.json()) as { choices: { message: { content: string } }[]; usage: unknown };
     ctx.body = { text: json.choices[0]?.message.content, choices: json.choices, usage: json.usage };
     return;
   }
@@ -36,8 +36,8 @@ app.use(async (ctx) => {
       if (delta) out += `data: ${JSON.stringify({ delta: { content: delta }, done: false })}\n\n`;
     },
   });
-  answer.body.setEncoding("utf8");
-  for await (const part of answer.body) {
+  response.body.setEncoding("utf8");
+  for await (const part of response.body) {
     parser.feed(part);
     if (out) ctx.res.write(out);
     out = "";

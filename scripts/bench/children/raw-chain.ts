@@ -61,9 +61,9 @@ async function runSingle(count: number): Promise<{ latencies: number[] }> {
 
 type Question = { type: "chain"; chains: number; steps: number } | { type: "single"; count: number };
 process.on("message", async (question: Question) => {
-  const answer =
+  const response =
     question.type === "chain" ? await runChains(question.chains, question.steps) : await runSingle(question.count);
-  process.send?.({ type: "answer", ...answer });
+  process.send?.({ type: "answer", ...response });
 });
 process.on("SIGTERM", () => process.exit(0));
 process.on("disconnect", () => process.exit(0));

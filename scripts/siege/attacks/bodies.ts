@@ -19,7 +19,7 @@ function body(name: string, about: string, attack: { path: string; make(): objec
 }
 
 /** Opens connections that announce a large body and send none of it. */
-async function announce({ url, signal }: Field, headers: string): Promise<void> {
+async function notify({ url, signal }: Field, headers: string): Promise<void> {
   const { hostname, port } = new URL(url);
   await flood(signal, 13, async () => {
     const socket = connect(Number(port), hostname);
@@ -67,7 +67,7 @@ export const bodyAttacks: readonly Attack[] = [
     name: "idle-uploads",
     about: "uploads of 20 MB that are announced and never sent",
     run: (field) =>
-      announce(
+      notify(
         field,
         `authorization: Bearer ${field.memberKey}\r\ncontent-type: application/json\r\ncontent-length: ${20 << 20}`,
       ),
@@ -75,6 +75,6 @@ export const bodyAttacks: readonly Attack[] = [
   {
     name: "slow-headers",
     about: "requests whose headers never end",
-    run: (field) => announce(field, "x-slow: 1\r\nx-never-ending: ".padEnd(1_000, "a")),
+    run: (field) => notify(field, "x-slow: 1\r\nx-never-ending: ".padEnd(1_000, "a")),
   },
 ];

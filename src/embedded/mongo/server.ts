@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { chmod, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
+import { withDisposables } from "../../disposables.ts";
 import type { Logger } from "../../logger.ts";
-import { withReleasers } from "../../releasers.ts";
 import { openEngine } from "./engine.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { type Dispatcher, makeDispatcher } from "./wire/dispatch.ts";
@@ -28,13 +28,13 @@ const drainMs = 2_000;
 
 /** Starts the MongoDB-compatible server of a data file on a Unix socket. One process at a time may have the file. */
 export function startMongoServer(options: MongoServerOptions) {
-  return withReleasers(async (releasers) => {
+  return withDisposables(async (disposables) => {
     const { logger, socketPath } = options;
     const engine = openEngine({ dataFile: options.dataFile, logger });
-    releasers.add(() => engine.storage.close());
+    disposables.add(() => engine.storage.close());
     const dispatcher = makeDispatcher(engine);
-    releasers.add(() => dispatcher.flush());
-    releasers.add(startHousekeeping(engine, dispatcher));
+    disposables.add(() => dispatcher.flush());
+    disposables.add(startHousekeeping(engine, dispatcher));
     const makeGate = options.password === undefined ? undefined : makeGates(options.password);
     const sockets = new Set<Socket>();
     let lastConnectionId = 0;
@@ -44,7 +44,7 @@ export function startMongoServer(options: MongoServerOptions) {
       serveConnection({ socket, connectionId: ++lastConnectionId, dispatcher, gate: makeGate?.(), logger });
     });
     server.maxConnections = maxConnections;
-    releasers.add(() => closeServer(server, sockets));
+    disposables.add(() => closeServer(server, sockets));
     await listen(server, socketPath);
     server.on("error", (error) => logger.error({ err: error }, "the embedded store cannot take a connection"));
     /** For the driver; it holds no password. */
@@ -53,7 +53,7 @@ export function startMongoServer(options: MongoServerOptions) {
     return {
       url,
       /** Answers what has arrived, commits, and closes connections and file. */
-      close: releasers.close,
+      close: disposables.close,
     };
   });
 }
@@ -98,7 +98,7 @@ function serveConnection(options: {
 }): void {
   const { socket, connectionId, dispatcher, gate, logger } = options;
   const inbox = makeInbox();
-  const answer = (message: Buffer) => {
+  const response = (message: Buffer) => {
     const request = readRequest(message);
     const send = (body: Buffer) => {
       if (request.isSilent || socket.destroyed) return;
@@ -113,7 +113,7 @@ function serveConnection(options: {
   socket.on("data", (bytes) => {
     try {
       inbox.add(bytes);
-      for (let message = inbox.take(); message !== undefined; message = inbox.take()) answer(message);
+      for (let message = inbox.take(); message !== undefined; message = inbox.take()) response(message);
     } catch (error) {
       logger.warn({ err: error, connectionId }, "a malformed message: the connection is closed");
       socket.destroy();

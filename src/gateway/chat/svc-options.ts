@@ -20,21 +20,21 @@ export function parseSvcOptions(header: string | undefined): ChatOptions {
     else if (key === "cache-ttl") options.cacheTtlSeconds = readSeconds(key, value);
     else if (key === "strict") options.strict = readFlag(key, value);
     else
-      throw refuse(`has no option ${JSON.stringify(key.slice(0, 50))}; it knows compress, cache, cache-ttl and strict`);
+      throw reject(`has no option ${JSON.stringify(key.slice(0, 50))}; it knows compress, cache, cache-ttl and strict`);
   }
   return options;
 }
 
 function readFlag(key: string, value: string): boolean {
-  if (value !== "true" && value !== "false") throw refuse(`${key} takes true or false`);
+  if (value !== "true" && value !== "false") throw reject(`${key} takes true or false`);
   return value === "true";
 }
 
 function readSeconds(key: string, value: string): number {
   const seconds = /^\d{1,6}$/.test(value) ? Number(value) : 0;
   if (seconds < 1 || seconds > MAX_TTL_SECONDS)
-    throw refuse(`${key} takes a number of seconds, 1 to ${MAX_TTL_SECONDS}`);
+    throw reject(`${key} takes a number of seconds, 1 to ${MAX_TTL_SECONDS}`);
   return seconds;
 }
 
-const refuse = (what: string) => invalidRequest(HEADER, `${HEADER} ${what}.`);
+const reject = (what: string) => invalidRequest(HEADER, `${HEADER} ${what}.`);

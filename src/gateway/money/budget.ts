@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../errors.ts";
-import { makeFreshCache } from "../../fresh-cache.ts";
 import { jittered } from "../../jitter.ts";
 import type { Logger } from "../../logger.ts";
+import { makeStaleWhileRevalidate } from "../../stale-while-revalidate.ts";
 import type { BatchItemDocument } from "../../store/batch-store.ts";
 import type { BudgetDocument, BudgetStore, ReservedAmount } from "../../store/budget-store.ts";
 import type { TenantStore } from "../../store/tenant-store.ts";
@@ -42,7 +42,7 @@ type BudgetDeps = {
   store: { budgets: BudgetStore; tenants: TenantStore; usage: UsageStore };
   logger: Logger;
   /** Called for each call that there is no room for. */
-  onRefusal(): void;
+  onRejection(): void;
 };
 
 /** Attempts at a settlement; when all fail, the amount stays set aside until the month ends. */
@@ -66,10 +66,10 @@ const MAX_WAITING = 32;
  * at a time gets all of it and its answer is limited to what that pays for; so calls near the end of a budget take turns.
  * What a process that dies has reserved counts as spent: its calls may have been served.
  */
-export function makeBudgets({ store, logger, onRefusal }: BudgetDeps) {
-  const limits = makeFreshCache((tenantId) => findLimits(store.tenants, tenantId));
+export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
+  const limits = makeStaleWhileRevalidate((tenantId) => findLimits(store.tenants, tenantId));
   const settling = new Set<Promise<void>>();
-  const months = makeMonths(store, onRefusal);
+  const months = makeMonths(store, onRejection);
   const turns = makeTurns();
 
   const settleAll = makeSettle(store.budgets, logger);
@@ -193,7 +193,7 @@ function makeSettle(budgets: BudgetStore, logger: Logger) {
 }
 
 /** The months' records: begun at their first call, and moved when the limit is. */
-function makeMonths(store: BudgetDeps["store"], onRefusal: () => void) {
+function makeMonths(store: BudgetDeps["store"], onRejection: () => void) {
   /** What the tenant and those that it made have spent. */
   const spentIn = async (rootTenantId: string, month: string) => {
     let spent = 0;
@@ -239,8 +239,8 @@ function makeMonths(store: BudgetDeps["store"], onRefusal: () => void) {
   };
   const viewOf = async (limit: Limit) => toView(await current(limit));
   /** @throws AppError always. */
-  const refuse = async (limit: Limit, { leastNanoUsd }: Claim): Promise<never> => {
-    onRefusal();
+  const reject = async (limit: Limit, { leastNanoUsd }: Claim): Promise<never> => {
+    onRejection();
     const view = await viewOf(limit);
     const { leftUsd, reservedUsd } = view;
     const neededUsd = toUsd(leastNanoUsd);
@@ -251,7 +251,7 @@ function makeMonths(store: BudgetDeps["store"], onRefusal: () => void) {
       : `${budget} has ${leftUsd} USD left${set}; this call needs ${neededUsd} USD.`;
     throw new AppError("budget_exhausted", message, { details: { ...view, neededUsd } });
   };
-  return { take, refuse, view: viewOf };
+  return { take, refuse: reject, view: viewOf };
 }
 
 const changesTooOften = () =>

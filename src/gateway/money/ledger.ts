@@ -5,7 +5,7 @@ import type { Logger } from "../../logger.ts";
 import type { CallMetrics } from "../../metrics/call-metrics.ts";
 import type { CompletionDocument, CompletionStore } from "../../store/completion-store.ts";
 import type { Store } from "../../store/store.ts";
-import { isStoreRefusal } from "../../store/store-errors.ts";
+import { isStoreRejection } from "../../store/store-errors.ts";
 import type { UsageIncrement, UsageStore } from "../../store/usage-store.ts";
 
 /** Records wait at most this long for others to be written with, in ms; with the write they are settled within 50. */
@@ -39,12 +39,12 @@ export function makeLedger({ completions, usage, checkWrites, logger, onSettled 
   let writing: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosing = false;
-  let isRefused = false;
+  let isRejected = false;
   const noted = async <T>(written: Promise<T>) => {
     try {
       return await written;
     } catch (error) {
-      isRefused ||= isStoreRefusal(error);
+      isRejected ||= isStoreRejection(error);
       throw error;
     }
   };
@@ -107,9 +107,9 @@ export function makeLedger({ completions, usage, checkWrites, logger, onSettled 
      * @throws AppError `storage_full`, `store_read_only`, `unavailable`.
      */
     requireTaken(): Promise<void> | undefined {
-      if (!isRefused) return undefined;
+      if (!isRejected) return undefined;
       return checkWrites().then(() => {
-        isRefused = false;
+        isRejected = false;
       });
     },
     /** The record of a call that is not written yet. */

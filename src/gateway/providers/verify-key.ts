@@ -22,9 +22,9 @@ export async function verifyProviderKey(
   const url = `${config.providers[provider].baseUrl}${call.path}`;
   let status: number;
   try {
-    const answer = await request(url, { headers: call.headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
-    status = answer.statusCode;
-    await answer.body.dump();
+    const response = await request(url, { headers: call.headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
+    status = response.statusCode;
+    await response.body.dump();
   } catch {
     // without the cause: it may hold the request, and so the key
     throw providerFault(`${provider} could not be asked about the key.`);

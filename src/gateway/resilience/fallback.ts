@@ -44,8 +44,8 @@ export async function withFallbacks<T>(deps: GatewayDeps, plan: Plan, call: (sha
       return await call(share);
     } catch (error) {
       // If a fallback is only skipped by its breaker, keep the earlier model's error.
-      const isRefusal = error instanceof AppError && isBreakerOpen(error) && failure !== undefined;
-      if (!isRefusal) failure = error;
+      const isRejection = error instanceof AppError && isBreakerOpen(error) && failure !== undefined;
+      if (!isRejection) failure = error;
       if (isLast || attemptsLeft <= 0 || !mayAnotherModelDo(error)) throw failure;
       skipped.push(toSkipped(target, error instanceof AppError ? `${error.code}: ${error.message}` : "it failed"));
     }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { derivedId } from "../../ids.ts";
-import { Suspended } from "../../jobs/postpone.ts";
+import { Suspended } from "../../jobs/reschedule.ts";
 import type { ApprovalRecord } from "../../store/approval-store.ts";
 import { commonFields, type StepKind, type StepWork, template, textField } from "./step.ts";
 

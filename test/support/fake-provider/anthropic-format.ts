@@ -10,7 +10,7 @@ export const messagesFormat: WireFormat = {
     if (headers["anthropic-version"] === undefined) return refuse("anthropic-version: header is required");
     if (body.max_tokens === undefined) return refuse("max_tokens: Field required");
     if (Number(body.temperature ?? 0) > 1) return refuse("temperature: range: 0..1");
-    return refuseTurns(body.messages ?? [], refuse);
+    return rejectTurns(body.messages ?? [], refuse);
   },
   toAnswer: toMessage,
   toEvents: toMessageEvents,
@@ -24,7 +24,7 @@ type WireTurn = { role?: unknown; content?: unknown };
 type WireBlock = { type: string; text?: string; id?: string; tool_use_id?: string };
 
 /** Holds the turns against the rules of "Handle tool calls": roles, no empty text, each call answered in the next turn. */
-function refuseTurns(turns: unknown[], refuse: (message: string) => Behaviour): Behaviour | undefined {
+function rejectTurns(turns: unknown[], refuse: (message: string) => Behaviour): Behaviour | undefined {
   let asked: string[] = [];
   for (const turn of turns as WireTurn[]) {
     if (turn.role !== "user" && turn.role !== "assistant") return refuse(`messages: unexpected role ${turn.role}`);
@@ -58,7 +58,7 @@ const wireUsageOf = (body: WireRequest, behaviour: Behaviour) => {
 };
 
 const stopOf = (behaviour: Behaviour) =>
-  behaviour.isRefusal
+  behaviour.isRejection
     ? "refusal"
     : stopReasons[behaviour.finishReason ?? (behaviour.toolCalls ? "tool_calls" : "stop")];
 

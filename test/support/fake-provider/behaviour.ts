@@ -3,7 +3,7 @@ export type Behaviour = {
   /** The text, already in the pieces in which a stream sends it. */
   pieces?: readonly string[];
   /** The text is a refusal: in the field of its own that OpenAI has for it. */
-  isRefusal?: boolean;
+  isRejection?: boolean;
   reasoning?: string;
   toolCalls?: readonly { id: string; name: string; arguments: string }[];
   finishReason?: "stop" | "length" | "tool_calls" | "content_filter";

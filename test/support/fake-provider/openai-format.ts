@@ -73,8 +73,8 @@ function toChatCompletion(body: WireRequest, behaviour: Behaviour): unknown {
         index: 0,
         message: {
           role: "assistant",
-          content: behaviour.isRefusal ? null : said,
-          refusal: behaviour.isRefusal ? said : null,
+          content: behaviour.isRejection ? null : said,
+          refusal: behaviour.isRejection ? said : null,
           ...(behaviour.reasoning === undefined ? {} : { reasoning_content: behaviour.reasoning }),
           ...(behaviour.toolCalls === undefined ? {} : { tool_calls: behaviour.toolCalls.map(toWireCall) }),
         },
@@ -112,7 +112,7 @@ function toChatChunks(body: WireRequest, behaviour: Behaviour): WireEvent[] {
   const events: WireEvent[] = [{ kind: "head", data: chunk({ role: "assistant", content: "", refusal: null }) }];
   const add = (delta: unknown, text = "") => events.push({ kind: "piece", data: chunk(delta), text });
   if (behaviour.reasoning !== undefined) add({ reasoning_content: behaviour.reasoning }, behaviour.reasoning);
-  for (const piece of piecesOf(behaviour)) add(behaviour.isRefusal ? { refusal: piece } : { content: piece }, piece);
+  for (const piece of piecesOf(behaviour)) add(behaviour.isRejection ? { refusal: piece } : { content: piece }, piece);
   (behaviour.toolCalls ?? []).forEach((call, index) => {
     add({ tool_calls: [{ index, ...toWireCall({ ...call, arguments: "" }) }] }, call.name);
     for (const part of halves(call.arguments)) add({ tool_calls: [{ index, function: { arguments: part } }] }, part);

@@ -148,13 +148,13 @@ function findAndModify(context: CommandContext, fields: Fields<typeof findAndMod
   const [row] = findRows(collection, { filter, limit: 1 });
   if (row !== undefined && collection !== undefined) {
     const bytes = changeRow(context, collection, row, change) ?? row.bytes;
-    return answer({ n: 1, updatedExisting: true }, isNew ? bytes : row.bytes);
+    return response({ n: 1, updatedExisting: true }, isNew ? bytes : row.bytes);
   }
-  if (!upsert) return answer({ n: 0, updatedExisting: false }, undefined);
+  if (!upsert) return response({ n: 0, updatedExisting: false }, undefined);
   const { id, bytes } = insertUpsert(context, filter, change);
-  return answer({ n: 1, updatedExisting: false, upserted: id }, isNew ? bytes : undefined);
+  return response({ n: 1, updatedExisting: false, upserted: id }, isNew ? bytes : undefined);
 }
 
-function answer(lastErrorObject: Document, bytes: Uint8Array | undefined): Document {
+function response(lastErrorObject: Document, bytes: Uint8Array | undefined): Document {
   return { lastErrorObject, value: bytes === undefined ? null : new Raw(bytes) };
 }

@@ -48,7 +48,7 @@ export function watchDisk(sqlite: DatabaseSync, dataFile: string) {
       if (!isHeld) throw diskFull();
     },
     /** What a failed write, undone by now, is to the client. On a full disk the reserve goes to what makes room. */
-    toRefusal: (error: unknown): CommandError | undefined => {
+    toRejection: (error: unknown): CommandError | undefined => {
       const code = error instanceof Error && "errcode" in error ? Number(error.errcode) : 0;
       const cannotWrite = (code & 0xff) === SQLITE_READONLY || code === SQLITE_IOERR_WRITE;
       if (cannotWrite) return commandError("UserWritesBlocked", "the data file cannot be written");

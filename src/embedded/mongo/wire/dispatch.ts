@@ -29,7 +29,7 @@ export function makeDispatcher(engine: Engine) {
     engine.cursors.clear(); // they may read from the undone writes
     engine.catalog.reload(); // collections, indexes and matrices as the file has them
     const lost = commandError("OperationFailed", "the write could not be made durable");
-    release(encodeReply(toFailure(storage.toRefusal(error) ?? lost)));
+    release(encodeReply(toFailure(storage.toRejection(error) ?? lost)));
   };
   /** Commits open writes and sends the replies that wait for them. */
   const flush = () => {
@@ -45,7 +45,7 @@ export function makeDispatcher(engine: Engine) {
   return {
     /** Runs a request; `send` gets the answer's BSON once everything that it rests on is committed. */
     dispatch: (request: Request, connectionId: number, send: Held["send"]) => {
-      const reply = answer(engine, request, connectionId, abandon);
+      const reply = response(engine, request, connectionId, abandon);
       if (!storage.isWriting()) {
         send(reply);
         return;
@@ -67,7 +67,7 @@ export function makeDispatcher(engine: Engine) {
 }
 
 /** The answer of a command, also when it fails. `abandon` undoes what it may have written when it fails as it should not. */
-function answer(engine: Engine, request: Request, connectionId: number, abandon: (error: unknown) => void): Buffer {
+function response(engine: Engine, request: Request, connectionId: number, abandon: (error: unknown) => void): Buffer {
   const writesBefore = engine.storage.writeCount();
   try {
     return encodeReply(runCommand(engine, request, connectionId));
@@ -79,7 +79,7 @@ function answer(engine: Engine, request: Request, connectionId: number, abandon:
     );
     if (engine.storage.writeCount() > writesBefore) abandon(error); // it may have written a part
     const internal = commandError("InternalError", "the embedded server met an internal error");
-    return encodeReply(toFailure(engine.storage.toRefusal(error) ?? internal));
+    return encodeReply(toFailure(engine.storage.toRejection(error) ?? internal));
   }
 }
 

@@ -1,7 +1,7 @@
 import { AppError, notFound } from "../../../errors.ts";
 import { newId } from "../../../ids.ts";
-import { Postponed } from "../../../jobs/postpone.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
+import { Rescheduled } from "../../../jobs/reschedule.ts";
 import { defineWork, submitWork, type Work } from "../../../jobs/work.ts";
 import {
   cancellableFileBatchStates,
@@ -152,7 +152,7 @@ async function close(deps: FileBatchDeps, batch: FileBatchDocument, job: JobReco
   try {
     await runFileBatch(deps, { tenantId, batchId, signal: new AbortController().signal });
   } catch (error) {
-    if (!(error instanceof Postponed)) throw error; // an item is still at work: the sweep comes back
+    if (!(error instanceof Rescheduled)) throw error; // an item is still at work: the sweep comes back
   }
 }
 

@@ -2,8 +2,8 @@ import { AppError, isOfPart, toErrorView } from "../../../errors.ts";
 import { forEachConcurrent } from "../../../for-each-concurrent.ts";
 import { hashDigits } from "../../../ids.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
-import { Postponed } from "../../../jobs/postpone.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
+import { Rescheduled } from "../../../jobs/reschedule.ts";
 import type { FileBatchDocument, FileBatchFault, FileBatchState } from "../../../store/file-store.ts";
 import { isFinal } from "../../../store/job-state.ts";
 import type { Store } from "../../../store/store.ts";
@@ -45,7 +45,7 @@ export function moveBatch(
 /**
  * Advances a client's batch as far as possible now: reads its file, makes a job of each line, and when all have ended writes
  * their answers into files. Each step can be done twice.
- * @throws Postponed while items are under way.
+ * @throws Rescheduled while items are under way.
  */
 export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void> {
   const { files, sources } = deps.store;
@@ -121,9 +121,9 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
   const expected = isCancelled ? states.length : ids.length; // a cancelled batch makes no more jobs
   if (states.filter(isFinal).length < expected) {
     const ageMs = Date.now() - batch.createdAt.getTime();
-    throw new Postponed(Math.min(Math.max(FIRST_POLL_MS, ageMs / 10), deps.pollMs));
+    throw new Rescheduled(Math.min(Math.max(FIRST_POLL_MS, ageMs / 10), deps.pollMs));
   }
-  if (counted === null) throw new Postponed(FIRST_POLL_MS); // it is being cancelled just now
+  if (counted === null) throw new Rescheduled(FIRST_POLL_MS); // it is being cancelled just now
   await moveBatch(files, batch, ["in_progress"], { status: "finalizing" });
   await writeAnswers(deps, batch, lines);
   await moveBatch(files, batch, ["finalizing", "cancelling"], { status: isCancelled ? "cancelled" : "completed" });

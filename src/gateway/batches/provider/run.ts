@@ -1,7 +1,7 @@
 import { AppError } from "../../../errors.ts";
 import { forEachConcurrent } from "../../../for-each-concurrent.ts";
 import { jittered } from "../../../jitter.ts";
-import { Postponed } from "../../../jobs/postpone.ts";
+import { Rescheduled } from "../../../jobs/reschedule.ts";
 import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
 import { estimateMessageTokens } from "../../count-tokens.ts";
 import { makeFailedAttempts } from "../../money/failed-attempts.ts";
@@ -27,7 +27,7 @@ const ITEMS_AT_ONCE = 8;
  * Advances a batch as far as possible now: takes items in, submits them, checks whether it has ended, gives each item its
  * answer. Every step is on the record before the next, so another worker can resume at any point. A provider that fails is
  * asked again until its day is over.
- * @throws Postponed while the provider works on it, or fails.
+ * @throws Rescheduled while the provider works on it, or fails.
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
   const { store, collector } = deps;
@@ -37,7 +37,7 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
     await advance(deps, batch, signal);
   } catch (error) {
     if (!(error instanceof AppError) || signal.aborted) throw error;
-    if (error.retryable && Date.now() - batch.createdAt.getTime() < PATIENCE_MS) throw await postpone(deps, batch);
+    if (error.retryable && Date.now() - batch.createdAt.getTime() < PATIENCE_MS) throw await reschedule(deps, batch);
     const items = await takeItems(deps, batch);
     await forEachConcurrent(items, ITEMS_AT_ONCE, (item) => settleItem(deps, item, { customId: item._id, error }));
   }
@@ -64,10 +64,10 @@ async function advance(deps: RunDeps, batch: BatchDocument, signal: AbortSignal)
 }
 
 /** Notes that the batch was looked at; the next look is put off for longer each time. */
-async function postpone({ store, config }: RunDeps, batch: BatchDocument): Promise<Postponed> {
+async function reschedule({ store, config }: RunDeps, batch: BatchDocument): Promise<Rescheduled> {
   const polled = await store.changeBatch(batch._id, ["closed", "submitted"], { $inc: { polls: 1 } });
   const waitMs = Math.min(FIRST_POLL_MS * 1.5 ** (polled?.polls ?? 1), config.pollMs);
-  return new Postponed(jittered(waitMs, { share: 0.25 }));
+  return new Rescheduled(jittered(waitMs, { share: 0.25 }));
 }
 
 /** The items of a batch that is not submitted yet, less those that were cancelled; what it has no room for keeps waiting. */
@@ -90,7 +90,7 @@ async function runThere(deps: RunDeps, run: ProviderBatch): Promise<void> {
   const { batch, batches, context } = run;
   const id = batch.providerBatchId ?? (await submit(deps, run));
   if (id === undefined) return; // every item was cancelled
-  if (!(await batches.hasEnded(id, context))) throw await postpone(deps, batch);
+  if (!(await batches.hasEnded(id, context))) throw await reschedule(deps, batch);
   // More than were submitted when a worker that had lost its lease put some in late; those have no result and wait again.
   const open = new Map((await store.items(batch._id, "batched", ALL_ITEMS)).map((item) => [item._id, item]));
   await forEachConcurrent(batches.results(id, context), ITEMS_AT_ONCE, async (result) => {
@@ -115,11 +115,11 @@ async function submit(deps: RunDeps, { batch, batches, context }: ProviderBatch)
     id = await batches.find({ batchId: batch._id, size: batch.size, since, isKnown }, context);
     // The previous worker may only be paused with its request in flight; resubmitting now could duplicate the batch.
     const settlesInMs = since.getTime() + config.settleMs - Date.now();
-    if (id === undefined && settlesInMs > 0) throw new Postponed(Math.min(settlesInMs, config.pollMs));
+    if (id === undefined && settlesInMs > 0) throw new Rescheduled(Math.min(settlesInMs, config.pollMs));
   } else {
     // One of a group at a time: until its id is on the record, a batch is known by being none of the others.
     const marked = await store.markSubmitting(batch, items.length);
-    if (!marked) throw new Postponed(jittered(FIRST_POLL_MS));
+    if (!marked) throw new Rescheduled(jittered(FIRST_POLL_MS));
   }
   const wanted = items.map((item) => ({ customId: item._id, request: requestOf(item) }));
   id ??= await batches.submit(batch._id, wanted, context);
@@ -148,11 +148,11 @@ async function runHere(deps: RunDeps, items: readonly BatchItemDocument[], signa
     const attempted = { signal, onAttempt: () => undefined, onCharged: failed.add };
     let result: BatchItemResult;
     try {
-      const answer = await withRetries(
+      const response = await withRetries(
         () => attemptTarget(target, attempted, (context) => target.provider.complete(request, context)),
         { signal, maxAttempts: ATTEMPTS_AN_ITEM },
       );
-      result = { customId, result: answer };
+      result = { customId, result: response };
     } catch (error) {
       if (signal.aborted) throw fromAbort(signal);
       if (!(error instanceof AppError)) throw error;

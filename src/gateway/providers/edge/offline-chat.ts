@@ -37,7 +37,7 @@ export function completeOffline(request: CompletionRequest): CompletionResult {
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const question = messages[asked]?.content ?? "";
   const call = chooseTool(request, question, asked);
-  const whole = call ? "" : cutAtStop(answer(messages, asked, question), stop);
+  const whole = call ? "" : cutAtStop(response(messages, asked, question), stop);
   const text = maxTokens === undefined ? whole : cutText(whole, maxTokens * CHARACTERS_A_TOKEN);
   const toolCalls = call ? [call] : [];
   const inputTokens = messages.reduce((sum, { content }) => sum + toTokens(content), 0);
@@ -66,7 +66,7 @@ export function* streamOffline(request: CompletionRequest): Generator<StreamPart
   yield [{ type: "end", finishReason }];
 }
 
-function answer(messages: readonly Message[], asked: number, question: string): string {
+function response(messages: readonly Message[], asked: number, question: string): string {
   const lines = question.split("\n");
   // Passages are often given in the question's own message: its last paragraph is then what is asked.
   const ask = lines.findLast((line) => line.trim().length > 0) ?? "";

@@ -1,6 +1,6 @@
 import type { EmbeddingRequest, EmbeddingResult, Served } from "../provider.ts";
 import { malformed, parseWire } from "../wire-errors.ts";
-import { begunEmbeddings, wireEmbeddings } from "./schemas.ts";
+import { startedEmbeddings, wireEmbeddings } from "./schemas.ts";
 
 /** The body of `POST /embeddings`. Base64 is asked for: it is half the bytes and need not be parsed number by number. */
 export function toWireEmbeddings(request: EmbeddingRequest): string {
@@ -33,7 +33,7 @@ export function fromWireEmbeddings(body: string, request: EmbeddingRequest): Emb
 
 /** What a list of embeddings that broke off or does not fit reports; undefined when it is none at all. */
 export function measureWireEmbeddings(begun: unknown): Served | undefined {
-  const parsed = begunEmbeddings.safeParse(begun);
+  const parsed = startedEmbeddings.safeParse(begun);
   if (!parsed.success) return undefined;
   const { usage } = parsed.data;
   return usage ? { usage: { inputTokens: usage.prompt_tokens, outputTokens: 0 } } : {};

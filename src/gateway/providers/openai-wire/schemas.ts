@@ -41,7 +41,7 @@ export const wireEmbeddings = z.object({
 });
 
 /** What is there of one that broke off. */
-export const begunEmbeddings = z.object({
+export const startedEmbeddings = z.object({
   data: z.array(z.object({})).min(1),
   usage: z.object({ prompt_tokens: z.number() }).nullish().catch(undefined),
 });

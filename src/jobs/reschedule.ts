@@ -1,6 +1,6 @@
 /** Thrown by the work of a job to be run again later. It is neither a failure nor an attempt. */
-export class Postponed extends Error {
-  override name = "Postponed";
+export class Rescheduled extends Error {
+  override name = "Rescheduled";
   /** How long to wait, in ms. */
   readonly afterMs: number;
 

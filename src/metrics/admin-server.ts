@@ -21,7 +21,7 @@ export async function renderMetrics(platform: Platform, { isWholeFleet }: { isWh
  * no `url`.
  * @throws ConfigError when the address cannot be used.
  */
-export async function serveOperations(platform: Platform, scope: { isWholeFleet: boolean }) {
+export async function serveAdmin(platform: Platform, scope: { isWholeFleet: boolean }) {
   const { host, port } = platform.config.metrics;
   if (port === undefined) return { url: undefined, close: async () => undefined };
   const server = createServer((request, response) => {

@@ -56,7 +56,7 @@ export async function openWorkflowDesk(options: TestOptions = {}): Promise<Workf
   });
   const clientOf = (key: string) => makeClient({ url: test.url, key });
   const member = clientOf(test.keys.member);
-  const desk: WorkflowDesk = {
+  const harness: WorkflowDesk = {
     test,
     model,
     site,
@@ -83,8 +83,8 @@ export async function openWorkflowDesk(options: TestOptions = {}): Promise<Workf
         { timeoutMs: 30_000, what: `a run that is ${states.join(" or ")}` },
       ),
     async run(steps, input) {
-      const workflowId = await desk.create(steps);
-      return desk.reach(workflowId, await desk.start(workflowId, input), ...ends);
+      const workflowId = await harness.create(steps);
+      return harness.reach(workflowId, await harness.start(workflowId, input), ...ends);
     },
     async close() {
       await test.close();
@@ -92,7 +92,7 @@ export async function openWorkflowDesk(options: TestOptions = {}): Promise<Workf
       await site.close();
     },
   };
-  return desk;
+  return harness;
 }
 
 /** A condition step. */

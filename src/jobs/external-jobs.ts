@@ -3,30 +3,30 @@ import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
 import { isDuplicateKey } from "../store/writes.ts";
-import type { Announcements } from "./announce.ts";
 import { endedNow } from "./claim.ts";
+import type { Notifications } from "./notify.ts";
 import type { QueueDefinition } from "./queues.ts";
-import type { Refusals } from "./refuse.ts";
+import type { Rejections } from "./reject.ts";
 import { newRecord } from "./submit.ts";
 
 /** A job that no worker runs: it waits for something that others do, and is ended by them. */
-export type HeldJob = {
+export type ExternalJob = {
   queue: QueueDefinition;
   tenantId: string;
   jobId: string;
   subject: Record<string, string>;
-  /** The caller retries with the same id until the job is there. Else one that the store takes unseen is refused. */
+  /** True if the caller retries with this id. Otherwise, an insert whose outcome is unknown is marked as failed. */
   isRetried: boolean;
 };
 
 /** Jobs whose record waits without a BullMQ job of their own, so that any number of them can wait for days. */
-export function makeHeldJobs(
+export function makeExternalJobs(
   store: JobStore,
-  { announcements, refusals }: { announcements: Announcements; refusals: Refusals },
+  { notifications, rejections }: { notifications: Notifications; rejections: Rejections },
 ) {
   return {
     /** Accepts a job that waits, unless it is there. Nothing is put on a queue for it. */
-    async hold({ queue, tenantId, jobId, subject, isRetried }: HeldJob): Promise<JobRecord> {
+    async hold({ queue, tenantId, jobId, subject, isRetried }: ExternalJob): Promise<JobRecord> {
       const record: JobRecord = {
         ...newRecord(queue, { tenantId, jobId, subject }),
         payload: {},
@@ -41,7 +41,7 @@ export function makeHeldJobs(
       } catch (error) {
         const there = isDuplicateKey(error) ? await store.find(tenantId, jobId) : null;
         if (there) return there;
-        if (isStoreUnavailable(error) && !isRetried) refusals.refuseLater(record, unavailable("The store"));
+        if (isStoreUnavailable(error) && !isRetried) rejections.rejectLater(record, unavailable("The store"));
         throw error;
       }
     },
@@ -56,7 +56,7 @@ export function makeHeldJobs(
         { jobId, from: ["awaiting"] },
         { $set: { ...outcome, status, ...endedNow() }, $inc: { lastEventId: 1 } },
       );
-      if (ended) announcements.changed(jobId);
+      if (ended) notifications.changed(jobId);
       return ended !== null;
     },
   };

@@ -1,5 +1,5 @@
 export type Release = () => Promise<void> | void;
-export type Releasers = {
+export type Disposables = {
   /** Registers what must be undone; the last registered is released first. */
   add(release: Release): void;
   /** Releases everything once, in reverse order, and throws the first error only after all had their turn. */
@@ -7,7 +7,7 @@ export type Releasers = {
 };
 
 /** Runs `open`, and releases what it had registered so far when it throws, so that a partial start leaves nothing open. */
-export async function withReleasers<T>(open: (releasers: Releasers) => Promise<T>): Promise<T> {
+export async function withDisposables<T>(open: (disposables: Disposables) => Promise<T>): Promise<T> {
   const stack = new AsyncDisposableStack();
   let closing: Promise<void> | undefined;
   const close = () => {

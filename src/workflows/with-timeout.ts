@@ -4,7 +4,7 @@ import { AppError } from "../errors.ts";
 const sandbox = createContext({});
 const script = new Script("work()");
 
-/** Whether `withinOwnTime` has stopped what threw this. */
+/** Whether `withOwnTimeout` has stopped what threw this. */
 export function isOutOfTime(error: unknown): boolean {
   return Object(error).code === "ERR_SCRIPT_EXECUTION_TIMEOUT";
 }
@@ -24,7 +24,7 @@ export class Starved extends AppError {
  * interrupts loops and regular expressions, but no single built-in operation, as a search in a text. Work that others held up
  * is tried `attempts` times. https://nodejs.org/docs/latest-v24.x/api/vm.html (`timeout`) @throws Starved.
  */
-export function withinOwnTime<T>(limitMs: number, attempts: number, work: () => T): T {
+export function withOwnTimeout<T>(limitMs: number, attempts: number, work: () => T): T {
   const before = process.threadCpuUsage();
   for (let left = attempts; left > 0; left -= 1) {
     sandbox.work = work;

@@ -5,13 +5,13 @@ import type { RedisConnections } from "../redis.ts";
 /** Longest wait until a subscription is made, in ms. */
 const SUBSCRIBE_TIMEOUT_MS = 1_000;
 
-export type Announcements = ReturnType<typeof makeAnnouncements>;
+export type Notifications = ReturnType<typeof makeNotifications>;
 
 /**
- * Announcements about jobs over Redis' publish and subscribe: one connection a process for all that it listens to, opened
+ * Notifications about jobs over Redis' publish and subscribe: one connection a process for all that it listens to, opened
  * at first use. They carry ids only, for the listener to read the record. Losing one costs time, never truth.
  */
-export function makeAnnouncements(redis: RedisConnections, onError: (error: unknown) => void) {
+export function makeNotifications(redis: RedisConnections, onError: (error: unknown) => void) {
   const changeChannel = (jobId: string) => `${redis.prefix}:job-changed:${jobId}`;
   const cancelChannel = `${redis.prefix}:job-cancel`;
   const listeners = new EventEmitter().setMaxListeners(0);

@@ -5,28 +5,28 @@ import type { JobRecord } from "../store/job-record.ts";
 import type { JobStore } from "../store/job-store.ts";
 import { endedNow } from "./claim.ts";
 
-/** Waits between two tries to note a refusal, in ms: doubles from the first to the last, with jitter. */
+/** Waits between two attempts to write a rejection, in ms: doubles from the first to the last, with jitter. */
 const RETRY_FROM_MS = 100;
 const RETRY_TO_MS = 2_000;
 /** How long the store may be unavailable before a refusal is given up, in ms. */
 const GIVE_UP_AFTER_MS = 300_000;
-/** Refusals that wait for the store at once; each holds a record of a few hundred bytes. */
+/** Rejections that wait for the store at once; each holds a record of a few hundred bytes. */
 const MAX_WAITING = 10_000;
 
-export type Refusals = ReturnType<typeof makeRefusals>;
+export type Rejections = ReturnType<typeof makeRejections>;
 
 /**
  * Notes refused jobs on their records, so that what was answered with an error is never run. A store that did not answer may
  * have taken the record, or take it when it is back, so this is tried until the store has the last word on it.
  */
-export function makeRefusals(store: Pick<JobStore, "refuse">, onError: (error: unknown) => void) {
+export function makeRejections(store: Pick<JobStore, "reject">, onError: (error: unknown) => void) {
   const controller = new AbortController();
   const { signal } = controller;
   const waiting = new Set<Promise<void>>();
 
   const write = (record: JobRecord, error: unknown) => {
     const end = { status: "failed", error: toErrorView(error), ...endedNow() } as const;
-    return store.refuse({ ...record, ...end }, record.status);
+    return store.reject({ ...record, ...end }, record.status);
   };
   const retry = async (record: JobRecord, error: unknown) => {
     const deadline = performance.now() + GIVE_UP_AFTER_MS;
@@ -42,22 +42,22 @@ export function makeRefusals(store: Pick<JobStore, "refuse">, onError: (error: u
     }
   };
   /** As `refuse`, without waiting, for a store that did not answer just now. */
-  const refuseLater = (record: JobRecord, error: unknown) => {
+  const rejectLater = (record: JobRecord, error: unknown) => {
     if (waiting.size >= MAX_WAITING) return onError(error);
     const writing = retry(record, error).finally(() => waiting.delete(writing));
     waiting.add(writing);
   };
   return {
-    refuseLater,
+    rejectLater,
     /**
-     * Closes the record of a job that could not be put on its queue. False: the queue has taken it unseen, and a worker has
-     * it, or had it, so that it is accepted. Resolves at the first try, whatever came of it.
+     * Closes the record of a job that could not be put on its queue. False if a worker has claimed it already: the enqueue
+     * succeeded, and only its reply was lost. Resolves after the first attempt, whatever came of it.
      */
-    async refuse(record: JobRecord, error: unknown): Promise<boolean> {
+    async reject(record: JobRecord, error: unknown): Promise<boolean> {
       try {
         return await write(record, error);
       } catch {
-        refuseLater(record, error); // the caller has an error to report already
+        rejectLater(record, error); // the caller has an error to report already
         return true;
       }
     },

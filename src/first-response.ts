@@ -15,7 +15,7 @@ const reasons: Record<string, string> = {
 };
 
 /** Waits 3 s for a service that refuses, `timeoutMs` for a silent one. @throws AppError `unavailable`, and says why. */
-export async function firstAnswer(options: {
+export async function firstResponse(options: {
   setting: string;
   /** Host and port, or the path of a socket; never a password. */
   host: string;

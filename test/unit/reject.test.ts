@@ -3,7 +3,7 @@ import { mock } from "node:test";
 import timers from "node:timers/promises";
 import { expect } from "chai";
 import { AppError, unavailable } from "../../src/errors.ts";
-import { makeRefusals } from "../../src/jobs/refuse.ts";
+import { makeRejections } from "../../src/jobs/reject.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { makeJob } from "../support/make-job.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -15,9 +15,9 @@ describe("the refusal of a job that the queue did not accept", () => {
     const errors: unknown[] = [];
     let answered = 0;
     let isAway = answers.length === 0;
-    const refusals = makeRefusals(
+    const rejections = makeRejections(
       {
-        async refuse(record, from) {
+        async reject(record, from) {
           written.push({ record, from });
           const answer = answers.shift() ?? (isAway ? undefined : true);
           await new Promise(setImmediate); // as a store, it never answers at once
@@ -28,38 +28,38 @@ describe("the refusal of a job that the queue did not accept", () => {
       },
       onError ?? ((error) => errors.push(error)),
     );
-    return { refusals, written, errors, answered: () => answered, comeBack: () => (isAway = false) };
+    return { rejections, written, errors, answered: () => answered, comeBack: () => (isAway = false) };
   };
   const reason = new AppError("unavailable", "The queue does not answer.");
 
   it("ends the record as failed, with the reason, and is kept as long as any that has ended", async () => {
-    const { refusals, written } = open([true]);
+    const { rejections, written } = open([true]);
     const record = makeJob();
-    expect(await refusals.refuse(record, reason)).to.equal(true);
+    expect(await rejections.reject(record, reason)).to.equal(true);
     const [write] = written;
     expect(write).to.deep.include({ from: "queued" });
     expect(write?.record).to.deep.include({ _id: record._id, status: "failed" });
     expect(write?.record.error).to.include({ code: "unavailable", message: "The queue does not answer." });
     const { finishedAt, expireAt } = write?.record ?? {};
     expect(Number(expireAt) - Number(finishedAt)).to.equal(30 * 86_400_000);
-    await refusals.close();
+    await rejections.close();
   });
 
   it("reports that a worker has the job after all", async () => {
-    const { refusals } = open([false]);
-    expect(await refusals.refuse(makeJob(), reason)).to.equal(false);
-    await refusals.close();
+    const { rejections } = open([false]);
+    expect(await rejections.reject(makeJob(), reason)).to.equal(false);
+    await rejections.close();
   });
 
   it("is recorded once the store answers; the caller has the error already", async () => {
-    const { refusals, written, errors, comeBack } = open();
+    const { rejections, written, errors, comeBack } = open();
     const record = makeJob();
-    expect(await refusals.refuse(record, reason)).to.equal(true);
+    expect(await rejections.reject(record, reason)).to.equal(true);
     await pollUntil(() => written.length >= 3, { what: "more attempts" });
     comeBack();
     const attempts = written.length + 1;
     await pollUntil(() => written.length === attempts, { what: "the attempt that the store answers" });
-    await refusals.close();
+    await rejections.close();
     expect(new Set(written.map((each) => each.record._id))).to.deep.equal(new Set([record._id]));
     expect([written.length, errors]).to.deep.equal([attempts, []]);
   });
@@ -91,46 +91,46 @@ describe("the refusal of a job that the queue did not accept", () => {
         given.resolve("after no number of attempts");
         await new Promise(() => undefined);
       };
-      const { refusals, written } = open([], given.resolve);
-      refusals.refuseLater(makeJob(), reason);
+      const { rejections, written } = open([], given.resolve);
+      rejections.rejectLater(makeJob(), reason);
       expect(await given.promise).to.include({ code: "unavailable" });
       expect(written).to.have.lengthOf(waits.length);
       expect(waits.slice(0, 7)).to.deep.equal([100, 200, 400, 800, 1_600, 2_000, 2_000]);
       expect(waits.reduce((sum, ms) => sum + ms)).to.be.within(300_000, 302_000);
-      await refusals.close();
+      await rejections.close();
     });
 
     it("is given up at once when the process ends", async () => {
       wait = (signal) => new Promise((_, reject) => signal?.addEventListener("abort", reject));
-      const { refusals, written } = open();
-      refusals.refuseLater(makeJob(), reason);
-      await refusals.close();
+      const { rejections, written } = open();
+      rejections.rejectLater(makeJob(), reason);
+      await rejections.close();
       expect([waits.length, written]).to.deep.equal([1, []]);
     });
 
     it("is written to its end when the process ends during that", async () => {
       wait = async () => undefined;
-      const { refusals, written, answered } = open([true]);
-      refusals.refuseLater(makeJob(), reason);
+      const { rejections, written, answered } = open([true]);
+      rejections.rejectLater(makeJob(), reason);
       while (written.length === 0) await Promise.resolve();
-      await refusals.close();
+      await rejections.close();
       expect(answered()).to.equal(1);
     });
 
     it("waits with 10,000 others at most", async () => {
       const { promise: turn, resolve: goOn } = Promise.withResolvers<void>();
       wait = () => turn;
-      const { refusals, written, errors } = open(Array.from({ length: 10_001 }, () => true));
-      for (let n = 0; n < 10_000; n += 1) refusals.refuseLater(makeJob(), reason);
+      const { rejections, written, errors } = open(Array.from({ length: 10_001 }, () => true));
+      for (let n = 0; n < 10_000; n += 1) rejections.rejectLater(makeJob(), reason);
       expect(errors).to.deep.equal([]);
-      refusals.refuseLater(makeJob(), reason);
+      rejections.rejectLater(makeJob(), reason);
       expect(errors).to.deep.equal([reason]);
       goOn();
       for (let turns = 0; turns < 10; turns += 1) await new Promise(setImmediate);
       expect(written).to.have.lengthOf(10_000);
-      refusals.refuseLater(makeJob(), reason); // there is room again
+      rejections.rejectLater(makeJob(), reason); // there is room again
       expect(errors).to.have.lengthOf(1);
-      await refusals.close();
+      await rejections.close();
     });
   });
 });

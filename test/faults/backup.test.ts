@@ -97,7 +97,7 @@ describe("a backup", function () {
     const taken = await command("restore", join(folder, "saved"), { DATA_DIR: dataDir });
     expect([taken.code, taken.stderr]).to.deep.equal([
       2,
-      `DATA_DIR: ${dataDir} is not empty. Stop Switchyard and move it away, or set another one.\n`,
+      `DATA_DIR: ${dataDir} is not empty. Stop Switchyard and move it, or set another one.\n`,
     ]);
     const none = await command("restore", join(folder, "nothing"), { DATA_DIR: join(folder, "new") });
     expect([none.code, none.stderr]).to.deep.equal([

@@ -144,17 +144,17 @@ describe("limits of an agent's run", function () {
       const agentId = await makeAgent();
       const say = (input: string, sessionId?: string) =>
         member.post(`/agents/${agentId}/run`, { input, ...(sessionId === undefined ? {} : { sessionId }) });
-      await say("My name is Ada.", "harness-1");
-      await say("My name is Bob.", "harness-2");
+      await say("My name is Ada.", "desk-1");
+      await say("My name is Bob.", "desk-2");
       await say("Nobody's turn.");
-      await say("Who am I?", "harness-1");
+      await say("Who am I?", "desk-1");
       const said = upstream.calls.at(-1)?.messages.filter(({ role }) => role !== "system");
       expect(said?.map(({ role, content }) => [role, content])).to.deep.equal([
         ["user", "My name is Ada."],
         ["assistant", "You said: My name is Ada."],
         ["user", "Who am I?"],
       ]);
-      const runs = await member.get(`/agents/${agentId}/runs?sessionId=harness-1`);
+      const runs = await member.get(`/agents/${agentId}/runs?sessionId=desk-1`);
       expect(runs.at("data")).to.have.lengthOf(2);
     });
 

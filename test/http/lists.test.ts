@@ -109,7 +109,7 @@ describe("lists", function () {
     });
     const body = { input: "i".repeat(200_000), sessionId: "desk" };
     const runs = await postMany(member, `/agents/${agentId}/run`, { body, count: 12 });
-    const listed = await walk(member, `/agents/${agentId}/runs?limit=5&sessionId=harness`);
+    const listed = await walk(member, `/agents/${agentId}/runs?limit=5&sessionId=desk`);
     expect(listed.items.map(({ runId }) => runId)).to.have.members(runs.map(({ at }) => at("runId")));
     for (const { text } of listed.pages) expect(text.length).to.be.below(6_000);
     const jobs = await walk(member, "/jobs?kind=agent&limit=5");

@@ -103,6 +103,13 @@ describe("budgets", () => {
     expect(await budgets.reserveForLater(poor, free)).to.equal(undefined);
   });
 
+  it("are shown as the one with less left, the tenant's own or its root's", async () => {
+    const rootTenantId = await tenant(4);
+    const [smaller, larger] = [await tenant(3, { rootTenantId }), await tenant(10, { rootTenantId })];
+    expect(await left(openProcess(), smaller)).to.deep.equal([3, 0]);
+    expect(await left(openProcess(), larger)).to.deep.equal([4, 0]);
+  });
+
   it("take of a tenant's own and of its root's, or of neither", async () => {
     const [budgets, rootTenantId] = [openProcess(), await tenant(4)];
     const tenantId = await tenant(10, { rootTenantId });

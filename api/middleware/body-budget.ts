@@ -6,7 +6,7 @@ import type { ApiContext } from "../context.ts";
 /** Bodies up to this size are not counted: the places for concurrent requests bound them. In bytes. */
 const SMALL_BYTES = 1 << 20;
 
-/** A large body arrives at this pace at least, in bytes a second, and is measured so often, in ms. */
+/** The least pace of a large body, in bytes a second, and the interval at which it is measured, in ms. */
 const LEAST_BYTES_PER_SECOND = 32 << 10;
 const MEASURE_MS = 10_000;
 

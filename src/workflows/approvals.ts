@@ -26,7 +26,7 @@ export function makeApprovals(deps: WorkflowsDeps) {
     if (expired) await settle(deps, expired);
     return expired;
   };
-  /** Ends what nobody decided on in time, of one tenant before it reads, or of all. */
+  /** Ends approvals that are overdue, of one tenant before it reads, or of all. */
   const expireOverdue = async (tenantId?: string): Promise<void> => {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const overdue = await approvals.overdue(new Date(), { limit: SWEPT, ...defined({ tenantId }) });

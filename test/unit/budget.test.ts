@@ -212,7 +212,9 @@ describe("budgets", () => {
     await one.set(tenantId, 2);
     expect(await errorOf(one.reserve(tenantId, long, signal)), "while another has it").to.be.instanceOf(AppError);
     mock.timers.setTime(now + REST_MS);
-    expect(await errorOf(one.reserve(tenantId, long, signal)), "for so long").to.include({ code: "budget_exhausted" });
+    expect(await errorOf(one.reserve(tenantId, long, signal)), "until the rest is free again").to.include({
+      code: "budget_exhausted",
+    });
     mock.timers.setTime(now + REST_MS + 1);
     expect((await begin(one, tenantId, long)).nanoUsd).to.equal(1 * USD);
     await other.settleLater(tenantId, amount ?? expect.fail("nothing was set aside"), 0);

@@ -32,14 +32,14 @@ const record = (changes: Partial<CompletionDocument> = {}): CompletionDocument =
   ...changes,
 });
 
-/** A store that fails when it is told to, as one does that is away; the real one is used by the tests over HTTP. */
+/** A store that fails on request, as an unavailable one does; the real one is used by the tests over HTTP. */
 function makeFailingStore() {
   const written: string[][] = [];
   const added: { batch: UsageBatch; increments: readonly UsageIncrement[] }[] = [];
   const single: [logId: string, UsageIncrement][] = [];
   const tried: UsageBatch[] = [];
   const settled: CompletionDocument[] = [];
-  const failures = { completions: 0, usage: 0, error: new Error("the store is away") };
+  const failures = { completions: 0, usage: 0, error: new Error("the store is unavailable") };
   const fail = (part: "completions" | "usage") => {
     if (failures[part]-- > 0) throw failures.error;
   };

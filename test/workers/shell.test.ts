@@ -91,7 +91,7 @@ describe("the shell in which a worker runs a job", () => {
     expect((await turn(jobId)).left, "a second BullMQ job of it").to.deep.equal({ end: "done" });
   });
 
-  it("brings a job back when its work asks for it, or fails it, and logs what nobody has expected", async () => {
+  it("brings a job back when its work asks for it, or fails it, and logs unexpected errors", async () => {
     const running: ShellDeps["running"] = new Map();
     const transient = new AppError("provider_failed", "No.", { retryable: true, retryAfterMs: farMs });
     const unexpected = "a job threw unexpectedly";

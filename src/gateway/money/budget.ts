@@ -88,7 +88,7 @@ export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
       latest = now?.find(({ tenantId }) => tenantId === limit.tenantId) ?? latest;
       return months.take(latest, bounds);
     });
-    return amount ?? months.refuse(latest, bounds);
+    return amount ?? months.reject(latest, bounds);
   };
   const take = async (tenantId: string, bounds: CostBounds, signal: AbortSignal): Promise<Reservation | undefined> => {
     const takeOne = (limit: Limit) => takeInTurn(limit, bounds, signal);
@@ -122,7 +122,7 @@ export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
       if (found === undefined) return undefined;
       const claim = toClaim();
       if (claim.mostNanoUsd === 0) return undefined;
-      const takeOne = async (limit: Limit) => (await months.take(limit, claim)) ?? months.refuse(limit, claim);
+      const takeOne = async (limit: Limit) => (await months.take(limit, claim)) ?? months.reject(limit, claim);
       return takeEach(found, takeOne, (taken) => settleAll(taken, 0));
     },
     settleLater: (tenantId: string, reserved: NonNullable<BatchItemDocument["reserved"]>, costNanoUsd: number) =>
@@ -251,7 +251,7 @@ function makeMonths(store: BudgetDeps["store"], onRejection: () => void) {
       : `${budget} has ${leftUsd} USD left${set}; this call needs ${neededUsd} USD.`;
     throw new AppError("budget_exhausted", message, { details: { ...view, neededUsd } });
   };
-  return { take, refuse: reject, view: viewOf };
+  return { take, reject, view: viewOf };
 }
 
 const changesTooOften = () =>

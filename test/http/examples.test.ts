@@ -81,8 +81,9 @@ describe("the examples", function () {
     }
     expect(lines).to.deep.equal(shownEvents);
 
-    const costs = (await owner.get("/usage?groupBy=surface")).at("data") as object[]; // the client checked the shape
     const shownCosts = shownLines(usage).map((line) => JSON.parse(line));
+    await test.platform.gateway.flush(); // the ledger is written behind the calls
+    const costs = (await owner.get("/usage?groupBy=surface")).at("data") as object[]; // the client checked the shape
     expect(costs).to.have.length(shownCosts.length);
     for (const [index, row] of costs.entries()) expect(row).to.include(shownCosts[index]);
   });

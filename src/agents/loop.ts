@@ -3,7 +3,7 @@ import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langcha
 import type { ChatResult } from "@langchain/core/outputs";
 import type { Runnable } from "@langchain/core/runnables";
 import { createAgent, createMiddleware } from "langchain";
-import type { Message } from "../gateway/providers/provider.ts";
+import type { Message } from "../gateway/messages.ts";
 import { parseArguments } from "./arguments.ts";
 import type { Iterations, ModelTurn } from "./iterations.ts";
 import type { Turn } from "./prompt.ts";

@@ -1,6 +1,6 @@
 import { estimateMessageTokens } from "../gateway/count-tokens.ts";
 import type { Gateway } from "../gateway/gateway.ts";
-import type { Message } from "../gateway/providers/provider.ts";
+import type { Message } from "../gateway/messages.ts";
 import { makeMeter } from "../runs.ts";
 import type { RunLimits } from "../store/agent-run-store.ts";
 import { RunStopped } from "./run-state.ts";

@@ -1,4 +1,5 @@
-import type { CompletionRequest, Message, ToolCall, Usage } from "./providers/provider.ts";
+import { type Message, type ToolCall, textOf } from "./messages.ts";
+import type { CompletionRequest, Usage } from "./providers/provider.ts";
 
 /** What a chat format adds around each message: role and separators. */
 const TOKENS_A_MESSAGE = 4;
@@ -43,7 +44,7 @@ export function estimateTokens(text: string): number {
 export function estimateMessageTokens(messages: readonly Message[]): number {
   let tokens = 0;
   for (const message of messages) {
-    tokens += TOKENS_A_MESSAGE + estimateTokens(message.content);
+    tokens += TOKENS_A_MESSAGE + estimateTokens(textOf(message.content));
     if (message.role === "assistant" && message.toolCalls) tokens += estimateCallTokens(message.toolCalls);
   }
   return tokens;
@@ -65,7 +66,7 @@ export const boundTokens = (text: string) => Buffer.byteLength(text, "utf8");
 export function boundPromptTokens({ messages, tools, responseFormat }: CompletionRequest): number {
   let tokens = MAX_TOKENS_A_MESSAGE;
   for (const message of messages) {
-    tokens += MAX_TOKENS_A_MESSAGE + boundTokens(message.content);
+    tokens += MAX_TOKENS_A_MESSAGE + boundTokens(textOf(message.content));
     if (message.role !== "assistant") continue;
     for (const call of message.toolCalls ?? [])
       tokens += MAX_TOKENS_A_MESSAGE + boundTokens(call.name + call.arguments);

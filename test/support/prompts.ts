@@ -1,4 +1,4 @@
-import type { Message } from "../../src/gateway/providers/provider.ts";
+import type { Message } from "../../src/gateway/messages.ts";
 
 /** Paragraphs as people write them: mostly plain sentences, with a name, a number or a quotation here and there. */
 const paragraphs = [

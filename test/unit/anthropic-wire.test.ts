@@ -1,11 +1,12 @@
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
 import { makeStreamedResponse } from "../../src/gateway/chat/streamed-response.ts";
+import type { Message } from "../../src/gateway/messages.ts";
 import { fromMessage } from "../../src/gateway/providers/anthropic/chat.ts";
 import { toMessagesParams } from "../../src/gateway/providers/anthropic/request.ts";
 import { makeMessageReader } from "../../src/gateway/providers/anthropic/stream.ts";
 import { readEventStream } from "../../src/gateway/providers/event-stream.ts";
-import type { Message, StreamPart } from "../../src/gateway/providers/provider.ts";
+import type { StreamPart } from "../../src/gateway/providers/provider.ts";
 
 const sse = (...events: { type: string }[]) =>
   events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { compressChat } from "../../src/gateway/chat/compress.ts";
 import type { CompressionReport } from "../../src/gateway/chat/outcome.ts";
-import type { Message } from "../../src/gateway/providers/provider.ts";
+import { type Message, textOf } from "../../src/gateway/messages.ts";
 import { cpuTimeOf } from "../support/cpu-time.ts";
 import { longPrompts, type TestPrompt } from "../support/prompts.ts";
 
@@ -10,7 +10,7 @@ const compress = (messages: Message[]) => {
   const { request, report } = compressChat({ model: "m", messages });
   return { messages: request.messages, report };
 };
-const textOf = (messages: readonly Message[]) => messages.map(({ content }) => content).join("\n");
+const textOfAll = (messages: readonly Message[]) => messages.map(({ content }) => textOf(content)).join("\n");
 const all = (text: string, pattern: RegExp) => [...new Set([...text.matchAll(pattern)].map(([found]) => found))];
 /** What must not be lost: numbers, names of several words, addresses, quotations. */
 const precious = (text: string) => [
@@ -42,8 +42,8 @@ describe("compression of prompts", () => {
 
   it("keeps every number, name, address and quotation, and the message that is asked", () => {
     for (const { name, messages, compressed } of done) {
-      const text = textOf(compressed);
-      for (const item of precious(textOf(messages))) expect(text.includes(item), `${name}: ${item}`).to.equal(true);
+      const text = textOfAll(compressed);
+      for (const item of precious(textOfAll(messages))) expect(text.includes(item), `${name}: ${item}`).to.equal(true);
       expect(compressed.at(-1), name).to.deep.equal(messages.at(-1));
       expect(compressed[0], "the system prompt").to.deep.equal(messages[0]);
       expect(compressed.map(({ role }) => role)).to.deep.equal(messages.map(({ role }) => role));
@@ -59,9 +59,11 @@ describe("compression of prompts", () => {
   it("adds nothing: the remaining sentences are the prompt's, in their order", () => {
     for (const { name, messages, compressed } of done) {
       for (const [index, { content }] of compressed.entries()) {
-        const original = (messages[index]?.content ?? "").replace(/\s+/g, " ");
+        const original = textOf(messages[index]?.content ?? "").replace(/\s+/g, " ");
         let at = 0;
-        for (const sentence of content.split(/(?<=[.!?]) +|\n+/).filter((part) => part.trim() !== "")) {
+        for (const sentence of textOf(content)
+          .split(/(?<=[.!?]) +|\n+/)
+          .filter((part) => part.trim() !== "")) {
           const found = original.indexOf(sentence.trim().replace(/\s+/g, " "), at);
           expect(found, `${name}: ${sentence}`).to.be.at.least(0);
           at = found;
@@ -82,7 +84,7 @@ describe("compression of prompts", () => {
     const { report, messages: compressed } = compress(messages);
     expect(report.techniques).to.include("say-once");
     expect(report.ratio).to.be.below(0.55);
-    expect(textOf(compressed).split("14 weekends")).to.have.lengthOf(2);
+    expect(textOfAll(compressed).split("14 weekends")).to.have.lengthOf(2);
   });
 
   it("does not touch short prompts, tool calls and their results", () => {
@@ -92,7 +94,7 @@ describe("compression of prompts", () => {
       { role: "user", content: "Good." },
     ];
     expect(compress(short)).to.deep.include({ messages: short });
-    const output = longPrompts[0]?.messages[1]?.content ?? "";
+    const output = textOf(longPrompts[0]?.messages[1]?.content ?? "");
     const withTools: Message[] = [
       { role: "user", content: "Look it up." },
       { role: "assistant", content: output, toolCalls: [{ id: "c", name: "find", arguments: "{}" }] },

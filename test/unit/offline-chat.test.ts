@@ -1,8 +1,8 @@
 import { expect } from "chai";
+import type { Message } from "../../src/gateway/messages.ts";
 import { completeOffline, offlineModelId, streamOffline } from "../../src/gateway/providers/edge/offline-chat.ts";
 import type {
   CompletionRequest,
-  Message,
   StreamPart,
   ToolChoice,
   ToolDefinition,

@@ -2,9 +2,10 @@ import { defined } from "../../defined.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import { estimateMessageTokens, estimateUsage } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
+import { type Message, textOf } from "../messages.ts";
 import type { Call, CallEnd, GatewayCaller } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
-import type { CompletionRequest, FinishReason, Message } from "../providers/provider.ts";
+import type { CompletionRequest, FinishReason } from "../providers/provider.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
 import type { ChatOutcome, RoutingView } from "./outcome.ts";
@@ -96,6 +97,6 @@ export function toRoutingView({ requested, model, reason, skipped }: Routing): R
 /** The texts for the log record, where the operator wants them kept. */
 export function keptContent(deps: GatewayDeps, messages: readonly Message[], text: string) {
   if (!deps.storeContent) return {};
-  const kept = messages.map(({ role, content }) => ({ role, content: content.slice(0, KEPT_CHARACTERS) }));
+  const kept = messages.map(({ role, content }) => ({ role, content: textOf(content).slice(0, KEPT_CHARACTERS) }));
   return { content: { messages: kept, text: text.slice(0, KEPT_CHARACTERS) } };
 }

@@ -1,6 +1,6 @@
 import { functionWords } from "../../common-words.ts";
 import { estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
-import type { Message } from "../providers/provider.ts";
+import { type Message, textOf } from "../messages.ts";
 import type { Chats } from "./cache.ts";
 import type { CompressionReport } from "./outcome.ts";
 import type { ChatRequest } from "./request.ts";
@@ -26,9 +26,14 @@ const ASKED_BITS = 6;
 export function compressChat(request: ChatRequest): { request: ChatRequest; report: CompressionReport } {
   const { messages } = request;
   const lastUser = messages.findLastIndex(({ role }) => role === "user");
-  const isContext = (message: Message, index: number) =>
-    index !== lastUser && (message.role === "user" || (message.role === "assistant" && !message.toolCalls));
-  const context = messages.map((message, index) => (isContext(message, index) ? message.content : ""));
+  /** The text of a message that may be shortened; one with pictures or files, or with tool calls, stays as it is. */
+  const contextOf = (message: Message, index: number) =>
+    index !== lastUser &&
+    (message.role === "user" || (message.role === "assistant" && !message.toolCalls && !message.parts)) &&
+    typeof message.content === "string"
+      ? message.content
+      : "";
+  const context = messages.map(contextOf);
   const contextTokens = context.reduce((sum, text) => sum + estimateTokens(text), 0);
   const originalTokens = estimateMessageTokens(messages) + estimateTokens(request.systemPrompt ?? "");
   const unchanged = { originalTokens, compressedTokens: originalTokens, ratio: 1, techniques: [] };
@@ -39,7 +44,7 @@ export function compressChat(request: ChatRequest): { request: ChatRequest; repo
   const note = (technique: string, hasWorked: boolean) => hasWorked && techniques.push(technique);
   note("fold-blanks", foldBlanks(segments));
   note("say-once", dropRepeated(segments));
-  const question = messages[lastUser]?.content ?? "";
+  const question = textOf(messages[lastUser]?.content ?? "");
   note("drop-least-informative", dropUninformative(segments, { question, targetTokens: contextTokens * TARGET_RATIO }));
 
   const texts = segments.map((parts) => parts.map(({ text }) => text).join(""));
@@ -49,9 +54,7 @@ export function compressChat(request: ChatRequest): { request: ChatRequest; repo
   return {
     request: {
       ...request,
-      messages: messages.map((message, index) =>
-        isContext(message, index) ? { ...message, content: texts[index] || message.content } : message,
-      ),
+      messages: messages.map((message, index) => (texts[index] ? { ...message, content: texts[index] } : message)),
     },
     report: {
       originalTokens,

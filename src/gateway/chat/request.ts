@@ -1,7 +1,8 @@
 import { defined, type WithoutNulls, withoutNulls } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
+import type { Message } from "../messages.ts";
 import { defaultModelAlias } from "../providers/edge/models.ts";
-import type { CompletionRequest, Message, ToolDefinition } from "../providers/provider.ts";
+import type { CompletionRequest, ToolDefinition } from "../providers/provider.ts";
 import type { ChatBody } from "../schemas.ts";
 
 /** A chat as the rest of the product asks for it. `model` may be an alias or `auto`. */

@@ -1,5 +1,5 @@
 import { defined } from "../../defined.ts";
-import type { ToolCall } from "../providers/provider.ts";
+import type { ToolCall } from "../messages.ts";
 import type { ChatResponse, WireToolCall } from "../schemas.ts";
 import type { ChatOutcome } from "./outcome.ts";
 

@@ -1,6 +1,7 @@
 import { invalidRequest } from "../../errors.ts";
 import { type Catalogue, type CataloguedModel, DEFAULT_SAMPLING, temperaturesOf } from "../catalogue.ts";
 import { estimateMessageTokens } from "../count-tokens.ts";
+import { textOf } from "../messages.ts";
 import type { ModelType } from "../providers/model.ts";
 import type { ProviderId } from "../providers/registry.ts";
 import { notConfigured } from "../resilience/target.ts";
@@ -34,7 +35,7 @@ const MAX_FALLBACKS = 3;
 
 /** The type of task that a request is, by its last user message. */
 export function classifyTask(request: ChatRequest): { type: ModelType; reason: string } {
-  const last = request.messages.findLast((message) => message.role === "user")?.content ?? "";
+  const last = textOf(request.messages.findLast((message) => message.role === "user")?.content ?? "");
   const text = last.slice(-LOOK_AT_CHARACTERS);
   if (codeSigns.test(text)) return { type: "coding", reason: "the task is about code" };
   if (reasoningSigns.test(text)) return { type: "reasoning", reason: "the task asks for mathematics or logic" };

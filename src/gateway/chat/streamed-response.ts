@@ -1,6 +1,7 @@
 import { defined } from "../../defined.ts";
 import { estimateTokens, estimateUsage } from "../count-tokens.ts";
-import type { FinishReason, Message, StreamPart, ToolCall, Usage } from "../providers/provider.ts";
+import type { Message, ToolCall } from "../messages.ts";
+import type { FinishReason, StreamPart, Usage } from "../providers/provider.ts";
 import type { CachedResponse } from "./outcome.ts";
 
 /** Parts that are gathered before they are joined. */

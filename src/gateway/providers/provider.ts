@@ -1,12 +1,8 @@
 import type { AppError } from "../../errors.ts";
+import type { AssistantPart, Message, ToolCall } from "../messages.ts";
 import type { TransportTimeouts } from "../resilience/transport.ts";
 import type { ProviderModel } from "./model.ts";
 
-export type ToolCall = { id: string; name: string /** JSON text, as models write it. */; arguments: string };
-export type Message =
-  | { role: "system" | "user"; content: string }
-  | { role: "assistant"; content: string; toolCalls?: ToolCall[] }
-  | { role: "tool"; content: string; toolCallId: string };
 export type ToolDefinition = { name: string; description?: string; parameters?: Record<string, unknown> };
 export type ToolChoice = "auto" | "none" | "required" | { name: string };
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
@@ -44,6 +40,8 @@ export type CompletionResult = {
   text: string;
   reasoning?: string;
   toolCalls: ToolCall[];
+  /** The whole turn in its order, where it has reasoning that is to come back; the gateway names its provider. */
+  parts?: readonly AssistantPart[];
   finishReason: FinishReason;
   /** The provider's own count; when it reported none, the gateway estimates. */
   usage?: Usage;

@@ -1,7 +1,8 @@
 import { defined } from "../../../defined.ts";
 import { invalidRequest } from "../../../errors.ts";
 import { tryParseJson } from "../../../try-parse-json.ts";
-import type { CompletionRequest, Message, ToolCall, ToolChoice, ToolDefinition } from "../provider.ts";
+import { type Message, type ToolCall, textOf } from "../../messages.ts";
+import type { CompletionRequest, ToolChoice, ToolDefinition } from "../provider.ts";
 
 /** The API demands a limit, and thinking counts towards it. Every current model can write four times as much. */
 export const DEFAULT_MAX_TOKENS = 16_384;
@@ -18,7 +19,7 @@ type Turn = { role: "user" | "assistant"; content: Block[] };
  * @throws AppError `invalid_request` for a tool call in the conversation whose arguments are not a JSON object.
  */
 export function toMessagesParams(request: CompletionRequest): Record<string, unknown> {
-  const system = request.messages.filter(({ role }) => role === "system").map(({ content }) => content);
+  const system = request.messages.flatMap((message) => (message.role === "system" ? [message.content] : []));
   const turns = toTurns(request.messages);
   // A conversation needs a turn: where there are only instructions, the last one becomes the question.
   if (turns.length === 0) turns.push({ role: "user", content: [{ type: "text", text: system.pop() ?? "" }] });
@@ -50,10 +51,10 @@ function toTurns(messages: readonly Message[]): Turn[] {
 
 function toBlocks(message: Message, place: number): Block[] {
   if (message.role === "tool")
-    return [{ type: "tool_result", tool_use_id: message.toolCallId, content: message.content }];
-  if (message.role !== "assistant") return [{ type: "text", text: message.content }];
+    return [{ type: "tool_result", tool_use_id: message.toolCallId, content: textOf(message.content) }];
+  if (message.role !== "assistant") return [{ type: "text", text: textOf(message.content) }];
   // Empty text is refused by the API, and an assistant that only called tools said nothing.
-  const text: Block[] = message.content === "" ? [] : [{ type: "text", text: message.content }];
+  const text: Block[] = message.content === "" ? [] : [{ type: "text", text: textOf(message.content) }];
   return [...text, ...(message.toolCalls ?? []).map((call) => toToolUse(call, place))];
 }
 

@@ -1,12 +1,6 @@
 import { createHash } from "node:crypto";
-import type {
-  CompletionRequest,
-  CompletionResult,
-  Message,
-  StreamPart,
-  ToolCall,
-  ToolDefinition,
-} from "../provider.ts";
+import { type Message, type ToolCall, textOf } from "../../messages.ts";
+import type { CompletionRequest, CompletionResult, StreamPart, ToolDefinition } from "../provider.ts";
 import { contentWords, cutText, rankSentences, toSentences } from "./offline-rank.ts";
 
 /** Name of the built-in chat model, in `/ai/models` and in every answer's `model`. */
@@ -35,12 +29,12 @@ const nothingFound =
 export function completeOffline(request: CompletionRequest): CompletionResult {
   const { messages, stop, maxTokens } = request;
   const asked = messages.findLastIndex(({ role }) => role === "user");
-  const question = messages[asked]?.content ?? "";
+  const question = textOf(messages[asked]?.content ?? "");
   const call = chooseTool(request, question, asked);
   const whole = call ? "" : cutAtStop(response(messages, asked, question), stop);
   const text = maxTokens === undefined ? whole : cutText(whole, maxTokens * CHARACTERS_A_TOKEN);
   const toolCalls = call ? [call] : [];
-  const inputTokens = messages.reduce((sum, { content }) => sum + toTokens(content), 0);
+  const inputTokens = messages.reduce((sum, { content }) => sum + toTokens(textOf(content)), 0);
   return {
     text,
     toolCalls,
@@ -73,7 +67,7 @@ function response(messages: readonly Message[], asked: number, question: string)
   const before = lines.slice(0, Math.max(0, lines.lastIndexOf(ask))).join("\n");
   if (contentWords(ask).length === 0 || /\b(?:who|what) are you\b/i.test(ask)) return introduction;
   const others = messages.filter(({ content }, index) => index !== asked && content.length > 0);
-  const context = [...others.map(({ content }) => content), before].join("\n").replace(instructions, "");
+  const context = [...others.map(({ content }) => textOf(content)), before].join("\n").replace(instructions, "");
   const sentences = toSentences(context).filter((sentence) => !isOwn(sentence));
   const ranked = rankSentences(sentences, ask);
   const best = ranked[0];

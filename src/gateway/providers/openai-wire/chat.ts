@@ -1,11 +1,10 @@
 import { defined } from "../../../defined.ts";
+import type { Content, Message, ToolCall } from "../../messages.ts";
 import {
   type CompletionRequest,
   type CompletionResult,
   type FinishReason,
-  type Message,
   type Served,
-  type ToolCall,
   toServed,
   type Usage,
 } from "../provider.ts";
@@ -37,11 +36,22 @@ export function toWireChat(request: CompletionRequest, dialect: WireDialect, isS
 }
 
 function toWireMessage(message: Message): unknown {
-  if (message.role === "tool") return { role: "tool", content: message.content, tool_call_id: message.toolCallId };
+  if (message.role === "tool")
+    return { role: "tool", content: toWireContent(message.content), tool_call_id: message.toolCallId };
   if (message.role !== "assistant" || message.toolCalls === undefined)
-    return { role: message.role, content: message.content };
+    return { role: message.role, content: toWireContent(message.content) };
   const toolCalls = message.toolCalls.map(({ id, ...called }) => ({ id, type: "function", function: called }));
   return { role: "assistant", content: message.content === "" ? null : message.content, tool_calls: toolCalls };
+}
+
+/** https://platform.openai.com/docs/api-reference/chat/create: content parts of `messages`. */
+function toWireContent(content: Content): unknown {
+  if (typeof content === "string") return content;
+  return content.map((part) => {
+    if (part.type === "text") return part;
+    if (part.type === "image") return { type: "image_url", image_url: defined({ url: part.url, detail: part.detail }) };
+    return { type: "file", file: defined({ filename: part.name ?? "document.pdf", file_data: part.url }) };
+  });
 }
 
 function toWireToolChoice(choice: NonNullable<CompletionRequest["toolChoice"]>): unknown {

@@ -59,15 +59,16 @@ function serveRoute(
   const read = makeInputReader(platform.config.limits, route, budget);
   const { tenancy } = platform;
   const isSecret = route.hasSecretReply === true;
+  const door = route.auth === "public" ? undefined : { tenancy, needed: route.auth };
   return async function serve(ctx) {
     ctx.state.route = route.path;
-    const isPublic = route.auth === "public";
     if (route.envelope) rejectForeignHost(ctx, platform.config.http.allowedHosts);
-    const caller = route.auth === "public" ? anonymous : await authenticate(ctx, tenancy, route.auth);
+    const client = () => clientOf(ctx);
+    const caller = door === undefined ? anonymous : await authenticate(ctx, door, client);
     let rejection: AppError | undefined;
-    if (!isPublic) {
+    if (door !== undefined) {
       admitWidget(ctx, caller, route.isForWidgets === true);
-      const admitting = admit(ctx, tenancy, { caller, client: () => clientOf(ctx) });
+      const admitting = admit(ctx, tenancy, { caller, client });
       if (route.envelope) rejection = await rejectionOf(admitting);
       else await admitting;
     }

@@ -8,11 +8,11 @@ import type { ApiContext } from "../context.ts";
 const RECHECK_MS = 5_000;
 const bearer = /^Bearer +([^\s]+) *$/i;
 
-/** The caller by the key in `Authorization`. @throws AppError `missing_api_key`, `invalid_api_key`, `insufficient_role`. */
+/** The caller by the key in `Authorization`. @throws AppError `missing_api_key`, `invalid_api_key`, `rate_limited`, `insufficient_role`. */
 export async function authenticate(
   ctx: ApiContext,
-  tenancy: Pick<Tenancy, "authenticate">,
-  needed: Role,
+  { tenancy, needed }: { tenancy: Pick<Tenancy, "authenticate">; needed: Role },
+  client: () => string,
 ): Promise<Caller> {
   const header = ctx.req.headers.authorization;
   if (header === undefined || header === "") {
@@ -22,7 +22,7 @@ export async function authenticate(
   if (key === undefined && /^[sp]k_\S+ *$/.test(header)) {
     throw new AppError("invalid_api_key", "The word `Bearer` is missing: send `Authorization: Bearer <key>`.");
   }
-  const caller = key === undefined ? null : await tenancy.authenticate(key);
+  const caller = key === undefined ? null : await tenancy.authenticate(key, client);
   if (caller === null) throw new AppError("invalid_api_key", "The API key is unknown, has expired or was revoked.");
   ctx.state.caller = caller;
   if (!hasRole(caller.role, needed)) {

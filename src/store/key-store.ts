@@ -1,4 +1,4 @@
-import type { Db } from "mongodb";
+import type { Collection, Db, Filter, WithId } from "mongodb";
 import { defineCollection, type IndexDeclaration, ofTenant, type TenantDocument } from "./collection.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
@@ -36,6 +36,17 @@ export const keyIndexes: readonly IndexDeclaration[] = [
   { name: "tenant", key: { tenantId: 1, _id: -1 } },
 ];
 
+/** By hash, over all tenants: this is how callers' tenants are found. */
+export function makeHashLookup<T extends KeyDocument>(keys: Collection<T>) {
+  return (hashes: readonly string[]): Promise<WithId<T>[]> => {
+    const filter = { hash: { $in: [...hashes] } } as Filter<T>; // the driver's types cannot follow a generic record
+    return keys
+      .find(filter)
+      .batchSize(hashes.length + 1)
+      .toArray();
+  };
+}
+
 export const apiKeyCollection = defineCollection<ApiKeyDocument>({ name: "apiKeys", indexes: keyIndexes });
 
 export function makeApiKeyStore(db: Db) {
@@ -43,8 +54,7 @@ export function makeApiKeyStore(db: Db) {
   const notRevoked = { revokedAt: { $exists: false } };
   return {
     insert: makeRecords(keys).insert,
-    /** By hash, over all tenants: this is how a caller's tenant is found. */
-    findByHash: (hash: string): Promise<ApiKeyDocument | null> => keys.findOne({ hash }),
+    findByHashes: makeHashLookup(keys),
     /** The keys that are not revoked. */
     list: (tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>> =>
       findPage(keys, { tenantId, page, filter: notRevoked, fields: shown }),

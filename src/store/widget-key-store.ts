@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { type KeyDocument, keyIndexes } from "./key-store.ts";
+import { type KeyDocument, keyIndexes, makeHashLookup } from "./key-store.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 
@@ -35,8 +35,7 @@ export function makeWidgetKeyStore(db: Db) {
   const keys = db.collection<WidgetKeyDocument>(widgetKeyCollection.name);
   return {
     insert: makeRecords(keys).insert,
-    /** By hash, over all tenants: this is how a caller's tenant is found. */
-    findByHash: (hash: string): Promise<WidgetKeyDocument | null> => keys.findOne({ hash }),
+    findByHashes: makeHashLookup(keys),
     list: (tenantId: string, page: PageQuery): Promise<Page<ShownWidgetKey>> =>
       findPage(keys, { tenantId, page, fields: shown }),
     /** The keys that are meant, at most 1,000. */

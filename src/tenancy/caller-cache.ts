@@ -1,23 +1,52 @@
 import { LRUCache } from "lru-cache";
 import { defined } from "../defined.ts";
+import { AppError } from "../errors.ts";
 import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
+import type { KeyDocument } from "../store/key-store.ts";
 import type { TenantStore } from "../store/tenant-store.ts";
+import { hashApiKey } from "./api-keys.ts";
+import { gatherReads } from "./gather-reads.ts";
+import { makePlaces } from "./limits.ts";
 import type { Caller } from "./roles.ts";
 
 /** How long an unknown key is refused without asking the store again, in ms. */
 const UNKNOWN_MS = 1_000;
 /** Unknown keys have a cache of their own, so that a flood of guesses cannot push the known ones out. */
 const MAX_UNKNOWN = 10_000;
+/** Least time between two reads of keys, in ms: at most 40 a second, however many keys are asked for. */
+const READ_GAP_MS = 25;
+/** New keys that one address may have in the next read, and all addresses together. */
+const NEW_KEYS_OF_ADDRESS = 64;
+const NEW_KEYS = 512;
+/** When a call with a new key is worth repeating, in ms. */
+const RETRY_AFTER_MS = 1_000;
 
 type Found = { caller: Caller; expiresAt: number | undefined };
 
 const unknownKey = Symbol("unknown key");
 
-/** Callers by key, as fresh as `makeStaleWhileRevalidate` has them; `lookup` reads one, and its key's end (ms since 1970). */
-export function makeCallerCache(tenants: Pick<TenantStore, "find">, lookup: (key: string) => Promise<Found | null>) {
+/**
+ * Callers by key, as fresh as `makeStaleWhileRevalidate` has them; `toFound` is null for a key that cannot be used. Keys that
+ * were used here before take part in the next read whatever others ask for; keys that are new here have places by address.
+ */
+export function makeCallerCache<K extends KeyDocument>({
+  tenants,
+  findByHashes,
+  toFound,
+}: {
+  tenants: Pick<TenantStore, "find">;
+  findByHashes(hashes: readonly string[]): Promise<K[]>;
+  toFound(record: K): Found | null;
+}) {
   const unknown = new LRUCache<string, true>({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS });
+  const enter = { address: makePlaces(NEW_KEYS_OF_ADDRESS), all: makePlaces(NEW_KEYS) };
+  const readRecord = gatherReads(
+    async (hashes) => new Map((await findByHashes(hashes)).map((record) => [record.hash, record])),
+    READ_GAP_MS,
+  );
   const known = makeStaleWhileRevalidate<Found>(async (key) => {
-    const found = await lookup(key);
+    const record = await readRecord(hashApiKey(key));
+    const found = record === undefined ? null : toFound(record);
     if (found) {
       const tenant = await tenants.find(found.caller.tenantId);
       return { ...found, caller: { ...found.caller, ...defined({ rootTenantId: tenant?.rootTenantId }) } };
@@ -28,18 +57,40 @@ export function makeCallerCache(tenants: Pick<TenantStore, "find">, lookup: (key
   });
   const toCaller = ({ caller, expiresAt }: Found) =>
     expiresAt !== undefined && expiresAt <= Date.now() ? null : caller;
+  const find = (key: string): Caller | null | Promise<Caller | null> => {
+    const found = known.find(key);
+    if (!(found instanceof Promise)) return toCaller(found);
+    return found.then(toCaller, (error: unknown) => {
+      if (error === unknownKey) return null;
+      throw error;
+    });
+  };
+  const findNew = async (key: string, address: string): Promise<Caller | null> => {
+    const release = enter.address(address);
+    const releaseAll = release && enter.all("");
+    try {
+      if (!releaseAll) throw tooManyNewKeys();
+      return await find(key);
+    } finally {
+      release?.();
+      releaseAll?.();
+    }
+  };
   return {
-    /** The caller of `key`, or null. */
-    find(key: string): Caller | null | Promise<Caller | null> {
+    /**
+     * The caller of `key`, or null. `address`: whose places a new key takes; without it none.
+     * @throws AppError `rate_limited` for a new key when the places of its address, or all, are taken.
+     */
+    find(key: string, address?: () => string): Caller | null | Promise<Caller | null> {
       if (unknown.has(key)) return null;
-      const found = known.find(key);
-      if (!(found instanceof Promise)) return toCaller(found);
-      return found.then(toCaller, (error: unknown) => {
-        if (error === unknownKey) return null;
-        throw error;
-      });
+      return address === undefined || known.has(key) ? find(key) : findNew(key, address());
     },
     /** Forgets the callers of a key that was revoked here. */
     forget: (keyId: string) => known.forgetWhere(({ caller }) => caller.keyId === keyId),
   };
+}
+
+function tooManyNewKeys(): AppError {
+  const message = "Too many keys that are new here are being checked, of your address or of all; try again.";
+  return new AppError("rate_limited", message, { retryable: true, retryAfterMs: RETRY_AFTER_MS });
 }

@@ -140,16 +140,17 @@ function makeBucketWithFallback(
   };
 }
 
-function makePlaces(limit: number) {
+/** Places for what runs at once, `limit` for each name; call the result when it ends. Null: none is free. */
+export function makePlaces(limit: number) {
   const taken = new Map<string, number>();
-  return (tenantId: string): (() => void) | null => {
-    const count = taken.get(tenantId) ?? 0;
+  return (name: string): (() => void) | null => {
+    const count = taken.get(name) ?? 0;
     if (count >= limit) return null;
-    taken.set(tenantId, count + 1);
+    taken.set(name, count + 1);
     return () => {
-      const left = (taken.get(tenantId) ?? 1) - 1;
-      if (left <= 0) taken.delete(tenantId);
-      else taken.set(tenantId, left);
+      const left = (taken.get(name) ?? 1) - 1;
+      if (left <= 0) taken.delete(name);
+      else taken.set(name, left);
     };
   };
 }

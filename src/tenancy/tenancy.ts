@@ -26,10 +26,11 @@ type TenancyDeps = {
 
 /** Tenants, their keys and their limits. */
 export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
-  const callers = makeCallerCache(store.tenants, async (key) => {
-    const found = await store.apiKeys.findByHash(hashApiKey(key));
-    if (!found || !isUsable(found, new Date())) return null;
-    return { caller: toCaller(found), expiresAt: found.expiresAt?.getTime() };
+  const callers = makeCallerCache({
+    tenants: store.tenants,
+    findByHashes: store.apiKeys.findByHashes,
+    toFound: (record) =>
+      isUsable(record, new Date()) ? { caller: toCaller(record), expiresAt: record.expiresAt?.getTime() } : null,
   });
   const limits = makeRateLimits({ config: config.limits, redis, logger });
   const widgetKeys = makeWidgetKeys(store);
@@ -57,10 +58,13 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
     widgetKeys,
     /** Limits of a widget key at one address, and of all widget keys of a root's tenants together, besides the root's. */
     widgetLimits,
-    /** The caller of this key; null when it is unknown, expired or revoked. Never older than 5 s. */
-    authenticate(key: string): Caller | null | Promise<Caller | null> {
-      if (isApiKey(key)) return callers.find(key);
-      return isWidgetKey(key) ? widgetKeys.authenticate(key) : null;
+    /**
+     * The caller of this key; null when it is unknown, expired or revoked. Never older than 5 s. `address`: the client's, which
+     * bounds how many keys it may try. @throws AppError `rate_limited` for a key that is new here, beyond that bound.
+     */
+    authenticate(key: string, address?: () => string): Caller | null | Promise<Caller | null> {
+      if (isApiKey(key)) return callers.find(key, address);
+      return isWidgetKey(key) ? widgetKeys.authenticate(key, address) : null;
     },
     /** Makes a key, which is returned here only. */
     async createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyDocument }> {
@@ -84,7 +88,7 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
     },
     /** Makes `key` an owner's key of the tenant `default`, unless it exists. */
     async ensureBootstrapKey(key: string): Promise<void> {
-      if (await store.apiKeys.findByHash(hashApiKey(key))) return;
+      if ((await store.apiKeys.findByHashes([hashApiKey(key)])).length > 0) return;
       const tenantId = await ensureTenant(defaultTenantName);
       const record = toApiKeyDocument(key, { tenantId, role: "owner", subject: "bootstrap" });
       await unlessDuplicate(store.apiKeys.insert(record)); // another process may be first

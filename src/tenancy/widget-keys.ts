@@ -23,9 +23,10 @@ export const isWidgetKey = (text: string) => keyPattern.test(text);
 
 /** Publishable keys: anybody can read them in a page, so that all they can do is chat, within limits of their own. */
 export function makeWidgetKeys({ tenants, widgetKeys: store }: Pick<Store, "tenants" | "widgetKeys">) {
-  const callers = makeCallerCache(tenants, async (key) => {
-    const found = await store.findByHash(hashApiKey(key));
-    return found && { caller: toCaller(found), expiresAt: undefined };
+  const callers = makeCallerCache({
+    tenants,
+    findByHashes: store.findByHashes,
+    toFound: (record) => ({ caller: toCaller(record), expiresAt: undefined }),
   });
   const remove = async (tenantId: string, keys: readonly { _id: string }[]): Promise<void> => {
     const ids = keys.map(({ _id }) => _id);
@@ -33,7 +34,7 @@ export function makeWidgetKeys({ tenants, widgetKeys: store }: Pick<Store, "tena
     for (const keyId of ids) callers.forget(keyId);
   };
   return {
-    /** The caller of this key; null when it is unknown or was revoked. Never older than 5 s. */
+    /** The caller of this key; null when it is unknown or was revoked. Never older than 5 s. @throws as `makeCallerCache`'s. */
     authenticate: callers.find,
     /** Makes a key, which is returned here only. */
     async create(given: NewWidgetKey): Promise<{ key: string; record: WidgetKeyDocument }> {

@@ -119,7 +119,7 @@ function boundForWidget({ body, caller: { widget } }: ChatInput, mostTokens: num
   if (model === undefined || !models.includes(model)) {
     throw invalidRequest("model", `model: this widget key takes ${models.join(", ")}.`);
   }
-  for (const param of ["tools", "tool_choice"] as const) {
+  for (const param of ["tools", "tool_choice", "toolChoice"] as const) {
     if ((body[param] ?? undefined) !== undefined) throw invalidRequest(param, `${param}: a widget key takes no tools.`);
   }
   for (const param of ["maxTokens", "max_tokens"] as const) {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isSmallJson, withFewFields } from "../bounded-json.ts";
 import { defaultModelAlias } from "./providers/edge/models.ts";
+import { efforts } from "./providers/model.ts";
 import { providerIds } from "./providers/registry.ts";
 
 export const MAX_MESSAGES = 200;
@@ -58,7 +59,14 @@ export const toolChoiceSchema = z.union([
 
 export const tokenLimit = z.number().int().min(1).max(1_000_000);
 
-/** What both surfaces take to steer a model's choice of words; null stands for absence. */
+/** OpenAI's bounds of `metadata`, of `safety_identifier` and of `prompt_cache_key`, and ours of `user`. */
+const MAX_METADATA = 16;
+const metadataName = z.string().min(1).max(64);
+const metadataValue = z.string().max(512);
+const identifier = z.string().min(1).max(64);
+const MAX_USER = 512;
+
+/** What both surfaces take to steer an answer; null stands for absence. */
 export const samplingFields = {
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
@@ -70,7 +78,17 @@ export const samplingFields = {
   )
     .refine(isSmallSchema, tooLargeSchema)
     .nullish(),
+  reasoning_effort: z.enum(efforts).nullish().describe("How much the model is to reason"),
+  verbosity: z.enum(["low", "medium", "high"]).nullish().describe("How long the answer is to be"),
+  parallel_tool_calls: z.boolean().nullish().describe("Whether the model may call several tools at once"),
+  metadata: withFewFields(MAX_METADATA, z.record(metadataName, metadataValue)).nullish(),
+  user: z.string().min(1).max(MAX_USER).nullish().describe("Your user, for a provider that looks for abuse"),
+  safety_identifier: identifier.nullish().describe("The name that replaces `user`"),
+  service_tier: z.enum(["auto", "default", "flex"]).nullish(),
+  prompt_cache_key: identifier.nullish().describe("The same for calls that begin alike, so that they share a cache"),
 };
+
+const same = <S extends z.ZodType>(schema: S, name: string) => schema.describe(`The same as \`${name}\``);
 
 /** The body of `POST /ai/chat`. Null stands for absence. */
 export const chatBodySchema = z.object({
@@ -78,12 +96,20 @@ export const chatBodySchema = z.object({
   model: z.string().min(1).max(200).nullable().default(defaultModelAlias).describe("A model, `meta-llm` or `auto`"),
   stream: z.boolean().nullable().default(false),
   ...samplingFields,
+  topP: same(samplingFields.top_p, "top_p"),
+  responseFormat: same(samplingFields.response_format, "response_format"),
+  reasoningEffort: same(samplingFields.reasoning_effort, "reasoning_effort"),
+  parallelToolCalls: same(samplingFields.parallel_tool_calls, "parallel_tool_calls"),
+  safetyIdentifier: same(samplingFields.safety_identifier, "safety_identifier"),
+  serviceTier: same(samplingFields.service_tier, "service_tier"),
+  promptCacheKey: same(samplingFields.prompt_cache_key, "prompt_cache_key"),
   maxTokens: tokenLimit.nullish().describe("Cap on the tokens of the answer"),
-  max_tokens: tokenLimit.nullish().describe("The same as `maxTokens`"),
+  max_tokens: same(tokenLimit.nullish(), "maxTokens"),
   systemPrompt: text.nullish().describe("Put before the messages as a system message"),
   prefer_async: z.boolean().nullish().describe("Answer through a batch at half price, where the model has one"),
   tools: z.array(toolSchema).min(1).max(MAX_TOOLS).nullish(),
   tool_choice: toolChoiceSchema.nullish(),
+  toolChoice: same(toolChoiceSchema.nullish(), "tool_choice"),
 });
 export type ChatBody = z.output<typeof chatBodySchema>;
 

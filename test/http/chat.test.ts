@@ -96,9 +96,9 @@ describe("POST /ai/chat with the offline model", () => {
   });
 
   it("ignores unknown fields and names them", async () => {
-    const response = await client.post("/ai/chat", { ...question, user: "u-1", presence_penalty: 0 });
+    const response = await client.post("/ai/chat", { ...question, logit_bias: {}, presence_penalty: 0 });
     expect(response.status).to.equal(200);
-    expect(response.headers.get("x-svc-ignored")).to.equal("user, presence_penalty");
+    expect(response.headers.get("x-svc-ignored")).to.equal("logit_bias, presence_penalty");
   });
 
   it("takes maxTokens under both names, and refuses two that differ", async () => {

@@ -129,6 +129,7 @@ describe("what a widget key may ask for", () => {
     for (const [param, body] of [
       ["tools", { messages, tools }],
       ["tool_choice", { messages, tool_choice: "none" }],
+      ["toolChoice", { messages, toolChoice: "none" }],
     ] as const) {
       const { status, at } = await widget.post("/ai/chat", body);
       expect([status, at("error.param")]).to.deep.equal([400, param]);

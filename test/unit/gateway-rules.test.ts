@@ -157,17 +157,17 @@ describe("routing", () => {
     const wire = (id: string, extra: object) =>
       toCompletionRequest({ ...ask("hi"), ...extra }, findModel(catalogue, id, "chat"));
     const tools = [{ name: "find" }];
-    expect(wire("gpt-6-luna", { tools }).reasoningEffort).to.equal("none");
-    expect(wire("gpt-6-luna", { temperature: 1 })).not.to.have.any.keys("temperature", "reasoningEffort");
-    expect(wire("gpt-5.4", { temperature: 0 })).to.include({ temperature: 0, reasoningEffort: "none" });
-    expect(wire("gpt-4.1", { temperature: 0, tools })).not.to.have.property("reasoningEffort");
+    expect(wire("gpt-6-luna", { tools }).effort).to.equal("none");
+    expect(wire("gpt-6-luna", { temperature: 1 })).not.to.have.any.keys("temperature", "effort");
+    expect(wire("gpt-5.4", { temperature: 0 })).to.include({ temperature: 0, effort: "none" });
+    expect(wire("gpt-4.1", { temperature: 0, tools })).not.to.have.property("effort");
     expect(wire("claude-opus-5-5", { temperature: 1, topP: 1 })).not.to.have.any.keys("temperature", "topP");
     expect(wire("claude-opus-5-5", { preferredTemperature: 0.3 })).not.to.have.any.keys("temperature");
     expect(wire("claude-haiku-4-5", { preferredTemperature: 0.3 })).to.include({ temperature: 0.3 });
     expect(wire("claude-haiku-4-5", { preferredTemperature: 1.5 })).not.to.have.any.keys("temperature");
     expect(wire("claude-haiku-4-5", { temperature: 1.5 }), "clamped").to.include({ temperature: 1 });
     expect(wire("gpt-4.1", { preferredTemperature: 0.3, temperature: 1 })).to.include({ temperature: 1 });
-    expect(wire("gpt-5.4", { topP: 0.5 })).to.include({ topP: 0.5, reasoningEffort: "none" });
+    expect(wire("gpt-5.4", { topP: 0.5 })).to.include({ topP: 0.5, effort: "none" });
   });
 
   it("routes a preferred temperature also to models that take none", () => {

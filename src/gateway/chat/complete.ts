@@ -75,7 +75,7 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
   return {
     ...rest,
     ...sampling,
-    ...(isReasoningOff ? { reasoningEffort: "none" } : {}),
+    ...(isReasoningOff ? { effort: "none" as const } : {}),
     model: model.id,
     messages: systemPrompt === undefined ? messages : [{ role: "system", content: systemPrompt }, ...messages],
   };

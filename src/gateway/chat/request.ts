@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { defined, type WithoutNulls, withoutNulls } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import type { Message } from "../messages.ts";
@@ -6,7 +7,7 @@ import type { CompletionRequest, ToolDefinition } from "../providers/provider.ts
 import type { ChatBody } from "../schemas.ts";
 
 /** A chat as the rest of the product asks for it. `model` may be an alias or `auto`. */
-export type ChatRequest = Omit<CompletionRequest, "reasoningEffort"> & {
+export type ChatRequest = CompletionRequest & {
   /** The temperature of models that take this one; others answer at their own, where `temperature` would be refused. */
   preferredTemperature?: number;
   /** Put before the messages as a system message. */
@@ -27,27 +28,46 @@ export type ChatOptions = {
 
 /**
  * The request that a body of `POST /ai/chat` makes.
- * @throws AppError `invalid_request` for `maxTokens` and `max_tokens` that differ, and for a choice of a tool that is not given.
+ * @throws AppError `invalid_request` for a setting that is given by both of its names, and for a choice of a tool that is not
+ * given.
  */
 export function toChatRequest(body: ChatBody): ChatRequest {
-  const { maxTokens: camel, max_tokens: snake, stop, response_format: format, ...given } = withoutNulls(body);
-  if (camel !== undefined && snake !== undefined && camel !== snake) {
-    throw invalidRequest("max_tokens", "maxTokens and max_tokens are the same setting and must not differ.");
-  }
+  const given = withoutNulls(body);
+  const { stop } = given;
+  const format = either(given, "responseFormat", "response_format");
   const tools = given.tools?.map((tool): ToolDefinition => withoutNulls(tool.function));
   return defined({
     messages: body.messages.map(toMessage),
     model: given.model ?? defaultModelAlias,
     temperature: given.temperature,
-    maxTokens: camel ?? snake,
+    maxTokens: either(given, "maxTokens", "max_tokens"),
     systemPrompt: given.systemPrompt,
     tools,
-    toolChoice: toToolChoice(given.tool_choice, tools),
-    topP: given.top_p,
+    toolChoice: toToolChoice(either(given, "toolChoice", "tool_choice"), tools),
+    topP: either(given, "topP", "top_p"),
     stop: typeof stop === "string" ? [stop] : stop?.length === 0 ? undefined : stop,
     seed: given.seed,
     responseFormat: format?.type === "text" ? undefined : format, // text is what every model writes
+    effort: either(given, "reasoningEffort", "reasoning_effort"),
+    verbosity: given.verbosity,
+    parallelToolCalls: either(given, "parallelToolCalls", "parallel_tool_calls"),
+    metadata: given.metadata,
+    user: given.user,
+    safetyIdentifier: either(given, "safetyIdentifier", "safety_identifier"),
+    serviceTier: either(given, "serviceTier", "service_tier"),
+    promptCacheKey: either(given, "promptCacheKey", "prompt_cache_key"),
   });
+}
+
+/** A setting that has two names. @throws AppError `invalid_request` for two values that differ. */
+function either<B, C extends keyof B, S extends keyof B>(given: B, camel: C, snake: S): B[C] | B[S] {
+  const value = given[camel];
+  const other = given[snake];
+  if (value !== undefined && other !== undefined && !isDeepStrictEqual(value, other)) {
+    const names = `${String(camel)} and ${String(snake)}`;
+    throw invalidRequest(String(snake), `${names} are the same setting and must not differ.`);
+  }
+  return value ?? other;
 }
 
 function toMessage(message: ChatBody["messages"][number], place: number): Message {

@@ -3,6 +3,10 @@ import { defined } from "../../defined.ts";
 /** What a model is mainly for; `auto` picks by it. Open-ended towards clients. */
 export type ModelType = "chat" | "coding" | "reasoning" | "embedding";
 
+/** How much a model is to reason, from not at all to its most. Each model takes some of them. */
+export const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+export type Effort = (typeof efforts)[number];
+
 /** Prices in USD for a million tokens, as providers print them; without one of their own, cached tokens cost as others do. */
 export type ModelPrice = { input: number; output: number; cached?: number; cacheWrite?: number };
 

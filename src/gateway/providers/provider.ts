@@ -1,7 +1,7 @@
 import type { AppError } from "../../errors.ts";
 import type { AssistantPart, Message, ToolCall } from "../messages.ts";
 import type { TransportTimeouts } from "../resilience/transport.ts";
-import type { ProviderModel } from "./model.ts";
+import type { Effort, ProviderModel } from "./model.ts";
 
 export type ToolDefinition = { name: string; description?: string; parameters?: Record<string, unknown> };
 export type ToolChoice = "auto" | "none" | "required" | { name: string };
@@ -22,6 +22,19 @@ export type Sampling = {
   seed?: number;
   /** As OpenAI's `response_format`; a model that cannot keep to it is refused before. */
   responseFormat?: Record<string, unknown>;
+  /** `none` switches the reasoning of a model off. */
+  effort?: Effort;
+  verbosity?: "low" | "medium" | "high";
+  /** Whether the model may call several tools at once. */
+  parallelToolCalls?: boolean;
+  /** The caller's own notes on the call, which the provider keeps with it. */
+  metadata?: Record<string, string>;
+  /** The caller's user, whom the provider is to recognize: by OpenAI's earlier name, and by the one that replaces it. */
+  user?: string;
+  safetyIdentifier?: string;
+  serviceTier?: "auto" | "default" | "flex";
+  /** Calls that begin alike and have the same key find each other's prompt in the provider's cache. */
+  promptCacheKey?: string;
 };
 
 /** A chat completion as the gateway asks a provider for it: the model is the provider's own name for it. */
@@ -32,8 +45,6 @@ export type CompletionRequest = {
   maxTokens?: number;
   tools?: ToolDefinition[];
   toolChoice?: ToolChoice;
-  /** Switches the reasoning of a model off. */
-  reasoningEffort?: "none";
 } & Sampling;
 
 export type CompletionResult = {

@@ -4,7 +4,7 @@
  */
 export type TextPart = { type: "text"; text: string };
 /** A picture by a `data:` URL with base64, or by an https URL that the provider reads. */
-export type ImagePart = { type: "image"; url: string; detail?: "auto" | "low" | "high" };
+export type ImagePart = { type: "image"; url: string; detail?: "auto" | "low" | "high" | "original" };
 /** A PDF, by the same kinds of URL. */
 export type FilePart = { type: "file"; url: string; name?: string };
 export type ContentPart = TextPart | ImagePart | FilePart;
@@ -18,6 +18,8 @@ export type ToolCall = { id: string; name: string /** JSON text, as models write
 export type ReasoningPart = { type: "reasoning"; provider: string; item: Record<string, unknown> };
 /** What an assistant said, in the order in which its provider gave it. */
 export type AssistantPart = TextPart | ReasoningPart | ({ type: "tool-call" } & ToolCall);
+/** The same as a provider gives it; the gateway adds whose reasoning it is. */
+export type ProvidedPart = Exclude<AssistantPart, ReasoningPart> | Omit<ReasoningPart, "provider">;
 
 export type Message =
   | { role: "system"; content: string }
@@ -35,4 +37,26 @@ export type Message =
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}
+
+/** The parts of a turn, with the provider that gave it named in its reasoning. */
+export function markReasoning(parts: readonly ProvidedPart[], provider: string): AssistantPart[] {
+  return parts.map((part) => (part.type === "reasoning" ? { ...part, provider } : part));
+}
+
+/** Messages as they go to a provider: without the reasoning that other providers made. */
+export function forProvider(messages: Message[], provider: string): Message[] {
+  for (const message of messages) {
+    if (message.role === "assistant" && message.parts !== undefined)
+      return messages.map((one) => withOwnReasoning(one, provider));
+  }
+  return messages;
+}
+
+function withOwnReasoning(message: Message, provider: string): Message {
+  if (message.role !== "assistant" || message.parts === undefined) return message;
+  const { parts, ...plain } = message;
+  const kept = parts.filter((part) => part.type !== "reasoning" || part.provider === provider);
+  if (kept.length === parts.length) return message;
+  return kept.some(({ type }) => type === "reasoning") ? { ...plain, parts: kept } : plain;
 }

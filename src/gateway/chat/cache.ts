@@ -32,11 +32,11 @@ export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): Cha
   const streams = makeSingleFlight<StreamEvent[]>();
 
   const keep = (key: string, { caller: { tenantId }, plan, request }: PlannedChat, outcome: CachedResponse) => {
-    const { text, reasoning, toolCalls, finishReason, model, provider, usage } = outcome;
+    const { text, reasoning, toolCalls, parts, finishReason, model, provider, usage } = outcome;
     const isWhole = finishReason === "stop" || finishReason === "tool_calls";
     if (!isWhole || model !== plan.routing.model.id) return;
     const ttlSeconds = request.options?.cacheTtlSeconds ?? DEFAULT_TTL_SECONDS;
-    const response = defined({ text, reasoning, toolCalls, finishReason, model, provider, usage });
+    const response = defined({ text, reasoning, toolCalls, parts, finishReason, model, provider, usage });
     responses.put({ tenantId, key, response, ttlSeconds });
   };
 
@@ -136,8 +136,9 @@ function openCopy(deps: GatewayDeps, caller: GatewayCaller, { routing }: Plan, i
 
 /** A cached response as a stream, in one batch. */
 function toEvents(kept: CachedResponse, copy: ReturnType<ReturnType<typeof openCopy>["end"]>): StreamEvent[] {
-  const { text, reasoning, toolCalls, finishReason, model, provider } = kept;
-  const end: StreamEnd = { type: "end", toolCalls, finishReason, model, provider, ...copy, cache: "hit" };
+  const { text, reasoning, toolCalls, parts, finishReason, model, provider } = kept;
+  const about = { toolCalls, finishReason, model, provider, ...defined({ parts }) };
+  const end: StreamEnd = { type: "end", ...about, ...copy, cache: "hit" };
   return [
     ...(reasoning === undefined ? [] : [{ type: "reasoning-delta" as const, text: reasoning }]),
     ...(text === "" ? [] : [{ type: "text-delta" as const, text }]),

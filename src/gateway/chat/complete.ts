@@ -2,7 +2,7 @@ import { defined } from "../../defined.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import { estimateMessageTokens, estimateUsage } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
-import { type Message, textOf } from "../messages.ts";
+import { forProvider, type Message, markReasoning, textOf } from "../messages.ts";
 import type { Call, CallEnd, GatewayCaller } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
 import type { CompletionRequest, FinishReason } from "../providers/provider.ts";
@@ -34,9 +34,10 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
     return (context) => provider.complete(capped, context);
   });
   const { text, toolCalls, finishReason, reasoning, usage } = result;
+  const parts = result.parts && markReasoning(result.parts, model.provider);
   const estimate = () => estimateUsage(wireRequest.messages, text, toolCalls);
   const end = { usage, estimate, finishReason, ...keptContent(deps, wireRequest.messages, text) };
-  return { text, toolCalls, ...settleChat(call, share.routing, end), ...defined({ reasoning }) };
+  return { text, toolCalls, ...settleChat(call, share.routing, end), ...defined({ reasoning, parts }) };
 }
 
 /** What the record of a chat's call needs to know ahead. */
@@ -68,6 +69,7 @@ export function settleChat(call: Call, routing: Routing, end: CallEnd & { finish
  */
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
   const { systemPrompt, options: _o, temperature: _t, preferredTemperature, topP: _p, messages, ...rest } = request;
+  const own = forProvider(messages, model.provider);
   // A temperature that is only preferred is not worth a model's reasoning.
   const preferred = model.reasonsByDefault === true ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);
@@ -77,7 +79,7 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
     ...sampling,
     ...(isReasoningOff ? { effort: "none" as const } : {}),
     model: model.id,
-    messages: systemPrompt === undefined ? messages : [{ role: "system", content: systemPrompt }, ...messages],
+    messages: systemPrompt === undefined ? own : [{ role: "system", content: systemPrompt }, ...own],
   };
 }
 

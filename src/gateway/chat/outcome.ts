@@ -1,3 +1,4 @@
+import type { AssistantPart } from "../messages.ts";
 import type { CompletionResult, Usage } from "../providers/provider.ts";
 import type { Preprocessing } from "../schemas.ts";
 
@@ -6,7 +7,9 @@ export type RoutingView = Preprocessing["routing"];
 export type CompressionReport = NonNullable<Preprocessing["compression"]>;
 
 /** A finished chat completion, with what it cost. Its `model` is the catalogued one that answered. */
-export type ChatOutcome = CompletionResult & {
+export type ChatOutcome = Omit<CompletionResult, "parts"> & {
+  /** The whole turn, where it has reasoning that is to come back. */
+  parts?: readonly AssistantPart[];
   logId: string;
   provider: string;
   usage: Usage;
@@ -23,5 +26,5 @@ export type ChatOutcome = CompletionResult & {
 /** A response that may be given again. */
 export type CachedResponse = Pick<
   ChatOutcome,
-  "text" | "reasoning" | "toolCalls" | "finishReason" | "model" | "provider" | "usage"
+  "text" | "reasoning" | "toolCalls" | "parts" | "finishReason" | "model" | "provider" | "usage"
 >;

@@ -1,5 +1,7 @@
+import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import type { GatewayDeps } from "../deps.ts";
+import { markReasoning } from "../messages.ts";
 import type { Call } from "../money/account.ts";
 import type { CompletionRequest, StreamPart } from "../providers/provider.ts";
 import type { Permit } from "../resilience/breaker.ts";
@@ -80,7 +82,9 @@ function servedOf(deps: GatewayDeps, { request: { messages } }: OpenStream, resp
 function settleWhole(deps: GatewayDeps, stream: OpenStream, response: StreamedResponse): StreamEnd {
   const end = { ...servedOf(deps, stream, response), finishReason: response.finishReason() ?? "stop" };
   const { toolCalls } = response.content();
-  return { type: "end", toolCalls, ...settleChat(stream.call, stream.routing, end) };
+  const given = response.parts();
+  const parts = given && markReasoning(given, stream.routing.model.provider);
+  return { type: "end", toolCalls, ...defined({ parts }), ...settleChat(stream.call, stream.routing, end) };
 }
 
 /** A signal that aborts with the caller's, and when the stream is released before it is complete. */

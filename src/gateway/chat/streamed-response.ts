@@ -1,6 +1,6 @@
 import { defined } from "../../defined.ts";
 import { estimateTokens, estimateUsage } from "../count-tokens.ts";
-import type { Message, ToolCall } from "../messages.ts";
+import type { Message, ProvidedPart, ToolCall } from "../messages.ts";
 import type { FinishReason, StreamPart, Usage } from "../providers/provider.ts";
 import type { CachedResponse } from "./outcome.ts";
 
@@ -42,6 +42,7 @@ export function makeStreamedResponse() {
   let promptUsage: Usage | undefined;
   let finishReason: FinishReason | undefined;
   const calls: ToolCall[] = [];
+  const reasoned: Reasoned[] = [];
   const takeCall = ({ index, id, name = "", argumentsDelta }: Extract<StreamPart, { type: "tool-call-delta" }>) => {
     const known = calls[index];
     if (known === undefined) calls[index] = { id: id ?? `call_${index}`, name, arguments: argumentsDelta };
@@ -58,6 +59,8 @@ export function makeStreamedResponse() {
         if (part.type === "usage") usage = part.usage;
         else if (part.type === "prompt-usage") promptUsage = part.usage;
         else if (part.type === "end") finishReason = part.finishReason;
+        else if (part.type === "reasoning-item")
+          reasoned.push({ item: part.item, characters: text.text().length, calls: calls.length });
         else {
           if (part.type === "text-delta") text.add(part.text);
           else if (part.type === "reasoning-delta") reasoning.add(part.text);
@@ -76,9 +79,31 @@ export function makeStreamedResponse() {
       return { ...(promptUsage ?? measured), outputTokens };
     },
     finishReason: () => finishReason,
+    /** The turn in its order, where it has reasoning that is to come back. */
+    parts: (): ProvidedPart[] | undefined =>
+      reasoned.length === 0 ? undefined : inOrder(text.text(), calls, reasoned),
     content: (): Pick<CachedResponse, "text" | "reasoning" | "toolCalls"> => {
       const toolCalls = calls.filter((call) => call !== undefined);
       return defined({ text: text.text(), reasoning: reasoning.text() || undefined, toolCalls });
     },
   };
+}
+
+/** An item of reasoning, with the characters and the calls that came before it. */
+type Reasoned = { item: Record<string, unknown>; characters: number; calls: number };
+
+/** A turn's parts, by how much had been said when each item of reasoning came. */
+function inOrder(text: string, calls: readonly ToolCall[], reasoned: readonly Reasoned[]): ProvidedPart[] {
+  const between = (from: Omit<Reasoned, "item">, to: Omit<Reasoned, "item">): ProvidedPart[] => {
+    const said = text.slice(from.characters, to.characters);
+    const called = calls.slice(from.calls, to.calls).map((call) => ({ type: "tool-call" as const, ...call }));
+    return said === "" ? called : [{ type: "text", text: said }, ...called];
+  };
+  const start = { characters: 0, calls: 0 };
+  const end = { characters: text.length, calls: calls.length };
+  const before = reasoned.flatMap((one, place): ProvidedPart[] => [
+    ...between(reasoned[place - 1] ?? start, one),
+    { type: "reasoning", item: one.item },
+  ]);
+  return [...before, ...between(reasoned.at(-1) ?? start, end)];
 }

@@ -1,5 +1,5 @@
 import type { AppError } from "../../errors.ts";
-import type { AssistantPart, Message, ToolCall } from "../messages.ts";
+import type { Message, ProvidedPart, ToolCall } from "../messages.ts";
 import type { TransportTimeouts } from "../resilience/transport.ts";
 import type { Effort, ProviderModel } from "./model.ts";
 
@@ -52,7 +52,7 @@ export type CompletionResult = {
   reasoning?: string;
   toolCalls: ToolCall[];
   /** The whole turn in its order, where it has reasoning that is to come back; the gateway names its provider. */
-  parts?: readonly AssistantPart[];
+  parts?: readonly ProvidedPart[];
   finishReason: FinishReason;
   /** The provider's own count; when it reported none, the gateway estimates. */
   usage?: Usage;
@@ -63,6 +63,8 @@ export type CompletionResult = {
 export type StreamPart =
   | { type: "text-delta"; text: string }
   | { type: "reasoning-delta"; text: string }
+  /** Reasoning that is to come back, whole, in its place among the other parts of the turn. */
+  | { type: "reasoning-item"; item: Record<string, unknown> }
   | { type: "tool-call-delta"; index: number; id?: string; name?: string; argumentsDelta: string }
   /** The provider's count of the prompt, ahead of the whole usage: what a stream that breaks off is charged with. */
   | { type: "prompt-usage"; usage: Usage }

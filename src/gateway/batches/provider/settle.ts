@@ -4,6 +4,7 @@ import type { BatchItemDocument } from "../../../store/batch-store.ts";
 import type { CompletionDocument } from "../../../store/completion-store.ts";
 import { toChatResponse } from "../../chat/response.ts";
 import { estimateUsage } from "../../count-tokens.ts";
+import { markReasoning } from "../../messages.ts";
 import { addUsage, type BilledAttempts } from "../../money/failed-attempts.ts";
 import { toNanoUsd, toUsd } from "../../money/prices.ts";
 import type { BatchItemResult, CompletionRequest, CompletionResult, Usage } from "../../providers/provider.ts";
@@ -94,9 +95,11 @@ function toSpent(
 /** An answer in the shape of a chat that was answered at once. */
 function toBody(item: BatchItemDocument, result: CompletionResult, { usage, costNanoUsd }: Spent) {
   const { model, provider, reason, requestedModel: requested } = item;
+  const { parts, ...answer } = result;
   const waitedMs = Date.now() - item.createdAt.getTime();
   const outcome = {
-    ...result,
+    ...answer,
+    ...defined({ parts: parts && markReasoning(parts, provider) }),
     logId: item.logId,
     model,
     provider,

@@ -22,8 +22,7 @@ const linearCalls = new Set(
 const repeatingCalls = new Set(
   "all exists exists_one map filter contains indexOf lastIndexOf split matches".split(" "),
 );
-/** Members of JavaScript's objects that no expression needs, and the library's own namespace. */
-const rejectedNames = new Set(["constructor", "__proto__", "prototype"]);
+/** The library's own namespace. */
 const rejectedRoot = "google";
 
 /** Longest text that anything may be done with inline, in characters; and one that may be looked at again and again. */
@@ -36,7 +35,7 @@ export function isQuick({ additions, repeats }: ExpressionCost, characters: numb
   return (additions + 1) * characters <= MAX_INLINE;
 }
 
-/** @param refuse is called with each name that no expression may use. */
+/** @param reject is called with each name that no expression may use. */
 export function costOf(tree: ASTNode, reject: (name: string, node: ASTNode) => void): ExpressionCost {
   const stepIds: string[] = [];
   const roots = new Set<string>();
@@ -52,7 +51,6 @@ export function costOf(tree: ASTNode, reject: (name: string, node: ASTNode) => v
       else if (!linearCalls.has(name) && !name.startsWith("get")) Object.assign(cost, { repeats: true, additions: 1 });
     }
     const named = nameIn(node);
-    if (named !== undefined && rejectedNames.has(named.name)) reject(named.name, node);
     if (named?.of.op === "id" && named.of.args === "steps") stepIds.push(named.name);
     else for (const child of childNodes(args)) visit(child);
   };

@@ -48,6 +48,24 @@ const environment = addMixedNumbers(
     .registerVariable("previous", "dyn")
     .registerVariable("run", "map"),
 );
+closeObjects(environment);
+
+type ObjectTypes = Map<unknown, { fields?: Record<string, unknown> }>;
+
+/**
+ * Gives times, durations and the like no members, whether named or computed: the library would read the JavaScript object's.
+ * It passes its types to functions alone, as `this`.
+ */
+function closeObjects(made: Environment): void {
+  const fields: Record<string, unknown> = Object.create(null);
+  const close = function (this: { objectTypes: ObjectTypes; objectTypesByConstructor: ObjectTypes }) {
+    for (const types of [this.objectTypes, this.objectTypesByConstructor]) {
+      for (const [key, type] of types) types.set(key, { ...type, fields });
+    }
+    return true;
+  };
+  made.registerFunction("closeObjects(): bool", close).evaluate("closeObjects()");
+}
 
 function addMixedNumbers(made: Environment): Environment {
   const operators: [string, (a: number, b: number) => number][] = [

@@ -21,6 +21,8 @@ const input = {
   "odd key": 1,
   none: null,
   when: "2026-11-20T08:00:00Z",
+  proto: "__proto__",
+  prototype: 7,
 };
 const scope = scopeOf(input, { first: { output: { rows: [1, 2, 3] }, status: "completed" } }, "before");
 
@@ -54,6 +56,10 @@ describe("expressions", () => {
     ["'a' + \"b\"", "ab"],
     ["9007199254740993", "9007199254740993"],
     ["bytes('abc')", "YWJj"],
+    ["input.prototype", 7],
+    ["duration('61s').getMinutes()", 1],
+    ["timestamp(input.when) + duration('1s')", "2026-11-20T08:00:01.000Z"],
+    ["[duration('1s')].map(d, has(d.seconds) || has(d.toString))", [false]],
   ];
   for (const [text, value] of good) {
     it(`${text} is ${JSON.stringify(value)}`, () => {
@@ -77,10 +83,11 @@ describe("expressions", () => {
     ["import('fs')", 0],
     ["`back`", 0],
     ["google.protobuf.Duration", 0],
-    ["timestamp('2026-01-02T03:04:05Z').constructor", 0],
-    ["duration('1s').__proto__", 0],
+    ["timestamp('2026-01-02T03:04:05Z').constructor", 34],
+    ["duration('1s').__proto__", 15],
     ["duration('1s')['__proto__']", 0],
-    ["duration('1s').?prototype", 0],
+    ["duration('1s').seconds", 15],
+    ["[duration('1s')][0].getSeconds", 20],
   ];
   for (const [text, position] of refused) {
     it(`${JSON.stringify(text)} is refused when it is written, with its place`, () => {
@@ -120,8 +127,18 @@ describe("expressions", () => {
     ["input.toString()", /./],
     ["input.name.constructor", /./],
     ["input.tags.length", /./],
-    ["timestamp('2026-01-02T03:04:05Z')['construc' + 'tor']", /^Unsupported type/],
-    ["duration('1s').toString", /^Unsupported type/],
+    ["timestamp('2026-01-02T03:04:05Z')['construc' + 'tor']", /No such key/],
+    ["duration('1s')['__pro' + 'to__']", /No such key/],
+    ["duration('1s')[input.proto]", /No such key/],
+    ["dyn(duration('1s'))[input.proto]", /No such key/],
+    ["dyn(duration('1s')).seconds", /has no value/],
+    ["[duration('1s')].map(d, d[input.proto])", /No such key/],
+    ["cel.bind(d, dyn(timestamp(input.when)), d['get' + 'Time'])", /No such key/],
+    ["duration('1s')[?input.proto].value()", /not present/],
+    ["optional.of(dyn(duration('1s')))[?'to' + 'String'].value()", /not present/],
+    ["dyn(optional)[input.proto]", /No such key/],
+    ["dyn(optional).of", /has no value/],
+    ["dyn(bytes('abc'))['buf' + 'fer']", /No such key/],
   ];
   for (const [text, message] of failing) {
     it(`${text} has no value, and says why`, () => {

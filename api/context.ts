@@ -12,8 +12,6 @@ export type RequestState = {
   /** The pattern of the route that serves it; none when no route does. */
   route?: string;
   caller?: Caller;
-  /** The path for the log, where the one of the request holds a refused value. */
-  loggedPath?: string;
   /** Names of the fields that were ignored. */
   ignored?: string[];
   /** Code of the error in the response, for the log line. */

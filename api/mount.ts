@@ -161,12 +161,8 @@ async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Pr
   }
 }
 
-/** The error of an unknown path. The log shows only the parts that look like names: others may be secrets. */
+/** The error of an unknown path. */
 function nothingAt(ctx: ApiContext, router: Router<RequestState>): AppError {
-  ctx.state.loggedPath = ctx.path
-    .split("/", 8)
-    .map((part) => (/^[a-z._-]{0,30}$/i.test(part) ? part : "…"))
-    .join("/");
   const withVersion = `/v1${ctx.path}`;
   const isKnown = router.match(withVersion, ctx.method).path.length > 0;
   const hint = isKnown ? ` It is ${withVersion}: set the base URL of your client to the address with /v1.` : "";

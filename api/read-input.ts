@@ -30,7 +30,7 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, reser
 
   return async function readInput(ctx: ApiContext, maxBytes: number): Promise<Input> {
     const limitBytes = Math.min(routeBytes, maxBytes);
-    const params = route.params ? parseParams(route.params, route, ctx) : undefined;
+    const params = route.params ? parseParams(route.params, ctx) : undefined;
     let ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);
     const query = route.query ? parseInput(route.query, ctx.query, "query") : undefined;
     let body: unknown;
@@ -59,11 +59,10 @@ function bodyLimits({ jsonBytes, contentBytes }: Config["limits"]): Record<BodyL
   return { json: jsonBytes, content: contentBytes, tools: Math.min(jsonBytes, MAX_TOOLS_BYTES) };
 }
 
-/** Parameters of the path. The value of one that cannot be an id of its kind may be anything, so it is not logged. */
-function parseParams(schema: z.ZodType, route: AnyRoute, ctx: ApiContext): unknown {
+/** Parameters of the path. */
+function parseParams(schema: z.ZodType, ctx: ApiContext): unknown {
   const result = schema.safeParse(ctx.params, { error: toPlainWords });
   if (result.success) return result.data;
-  ctx.state.loggedPath = route.path;
   const [issue] = result.error.issues;
   const problem = toSentence(formatPath(issue?.path ?? []), issue?.message ?? "is not valid");
   throw new AppError("not_found", `There is nothing at this path: ${problem}`);

@@ -45,15 +45,17 @@ export function newId(kind: IdKind): string {
   return `${idPrefixes[kind]}_${nextUlid()}`;
 }
 
+const idPattern = (prefix: string) => new RegExp(`^(?:${prefix})_[0-9A-HJKMNP-TV-Z]{26}$`);
+
 /** The schema of an id of a kind, for paths and bodies. */
 export function idSchema(kind: IdKind) {
-  return z
-    .string()
-    .regex(
-      new RegExp(`^${idPrefixes[kind]}_[0-9A-HJKMNP-TV-Z]{26}$`),
-      `must be an id that begins with ${idPrefixes[kind]}_`,
-    );
+  return z.string().regex(idPattern(idPrefixes[kind]), `must be an id that begins with ${idPrefixes[kind]}_`);
 }
+
+const anyId = idPattern(Object.values(idPrefixes).join("|"));
+
+/** Whether a text is an id of any kind. */
+export const isId = (text: string): boolean => anyId.test(text);
 
 /** Crockford's base 32, as ULIDs are written. */
 const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

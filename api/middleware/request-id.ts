@@ -1,6 +1,6 @@
 import type { Middleware } from "koa";
 import { defined } from "../../src/defined.ts";
-import { newId } from "../../src/ids.ts";
+import { isId, newId } from "../../src/ids.ts";
 import type { Logger } from "../../src/logger.ts";
 import type { HttpMetrics } from "../../src/metrics/http-metrics.ts";
 import { beginSpan, type Traced } from "../../src/tracing.ts";
@@ -59,12 +59,24 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
       const { tenantId, keyId } = state.caller ?? {};
       const ms = Math.round(elapsedMs * 10) / 10;
       const about = defined({ tenantId, keyId, code: state.errorCode });
-      const line = { requestId, method, path: state.loggedPath ?? ctx.path, status, ms, ...about };
+      const line = { requestId, method, path: toLoggedPath(ctx.path, state.route), status, ms, ...about };
       traced.run(() => requests.info(line, "request"));
       endSpan(traced, state, method, status);
     });
     return traced.run(next);
   };
+}
+
+/** Parts of a path that are logged, and the parts of an unknown path that look like names. */
+const MAX_LOGGED_PARTS = 8;
+const nameLike = /^[a-z._-]{0,30}$/i;
+
+/** The path for the log line: of what the caller filled in only ids of ours, since it may be anything, and the route's name for the rest. */
+function toLoggedPath(path: string, route: string | undefined): string {
+  if (path === route) return path;
+  const pattern = route?.split("/");
+  const parts = path.split("/", MAX_LOGGED_PARTS);
+  return parts.map((part, at) => (isId(part) ? part : (pattern?.[at] ?? (nameLike.test(part) ? part : "…")))).join("/");
 }
 
 /** Ends a request's span under the name of its route; only 5xx make it a failure. */

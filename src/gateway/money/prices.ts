@@ -40,7 +40,9 @@ export type CostBounds = {
 
 export function boundChat(model: CataloguedModel, request: CompletionRequest): CostBounds {
   const inputTokens = Math.min(boundPromptTokens(request), model.contextWindow);
-  const priceOf = (outputTokens: number) => toNanoUsd(model, { inputTokens, outputTokens });
+  // A provider may write all of the prompt to its cache, which is what costs most.
+  const priceOf = (outputTokens: number) =>
+    toNanoUsd(model, { inputTokens, outputTokens, cacheWriteTokens: inputTokens });
   const asked = request.maxTokens ?? model.defaultOutput ?? model.maxOutput;
   const longest = Math.max(asked, model.maxOutput);
   const tokenNanoUsd = (priceOf(longest) - priceOf(0)) / longest;

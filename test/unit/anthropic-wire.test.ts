@@ -146,6 +146,12 @@ describe("Anthropic wire format", () => {
       finishReason: "tool_calls",
       model: "claude-x",
       usage: { inputTokens: 3, outputTokens: 4 },
+      parts: [
+        { type: "reasoning", item: { type: "thinking", thinking: "", signature: "c2ln" } },
+        { type: "text", text: "one " },
+        { type: "text", text: "two" },
+        { type: "tool-call", id: "toolu_1", name: "find", arguments: '{"q":"x"}' },
+      ],
     });
     const reasons = [
       "end_turn",
@@ -187,6 +193,92 @@ describe("Anthropic wire format", () => {
       { role: "assistant", content: "c" },
       { role: "user", content: "d" },
     ]);
+  });
+
+  it("sends pictures and files of users and tools as Anthropic documents them", () => {
+    const content = [
+      { type: "text" as const, text: "What is this?" },
+      { type: "image" as const, url: "data:image/png;base64,iVBORw0KGgo=", detail: "high" as const },
+      { type: "image" as const, url: "https://example.com/a.jpg" },
+      { type: "file" as const, url: "data:application/pdf;base64,JVBERi0=", name: "a.pdf" },
+      { type: "file" as const, url: "https://example.com/b.pdf" },
+      { type: "text" as const, text: "" },
+    ];
+    const toolCalls = [{ id: "toolu_1", name: "see", arguments: "{}" }];
+    const blocks = [
+      { type: "text", text: "What is this?" },
+      { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } },
+      { type: "image", source: { type: "url", url: "https://example.com/a.jpg" } },
+      {
+        type: "document",
+        source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" },
+        title: "a.pdf",
+      },
+      { type: "document", source: { type: "url", url: "https://example.com/b.pdf" } },
+    ];
+    const messages: Message[] = [
+      { role: "user", content },
+      { role: "assistant", content: "", toolCalls },
+      { role: "tool", content, toolCallId: "toolu_1" },
+    ];
+    expect(toMessagesParams({ model: "m", messages }).messages).to.deep.equal([
+      { role: "user", content: blocks },
+      { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "see", input: {} }] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: blocks }] },
+    ]);
+  });
+
+  it("reads the same reasoning from a message and from its stream, and sends it back byte for byte in its place", async () => {
+    const thinking = { type: "thinking", thinking: "Überlegen: ", signature: "c2ln+/=", extra: { kept: [1, null] } };
+    const redacted = { type: "redacted_thinking", data: "c2VjcmV0" };
+    const call = { type: "tool_use", id: "toolu_1", name: "find", input: { q: "lease", deep: { a: 1 } } };
+    const between = { type: "thinking", thinking: "", signature: "bm90ZQ==" };
+    const blocks = [thinking, redacted, { type: "text", text: "I look." }, between, call];
+    const usage = { input_tokens: 3, output_tokens: 4 };
+    const streamed = await read(
+      sse(
+        start(usage),
+        block(0, { ...thinking, thinking: "", signature: "" }),
+        delta(0, { type: "thinking_delta", thinking: "Über" }),
+        delta(0, { type: "thinking_delta", thinking: "legen: " }),
+        delta(0, { type: "signature_delta", signature: "c2ln" }),
+        delta(0, { type: "signature_delta", signature: "+/=" }),
+        stop(0),
+        block(1, redacted),
+        stop(1),
+        block(2, { type: "text", text: "I look." }),
+        stop(2),
+        block(3, { type: "thinking", thinking: "", signature: "" }),
+        delta(3, { type: "signature_delta", signature: "bm90ZQ==" }),
+        stop(3),
+        block(4, { ...call, input: {} }),
+        delta(4, { type: "input_json_delta", partial_json: JSON.stringify(call.input) }),
+        stop(4),
+        ending("tool_use", usage),
+        closing,
+      ),
+      3,
+    );
+    const items = streamed.flatMap((part) => (part.type === "reasoning-item" ? [part.item] : []));
+    expect(JSON.stringify(items)).to.equal(JSON.stringify([thinking, redacted, between]));
+    const kinds = streamed.map(({ type }) => type).filter((type) => /item|text|tool/.test(type));
+    expect(kinds.join()).to.equal(
+      "reasoning-item,reasoning-item,text-delta,reasoning-item,tool-call-delta,tool-call-delta",
+    );
+
+    const { text, toolCalls, parts = [] } = fromMessage(JSON.stringify({ content: blocks, usage }), "m");
+    const named = parts.map((part) => (part.type === "reasoning" ? { ...part, provider: "anthropic" } : part));
+    const messages: Message[] = [
+      { role: "user", content: "a" },
+      { role: "assistant", content: text, toolCalls, parts: named },
+    ];
+    const turns = JSON.stringify(toMessagesParams({ model: "m", messages }).messages);
+    expect(turns).to.equal(
+      JSON.stringify([
+        { role: "user", content: "a" },
+        { role: "assistant", content: blocks },
+      ]),
+    );
   });
 
   it("maps the choice of a tool, and refuses arguments that are no object, naming the message", () => {

@@ -1,3 +1,4 @@
+import type { ProvidedPart, ToolCall } from "../../messages.ts";
 import { type CompletionResult, type FinishReason, type Served, toServed, type Usage } from "../provider.ts";
 import { parseWire } from "../wire-errors.ts";
 import { type WireMessage, type WireUsage, wireMessage } from "./wire-schemas.ts";
@@ -20,13 +21,23 @@ function toResult({ content, stop_reason: stopReason, usage, model }: WireMessag
     finishReason: toFinishReason(stopReason ?? undefined),
     model: model ?? requestedModel,
   };
+  let reasoning = "";
+  const parts: ProvidedPart[] = [];
   for (const block of content) {
-    if (block?.type === "text") result.text += block.text;
-    else if (block?.type === "thinking") result.reasoning = (result.reasoning ?? "") + block.thinking;
-    else if (block?.type === "tool_use")
-      result.toolCalls.push({ id: block.id, name: block.name, arguments: JSON.stringify(block.input ?? {}) });
+    if (block?.type === "text") {
+      result.text += block.text;
+      parts.push({ type: "text", text: block.text });
+    } else if (block?.type === "tool_use") {
+      const call: ToolCall = { id: block.id, name: block.name, arguments: JSON.stringify(block.input ?? {}) };
+      result.toolCalls.push(call);
+      parts.push({ type: "tool-call", ...call });
+    } else if (block !== undefined) {
+      if (block.type === "thinking") reasoning += block.thinking;
+      parts.push({ type: "reasoning", item: block });
+    }
   }
-  if (result.reasoning === "") delete result.reasoning; // a thinking block whose text is withheld
+  if (parts.some(({ type }) => type === "reasoning")) result.parts = parts;
+  if (reasoning !== "") result.reasoning = reasoning; // empty where the text is withheld
   if (usage) result.usage = toUsage(usage);
   return result;
 }

@@ -10,6 +10,7 @@ type OpenCall = { index: number; hasArguments: boolean; input: unknown };
 /** Reads the events of a streamed message. It is whole when `message_delta` had the stop reason. */
 export function makeMessageReader(): EventReader {
   const calls = new Map<number, OpenCall>();
+  const reasoning = makeReasoningReader();
   let callCount = 0;
   let stopReason: string | undefined;
   let isDone = false;
@@ -26,7 +27,7 @@ export function makeMessageReader(): EventReader {
   const readBlockStart = (event: WireEvent, parts: StreamPart[]) => {
     const block = event.content_block;
     if (block?.type === "text" && block.text) parts.push({ type: "text-delta", text: block.text });
-    if (block?.type === "thinking" && block.thinking) parts.push({ type: "reasoning-delta", text: block.thinking });
+    if (block?.type === "thinking" || block?.type === "redacted_thinking") reasoning.begin(block, parts);
     if (block?.type !== "tool_use") return;
     const call = { index: callCount++, hasArguments: false, input: block.input };
     calls.set(event.index ?? call.index, call);
@@ -34,8 +35,7 @@ export function makeMessageReader(): EventReader {
   };
   const readBlockDelta = ({ index, delta }: WireEvent, parts: StreamPart[]) => {
     if (delta?.type === "text_delta" && delta.text) parts.push({ type: "text-delta", text: delta.text });
-    else if (delta?.type === "thinking_delta" && delta.thinking)
-      parts.push({ type: "reasoning-delta", text: delta.thinking });
+    else if (delta?.type === "thinking_delta" || delta?.type === "signature_delta") reasoning.add(delta, parts);
     else if (delta?.type === "input_json_delta" && delta.partial_json) {
       const call = calls.get(index ?? 0);
       if (call === undefined) return;
@@ -45,6 +45,7 @@ export function makeMessageReader(): EventReader {
   };
   /** A call without arguments sends none, or its whole input at the block's start. */
   const readBlockStop = ({ index }: WireEvent, parts: StreamPart[]) => {
+    reasoning.end(parts);
     const call = calls.get(index ?? 0);
     if (call === undefined || call.hasArguments) return;
     call.hasArguments = true;
@@ -76,6 +77,33 @@ export function makeMessageReader(): EventReader {
     isDone: () => isDone,
     promptUsage: () => toPromptUsage(usage),
     end,
+  };
+}
+
+/** Reads the one block of reasoning that is arriving, whose text and signature come in pieces, as a whole message has it. */
+function makeReasoningReader() {
+  let open: NonNullable<WireEvent["content_block"]> | undefined;
+  let thinking = "";
+  let signature = "";
+  const add = (added: { thinking?: string; signature?: string }, parts: StreamPart[]) => {
+    signature += added.signature ?? "";
+    if (!added.thinking) return;
+    thinking += added.thinking;
+    parts.push({ type: "reasoning-delta", text: added.thinking });
+  };
+  return {
+    begin(block: NonNullable<WireEvent["content_block"]>, parts: StreamPart[]): void {
+      open = block;
+      thinking = "";
+      signature = "";
+      add(block, parts);
+    },
+    add,
+    end(parts: StreamPart[]): void {
+      if (open === undefined) return;
+      parts.push({ type: "reasoning-item", item: open.type === "thinking" ? { ...open, thinking, signature } : open });
+      open = undefined;
+    },
   };
 }
 

@@ -12,20 +12,22 @@ const usage = z.object({
 });
 
 const textBlock = z.object({ type: z.literal("text"), text: z.string() });
-const thinkingBlock = z.object({ type: z.literal("thinking"), thinking: z.string() });
+/** Loose, because it goes back as it came. */
+const thinkingBlock = z.looseObject({ type: z.literal("thinking"), thinking: z.string() });
+const redactedBlock = z.looseObject({ type: z.literal("redacted_thinking") });
 const toolUseBlock = z.object({
   type: z.literal("tool_use"),
   id: z.string(),
   name: z.string(),
   input: z.record(z.string(), z.unknown()).nullish(),
 });
-const knownBlocks = ["text", "thinking", "tool_use"];
+const knownBlocks = ["text", "thinking", "redacted_thinking", "tool_use"];
 const otherBlock = z
   .object({ type: z.string().refine((type) => !knownBlocks.includes(type)) })
   .transform(() => undefined);
 
 export const wireMessage = z.object({
-  content: z.array(z.union([textBlock, thinkingBlock, toolUseBlock, otherBlock])),
+  content: z.array(z.union([textBlock, thinkingBlock, redactedBlock, toolUseBlock, otherBlock])),
   model: z.string().nullish(),
   stop_reason: z.string().nullish(),
   usage: usage.nullish(),
@@ -41,8 +43,23 @@ export type WireEvent = {
   type?: string;
   index?: number;
   message?: { usage?: WireUsage | null };
-  content_block?: { type?: string; id?: string; name?: string; input?: unknown; text?: string; thinking?: string };
-  delta?: { type?: string; text?: string; thinking?: string; partial_json?: string; stop_reason?: string | null };
+  content_block?: {
+    type?: string;
+    id?: string;
+    name?: string;
+    input?: unknown;
+    text?: string;
+    thinking?: string;
+    signature?: string;
+  };
+  delta?: {
+    type?: string;
+    text?: string;
+    thinking?: string;
+    signature?: string;
+    partial_json?: string;
+    stop_reason?: string | null;
+  };
   usage?: WireUsage | null;
   error?: unknown;
 };

@@ -1,0 +1,64 @@
+import { defined } from "../../../defined.ts";
+import { invalidRequest } from "../../../errors.ts";
+import { tryParseJson } from "../../../try-parse-json.ts";
+import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../../messages.ts";
+
+type Source = { type: "base64"; media_type: string; data: string } | { type: "url"; url: string };
+/** A block of a turn; reasoning stands in it as it came. */
+export type Block = { cache_control?: { type: "ephemeral" } } & (
+  | { type: "text"; text: string }
+  | { type: "image"; source: Source }
+  | { type: "document"; source: Source; title?: string }
+  | { type: "tool_use"; id: string; name: string; input: object }
+  | { type: "tool_result"; tool_use_id: string; content: string | Block[] }
+  | Record<string, unknown>
+);
+
+/**
+ * The blocks of a message ("Vision", "PDF support" and "Handle tool calls" of Anthropic's documentation); `place` is the
+ * message's among all of them. Empty text is refused by the API, and an assistant that only called tools said nothing.
+ * @throws AppError `invalid_request` for a tool call whose arguments are not a JSON object.
+ */
+export function toBlocks(message: Exclude<Message, { role: "system" }>, place: number): Block[] {
+  if (message.role === "user") return toContentBlocks(message.content);
+  if (message.role === "tool") {
+    const content = typeof message.content === "string" ? message.content : toContentBlocks(message.content);
+    return [{ type: "tool_result", tool_use_id: message.toolCallId, content }];
+  }
+  if (message.parts !== undefined) return message.parts.flatMap((part) => toAssistantBlock(part, place));
+  const text: Block[] = message.content === "" ? [] : [{ type: "text", text: message.content }];
+  return [...text, ...(message.toolCalls ?? []).map((call) => toToolUse(call, place))];
+}
+
+function toAssistantBlock(part: AssistantPart, place: number): Block[] {
+  if (part.type === "reasoning") return [part.item];
+  if (part.type === "tool-call") return [toToolUse(part, place)];
+  return part.text === "" ? [] : [{ type: "text", text: part.text }];
+}
+
+const toContentBlocks = (content: Content): Block[] =>
+  typeof content === "string" ? [{ type: "text", text: content }] : content.flatMap(toContentBlock);
+
+function toContentBlock(part: ContentPart): Block[] {
+  if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text }];
+  const source = toSource(part.url);
+  return part.type === "image"
+    ? [{ type: "image", source }]
+    : [defined({ type: "document" as const, source, title: part.name })];
+}
+
+function toSource(url: string): Source {
+  const [head, type] = /^data:([^;,]+);base64,/.exec(url) ?? [];
+  if (head === undefined || type === undefined) return { type: "url", url };
+  return { type: "base64", media_type: type, data: url.slice(head.length) };
+}
+
+function toToolUse({ id, name, arguments: text }: ToolCall, place: number): Block {
+  const input = text.trim() === "" ? {} : tryParseJson(text);
+  if (typeof input === "object" && input !== null && !Array.isArray(input))
+    return { type: "tool_use", id, name, input };
+  throw invalidRequest(
+    `messages[${place}].tool_calls`,
+    `The arguments of the tool call ${name} are not a JSON object.`,
+  );
+}

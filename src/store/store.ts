@@ -26,7 +26,6 @@ import { makeSourceStore, sourceCollection } from "./source-store.ts";
 import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeUsageStore, usageCollection } from "./usage-store.ts";
-import { makeUseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
 import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
@@ -62,7 +61,6 @@ const declarations = [
   sourceCollection,
   tenantCollection,
   usageCollection,
-  useCollection,
   webhookSecretCollection,
   widgetKeyCollection,
   workflowCollection,
@@ -108,7 +106,6 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       idempotency: makeIdempotencyStore(db),
       completions: makeCompletionStore(db),
       usage: makeUsageStore(db),
-      use: makeUseStore(db),
       budgets: makeBudgetStore(db),
       batches: makeBatchStore(db),
       files: makeFileStore(db),

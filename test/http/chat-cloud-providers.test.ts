@@ -148,18 +148,19 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
     ];
     const body = { messages, model: models.anthropic, systemPrompt: "Be short.", tools };
     const choice = { type: "function", function: { name: "find" } };
+    const mark = { cache_control: { type: "ephemeral" } };
     const response = await client.post("/ai/chat", { ...body, tool_choice: choice });
     expect(response.status, response.text).to.equal(200);
     const sent = fakes.anthropic.requests[0]?.body;
     expect(sent).to.deep.include({
       model: models.anthropic,
       max_tokens: 16_384,
-      system: "Be short.\n\nBe kind.",
+      system: [{ type: "text", text: "Be short.\n\nBe kind.", ...mark }],
       tools: [{ name: "find", description: "Finds", input_schema: { type: "object" } }],
       tool_choice: { type: "tool", name: "find" },
     });
     expect(sent?.messages).to.deep.equal([
-      { role: "user", content: "What does a lease protect?" },
+      { role: "user", content: [{ type: "text", text: "What does a lease protect?", ...mark }] },
       {
         role: "assistant",
         content: [
@@ -173,7 +174,7 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
         content: [
           { type: "tool_result", tool_use_id: "toolu_1", content: "found" },
           { type: "tool_result", tool_use_id: "toolu_2", content: "nothing" },
-          { type: "text", text: "And now?" },
+          { type: "text", text: "And now?", ...mark },
         ],
       },
     ]);

@@ -3,6 +3,7 @@ import { AppError } from "../../src/errors.ts";
 import { makeStreamedResponse } from "../../src/gateway/chat/streamed-response.ts";
 import type { Message } from "../../src/gateway/messages.ts";
 import { fromMessage } from "../../src/gateway/providers/anthropic/chat.ts";
+import { willRepeat } from "../../src/gateway/providers/anthropic/prompt-cache.ts";
 import { toMessagesParams } from "../../src/gateway/providers/anthropic/request.ts";
 import { makeMessageReader } from "../../src/gateway/providers/anthropic/stream.ts";
 import { readEventStream } from "../../src/gateway/providers/event-stream.ts";
@@ -279,6 +280,42 @@ describe("Anthropic wire format", () => {
         { role: "assistant", content: blocks },
       ]),
     );
+  });
+
+  it("marks for the prompt cache the instructions and the user's last two turns, where more turns are likely", () => {
+    const mark = { cache_control: { type: "ephemeral" } };
+    const tools = [{ name: "find" }, { name: "list" }];
+    const toolCalls = ["toolu_1", "toolu_2"].map((id) => ({ id, name: "find", arguments: "{}" }));
+    const question: Message[] = [{ role: "user", content: "a" }];
+    const conversation: Message[] = [
+      ...question,
+      { role: "assistant", content: "b" },
+      { role: "user", content: "c" },
+      { role: "assistant", content: "", toolCalls },
+      ...toolCalls.map(({ id }) => ({ role: "tool" as const, content: "found", toolCallId: id })),
+    ];
+    const requests = [{ messages: question }, { messages: conversation }, { messages: question, promptCacheKey: "k" }];
+    expect(requests.map((request) => willRepeat({ model: "m", ...request }))).to.deep.equal([false, true, true]);
+    const withSystem = { model: "m", tools, messages: [{ role: "system" as const, content: "s" }, ...conversation] };
+    const params = toMessagesParams(withSystem, true);
+    expect(params.system).to.deep.equal([{ type: "text", text: "s", ...mark }]);
+    expect(params.messages).to.deep.equal([
+      { role: "user", content: "a" },
+      { role: "assistant", content: "b" },
+      { role: "user", content: [{ type: "text", text: "c", ...mark }] },
+      { role: "assistant", content: toolCalls.map(({ id }) => ({ type: "tool_use", id, name: "find", input: {} })) },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "toolu_1", content: "found" },
+          { type: "tool_result", tool_use_id: "toolu_2", content: "found", ...mark },
+        ],
+      },
+    ]);
+    const marksOf = (value: unknown) => JSON.stringify(value).split("cache_control").length - 1;
+    expect([marksOf(params), marksOf(toMessagesParams(withSystem))]).to.deep.equal([3, 0]);
+    const withoutSystem = toMessagesParams({ model: "m", tools, messages: conversation }, true);
+    expect([marksOf(withoutSystem), marksOf(withoutSystem.tools)]).to.deep.equal([3, 1]);
   });
 
   it("maps the choice of a tool, and refuses arguments that are no object, naming the message", () => {

@@ -4,6 +4,7 @@ import { makeWireClient } from "../wire-client.ts";
 import { makeAnthropicBatches } from "./batches.ts";
 import { fromMessage, measureMessage } from "./chat.ts";
 import { anthropicModels } from "./models.ts";
+import { willRepeat } from "./prompt-cache.ts";
 import { toMessagesParams } from "./request.ts";
 import { makeMessageReader } from "./stream.ts";
 
@@ -35,11 +36,11 @@ function openAnthropic({ baseUrl, timeouts }: { baseUrl: string; timeouts: Trans
   return {
     complete: (request, context) => {
       const read = (body: string) => fromMessage(body, request.model);
-      const body = JSON.stringify(toMessagesParams(request));
+      const body = JSON.stringify(toMessagesParams(request, willRepeat(request)));
       return client.send(MESSAGES, body, context, { read, measure: measureMessage, isSlow: true });
     },
     stream: (request, context) => {
-      const body = JSON.stringify({ ...toMessagesParams(request), stream: true });
+      const body = JSON.stringify({ ...toMessagesParams(request, willRepeat(request)), stream: true });
       return client.stream(MESSAGES, body, context, makeMessageReader());
     },
     batches: makeAnthropicBatches(baseUrl, toHeaders),

@@ -2,6 +2,7 @@ import { defined } from "../../../defined.ts";
 import type { Message } from "../../messages.ts";
 import type { CompletionRequest, ToolChoice, ToolDefinition } from "../provider.ts";
 import { type Block, toBlocks } from "./blocks.ts";
+import { BREAKPOINT, markEnd, markTurns } from "./prompt-cache.ts";
 
 /** The API demands a limit, and thinking counts towards it. Every current model can write four times as much. */
 export const DEFAULT_MAX_TOKENS = 16_384;
@@ -10,20 +11,25 @@ type Turn = { role: "user" | "assistant"; content: Block[] };
 
 /**
  * The parameters of `POST /v1/messages`: system messages become `system`, tool results become blocks of the user's turn,
- * and messages of one side that follow each other become one turn, so that the results of parallel calls stay together.
+ * and messages of one side that follow each other become one turn, so that the results of parallel calls stay together. With
+ * `isRepeated` the ends of instructions and conversation are marked for the prompt cache.
  * @throws AppError `invalid_request` for a tool call in the conversation whose arguments are not a JSON object.
  */
-export function toMessagesParams(request: CompletionRequest): Record<string, unknown> {
+export function toMessagesParams(request: CompletionRequest, isRepeated = false): Record<string, unknown> {
   const system = request.messages.flatMap((message) => (message.role === "system" ? [message.content] : []));
   const turns = toTurns(request.messages);
   // A conversation needs a turn: where there are only instructions, the last one becomes the question.
   if (turns.length === 0) turns.push({ role: "user", content: [{ type: "text", text: system.pop() ?? "" }] });
   const text = system.length === 0 ? undefined : system.join("\n\n");
   const tools = request.tools?.map(toWireTool);
+  if (isRepeated) {
+    markTurns(turns);
+    if (text === undefined) markEnd(tools ?? []); // else they are kept with the instructions, which follow them
+  }
   return defined({
     model: request.model,
     max_tokens: request.maxTokens ?? DEFAULT_MAX_TOKENS,
-    system: text,
+    system: isRepeated && text !== undefined ? [{ type: "text", text, ...BREAKPOINT }] : text,
     messages: turns.map(toWireTurn),
     temperature: request.temperature,
     top_p: request.topP,
@@ -49,7 +55,7 @@ function toTurns(messages: readonly Message[]): Turn[] {
 /** A turn of one text is sent as that text: shorter, and what the documentation shows first. */
 function toWireTurn({ role, content }: Turn): unknown {
   const [only] = content;
-  const isText = content.length === 1 && only?.type === "text";
+  const isText = content.length === 1 && only?.type === "text" && only.cache_control === undefined;
   return { role, content: isText ? only.text : content };
 }
 

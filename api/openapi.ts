@@ -190,7 +190,7 @@ export function errorCodesOf(route: AnyRoute): ErrorCode[] {
     [takesInput, ["invalid_request"]],
     [takesBody, ["malformed_json"]],
     [takesBody && !route.envelope, ["request_too_large", "unsupported_media_type"]],
-    [takesIdempotencyKey(route), ["idempotency_key_reused", "idempotency_in_progress"]],
+    [takesIdempotencyKey(route), ["idempotency_key_reused", "idempotency_in_progress", "quota_exceeded"]],
     [!isPublic, ["rate_limited", "too_many_concurrent"]],
     [route.isAsync, ["wrong_state", "timeout"]],
     [true, [...(route.errors ?? []), "internal"]],

@@ -124,6 +124,15 @@ export const settings = {
   MAX_DOCUMENTS: setting(count(1, 100_000_000).default(100_000), "Documents that one tenant may keep"),
   MAX_FILES: setting(count(1, 1_000_000).default(1_000), "Files of batches that one tenant may keep"),
   MAX_KEYS: setting(count(1, 1_000_000).default(1_000), "API keys that one tenant may have"),
+  MAX_ORGANIZATIONS: setting(count(1, 1_000_000).default(20), "Organizations that one tenant may found"),
+  MAX_STORED_BYTES: setting(
+    count(1_024, 2 ** 50).default(20 * 2 ** 30),
+    "Bytes of uploaded documents and files that one tenant may keep",
+  ),
+  IDEMPOTENCY_BYTES_PER_TENANT: setting(
+    count(1_024, 2 ** 50).default(2 ** 30),
+    "Bytes of a tenant's responses that are kept for 24 hours, for repeats by `Idempotency-Key`",
+  ),
   MAX_OPEN_JOBS: setting(count(1, 10_000_000).default(10_000), "Jobs of one tenant that have not ended"),
   MAX_JSON_BYTES: setting(
     count(1_024, 1 << 30).default(4 << 20),
@@ -204,6 +213,9 @@ function toConfig(v: Values) {
       documents: v.MAX_DOCUMENTS,
       files: v.MAX_FILES,
       keys: v.MAX_KEYS,
+      organizations: v.MAX_ORGANIZATIONS,
+      storedBytes: v.MAX_STORED_BYTES,
+      idempotencyBytes: v.IDEMPOTENCY_BYTES_PER_TENANT,
       openJobs: v.MAX_OPEN_JOBS,
     },
     workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },

@@ -80,7 +80,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const works = [rag, agents, workflows, composite, batches, fileBatches].map(({ work }) => work);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
-    const organizations = makeOrganizations({ store, tenancy, logger });
+    const organizations = makeOrganizations({ store, tenancy, quotas, logger });
     return {
       config,
       logger,

@@ -1,7 +1,14 @@
 import { createHash, createHmac, randomUUID } from "node:crypto";
 import { AppError, invalidRequest } from "../../src/errors.ts";
 import { newId } from "../../src/ids.ts";
-import type { Claim, IdempotencyDocument, IdempotencyStore, StoredReply } from "../../src/store/idempotency-store.ts";
+import {
+  BYTES_BESIDE_TEXT,
+  type Claim,
+  type IdempotencyDocument,
+  type IdempotencyStore,
+  type StoredReply,
+} from "../../src/store/idempotency-store.ts";
+import type { Quotas } from "../../src/tenancy/quotas.ts";
 import type { HandlerInput, JsonReply, Reply } from "../route.ts";
 import { toAppError, toErrorBody, toStatus } from "./errors.ts";
 
@@ -18,6 +25,7 @@ const sane = /^[\x21-\x7e][\x20-\x7e]{0,254}$/;
 /** Statuses of errors that a repeat would meet again: these are kept. After all others the call may be repeated. */
 const finalErrorStatuses = new Set([404, 409, 422]);
 
+type IdempotencyDeps = { store: { idempotency: IdempotencyStore }; quotas: Pick<Quotas, "check"> };
 export type IdempotentCall = {
   key: string;
   /** Whether the response must not be kept; a repeat is refused then. */
@@ -29,10 +37,11 @@ export type IdempotentCall = {
  * Runs a POST at most once for its `Idempotency-Key`, which belongs to the caller's subject in its role. A repeat gets the
  * first response, byte for byte, with `idempotent-replayed: true`, and `ignore` names what the first one ignored. Successes,
  * and the errors 404, 409 and 422, are kept; other errors and streams free the key.
- * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs.
+ * @throws AppError `invalid_request`, `idempotency_key_reused` for another call, `idempotency_in_progress` while it runs,
+ * `quota_exceeded` where the tenant's responses leave no room for another one.
  */
 export async function respondIdempotently(
-  { store }: { store: { idempotency: IdempotencyStore } },
+  { store, quotas }: IdempotencyDeps,
   input: HandlerInput,
   call: IdempotentCall,
 ): Promise<Reply> {
@@ -40,16 +49,28 @@ export async function respondIdempotently(
   if (!sane.test(key)) {
     throw invalidRequest("Idempotency-Key", "An idempotency key is 1 to 255 printable ASCII characters.");
   }
-  const claimed = await claim(store.idempotency, makeRecord(input, key));
+  const record = makeRecord(input, key);
+  const noteBytes = await takeRoom({ store, quotas }, record);
+  const claimed = await claim(store.idempotency, record);
   if ("reply" in claimed) return toReplay(claimed.reply, input);
   const renewing = setInterval(() => {
     // The next renewal makes up for one that fails; if all fail the lease expires, as it must.
     store.idempotency.renew(claimed, new Date(Date.now() + LEASE_MS)).catch(() => undefined);
   }, RENEW_MS).unref();
   try {
-    return await runClaimed(store.idempotency, claimed, input, call);
+    return await runClaimed(store.idempotency, claimed, input, { ...call, noteBytes });
   } finally {
     clearInterval(renewing);
+  }
+}
+
+/** Only a first call needs room: a repeat finds what is kept. */
+async function takeRoom({ store, quotas }: IdempotencyDeps, { tenantId, _id }: IdempotencyDocument) {
+  try {
+    return await quotas.check(tenantId, "idempotencyBytes", BYTES_BESIDE_TEXT);
+  } catch (error) {
+    if ((await store.idempotency.find(tenantId, _id)) === null) throw error;
+    return () => undefined;
   }
 }
 
@@ -57,7 +78,7 @@ async function runClaimed(
   store: IdempotencyStore,
   claimed: Claimed,
   input: HandlerInput,
-  { handle, isSecret }: IdempotentCall,
+  { handle, isSecret, noteBytes }: IdempotentCall & { noteBytes(bytes: number): void },
 ): Promise<Reply> {
   const ignored: string[] = [];
   const ignore = (name: string) => {
@@ -81,7 +102,9 @@ async function runClaimed(
   else if (isSecret) await store.keep(claimed, undefined, true);
   else {
     const stored = toStored(reply, ignored);
-    const isKept = Buffer.byteLength(stored.body ?? "") <= MAX_KEPT_BYTES;
+    const bytes = Buffer.byteLength(stored.body ?? "");
+    const isKept = bytes <= MAX_KEPT_BYTES;
+    if (isKept) noteBytes(bytes);
     await (isKept ? store.keep(claimed, stored, true) : store.release(claimed));
   }
   return reply;

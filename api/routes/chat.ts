@@ -14,7 +14,7 @@ import { declareRoutes, type HandlerInput, type SseMessage } from "../route.ts";
 
 /** Describes `x-svc-options` in the documentation. */
 export const svcOptionsHeader =
-  "`key=value` pairs: `compress=true`, `cache=true|false`, `cache-ttl=SECONDS`, `strict=true` (reject a `temperature` that the model does not take, instead of adjusting it)";
+  "`key=value` pairs: `compress=true`, `cache=true|false`, `cache-ttl=SECONDS`, `strict=true` (reject a setting that the model does not take, instead of adjusting it or leaving it out)";
 const DEFAULT_SURFACE = "api";
 const WIDGET_SURFACE = "widget";
 /** The model of a body that names none. */

@@ -1,7 +1,7 @@
 import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { type EdgeSettings, edgeModels } from "./providers/edge/models.ts";
-import type { ProviderModel } from "./providers/model.ts";
+import { type ProviderModel, settingFields } from "./providers/model.ts";
 import { keyedProviders, keyProviders, ownProvider, type ProviderId } from "./providers/registry.ts";
 import type { ModelEntry } from "./schemas.ts";
 
@@ -55,7 +55,8 @@ export function findModel(catalogue: Catalogue, id: string, kind: "chat" | "embe
 
 /** A catalogued model as the interface shows it: prices for 1,000 tokens. */
 export function toModelEntry(model: CataloguedModel): ModelEntry {
-  const { id, name, provider, type, contextWindow, price, features, aliases, batch, priceSource, priceDate } = model;
+  const { id, name, provider, type, contextWindow, price, features, efforts, settings } = model;
+  const { aliases, batch, priceSource, priceDate } = model;
   return defined({
     id,
     name,
@@ -64,7 +65,9 @@ export function toModelEntry(model: CataloguedModel): ModelEntry {
     contextWindow,
     inputCostPer1k: perThousand(price.input),
     outputCostPer1k: perThousand(price.output),
-    supportedFeatures: [...features],
+    supportedFeatures: efforts?.length ? [...features, "reasoning_effort"] : [...features],
+    reasoningEfforts: efforts?.length ? [...efforts] : undefined,
+    settings: type === "embedding" ? undefined : settings.map((setting) => settingFields[setting]),
     temperature: type === "embedding" ? undefined : temperaturesOf(model),
     aliases: aliases && [...aliases],
     batch,

@@ -12,6 +12,7 @@ import { makeFileBatches } from "./batches/file/file-batches.ts";
 import { makeBatches } from "./batches/provider/batches.ts";
 import { makeCatalogue, toModelEntry } from "./catalogue.ts";
 import { makeCachedChat } from "./chat/cache.ts";
+import { settingMisfits } from "./chat/capabilities.ts";
 import { makeCompressedChat } from "./chat/compress.ts";
 import { checkFallbacks, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
@@ -74,10 +75,12 @@ export function makeGateway(input: GatewayInput) {
     embed: (caller: GatewayCaller, request: EmbedRequest) => embed(deps, caller, request),
     /** The catalogue as a tenant sees it. */
     models: (tenantId: string, query: ModelQuery) => listModels(deps, tenantId, query),
-    /** What the named model of a chat does not take as it is asked for, as `temperature;used=1`. */
+    /** What the named model of a chat does not take as it is asked for, as `temperature;used=1` or `verbosity`. */
     ignoredBy(request: ChatRequest): string[] {
       const model = catalogue.find(request.model);
-      return model === undefined ? [] : misfitsOf(model, request).map(({ param, used }) => `${param};used=${used}`);
+      if (model === undefined) return [];
+      const misfits = [...misfitsOf(model, request), ...settingMisfits(model, request)];
+      return misfits.map(({ param, used }) => (used === undefined ? param : `${param};used=${used}`));
     },
     /** The model of an id or alias. */
     findModel(idOrAlias: string) {

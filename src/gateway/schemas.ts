@@ -198,6 +198,14 @@ export const modelEntrySchema = z.object({
   inputCostPer1k: z.number().min(0).describe("USD for 1,000 tokens"),
   outputCostPer1k: z.number().min(0).describe("USD for 1,000 tokens"),
   supportedFeatures: z.array(z.string()),
+  reasoningEfforts: z
+    .array(z.enum(efforts))
+    .optional()
+    .describe("The efforts that it takes; of another one the next lower is used, and named in `x-svc-ignored`"),
+  settings: z
+    .array(z.string())
+    .optional()
+    .describe("Further settings that it takes; another one is left out, and named in `x-svc-ignored`"),
   temperature: z
     .object({ min: z.number(), max: z.number() })
     .optional()

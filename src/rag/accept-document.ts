@@ -88,6 +88,7 @@ async function recordBytes(
   const fallback = isFile ? (name ?? "Untitled") : (firstLineOf(document.content) ?? "Untitled");
   const record = toRecord({ caller, document, jobId, source, fallback });
   await deps.quotas.check(caller.tenantId, "documents");
+  await deps.quotas.check(caller.tenantId, "storedBytes", bytes.length);
   await deps.store.sources.write(caller.tenantId, record._id, bytes);
   await deps.store.documents.insert(record);
   return { record, isNew: true };

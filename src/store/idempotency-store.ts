@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import { defineCollection, type TenantDocument } from "./collection.ts";
 import { makeRecords } from "./records.ts";
+import { makeUseStore } from "./use-store.ts";
 import { insertIfAbsent } from "./writes.ts";
 
 /** What a call was answered, kept to answer its repeats. `body` is the JSON text, so that a repeat gets the same bytes. */
@@ -33,12 +34,16 @@ export const idempotencyCollection = defineCollection<IdempotencyDocument>({
   indexes: [{ name: "expiry", key: { expiresAt: 1 }, expireAfterSeconds: 0 }],
 });
 
-export type Claim = Pick<IdempotencyDocument, "_id" | "token">;
+export type Claim = Pick<IdempotencyDocument, "_id" | "tenantId" | "token" | "expiresAt">;
+
+/** What the store needs for a record beside the text of its response, in bytes. */
+export const BYTES_BESIDE_TEXT = 512;
 
 export type IdempotencyStore = ReturnType<typeof makeIdempotencyStore>;
 
 export function makeIdempotencyStore(db: Db) {
   const records = db.collection<IdempotencyDocument>(idempotencyCollection.name);
+  const use = makeUseStore(db);
   const running = ({ _id, token }: Claim) => ({ _id, token, isDone: false });
   return {
     /** Adds the record of a call that begins; false when its id is taken. */
@@ -58,7 +63,13 @@ export function makeIdempotencyStore(db: Db) {
      * kept. Nothing happens without the claim.
      */
     async keep(claim: Claim, reply: StoredReply | undefined, isDone: boolean): Promise<void> {
-      await records.updateOne(running(claim), { $set: { isDone, ...(reply ? { reply } : {}) } });
+      const { tenantId, expiresAt } = claim;
+      const bytes = BYTES_BESIDE_TEXT + Buffer.byteLength(reply?.body ?? "");
+      const counted = isDone ? use.add({ tenantId, kind: "responses", bytes, expiresAt }) : undefined;
+      await Promise.all([
+        records.updateOne(running(claim), { $set: { isDone, ...(reply ? { reply } : {}) } }),
+        counted,
+      ]);
     },
     /** Forgets the call, so that a repeat runs again. */
     async release(claim: Claim): Promise<void> {

@@ -51,7 +51,9 @@ export function makeOrganizationStore(db: Db) {
     /** An organization that holds the tenant, and in which the member has one of the roles. */
     findHolding: (member: MemberChoice, tenantId: string): Promise<OrganizationDocument | null> =>
       organizations.findOne({ "tenants.tenantId": tenantId, ...ofMember(member) }),
-    countFounded: (tenantId: string) => organizations.countDocuments({ founderTenantId: tenantId }),
+    /** How many a tenant has founded; counts no further than `limit`. */
+    countFounded: (tenantId: string, limit: number) =>
+      organizations.countDocuments({ founderTenantId: tenantId }, { limit }),
     /** False when nothing was added: it is there, another was made under its name, or there are `limit` of them. */
     addTenant(
       member: MemberChoice,

@@ -1,8 +1,9 @@
 import { Binary, type Db } from "mongodb";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { makeUseStore } from "./use-store.ts";
 
-/** A piece of a document's source; MongoDB takes no document above 16 MB. */
-export type SourcePiece = TenantDocument & { documentId: string; n: number; data: Binary };
+/** A piece of a document's source; MongoDB takes no document above 16 MB. `bytes`: of the source, in its first piece. */
+export type SourcePiece = TenantDocument & { documentId: string; n: number; data: Binary; bytes?: number };
 
 const PIECE_BYTES = 4 * 1024 * 1024;
 
@@ -14,12 +15,16 @@ export const sourceCollection = defineCollection<SourcePiece>({
 /** The bytes that documents were made from, as they were given. */
 export function makeSourceStore(db: Db) {
   const pieces = db.collection<SourcePiece>(sourceCollection.name);
+  const use = makeUseStore(db);
+  const count = (tenantId: string, bytes: number) => use.add({ tenantId, kind: "sources", bytes });
   return {
     async write(tenantId: string, documentId: string, bytes: Uint8Array): Promise<void> {
       for (let n = 0; n * PIECE_BYTES < bytes.length || n === 0; n += 1) {
         const data = new Binary(bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES));
-        await pieces.insertOne({ _id: `${documentId}:${n}`, tenantId, documentId, n, data });
+        const total = n === 0 ? { bytes: bytes.length } : {};
+        await pieces.insertOne({ _id: `${documentId}:${n}`, tenantId, documentId, n, data, ...total });
       }
+      await count(tenantId, bytes.length);
     },
     /** The bytes in a buffer of their own; null when there are none. */
     async read(tenantId: string, documentId: string): Promise<Buffer | null> {
@@ -29,7 +34,11 @@ export function makeSourceStore(db: Db) {
       return parts.length === 0 ? null : Buffer.concat(parts);
     },
     async remove(tenantId: string, documentId: string): Promise<void> {
+      const first = ofTenant(tenantId, { documentId, n: 0 });
+      const counted = await pieces.findOne(first, { projection: { bytes: 1 } });
+      const { deletedCount } = await pieces.deleteOne(first);
       await pieces.deleteMany(ofTenant(tenantId, { documentId }));
+      if (deletedCount === 1 && counted?.bytes) await count(tenantId, -counted.bytes);
     },
   };
 }

@@ -26,6 +26,7 @@ import { makeSourceStore, sourceCollection } from "./source-store.ts";
 import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
 import { makeUsageStore, usageCollection } from "./usage-store.ts";
+import { makeUseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
 import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
@@ -61,6 +62,7 @@ const declarations = [
   sourceCollection,
   tenantCollection,
   usageCollection,
+  useCollection,
   webhookSecretCollection,
   widgetKeyCollection,
   workflowCollection,
@@ -106,6 +108,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       idempotency: makeIdempotencyStore(db),
       completions: makeCompletionStore(db),
       usage: makeUsageStore(db),
+      use: makeUseStore(db),
       budgets: makeBudgetStore(db),
       batches: makeBatchStore(db),
       files: makeFileStore(db),

@@ -7,12 +7,11 @@ import { type Role, roles } from "../store/key-store.ts";
 import type { OrganizationDocument, OrganizationTenant } from "../store/organization-store.ts";
 import type { Store } from "../store/store.ts";
 import { unlessDuplicate } from "../store/writes.ts";
+import type { Quotas } from "./quotas.ts";
 import type { Caller } from "./roles.ts";
 import type { Tenancy } from "./tenancy.ts";
 
 const MAX_TENANTS = 100;
-/** Organizations that one tenant may found. */
-const MAX_FOUNDED = 20;
 
 /** Roles in an organization that may change it. */
 const governing = ["owner", "admin"] as const;
@@ -40,6 +39,7 @@ export const addTenantSchema = z
 type Deps = {
   store: Pick<Store, "organizations" | "tenants">;
   tenancy: Pick<Tenancy, "createKey">;
+  quotas: Pick<Quotas, "check">;
   logger: Logger;
 };
 
@@ -47,13 +47,11 @@ type Deps = {
 export function makeOrganizations(deps: Deps) {
   const { store, logger } = deps;
   return {
-    /** Founds an organization: the caller's tenant joins it, and its subject becomes the owner. @throws AppError `wrong_state` at the limit. */
+    /** Founds an organization: the caller's tenant joins it, and its subject becomes the owner. @throws AppError `quota_exceeded`. */
     async create({ tenantId, subject }: Caller, given: z.output<typeof createOrganizationSchema>) {
       const tenant = await store.tenants.find(tenantId);
       if (!tenant) throw notFound("tenant");
-      if ((await store.organizations.countFounded(tenantId)) >= MAX_FOUNDED) {
-        throw new AppError("wrong_state", `A tenant founds ${MAX_FOUNDED} organizations at most.`);
-      }
+      await deps.quotas.check(tenantId, "organizations");
       const organization: OrganizationDocument = {
         _id: newId("organization"),
         name: given.name,

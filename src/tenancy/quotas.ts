@@ -3,14 +3,19 @@ import { AppError } from "../errors.ts";
 import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
 import type { Store } from "../store/store.ts";
 
-type Counted = Pick<Store, "agents" | "workflows" | "documents" | "files" | "apiKeys" | "jobs">;
+type Counted = Pick<
+  Store,
+  "agents" | "workflows" | "documents" | "files" | "apiKeys" | "organizations" | "use" | "jobs"
+>;
 type Quota = {
   setting: string;
   /** What it limits, in words. */
   what: string;
   /** How many a tenant has; need not count further than `limit`. */
   counterOf(store: Counted): (tenantId: string, limit: number) => Promise<number>;
-  /** Whether they end by themselves, so that a refused call is worth repeating. */
+  /** What a refused caller can do, where deleting is not it. */
+  advice?: string;
+  /** Whether they end soon, so that a refused call is worth repeating. */
   passes?: true;
 };
 
@@ -21,7 +26,36 @@ const registry = {
   documents: { setting: "MAX_DOCUMENTS", what: "documents", counterOf: ({ documents }) => documents.countAll },
   files: { setting: "MAX_FILES", what: "files", counterOf: ({ files }) => files.count },
   keys: { setting: "MAX_KEYS", what: "API keys", counterOf: ({ apiKeys }) => apiKeys.count },
-  openJobs: { setting: "MAX_OPEN_JOBS", what: "open jobs", counterOf: ({ jobs }) => jobs.countOpen, passes: true },
+  organizations: {
+    setting: "MAX_ORGANIZATIONS",
+    what: "founded organizations",
+    counterOf: ({ organizations }) => organizations.countFounded,
+    advice: "Ask the operator for more.",
+  },
+  storedBytes: {
+    setting: "MAX_STORED_BYTES",
+    what: "bytes of documents and files",
+    counterOf:
+      ({ use }) =>
+      (tenantId) =>
+        use.bytes(tenantId, "sources"),
+  },
+  idempotencyBytes: {
+    setting: "IDEMPOTENCY_BYTES_PER_TENANT",
+    what: "bytes of responses that are kept for repeats",
+    counterOf:
+      ({ use }) =>
+      (tenantId) =>
+        use.bytes(tenantId, "responses"),
+    advice: "Call without an Idempotency-Key, or wait: each is kept for 24 hours.",
+  },
+  openJobs: {
+    setting: "MAX_OPEN_JOBS",
+    what: "open jobs",
+    counterOf: ({ jobs }) => jobs.countOpen,
+    advice: "Wait until some have ended.",
+    passes: true,
+  },
 } as const satisfies Record<string, Quota>;
 export type QuotaName = keyof typeof registry;
 export const quotaNames = Object.keys(registry) as [QuotaName, ...QuotaName[]];
@@ -41,19 +75,23 @@ export function makeQuotas({ store, limits }: { store: Counted; limits: Config["
   });
   return {
     /**
-     * Takes one more. Several processes at once may allow a few too many.
-     * @throws AppError `quota_exceeded` at the limit; `too_many_concurrent` where waiting helps.
+     * Takes `amount` more; call the result with what the call turns out to take besides. Several processes at once may allow
+     * a little too much.
+     * @throws AppError `quota_exceeded` beyond the limit; `too_many_concurrent` where waiting helps.
      */
-    async check(tenantId: string, name: QuotaName): Promise<void> {
+    async check(tenantId: string, name: QuotaName, amount = 1): Promise<(more: number) => void> {
       const limit = limits[name];
       const key = `${name} ${tenantId}`;
       let counted = await counts.find(key);
-      if (counted.used >= limit) {
+      if (counted.used + amount > limit) {
         counts.forget(key); // some may have been deleted since
         counted = await counts.find(key);
       }
-      counted.used += 1;
-      if (counted.used > limit) throw exceeded(name, limit);
+      if (counted.used + amount > limit) throw exceeded(name, limit);
+      counted.used += amount;
+      return (more) => {
+        counted.used += more;
+      };
     },
     /** Each quota with its use. */
     async usage(tenantId: string): Promise<Record<QuotaName, { used: number; limit: number }>> {
@@ -65,8 +103,8 @@ export function makeQuotas({ store, limits }: { store: Counted; limits: Config["
 
 function exceeded(name: QuotaName, limit: number): AppError {
   const quota: Quota = registry[name];
-  const advice = quota.passes ? "Wait until some have ended." : "Delete some first.";
-  const message = `The tenant has ${limit} ${quota.what}, which is its quota (${quota.setting}). ${advice}`;
+  const { what, setting, advice = "Delete some first." } = quota;
+  const message = `The call would exceed the tenant's quota of ${limit} ${what} (${setting}). ${advice}`;
   const details = { quota: name, limit };
   if (!quota.passes) return new AppError("quota_exceeded", message, { details });
   return new AppError("too_many_concurrent", message, { details, retryable: true, retryAfterMs: RETRY_AFTER_MS });

@@ -27,7 +27,14 @@ describe("settings of a chat", () => {
     fake = await startFakeProvider();
     test = await startPlatform({
       workers: false,
-      env: { OPENAI_API_KEY: "sk-platform-openai", OPENAI_BASE_URL: fake.url },
+      env: {
+        EDGE_BASE_URL: fake.url,
+        EDGE_MODEL: "llama-test",
+        OPENAI_API_KEY: "sk-platform-openai",
+        OPENAI_BASE_URL: fake.url,
+        ANTHROPIC_API_KEY: "sk-ant-platform",
+        ANTHROPIC_BASE_URL: fake.origin,
+      },
     });
     client = makeClient({ url: test.url, key: test.keys.member });
   });
@@ -71,6 +78,39 @@ describe("settings of a chat", () => {
   it("are absent from a call that does not name them", async () => {
     await client.post("/ai/chat", { model: "gpt-5.4-nano", messages });
     expect(Object.keys(fake.requests[0]?.body ?? {})).to.have.members(["model", "messages"]);
+  });
+
+  const left: [model: string, setting: object, ignored: string, sent: string | undefined][] = [
+    ["claude-opus-5", { seed: 7, verbosity: "low" }, "seed, verbosity", undefined],
+    ["llama-test", { prompt_cache_key: "k", metadata: { a: "b" } }, "metadata, prompt_cache_key", undefined],
+    ["gpt-4.1", { verbosity: "low", reasoning_effort: "high" }, "verbosity, reasoning_effort", undefined],
+    ["gpt-6-astra", { reasoning_effort: "none" }, "reasoning_effort;used=low", "low"],
+    ["gpt-5.4", { reasoning_effort: "max" }, "reasoning_effort;used=xhigh", "xhigh"],
+    ["gpt-6-luna", { reasoning_effort: "minimal" }, "reasoning_effort;used=none", "none"],
+  ];
+  for (const [model, setting, ignored, sent] of left) {
+    it(`are adjusted or left out where ${model} does not take them, and named: ${ignored}`, async () => {
+      const answered = await client.post("/v1/chat/completions", { model, messages, ...setting });
+      expect([answered.status, answered.headers.get("x-svc-ignored")]).to.deep.equal([200, ignored]);
+      const { body } = fake.requests[0] ?? {};
+      expect(body?.reasoning_effort).to.equal(sent);
+      expect(body).not.to.have.any.keys("seed", "verbosity", "metadata", "prompt_cache_key");
+      const strict = { headers: { "x-svc-options": "strict=true" } };
+      const refused = await client.post("/v1/chat/completions", { model, messages, ...setting }, strict);
+      const [first] = ignored.split(/[;,]/);
+      expect([refused.status, refused.at("error.param")]).to.deep.equal([400, first]);
+      expect(refused.string("error.message")).to.contain(`${model} takes `).and.contain(first);
+      expect(fake.requests).to.have.length(1);
+    });
+  }
+
+  it("decide what `auto` picks: first a model that takes them all", async () => {
+    const question = [{ role: "user", content: "Prove it step by step" }];
+    const seeded = await client.post("/ai/chat", { model: "auto", messages: question, seed: 7, verbosity: "low" });
+    expect(seeded.string("model")).to.match(/^gpt-5|^gpt-6/);
+    const forced = { tools, tool_choice: "required" };
+    const refused = await client.post("/ai/chat", { model: "claude-opus-5-5", messages, ...forced });
+    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "tool_choice"]);
   });
 
   const tooMany = Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`note-${n}`, ""]));

@@ -193,7 +193,7 @@ describe("Idempotency-Key after a crash", () => {
     expect(await idempotency.insert(record("a", "second"))).to.equal(false);
     const takers = await Promise.all(["x", "y", "z"].map((token) => idempotency.takeOver(record("a", token), "dead")));
     expect(takers.filter(Boolean), "one of three takes it over").to.have.length(1);
-    await idempotency.keep({ _id: "a", token: "dead" }, { status: 201, headers: {}, body: "{}", ignored: [] }, true);
+    await idempotency.keep(record("a", "dead"), { status: 201, headers: {}, body: "{}", ignored: [] }, true);
     expect((await idempotency.find("ten_x", "a"))?.isDone, "the dead process writes nothing more").to.equal(false);
     expect(await idempotency.find("ten_y", "a"), "another tenant").to.equal(null);
   });

@@ -37,7 +37,7 @@ describe("GET /ai/models", () => {
       provider: "edge",
       type: "chat",
       inputCostPer1k: 0,
-      supportedFeatures: ["streaming", "tool_use"],
+      supportedFeatures: ["streaming", "tool_use", "tool_choice"],
     });
   });
 
@@ -51,12 +51,21 @@ describe("GET /ai/models", () => {
     expect([unknown.status, unknown.at("error.param")]).to.deep.equal([400, "provider"]);
   });
 
-  it("says of each model whether it can be called, why not, and which temperatures it takes", async () => {
+  it("says of each model whether it can be called, why not, and what it takes", async () => {
     const models = await list();
     const find = (id: string) => models.find((model) => model.id === id);
     expect(find("switchyard-offline")).to.deep.include({ available: true, temperature: { min: 0, max: 2 } });
     expect(find("switchyard-offline")).not.to.have.property("unavailableBecause");
     expect(find("claude-haiku-4-5-20251001")).to.deep.include({ available: false, temperature: { min: 0, max: 1 } });
+    expect(find("gpt-5.5")).to.deep.include({ reasoningEfforts: ["none", "low", "medium", "high", "xhigh"] });
+    expect(find("gpt-5.5")?.supportedFeatures).to.include.members([
+      "vision",
+      "files",
+      "json_schema",
+      "reasoning_effort",
+    ]);
+    expect(find("gpt-5.5")?.settings).to.include.members(["verbosity", "prompt_cache_key"]);
+    expect(find("gpt-4.1")).not.to.have.property("reasoningEfforts");
     expect(find("claude-opus-5-5")?.temperature).to.deep.equal({ min: 1, max: 1 });
     expect(find("gpt-4.1")?.unavailableBecause)
       .to.contain("PUT /ai/providers/openai/key")

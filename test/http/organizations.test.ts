@@ -181,7 +181,7 @@ describe("organizations", () => {
     const founder = await keyOf(tenantId, "owner", "ana");
     const ids = await Promise.all(Array.from({ length: 20 }, (_, n) => create(`No. ${n}`, founder)));
     const refused = await call(founder, "svc_org_create", { name: "One more" });
-    expect([refused.isError, refused.code]).to.deep.equal([true, "wrong_state"]);
+    expect([refused.isError, refused.code]).to.deep.equal([true, "quota_exceeded"]);
     const [organizationId = ""] = ids;
     for (let n = 1; n < 100; n += 1) {
       const { isError } = await add(founder, organizationId, { name: `t${n}` });

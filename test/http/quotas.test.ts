@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
+import { callTool } from "../support/mcp-call.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const agent = { name: "Desk", model: "meta-llm", systemPrompt: "You answer." };
@@ -17,6 +18,9 @@ describe("quotas", () => {
       MAX_DOCUMENTS: "3",
       MAX_FILES: "2",
       MAX_KEYS: "5",
+      MAX_ORGANIZATIONS: "2",
+      MAX_STORED_BYTES: "5000",
+      IDEMPOTENCY_BYTES_PER_TENANT: "4000",
       MAX_OPEN_JOBS: "6",
     };
     test = await startPlatform({ workers: false, env });
@@ -99,6 +103,72 @@ describe("quotas", () => {
       expect((await make(owner)).status).to.equal(413);
     });
   }
+
+  /** What `GET /usage` reports of a quota to a client. */
+  const usedBy = async (client: ApiClient, name: string) =>
+    (await client.get("/usage")).at(`quotas.${name}`) as { used: number; limit: number };
+  /** A tenant of its own. */
+  const found = async (name: string) => {
+    const { tenancy } = test.platform;
+    const tenantId = await tenancy.ensureTenant(name);
+    const { key } = await tenancy.createKey({ tenantId, role: "owner", subject: "o" });
+    return makeClient({ url: test.url, key });
+  };
+
+  it("limit how many organizations a tenant founds", async () => {
+    const founder = await found("founder");
+    const create = (name: string) => callTool(founder, "svc_org_create", { name });
+    for (const name of ["One", "Two"]) expect((await create(name)).isError).to.equal(false);
+    const refused = await create("Three");
+    expect(refused.isError).to.equal(true);
+    expect(JSON.stringify(refused.value)).to.include("quota_exceeded").and.include("MAX_ORGANIZATIONS");
+    expect(await usedBy(founder, "organizations")).to.deep.equal({ used: 2, limit: 2 });
+  });
+
+  it("limit the bytes of documents and files together, whatever their number", async () => {
+    const keeper = await found("keeper");
+    const ingest = (bytes: number) => keeper.post("/rag/ingest", { content: "é".repeat(bytes / 2) }, later);
+    const store = (bytes: number) => {
+      const form = new FormData();
+      form.set("purpose", "batch");
+      form.set("file", new Blob(["x".repeat(bytes)]), "requests.jsonl");
+      return keeper.request("POST", "/v1/files", { raw: form });
+    };
+    const first = await ingest(3_000);
+    expect(first.status).to.equal(202);
+    const file = await store(1_500);
+    expect(file.status).to.equal(200);
+    expect(await usedBy(keeper, "storedBytes")).to.deep.equal({ used: 4_500, limit: 5_000 });
+    for (const refused of [await ingest(502), await store(501)]) {
+      expect([refused.status, refused.at("error.code")]).to.deep.equal([413, "quota_exceeded"]);
+      expect(refused.at("error.details")).to.deep.equal({ quota: "storedBytes", limit: 5_000 });
+    }
+    expect((await usedBy(keeper, "documents")).used, "nothing is left of what was refused").to.equal(1);
+    expect((await ingest(500)).status, "to the last byte").to.equal(202);
+    expect((await keeper.delete(`/rag/documents/${first.string("documentId")}`)).status).to.equal(204);
+    expect((await keeper.delete(`/v1/files/${file.string("id")}`)).status).to.equal(200);
+    expect((await usedBy(keeper, "storedBytes")).used).to.equal(500);
+    expect((await store(4_500)).status, "in the place of the deleted ones").to.equal(200);
+  });
+
+  it("limit the bytes that are kept for repeats, and answer repeats and calls without a key all the same", async () => {
+    const caller = await found("repeater");
+    const chat = (headers: Record<string, string>, client = caller) =>
+      client.post("/ai/chat", { messages: [{ role: "user", content: "Hello" }] }, { headers });
+    const first = await chat({ "idempotency-key": "call-0" });
+    let last = first;
+    for (let calls = 1; last.status === 200 && calls < 10; calls += 1) {
+      last = await chat({ "idempotency-key": `call-${calls}` });
+    }
+    expect([last.status, last.at("error.code")]).to.deep.equal([413, "quota_exceeded"]);
+    expect(last.at("error.details")).to.deep.equal({ quota: "idempotencyBytes", limit: 4_000 });
+    expect(last.string("error.message")).to.include("without an Idempotency-Key");
+    expect((await usedBy(caller, "idempotencyBytes")).used).to.be.within(4_000 - 512, 6_000);
+    const repeated = await chat({ "idempotency-key": "call-0" });
+    expect([repeated.status, repeated.text]).to.deep.equal([200, first.text]);
+    expect((await chat({})).status, "without a key").to.equal(200);
+    expect((await chat({ "idempotency-key": "call-0" }, stranger)).status, "of another tenant").to.equal(200);
+  });
 
   it("take a replacement for no further one", async () => {
     const [first] = (await owner.get("/agents")).at("data") as { agentId: string }[];

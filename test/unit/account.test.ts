@@ -15,6 +15,7 @@ const model: CataloguedModel = {
   maxOutput: 10_000,
   price: { input: 2, output: 10 },
   features: [],
+  settings: [],
   priceSource: "https://example.test",
   priceDate: "2026-11-20",
 };

@@ -63,11 +63,12 @@ export const openAiBatchRoutes = [
       metadata: withFewFields(MAX_METADATA_FIELDS, z.record(z.string().max(64), z.string().max(512))).nullish(),
     }),
     responses: { 200: { description: "The batch", body: named("Batch", batchSchema) } },
-    errors: ["not_found"],
+    errors: ["not_found", "quota_exceeded"],
     async result({ body, caller, platform }) {
       const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = body;
       const input = { inputFileId, endpoint, completionWindow, ...withoutNulls({ metadata }) };
       await platform.quotas.check(caller.tenantId, "openJobs");
+      await platform.quotas.check(caller.tenantId, "storedBytes"); // the responses become files
       return toView(await platform.gateway.fileBatches.create(caller, input));
     },
   }),

@@ -33,6 +33,7 @@ export const openAiFileRoutes = [
       const { filename, bytes } = body.file;
       const file = { filename: filename.slice(0, 200), bytes };
       await platform.quotas.check(caller.tenantId, "files");
+      await platform.quotas.check(caller.tenantId, "storedBytes", bytes.length);
       return toView(await platform.gateway.fileBatches.addFile(caller.tenantId, file));
     },
   }),

@@ -8,6 +8,7 @@ import { boundChat } from "../money/prices.ts";
 import type { CompletionRequest, FinishReason } from "../providers/provider.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
+import { keepToSettings } from "./capabilities.ts";
 import type { ChatOutcome, RoutingView } from "./outcome.ts";
 import type { PlannedChat } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
@@ -73,6 +74,7 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
   // A temperature that is only preferred is not worth a model's reasoning.
   const preferred = model.reasonsByDefault === true ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);
+  keepToSettings(model, rest);
   const isReasoningOff = model.reasonsByDefault === true && (sampling !== undefined || request.tools !== undefined);
   return {
     ...rest,

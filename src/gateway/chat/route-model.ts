@@ -5,6 +5,7 @@ import { textOf } from "../messages.ts";
 import type { ModelType } from "../providers/model.ts";
 import type { ProviderId } from "../providers/registry.ts";
 import { notConfigured } from "../resilience/target.ts";
+import { findObstacle, settingMisfits } from "./capabilities.ts";
 import type { ChatRequest } from "./request.ts";
 
 /** Which model serves a request, and why; shown in `_preprocessing.routing`. */
@@ -67,7 +68,7 @@ export function routeNamed(
 
 /**
  * Serves a request for `auto` by the cheapest usable model of the task's type that takes it and whose context fits, else
- * the cheapest such one of any type.
+ * the cheapest such one of any type. Those that take all of its settings go first.
  */
 export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: IsUsable): Routing {
   const requested = request.model;
@@ -76,7 +77,8 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
   const able = catalogue.chatByPrice.filter(
     (model) => isUsable(model.provider) && model.contextWindow >= tokens && fits(model, request),
   );
-  const usable = withoutStub(able);
+  const exact = able.filter((model) => settingMisfits(model, request).length === 0);
+  const usable = withoutStub(exact.length > 0 ? exact : able);
   const fitting = usable.filter((one) => one.type === type);
   const model = fitting[0] ?? usable[0];
   if (model === undefined) {
@@ -91,15 +93,6 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
 export function withoutStub(models: readonly CataloguedModel[]): readonly CataloguedModel[] {
   const real = models.filter(({ isStub }) => isStub !== true);
   return real.length > 0 ? real : models;
-}
-
-/** What keeps a model from serving a request, whatever its size; undefined when nothing does. */
-function findObstacle(model: CataloguedModel, request: ChatRequest): { param: string; message: string } | undefined {
-  if (request.tools !== undefined && !model.features.includes("tool_use"))
-    return { param: "tools", message: `${model.id} takes no tools here.` };
-  if (request.responseFormat !== undefined && model.takesResponseFormat !== true)
-    return { param: "response_format", message: `${model.id} keeps to no response format.` };
-  return undefined;
 }
 
 /** A setting that a model does not take as it was asked for, and the value that is used instead. */
@@ -127,6 +120,8 @@ function requireServable(model: CataloguedModel, request: ChatRequest): void {
     const range = min === max ? `no ${misfit.param} but its default, ${max}` : `a temperature from ${min} to ${max}`;
     throw invalidRequest(misfit.param, `${model.id} takes ${range}.`);
   }
+  const [foreign] = request.options?.strict === true ? settingMisfits(model, request) : [];
+  if (foreign !== undefined) throw invalidRequest(foreign.param, `${model.id} takes ${foreign.takes}.`);
   const obstacle = findObstacle(model, request);
   if (obstacle !== undefined) throw invalidRequest(obstacle.param, obstacle.message);
 }

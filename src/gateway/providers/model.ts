@@ -7,6 +7,36 @@ export type ModelType = "chat" | "coding" | "reasoning" | "embedding";
 export const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof efforts)[number];
 
+/** What a model can do besides texts. A request that needs what its model lacks is rejected. */
+export const features = [
+  "streaming",
+  "tool_use",
+  /** `tool_choice` may demand a call. */
+  "tool_choice",
+  "vision",
+  /** PDFs. */
+  "files",
+  /** It keeps to a `response_format` with a schema, or writes any JSON. */
+  "json_schema",
+  "json_object",
+  /** Its provider reads a prompt that begins as an earlier one did from a cache, at a lower price. */
+  "prompt_caching",
+] as const;
+export type Feature = (typeof features)[number];
+
+/** Settings that do not change what is asked for, by their names here and in a request: a model may take them or not. */
+export const settingFields = {
+  seed: "seed",
+  verbosity: "verbosity",
+  parallelToolCalls: "parallel_tool_calls",
+  metadata: "metadata",
+  user: "user",
+  safetyIdentifier: "safety_identifier",
+  serviceTier: "service_tier",
+  promptCacheKey: "prompt_cache_key",
+} as const;
+export type Setting = keyof typeof settingFields;
+
 /** Prices in USD for a million tokens, as providers print them; without one of their own, cached tokens cost as others do. */
 export type ModelPrice = { input: number; output: number; cached?: number; cacheWrite?: number };
 
@@ -27,11 +57,12 @@ export type ProviderModel = {
   price: ModelPrice;
   /** Another price for the whole call when its prompt is longer than this many tokens. */
   longPrompt?: ModelPrice & { aboveTokens: number };
-  features: readonly string[];
+  features: readonly Feature[];
+  /** In their order; a model without them takes no `reasoning_effort`. */
+  efforts?: readonly Effort[];
+  settings: readonly Setting[];
   /** Its provider takes it in batches, at half the price. */
   batch?: true;
-  /** It keeps to a `response_format`. */
-  takesResponseFormat?: true;
   /** The highest temperature that it takes. Without it the model refuses any but the default, 1. */
   maxTemperature?: number;
   /** It calls tools, or takes a temperature, only when its reasoning is off (OpenAI's `reasoning_effort: "none"`). */
@@ -57,7 +88,9 @@ type ModelRow = readonly [
 
 /** The models of a table by their ids. */
 export function toModels(
-  defaults: (price: ModelPrice) => Pick<ProviderModel, "contextWindow" | "maxOutput" | "features" | "priceDate">,
+  defaults: (
+    price: ModelPrice,
+  ) => Pick<ProviderModel, "contextWindow" | "maxOutput" | "features" | "settings" | "priceDate">,
   rows: Readonly<Record<string, ModelRow>>,
 ): ProviderModel[] {
   return Object.entries(rows).map(([id, [name, type, [input, output, cached, cacheWrite], from, more]]) => {

@@ -1,4 +1,4 @@
-import type { ProviderModel } from "../model.ts";
+import { efforts, type ProviderModel } from "../model.ts";
 import { offlineModelId } from "./offline-chat.ts";
 import { offlineEmbeddingModelId } from "./offline-embed.ts";
 
@@ -8,6 +8,14 @@ export const defaultModelAlias = "meta-llm";
 const free = { price: { input: 0, output: 0 }, priceSource: "the platform's own", priceDate: "2026-11-20" };
 /** Assumed of a server that does not report its window; only shown and used by `auto`, never enforced. */
 const ASSUMED_CONTEXT = 131_072;
+
+const OFFLINE = { features: ["streaming", "tool_use", "tool_choice"], settings: [], isStub: true } as const;
+/** What servers of OpenAI's wire format commonly take. One that does not take a part of it rejects the call. */
+const SERVER = {
+  features: [...OFFLINE.features, "vision", "json_schema", "json_object"],
+  efforts,
+  settings: ["seed", "parallelToolCalls", "user"],
+} as const satisfies Partial<ProviderModel>;
 
 /** The platform's own server. Without a base URL the built-in offline model answers. */
 export type EdgeSettings = {
@@ -28,9 +36,8 @@ export function edgeModels({ baseUrl, model, embeddingModel }: EdgeSettings) {
     type: "chat",
     contextWindow: ASSUMED_CONTEXT,
     maxOutput: ASSUMED_CONTEXT,
-    features: ["streaming", "tool_use"],
     maxTemperature: 2,
-    ...(isOffline ? { isStub: true } : { takesResponseFormat: true }),
+    ...(isOffline ? OFFLINE : SERVER),
     ...free,
   };
   const embedding: ProviderModel = {
@@ -40,6 +47,7 @@ export function edgeModels({ baseUrl, model, embeddingModel }: EdgeSettings) {
     contextWindow: ASSUMED_CONTEXT,
     maxOutput: 0,
     features: [],
+    settings: [],
     ...free,
   };
   return { chat, embedding };

@@ -1,5 +1,5 @@
 import { defined } from "../../../defined.ts";
-import { type ModelPrice, type ProviderModel, toModels } from "../model.ts";
+import { type ModelPrice, type ProviderModel, type Setting, settingFields, toModels } from "../model.ts";
 
 const pageOf = (id: string) => `https://developers.openai.com/api/docs/models/${id}`;
 const models = "https://developers.openai.com/api/docs/models";
@@ -18,23 +18,33 @@ const plansOfMay = {
   priceDate: "2026-05-04",
 };
 
+/** `verbosity` came with GPT-5; the others are those of Chat Completions. */
+const settings = Object.keys(settingFields) as Setting[]; // the literal has no other keys
+const withoutVerbosity = settings.filter((setting) => setting !== "verbosity");
+
 const LONG_PROMPT_TOKENS = 272_000;
 const BIG_WINDOW = 1_050_000;
 /** The GPT-4.1 models (their model pages): they do not reason, and take any temperature. */
-const PLAIN = { contextWindow: 1_047_576, maxOutput: 32_768, maxTemperature: 2 };
+const PLAIN = { contextWindow: 1_047_576, maxOutput: 32_768, maxTemperature: 2, settings: withoutVerbosity };
+/** The efforts of each model are those of its page. */
+const EFFORTS_TO_XHIGH = ["none", "low", "medium", "high", "xhigh"] as const;
+const EFFORTS_TO_MAX = [...EFFORTS_TO_XHIGH, "max"] as const;
 /** They reason only when asked to, and take a temperature as long as they do not ("Parameter compatibility"). */
-const REASONS_WHEN_ASKED = { maxTemperature: 2, reasonsByDefault: true } as const;
+const REASONS_WHEN_ASKED = { maxTemperature: 2, reasonsByDefault: true, efforts: EFFORTS_TO_XHIGH } as const;
 /** They reason by default; Chat Completions has tools for them only with `reasoning_effort: "none"` (their model pages). */
-const REASONS = { reasonsByDefault: true } as const;
+const REASONS = { reasonsByDefault: true, efforts: EFFORTS_TO_MAX } as const;
 /** They always reason, so that Chat Completions has no tools for them (their model pages know no effort `none`). */
-const ALWAYS_REASONS = { features: ["streaming"] };
+const ALWAYS_REASONS = {
+  features: ["streaming", "vision", "files", "json_schema", "json_object", "prompt_caching"],
+  efforts: ["low", "medium", "high", "xhigh", "max"],
+} as const;
 
 const gpt = {
   contextWindow: 400_000,
   maxOutput: 128_000,
-  features: ["streaming", "tool_use"],
+  features: ["streaming", "tool_use", "tool_choice", "vision", "files", "json_schema", "json_object", "prompt_caching"],
+  settings,
   batch: true,
-  takesResponseFormat: true,
   priceDate: "2026-11-21",
 } as const satisfies Partial<ProviderModel>;
 
@@ -45,7 +55,7 @@ const withLongPrompts = ({ input, output, cached }: ModelPrice) => {
   return { ...gpt, contextWindow: BIG_WINDOW, longPrompt: defined(longPrompt) };
 };
 
-const embedding = { ...gpt, contextWindow: 8_191, maxOutput: 0, features: [], priceDate: "2024-01-25" };
+const embedding = { ...gpt, contextWindow: 8_191, maxOutput: 0, features: [], settings: [], priceDate: "2024-01-25" };
 
 /** Each row names the source of its price. Without those that OpenAI shuts down in 2026 (its page "Deprecations"): GPT-5, o3 and what is older. */
 export const openAiModels: readonly ProviderModel[] = [
@@ -58,7 +68,7 @@ export const openAiModels: readonly ProviderModel[] = [
     "gpt-5.6-sol": ["GPT-5.6 Sol", "reasoning", [4, 20, 0.4], models, { aliases: ["gpt-5.6"], ...REASONS }],
     "gpt-5.6-terra": ["GPT-5.6 Terra", "coding", [2, 12, 0.2], models, REASONS],
     "gpt-5.6-luna": ["GPT-5.6 Luna", "chat", [0.2, 1.2, 0.02], models, REASONS],
-    "gpt-5.5": ["GPT-5.5", "reasoning", [5, 30, 0.5], plansOfMay, REASONS],
+    "gpt-5.5": ["GPT-5.5", "reasoning", [5, 30, 0.5], plansOfMay, { ...REASONS, efforts: EFFORTS_TO_XHIGH }],
     "gpt-5.4": ["GPT-5.4", "reasoning", [2.5, 15, 0.25], plansOfMay, REASONS_WHEN_ASKED],
   }),
   ...toModels(() => gpt, {

@@ -1,0 +1,79 @@
+import type { CataloguedModel } from "../catalogue.ts";
+import type { Message } from "../messages.ts";
+import { type Effort, efforts, type Setting, settingFields } from "../providers/model.ts";
+import type { Sampling } from "../providers/provider.ts";
+import type { ChatRequest } from "./request.ts";
+
+const settingNames = Object.keys(settingFields) as Setting[]; // the literal has no other keys
+
+/** What keeps a model from serving a request, whatever its size; undefined when nothing does. */
+export function findObstacle(
+  { id, features }: CataloguedModel,
+  { tools, toolChoice, responseFormat, messages }: ChatRequest,
+): { param: string; message: string } | undefined {
+  if (tools !== undefined && !features.includes("tool_use"))
+    return { param: "tools", message: `${id} takes no tools here.` };
+  const isDemanded = typeof toolChoice === "object" || toolChoice === "required";
+  if (isDemanded && !features.includes("tool_choice"))
+    return {
+      param: "tool_choice",
+      message: `${id} decides by itself whether it calls a tool: it takes auto and none.`,
+    };
+  if (responseFormat !== undefined && !features.includes(formatFeature(responseFormat)))
+    return { param: "response_format", message: `${id} takes no response format of this type.` };
+  return findForeignPart({ id, features }, messages);
+}
+
+const formatFeature = ({ type }: Record<string, unknown>) => (type === "json_object" ? "json_object" : "json_schema");
+
+const partKinds = {
+  image: { feature: "vision", name: "pictures" },
+  file: { feature: "files", name: "files" },
+} as const;
+
+/** The first part of the messages that a model cannot read. */
+function findForeignPart({ id, features }: Pick<CataloguedModel, "id" | "features">, messages: readonly Message[]) {
+  if (features.includes("vision") && features.includes("files")) return undefined;
+  for (const [place, { content }] of messages.entries()) {
+    if (typeof content === "string") continue;
+    for (const [at, { type }] of content.entries()) {
+      if (type === "text" || features.includes(partKinds[type].feature)) continue;
+      return { param: `messages[${place}].content[${at}]`, message: `${id} takes no ${partKinds[type].name}.` };
+    }
+  }
+  return undefined;
+}
+
+/** A setting that a model does not take as it was asked for, the effort that is used instead, and what it takes. */
+type SettingMisfit = { param: string; used?: Effort; takes: string };
+
+/** The settings of a request that a model does not take, other than those of its sampling. */
+export function settingMisfits(model: CataloguedModel, request: ChatRequest): SettingMisfit[] {
+  const misfits: SettingMisfit[] = settingNames
+    .filter((setting) => isForeign(model, request, setting))
+    .map((setting) => ({ param: settingFields[setting], takes: `no ${settingFields[setting]}` }));
+  const used = nearestEffort(model, request.effort);
+  if (used === request.effort) return misfits;
+  const param = "reasoning_effort";
+  if (used === undefined) return [...misfits, { param, takes: `no ${param}` }];
+  return [...misfits, { param, used, takes: `a ${param} of ${model.efforts?.join(", ")}` }];
+}
+
+/** Leaves the settings out that a model does not take, and puts the nearest effort in the place of one that it does not. */
+export function keepToSettings(model: CataloguedModel, request: Sampling): void {
+  for (const setting of settingNames) if (isForeign(model, request, setting)) delete request[setting];
+  if (request.effort === undefined) return;
+  const effort = nearestEffort(model, request.effort);
+  if (effort !== undefined) request.effort = effort;
+  else delete request.effort;
+}
+
+const isForeign = ({ settings }: CataloguedModel, request: Sampling, setting: Setting) =>
+  request[setting] !== undefined && !settings.includes(setting);
+
+/** The effort itself, or the next lower one that the model takes, or its lowest; undefined when it takes none. */
+function nearestEffort({ efforts: taken = [] }: CataloguedModel, effort: Effort | undefined): Effort | undefined {
+  if (effort === undefined || taken.includes(effort)) return effort;
+  const rank = efforts.indexOf(effort);
+  return taken.findLast((one) => efforts.indexOf(one) < rank) ?? taken[0];
+}

@@ -1,0 +1,40 @@
+import type { Db } from "mongodb";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+
+/** What a tenant keeps in bytes; summing what is there would take too long, so it is counted as it is written. */
+type UseKind = "sources" | "responses";
+
+/** The bytes that a tenant keeps of a kind; of what ends by itself a document for each hour, which ends with the last of it. */
+type UseDocument = TenantDocument & { kind: UseKind; bytes: number; expiresAt?: Date };
+
+export const useCollection = defineCollection<UseDocument>({
+  name: "use",
+  indexes: [
+    { name: "tenant", key: { tenantId: 1, kind: 1 } },
+    { name: "expiry", key: { expiresAt: 1 }, expireAfterSeconds: 0 },
+  ],
+});
+
+const HOUR_MS = 3_600_000;
+
+type Change = { tenantId: string; kind: UseKind; bytes: number; expiresAt?: Date };
+
+/** What is written in two steps, the bytes and then their number: a process that ends between the two counts too few. */
+export function makeUseStore(db: Db) {
+  const uses = db.collection<UseDocument>(useCollection.name);
+  return {
+    /** Adds bytes, which are negative for what was removed. `expiresAt`: when they end by themselves. */
+    async add({ tenantId, kind, bytes, expiresAt }: Change): Promise<void> {
+      const hour = expiresAt && Math.ceil(expiresAt.getTime() / HOUR_MS);
+      const _id = `${tenantId}:${kind}${hour === undefined ? "" : `:${hour}`}`;
+      const end = hour === undefined ? {} : { expiresAt: new Date(hour * HOUR_MS) };
+      await uses.updateOne({ _id }, { $inc: { bytes }, $setOnInsert: { tenantId, kind, ...end } }, { upsert: true });
+    },
+    /** The bytes that a tenant keeps. */
+    async bytes(tenantId: string, kind: UseKind): Promise<number> {
+      let sum = 0;
+      for await (const { bytes } of uses.find(ofTenant(tenantId, { kind }))) sum += bytes;
+      return Math.max(0, sum);
+    },
+  };
+}

@@ -1,8 +1,10 @@
 import type { GuardCases } from "./guard-cases.ts";
 
+const base64 = (text: string, alphabet: "base64" | "base64url" = "base64") => Buffer.from(text).toString(alphabet);
+
 /**
- * Identifiers as tables, markup, code and speech hold them, behind escapes and look-alikes, mistyped or made up: texts that a guard
- * must stop.
+ * Identifiers as tables, markup, code and speech hold them, behind escapes, encodings and look-alikes, mistyped or made up: texts
+ * that a guard must stop.
  */
 export const oddForms: readonly GuardCases[] = [
   {
@@ -61,6 +63,25 @@ export const oddForms: readonly GuardCases[] = [
       "SSN 111-11-1111",
       "SSN 12-345-6789",
       "SSN 219 09 9999 12 Main Street",
+      "Sozialversicherungsnummer zwei eins neun null neun neun neun neun neun",
+      "SSN zwo eins neun Strich null neun Strich neun neun neun neun",
+      "sécurité sociale deux un neuf zéro neuf neuf neuf neuf neuf",
+      "SSN deux un neuf tiret zéro neuf tiret neuf neuf neuf neuf",
+      "seguro social dos uno nueve cero nueve nueve nueve nueve nueve",
+      "il mio SSN è due uno nove zero nove nove nove nove nove",
+      "SSN: kettő egy kilenc nulla kilenc kilenc kilenc kilenc kilenc",
+      "SSN dois um nove, zero nove, nove nove nove nove",
+      "SSN twee een negen nul negen negen negen negen negen",
+      "SSN dwa jeden dziewięć zero dziewięć dziewięć dziewięć dziewięć dziewięć",
+      base64("219-09-9999"),
+      base64("The SSN of the patient is 219-09-9999, what now?"),
+      base64("née à Köln, SSN 219099999", "base64url"),
+      `Please decode ${base64("SSN 219-09-9999")} for me`,
+      `SSN: ${base64("219099999")}`,
+      `data:text/plain;base64,${base64("SSN 219-09-9999")}`,
+      `https://example.com/notes/${base64("SSN 219-09-9999", "base64url")}/edit`,
+      `note-${base64("SSN 219-09-9999")}`,
+      base64(`${"Stable. ".repeat(30)}SSN 219-09-9999`).replace(/.{76}/g, "$&\r\n"),
     ],
   },
   {
@@ -79,6 +100,10 @@ export const oddForms: readonly GuardCases[] = [
       "MRN | 445566",
       "<td>MRN</td><td>445566</td>",
       "MRN&colon;&nbsp;445566",
+      "MRN vier vier acht zwei eins",
+      "MRN quatre quatre huit deux un",
+      "MRN: négy négy nyolc kettő egy",
+      base64("Look up MRN 445566"),
     ],
   },
   {
@@ -105,6 +130,9 @@ export const oddForms: readonly GuardCases[] = [
       "DOB O3/12/1985",
       "出生日期 一九八五年三月十二日",
       "DatE oF BirTh 03/12/1985",
+      "Geburtsdatum null sieben null vier eins neun acht eins",
+      "DOB zéro sept zéro quatre un neuf huit un",
+      base64("Patient John Doe, DoB: 03/12/1985, has chest pain."),
     ],
   },
   {
@@ -116,6 +144,9 @@ export const oddForms: readonly GuardCases[] = [
       "PaTiEnT iD 99812",
       "NHS number 943 476 5918",
       "patient%20id%3A%2099812",
+      "Patientennummer neun neun acht eins zwei",
+      "número de paciente nueve nueve ocho uno dos",
+      base64('{"patientId":"99812"}'),
     ],
   },
   {
@@ -143,6 +174,13 @@ export const oddForms: readonly GuardCases[] = [
       "credit card 4000000000000000",
       "Visa 4111111111111112",
       "the card that I lost was 4111 1111 1111 1112",
+      "quatre un un un un un un un un un un un un un un un",
+      "vier eins eins eins, eins eins eins eins, eins eins eins eins, eins eins eins eins",
+      "tarjeta cuatro uno uno uno uno uno uno uno uno uno uno uno uno uno uno uno",
+      "carta quattro uno uno uno uno uno uno uno uno uno uno uno uno uno uno uno",
+      "kártya: négy egy egy egy egy egy egy egy egy egy egy egy egy egy egy egy",
+      base64("4111 1111 1111 1111"),
+      base64("my card number is 4111111111111112", "base64url"),
     ],
   },
   {
@@ -155,6 +193,9 @@ export const oddForms: readonly GuardCases[] = [
       "wire to 000123456789 at Chase Bank",
       "deposit into 987654321",
       "transfer $500 to 000123456789",
+      "Kontonummer fünf drei zwei null eins drei null null null",
+      "numéro de compte zéro zéro zéro deux zéro zéro cinq un huit neuf quatre",
+      base64("wire to 000123456789 at Chase Bank"),
     ],
   },
   {
@@ -170,12 +211,18 @@ export const oddForms: readonly GuardCases[] = [
       "IBAN DE00370400440532013000",
       "IBAN DE00 3704 0044 0532 0130 00",
       "IBAN: XX12 3456 7890 1234 5678",
+      base64("DE89370400440532013000"),
     ],
   },
   {
     kind: "routing_number",
     profile: "financial",
-    texts: ["ABA 999999999", "routing number 021,000,022"],
+    texts: [
+      "ABA 999999999",
+      "routing number 021,000,022",
+      "Bankleitzahl drei sieben null vier null null vier vier",
+      base64("ABA 021000021"),
+    ],
   },
 ];
 
@@ -229,4 +276,17 @@ export const hostileForms: readonly string[] = [
   "mrn 12 34 56 ",
   "patient 123-45-6789 ",
   "chart 12345 ",
+  "zwei eins ",
+  "un deux trois ",
+  "un un un un-",
+  "vier eins neun acht ",
+  "six zero ",
+  "U1NOIDIxOS0wOS05OTk5 ",
+  "U1NOIDIxOS0wOS05OTk5-aaaaaaaaaaaa/",
+  "MjE5MDk5OTk5=",
+  "abcdefghijkl ",
+  "abcdefghijk/",
+  `${"A".repeat(64)}\n`,
+  `${"A".repeat(77)}\n`,
+  base64("ssn 123 card 4242 ".repeat(100)),
 ];

@@ -1,5 +1,6 @@
 import { hanNumberRuns } from "./han-numbers.ts";
 import { type NumberWordRun, numberWordRuns } from "./number-words.ts";
+import { spokenDigitRuns } from "./spoken-digits.ts";
 
 /**
  * A text in the one form that the recognisers read: lower case, ASCII digits and dashes, no accents, no invisible characters,
@@ -42,8 +43,20 @@ const MAX_EXPANSION = 4;
 export function foldText(original: string, isLenient = false): FoldedText {
   const folded = foldCharacters(original, isLenient);
   if (isLenient) folded.text = folded.text.replace(withLetterO, readLetterO);
-  const runs = [...numberWordRuns(folded.text), ...hanNumberRuns(folded.text)].sort((a, b) => a.start - b.start);
+  const { text } = folded;
+  const runs = longestOf([...numberWordRuns(text), ...spokenDigitRuns(text), ...hanNumberRuns(text)]);
   return runs.length === 0 ? folded : replaceRuns(folded, runs);
+}
+
+/** In order, and of those that overlap the longest: languages share words. */
+function longestOf(runs: readonly NumberWordRun[]): NumberWordRun[] {
+  const kept: NumberWordRun[] = [];
+  for (const run of runs.toSorted((a, b) => a.start - b.start)) {
+    const last = kept.at(-1);
+    if (last === undefined || run.start >= last.end) kept.push(run);
+    else if (run.end - run.start > last.end - last.start) kept[kept.length - 1] = run;
+  }
+  return kept;
 }
 
 function readLetterO(number: string): string {

@@ -49,6 +49,5 @@ export function readGuardText(reading: Reading): GuardText {
 
 /** A digit that was written as a word ends where its word ends. */
 function wordEnd(text: string, at: number): number {
-  if (!/[a-z]/i.test(text[at] ?? "")) return at;
-  return at + (/^[a-z]+/i.exec(text.slice(at, at + 20))?.[0].length ?? 0);
+  return at + (/^\p{Script=Latin}+/u.exec(text.slice(at, at + 20))?.[0].length ?? 0);
 }

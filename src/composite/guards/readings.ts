@@ -1,3 +1,4 @@
+import { findEncoded } from "./encoded.ts";
 import { findEscapes } from "./escapes.ts";
 import { type Excerpt, excerptAround, wholeText } from "./excerpt.ts";
 import { findSpans, type Span } from "./spans.ts";
@@ -18,11 +19,12 @@ export function readingsOf(text: string): Reading[] {
   const readings: Reading[] = [{ ...wholeText(text), isLenient: false }];
   const places = doubtfulPlaces(text);
   if (places.length > 0) readings.push({ ...excerptAround(text, places), isLenient: true });
-  const escapes = findEscapes(text);
-  if (escapes.length === 0) return readings;
-  const decoded = excerptAround(text, escapes);
-  readings.push({ ...decoded, isLenient: false });
-  if (doubtfulPlaces(decoded.text).length > 0) readings.push({ ...decoded, isLenient: true });
+  for (const replacements of [findEscapes(text), findEncoded(text)]) {
+    if (replacements.length === 0) continue;
+    const decoded = excerptAround(text, replacements);
+    readings.push({ ...decoded, isLenient: false });
+    if (doubtfulPlaces(decoded.text).length > 0) readings.push({ ...decoded, isLenient: true });
+  }
   return readings;
 }
 

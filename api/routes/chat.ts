@@ -19,7 +19,6 @@ const DEFAULT_SURFACE = "api";
 const WIDGET_SURFACE = "widget";
 /** The model of a body that names none. */
 const DEFAULT_MODEL = "meta-llm";
-const MAX_SURFACE = 64;
 
 /** Errors that any model call can end with. */
 export const modelCallErrors = [
@@ -50,7 +49,7 @@ export const chatRoutes = [
       "x-svc-options": svcOptionsHeader,
       "x-svc-debug": "`true` adds `_preprocessing`",
       "x-svc-surface":
-        "Tags the source of the request for analytics, in 64 characters at most; any but letters, digits and `_ . : / -` become a dash",
+        "Tags the source of the request for analytics, in 64 characters at most; any but letters, digits and `_ . : / -` become a dash. Beyond 100 a day they count as `other`",
     },
     responses: {
       200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema },
@@ -86,25 +85,14 @@ export const chatRoutes = [
   }),
 ];
 
-/** Any text as the name of a row of usage. */
-function toSurface(text: string): string {
-  return text
-    .slice(0, 4 * MAX_SURFACE)
-    .normalize("NFKD")
-    .replace(/\p{M}/gu, "")
-    .replace(/[^\w.:/-]+/g, "-")
-    .slice(0, MAX_SURFACE)
-    .replace(/^-+|-+$/g, "");
-}
-
 /** Who makes a model call on behalf of a request. */
 export function toGatewayCaller(
-  { caller, header, signal }: HandlerInput,
+  { caller, header, signal, platform }: HandlerInput,
   defaultSurface: string = DEFAULT_SURFACE,
 ): GatewayCaller {
   // Visitors of a page must not choose the rows of its tenant's usage.
   const named = caller.widget ? WIDGET_SURFACE : header("x-svc-surface");
-  const surface = (named && toSurface(named)) || defaultSurface;
+  const surface = (named && platform.gateway.surfaceOf(caller.tenantId, named)) || defaultSurface;
   return { tenantId: caller.tenantId, keyId: caller.keyId, surface, signal };
 }
 

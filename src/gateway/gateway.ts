@@ -23,6 +23,7 @@ import { type EmbedRequest, embed } from "./embed.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
+import { makeSurfaces } from "./money/surfaces.ts";
 import { openProviders } from "./providers/registry.ts";
 import { makeBreakers } from "./resilience/breakers.ts";
 import type { ModelQuery } from "./schemas.ts";
@@ -73,6 +74,8 @@ export function makeGateway(input: GatewayInput) {
     fileBatches,
     ...chat,
     embed: (caller: GatewayCaller, request: EmbedRequest) => embed(deps, caller, request),
+    /** The surface by which a tenant's call is counted that names one. */
+    surfaceOf: makeSurfaces(),
     /** The catalogue as a tenant sees it. */
     models: (tenantId: string, query: ModelQuery) => listModels(deps, tenantId, query),
     /** What the named model of a chat does not take as it is asked for, as `temperature;used=1` or `verbosity`. */

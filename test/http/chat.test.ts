@@ -173,6 +173,24 @@ describe("POST /ai/chat with the offline model", () => {
     expect([response.status, response.at("error.code")]).to.deep.equal([401, "missing_api_key"]);
   });
 
+  it("counts the surfaces that a tenant names beyond 100 a day as one", async () => {
+    const { tenancy, gateway } = test.platform;
+    const tenantId = await tenancy.ensureTenant("many-surfaces");
+    const { key } = await tenancy.createKey({ tenantId, role: "member", subject: "m" });
+    const member = makeClient({ url: test.url, key });
+    const call = async (surface: string) => {
+      const headers = { "x-svc-surface": surface };
+      expect((await member.post("/ai/embeddings", { input: "pump" }, { headers })).status).to.equal(200);
+    };
+    for (let n = 0; n < 110; n += 1) await call(`s${n}`);
+    for (const surface of ["s0", "other", " "]) await call(surface);
+    await gateway.flush();
+    const rows = (await member.get("/usage?groupBy=surface")).at("data") as { surface: string; requests: number }[];
+    const requests = Object.fromEntries(rows.map((row) => [row.surface, row.requests]));
+    expect(rows).to.have.length(102);
+    expect(requests).to.include({ s0: 2, s99: 1, other: 11, api: 1 }).and.not.to.have.property("s100");
+  });
+
   it("records each call for its tenant only, and counts it by day, model and surface", async () => {
     const headers = { "x-svc-surface": "cli" };
     const answer = await client.post("/ai/chat", { ...question, stream: false }, { headers });

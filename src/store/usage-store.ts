@@ -64,6 +64,17 @@ export function makeUsageStore(db: Db) {
     },
     /** Adds the increment of one log record, exactly once however often and however late it is written. */
     addRecord: (logId: string, increment: UsageIncrement): Promise<void> => addOnce(increment, ofRecord(logId)),
+    /** What the calls of several tenants cost together between two days, both included. */
+    async costOf(tenantIds: readonly string[], { from, to }: { from: string; to: string }): Promise<number> {
+      const ofThem = { tenantId: { $in: [...tenantIds] }, day: { $gte: from, $lte: to } };
+      const [sum] = await collection
+        .aggregate<{ costNanoUsd: number }>([
+          { $match: ofThem },
+          { $group: { _id: null, costNanoUsd: { $sum: "$costNanoUsd" } } },
+        ])
+        .toArray();
+      return sum?.costNanoUsd ?? 0;
+    },
     /** Sums between two days, both included; the largest cost first, days in order. */
     async sum(
       tenantId: string,

@@ -59,6 +59,7 @@ function makeFailingStore() {
     },
     addRecord: async (logId, increment) => void single.push([logId, increment]),
     sum: async () => [],
+    costOf: async () => 0,
   };
   const deps = { completions, usage, checkWrites: async () => undefined };
   return {

@@ -196,12 +196,8 @@ function makeSettle(budgets: BudgetStore, logger: Logger) {
 function makeMonths(store: BudgetDeps["store"], onRejection: () => void) {
   /** What the tenant and those that it made have spent. */
   const spentIn = async (rootTenantId: string, month: string) => {
-    let spent = 0;
-    for (const tenantId of [rootTenantId, ...(await store.tenants.madeBy(rootTenantId))]) {
-      const rows = await store.usage.sum(tenantId, { from: `${month}-01`, to: `${month}-31`, groupBy: "model" });
-      spent += rows.reduce((sum, row) => sum + row.costNanoUsd, 0);
-    }
-    return spent;
+    const tenantIds = [rootTenantId, ...(await store.tenants.madeBy(rootTenantId))];
+    return store.usage.costOf(tenantIds, { from: `${month}-01`, to: `${month}-31` });
   };
   /** The month's record, begun or moved to the limit when need be. */
   const current = async ({ tenantId, limitNanoUsd }: Limit) => {

@@ -3,6 +3,7 @@ import type { AnyRoute } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { compositeRoutes } from "./routes/composite.ts";
+import { customProviderRoutes } from "./routes/custom-providers.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
@@ -25,6 +26,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...chatRoutes,
   ...modelRoutes,
   ...embeddingRoutes,
+  ...customProviderRoutes,
   ...providerRoutes,
   ...widgetKeyRoutes,
   ...usageRoutes,

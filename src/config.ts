@@ -133,6 +133,7 @@ export const settings = {
     count(1_024, 2 ** 50).default(2 ** 30),
     "Bytes of a tenant's responses that are kept for 24 hours, for repeats by `Idempotency-Key`",
   ),
+  MAX_CUSTOM_PROVIDERS: setting(count(1, 200).default(20), "Custom providers that one tenant may have"),
   MAX_OPEN_JOBS: setting(count(1, 10_000_000).default(10_000), "Jobs of one tenant that have not ended"),
   MAX_JSON_BYTES: setting(
     count(1_024, 1 << 30).default(4 << 20),
@@ -216,6 +217,7 @@ function toConfig(v: Values) {
       organizations: v.MAX_ORGANIZATIONS,
       storedBytes: v.MAX_STORED_BYTES,
       idempotencyBytes: v.IDEMPOTENCY_BYTES_PER_TENANT,
+      customProviders: v.MAX_CUSTOM_PROVIDERS,
       openJobs: v.MAX_OPEN_JOBS,
     },
     workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },

@@ -123,8 +123,11 @@ export function checkDefinitionSize(definition: object, param: string): void {
 }
 
 /** @throws AppError `unknown_model` for a name that is no chat model; `param` names the field that holds it. */
-export function checkChatModel(gateway: Pick<Gateway, "findModel">, model: string, param: string): void {
-  const type = model === "auto" ? "chat" : gateway.findModel(model)?.type;
+export async function checkChatModel(
+  gateway: Pick<Gateway, "findModel">,
+  { tenantId, model, param }: { tenantId: string; model: string; param: string },
+): Promise<void> {
+  const type = model === "auto" ? "chat" : (await gateway.findModel(tenantId, model))?.type;
   if (type !== undefined && type !== "embedding") return;
   throw new AppError("unknown_model", `There is no chat model ${model}; GET /ai/models lists them.`, { param });
 }

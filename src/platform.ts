@@ -5,6 +5,7 @@ import type { Config } from "./config.ts";
 import { type Disposables, withDisposables } from "./disposables.ts";
 import { ensureServices } from "./embedded/ensure.ts";
 import { makeGateway } from "./gateway/gateway.ts";
+import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
 import { makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues, type QueueDefinition } from "./jobs/queues.ts";
@@ -14,12 +15,12 @@ import { makeEgress } from "./net/egress.ts";
 import { makeRag } from "./rag/rag.ts";
 import { openRedis } from "./redis.ts";
 import { openStore, type Store } from "./store/store.ts";
-import { makeDataKeys } from "./tenancy/data-keys.ts";
+import { type DataKeys, makeDataKeys } from "./tenancy/data-keys.ts";
 import { makeFallbacks } from "./tenancy/fallbacks.ts";
 import { openMasterKeys } from "./tenancy/master-keys.ts";
 import { makeOrganizations } from "./tenancy/organizations.ts";
 import { makeProviderKeys } from "./tenancy/provider-keys.ts";
-import { makeQuotas } from "./tenancy/quotas.ts";
+import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
 import { makeTenancy } from "./tenancy/tenancy.ts";
 import { makeCallbacks } from "./webhooks/callbacks.ts";
 import { makeWebhooks } from "./webhooks/webhooks.ts";
@@ -57,13 +58,12 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const jobs = makeJobs({ store, redis, queues, logger, metrics: metrics.jobs, config: config.jobs });
     disposables.add(() => jobs.close());
     const dataKeys = await openDataKeys(config, store, logger);
-    const providerKeys = makeProviderKeys({ store: store.providerKeys, dataKeys, platform: config.gateway, logger });
-    const fallbacks = makeFallbacks(store.tenants);
     const base = { store, redis, jobs, logger };
-    const { calls } = metrics;
-    const gateway = makeGateway({ ...base, config: config.gateway, keys: providerKeys, fallbacks, metrics: calls });
-    disposables.add(() => gateway.close());
     const quotas = makeQuotas({ store, limits: config.quotas });
+    const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas });
+    disposables.add(() => tenants.customProviders.close());
+    const gateway = makeGateway({ ...base, ...tenants, config: config.gateway, metrics: metrics.calls });
+    disposables.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, quotas, logger });
     disposables.add(() => rag.close());
     const composite = makeComposite({ store, jobs, gateway });
@@ -90,8 +90,9 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       queues,
       jobs,
       gateway,
-      providerKeys,
-      fallbacks,
+      providerKeys: tenants.keys,
+      fallbacks: tenants.fallbacks,
+      customProviders: tenants.customProviders,
       rag,
       composite,
       agents,
@@ -113,6 +114,24 @@ async function openDataKeys({ identity, dataDir, mongo }: Config, { providerKeys
   const masterKeys = await openMasterKeys({ setting: identity.masterKey, dataDir, mongoUrl: mongo.url });
   if (masterKeys === null) logger.warn("MASTER_KEY is not set: customers cannot bring keys of their own");
   return makeDataKeys({ store: providerKeys, masterKeys });
+}
+
+/** What tenants have of their own for model calls. */
+function makeTenantProviders(deps: {
+  config: Config;
+  store: Store;
+  dataKeys: DataKeys;
+  quotas: Quotas;
+  logger: Logger;
+}) {
+  const { store, dataKeys, quotas, logger } = deps;
+  const { gateway, fetch } = deps.config;
+  const limits = { quotas, timeouts: gateway.timeouts, allowOrigins: fetch.allowOrigins };
+  return {
+    keys: makeProviderKeys({ store: store.providerKeys, dataKeys, platform: gateway, logger }),
+    fallbacks: makeFallbacks(store.tenants),
+    customProviders: makeCustomProviders({ store: store.customProviders, dataKeys, ...limits, logger }),
+  };
 }
 
 /** The URLs of MongoDB and Redis: those of the settings, else of the embedded services. */

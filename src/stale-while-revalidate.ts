@@ -8,9 +8,9 @@ const MAX_ENTRIES = 10_000;
 
 type Entry<V> = { value: V; readAt: number; isRefreshing: boolean };
 
-/** Values of the store in memory, never older than 4 s. A failed read is thrown and leaves nothing behind. */
-export function makeStaleWhileRevalidate<V>(lookup: (key: string) => Promise<V>) {
-  const entries = new LRUCache<string, Entry<V>>({ max: MAX_ENTRIES });
+/** At most `max` values of the store in memory, never older than 4 s. A failed read is thrown and leaves nothing behind. */
+export function makeStaleWhileRevalidate<V>(lookup: (key: string) => Promise<V>, max = MAX_ENTRIES) {
+  const entries = new LRUCache<string, Entry<V>>({ max });
   const reading = new Map<string, Promise<V>>();
 
   const read = async (key: string): Promise<V> => {

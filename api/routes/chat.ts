@@ -66,7 +66,8 @@ export const chatRoutes = [
       const asked = isWidget ? await asAgent({ ...input, body: boundForWidget(input, widgetMaxTokens) }) : body;
       const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
       const request = { ...toChatRequest(asked), options: { ...options, debug: hasDebug } };
-      for (const setting of platform.gateway.ignoredBy(request)) input.ignore(setting);
+      const ignored = platform.gateway.ignoredBy(input.caller.tenantId, request);
+      for (const setting of ignored instanceof Promise ? await ignored : ignored) input.ignore(setting);
       const caller = toGatewayCaller(input);
       const mayWait = body.prefer_async === true;
       const batched = mayWait ? await acceptForBatch(input, body, { caller, request }) : { headers: {} };

@@ -65,7 +65,7 @@ export const modelRoutes = [
     errors: ["unknown_model"],
     example: { fallbacks: [{ model: "claude-opus-5-5", models: ["gpt-5.6-sol"] }] },
     async result({ body, caller, platform }) {
-      platform.gateway.checkFallbacks(body.fallbacks);
+      await platform.gateway.checkFallbacks(caller.tenantId, body.fallbacks);
       await platform.fallbacks.put(caller.tenantId, body.fallbacks);
       return body;
     },

@@ -74,9 +74,9 @@ export const widgetKeyRoutes = [
       if (scopedTo !== undefined && models !== undefined) {
         throw invalidRequest("models", "models: a key of an agent has the agent's model.");
       }
-      const unknown = models?.find((model) => !anyModel.includes(model) && !platform.gateway.findModel(model));
-      if (unknown !== undefined) {
-        const message = `There is no model ${JSON.stringify(unknown)}; GET /ai/models lists them.`;
+      for (const model of models ?? []) {
+        if (anyModel.includes(model) || (await platform.gateway.findModel(caller.tenantId, model))) continue;
+        const message = `There is no model ${JSON.stringify(model)}; GET /ai/models lists them.`;
         throw new AppError("unknown_model", message, { param: "models" });
       }
       const { key, record } = await platform.tenancy.widgetKeys.create({

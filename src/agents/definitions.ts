@@ -58,7 +58,7 @@ async function checkDefinition(deps: AgentsDeps, tenantId: string, definition: A
   const { model, systemPrompt, tools } = definition;
   const isMostlyPrompt = systemPrompt.length > JSON.stringify(tools).length;
   checkDefinitionSize(definition, isMostlyPrompt ? "systemPrompt" : "tools");
-  checkChatModel(deps.gateway, model, "model");
+  await checkChatModel(deps.gateway, { tenantId, model, param: "model" });
   for (const [index, tool] of tools.entries()) {
     await kindOf(tool).check?.(tool.config, { deps, tenantId, field: `tools[${index}].config` });
   }

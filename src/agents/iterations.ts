@@ -112,7 +112,7 @@ async function askModel(deps: IterationDeps, messages: Message[], index: number)
   const { run, usage, signal, tools } = deps;
   const { definition, tenantId, caller, _id: runId } = run;
   const { model: name, temperature, maxTokens = Number.POSITIVE_INFINITY } = definition;
-  const most = Math.min(usage.tokensLeft(name, messages), maxTokens);
+  const most = Math.min(await usage.tokensLeft(name, messages), maxTokens);
   const used = usage.ofStep();
   const gatewayCaller: GatewayCaller = { tenantId, keyId: caller.keyId, surface: "agents", signal, limit: used.limit };
   const outcome = await complete(deps, gatewayCaller, {

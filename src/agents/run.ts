@@ -49,7 +49,7 @@ export async function executeRun(deps: AgentsDeps, context: WorkContext): Promis
 
 async function runToEnd(deps: AgentsDeps, run: AgentRunRecord, context: WorkContext): Promise<RunEnd> {
   const auditLog = await openAuditLog(deps.store.audit, run);
-  const usage = makeRunUsage(run.limits, deps.gateway);
+  const usage = makeRunUsage(run, deps.gateway);
   const inner = new AbortController();
   const signal = AbortSignal.any([context.signal, inner.signal]);
   const startedAt = run.startedAt ?? new Date();

@@ -1,8 +1,10 @@
 import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
+import type { ProviderKey } from "../tenancy/provider-keys.ts";
 import { type EdgeSettings, edgeModels } from "./providers/edge/models.ts";
 import { type ProviderModel, settingFields } from "./providers/model.ts";
-import { keyedProviders, keyProviders, ownProvider, type ProviderId } from "./providers/registry.ts";
+import type { Provider } from "./providers/provider.ts";
+import { keyedProviders, keyProviders, ownProvider } from "./providers/registry.ts";
 import type { ModelEntry } from "./schemas.ts";
 
 /** The temperature and `top_p` of every provider when a request names none; some models take no others. */
@@ -11,7 +13,12 @@ export const DEFAULT_SAMPLING = 1;
 /** The model name that asks for routing by task. */
 export const autoModel = "auto";
 
-export type CataloguedModel = ProviderModel & { provider: ProviderId };
+export type CataloguedModel = ProviderModel & {
+  /** The id of one of the platform's providers, or the name of a tenant's custom one. */
+  provider: string;
+  /** Of a custom provider's model: its connections and its key, which were set together. Absent when that cannot be read. */
+  reach?: () => { provider: Provider; key: ProviderKey };
+};
 
 export type Catalogue = ReturnType<typeof makeCatalogue>;
 
@@ -41,9 +48,13 @@ export function makeCatalogue(edge: EdgeSettings) {
 /** What models are compared by: prompts are about three times as long as answers. */
 const priceOf = ({ price }: CataloguedModel) => price.input * 3 + price.output;
 
-/** The model that a request names. @throws AppError `unknown_model`, also for one of the other kind. */
-export function findModel(catalogue: Catalogue, id: string, kind: "chat" | "embedding", param = "model") {
-  const model = catalogue.find(id);
+/** The model that a request names, as it was found. @throws AppError `unknown_model` for none, and for one of the other kind. */
+export function requireModel(
+  model: CataloguedModel | undefined,
+  id: string,
+  kind: "chat" | "embedding",
+  param = "model",
+): CataloguedModel {
   if (model !== undefined && (model.type === "embedding") === (kind === "embedding")) return model;
   const what =
     model === undefined

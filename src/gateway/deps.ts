@@ -3,12 +3,15 @@ import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { Budgets } from "./money/budget.ts";
 import type { Ledger } from "./money/ledger.ts";
+import type { CustomProviders } from "./providers/custom/custom-providers.ts";
 import type { Provider } from "./providers/provider.ts";
 import type { Breakers } from "./resilience/breakers.ts";
 
 /** What the gateway's functions work with. */
 export type GatewayDeps = {
   catalogue: Catalogue;
+  /** The models of each tenant's own providers. */
+  customProviders: Pick<CustomProviders, "find" | "models">;
   /** By id. */
   providers: ReadonlyMap<string, Provider>;
   keys: Pick<ProviderKeys, "find" | "byId">;

@@ -1,8 +1,9 @@
 import { defined, withoutNulls } from "../defined.ts";
 import { AppError } from "../errors.ts";
-import { findModel } from "./catalogue.ts";
+import { requireModel } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
+import { findModel } from "./find-model.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { boundEmbedding } from "./money/prices.ts";
 import type { CallContext } from "./providers/provider.ts";
@@ -45,9 +46,10 @@ export function toEmbeddingList(outcome: EmbedOutcome, format: EmbeddingsBody["e
 
 /** Embeds texts; without a model by the platform's own. @throws AppError as `complete` does. */
 export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome> {
-  const { catalogue } = deps;
   const model =
-    request.model === undefined ? catalogue.defaultEmbedding : findModel(catalogue, request.model, "embedding");
+    request.model === undefined
+      ? deps.catalogue.defaultEmbedding
+      : requireModel(await findModel(deps, caller.tenantId, request.model), request.model, "embedding");
   const keys = await findKeys(deps, caller.tenantId, { providers: [model.provider], required: model.provider });
   const routing = { requested: request.model ?? model.id, model, reason: "named", fallbacks: [] };
   const plan = { routing, keys, tenantId: caller.tenantId };
@@ -80,6 +82,6 @@ function toEmbedder({ model, provider }: Target, request: EmbedRequest) {
   if (embedTexts === undefined) {
     throw new AppError("unknown_model", `${model.provider} has no embeddings.`, { param: "model" });
   }
-  const wireRequest = { ...request, model: model.id };
+  const wireRequest = { ...request, model: model.wireId ?? model.id };
   return (context: CallContext) => embedTexts(wireRequest, context);
 }

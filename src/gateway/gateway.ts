@@ -10,7 +10,7 @@ import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import { makeFileBatches } from "./batches/file/file-batches.ts";
 import { makeBatches } from "./batches/provider/batches.ts";
-import { makeCatalogue, toModelEntry } from "./catalogue.ts";
+import { type CataloguedModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
 import { makeCachedChat } from "./chat/cache.ts";
 import { settingMisfits } from "./chat/capabilities.ts";
 import { makeCompressedChat } from "./chat/compress.ts";
@@ -20,6 +20,7 @@ import { makeResponseCache } from "./chat/response-cache.ts";
 import { misfitsOf } from "./chat/route-model.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedRequest, embed } from "./embed.ts";
+import { findModel } from "./find-model.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
@@ -38,6 +39,7 @@ type GatewayInput = {
   >;
   keys: Pick<ProviderKeys, "find" | "byId">;
   fallbacks: Pick<Fallbacks, "find">;
+  customProviders: GatewayDeps["customProviders"];
   redis: Pick<RedisConnections, "producer" | "prefix">;
   jobs: Jobs;
   logger: Logger;
@@ -46,7 +48,7 @@ type GatewayInput = {
 
 /** All model traffic goes through here, however it starts: routed, retried, accounted once. */
 export function makeGateway(input: GatewayInput) {
-  const { config, store, keys, fallbacks, redis, logger, metrics } = input;
+  const { config, store, keys, fallbacks, customProviders, redis, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRejection: metrics.budgetRefused });
   const ledger = makeLedger({ ...store, logger, onSettled: metrics.settled });
   const breakers = makeBreakers();
@@ -55,6 +57,7 @@ export function makeGateway(input: GatewayInput) {
   const catalogue = makeCatalogue(config.edge);
   const deps: GatewayDeps = {
     catalogue,
+    customProviders,
     providers,
     keys,
     fallbacks,
@@ -79,19 +82,22 @@ export function makeGateway(input: GatewayInput) {
     /** The catalogue as a tenant sees it. */
     models: (tenantId: string, query: ModelQuery) => listModels(deps, tenantId, query),
     /** What the named model of a chat does not take as it is asked for, as `temperature;used=1` or `verbosity`. */
-    ignoredBy(request: ChatRequest): string[] {
-      const model = catalogue.find(request.model);
-      if (model === undefined) return [];
-      const misfits = [...misfitsOf(model, request), ...settingMisfits(model, request)];
-      return misfits.map(({ param, used }) => (used === undefined ? param : `${param};used=${used}`));
+    ignoredBy(tenantId: string, request: ChatRequest): string[] | Promise<string[]> {
+      const ignored = (model: CataloguedModel | undefined) => {
+        if (model === undefined) return [];
+        const misfits = [...misfitsOf(model, request), ...settingMisfits(model, request)];
+        return misfits.map(({ param, used }) => (used === undefined ? param : `${param};used=${used}`));
+      };
+      const found = findModel(deps, tenantId, request.model);
+      return found instanceof Promise ? found.then(ignored) : ignored(found);
     },
-    /** The model of an id or alias. */
-    findModel(idOrAlias: string) {
-      const model = catalogue.find(idOrAlias);
+    /** The model of an id or alias, as far as the tenant may call it. */
+    async findModel(tenantId: string, idOrAlias: string) {
+      const model = await findModel(deps, tenantId, idOrAlias);
       return model && toModelEntry(model);
     },
     /** @throws AppError `unknown_model`, `invalid_request` for fallbacks that cannot be. */
-    checkFallbacks: (wanted: readonly ModelFallbacks[]) => checkFallbacks(catalogue, wanted),
+    checkFallbacks: (tenantId: string, wanted: readonly ModelFallbacks[]) => checkFallbacks(deps, tenantId, wanted),
     /** Ids of the chat models that a tenant's calls can use right now; see `usableModels`. */
     usableModels: (tenantId: string) => usableModels(deps, tenantId),
     /** See `resolveModel`. @throws AppError `unknown_model`, `provider_not_configured`. */
@@ -113,8 +119,9 @@ export function makeGateway(input: GatewayInput) {
      * @throws AppError `budget_exhausted` when nothing is left of the budget and one of the models costs something.
      */
     async requireBudget(tenantId: string, models: readonly string[]) {
-      const isFree = (id: string) => catalogue.find(id)?.price.output === 0; // `auto` may choose one that is not
-      if (!models.every(isFree)) requireLeft(await budgets.view(tenantId));
+      const found = await Promise.all(models.map((id) => findModel(deps, tenantId, id)));
+      const isFree = (model: CataloguedModel | undefined) => model?.price.output === 0; // `auto` may choose one that is not
+      if (!found.every(isFree)) requireLeft(await budgets.view(tenantId));
     },
     /** Sets a tenant's budget a month, in USD; null for none. */
     setBudget: budgets.set,

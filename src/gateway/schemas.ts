@@ -2,7 +2,6 @@ import { z } from "zod";
 import { isSmallJson, withFewFields } from "../bounded-json.ts";
 import { defaultModelAlias } from "./providers/edge/models.ts";
 import { efforts } from "./providers/model.ts";
-import { providerIds } from "./providers/registry.ts";
 
 export const MAX_MESSAGES = 200;
 const MAX_MESSAGE_CHARACTERS = 400_000;
@@ -192,7 +191,7 @@ export const chatEventSchema = z.union([
 export const modelEntrySchema = z.object({
   id: z.string(),
   name: z.string(),
-  provider: z.enum(providerIds),
+  provider: z.string().describe("`openai`, `anthropic`, `edge`, or the name of a custom provider"),
   type: z.string(),
   contextWindow: z.number().int().positive(),
   inputCostPer1k: z.number().min(0).describe("USD for 1,000 tokens"),
@@ -226,7 +225,7 @@ export type ListedModel = z.output<typeof listedModelSchema>;
 
 /** Which models are listed. */
 export const modelQuerySchema = z.object({
-  provider: z.enum(providerIds).optional(),
+  provider: z.string().min(1).max(40).optional().describe("Its id, or the name of a custom provider"),
   available: z.enum(["true", "false"]).optional().describe("Only those that your calls can use, or cannot use"),
   type: z.string().min(1).max(50).optional().describe("Task type, as `chat`, `coding`, `reasoning`, `embedding`"),
 });

@@ -1,10 +1,13 @@
 import type { Registry } from "prom-client";
+import { isCustom } from "../gateway/providers/registry.ts";
 import type { CompletionDocument } from "../store/completion-store.ts";
 import { instrumentsOf } from "./instruments.ts";
 
 export type CallMetrics = ReturnType<typeof makeCallMetrics>;
 
 const NANO = 1e9;
+/** Stands for the providers and models of tenants, whose names are no labels. */
+const CUSTOM = "custom";
 
 /** Metrics of model calls. Their labels come from the catalogue and the ledger. */
 export function makeCallMetrics(registry: Registry) {
@@ -30,7 +33,8 @@ export function makeCallMetrics(registry: Registry) {
   return {
     /** A model call was settled; its ledger record says how. */
     settled: (call: CompletionDocument): void => {
-      const { provider, kind, outcome } = call;
+      const { kind, outcome } = call;
+      const provider = labelOf(call.provider);
       countMoney(call);
       if (call.attempts > 1) retries.inc({ provider }, call.attempts - 1);
       if (sourceOf(call) !== "provider") return; // the time of a cache or a batch says nothing about the provider
@@ -45,7 +49,8 @@ export function makeCallMetrics(registry: Registry) {
         help: "Breakers that keep calls away from a failing provider; there is one a tenant, provider and key",
         labels: ["provider"],
         collect() {
-          for (const [provider, count] of countOpen()) this.set({ provider }, count);
+          this.reset();
+          for (const [provider, count] of countOpen()) this.inc({ provider: labelOf(provider) }, count);
         },
       });
     },
@@ -67,7 +72,9 @@ function makeMoneyMetrics(registry: Registry): (call: CompletionDocument) => voi
     labels: ["provider", "model"],
   });
   return function countMoney(call) {
-    const { provider, model, kind, outcome } = call;
+    const { kind, outcome } = call;
+    const provider = labelOf(call.provider);
+    const model = isCustom(call.provider) ? CUSTOM : call.model;
     calls.inc({ provider, model, kind, outcome, source: sourceOf(call) });
     if (call.isCached) return;
     tokens.inc({ provider, model, direction: "input" }, call.inputTokens);
@@ -75,6 +82,8 @@ function makeMoneyMetrics(registry: Registry): (call: CompletionDocument) => voi
     cost.inc({ provider, model }, call.costNanoUsd / NANO);
   };
 }
+
+const labelOf = (provider: string) => (isCustom(provider) ? CUSTOM : provider);
 
 function sourceOf({ isCached, isBatched }: CompletionDocument): "cache" | "batch" | "provider" {
   if (isCached) return "cache";

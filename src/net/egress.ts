@@ -1,12 +1,14 @@
 import { lookup as resolve } from "node:dns";
 import type { LookupFunction } from "node:net";
-import { Agent, fetch as undiciFetch } from "undici";
+import { Agent, Pool, fetch as undiciFetch } from "undici";
 import { AppError } from "../errors.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
 import { checkUrl, HOW_TO_ALLOW, isPublicAddress } from "./address-rules.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000; // a host that does not accept the connection by then counts as unreachable
 const MAX_HEADER_BYTES = 32_768;
+/** An idle connection of a pool is kept for this long, in ms. */
+const KEEP_ALIVE_MS = 30_000;
 
 export type Egress = ReturnType<typeof makeEgress>;
 
@@ -40,6 +42,31 @@ export function makeEgress({ allowOrigins, timeoutMs, lookup = resolve as Lookup
     },
     close: async () => void (await Promise.all([guarded.destroy(), open.destroy()])),
   };
+}
+
+/** How a pool of connections is opened. `lookup` finds the addresses of a name. */
+export type PoolOptions = {
+  allowOrigins: readonly string[];
+  connectMs: number;
+  maxBytes: number;
+  lookup?: LookupFunction;
+};
+
+/**
+ * Lasting connections to the origin of a URL, under the rules of `Egress`: they hold for its text here, and for its addresses
+ * at each connection. A response longer than `maxBytes` fails.
+ * @throws AppError `source_refused`.
+ */
+export function openGuardedPool(url: string, options: PoolOptions): Pool {
+  const { allowOrigins, connectMs, maxBytes, lookup = resolve as LookupFunction } = options;
+  const { isAllowed } = assertFetchable(url, allowOrigins);
+  const guard = isAllowed ? {} : { lookup: vetted(lookup) };
+  return new Pool(new URL(url).origin, {
+    connect: { timeout: connectMs, ...guard },
+    bodyTimeout: 0, // its user watches the time of a body
+    maxResponseSize: maxBytes,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  });
 }
 
 /** Checks a URL by its text. @throws AppError `source_refused`, which names `param`. */

@@ -12,6 +12,7 @@ import { callbackCollection, makeCallbackStore } from "./callback-store.ts";
 import { chunkCollection, makeChunkStore } from "./chunk-store.ts";
 import { completionsCollection, makeCompletionStore } from "./completion-store.ts";
 import { connectStore } from "./connect.ts";
+import { customProviderCollection, makeCustomProviderStore } from "./custom-provider-store.ts";
 import { migrateData } from "./data-version.ts";
 import { documentCollection, makeDocumentStore } from "./document-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
@@ -52,6 +53,7 @@ const declarations = [
   callbackCollection,
   chunkCollection,
   completionsCollection,
+  customProviderCollection,
   documentCollection,
   executionCollection,
   idempotencyCollection,
@@ -102,6 +104,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       sources: makeSourceStore(db),
       apiKeys: makeApiKeyStore(db),
       providerKeys: makeProviderKeyStore(db),
+      customProviders: makeCustomProviderStore(db),
       widgetKeys: makeWidgetKeyStore(db),
       tenants: makeTenantStore(db),
       organizations: makeOrganizationStore(db),

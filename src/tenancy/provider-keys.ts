@@ -46,7 +46,9 @@ export function makeProviderKeys(deps: ProviderKeysDeps) {
     throw new AppError("provider_key_unreadable", message, { details: { provider } });
   };
   const cacheOf = (provider: KeyProvider) => makeStaleWhileRevalidate((tenantId) => read(tenantId, provider));
-  const caches = new Map(keyProviders.map((provider) => [provider, cacheOf(provider)]));
+  const caches = new Map<string, ReturnType<typeof cacheOf>>(
+    keyProviders.map((provider) => [provider, cacheOf(provider)]),
+  );
   const sealFor = async (tenantId: string, provider: KeyProvider, apiKey: string) => ({
     sealed: seal(await dataKeys.ensure(tenantId), Buffer.from(apiKey, "utf8"), contextOf(tenantId, provider)),
     preview: `${apiKey.slice(0, 4)}…${apiKey.slice(-4)}`,
@@ -62,7 +64,7 @@ export function makeProviderKeys(deps: ProviderKeysDeps) {
      * memory for a few seconds, so usually no promise. A change is seen everywhere within 5 s.
      * @throws AppError `provider_key_unreadable`: no other key ever replaces one that cannot be read.
      */
-    find: (tenantId: string, provider: KeyProvider) => caches.get(provider)?.find(tenantId),
+    find: (tenantId: string, provider: string) => caches.get(provider)?.find(tenantId),
     /** A key by its id, for a batch that was submitted with it. */
     async byId(tenantId: string, keyId: string): Promise<ProviderKey | undefined> {
       const provider = keyProviders.find((one) => keyId === platformKeyId(one) || keyId === `${tenantId}:${one}`);

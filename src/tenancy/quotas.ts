@@ -5,7 +5,7 @@ import type { Store } from "../store/store.ts";
 
 type Counted = Pick<
   Store,
-  "agents" | "workflows" | "documents" | "files" | "apiKeys" | "organizations" | "use" | "jobs"
+  "agents" | "workflows" | "documents" | "files" | "apiKeys" | "organizations" | "use" | "jobs" | "customProviders"
 >;
 type Quota = {
   setting: string;
@@ -48,6 +48,11 @@ const registry = {
       (tenantId) =>
         use.bytes(tenantId, "responses"),
     advice: "Call without an Idempotency-Key, or wait: each is kept for 24 hours.",
+  },
+  customProviders: {
+    setting: "MAX_CUSTOM_PROVIDERS",
+    what: "custom providers",
+    counterOf: ({ customProviders }) => customProviders.count,
   },
   openJobs: {
     setting: "MAX_OPEN_JOBS",

@@ -60,16 +60,19 @@ const toWorkflowView = (workflow: WorkflowRecord): WorkflowView => ({
 async function checkDefinition(deps: WorkflowsDeps, tenantId: string, body: WorkflowBody): Promise<void> {
   const { steps, inputSchema } = body;
   const known = new Set<string>();
-  const texts = [...eachStep(planSteps(steps))].map(({ id, field, step }) => {
+  const planned = [...eachStep(planSteps(steps))];
+  const texts = planned.map(({ id, field, step }) => {
     const kind = kindOf(step);
     if (known.has(id)) {
       throw invalidRequest(`${field}.id`, `There is a step ${id} before this one: give each an id of its own.`);
     }
     known.add(id);
-    const model = kind.model?.(step);
-    if (model !== undefined) checkChatModel(deps.gateway, model, `${field}.model`);
     kind.check?.(step, { deps, field });
     return { id, field, fields: kind.fields(step) };
   });
+  for (const { field, step } of planned) {
+    const model = kindOf(step).model?.(step);
+    if (model !== undefined) await checkChatModel(deps.gateway, { tenantId, model, param: `${field}.model` });
+  }
   await deps.evaluator.checkDefinition({ tenantId }, { steps: texts, ...(inputSchema ? { inputSchema } : {}) });
 }

@@ -5,6 +5,13 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const agent = { name: "Desk", model: "meta-llm", systemPrompt: "You answer." };
 const workflow = { name: "Desk", steps: [{ type: "rag_query", query: "Pumps" }] };
+const provider = {
+  baseUrl: "https://models.example.com/v1",
+  key: "sk-own-quota-0123456789abcdef",
+  wire: "openai-chat",
+  models: [{ id: "small", type: "chat", contextWindow: 8_000, inputUsdPerMTok: 1, outputUsdPerMTok: 2 }],
+};
+let nextProvider = 0;
 const later = { headers: { prefer: "respond-async" } };
 
 describe("quotas", () => {
@@ -21,6 +28,7 @@ describe("quotas", () => {
       MAX_ORGANIZATIONS: "2",
       MAX_STORED_BYTES: "5000",
       IDEMPOTENCY_BYTES_PER_TENANT: "4000",
+      MAX_CUSTOM_PROVIDERS: "2",
       MAX_OPEN_JOBS: "6",
     };
     test = await startPlatform({ workers: false, env });
@@ -76,6 +84,13 @@ describe("quotas", () => {
       setting: "MAX_KEYS",
       make: (client) => client.post("/keys", { role: "member" }),
       pathOf: (made) => `/keys/${made.string("keyId")}`,
+    },
+    {
+      name: "customProviders",
+      limit: 2,
+      setting: "MAX_CUSTOM_PROVIDERS",
+      make: (client) => client.request("PUT", `/ai/providers/custom/p-${nextProvider++}`, { body: provider }),
+      pathOf: (made) => `/ai/providers/custom/${made.string("name")}`,
     },
   ];
   for (const { name, limit, setting, make, pathOf } of cases) {

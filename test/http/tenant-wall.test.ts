@@ -1,14 +1,16 @@
 import { expect } from "chai";
 import { allRoutes } from "../../api/all-routes.ts";
 import type { AnyRoute } from "../../api/route.ts";
+import { customProviderRoutes } from "../../api/routes/custom-providers.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const SECRET = "The walrus of the first tenant sleeps under the seventh lighthouse.";
 const closedRoutes = allRoutes.filter((route) => route.auth !== "public");
-/** Routes with ids of records; names of providers and models are the same for everybody. */
-const hasRecordId = (route: AnyRoute) => route.path.includes(":") && !/:(?:provider|model)\b/.test(route.path);
+/** Routes with ids of records; names of providers and models are the same for everybody, and any tenant may set a name. */
+const hasRecordId = ({ method, path }: AnyRoute) =>
+  path.includes(":") && !/:(?:provider|model)\b/.test(path) && !(method === "put" && path.endsWith("/:name"));
 const nameOf = (route: AnyRoute) => `${route.method.toUpperCase()} ${route.path}`;
 
 describe("every route that needs a key", () => {
@@ -39,7 +41,10 @@ describe("every route that needs a key", () => {
     const workflow = await owner.post("/workflows", { name: "Walrus", steps });
     const workflowRun = await owner.post(`/workflows/${workflow.string("workflowId")}/execute`, { input: SECRET });
     const approvalId = await pollUntil(async () => (await owner.get("/workflows/approvals")).at("data[0].approvalId"));
+    const provider = customProviderRoutes.find(({ method }) => method === "put");
+    await owner.request("PUT", "/ai/providers/custom/walrus", { body: provider?.example });
     ids = {
+      "/ai/providers/custom/:name": "walrus",
       "/workflows/:id": workflow.string("workflowId"),
       "/workflows/:id/runs/:runId": workflowRun.string("runId"),
       "/workflows/approvals/:id": String(approvalId),
@@ -80,7 +85,9 @@ describe("every route that needs a key", () => {
 
   for (const route of closedRoutes.filter((each) => each.body)) {
     it(`${nameOf(route)} answers malformed JSON and wrong types with a 400`, async () => {
-      const path = hasRecordId(route) ? pathFor(route) : route.path.replace(":provider", "openai");
+      const path = hasRecordId(route)
+        ? pathFor(route)
+        : route.path.replace(":provider", "openai").replace(":name", "walrus");
       for (const body of ['{"a":', "[]", '"text"', "7", "null", `{"x":${"[".repeat(200)}${"]".repeat(200)}}`]) {
         expect((await send(owner, route, path, body)).status, body.slice(0, 20)).to.equal(400);
       }

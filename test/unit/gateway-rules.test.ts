@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
-import { findModel, makeCatalogue, toModelEntry } from "../../src/gateway/catalogue.ts";
+import { type Catalogue, makeCatalogue, requireModel, toModelEntry } from "../../src/gateway/catalogue.ts";
 import { toCompletionRequest } from "../../src/gateway/chat/complete.ts";
 import { toChatRequest } from "../../src/gateway/chat/request.ts";
 import { classifyTask, type IsUsable, routeAuto, routeNamed } from "../../src/gateway/chat/route-model.ts";
@@ -29,6 +29,8 @@ const errorOf = (work: () => unknown): AppError => {
   }
   throw new Error("expected an AppError");
 };
+
+const findModel = (all: Catalogue, id: string, kind: "chat" | "embedding") => requireModel(all.find(id), id, kind);
 
 describe("model catalogue", () => {
   it("holds only entries that the interface's shape allows, each with a traceable price", () => {
@@ -93,7 +95,7 @@ describe("routing", () => {
   });
 
   it("takes the cheapest usable model of the type whose context fits", () => {
-    const onlyAnthropic = (provider: string) => provider === "anthropic";
+    const onlyAnthropic = ({ provider }: { provider: string }) => provider === "anthropic";
     expect(routeModel(ask("Refactor this code"), onlyAnthropic).model.id).to.equal("claude-sonnet-5-5");
     expect(routeModel(ask("Prove it step by step"), onlyAnthropic).model.id).to.equal("claude-opus-5-5");
     expect(routeModel(ask("Refactor this code"), all).model.id).to.equal("gpt-5.4-mini");
@@ -104,16 +106,18 @@ describe("routing", () => {
   });
 
   it("falls back to a usable model, and says why", () => {
-    const { model, reason } = routeModel(ask("Refactor this code"), (provider) => provider === "edge");
+    const { model, reason } = routeModel(ask("Refactor this code"), ({ provider }) => provider === "edge");
     expect(model.id).to.equal("switchyard-offline");
     expect(reason).to.contain("no usable coding model");
-    const error = errorOf(() => routeModel({ ...ask("hi"), model: "gpt-5.4-mini" }, (provider) => provider === "edge"));
+    const error = errorOf(() =>
+      routeModel({ ...ask("hi"), model: "gpt-5.4-mini" }, ({ provider }) => provider === "edge"),
+    );
     expect([error.code, error.param]).to.deep.equal(["provider_not_configured", "model"]);
   });
 
   it("chooses the offline model only when there is no other", () => {
     expect(routeModel(ask("Hello"), all).model.isStub).to.equal(undefined);
-    expect(routeModel(ask("Hello"), (provider) => provider === "edge").model.isStub).to.equal(true);
+    expect(routeModel(ask("Hello"), ({ provider }) => provider === "edge").model.isStub).to.equal(true);
   });
 
   it("names fallbacks of the same type, another provider's first", () => {

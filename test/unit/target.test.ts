@@ -44,6 +44,7 @@ function makeDeps(
     catalogue: makeCatalogue({ baseUrl: undefined, apiKey: undefined, model: "default", embeddingModel: undefined }),
     providers: new Map([["openai", provider]]),
     keys: { find, byId: async () => undefined },
+    customProviders: { find: () => undefined, models: () => new Map() },
     fallbacks: { find: () => [] },
     breakerOf: makeBreakers().of,
     ledger: {

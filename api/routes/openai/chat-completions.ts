@@ -36,7 +36,8 @@ export const openAiChatRoutes = [
     async handler(input) {
       const { body, platform } = input;
       const request = { ...fromOpenAi(body), options: parseSvcOptions(input.header("x-svc-options")) };
-      for (const setting of platform.gateway.ignoredBy(request)) input.ignore(setting);
+      const ignored = platform.gateway.ignoredBy(input.caller.tenantId, request);
+      for (const setting of ignored instanceof Promise ? await ignored : ignored) input.ignore(setting);
       const caller = toGatewayCaller(input, SURFACE);
       if (body.stream !== true) {
         return { status: 200, body: toCompletion(toChatResponse(await platform.gateway.complete(caller, request))) };

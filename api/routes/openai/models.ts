@@ -27,8 +27,8 @@ export const openAiModelRoutes = [
     summary: "One model, by its id or an alias of it",
     params: z.object({ model: z.string().min(1).max(200) }),
     responses: { 200: { description: "The model", body: named("OpenAiModel", modelSchema) } },
-    result({ params, platform }) {
-      const model = platform.gateway.findModel(params.model);
+    async result({ params, caller, platform }) {
+      const model = await platform.gateway.findModel(caller.tenantId, params.model);
       if (model === undefined) throw notFound("model");
       return toModel(model);
     },

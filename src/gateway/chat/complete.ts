@@ -80,7 +80,7 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
     ...rest,
     ...sampling,
     ...(isReasoningOff ? { effort: "none" as const } : {}),
-    model: model.id,
+    model: model.wireId ?? model.id,
     messages: systemPrompt === undefined ? own : [{ role: "system", content: systemPrompt }, ...own],
   };
 }

@@ -1,11 +1,12 @@
 import { defined } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import type { ModelFallbacks } from "../../store/tenant-store.ts";
-import { autoModel, type Catalogue, type CataloguedModel, findModel, toModelEntry } from "../catalogue.ts";
+import { autoModel, type CataloguedModel, requireModel, toModelEntry } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
+import { findModel } from "../find-model.ts";
 import type { GatewayCaller } from "../money/account.ts";
 import { providerIds } from "../providers/registry.ts";
-import { findKeys, type KeyedTenant, withoutKey } from "../resilience/target.ts";
+import { findKeys, isUsable, type KeyedTenant, withoutKey } from "../resilience/target.ts";
 import type { ListedModel, ModelQuery } from "../schemas.ts";
 import type { ChatRequest } from "./request.ts";
 import { type Routing, routeAuto, routeNamed, withoutStub } from "./route-model.ts";
@@ -20,45 +21,57 @@ export async function planChat(deps: GatewayDeps, tenantId: string, request: Cha
   const { catalogue } = deps;
   if (request.model === autoModel) {
     const keys = await findKeys(deps, tenantId, { providers: providerIds });
-    return { routing: routeAuto(catalogue, request, (provider) => keys.has(provider)), keys, tenantId };
+    return { routing: routeAuto(catalogue, request, (model) => isUsable(keys, model)), keys, tenantId };
   }
-  const model = findModel(catalogue, request.model, "chat");
-  const configured = (await deps.fallbacks.find(tenantId)).find((one) => catalogue.find(one.model) === model);
-  const named = configured?.models.flatMap((id) => catalogue.find(id) ?? []); // one may not be catalogued any more
+  const found = findModel(deps, tenantId, request.model);
+  const model = requireModel(found instanceof Promise ? await found : found, request.model, "chat");
+  const configured = (await deps.fallbacks.find(tenantId)).find(
+    (one) => one.model === model.id || catalogue.find(one.model) === model,
+  );
+  const all = configured && (await Promise.all(configured.models.map((id) => findModel(deps, tenantId, id))));
+  const named = all?.filter((one) => one !== undefined); // one may not be there any more
   const fallbacks = named?.filter(({ type }) => type !== "embedding") ?? [];
   const providers = new Set([model, ...fallbacks].map(({ provider }) => provider));
   const keys = await findKeys(deps, tenantId, { providers, required: model.provider });
-  return { routing: routeNamed(model, fallbacks, request, (provider) => keys.has(provider)), keys, tenantId };
+  return { routing: routeNamed(model, fallbacks, request, (one) => isUsable(keys, one)), keys, tenantId };
 }
 
 /**
  * Checks what a tenant wants to be asked in the place of models that fail.
- * @throws AppError `unknown_model` for a model that is not catalogued, `invalid_request` for one that is named twice.
+ * @throws AppError `unknown_model` for a model that the tenant does not have, `invalid_request` for one that is named twice.
  */
-export function checkFallbacks(catalogue: Catalogue, fallbacks: readonly ModelFallbacks[]): void {
-  const add = (named: Set<CataloguedModel>, id: string, param: string) => {
-    const model = findModel(catalogue, id, "chat", param);
-    if (named.has(model)) throw invalidRequest(param, `${model.id} is named twice.`);
-    named.add(model);
-    return model;
+export async function checkFallbacks(
+  deps: GatewayDeps,
+  tenantId: string,
+  fallbacks: readonly ModelFallbacks[],
+): Promise<void> {
+  const add = async (named: Set<string>, name: string, param: string) => {
+    const { id } = requireModel(await findModel(deps, tenantId, name), name, "chat", param);
+    if (named.has(id)) throw invalidRequest(param, `${id} is named twice.`);
+    named.add(id);
+    return id;
   };
-  const replaced = new Set<CataloguedModel>();
+  const replaced = new Set<string>();
   for (const [n, { model, models }] of fallbacks.entries()) {
-    const named = new Set([add(replaced, model, `fallbacks[${n}].model`)]);
-    for (const [m, id] of models.entries()) add(named, id, `fallbacks[${n}].models[${m}]`);
+    const named = new Set([await add(replaced, model, `fallbacks[${n}].model`)]);
+    for (const [m, id] of models.entries()) await add(named, id, `fallbacks[${n}].models[${m}]`);
   }
 }
 
 /** The models of a query, each with whether the tenant's calls can use it right now. */
 export async function listModels(deps: GatewayDeps, tenantId: string, query: ModelQuery): Promise<ListedModel[]> {
   const { provider, type, available } = query;
+  const custom = await deps.customProviders.models(tenantId);
+  const all = [...deps.catalogue.all, ...custom.values()];
+  if (provider !== undefined && !all.some((model) => model.provider === provider))
+    throw invalidRequest("provider", `There is no provider ${provider}.`);
   const keys = await findKeys(deps, tenantId, { providers: providerIds });
   const isWanted = (model: CataloguedModel) =>
     (provider ?? model.provider) === model.provider &&
     (type ?? model.type) === model.type &&
-    (available === undefined || keys.has(model.provider) === (available === "true"));
-  return deps.catalogue.all.filter(isWanted).map((model) => {
-    const isAvailable = keys.has(model.provider);
+    (available === undefined || isUsable(keys, model) === (available === "true"));
+  return all.filter(isWanted).map((model) => {
+    const isAvailable = isUsable(keys, model);
     const unavailableBecause = isAvailable ? undefined : withoutKey(model);
     return defined({ ...toModelEntry(model), available: isAvailable, unavailableBecause });
   });

@@ -3,7 +3,6 @@ import { type Catalogue, type CataloguedModel, DEFAULT_SAMPLING, temperaturesOf 
 import { estimateMessageTokens } from "../count-tokens.ts";
 import { textOf } from "../messages.ts";
 import type { ModelType } from "../providers/model.ts";
-import type { ProviderId } from "../providers/registry.ts";
 import { notConfigured } from "../resilience/target.ts";
 import { findObstacle, settingMisfits } from "./capabilities.ts";
 import type { ChatRequest } from "./request.ts";
@@ -18,10 +17,10 @@ export type Routing = {
   /** Models that came before this one and failed, or were not called. */
   skipped?: readonly SkippedModel[];
 };
-export type SkippedModel = { model: string; provider: ProviderId; reason: string };
+export type SkippedModel = { model: string; provider: string; reason: string };
 
-/** Whether a caller could call a provider's models right now. */
-export type IsUsable = (provider: ProviderId) => boolean;
+/** Whether a caller could call a model right now. */
+export type IsUsable = (model: CataloguedModel) => boolean;
 
 const codeSigns =
   /```|\b(function|class|def|import|const|return|async|await|SELECT|INSERT)\b.{0,80}[;{(:]|\b(code|compile|refactor|debug|stack trace|regex|unit test|typescript|javascript|python|rust|sql|bash|api endpoint)\b/i;
@@ -56,13 +55,13 @@ export function routeNamed(
   request: ChatRequest,
   isUsable: IsUsable,
 ): Routing {
-  if (!isUsable(model.provider)) throw notConfigured(model);
+  if (!isUsable(model)) throw notConfigured(model);
   requireServable(model, request);
   return {
     requested: request.model,
     model,
     reason: model.id === request.model ? "named" : `alias of ${model.id}`,
-    fallbacks: fallbacks.filter((one) => isUsable(one.provider) && fits(one, request)),
+    fallbacks: fallbacks.filter((one) => isUsable(one) && fits(one, request)),
   };
 }
 
@@ -75,7 +74,7 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
   const { type, reason } = classifyTask(request);
   const tokens = estimateMessageTokens(request.messages) + (request.maxTokens ?? 0);
   const able = catalogue.chatByPrice.filter(
-    (model) => isUsable(model.provider) && model.contextWindow >= tokens && fits(model, request),
+    (model) => isUsable(model) && model.contextWindow >= tokens && fits(model, request),
   );
   const exact = able.filter((model) => settingMisfits(model, request).length === 0);
   const usable = withoutStub(exact.length > 0 ? exact : able);

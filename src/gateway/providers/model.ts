@@ -42,8 +42,10 @@ export type ModelPrice = { input: number; output: number; cached?: number; cache
 
 /** A model as its provider offers it. */
 export type ProviderModel = {
-  /** As the provider names it. */
+  /** As it is asked for: what the provider names it, unless there is a `wireId`. */
   id: string;
+  /** As its provider names it, where that is not the id. */
+  wireId?: string;
   /** Other names of it, as the provider takes them too. */
   aliases?: readonly string[];
   name: string;

@@ -1,6 +1,6 @@
 import type { AppError } from "../../errors.ts";
 import type { Message, ProvidedPart, ToolCall } from "../messages.ts";
-import type { TransportTimeouts } from "../resilience/transport.ts";
+import type { Connection } from "../resilience/transport.ts";
 import type { Effort, ProviderModel } from "./model.ts";
 
 export type ToolDefinition = { name: string; description?: string; parameters?: Record<string, unknown> };
@@ -153,5 +153,5 @@ export type KeyedProvider = {
     /** A GET that costs nothing and that is refused with 401 or 403 for a bad key; absent when it has none. */
     toCheck?(apiKey: string): { path: string; headers: Record<string, string> };
   };
-  open(settings: { baseUrl: string; timeouts: TransportTimeouts }): Provider;
+  open(connection: Connection): Provider;
 };

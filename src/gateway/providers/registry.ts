@@ -17,6 +17,9 @@ export type ProviderId = KeyProvider | typeof ownProvider;
 export const keyedProviders: Readonly<Record<KeyProvider, KeyedProvider>> = keyed;
 export const keyProviders = Object.keys(keyed) as KeyProvider[]; // the literal above has no other keys
 export const providerIds: readonly ProviderId[] = [...keyProviders, ownProvider];
+const known: ReadonlySet<string> = new Set(providerIds);
+/** Whether a provider is a tenant's own, and none of the platform's. */
+export const isCustom = (provider: string) => !known.has(provider);
 
 /** A record with what `make` gives for each provider that takes customers' keys. */
 export function ofKeyProviders<T>(make: (id: KeyProvider, provider: KeyedProvider) => T): Record<KeyProvider, T> {

@@ -1,5 +1,4 @@
-import type { TransportTimeouts } from "../resilience/transport.ts";
-import { makeTransport, type TransportCall, type TransportResponse } from "../resilience/transport.ts";
+import { type Connection, makeTransport, type TransportCall, type TransportResponse } from "../resilience/transport.ts";
 import { type EventReader, readEventStream } from "./event-stream.ts";
 import { parsePartialJson } from "./partial-json.ts";
 import type { CallContext, Served, StreamPart, ToHeaders } from "./provider.ts";
@@ -19,14 +18,14 @@ export type ResponseReader<T> = {
 };
 
 /** POSTs JSON to one provider's API. What is not 2xx is thrown as an AppError that never holds the key. */
-export function makeWireClient(options: {
-  baseUrl: string;
-  toHeaders: ToHeaders;
-  /** The key of calls that bring none. */
-  apiKey?: string | undefined;
-  timeouts: TransportTimeouts;
-}) {
-  const transport = makeTransport(options.baseUrl, options.timeouts);
+export function makeWireClient(
+  options: Connection & {
+    toHeaders: ToHeaders;
+    /** The key of calls that bring none. */
+    apiKey?: string | undefined;
+  },
+) {
+  const transport = makeTransport(options);
   const toCall = (path: string, body: string, context: CallContext): TransportCall => ({
     path,
     body,

@@ -4,23 +4,27 @@ import { beginSpan, failureOf, type Traced } from "../../tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
 import type { CallContext, Provider } from "../providers/provider.ts";
-import { ownProvider, type ProviderId } from "../providers/registry.ts";
+import { isCustom, ownProvider } from "../providers/registry.ts";
 import type { Breaker, Permit } from "./breaker.ts";
 
 /** The keys that a tenant's calls may use right now; a provider that is not among them cannot be called. */
-export type UsableKeys = ReadonlyMap<ProviderId, ProviderKey>;
+export type UsableKeys = ReadonlyMap<string, ProviderKey>;
 export type KeyedTenant = { keys: UsableKeys; tenantId: string };
 
 /** The platform's own provider has its key, if any, from the settings. */
 const ownKey: ProviderKey = { keyId: `platform-${ownProvider}`, apiKey: "", source: "platform" };
 
+/** Whether a tenant with these keys can call a model. */
+export const isUsable = (keys: UsableKeys, { reach, provider }: CataloguedModel) =>
+  reach !== undefined || keys.has(provider);
+
 /** Leaves out a key that cannot be read. @throws AppError `provider_key_unreadable` for the `required` provider's. */
 export async function findKeys(
   deps: Pick<GatewayDeps, "keys">,
   tenantId: string,
-  wanted: { providers: Iterable<ProviderId>; required?: ProviderId },
+  wanted: { providers: Iterable<string>; required?: string },
 ): Promise<UsableKeys> {
-  const usable = new Map<ProviderId, ProviderKey>();
+  const usable = new Map<string, ProviderKey>();
   for (const provider of wanted.providers) {
     try {
       const key = provider === ownProvider ? ownKey : await deps.keys.find(tenantId, provider);
@@ -44,8 +48,9 @@ export type Target = {
 
 /** @throws AppError `provider_not_configured` when there is no key for the model's provider. */
 export function toTarget(deps: GatewayDeps, { keys, tenantId }: KeyedTenant, model: CataloguedModel): Target {
-  const provider = deps.providers.get(model.provider);
-  const key = keys.get(model.provider);
+  const reached = model.reach?.();
+  const provider = reached?.provider ?? deps.providers.get(model.provider);
+  const key = reached?.key ?? keys.get(model.provider);
   if (provider === undefined || key === undefined) throw notConfigured(model);
   const breaker = deps.breakerOf({ provider: model.provider, model: model.id, key, tenantId });
   return { model, provider, key, breaker };
@@ -53,6 +58,8 @@ export function toTarget(deps: GatewayDeps, { keys, tenantId }: KeyedTenant, mod
 
 /** Why a model without a key cannot be called, and what to do. */
 export function withoutKey({ id, provider }: CataloguedModel): string {
+  if (isCustom(provider))
+    return `The key of your provider ${provider} cannot be read: set it again with PUT /ai/providers/custom/${provider}.`;
   const setting = `${provider.toUpperCase()}_API_KEY`;
   return `No key is configured for ${provider}, which serves ${id}: send yours with PUT /ai/providers/${provider}/key, or the operator sets ${setting}.`;
 }
@@ -60,7 +67,8 @@ export function withoutKey({ id, provider }: CataloguedModel): string {
 /** The error of a model whose provider has no key. */
 export function notConfigured(model: CataloguedModel): AppError {
   const details = { provider: model.provider };
-  return new AppError("provider_not_configured", withoutKey(model), { param: "model", details });
+  const code = isCustom(model.provider) ? "provider_key_unreadable" : "provider_not_configured";
+  return new AppError(code, withoutKey(model), { param: "model", details });
 }
 
 export type AttemptOptions = Required<Pick<CallContext, "signal" | "onCharged">> & {

@@ -19,8 +19,13 @@ const unreachable: ReadonlySet<string> = new Set([
 /** Whether a request was sent and the headers of its answer did not come in time. */
 export const isHeadersTimeout = (error: Error) => "code" in error && error.code === "UND_ERR_HEADERS_TIMEOUT";
 
-/** The error of a broken connection, without its addresses. `hasAnswered`: the provider may have done the work. */
+/** The error of a broken connection, without its addresses; an AppError is the guard's, which did not let it come about. `hasAnswered`: the provider may have done the work. */
 export function fromConnectionError(error: Error, hasAnswered: boolean): AppError {
+  if (error instanceof AppError) {
+    const details = { code: "address_refused" };
+    const message = `The provider's address is not called. ${error.message}`;
+    return new AppError("provider_failed", message, { details, reason: "access_refused", cause: error });
+  }
   const code = "code" in error && typeof error.code === "string" ? error.code : "unknown";
   const phase = timeoutPhases[code];
   if (phase !== undefined) {

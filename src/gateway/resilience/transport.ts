@@ -15,6 +15,13 @@ export type TransportTimeouts = {
   /** For a call whose answer comes only when all of it is written; without it `firstByteMs`. */
   answerMs?: number;
 };
+/** Where a server is, and how it is reached. */
+export type Connection = {
+  baseUrl: string;
+  timeouts: TransportTimeouts;
+  /** Connections to its origin that have been opened; without it, a pool of its own. */
+  dispatcher?: Pool | undefined;
+};
 export type TransportCall = {
   path: string;
   headers: Record<string, string>;
@@ -43,15 +50,17 @@ export type TransportStream = {
  * `client_closed`. It sits directly on undici's dispatcher: no stream object and no promise a chunk more than
  * the reader awaits, since this is the hot path of every model call.
  */
-export function makeTransport(baseUrl: string, timeouts: TransportTimeouts) {
+export function makeTransport({ baseUrl, timeouts, dispatcher }: Connection) {
   const { origin, pathname } = new URL(baseUrl);
   const root = pathname.replace(/\/+$/, "");
-  const pool = new Pool(origin, {
-    connect: { timeout: timeouts.connectMs },
-    bodyTimeout: 0, // watched here: the first chunk has another limit than the silence between two
-    keepAliveTimeout: 30_000,
-    pipelining: 1,
-  });
+  const pool =
+    dispatcher ??
+    new Pool(origin, {
+      connect: { timeout: timeouts.connectMs },
+      bodyTimeout: 0, // watched here: the first chunk has another limit than the silence between two
+      keepAliveTimeout: 30_000,
+      pipelining: 1,
+    });
   const firstByteOf = (call: TransportCall) =>
     call.isWhole === true ? (timeouts.answerMs ?? timeouts.firstByteMs) : timeouts.firstByteMs;
   const dispatch = (call: TransportCall, exchange: Exchange) => {

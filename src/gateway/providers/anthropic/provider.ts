@@ -1,4 +1,4 @@
-import type { TransportTimeouts } from "../../resilience/transport.ts";
+import type { Connection } from "../../resilience/transport.ts";
 import type { KeyedProvider, Provider, ToHeaders } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { makeAnthropicBatches } from "./batches.ts";
@@ -23,7 +23,10 @@ export const anthropic: KeyedProvider = {
     // https://docs.anthropic.com/en/api/models-list
     toCheck: (apiKey) => ({ path: "/v1/models?limit=1", headers: toHeaders(apiKey) }),
   },
-  open: openAnthropic,
+  open: (connection) => ({
+    ...openMessages(connection),
+    batches: makeAnthropicBatches(connection.baseUrl, toHeaders),
+  }),
 };
 
 const toHeaders: ToHeaders = (key) => ({
@@ -31,8 +34,9 @@ const toHeaders: ToHeaders = (key) => ({
   ...(key === undefined ? {} : { "x-api-key": key }),
 });
 
-function openAnthropic({ baseUrl, timeouts }: { baseUrl: string; timeouts: TransportTimeouts }): Provider {
-  const client = makeWireClient({ baseUrl, timeouts, toHeaders });
+/** A server of the Messages API; its `baseUrl` is as Anthropic's clients take it, the part before `/v1/messages`. */
+export function openMessages(connection: Connection): Provider {
+  const client = makeWireClient({ ...connection, toHeaders });
   return {
     complete: (request, context) => {
       const read = (body: string) => fromMessage(body, request.model);
@@ -43,7 +47,6 @@ function openAnthropic({ baseUrl, timeouts }: { baseUrl: string; timeouts: Trans
       const body = JSON.stringify({ ...toMessagesParams(request, willRepeat(request)), stream: true });
       return client.stream(MESSAGES, body, context, makeMessageReader());
     },
-    batches: makeAnthropicBatches(baseUrl, toHeaders),
     close: () => client.close(),
   };
 }

@@ -1,17 +1,15 @@
-import type { TransportTimeouts } from "../../resilience/transport.ts";
+import type { Connection } from "../../resilience/transport.ts";
 import type { Provider, ToHeaders } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { fromWireChat, measureWireChat, toWireChat, type WireDialect } from "./chat.ts";
 import { fromWireEmbeddings, measureWireEmbeddings, toWireEmbeddings } from "./embed.ts";
 import { makeChunkReader } from "./stream.ts";
 
-export type WireProviderOptions = {
-  /** As OpenAI's clients take it: the part before `/chat/completions`. */
-  baseUrl: string;
+/** `baseUrl` is as OpenAI's clients take it: the part before `/chat/completions`. */
+export type WireProviderOptions = Connection & {
   /** The platform's key for calls that bring none. */
   apiKey: string | undefined;
   dialect: WireDialect;
-  timeouts: TransportTimeouts;
 };
 
 /** The header that carries a key. */
@@ -19,8 +17,8 @@ export const bearer: ToHeaders = (key) => (key === undefined ? {} : { authorizat
 
 /** A provider for any server that speaks OpenAI's wire format. */
 export function makeWireProvider(options: WireProviderOptions): Required<Omit<Provider, "batches">> {
-  const { baseUrl, apiKey, dialect, timeouts } = options;
-  const client = makeWireClient({ baseUrl, apiKey, timeouts, toHeaders: bearer });
+  const { dialect, ...connection } = options;
+  const client = makeWireClient({ ...connection, toHeaders: bearer });
   return {
     complete: (request, context) => {
       const reader = {

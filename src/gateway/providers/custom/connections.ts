@@ -1,0 +1,48 @@
+import { LRUCache } from "lru-cache";
+import type { Pool } from "undici";
+import { defined } from "../../../defined.ts";
+import type { Logger } from "../../../logger.ts";
+import { openGuardedPool, type PoolOptions } from "../../../net/egress.ts";
+import type { CustomProviderDocument } from "../../../store/custom-provider-store.ts";
+import type { TransportTimeouts } from "../../resilience/transport.ts";
+import type { Provider } from "../provider.ts";
+import { type WireName, wires } from "../wires.ts";
+
+/** Custom providers that have connections, those used last. */
+const MAX_OPENED = 500;
+/** A longer response fails, in bytes: its server is a tenant's, and one may come for each of the tenant's calls at once. */
+const MAX_RESPONSE_BYTES = 16 << 20;
+
+export type ConnectionsDeps = { timeouts: TransportTimeouts; logger: Logger } & Pick<
+  PoolOptions,
+  "allowOrigins" | "lookup"
+>;
+
+/** A provider that is open for as long as its settings are these. */
+type Opened = Pick<CustomProviderDocument, "baseUrl" | "wire"> & { provider: Provider; pool: Pool };
+
+/** The connections to custom providers, opened when they are first called, under the guard of `openGuardedPool`. */
+export function makeConnections({ allowOrigins, lookup, timeouts, logger }: ConnectionsDeps) {
+  const opened = new LRUCache<string, Opened>({
+    max: MAX_OPENED,
+    // Calls under way come to their end first.
+    dispose: ({ pool }) =>
+      void pool.close().catch((error: unknown) => logger.warn({ err: error }, "a pool stays open")),
+  });
+  const options = { allowOrigins, connectMs: timeouts.connectMs, maxBytes: MAX_RESPONSE_BYTES, ...defined({ lookup }) };
+  return {
+    /** @throws AppError `source_refused` for an address that the operator does not allow any more. */
+    open({ _id, baseUrl, wire }: CustomProviderDocument): Provider {
+      const known = opened.get(_id);
+      if (known?.baseUrl === baseUrl && known.wire === wire) return known.provider;
+      const pool = openGuardedPool(baseUrl, options);
+      const provider = wires[wire as WireName].open({ baseUrl, timeouts, dispatcher: pool }); // as the schema let it in
+      opened.set(_id, { baseUrl, wire, provider, pool });
+      return provider;
+    },
+    /** Closes the connections to a provider once its calls have ended. */
+    drop: (id: string) => void opened.delete(id),
+    /** Ends all connections; calls under way fail. */
+    close: async () => void (await Promise.all([...opened.values()].map(({ pool }) => pool.destroy()))),
+  };
+}

@@ -1,0 +1,145 @@
+import { defined } from "../../../defined.ts";
+import { AppError, invalidRequest, notFound } from "../../../errors.ts";
+import { assertFetchable } from "../../../net/egress.ts";
+import { makeStaleWhileRevalidate } from "../../../stale-while-revalidate.ts";
+import {
+  type CustomProviderDocument,
+  type CustomProviderStore,
+  customProviderId,
+} from "../../../store/custom-provider-store.ts";
+import { bytesOf } from "../../../store/provider-key-store.ts";
+import { unlessDuplicate } from "../../../store/writes.ts";
+import type { DataKeys } from "../../../tenancy/data-keys.ts";
+import { open, seal } from "../../../tenancy/envelope.ts";
+import type { ProviderKey } from "../../../tenancy/provider-keys.ts";
+import type { Quotas } from "../../../tenancy/quotas.ts";
+import type { CataloguedModel } from "../../catalogue.ts";
+import { isCustom } from "../registry.ts";
+import { wires } from "../wires.ts";
+import { type ConnectionsDeps, makeConnections } from "./connections.ts";
+import { type CustomProviderBody, isCustomName } from "./schemas.ts";
+import { toCustomModels } from "./to-models.ts";
+
+/** Tenants whose models are in memory, those used last. */
+const MAX_TENANTS = 1_000;
+/** What is read of a tenant, whatever its quota. */
+const MAX_PROVIDERS = 200;
+/** Shortest key of which a preview shows something. */
+const MIN_SHOWN = 20;
+
+export type CustomProviders = ReturnType<typeof makeCustomProviders>;
+
+type CustomProvidersDeps = ConnectionsDeps & {
+  store: CustomProviderStore;
+  dataKeys: Pick<DataKeys, "find" | "ensure">;
+  quotas: Pick<Quotas, "check">;
+};
+
+/** Providers that tenants add for themselves, each seen by its own tenant alone. */
+export function makeCustomProviders(deps: CustomProvidersDeps) {
+  const { store, dataKeys, logger } = deps;
+  const connections = makeConnections(deps);
+  const read = async (tenantId: string): Promise<ReadonlyMap<string, CataloguedModel>> => {
+    const records = await store.list(tenantId, MAX_PROVIDERS);
+    // A provider that the platform has had since then has the name.
+    const usable = records.filter(({ name }) => isCustom(name));
+    const dataKey = usable.length === 0 ? null : await dataKeys.find(tenantId);
+    const models = usable.flatMap((record) => {
+      const key = dataKey && decrypt(dataKey, record);
+      if (key === null)
+        logger.error({ tenantId, provider: record.name }, "a custom provider's key cannot be decrypted");
+      return toCustomModels(record, key === null ? undefined : () => ({ key, provider: connections.open(record) }));
+    });
+    return new Map(models.map((model) => [model.id, model]));
+  };
+  const cache = makeStaleWhileRevalidate(read, MAX_TENANTS);
+  const sealFor = async (tenantId: string, name: string, key: string) => ({
+    sealed: seal(await dataKeys.ensure(tenantId), Buffer.from(key, "utf8"), contextOf(tenantId, name)),
+    preview: key.length < MIN_SHOWN ? "…" : `${key.slice(0, 4)}…${key.slice(-4)}`,
+    at: new Date(),
+  });
+  return {
+    /** All models of a tenant's custom providers, by id. A promise only when they must be read; never older than 4 s. */
+    models: (tenantId: string) => cache.find(tenantId),
+    /** The model `provider/id` of a tenant. A promise only when it must be read. */
+    find(tenantId: string, name: string): CataloguedModel | undefined | Promise<CataloguedModel | undefined> {
+      if (!name.includes("/")) return undefined;
+      const models = cache.find(tenantId);
+      return models instanceof Promise ? models.then((all) => all.get(name)) : models.get(name);
+    },
+    /** What tenants see of their custom providers: never the keys. */
+    list: async (tenantId: string) => (await store.list(tenantId, MAX_PROVIDERS)).map(toProviderView),
+    /** @throws AppError `not_found`. */
+    async get(tenantId: string, name: string) {
+      const record = await store.find(tenantId, name);
+      if (record === null) throw notFound("custom provider");
+      return toProviderView(record);
+    },
+    /**
+     * Sets a custom provider and its key, in the place of the one of this name.
+     * @throws AppError `invalid_request`, `source_refused` for its settings; `quota_exceeded`; `unavailable` where no master
+     * key is set.
+     */
+    async put(tenantId: string, name: string, { key, ...settings }: CustomProviderBody) {
+      if (!isCustomName(name)) {
+        const form = "1 to 40 lower-case letters, digits or -, and no provider of the platform";
+        throw invalidRequest("name", `name must be ${form}.`);
+      }
+      checkSettings(settings, deps.allowOrigins);
+      const given = { ...settings, models: settings.models.map((model) => defined(model)) };
+      const change = { ...given, ...(await sealFor(tenantId, name, key)) };
+      let record = await store.replace(tenantId, name, change);
+      if (record === null) {
+        await deps.quotas.check(tenantId, "customProviders");
+        const inserted = await unlessDuplicate(store.insert(tenantId, name, change));
+        record = inserted ?? (await store.replace(tenantId, name, change)); // another call was first
+      }
+      if (record === null)
+        throw new AppError("wrong_state", "The custom provider was removed meanwhile; set it again.");
+      cache.forget(tenantId);
+      logger.info({ tenantId, provider: name }, "a custom provider was set");
+      return toProviderView(record);
+    },
+    /** @throws AppError `not_found`. */
+    async remove(tenantId: string, name: string): Promise<void> {
+      if (!(await store.remove(tenantId, name))) throw notFound("custom provider");
+      cache.forget(tenantId);
+      connections.drop(customProviderId(tenantId, name));
+      logger.info({ tenantId, provider: name }, "a custom provider was removed");
+    },
+    /** Ends all connections; calls under way fail. */
+    close: connections.close,
+  };
+}
+
+/** What a sealed key is bound to, as its additional data: it opens in no other place. */
+const contextOf = (tenantId: string, name: string) => `custom-provider-key:${tenantId}:${name}`;
+
+function decrypt(dataKey: Buffer, { _id, tenantId, name, sealed, updatedAt }: CustomProviderDocument) {
+  const plain = open(dataKey, bytesOf(sealed), contextOf(tenantId, name));
+  const key: ProviderKey | null = plain && {
+    keyId: _id,
+    apiKey: plain.toString("utf8"),
+    source: "tenant",
+    revision: updatedAt.getTime(),
+  };
+  return key;
+}
+
+/** What the schema cannot say of settings. @throws AppError `invalid_request`, `source_refused`, which name the field. */
+function checkSettings({ baseUrl, wire, models }: Omit<CustomProviderBody, "key">, allowOrigins: readonly string[]) {
+  const { url, isAllowed } = assertFetchable(baseUrl, allowOrigins, "baseUrl");
+  if (url.protocol !== "https:" && !isAllowed) throw invalidRequest("baseUrl", "baseUrl must be an https URL.");
+  if (url.search !== "" || url.hash !== "")
+    throw invalidRequest("baseUrl", "baseUrl must have neither a query nor a fragment.");
+  for (const [at, { id, type }] of models.entries()) {
+    if (models.findIndex((one) => one.id === id) < at)
+      throw invalidRequest(`models[${at}].id`, `${id} is named twice.`);
+    if (type === "embedding" && !wires[wire].hasEmbeddings)
+      throw invalidRequest(`models[${at}].type`, `The wire format ${wire} has no embeddings.`);
+  }
+}
+
+function toProviderView({ name, baseUrl, wire, models, preview, createdAt, updatedAt }: CustomProviderDocument) {
+  return { name, baseUrl, wire, models, keyPreview: preview, createdAt, updatedAt };
+}

@@ -1,0 +1,42 @@
+import type { Connection } from "../resilience/transport.ts";
+import { openMessages } from "./anthropic/provider.ts";
+import { efforts, type ProviderModel } from "./model.ts";
+import { makeWireProvider } from "./openai-wire/provider.ts";
+import type { Provider } from "./provider.ts";
+
+/** A wire format that custom providers may speak. */
+type Wire = {
+  open(connection: Connection): Provider;
+  hasEmbeddings: boolean;
+  /** What its servers commonly take of a model that chats. One that does not take a part of it rejects the call. */
+  models: Pick<ProviderModel, "features" | "efforts" | "settings" | "maxTemperature">;
+};
+
+/** The wire formats of custom providers, by name. A new one is added here and nowhere else. */
+const all = {
+  "openai-chat": {
+    open: (connection) =>
+      makeWireProvider({ ...connection, apiKey: undefined, dialect: { maxTokensField: "max_tokens" } }),
+    hasEmbeddings: true,
+    models: {
+      features: ["streaming", "tool_use", "tool_choice", "vision", "json_schema", "json_object"],
+      efforts,
+      settings: ["seed", "parallelToolCalls", "user"],
+      maxTemperature: 2,
+    },
+  },
+  "anthropic-messages": {
+    open: openMessages,
+    hasEmbeddings: false,
+    models: {
+      features: ["streaming", "tool_use", "tool_choice", "vision", "files", "prompt_caching"],
+      efforts: ["low", "medium", "high", "xhigh", "max"],
+      settings: [],
+      maxTemperature: 1,
+    },
+  },
+} as const satisfies Record<string, Wire>;
+
+export type WireName = keyof typeof all;
+export const wires: Readonly<Record<WireName, Wire>> = all;
+export const wireNames = Object.keys(all) as [WireName, ...WireName[]]; // the literal above has no other keys

@@ -1,0 +1,277 @@
+import { expect } from "chai";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { type ApiClient, type ApiEvent, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { rejectedUrls } from "../support/refused-urls.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+
+const firstKey = "sk-custom-first-0123456789abcdef";
+const secondKey = "sk-custom-second-0123456789abcde";
+const question = { messages: [{ role: "user", content: "What does a lease do?" }] };
+const call = { id: "call_1", name: "weather", arguments: '{"city":"Graz"}' };
+const tools = [{ type: "function", function: { name: "weather", parameters: { type: "object" } } }];
+/** Prices in USD for a million tokens; the fake's usage is 11 and 7 tokens. */
+const model = { id: "lab/small", type: "chat", contextWindow: 32_000, inputUsdPerMTok: 3, outputUsdPerMTok: 5 };
+const embedding = { ...model, id: "vectors", type: "embedding", inputUsdPerMTok: 2, outputUsdPerMTok: 0 };
+const COST_USD = (11 * 3 + 7 * 5) / 1e6;
+
+const textsOf = async (events: AsyncIterable<ApiEvent>) => {
+  const texts: string[] = [];
+  for await (const { data } of events) {
+    const { delta } = data as { delta?: { content: string } };
+    if (delta) texts.push(delta.content);
+  }
+  return texts.join("");
+};
+
+describe("custom providers", () => {
+  let upstream: FakeProvider;
+  let test: TestPlatform;
+  let admin: ApiClient;
+  let member: ApiClient;
+  let stranger: ApiClient;
+  before(async function () {
+    this.timeout(60_000);
+    upstream = await startFakeProvider();
+    test = await startPlatform({
+      workers: false,
+      env: {
+        FETCH_ALLOW_ORIGINS: upstream.origin,
+        OPENAI_API_KEY: "sk-of-the-platform-0123456789",
+        OPENAI_BASE_URL: upstream.url,
+        PROVIDER_MAX_TRIES: "3",
+      },
+    });
+    admin = makeClient({ url: test.url, key: test.keys.admin });
+    member = makeClient({ url: test.url, key: test.keys.member });
+    stranger = makeClient({ url: test.url, key: test.keys.stranger });
+  });
+  beforeEach(() => upstream.reset());
+  after(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  const put = (name: string, given: object = {}, client = admin) =>
+    client.request("PUT", `/ai/providers/custom/${name}`, {
+      body: { baseUrl: upstream.url, key: firstKey, wire: "openai-chat", models: [model, embedding], ...given },
+    });
+  const chat = (given: object = {}) => member.post("/ai/chat", { ...question, model: "lab-a/lab/small", ...given });
+  const keyUsed = () => {
+    const { authorization, "x-api-key": own } = upstream.requests.at(-1)?.headers ?? {};
+    return own ?? authorization?.replace("Bearer ", "");
+  };
+
+  const wires = [
+    { name: "lab-a", wire: "openai-chat", baseUrl: () => upstream.url, path: "/v1/chat/completions" },
+    { name: "lab-b", wire: "anthropic-messages", baseUrl: () => upstream.origin, path: "/v1/messages" },
+  ];
+  for (const { name, wire, baseUrl, path } of wires) {
+    it(`chat, stream and call tools over ${wire}, at the stated prices`, async () => {
+      const set = await put(name, { wire, baseUrl: baseUrl(), models: [model] });
+      expect(set.status, set.text).to.equal(200);
+      expect(set.body).to.deep.include({ name, wire, baseUrl: baseUrl(), models: [model], keyPreview: "sk-c…cdef" });
+      const asked = `${name}/lab/small`;
+      const answered = await chat({ model: asked });
+      expect(answered.status, answered.text).to.equal(200);
+      expect(answered.body).to.deep.include({ text: "The lease protects a job.", model: asked, costUsd: COST_USD });
+      const sent = upstream.requests.at(-1);
+      expect([sent?.path, sent?.body.model, keyUsed()]).to.deep.equal([path, "lab/small", firstKey]);
+      await test.platform.gateway.flush();
+      const log = await admin.get(`/ai/logs/${answered.string("logId")}`);
+      expect(log.body).to.deep.include({ provider: name, model: asked, costUsd: COST_USD, inputTokens: 11 });
+
+      const stream = await member.events("POST", "/ai/chat", { body: { ...question, model: asked, stream: true } });
+      expect(await textsOf(stream.events)).to.equal("The lease protects a job.");
+
+      upstream.next({ toolCalls: [call] }, { pieces: ["It rains."] });
+      const called = await member.post("/v1/chat/completions", { ...question, model: asked, tools });
+      expect(called.at("choices[0].message.tool_calls[0].function")).to.deep.equal({
+        name: call.name,
+        arguments: call.arguments,
+      });
+      const turn = called.at("choices[0].message");
+      const result = { role: "tool", tool_call_id: call.id, content: "rain" };
+      const messages = [...question.messages, turn, result];
+      const ended = await member.post("/v1/chat/completions", { messages, model: asked, tools });
+      expect(ended.at("choices[0].message.content")).to.equal("It rains.");
+    });
+  }
+
+  it("embed over openai-chat, and refuse an embedding model of a wire that has none", async () => {
+    await put("lab-a");
+    const body = { model: "lab-a/vectors", input: ["one", "two"] };
+    const embedded = await member.post("/v1/embeddings", body);
+    expect(embedded.status, embedded.text).to.equal(200);
+    expect(embedded.at("data")).to.have.length(2);
+    expect(upstream.requests.at(-1)?.body.model).to.equal("vectors");
+    const refused = await put("lab-b", { wire: "anthropic-messages" });
+    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "models[1].type"]);
+    const wrongKind = await chat({ model: "lab-a/vectors" });
+    expect([wrongKind.status, wrongKind.at("error.code")]).to.deep.equal([400, "unknown_model"]);
+  });
+
+  it("are listed for their tenant alone, and unknown to others", async () => {
+    await put("lab-a");
+    const idsOf = async (client: ApiClient, path: string, field: string) =>
+      ((await client.get(path)).at(field) as { id: string }[]).map(({ id }) => id);
+    const ids = ["lab-a/lab/small", "lab-a/vectors"];
+    expect(await idsOf(member, "/ai/models?provider=lab-a", "models")).to.have.members(ids);
+    expect(await idsOf(member, "/v1/models", "data")).to.include.members(ids);
+    expect(await idsOf(stranger, "/v1/models", "data")).not.to.include.members(ids);
+    const [listed] = (await member.get("/ai/models?provider=lab-a&type=chat")).at("models") as object[];
+    expect(listed).to.deep.include({
+      provider: "lab-a",
+      available: true,
+      inputCostPer1k: 0.003,
+      contextWindow: 32_000,
+    });
+    expect((await member.get("/v1/models/lab-a%2Flab%2Fsmall")).at("id")).to.equal("lab-a/lab/small");
+    for (const { status, at } of [
+      await stranger.get("/ai/models?provider=lab-a"),
+      await stranger.post("/ai/chat", { ...question, model: "lab-a/lab/small" }),
+      await stranger.post("/v1/embeddings", { model: "lab-a/vectors", input: "one" }),
+      await stranger.request("PUT", "/ai/fallbacks", {
+        body: { fallbacks: [{ model: "gpt-5.4-nano", models: ["lab-a/lab/small"] }] },
+      }),
+      await stranger.post("/agents", { name: "Desk", model: "lab-a/lab/small", systemPrompt: "You answer." }),
+    ]) {
+      expect([status, at("error.type")]).to.deep.equal([400, "invalid_request_error"]);
+    }
+    expect((await stranger.get("/v1/models/lab-a%2Flab%2Fsmall")).status).to.equal(404);
+    expect(upstream.requests).to.deep.equal([]);
+  });
+
+  it("are set by admins alone, listed by name without their keys, and bounded", async () => {
+    expect((await put("lab-a", {}, member)).status).to.equal(403);
+    await put("lab-c", { key: "short-key" });
+    const listed = await member.get("/ai/providers/custom");
+    const names = (listed.at("data") as { name: string }[]).map(({ name }) => name);
+    expect(names).to.include("lab-c").and.deep.equal(names.toSorted());
+    expect((await member.get("/ai/providers/custom/lab-c")).at("keyPreview"), "of a short key nothing").to.equal("…");
+    for (const name of ["openai", "edge", "Lab", "a_b", "a".repeat(41), "a.b"]) {
+      const { status, at } = await put(name);
+      expect([status, at("error.param")], name).to.deep.equal([400, "name"]);
+    }
+    const cases: [string, object][] = [
+      ["key", { key: "" }],
+      ["key", { key: "with blanks in it" }],
+      ["wire", { wire: "gemini" }],
+      ["models", { models: [] }],
+      ["models", { models: Array.from({ length: 51 }, (_, n) => ({ ...model, id: `m${n}` })) }],
+      ["models[1].id", { models: [model, model] }],
+      ["models[0].id", { models: [{ ...model, id: "two words" }] }],
+      ["models[0].inputUsdPerMTok", { models: [{ ...model, inputUsdPerMTok: -1 }] }],
+      ["models[0].contextWindow", { models: [{ ...model, contextWindow: 0 }] }],
+      ["baseUrl", { baseUrl: "https://models.example.com/v1?key=1" }],
+      ["baseUrl", { baseUrl: "http://models.example.com/v1" }],
+      ["baseUrl", { baseUrl: `https://models.example.com/${"a".repeat(500)}` }],
+    ];
+    for (const [param, given] of cases) {
+      const { status, at, text } = await put("lab-a", given);
+      expect([status, at("error.param")], text).to.deep.equal([400, param]);
+    }
+  });
+
+  it("refuse every address that is not public, by http and by https", async () => {
+    const urls = rejectedUrls.filter((url) => url !== "");
+    for (const baseUrl of [...urls, ...urls.map((url) => url.replace(/^http:/, "https:"))]) {
+      const { status, at, text } = await put("lab-d", { baseUrl });
+      expect([status, at("error.code"), at("error.param")], text).to.deep.equal([400, "source_refused", "baseUrl"]);
+    }
+    expect((await member.get("/ai/providers/custom/lab-d")).status).to.equal(404);
+  });
+
+  it("change their key from one call to the next, and are gone when they are removed", async () => {
+    await put("lab-a");
+    await chat();
+    expect(keyUsed()).to.equal(firstKey);
+    const rotated = await put("lab-a", { key: secondKey });
+    expect(rotated.at("keyPreview")).to.equal("sk-c…bcde");
+    await chat();
+    expect(keyUsed()).to.equal(secondKey);
+    upstream.next({ status: 401, errorMessage: `no such key ${secondKey}` });
+    const refused = await chat();
+    expect([refused.status, refused.at("error.code")]).to.deep.equal([400, "provider_key_refused"]);
+    expect(refused.text).not.to.contain(secondKey);
+    upstream.next({ status: 400, errorMessage: `not with ${secondKey}` });
+    expect((await chat()).string("error.message")).to.contain("not with [key]");
+
+    expect((await admin.delete("/ai/providers/custom/lab-a")).status).to.equal(204);
+    expect((await admin.delete("/ai/providers/custom/lab-a")).status).to.equal(404);
+    const gone = await chat();
+    expect([gone.status, gone.at("error.code")]).to.deep.equal([400, "unknown_model"]);
+  });
+
+  it("answer at once where a batch is asked for, and say why", async () => {
+    await put("lab-a");
+    const answered = await chat({ prefer_async: true });
+    expect([answered.status, answered.headers.get("x-svc-batch")]).to.deep.equal([
+      200,
+      "ineligible; reason=no-batch-interface",
+    ]);
+  });
+
+  it("count against the budget, which stops them before they are called", async () => {
+    await put("lab-a", { models: [{ ...model, inputUsdPerMTok: 1_000, outputUsdPerMTok: 1_000 }] });
+    const tenantId = await tenantOf(test);
+    await test.platform.gateway.setBudget(tenantId, 0.1);
+    try {
+      const stopped = await chat();
+      expect([stopped.status, stopped.at("error.code")], stopped.text).to.deep.equal([402, "budget_exhausted"]);
+      expect(upstream.requests).to.deep.equal([]);
+    } finally {
+      await test.platform.gateway.setBudget(tenantId, null);
+    }
+  });
+
+  it("are fallbacks, and have them", async () => {
+    await put("lab-a");
+    const fallbacks = [
+      { model: "gpt-5.4-nano", models: ["lab-a/lab/small"] },
+      { model: "lab-a/lab/small", models: ["gpt-5.4-nano"] },
+    ];
+    const set = await admin.request("PUT", "/ai/fallbacks", { body: { fallbacks } });
+    expect(set.status, set.text).to.equal(200);
+    try {
+      upstream.next({ status: 500 }, { status: 500 });
+      expect((await chat({ model: "gpt-5.4-nano" })).at("model")).to.equal("lab-a/lab/small");
+      expect(keyUsed()).to.equal(firstKey);
+      upstream.next({ status: 500 }, { status: 500 });
+      expect((await chat()).at("model")).to.equal("gpt-5.4-nano");
+      expect(keyUsed(), "the key stays with its provider").to.equal("sk-of-the-platform-0123456789");
+      await admin.delete("/ai/providers/custom/lab-a");
+      upstream.next({ status: 500 }, { status: 500 });
+      const alone = await chat({ model: "gpt-5.4-nano" });
+      expect(alone.status, "a fallback that was removed is skipped").to.equal(200);
+    } finally {
+      await admin.request("PUT", "/ai/fallbacks", { body: { fallbacks: [] } });
+    }
+  });
+
+  it("have breakers of their own, which a new setting closes", async () => {
+    await put("lab-e");
+    await put("lab-f");
+    upstream.setDefault({ status: 500 });
+    const ask = (name: string) => chat({ model: `${name}/lab/small` });
+    for (let tries = 0; tries < 2; tries += 1) await ask("lab-e");
+    expect((await ask("lab-e")).at("error.details.code")).to.equal("breaker_open");
+    upstream.setDefault({});
+    expect((await ask("lab-f")).status, "another provider at the same server").to.equal(200);
+    await put("lab-e", { key: secondKey });
+    expect((await ask("lab-e")).status).to.equal(200);
+  });
+
+  it("have no name in the metrics", async () => {
+    await put("lab-a");
+    await chat();
+    await test.platform.gateway.flush();
+    const read = async () => (await test.platform.metrics.render()).text;
+    const text = await pollUntil(async () => {
+      const all = await read();
+      return all.includes('provider="custom"') ? all : undefined;
+    });
+    expect(text).not.to.contain("lab-a");
+  });
+});

@@ -43,6 +43,21 @@ describe("the image", () => {
   });
 });
 
+describe("the locked packages", () => {
+  it("have a checksum each, and run the install scripts that package.json allows, and no others", async () => {
+    type Locked = { integrity?: string; hasInstallScript?: true };
+    const { packages } = JSON.parse(await read("package-lock.json")) as { packages: Record<string, Locked> };
+    const { "": _root, ...locked } = packages;
+    const unchecked = Object.entries(locked).filter(([, { integrity }]) => !integrity?.startsWith("sha512-"));
+    expect(unchecked).to.deep.equal([]);
+    const { allowScripts } = JSON.parse(await read("package.json")) as { allowScripts: object };
+    const scripted = Object.keys(locked).filter((path) => locked[path]?.hasInstallScript);
+    expect(scripted.map((path) => path.replace(/^.*node_modules\//, ""))).to.have.members(Object.keys(allowScripts));
+    expect(await read("scripts/setup.mjs")).to.contain("--strict-allow-scripts");
+    expect(await read("Dockerfile"), "none in the image").to.match(/^RUN npm install .*--ignore-scripts/m);
+  });
+});
+
 describe("docker-compose.yml", () => {
   it("runs API and workers of the image with settings that exist, and lets them shut down cleanly", async () => {
     const compose = await readYaml("docker-compose.yml");
@@ -59,6 +74,23 @@ describe("docker-compose.yml", () => {
     expect(valueAt(compose, "services.redis.command")).to.include.members(["noeviction", "--appendonly"]);
   });
 
+  it("gives each part a password of its own", async () => {
+    const text = await read("docker-compose.yml");
+    const compose = parse(text, { merge: true });
+    const uses = (name: string) =>
+      text.match(new RegExp(`^.*\\$\\{${name}\\b.*$`, "gm"))?.map((line) => line.trim()) ?? [];
+    expect(uses("ADMIN_TOKEN"), "is the API's alone").to.deep.equal(["ADMIN_TOKEN: ${ADMIN_TOKEN:?set it in .env}"]);
+    expect(valueAt(compose, "services.grafana.environment.GF_SECURITY_ADMIN_PASSWORD")).to.contain("GRAFANA_PASSWORD");
+    expect((valueAt(compose, "services.redis.command") as string[]).slice(-2)).to.deep.equal([
+      "--requirepass",
+      "${REDIS_PASSWORD}",
+    ]);
+    for (const name of ["api", "worker"]) {
+      expect(valueAt(compose, `services.${name}.environment.REDIS_URL`)).to.match(/^redis:\/\/:\$\{REDIS_PASSWORD:\?/);
+      expect(valueAt(compose, `services.${name}.environment.MONGODB_URL`)).to.contain("${MONGODB_PASSWORD:?");
+    }
+  });
+
   it("mounts files that exist, and asks for nothing that the example of its settings does not name", async () => {
     const text = await read("docker-compose.yml");
     for (const [, path = ""] of text.matchAll(/- \.\/(\S+?):/g)) await exists(path);
@@ -66,6 +98,8 @@ describe("docker-compose.yml", () => {
     const required = [...text.matchAll(/\$\{(\w+):\?/g)].map((match) => match[1]);
     expect(required).to.have.length.above(3);
     expect(named).to.include.members(required);
+    const given = [...(await read(".github/workflows/ci.yml")).matchAll(/echo "(\w+)=/g)].map((match) => match[1]);
+    expect(given, "CI").to.include.members(required);
   });
 });
 
@@ -129,6 +163,20 @@ describe("the Kubernetes manifests", () => {
     }
     const targets = ofKind("HorizontalPodAutoscaler").map((each) => valueAt(each, "spec.scaleTargetRef.name"));
     expect(targets).to.have.members(ofKind("Deployment").map(nameOf));
+  });
+
+  it("open the API's port to all, and the metrics' port to one namespace", () => {
+    const [policy, ...others] = ofKind("NetworkPolicy");
+    expect(others).to.deep.equal([]);
+    const selected = valueAt(policy, "spec.podSelector.matchLabels") as object;
+    for (const deployment of ofKind("Deployment"))
+      expect(valueAt(deployment, "spec.template.metadata.labels")).to.include(selected);
+    const rules = valueAt(policy, "spec.ingress") as unknown[];
+    const openTo = (port: string) => rules.filter((rule) => valueAt(rule, "ports[0].port") === port);
+    expect(rules).to.have.length(2);
+    expect(openTo("http")).to.deep.equal([{ ports: [{ port: "http" }] }]);
+    expect(valueAt(openTo("metrics")[0], "from[0].namespaceSelector.matchLabels")).to.be.an("object").and.not.be.empty;
+    expect(valueAt(openTo("metrics")[0], "ports")).to.have.length(1);
   });
 
   it("scale workers by a metric that the adapter's configuration makes", async () => {

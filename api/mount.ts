@@ -10,6 +10,7 @@ import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
 import { respondIdempotently } from "./middleware/idempotency.ts";
 import { rejectForeignHost } from "./middleware/own-host.ts";
 import { admit } from "./middleware/rate-limit.ts";
+import { makeUploadRate } from "./middleware/upload-rate.ts";
 import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
 import { type AnyRoute, type HandlerInput, type JsonReply, type Reply, takesIdempotencyKey } from "./route.ts";
@@ -32,7 +33,8 @@ export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: 
   const router = new Router<RequestState>();
   const fixed = new Map<string, (ctx: ApiContext) => Promise<void>>();
   const totalBytes = Math.max(LARGE_BODIES_BYTES, 2 * platform.config.limits.sourceBytes);
-  const budget = makeBodyBudget({ totalBytes, tenantBytes: totalBytes / TENANT_PART });
+  const takeUpload = makeUploadRate(platform.config.limits.uploadBytesPerSecond);
+  const budget = makeBodyBudget({ totalBytes, tenantBytes: totalBytes / TENANT_PART, takeUpload });
   const findClient = makeClientAddress(platform.config.http.trustedProxies);
   const clientOf = (ctx: ApiContext) =>
     findClient({ remoteAddress: ctx.req.socket.remoteAddress, forwardedFor: ctx.get("x-forwarded-for") });

@@ -107,6 +107,10 @@ export const settings = {
   FETCH_ALLOW_ORIGINS: setting(list.default([]), "Origins that may be fetched although they are not public, by commas"),
   RATE_LIMIT_RPM: setting(count(1, 10_000_000).default(600), "Requests a minute of one tenant"),
   RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
+  UPLOAD_BYTES_PER_SECOND: setting(
+    count(64 << 10, 1_000_000_000).default(4 << 20),
+    "Bytes a second of one tenant's bodies above 1 MiB in one API process; 16 s of it at once",
+  ),
   WIDGET_RATE_LIMIT_RPM: setting(
     count(1, 1_000_000).default(60),
     "Requests a minute of a widget key at one address or /64",
@@ -265,5 +269,6 @@ function toLimits(v: Values) {
     jsonBytes: v.MAX_JSON_BYTES,
     contentBytes: v.MAX_CONTENT_BYTES,
     sourceBytes: v.MAX_SOURCE_BYTES,
+    uploadBytesPerSecond: v.UPLOAD_BYTES_PER_SECOND,
   };
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { AppError, unavailable } from "../../src/errors.ts";
 import { rootOf } from "../../src/tenancy/roles.ts";
 import type { ApiContext } from "../context.ts";
+import type { UploadRate } from "./upload-rate.ts";
 
 /** Bodies up to this size are not counted: the places for concurrent requests bound them. In bytes. */
 const SMALL_BYTES = 1 << 20;
@@ -16,10 +17,15 @@ export type BodyBudget = ReturnType<typeof makeBodyBudget>;
  * The memory that large bodies of one process may take together, and those of one tenant, in bytes. A body without a
  * `Content-Length` counts as one of the largest that is allowed. The result reserves it until the response is over. The
  * connection of a body that arrives too slowly is cut, because nobody else can use the memory that waits for it.
- * @throws AppError `too_many_concurrent` when the tenant has its share, `unavailable` when there is none left.
+ * @throws AppError `too_many_concurrent` when the tenant has its share, `unavailable` when there is none left; as `takeUpload`.
  */
-export function makeBodyBudget(options: { totalBytes: number; tenantBytes: number; measureMs?: number }) {
-  const { totalBytes, tenantBytes, measureMs = MEASURE_MS } = options;
+export function makeBodyBudget(options: {
+  totalBytes: number;
+  tenantBytes: number;
+  takeUpload?: UploadRate;
+  measureMs?: number;
+}) {
+  const { totalBytes, tenantBytes, takeUpload, measureMs = MEASURE_MS } = options;
   const takenBy = new Map<string, number>();
   let taken = 0;
   return function reserveForBody(ctx: ApiContext, limitBytes: number): void {
@@ -34,6 +40,7 @@ export function makeBodyBudget(options: { totalBytes: number; tenantBytes: numbe
       throw new AppError("too_many_concurrent", message, { retryable: true, retryAfterMs: 1_000 });
     }
     if (taken + bytes > totalBytes) throw unavailable("Memory for another large body");
+    takeUpload?.(name, bytes);
     taken += bytes;
     takenBy.set(name, own + bytes);
     const pace = watchPace(ctx.req, measureMs);

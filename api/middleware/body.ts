@@ -107,9 +107,9 @@ function rejectManyFields(bytes: Buffer): void {
     const byte = bytes[at];
     if (isInString && byte === backslash) at += 1;
     else if (byte === quote) isInString = !isInString;
-    else if (!isInString && byte === colon) fields += 1;
+    else if (!isInString && byte === colon && ++fields > MAX_BODY_FIELDS)
+      throw oddShape(`The body has more than ${MAX_BODY_FIELDS} fields.`);
   }
-  if (fields > MAX_BODY_FIELDS) throw oddShape(`The body has more than ${MAX_BODY_FIELDS} fields.`);
 }
 
 function parseJson(text: string): unknown {

@@ -90,6 +90,27 @@ describe("memory for large bodies", () => {
   });
 });
 
+describe("the rate of large bodies", () => {
+  let platform: TestPlatform;
+  before(async () => {
+    platform = await startPlatform({ workers: false, env: { UPLOAD_BYTES_PER_SECOND: "65536" } });
+  });
+  after(() => platform.close());
+
+  it("holds for each tenant, takes the first whatever its size, and leaves small bodies alone", async () => {
+    const member = makeClient({ url: platform.url, key: platform.keys.member });
+    const large = { messages: Array(5).fill({ role: "user", content: "x".repeat(300_000) }) };
+    expect((await member.post("/ai/chat", large)).status).to.equal(200);
+    const refused = await member.post("/ai/chat", large);
+    expect([refused.status, refused.at("error.code")]).to.deep.equal([429, "rate_limited"]);
+    expect(Number(refused.headers.get("retry-after"))).to.be.within(10, 24);
+    const small = { messages: [{ role: "user", content: "Hello" }] };
+    expect((await member.post("/ai/chat", small)).status).to.equal(200);
+    const stranger = makeClient({ url: platform.url, key: platform.keys.stranger });
+    expect((await stranger.post("/ai/chat", large)).status, "another tenant").to.equal(200);
+  });
+});
+
 describe("rate limits of several processes", () => {
   const logger = makeLogger({ level: "silent", name: "test" });
   let platform: TestPlatform;

@@ -7,6 +7,7 @@ import type { Logger } from "../../logger.ts";
 import { openEngine } from "./engine.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { type Dispatcher, makeDispatcher } from "./wire/dispatch.ts";
+import { type Lanes, makeLanes } from "./wire/lanes.ts";
 import { encodeReply } from "./wire/reply.ts";
 import { type Gate, makeGates } from "./wire/scram.ts";
 import { frameReply, makeInbox, readRequest } from "./wire/wire.ts";
@@ -34,6 +35,7 @@ export function startMongoServer(options: MongoServerOptions) {
     disposables.add(() => engine.storage.close());
     const dispatcher = makeDispatcher(engine);
     disposables.add(() => dispatcher.flush());
+    const lanes = makeLanes();
     disposables.add(startHousekeeping(engine, dispatcher));
     const makeGate = options.password === undefined ? undefined : makeGates(options.password);
     const sockets = new Set<Socket>();
@@ -41,10 +43,10 @@ export function startMongoServer(options: MongoServerOptions) {
     const server = createServer((socket) => {
       sockets.add(socket);
       socket.on("close", () => sockets.delete(socket));
-      serveConnection({ socket, connectionId: ++lastConnectionId, dispatcher, gate: makeGate?.(), logger });
+      serveConnection({ socket, connectionId: ++lastConnectionId, dispatcher, lanes, gate: makeGate?.(), logger });
     });
     server.maxConnections = maxConnections;
-    disposables.add(() => closeServer(server, sockets));
+    disposables.add(() => closeServer(server, sockets, lanes));
     await listen(server, socketPath);
     server.on("error", (error) => logger.error({ err: error }, "the embedded store cannot take a connection"));
     /** For the driver; it holds no password. */
@@ -73,10 +75,12 @@ async function listen(server: Server, socketPath: string): Promise<void> {
   await chmod(socketPath, 0o600);
 }
 
-async function closeServer(server: Server, sockets: ReadonlySet<Socket>): Promise<void> {
+async function closeServer(server: Server, sockets: ReadonlySet<Socket>, lanes: Lanes): Promise<void> {
   if (!server.listening) return;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   await new Promise((resolve) => setImmediate(resolve)); // what has arrived is answered first
+  lanes.drain();
+  await new Promise((resolve) => setImmediate(resolve)); // with its commit
   for (const socket of sockets) socket.destroySoon();
   const giveUp = setTimeout(() => {
     for (const socket of sockets) socket.destroy();
@@ -92,11 +96,12 @@ function serveConnection(options: {
   socket: Socket;
   connectionId: number;
   dispatcher: Dispatcher;
+  lanes: Lanes;
   /** Lets commands through once the client has proved itself; any client may run any without it. */
   gate?: Gate | undefined;
   logger: Logger;
 }): void {
-  const { socket, connectionId, dispatcher, gate, logger } = options;
+  const { socket, connectionId, dispatcher, lanes, gate, logger } = options;
   const inbox = makeInbox();
   const response = (message: Buffer) => {
     const request = readRequest(message);
@@ -109,16 +114,23 @@ function serveConnection(options: {
     if (atGate === undefined) dispatcher.dispatch(request, connectionId, send);
     else send(encodeReply(atGate));
   };
-  socket.setNoDelay(true);
-  socket.on("data", (bytes) => {
+  const closingOnError = (work: () => void) => {
     try {
-      inbox.add(bytes);
-      for (let message = inbox.take(); message !== undefined; message = inbox.take()) response(message);
+      work();
     } catch (error) {
       logger.warn({ err: error, connectionId }, "a malformed message: the connection is closed");
       socket.destroy();
     }
-  });
+  };
+  const admit = (message: Buffer) =>
+    lanes.admit({ connectionId, bytes: message.length }, () => closingOnError(() => response(message)));
+  socket.setNoDelay(true);
+  socket.on("data", (bytes) =>
+    closingOnError(() => {
+      inbox.add(bytes);
+      for (let message = inbox.take(); message !== undefined; message = inbox.take()) admit(message);
+    }),
+  );
   socket.on("drain", () => socket.resume());
   socket.on("error", (error) => logger.debug({ err: error, connectionId }, "a client's connection broke"));
 }

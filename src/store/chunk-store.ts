@@ -37,7 +37,12 @@ export type NewChunk = Omit<ChunkDocument, "_id" | "tenantId" | "embedding"> & {
 export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
 
-const SLICE_CHUNKS = 2_000; // of one update or delete command, so that it ends far within the store's time-out
+/**
+ * Chunks of one command. The embedded store indexes some in a ms and does nothing else meanwhile, so that a large document
+ * must not hold up the calls of others.
+ */
+const WRITTEN_AT_ONCE = 8;
+const CHANGED_AT_ONCE = 100;
 
 export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
   const chunks = db.collection<ChunkDocument>(chunkCollection.name);
@@ -47,15 +52,17 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
       const [first] = items;
       if (!first) return;
       if (capabilities.vectorSearch) await indexFor(first.embedding.length);
-      const documents = items.map((item) => toDocument(tenantId, item));
-      await chunks.insertMany(documents, { ordered: false });
+      for (let n = 0; n < items.length; n += WRITTEN_AT_ONCE) {
+        const documents = items.slice(n, n + WRITTEN_AT_ONCE).map((item) => toDocument(tenantId, item));
+        await chunks.insertMany(documents, { ordered: false });
+      }
     },
     /** Shows the chunks of a version, numbered below `count`, to searches; returns how many there were. */
     async makeLive(tenantId: string, { documentId, version }: VersionOf, count: number): Promise<number> {
       const liveAt = new Date();
       let shown = 0;
-      for (let n = 0; n < count; n += SLICE_CHUNKS) {
-        const slice = ofTenant(tenantId, { documentId, version, n: { $gte: n, $lt: n + SLICE_CHUNKS } });
+      for (let n = 0; n < count; n += CHANGED_AT_ONCE) {
+        const slice = ofTenant(tenantId, { documentId, version, n: { $gte: n, $lt: n + CHANGED_AT_ONCE } });
         shown += (await chunks.updateMany(slice, { $set: { live: true, liveAt } })).matchedCount;
       }
       return shown;
@@ -79,8 +86,8 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
         ...(version === undefined ? versions : { version }),
       };
       const [last] = await chunks.find(filter).sort({ n: -1 }).project<{ n: number }>({ n: 1 }).limit(1).toArray();
-      for (let n = 0; last && n <= last.n; n += SLICE_CHUNKS) {
-        await chunks.deleteMany({ ...filter, n: { $gte: n, $lt: n + SLICE_CHUNKS } });
+      for (let n = 0; last && n <= last.n; n += CHANGED_AT_ONCE) {
+        await chunks.deleteMany({ ...filter, n: { $gte: n, $lt: n + CHANGED_AT_ONCE } });
       }
     },
     count: (tenantId: string, { documentId, version }: VersionOf) =>

@@ -5,7 +5,8 @@ import { makeUseStore } from "./use-store.ts";
 /** A piece of a document's source; MongoDB takes no document above 16 MB. `bytes`: of the source, in its first piece. */
 export type SourcePiece = TenantDocument & { documentId: string; n: number; data: Binary; bytes?: number };
 
-const PIECE_BYTES = 4 * 1024 * 1024;
+/** Small enough that writing one holds up nobody else in the embedded store. */
+const PIECE_BYTES = 256 << 10;
 
 export const sourceCollection = defineCollection<SourcePiece>({
   name: "sources",
@@ -29,7 +30,7 @@ export function makeSourceStore(db: Db) {
     /** The bytes in a buffer of their own; null when there are none. */
     async read(tenantId: string, documentId: string): Promise<Buffer | null> {
       const parts: Uint8Array[] = [];
-      const cursor = pieces.find(ofTenant(tenantId, { documentId })).sort({ n: 1 }).batchSize(2);
+      const cursor = pieces.find(ofTenant(tenantId, { documentId })).sort({ n: 1 }).batchSize(8);
       for await (const { data } of cursor) parts.push(data.value());
       return parts.length === 0 ? null : Buffer.concat(parts);
     },

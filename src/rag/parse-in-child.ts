@@ -10,22 +10,20 @@ import type { ChunkText } from "./split.ts";
 
 /** Largest number of chunks of one document. */
 const MAX_CHUNKS = 50_000;
+/** A source above this is large, in bytes. Large ones have processes of their own, so that a small one finds a free one. */
+const LARGE_BYTES = 256 << 10;
 /** Parsing processes of a worker, and of one tenant: a slow document does not block those of others. */
-const CHILDREN = 3;
-const CHILDREN_A_TENANT = 2;
+const CHILDREN = { small: { size: 3, perOwner: 2 }, large: { size: 2, perOwner: 1 } };
 const memory = { heapMb: 1_024, rssMb: 1_024 }; // RSS is reached first, before V8 spends its time collecting garbage
 
 export type ParsePool = ReturnType<typeof makeParsePool>;
 
 /** Makes a pool of processes that start on demand. `timeoutMs` bounds the parsing of one source. */
 export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger: Logger }) {
-  const pool = makeChildPool<ParseRequest, ParsePart>({
-    entry: new URL("./parse-child.ts", import.meta.url),
-    size: CHILDREN,
-    perOwner: CHILDREN_A_TENANT,
-    timeoutMs,
-    memory,
-  });
+  const entry = new URL("./parse-child.ts", import.meta.url);
+  const open = (bounds: { size: number; perOwner: number }) =>
+    makeChildPool<ParseRequest, ParsePart>({ entry, ...bounds, timeoutMs, memory });
+  const pools = { small: open(CHILDREN.small), large: open(CHILDREN.large) };
   const explain = (error: unknown) => {
     if (!(error instanceof ChildLost)) return error;
     logger.warn({ err: error }, "a parsing process was lost with its document");
@@ -42,6 +40,7 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
   };
   async function* parts(request: ParseRequest, options: { owner: string; signal: AbortSignal }) {
     try {
+      const pool = request.bytes.length > LARGE_BYTES ? pools.large : pools.small;
       yield* pool.run(request, options);
     } catch (error) {
       throw explain(error);
@@ -64,7 +63,9 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
       const { kind: _kind, ...outline } = first.value;
       return { ...outline, chunks: chunksOf(replies) };
     },
-    close: pool.close,
+    close(): void {
+      for (const { close } of Object.values(pools)) close();
+    },
   };
 }
 

@@ -7,6 +7,9 @@ import type { EdgeSettings } from "./models.ts";
 import { completeOffline, streamOffline } from "./offline-chat.ts";
 import { embedOffline, offlineEmbeddingModelId } from "./offline-embed.ts";
 
+/** Texts between two turns of the event loop: some milliseconds of work. */
+const EMBEDDED_AT_ONCE = 8;
+
 /** The OpenAI-compatible server at `edge.baseUrl`; the offline model for what that does not do: embeddings, or all. */
 export function openEdge({ edge, timeouts }: { edge: EdgeSettings; timeouts: TransportTimeouts }): Provider {
   const batches = "own-workers";
@@ -19,7 +22,7 @@ export function openEdge({ edge, timeouts }: { edge: EdgeSettings; timeouts: Tra
           await setImmediate(); // the words come without a pause: let others have their turn between them
         }
       },
-      embed: async (request) => embedWithoutServer(request),
+      embed: embedWithoutServer,
       batches,
     };
   }
@@ -33,16 +36,20 @@ export function openEdge({ edge, timeouts }: { edge: EdgeSettings; timeouts: Tra
     ...server,
     batches,
     embed: (request, context) =>
-      request.model === offlineEmbeddingModelId
-        ? Promise.resolve(embedWithoutServer(request))
-        : server.embed(request, context),
+      request.model === offlineEmbeddingModelId ? embedWithoutServer(request) : server.embed(request, context),
   };
 }
 
-function embedWithoutServer(request: EmbeddingRequest): EmbeddingResult {
-  const inputTokens = request.input.reduce((sum, text) => sum + estimateTokens(text), 0);
+async function embedWithoutServer({ input, dimensions }: EmbeddingRequest): Promise<EmbeddingResult> {
+  const embeddings: Float32Array[] = [];
+  let inputTokens = 0;
+  for (const text of input) {
+    if (embeddings.length % EMBEDDED_AT_ONCE === EMBEDDED_AT_ONCE - 1) await setImmediate(); // others have their turn
+    inputTokens += estimateTokens(text);
+    embeddings.push(...embedOffline([text], dimensions));
+  }
   return {
-    embeddings: embedOffline(request.input, request.dimensions),
+    embeddings,
     usage: { inputTokens },
     model: offlineEmbeddingModelId,
   };

@@ -61,12 +61,11 @@ export async function runSiege({ attacks, say, ...options }: SiegeOptions): Prom
 }
 
 async function measure(
-  { fleet, url, keys, workflowId }: Stack,
+  { fleet, url, keys, victims }: Stack,
   attack: Attack,
   { attackMs, seed }: Pick<SiegeOptions, "attackMs" | "seed">,
 ): Promise<Outcome> {
-  const liveFor = (forMs: number) =>
-    live({ url, apiKey: keys.victim, workflowId, seed, signal: AbortSignal.timeout(forMs) });
+  const liveFor = (forMs: number) => live({ url, victims, seed, signal: AbortSignal.timeout(forMs) });
   const { member: memberKey, widget: widgetKey } = keys;
   const attacker = await startAttacker({ name: attack.name, url, memberKey, widgetKey, attackMs });
   await liveFor(WARM_UP_MS);

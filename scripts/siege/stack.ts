@@ -9,9 +9,13 @@ import { type Fleet, startFleet } from "../chaos/fleet.ts";
 import { makeFreezer } from "../chaos/freezer.ts";
 import { idOf, makeClient } from "./attack.ts";
 
-/** A platform as processes of its own, with the keys of a victim, of a page of the victim's, and of an attacker. */
-export type Stack = { fleet: Fleet; url: string; keys: Keys; workflowId: string };
-export type Keys = { victim: string; widget: string; member: string };
+/** A platform as processes of its own, with the keys of victims, of a page of the first one's, and of an attacker. */
+export type Stack = { fleet: Fleet; url: string; keys: Keys; victims: Victim[] };
+export type Victim = { apiKey: string; workflowId: string };
+export type Keys = { victims: string[]; widget: string; member: string };
+
+/** Several, so that there are enough calls for a percentile although each stays below its rate limit. */
+const VICTIMS = ["acme", "birch", "cedar"];
 
 /** Starts one API and some workers on an embedded store and a Redis of their own; data and logs go into `folder`. */
 export async function openStack(
@@ -36,18 +40,25 @@ export async function openStack(
   const fleet = await startFleet({ env, apis: 1, workers: options.workers, logDir, freezer: makeFreezer() });
   disposables.add(() => fleet.close());
   const url = fleet.nextUrl() ?? "";
-  return { fleet, url, keys, workflowId: await makeWorkflow(url, keys.victim) };
+  const victims = await Promise.all(
+    keys.victims.map(async (apiKey) => ({ apiKey, workflowId: await makeWorkflow(url, apiKey) })),
+  );
+  return { fleet, url, keys, victims };
 }
 
 async function makeKeys(env: Record<string, string>): Promise<Keys> {
   const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "siege" });
   try {
     const { tenancy } = platform;
+    const victims: string[] = [];
+    for (const name of VICTIMS) {
+      const tenantId = await tenancy.ensureTenant(name);
+      victims.push((await tenancy.createKey({ tenantId, role: "owner", subject: "ana" })).key);
+    }
     const [acme, evil] = [await tenancy.ensureTenant("acme"), await tenancy.ensureTenant("evil")];
-    const victim = await tenancy.createKey({ tenantId: acme, role: "owner", subject: "ana" });
     const member = await tenancy.createKey({ tenantId: evil, role: "member", subject: "mallory" });
     const widget = await tenancy.widgetKeys.create({ tenantId: acme, createdBy: "ana" });
-    return { victim: victim.key, member: member.key, widget: widget.key };
+    return { victims, member: member.key, widget: widget.key };
   } finally {
     await platform.close();
   }

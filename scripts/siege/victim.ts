@@ -1,9 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom } from "../bench/measure.ts";
+import type { Victim } from "./stack.ts";
 
 /** Longest wait for one answer of the victim's, in ms. */
 const ANSWER_TIMEOUT_MS = 60_000;
-/** Calls a second: well below a tenant's own rate limit. */
+/** Calls of each victim a second: well below a tenant's own rate limit. */
 const CALLS_A_SECOND = 7;
 
 export type Experience = {
@@ -28,22 +29,24 @@ function asksOf(workflowId: string): readonly Ask[] {
   ];
 }
 
-/** Lives the victim's life until the signal aborts, at a steady pace that no slow answer slows down. */
+/** Lives the victims' lives until the signal aborts, at a steady pace that no slow answer slows down. */
 export async function live(options: {
   url: string;
-  apiKey: string;
-  workflowId: string;
+  victims: readonly Victim[];
   seed: number;
   signal: AbortSignal;
 }): Promise<Experience> {
+  const { url, victims, signal } = options;
   const experience: Experience = { calls: [], jobs: [], errors: [] };
   const random = seededRandom(options.seed);
-  const lot = asksOf(options.workflowId).flatMap((ask) => Array.from({ length: ask.share }, () => ask));
   const underWay: Promise<void>[] = [];
-  while (!options.signal.aborted) {
-    const ask = lot[Math.floor(random() * lot.length)];
-    if (ask) underWay.push(askOnce(options, ask, experience));
-    await delay(1_000 / CALLS_A_SECOND);
+  while (!signal.aborted) {
+    for (const { apiKey, workflowId } of victims) {
+      const lot = asksOf(workflowId).flatMap((ask) => Array.from({ length: ask.share }, () => ask));
+      const ask = lot[Math.floor(random() * lot.length)];
+      if (ask) underWay.push(askOnce({ url, apiKey }, ask, experience));
+      await delay(1_000 / CALLS_A_SECOND / victims.length);
+    }
   }
   await Promise.all(underWay);
   return experience;

@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 
 /** How often the processes are looked at, in ms. */
 const LOOK_EVERY_MS = 100;
@@ -31,29 +31,19 @@ export function watchMemory(): { stop(): Promise<Peaks> } {
 }
 
 async function lookOnce(peaks: Peaks): Promise<void> {
-  const processes = await Promise.all((await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(readProcess));
-  const parents = new Map(processes.flatMap((each) => (each ? [[each.pid, each.parent] as const] : [])));
-  for (const each of processes) {
-    if (!each || !isBelow(each.pid, parents)) continue;
-    const kind = kinds.find(([, pattern]) => pattern.test(each.command))?.[0];
-    if (kind) peaks[kind] = Math.max(peaks[kind], each.residentMb);
+  for (const pid of await pidsBelow(String(process.pid))) {
+    const [command, status] = [await read(pid, "cmdline"), await read(pid, "status")];
+    const kind = kinds.find(([, pattern]) => pattern.test(command))?.[0];
+    const residentMb = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1_024;
+    if (kind) peaks[kind] = Math.max(peaks[kind], residentMb);
   }
 }
 
-function isBelow(pid: number, parents: ReadonlyMap<number, number>): boolean {
-  for (let at = parents.get(pid); at !== undefined && at > 1; at = parents.get(at)) if (at === process.pid) return true;
-  return false;
+/** The processes that one started, and those that they started. */
+async function pidsBelow(pid: string): Promise<string[]> {
+  const children = (await read(pid, `task/${pid}/children`)).split(" ").filter(Boolean);
+  return [...children, ...(await Promise.all(children.map(pidsBelow))).flat()];
 }
 
-async function readProcess(name: string) {
-  try {
-    const [status, command] = await Promise.all([
-      readFile(`/proc/${name}/status`, "utf8"),
-      readFile(`/proc/${name}/cmdline`, "utf8"),
-    ]);
-    const number = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(status)?.[1] ?? 0);
-    return { pid: Number(name), parent: number("PPid"), residentMb: number("VmRSS") / 1_024, command };
-  } catch {
-    return undefined; // it ended while it was looked at
-  }
-}
+/** A file of a process; nothing of one that has ended meanwhile. */
+const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, "utf8").catch(() => "");

@@ -76,7 +76,8 @@ export function routeAuto(catalogue: Catalogue, request: ChatRequest, isUsable: 
   const able = catalogue.chatByPrice.filter(
     (model) => isUsable(model) && model.contextWindow >= tokens && fits(model, request),
   );
-  const exact = able.filter((model) => settingMisfits(model, request).length === 0);
+  const { promptCacheKey: _hint, ...asked } = request; // no reason to pass a model over
+  const exact = able.filter((model) => settingMisfits(model, asked).length === 0);
   const usable = withoutStub(exact.length > 0 ? exact : able);
   const fitting = usable.filter((one) => one.type === type);
   const model = fitting[0] ?? usable[0];

@@ -8,10 +8,12 @@ const pageOf = (name: string) => `https://platform.claude.com/docs/en/models/${n
 const SAMPLING = { maxTemperature: 1 };
 /** The page "Effort": `xhigh` came with Opus 4.7, `max` with Opus 4.6; Haiku has efforts from 5.5 on. */
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"] as const;
-const EFFORTS_OF_4_6 = ["low", "medium", "high", "max"] as const;
-/** Those of them that cannot switch their thinking off refuse a demanded tool call ("What's new" of each). */
-const features = ["streaming", "tool_use", "vision", "files", "prompt_caching"] as const;
-const THINKS_ALWAYS = { features };
+const EFFORTS_OF_4_6 = ["none", "low", "medium", "high", "max"] as const;
+/** Before, thinking has a budget, which is made of the effort. */
+const EFFORTS_OF_4_5 = ["none", "low", "medium", "high"] as const;
+/** Some cannot switch their thinking off, or refuse a demanded tool call ("What's new" of each). */
+const features = ["streaming", "tool_use", "vision", "files", "json_schema", "prompt_caching"] as const;
+const THINKS_ALWAYS = { efforts: EFFORTS };
 /** Of the older models; from Opus 4.6 and Sonnet 5 on it is 128,000 tokens ("Max output" of the model pages). */
 const OLD = { ...SAMPLING, maxOutput: 64_000 };
 /** Before Claude 4.6. */
@@ -22,17 +24,23 @@ const claude = {
   maxOutput: 128_000,
   defaultOutput: DEFAULT_MAX_TOKENS,
   features: [...features, "tool_choice"],
-  settings: [],
-  efforts: EFFORTS,
+  settings: ["parallelToolCalls", "user", "safetyIdentifier", "serviceTier", "promptCacheKey"],
+  efforts: ["none", ...EFFORTS],
   batch: true,
   priceDate: "2026-11-21",
 } as const satisfies Partial<ProviderModel>;
 
 /** Each row names the source of its price. The price of a cache write is that of the default cache, which lives for five minutes. */
 export const anthropicModels: readonly ProviderModel[] = toModels(() => claude, {
-  "claude-fable-5-1": ["Claude Fable 5.1", "reasoning", [10, 50, 0.25, 12.5], pricing, THINKS_ALWAYS],
-  "claude-fable-5": ["Claude Fable 5", "reasoning", [10, 50, 1, 12.5], pricing],
-  "claude-opus-5-5": ["Claude Opus 5.5", "reasoning", [4, 20, 0.2, 5], pageOf("opus-5-5"), THINKS_ALWAYS],
+  "claude-fable-5-1": ["Claude Fable 5.1", "reasoning", [10, 50, 0.25, 12.5], pricing, { features, ...THINKS_ALWAYS }],
+  "claude-fable-5": ["Claude Fable 5", "reasoning", [10, 50, 1, 12.5], pricing, THINKS_ALWAYS],
+  "claude-opus-5-5": [
+    "Claude Opus 5.5",
+    "reasoning",
+    [4, 20, 0.2, 5],
+    pageOf("opus-5-5"),
+    { features, ...THINKS_ALWAYS },
+  ],
   "claude-opus-5": ["Claude Opus 5", "reasoning", [5, 25, 0.5, 6.25], pageOf("opus-5")],
   "claude-opus-4-8": ["Claude Opus 4.8", "reasoning", [5, 25, 0.5, 6.25], pageOf("opus-4-8")],
   "claude-opus-4-7": ["Claude Opus 4.7", "reasoning", [5, 25, 0.5, 6.25], pricing],
@@ -48,9 +56,9 @@ export const anthropicModels: readonly ProviderModel[] = toModels(() => claude, 
     "reasoning",
     [5, 25, 0.5, 6.25],
     pageOf("opus-4-5"),
-    { aliases: ["claude-opus-4-5"], ...SMALL, efforts: ["low", "medium", "high"] },
+    { aliases: ["claude-opus-4-5"], ...SMALL, efforts: EFFORTS_OF_4_5 },
   ],
-  "claude-sonnet-5-5": ["Claude Sonnet 5.5", "coding", [2, 10, 0.1, 2.5], pageOf("sonnet-5-5"), THINKS_ALWAYS],
+  "claude-sonnet-5-5": ["Claude Sonnet 5.5", "coding", [2, 10, 0.1, 2.5], pageOf("sonnet-5-5"), { features }],
   "claude-sonnet-5": ["Claude Sonnet 5", "coding", [2, 10, 0.2, 2.5], pageOf("sonnet-5")],
   "claude-sonnet-4-6": [
     "Claude Sonnet 4.6",
@@ -71,6 +79,6 @@ export const anthropicModels: readonly ProviderModel[] = toModels(() => claude, 
     "chat",
     [1, 5, 0.1, 1.25],
     "https://platform.claude.com/docs/en/models",
-    { aliases: ["claude-haiku-4-5"], ...SMALL, efforts: [] },
+    { aliases: ["claude-haiku-4-5"], ...SMALL, efforts: EFFORTS_OF_4_5 },
   ],
 });

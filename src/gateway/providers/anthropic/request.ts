@@ -1,8 +1,9 @@
 import { defined } from "../../../defined.ts";
 import type { Message } from "../../messages.ts";
-import type { CompletionRequest, ToolChoice, ToolDefinition } from "../provider.ts";
+import type { CompletionRequest, ToolDefinition } from "../provider.ts";
 import { type Block, toBlocks } from "./blocks.ts";
 import { BREAKPOINT, markEnd, markTurns } from "./prompt-cache.ts";
+import { toThinking } from "./thinking.ts";
 
 /** The API demands a limit, and thinking counts towards it. Every current model can write four times as much. */
 export const DEFAULT_MAX_TOKENS = 16_384;
@@ -26,16 +27,24 @@ export function toMessagesParams(request: CompletionRequest, isRepeated = false)
     markTurns(turns);
     if (text === undefined) markEnd(tools ?? []); // else they are kept with the instructions, which follow them
   }
+  const maxTokens = request.maxTokens ?? DEFAULT_MAX_TOKENS;
+  const { thinking, effort } = toThinking(request, maxTokens);
+  const format = request.responseFormat && toWireFormat(request.responseFormat);
+  const userId = request.safetyIdentifier ?? request.user;
   return defined({
     model: request.model,
-    max_tokens: request.maxTokens ?? DEFAULT_MAX_TOKENS,
+    max_tokens: maxTokens,
     system: isRepeated && text !== undefined ? [{ type: "text", text, ...BREAKPOINT }] : text,
     messages: turns.map(toWireTurn),
     temperature: request.temperature,
     top_p: request.topP,
     stop_sequences: request.stop,
     tools,
-    tool_choice: request.toolChoice && toWireToolChoice(request.toolChoice),
+    tool_choice: toWireToolChoice(request),
+    thinking,
+    output_config: effort === undefined && format === undefined ? undefined : defined({ effort, format }),
+    metadata: userId === undefined ? undefined : { user_id: userId },
+    service_tier: request.serviceTier && serviceTiers[request.serviceTier],
   });
 }
 
@@ -63,7 +72,20 @@ function toWireTool({ name, description, parameters }: ToolDefinition): object {
   return defined({ name, description, input_schema: { type: "object", ...parameters } });
 }
 
-function toWireToolChoice(choice: ToolChoice): unknown {
-  if (typeof choice === "object") return { type: "tool", name: choice.name };
-  return { type: choice === "required" ? "any" : choice };
+/** `auto` is what a request with tools has without a choice. */
+function toWireToolChoice({ tools, toolChoice, parallelToolCalls }: CompletionRequest): unknown {
+  const isSingle = parallelToolCalls === false && tools !== undefined && toolChoice !== "none";
+  if (toolChoice === undefined && !isSingle) return undefined;
+  const single = isSingle ? { disable_parallel_tool_use: true } : {};
+  if (typeof toolChoice === "object") return { type: "tool", name: toolChoice.name, ...single };
+  return { type: toolChoice === "required" ? "any" : (toolChoice ?? "auto"), ...single };
 }
+
+/** OpenAI's format with a schema as Anthropic's ("Structured outputs"); it has no other. */
+function toWireFormat({ json_schema: format }: Record<string, unknown>): unknown {
+  const schema = typeof format === "object" && format !== null && "schema" in format ? format.schema : undefined;
+  return { type: "json_schema", schema };
+}
+
+/** OpenAI's tiers in Anthropic's words ("Service tiers"). */
+const serviceTiers = { auto: "auto", priority: "auto", default: "standard_only", flex: undefined };

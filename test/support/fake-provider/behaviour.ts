@@ -5,6 +5,8 @@ export type Behaviour = {
   /** The text is a refusal: in the field of its own that OpenAI has for it. */
   isRejection?: boolean;
   reasoning?: string;
+  /** Reasoning items of the Responses API, in the place of one with the `reasoning` as its summary. */
+  reasoningItems?: readonly (Record<string, unknown> & { type: "reasoning" })[];
   toolCalls?: readonly { id: string; name: string; arguments: string }[];
   finishReason?: "stop" | "length" | "tool_calls" | "content_filter";
   /** `false` leaves it out, as bare servers do; `counted` counts the request's and the answer's own tokens. */
@@ -13,6 +15,8 @@ export type Behaviour = {
   status?: number;
   errorCode?: string;
   errorMessage?: string;
+  /** Fails after status 200, as the Responses API does. */
+  failure?: { code: string; message: string };
   headers?: Record<string, string>;
   /** Answers this text instead, whatever was asked for. */
   rawBody?: string;

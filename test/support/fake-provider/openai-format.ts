@@ -1,11 +1,13 @@
 import { type Behaviour, halves, piecesOf, usageOf } from "./behaviour.ts";
-import { countUsage, textOf, type WireEvent, type WireFormat, type WireRequest } from "./wire-format.ts";
+import { countUsage, inputTexts, textOf, type WireEvent, type WireFormat, type WireRequest } from "./wire-format.ts";
 
 const created = 1_790_000_000;
 /** OpenAI's models that reason: they take the token limit by its newer name, and a temperature only when they do not reason. */
-const isReasoningModel = (model: string) => /^(gpt-[5-9]|o\d)/.test(model);
+export const isReasoningModel = (model: string) => /^(gpt-[5-9]|o\d)/.test(model);
 /** Those that reason unless they are told not to: only then they call tools. */
-const isReasoningByDefault = (model: string) => /^gpt-(5\.[5-9]|[6-9])/.test(model);
+export const isReasoningByDefault = (model: string) => /^gpt-(5\.[5-9]|[6-9])/.test(model);
+/** Those that know no effort `none`. */
+export const isAlwaysReasoning = (model: string) => /^gpt-6(-astra|\.1-sol)/.test(model);
 
 /** `POST /v1/chat/completions` (API reference, "Chat"). */
 export const chatFormat: WireFormat = {
@@ -22,8 +24,8 @@ export const chatFormat: WireFormat = {
       const hint = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
       return unsupported(hint, "unsupported_parameter");
     }
-    if (body.reasoning_effort === "none") return undefined;
-    if (body.tools !== undefined && isReasoningByDefault(body.model))
+    if (body.reasoning_effort === "none" && !isAlwaysReasoning(body.model)) return undefined;
+    if (body.tools !== undefined && (isReasoningByDefault(body.model) || body.reasoning_effort !== undefined))
       return unsupported("Function tools with reasoning_effort are not supported.", "unsupported_parameter");
     const isDefault = body.temperature === undefined || body.temperature === 1;
     return isDefault ? undefined : unsupported("Unsupported value: 'temperature'.", "unsupported_value");
@@ -47,12 +49,14 @@ export const embeddingsFormat: WireFormat = {
 const wireUsageOf = (body: WireRequest, behaviour: Behaviour) => {
   const usage = usageOf(behaviour, () => countUsage(body, textOf(behaviour)));
   if (usage === undefined) return undefined;
-  const { prompt_tokens, completion_tokens, cached_tokens } = usage;
+  const { prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens } = usage;
   return {
     prompt_tokens,
     completion_tokens,
     total_tokens: prompt_tokens + completion_tokens,
-    ...(cached_tokens === undefined ? {} : { prompt_tokens_details: { cached_tokens, audio_tokens: 0 } }),
+    ...(cached_tokens === undefined
+      ? {}
+      : { prompt_tokens_details: { cached_tokens, cache_write_tokens, audio_tokens: 0 } }),
   };
 };
 
@@ -123,7 +127,7 @@ function toChatChunks(body: WireRequest, behaviour: Behaviour): WireEvent[] {
 }
 
 function toEmbeddingList(body: WireRequest, behaviour: Behaviour): unknown {
-  const inputs = [body.input ?? []].flat();
+  const inputs = inputTexts(body);
   const vectors = inputs.map((text, n) =>
     Float32Array.from({ length: body.dimensions ?? 4 }, (_, i) => [text.length, n, 0.5, -1][i] ?? 0),
   );
@@ -143,7 +147,7 @@ function toEmbeddingList(body: WireRequest, behaviour: Behaviour): unknown {
 
 /** Embeddings count words unless they are told otherwise. */
 export function toEmbeddingUsage(body: WireRequest, behaviour: Behaviour) {
-  const words = [body.input ?? []].flat().reduce((sum, text) => sum + text.split(/\s+/).length, 0);
+  const words = inputTexts(body).reduce((sum, text) => sum + text.split(/\s+/).length, 0);
   if (typeof behaviour.usage === "object")
     return { prompt_tokens: behaviour.usage.prompt_tokens, completion_tokens: 0 };
   const isEstimated = behaviour.usage === "counted" || behaviour.usage === false;

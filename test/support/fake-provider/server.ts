@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { messagesFormat } from "./anthropic-format.ts";
 import { type Behaviour, type FakeUsage, piecesOf, usageOf } from "./behaviour.ts";
 import { chatFormat, embeddingsFormat, toEmbeddingUsage } from "./openai-format.ts";
+import { responsesFormat } from "./responses-format.ts";
 import { countUsage, textOf, type WireFormat, type WireRequest } from "./wire-format.ts";
 
 type RecordedRequest = {
@@ -44,10 +45,11 @@ const formats: Record<string, WireFormat> = {
   "/v1/chat/completions": chatFormat,
   "/v1/embeddings": embeddingsFormat,
   "/v1/messages": messagesFormat,
+  "/v1/responses": responsesFormat,
 };
 
 /**
- * A server on loopback that speaks the wire formats of OpenAI (chat, embeddings) and Anthropic (messages), refuses what they
+ * A server on loopback that speaks the wire formats of OpenAI (chat, responses, embeddings) and Anthropic (messages), refuses what they
  * refuse, goes wrong when it is told to, and counts what it served.
  */
 export async function startFakeProvider(): Promise<FakeProvider> {

@@ -9,7 +9,8 @@ export type WireRequest = {
   stream_options?: { include_usage?: boolean };
   messages?: unknown[];
   system?: string;
-  input?: string | string[];
+  /** Texts to embed, or the items of a response's input. */
+  input?: string | (string | Record<string, unknown>)[];
   encoding_format?: string;
   dimensions?: number;
   max_tokens?: number;
@@ -38,13 +39,18 @@ export type WireFormat = {
 /** What a request and an answer are worth, by the product's own estimate: for servers that tell no usage. */
 export function countUsage(body: WireRequest, text: string): FakeUsage {
   const system = body.system === undefined ? [] : [{ role: "system" as const, content: body.system }];
-  const messages = (body.messages ?? []).map((message) => ({ role: "user" as const, content: contentOf(message) }));
-  const inputs = [body.input ?? []].flat().reduce((sum, input) => sum + estimateTokens(input), 0);
+  const items = [body.input ?? []].flat().filter((item) => typeof item !== "string");
+  const said = [...(body.messages ?? []), ...items];
+  const messages = said.map((message) => ({ role: "user" as const, content: contentOf(message) }));
+  const inputs = inputTexts(body).reduce((sum, input) => sum + estimateTokens(input), 0);
   return {
     prompt_tokens: estimateMessageTokens([...system, ...messages]) + inputs,
     completion_tokens: estimateTokens(text),
   };
 }
+
+/** The texts that are to be embedded. */
+export const inputTexts = (body: WireRequest) => [body.input ?? []].flat().filter((item) => typeof item === "string");
 
 function contentOf(message: unknown): string {
   const content = typeof message === "object" && message !== null && "content" in message ? message.content : "";

@@ -1,0 +1,76 @@
+import { defined } from "../../../defined.ts";
+import type { AssistantPart, Content, ContentPart, Message } from "../../messages.ts";
+import type { CompletionRequest, ToolDefinition } from "../provider.ts";
+
+/** Whether a model reasons. Others refuse to be asked for their reasoning. */
+export type Reasons = (model: string) => boolean;
+
+/**
+ * The body of `POST /responses`, as JSON text (API reference, "Create a model response"). Nothing is stored there, so the
+ * reasoning comes encrypted and goes back with the next request. The API knows no `stop` and no `seed`.
+ */
+export function toWireRequest(request: CompletionRequest, reasons: Reasons, isStreamed: boolean): string {
+  const format = request.responseFormat && toTextFormat(request.responseFormat);
+  return JSON.stringify({
+    model: request.model,
+    input: request.messages.flatMap(toItems),
+    store: false,
+    include: reasons(request.model) ? ["reasoning.encrypted_content"] : undefined, // JSON leaves out what is undefined
+    max_output_tokens: request.maxTokens,
+    temperature: request.temperature,
+    top_p: request.topP,
+    tools: request.tools?.map(toWireTool),
+    tool_choice: request.toolChoice && toWireToolChoice(request.toolChoice),
+    parallel_tool_calls: request.parallelToolCalls,
+    reasoning: request.effort && { effort: request.effort },
+    text: format || request.verbosity ? { format, verbosity: request.verbosity } : undefined,
+    metadata: request.metadata,
+    user: request.user,
+    safety_identifier: request.safetyIdentifier,
+    service_tier: request.serviceTier,
+    prompt_cache_key: request.promptCacheKey,
+    stream: isStreamed || undefined,
+  });
+}
+
+function toItems(message: Message): unknown[] {
+  if (message.role === "tool") {
+    return [{ type: "function_call_output", call_id: message.toolCallId, output: toWireContent(message.content) }];
+  }
+  if (message.role !== "assistant") return [{ role: message.role, content: toWireContent(message.content) }];
+  if (message.parts !== undefined) return message.parts.map(toAssistantItem);
+  const { content, toolCalls = [] } = message;
+  const said = content === "" && toolCalls.length > 0 ? [] : [toAssistantItem({ type: "text", text: content })];
+  return [...said, ...toolCalls.map((call) => toAssistantItem({ type: "tool-call", ...call }))];
+}
+
+function toAssistantItem(part: AssistantPart): unknown {
+  if (part.type === "text") return { role: "assistant", content: part.text };
+  if (part.type === "reasoning") return part.item;
+  return { type: "function_call", call_id: part.id, name: part.name, arguments: part.arguments };
+}
+
+function toWireContent(content: Content): unknown {
+  return typeof content === "string" ? content : content.map(toInputPart);
+}
+
+function toInputPart(part: ContentPart): unknown {
+  if (part.type === "text") return { type: "input_text", text: part.text };
+  if (part.type === "image") return { type: "input_image", image_url: part.url, detail: part.detail ?? "auto" };
+  if (!part.url.startsWith("data:")) return { type: "input_file", file_url: part.url };
+  return { type: "input_file", filename: part.name ?? "document.pdf", file_data: part.url };
+}
+
+/** Unlike in chat completions, a tool is strict unless it says otherwise, and few schemas are made for that. */
+function toWireTool({ name, description, parameters = { type: "object", properties: {} } }: ToolDefinition): unknown {
+  return defined({ type: "function", name, description, parameters, strict: false });
+}
+
+function toWireToolChoice(choice: NonNullable<CompletionRequest["toolChoice"]>): unknown {
+  return typeof choice === "string" ? choice : { type: "function", name: choice.name };
+}
+
+/** The fields that chat completions have under `json_schema` stand beside the type here. */
+function toTextFormat({ json_schema: schema, ...format }: Record<string, unknown>): unknown {
+  return { ...format, ...(typeof schema === "object" ? schema : undefined) };
+}

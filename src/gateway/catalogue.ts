@@ -79,7 +79,7 @@ export function toModelEntry(model: CataloguedModel): ModelEntry {
     supportedFeatures: efforts?.length ? [...features, "reasoning_effort"] : [...features],
     reasoningEfforts: efforts?.length ? [...efforts] : undefined,
     settings: type === "embedding" ? undefined : settings.map((setting) => settingFields[setting]),
-    temperature: type === "embedding" ? undefined : temperaturesOf(model),
+    temperature: type === "embedding" ? undefined : temperaturesOf(model.maxTemperature),
     aliases: aliases && [...aliases],
     batch,
     priceSource,
@@ -87,8 +87,8 @@ export function toModelEntry(model: CataloguedModel): ModelEntry {
   });
 }
 
-/** The temperatures that a model takes. */
-export function temperaturesOf({ maxTemperature }: CataloguedModel): { min: number; max: number } {
+/** The temperatures that a model takes whose highest one is this. */
+export function temperaturesOf(maxTemperature: number | undefined): { min: number; max: number } {
   return maxTemperature === undefined
     ? { min: DEFAULT_SAMPLING, max: DEFAULT_SAMPLING }
     : { min: 0, max: maxTemperature };

@@ -109,6 +109,30 @@ describe("chats that may wait for a batch", () => {
     });
   }
 
+  it("puts chats that need OpenAI's Responses API into a batch of their own", async () => {
+    const before = upstream.batches.length;
+    const model = "gpt-6-luna";
+    const tools = [{ type: "function", function: { name: "find", parameters: { type: "object" } } }];
+    const ask = (content: string, more: object = {}) =>
+      client.post("/ai/chat", { model, prefer_async: true, messages: [{ role: "user", content }], ...more });
+    const accepted = await Promise.all([
+      ask("one"),
+      ask("two", { tools }),
+      ask("three", { tools }),
+      ask("FAIL", { tools }),
+    ]);
+    const jobs = await Promise.all(accepted.map(endOf));
+    expect(jobs.map((job) => job.at("result.text") ?? job.at("error.code"))).to.deep.equal([
+      "Re: one",
+      "Re: two",
+      "Re: three",
+      "provider_rejected",
+    ]);
+    expect(jobs[1]?.at("result.costUsd")).to.equal(jobs[0]?.at("result.costUsd"));
+    const made = upstream.batches.slice(before).map(({ lines }) => [...new Set(lines.map(({ url }) => url))]);
+    expect(made).to.have.deep.members([["/v1/chat/completions"], ["/v1/responses"]]);
+  });
+
   it("runs the platform's own model through the queue too", async () => {
     const body = {
       prefer_async: true,

@@ -200,16 +200,100 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
     });
   });
 
-  it("lets OpenAI's reasoning models call tools and take a temperature where they can, and refuses the rest", async () => {
-    const ask = (body: object) => client.post("/ai/chat", { ...question, ...body });
-    const reported = await ask({ model: "gpt-6-luna", tools });
-    expect(reported.status, reported.text).to.equal(200);
-    const cool = await ask({ model: "gpt-5.4", temperature: 0 });
-    expect(cool.status, cool.text).to.equal(200);
-    expect(fakes.openai.requests[1]?.body).to.include({ temperature: 0, reasoning_effort: "none" });
-    const refused = await ask({ model: "gpt-6-astra", tools });
-    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "tools"]);
-    expect(fakes.openai.requests).to.have.length(2);
+  it("calls OpenAI's models by the Responses API where Chat Completions cannot do what is asked", async () => {
+    const cases: [path: string, body: object][] = [
+      ["/v1/chat/completions", { model: "gpt-6-astra" }],
+      ["/v1/responses", { model: "gpt-6-astra", tools }],
+      ["/v1/responses", { model: "gpt-6-luna", tools }],
+      ["/v1/chat/completions", { model: "gpt-6-luna", tools, reasoning_effort: "none" }],
+      ["/v1/chat/completions", { model: "gpt-5.4", tools }],
+      ["/v1/responses", { model: "gpt-5.4", tools, reasoning_effort: "low" }],
+      ["/v1/chat/completions", { model: "gpt-5.4", tools, temperature: 0 }],
+      ["/v1/chat/completions", { model: "gpt-4.1", tools, temperature: 0 }],
+    ];
+    for (const [path, body] of cases) {
+      fakes.openai.reset();
+      const response = await client.post("/ai/chat", { ...question, ...body });
+      expect(response.status, response.text).to.equal(200);
+      expect(fakes.openai.requests[0]?.path, JSON.stringify(body)).to.equal(path);
+    }
+  });
+
+  it("leaves out a temperature that a model does not take while it reasons, and names it", async () => {
+    const body = { ...question, model: "gpt-5.4", temperature: 0.2, tools };
+    const cool = await client.post("/ai/chat", body);
+    expect(cool.headers.get("x-svc-ignored")).to.equal(null);
+    expect(fakes.openai.requests[0]?.body).to.include({ temperature: 0.2, reasoning_effort: "none" });
+    const reasoned = await client.post("/ai/chat", { ...body, reasoning_effort: "high" });
+    expect(reasoned.headers.get("x-svc-ignored")).to.equal("temperature;used=1");
+    expect(fakes.openai.requests[1]?.body).to.deep.include({ reasoning: { effort: "high" } });
+    expect(fakes.openai.requests[1]?.body).not.to.have.property("temperature");
+  });
+
+  it("calls tools with a model that always reasons, as JSON and streamed", async () => {
+    const model = "gpt-6-astra";
+    fakes.openai.setDefault({ reasoning: "A lease expires.", toolCalls: calls });
+    const body = { ...question, model, tools, tool_choice: "required", maxTokens: 50, parallel_tool_calls: true };
+    const response = await client.post("/ai/chat", body);
+    expect(response.at("toolCalls"), response.text).to.deep.equal(wireCalls);
+    expect(response.at("choices[0].finish_reason")).to.equal("tool_calls");
+    expect(response.at("reasoning")).to.equal("A lease expires.");
+    expect(fakes.openai.requests[0]?.body).to.deep.equal({
+      model,
+      input: question.messages,
+      store: false,
+      include: ["reasoning.encrypted_content"],
+      max_output_tokens: 50,
+      tools: [{ type: "function", name: "find", description: "Finds", parameters: { type: "object" }, strict: false }],
+      tool_choice: "required",
+      parallel_tool_calls: true,
+    });
+    const events = await stream({ model, tools });
+    expect(events.at(-1)?.data).to.deep.include({ toolCalls: wireCalls, finishReason: "tool_calls", inputTokens: 11 });
+    expect(reasoningOf(events)).to.equal("A lease expires.");
+    fakes.openai.setDefault({});
+    const messages = [
+      ...question.messages,
+      { role: "assistant", content: "", tool_calls: wireCalls },
+      { role: "tool", tool_call_id: "toolu_1", content: "found" },
+      { role: "tool", tool_call_id: "toolu_2", content: "nothing" },
+    ];
+    expect((await client.post("/ai/chat", { messages, model, tools })).at("text")).to.equal(
+      "The lease protects a job.",
+    );
+  });
+
+  it("sends the key of OpenAI's prompt cache, and charges what was read and written at its prices", async () => {
+    const usage = { prompt_tokens: 4_321, completion_tokens: 17, cached_tokens: 3_072, cache_write_tokens: 1_111 };
+    fakes.openai.setDefault({ usage });
+    // USD a million tokens of GPT-6 Astra: input 10, output 50, read from the cache 1, written to it 12.5.
+    const costUsd = ((4_321 - 3_072 - 1_111) * 10 + 17 * 50 + 3_072 * 1 + 1_111 * 12.5) / 1e6;
+    for (const path of ["/v1/responses", "/v1/chat/completions"]) {
+      const more = path === "/v1/responses" ? { tools } : {};
+      const body = { ...question, model: "gpt-6-astra", prompt_cache_key: "run_1", ...more };
+      const response = await client.post("/ai/chat", body);
+      const request = fakes.openai.requests.at(-1);
+      expect([request?.path, request?.body.prompt_cache_key]).to.deep.equal([path, "run_1"]);
+      await test.platform.gateway.flush();
+      const log = await client.get(`/ai/logs/${response.string("logId")}`);
+      expect(log.at("costUsd"), path).to.be.closeTo(costUsd, 1e-10);
+      expect((await stream(body)).at(-1)?.data).to.include({ costUsd: response.at("costUsd") });
+    }
+  });
+
+  it("reports a failed response of OpenAI as the error that it is", async () => {
+    const body = { ...question, model: "gpt-6-astra", tools };
+    const failures = {
+      invalid_prompt: [400, "provider_rejected"],
+      rate_limit_exceeded: [429, "provider_rate_limited"],
+    };
+    for (const [code, expected] of Object.entries(failures)) {
+      fakes.openai.setDefault({ failure: { code, message: "The prompt is refused." } });
+      const response = await client.post("/ai/chat", body);
+      expect([response.status, response.at("error.code")], code).to.deep.equal(expected);
+      const opened = await client.post("/ai/chat", { ...body, stream: true });
+      expect([opened.status, opened.at("error.code")], `${code}, streamed`).to.deep.equal(expected);
+    }
   });
 
   it("embeds with OpenAI's models", async () => {

@@ -10,19 +10,23 @@ import { tenantOf } from "../support/tenant-of.ts";
 
 /** Billionths of a USD a token, as the providers' price lists have them. */
 const prices = {
-  "gpt-5.4-nano": { input: 200, cached: 20, output: 1_250 },
-  "claude-haiku-5-5": { input: 100, cached: 10, output: 500 },
-  "gpt-6-luna": { input: 100, cached: 10, output: 500 },
-  "text-embedding-3-small": { input: 20, cached: 20, output: 0 },
+  "gpt-5.4-nano": { input: 200, cached: 20, written: 200, output: 1_250 },
+  "gpt-6-astra": { input: 10_000, cached: 1_000, written: 12_500, output: 50_000 },
+  "claude-haiku-5-5": { input: 100, cached: 10, written: 125, output: 500 },
+  "gpt-6-luna": { input: 100, cached: 10, written: 125, output: 500 },
+  "text-embedding-3-small": { input: 20, cached: 20, written: 20, output: 0 },
 };
 
 /** A way to ask for an answer. Embeddings have no streams. */
 type Kind = "json" | "stream" | "embeddings";
-type Call = { name: string; path: string; kind: Kind; model: string };
+type Call = { name: string; path: string; kind: Kind; model: string; tools?: object[] };
+
+const tools = [{ type: "function", function: { name: "find", parameters: { type: "object" } } }];
 
 const calls: Call[] = [
   ...(["json", "stream"] as const).flatMap((kind) => [
     { name: `chat of OpenAI, ${kind}`, path: "/ai/chat", kind, model: "gpt-5.4-nano" },
+    { name: `chat of OpenAI with tools while reasoning, ${kind}`, path: "/ai/chat", kind, model: "gpt-6-astra", tools },
     { name: `chat of Anthropic, ${kind}`, path: "/ai/chat", kind, model: "claude-haiku-5-5" },
     { name: `chat by OpenAI's surface, ${kind}`, path: "/v1/chat/completions", kind, model: "gpt-5.4-nano" },
   ]),
@@ -35,8 +39,13 @@ const calls: Call[] = [
 ];
 
 const pieces = ["The lease ", "protects a job ", "that a worker ", "has taken up."];
-/** Numbers that nobody else could come to, a part of them at another price. */
-const reportedUsage: FakeUsage = { prompt_tokens: 137, completion_tokens: 41, cached_tokens: 64 };
+/** Numbers that nobody else could come to, parts of them at other prices. */
+const reportedUsage: FakeUsage = {
+  prompt_tokens: 137,
+  completion_tokens: 41,
+  cached_tokens: 64,
+  cache_write_tokens: 24,
+};
 const reported: Behaviour = { pieces, usage: reportedUsage };
 /** The provider counts as the gateway does: for responses whose usage it cannot report any more. */
 const counted: Behaviour = { pieces, usage: "counted" };
@@ -375,10 +384,10 @@ function withPromptTold(behaviour: Behaviour): Behaviour {
   return hasStart ? { ...behaviour, usage: reportedUsage } : behaviour;
 }
 
-function toBody({ kind, model }: Call, surface: string): object {
+function toBody({ kind, model, tools }: Call, surface: string): object {
   if (kind === "embeddings") return { model, input: ["What does a lease protect?", "A job."] };
   const messages = [{ role: "user", content: `What does a lease protect, and for how long? (${surface})` }];
-  return { model, messages, stream: kind === "stream" };
+  return { model, messages, tools, stream: kind === "stream" };
 }
 
 async function readUntil(response: Response, text: string): Promise<void> {
@@ -396,6 +405,8 @@ const toNano = (usd: number | undefined) => Math.round(Number(usd) * 1e9);
 function toNanoUsd(model: string, usage: FakeUsage): number {
   const price = Object.entries(prices).find(([id]) => id === model)?.[1];
   if (price === undefined) throw new Error(`there is no price for ${model}`);
-  const { prompt_tokens: prompt, completion_tokens: output, cached_tokens: cached = 0 } = usage;
-  return (prompt - cached) * price.input + cached * price.cached + output * price.output;
+  const { prompt_tokens: prompt, completion_tokens: output } = usage;
+  const { cached_tokens: cached = 0, cache_write_tokens: written = 0 } = usage;
+  const fresh = prompt - cached - written;
+  return fresh * price.input + cached * price.cached + written * price.written + output * price.output;
 }

@@ -143,10 +143,12 @@ describe("routing", () => {
     });
     expect(named("gpt-6.1-sol", { temperature: 0 })).to.include({ code: "invalid_request", param: "temperature" });
     expect(named("claude-sonnet-5-5", { topP: 0.5 })).to.include({ code: "invalid_request", param: "top_p" });
-    expect(named("gpt-6-astra", { tools })).to.include({ code: "invalid_request", param: "tools" });
+    const warm = { temperature: 0.2, effort: "low" };
+    expect(named("gpt-5.4", warm)).to.include({ code: "invalid_request", param: "temperature" });
     const takes = (model: string, extra: object) => routeModel({ ...ask("hi"), model, ...extra }, all).model.id;
     expect(takes("claude-opus-5-5", { temperature: 1, tools })).to.equal("claude-opus-5-5");
     expect(takes("claude-sonnet-4-6", { temperature: 0 })).to.equal("claude-sonnet-4-6");
+    expect(takes("gpt-6-astra", { tools })).to.equal("gpt-6-astra");
     expect(takes("claude-opus-5-5", { temperature: 0.2 }), "adjusted").to.equal("claude-opus-5-5");
     for (const type of ["Hello", "Refactor this code", "Prove it step by step"]) {
       const routed = routeModel(ask(type, { temperature: 0.2, tools }), all);
@@ -161,7 +163,11 @@ describe("routing", () => {
     const wire = (id: string, extra: object) =>
       toCompletionRequest({ ...ask("hi"), ...extra }, findModel(catalogue, id, "chat"));
     const tools = [{ name: "find" }];
-    expect(wire("gpt-6-luna", { tools }).effort).to.equal("none");
+    expect(wire("gpt-6-luna", { tools }), "tools leave the reasoning on").not.to.have.property("effort");
+    expect(wire("gpt-5.4", { tools, temperature: 0 })).to.include({ temperature: 0, effort: "none" });
+    expect(wire("gpt-5.4", { temperature: 0, effort: "low" }))
+      .to.include({ effort: "low" })
+      .and.not.have.property("temperature");
     expect(wire("gpt-6-luna", { temperature: 1 })).not.to.have.any.keys("temperature", "effort");
     expect(wire("gpt-5.4", { temperature: 0 })).to.include({ temperature: 0, effort: "none" });
     expect(wire("gpt-4.1", { temperature: 0, tools })).not.to.have.property("effort");

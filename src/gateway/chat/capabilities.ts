@@ -71,6 +71,13 @@ export function keepToSettings(model: CataloguedModel, request: Sampling): void 
 const isForeign = ({ settings }: CataloguedModel, request: Sampling, setting: Setting) =>
   request[setting] !== undefined && !settings.includes(setting);
 
+/** The highest temperature that a model takes with a request; undefined when that is the default alone, as while it reasons. */
+export function maxTemperatureOf(model: CataloguedModel, request: Sampling): number | undefined {
+  const effort = nearestEffort(model, request.effort);
+  const isToReason = model.reasons !== undefined && effort !== undefined && effort !== "none";
+  return isToReason ? undefined : model.maxTemperature;
+}
+
 /** The effort itself, or the next lower one that the model takes, or its lowest; undefined when it takes none. */
 function nearestEffort({ efforts: taken = [] }: CataloguedModel, effort: Effort | undefined): Effort | undefined {
   if (effort === undefined || taken.includes(effort)) return effort;

@@ -8,7 +8,7 @@ import { boundChat } from "../money/prices.ts";
 import type { CompletionRequest, FinishReason } from "../providers/provider.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
-import { keepToSettings } from "./capabilities.ts";
+import { keepToSettings, maxTemperatureOf } from "./capabilities.ts";
 import type { ChatOutcome, RoutingView } from "./outcome.ts";
 import type { PlannedChat } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
@@ -66,16 +66,16 @@ export function settleChat(call: Call, routing: Routing, end: CallEnd & { finish
 
 /**
  * The request in the provider's terms: the routed model, the system prompt put before the messages, and what the model
- * needs to take tools or a temperature.
+ * needs to take a temperature.
  */
 export function toCompletionRequest(request: ChatRequest, model: CataloguedModel): CompletionRequest {
   const { systemPrompt, options: _o, temperature: _t, preferredTemperature, topP: _p, messages, ...rest } = request;
   const own = forProvider(messages, model.provider);
   // A temperature that is only preferred is not worth a model's reasoning.
-  const preferred = model.reasonsByDefault === true ? undefined : preferredTemperature;
+  const preferred = model.reasons === undefined ? preferredTemperature : undefined;
   const sampling = toSampling(model, request, preferred);
   keepToSettings(model, rest);
-  const isReasoningOff = model.reasonsByDefault === true && (sampling !== undefined || request.tools !== undefined);
+  const isReasoningOff = model.reasons !== undefined && sampling !== undefined;
   return {
     ...rest,
     ...sampling,
@@ -86,7 +86,9 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
 }
 
 /** What the model takes of a temperature and `top_p`: one that is asked for is clamped, one that is preferred left out. */
-function toSampling({ maxTemperature }: CataloguedModel, { temperature, topP }: ChatRequest, preferred?: number) {
+function toSampling(model: CataloguedModel, request: ChatRequest, preferred?: number) {
+  const maxTemperature = maxTemperatureOf(model, request);
+  const { temperature, topP } = request;
   if (maxTemperature === undefined) return undefined;
   const fitting = preferred !== undefined && preferred <= maxTemperature ? preferred : undefined;
   const used = temperature === undefined ? fitting : Math.min(temperature, maxTemperature);

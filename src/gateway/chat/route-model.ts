@@ -4,7 +4,7 @@ import { estimateMessageTokens } from "../count-tokens.ts";
 import { textOf } from "../messages.ts";
 import type { ModelType } from "../providers/model.ts";
 import { notConfigured } from "../resilience/target.ts";
-import { findObstacle, settingMisfits } from "./capabilities.ts";
+import { findObstacle, maxTemperatureOf, settingMisfits } from "./capabilities.ts";
 import type { ChatRequest } from "./request.ts";
 
 /** Which model serves a request, and why; shown in `_preprocessing.routing`. */
@@ -99,8 +99,9 @@ export function withoutStub(models: readonly CataloguedModel[]): readonly Catalo
 type Misfit = { param: "temperature" | "top_p"; used: number };
 
 /** The sampling settings of a request that a model does not take. */
-export function misfitsOf({ maxTemperature }: CataloguedModel, { temperature, topP }: ChatRequest): Misfit[] {
-  const asked = { temperature: temperature ?? DEFAULT_SAMPLING, top_p: topP ?? DEFAULT_SAMPLING };
+export function misfitsOf(model: CataloguedModel, request: ChatRequest): Misfit[] {
+  const maxTemperature = maxTemperatureOf(model, request);
+  const asked = { temperature: request.temperature ?? DEFAULT_SAMPLING, top_p: request.topP ?? DEFAULT_SAMPLING };
   if (maxTemperature !== undefined)
     return asked.temperature > maxTemperature ? [{ param: "temperature", used: maxTemperature }] : [];
   const params = ["temperature", "top_p"] as const;
@@ -116,7 +117,7 @@ const fits = (model: CataloguedModel, request: ChatRequest) =>
 function requireServable(model: CataloguedModel, request: ChatRequest): void {
   const [misfit] = request.options?.strict === true ? misfitsOf(model, request) : [];
   if (misfit !== undefined) {
-    const { min, max } = temperaturesOf(model);
+    const { min, max } = temperaturesOf(maxTemperatureOf(model, request));
     const range = min === max ? `no ${misfit.param} but its default, ${max}` : `a temperature from ${min} to ${max}`;
     throw invalidRequest(misfit.param, `${model.id} takes ${range}.`);
   }

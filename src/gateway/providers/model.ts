@@ -67,8 +67,8 @@ export type ProviderModel = {
   batch?: true;
   /** The highest temperature that it takes. Without it the model refuses any but the default, 1. */
   maxTemperature?: number;
-  /** It calls tools, or takes a temperature, only when its reasoning is off (OpenAI's `reasoning_effort: "none"`). */
-  reasonsByDefault?: true;
+  /** When an OpenAI model reasons: unless it is asked for effort `none`, or only when it is asked for another. */
+  reasons?: "by-default" | "when-asked";
   /** It only replaces a real model: `auto` takes it when there is no other. */
   isStub?: true;
   /** Where the price was read, and when (ISO date). Nothing is charged without a price that can be traced. */

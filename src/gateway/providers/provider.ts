@@ -108,6 +108,8 @@ export type BatchItemResult = { customId: string } & (
 
 /** A provider's interface for many chats at half the price, answered within a day. */
 export type ProviderBatches = {
+  /** Tells chats apart that cannot share a batch, although their model and key are the same; absent when all can. */
+  kindOf?(request: CompletionRequest): string;
   /** Submits a batch under our id; the provider's id of it. */
   submit(batchId: string, items: readonly BatchItem[], context: CallContext): Promise<string>;
   /**

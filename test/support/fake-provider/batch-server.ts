@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 
 /** What a line holds, whichever provider it is for. */
-type Line = { customId: string; model: string; question: string };
+type Line = { customId: string; model: string; question: string; url?: string };
 type Batch = {
   id: string;
   provider: "openai" | "anthropic";
@@ -80,8 +80,8 @@ export async function startFakeBatches(): Promise<FakeBatches> {
       return reply({ id: fileId, object: "file" });
     }
     if (key === "POST /v1/batches") {
-      const { input_file_id: fileId, metadata } = JSON.parse(bytes.toString("utf8"));
-      const taken = take("openai", readOpenAi(files.get(fileId) ?? ""), metadata);
+      const { input_file_id: fileId, endpoint, metadata } = JSON.parse(bytes.toString("utf8"));
+      const taken = take("openai", readOpenAi(files.get(fileId) ?? "", endpoint), metadata);
       return replyTaken(taken, openAiView(taken));
     }
     if (key === "GET /v1/batches") return reply({ data: listOf("openai").map(openAiView) });
@@ -137,14 +137,17 @@ export async function startFakeBatches(): Promise<FakeBatches> {
 const jsonLines = (items: readonly unknown[]) => items.map((item) => `${JSON.stringify(item)}\n`).join("");
 const lastOf = (messages: { content: string }[]) => messages.at(-1)?.content ?? "";
 
-function readOpenAi(file: string): Line[] {
+const openAiPaths = ["/v1/chat/completions", "/v1/responses"];
+
+/** A batch has one endpoint, and each line names it. */
+function readOpenAi(file: string, endpoint: string): Line[] {
   return file
     .split("\n")
     .filter((text) => text !== "")
     .map((text) => {
       const { custom_id: customId, body, url } = JSON.parse(text);
-      if (url !== "/v1/chat/completions") throw new Error("another endpoint");
-      return { customId, model: body.model, question: lastOf(body.messages) };
+      if (url !== endpoint || !openAiPaths.includes(url)) throw new Error("another endpoint");
+      return { customId, model: body.model, question: lastOf(body.messages ?? body.input), url };
     });
 }
 
@@ -195,7 +198,7 @@ function outputOf(fileId: string, batches: readonly Batch[], submitted: Map<stri
   );
 }
 
-function openAiResult({ customId, model, question }: Line, hasExpired: boolean): unknown {
+function openAiResult({ customId, model, question, url }: Line, hasExpired: boolean): unknown {
   if (hasExpired) {
     return { custom_id: customId, response: null, error: { code: "batch_expired", message: "It took too long." } };
   }
@@ -204,13 +207,23 @@ function openAiResult({ customId, model, question }: Line, hasExpired: boolean):
     return { custom_id: customId, response: { status_code: 400, body }, error: null };
   }
   const { input, output } = batchUsage;
-  const body = {
+  const text = `Re: ${question}`;
+  const response = {
+    id: "resp_1",
+    object: "response",
+    status: "completed",
+    model,
+    output: [{ type: "message", role: "assistant", content: [{ type: "output_text", text }] }],
+    usage: { input_tokens: input, output_tokens: output, total_tokens: input + output },
+  };
+  const completion = {
     id: "chatcmpl-1",
     object: "chat.completion",
     model,
-    choices: [{ index: 0, message: { role: "assistant", content: `Re: ${question}` }, finish_reason: "stop" }],
+    choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "stop" }],
     usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
   };
+  const body = url === "/v1/responses" ? response : completion;
   return { custom_id: customId, response: { status_code: 200, body }, error: null };
 }
 

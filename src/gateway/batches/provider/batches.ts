@@ -11,6 +11,7 @@ import { planChat } from "../../chat/plan.ts";
 import type { ChatRequest } from "../../chat/request.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import { boundChat } from "../../money/prices.ts";
+import type { CompletionRequest, Provider } from "../../providers/provider.ts";
 import { toTarget } from "../../resilience/target.ts";
 import { type BatchDeps, makeCollector } from "./collect.ts";
 import { runBatch } from "./run.ts";
@@ -73,8 +74,7 @@ export function makeBatches(deps: BatchDeps) {
         tenantId: caller.tenantId,
         keyId: caller.keyId,
         surface: caller.surface,
-        // A provider wants one model a batch; the key's id stands for the provider and, if a customer's own, the tenant.
-        group: `${key.keyId}/${model.id}`,
+        group: groupOf(key.keyId, wireRequest, batches),
         provider: model.provider,
         providerKeyId: key.keyId,
         model: model.id,
@@ -109,6 +109,12 @@ export function makeBatches(deps: BatchDeps) {
     sweep: collector.sweep,
     close: collector.close,
   };
+}
+
+/** A provider wants one model a batch; the key's id stands for the provider and, if a customer's own, the tenant. */
+function groupOf(keyId: string, request: CompletionRequest, batches: NonNullable<Provider["batches"]>): string {
+  const kind = batches === "own-workers" ? "" : (batches.kindOf?.(request) ?? "");
+  return `${keyId}/${request.model}${kind}`;
 }
 
 type BatchWork = Omit<Work, "run"> & {

@@ -7,7 +7,7 @@ export type Reasons = (model: string) => boolean;
 
 /**
  * The body of `POST /responses`, as JSON text (API reference, "Create a model response"). Nothing is stored there, so the
- * reasoning comes encrypted and goes back with the next request. The API knows no `stop` and no `seed`.
+ * reasoning comes encrypted and goes back with the next request. The API knows no `seed`.
  */
 export function toWireRequest(request: CompletionRequest, reasons: Reasons, isStreamed: boolean): string {
   const format = request.responseFormat && toTextFormat(request.responseFormat);
@@ -19,6 +19,7 @@ export function toWireRequest(request: CompletionRequest, reasons: Reasons, isSt
     max_output_tokens: request.maxTokens,
     temperature: request.temperature,
     top_p: request.topP,
+    stop: request.stop, // OpenAI's own server refuses it
     tools: request.tools?.map(toWireTool),
     tool_choice: request.toolChoice && toWireToolChoice(request.toolChoice),
     parallel_tool_calls: request.parallelToolCalls,

@@ -110,10 +110,11 @@ export function toFinishReason(text: string | undefined, hasToolCalls: boolean):
 /** The usage of the wire in ours; undefined when the server reported none. */
 export function fromWireUsage(usage: WireUsage | null | undefined): Usage | undefined {
   if (typeof usage?.prompt_tokens !== "number") return undefined;
-  const cachedTokens = usage.prompt_tokens_details?.cached_tokens;
+  const { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens } = usage.prompt_tokens_details ?? {};
   return {
     inputTokens: usage.prompt_tokens,
     outputTokens: Number(usage.completion_tokens ?? 0),
     ...(cachedTokens ? { cachedTokens } : {}),
+    ...(cacheWriteTokens ? { cacheWriteTokens } : {}),
   };
 }

@@ -4,7 +4,9 @@ import { z } from "zod";
 const usage = z.object({
   prompt_tokens: z.number(),
   completion_tokens: z.number().nullish(),
-  prompt_tokens_details: z.object({ cached_tokens: z.number().nullish() }).nullish(),
+  prompt_tokens_details: z
+    .object({ cached_tokens: z.number().nullish(), cache_write_tokens: z.number().nullish() })
+    .nullish(),
 });
 
 const toolCall = z.object({
@@ -46,7 +48,7 @@ export const startedEmbeddings = z.object({
   usage: z.object({ prompt_tokens: z.number() }).nullish().catch(undefined),
 });
 
-/** The usage of a completion; `cached_tokens` are a part of the prompt's. */
+/** The usage of a completion; `cached_tokens` and `cache_write_tokens` are parts of the prompt's. */
 export type WireUsage = Partial<z.infer<typeof usage>>;
 
 /** One event of a streamed completion. It is checked by hand as it is read, because there is one for every token. */

@@ -1,11 +1,17 @@
 import { z } from "zod";
 import { AppError } from "../../../errors.ts";
 import { makeBatchClient } from "../batch-http.ts";
+import { toWireRequest } from "../openai-responses/request.ts";
+import { fromResponse } from "../openai-responses/response.ts";
+import { wireResponse } from "../openai-responses/schemas.ts";
 import { fromWireChat, toWireChat, type WireDialect } from "../openai-wire/chat.ts";
 import { bearer } from "../openai-wire/provider.ts";
 import type { BatchItem, BatchItemResult, CallContext, ProviderBatches } from "../provider.ts";
 import { fromWireError } from "../wire-errors.ts";
+import { needsResponses, reasons } from "./choose-wire.ts";
 
+const CHAT = "/v1/chat/completions";
+const RESPONSES = "/v1/responses";
 const endedStates = new Set(["completed", "failed", "expired", "cancelled"]);
 /** The field of a batch's metadata that holds our id of it. */
 const OUR_ID = "switchyard_batch";
@@ -41,10 +47,11 @@ export function makeOpenAiBatches(baseUrl: string, dialect: WireDialect): Provid
     return (await client.json(z.object({ id: z.string() }), { path: "/files", body }, context)).id;
   };
   return {
+    kindOf: (request) => (needsResponses(request) ? RESPONSES : ""),
     async submit(batchId, items, context) {
       const content = JSON.stringify({
         input_file_id: await upload(batchId, items, context),
-        endpoint: "/v1/chat/completions",
+        endpoint: endpointOf(items),
         completion_window: "24h",
         metadata: { [OUR_ID]: batchId },
       });
@@ -71,11 +78,16 @@ export function makeOpenAiBatches(baseUrl: string, dialect: WireDialect): Provid
   };
 }
 
+const endpointOf = (items: readonly BatchItem[]) =>
+  items.some(({ request }) => needsResponses(request)) ? RESPONSES : CHAT;
+
 function toFile(items: readonly BatchItem[], dialect: WireDialect): string {
+  const url = endpointOf(items);
   return items
     .map(({ customId, request }) => {
-      const head = JSON.stringify({ custom_id: customId, method: "POST", url: "/v1/chat/completions" });
-      return `${head.slice(0, -1)},"body":${toWireChat(request, dialect, false)}}\n`;
+      const head = JSON.stringify({ custom_id: customId, method: "POST", url });
+      const body = url === CHAT ? toWireChat(request, dialect, false) : toWireRequest(request, reasons, false);
+      return `${head.slice(0, -1)},"body":${body}}\n`;
     })
     .join("");
 }
@@ -87,5 +99,11 @@ function toItemResult({ custom_id: customId, response, error }: z.output<typeof 
   }
   const body = JSON.stringify(response.body);
   if (response.status_code >= 300) return { customId, error: fromWireError(response.status_code, {}, body) };
-  return { customId, result: fromWireChat(body, "") };
+  const read = wireResponse.safeParse(response.body).success ? fromResponse : fromWireChat;
+  try {
+    return { customId, result: read(body, "") };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { customId, error };
+  }
 }

@@ -30,14 +30,9 @@ const PLAIN = { contextWindow: 1_047_576, maxOutput: 32_768, maxTemperature: 2, 
 const EFFORTS_TO_XHIGH = ["none", "low", "medium", "high", "xhigh"] as const;
 const EFFORTS_TO_MAX = [...EFFORTS_TO_XHIGH, "max"] as const;
 /** They reason only when asked to, and take a temperature as long as they do not ("Parameter compatibility"). */
-const REASONS_WHEN_ASKED = { maxTemperature: 2, reasonsByDefault: true, efforts: EFFORTS_TO_XHIGH } as const;
-/** They reason by default; Chat Completions has tools for them only with `reasoning_effort: "none"` (their model pages). */
-const REASONS = { reasonsByDefault: true, efforts: EFFORTS_TO_MAX } as const;
-/** They always reason, so that Chat Completions has no tools for them (their model pages know no effort `none`). */
-const ALWAYS_REASONS = {
-  features: ["streaming", "vision", "files", "json_schema", "json_object", "prompt_caching"],
-  efforts: ["low", "medium", "high", "xhigh", "max"],
-} as const;
+const REASONS_WHEN_ASKED = { reasons: "when-asked", maxTemperature: 2, efforts: EFFORTS_TO_XHIGH } as const;
+const REASONS = { reasons: "by-default", efforts: EFFORTS_TO_MAX } as const;
+const ALWAYS_REASONS = { reasons: "by-default", efforts: ["low", "medium", "high", "xhigh", "max"] } as const;
 
 const gpt = {
   contextWindow: 400_000,
@@ -49,25 +44,28 @@ const gpt = {
 } as const satisfies Partial<ProviderModel>;
 
 /** Above 272,000 tokens the whole call costs twice as much for the prompt and one and a half times for the answer. */
-const withLongPrompts = ({ input, output, cached }: ModelPrice) => {
-  const longCached = cached === undefined ? undefined : cached * 2;
-  const longPrompt = { aboveTokens: LONG_PROMPT_TOKENS, input: input * 2, output: output * 1.5, cached: longCached };
+const withLongPrompts = ({ input, output, cached, cacheWrite }: ModelPrice) => {
+  const cache = { cached: cached && cached * 2, cacheWrite: cacheWrite && cacheWrite * 2 };
+  const longPrompt = { aboveTokens: LONG_PROMPT_TOKENS, input: input * 2, output: output * 1.5, ...cache };
   return { ...gpt, contextWindow: BIG_WINDOW, longPrompt: defined(longPrompt) };
 };
 
 const embedding = { ...gpt, contextWindow: 8_191, maxOutput: 0, features: [], settings: [], priceDate: "2024-01-25" };
 
-/** Each row names the source of its price. Without those that OpenAI shuts down in 2026 (its page "Deprecations"): GPT-5, o3 and what is older. */
+/**
+ * Each row names the source of its price. From GPT-5.6 on, a cache write costs 1.25 times the input (guide "Prompt caching").
+ * Without those that OpenAI shuts down in 2026 (its page "Deprecations"): GPT-5, o3 and what is older.
+ */
 export const openAiModels: readonly ProviderModel[] = [
   ...toModels(withLongPrompts, {
-    "gpt-6-astra": ["GPT-6 Astra", "reasoning", [10, 50, 1], models, ALWAYS_REASONS],
-    "gpt-6.1-sol": ["GPT-6.1 Sol", "coding", [2, 10, 0.1], litellm("gpt_6_1_sol"), ALWAYS_REASONS],
-    "gpt-6.1-terra": ["GPT-6.1 Terra", "coding", [1, 5, 0.05], litellm("gpt-6-1-terra"), REASONS],
-    "gpt-6-sol": ["GPT-6 Sol", "coding", [2, 10, 0.2], codexometer, REASONS],
-    "gpt-6-luna": ["GPT-6 Luna", "chat", [0.1, 0.5, 0.01], pageOf("gpt-6-luna"), REASONS],
-    "gpt-5.6-sol": ["GPT-5.6 Sol", "reasoning", [4, 20, 0.4], models, { aliases: ["gpt-5.6"], ...REASONS }],
-    "gpt-5.6-terra": ["GPT-5.6 Terra", "coding", [2, 12, 0.2], models, REASONS],
-    "gpt-5.6-luna": ["GPT-5.6 Luna", "chat", [0.2, 1.2, 0.02], models, REASONS],
+    "gpt-6-astra": ["GPT-6 Astra", "reasoning", [10, 50, 1, 12.5], models, ALWAYS_REASONS],
+    "gpt-6.1-sol": ["GPT-6.1 Sol", "coding", [2, 10, 0.1, 2.5], litellm("gpt_6_1_sol"), ALWAYS_REASONS],
+    "gpt-6.1-terra": ["GPT-6.1 Terra", "coding", [1, 5, 0.05, 1.25], litellm("gpt-6-1-terra"), REASONS],
+    "gpt-6-sol": ["GPT-6 Sol", "coding", [2, 10, 0.2, 2.5], codexometer, REASONS],
+    "gpt-6-luna": ["GPT-6 Luna", "chat", [0.1, 0.5, 0.01, 0.125], pageOf("gpt-6-luna"), REASONS],
+    "gpt-5.6-sol": ["GPT-5.6 Sol", "reasoning", [4, 20, 0.4, 5], models, { aliases: ["gpt-5.6"], ...REASONS }],
+    "gpt-5.6-terra": ["GPT-5.6 Terra", "coding", [2, 12, 0.2, 2.5], models, REASONS],
+    "gpt-5.6-luna": ["GPT-5.6 Luna", "chat", [0.2, 1.2, 0.02, 0.25], models, REASONS],
     "gpt-5.5": ["GPT-5.5", "reasoning", [5, 30, 0.5], plansOfMay, { ...REASONS, efforts: EFFORTS_TO_XHIGH }],
     "gpt-5.4": ["GPT-5.4", "reasoning", [2.5, 15, 0.25], plansOfMay, REASONS_WHEN_ASKED],
   }),

@@ -1,7 +1,10 @@
+import type { TransportTimeouts } from "../../resilience/transport.ts";
+import { makeResponsesProvider } from "../openai-responses/provider.ts";
 import type { WireDialect } from "../openai-wire/chat.ts";
 import { bearer, makeWireProvider } from "../openai-wire/provider.ts";
-import type { KeyedProvider } from "../provider.ts";
+import type { CompletionRequest, KeyedProvider, Provider } from "../provider.ts";
 import { makeOpenAiBatches } from "./batches.ts";
+import { needsResponses, reasons } from "./choose-wire.ts";
 import { openAiModels } from "./models.ts";
 
 /** Its reasoning models take the token limit by its newer name alone. */
@@ -18,8 +21,20 @@ export const openAi: KeyedProvider = {
     // https://platform.openai.com/docs/api-reference/models/list
     toCheck: (apiKey) => ({ path: "/models", headers: bearer(apiKey) }),
   },
-  open: ({ baseUrl, timeouts }) => ({
-    ...makeWireProvider({ baseUrl, apiKey: undefined, dialect, timeouts }),
-    batches: makeOpenAiBatches(baseUrl, dialect),
-  }),
+  open: openOpenAi,
 };
+
+function openOpenAi({ baseUrl, timeouts }: { baseUrl: string; timeouts: TransportTimeouts }): Provider {
+  const chat = makeWireProvider({ baseUrl, apiKey: undefined, dialect, timeouts });
+  const responses = makeResponsesProvider({ baseUrl, apiKey: undefined, reasons, timeouts });
+  const wireFor = (request: CompletionRequest) => (needsResponses(request) ? responses : chat);
+  return {
+    complete: (request, context) => wireFor(request).complete(request, context),
+    stream: (request, context) => wireFor(request).stream(request, context),
+    embed: chat.embed,
+    batches: makeOpenAiBatches(baseUrl, dialect),
+    close: async () => {
+      await Promise.all([chat.close(), responses.close()]);
+    },
+  };
+}

@@ -1,0 +1,29 @@
+import type { Message } from "../../messages.ts";
+import type { CompletionRequest } from "../provider.ts";
+import { openAiModels } from "./models.ts";
+
+const byId = new Map(openAiModels.map((model) => [model.id, model]));
+
+/** Whether a model reasons, at least when it is asked to. */
+export const reasons = (model: string) => byId.get(model)?.reasons !== undefined;
+
+/**
+ * Whether a request asks for what Chat Completions does not have: tools while reasoning (each model's page), reasoning that
+ * goes back, pictures among a tool's results, a file by its URL (guide "File inputs").
+ */
+export function needsResponses(request: CompletionRequest): boolean {
+  return (request.tools !== undefined && isReasoning(request)) || request.messages.some(needsItems);
+}
+
+function isReasoning({ model, effort }: CompletionRequest): boolean {
+  const when = byId.get(model)?.reasons;
+  if (when === undefined || effort === "none") return false;
+  return when !== "when-asked" || effort !== undefined;
+}
+
+function needsItems(message: Message): boolean {
+  if (message.role === "assistant") return message.parts?.some(({ type }) => type === "reasoning") === true;
+  if (typeof message.content === "string") return false;
+  if (message.role === "tool") return message.content.some(({ type }) => type !== "text");
+  return message.content.some((part) => part.type === "file" && !part.url.startsWith("data:"));
+}

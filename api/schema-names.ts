@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import * as agents from "../src/agents/schemas.ts";
 import * as composite from "../src/composite/schemas.ts";
+import * as messages from "../src/gateway/message-schemas.ts";
 import * as openai from "../src/gateway/openai-schemas.ts";
 import * as gateway from "../src/gateway/schemas.ts";
 import { readinessSchema } from "../src/health.ts";
@@ -16,7 +17,9 @@ const names = new Map<z.core.$ZodType, string>(
     ChatRequest: gateway.chatBodySchema,
     ChatResponse: gateway.chatResponseSchema,
     ChatEvent: gateway.chatEventSchema,
-    ToolCall: gateway.toolCallSchema,
+    ContentPart: messages.contentPartSchema,
+    ReasoningDetails: messages.reasoningDetailsSchema,
+    ToolCall: messages.toolCallSchema,
     Model: gateway.listedModelSchema,
     EmbeddingsRequest: gateway.embeddingsBodySchema,
     EmbeddingsResponse: gateway.embeddingsResponseSchema,

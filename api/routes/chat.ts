@@ -3,7 +3,12 @@ import { defined } from "../../src/defined.ts";
 import { AppError, type ErrorCode, invalidRequest } from "../../src/errors.ts";
 import type { Ineligible } from "../../src/gateway/batches/provider/batches.ts";
 import { type ChatRequest, toChatRequest } from "../../src/gateway/chat/request.ts";
-import { toChatResponse, toPreprocessing, toWireToolCalls } from "../../src/gateway/chat/response.ts";
+import {
+  toChatResponse,
+  toPreprocessing,
+  toReasoningDetails,
+  toWireToolCalls,
+} from "../../src/gateway/chat/response.ts";
 import type { StreamEnd, StreamEvent } from "../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import type { GatewayCaller } from "../../src/gateway/money/account.ts";
@@ -111,12 +116,23 @@ function boundForWidget({ body, caller: { widget } }: ChatInput, mostTokens: num
   for (const param of ["tools", "tool_choice", "toolChoice"] as const) {
     if ((body[param] ?? undefined) !== undefined) throw invalidRequest(param, `${param}: a widget key takes no tools.`);
   }
+  requireTexts(body.messages);
   for (const param of ["maxTokens", "max_tokens"] as const) {
     if ((body[param] ?? 0) > maxTokens) {
       throw invalidRequest(param, `${param}: a widget key gets ${maxTokens} tokens at most.`);
     }
   }
   return { ...body, model, maxTokens: body.maxTokens ?? body.max_tokens ?? maxTokens };
+}
+
+/** @throws AppError `invalid_request` for a picture or a file. */
+function requireTexts(messages: ChatBody["messages"]): void {
+  for (const [place, { content }] of messages.entries()) {
+    const part = Array.isArray(content) ? content.findIndex(({ type }) => type !== "text") : -1;
+    if (part < 0) continue;
+    const param = `messages[${place}].content[${part}]`;
+    throw invalidRequest(param, `${param}: a widget key takes texts only.`);
+  }
 }
 
 /** The body of a chat, with the model and prompt of the key's agent, if any. @throws AppError `insufficient_scope`: deleted. */
@@ -167,7 +183,11 @@ async function* toSseEvents(events: AsyncIterable<StreamEvent[]>, hasDebug: bool
       if (event.type === "text-delta") messages.push({ data: { delta: { content: event.text }, done: false } });
       else if (event.type === "reasoning-delta") {
         messages.push({ data: { delta: { content: "", reasoning: event.text }, done: false } });
-      } else if (event.type === "end") messages.push({ data: toFinalEvent(event, hasDebug) });
+      } else if (event.type === "end") {
+        const details = toReasoningDetails(event.parts);
+        if (details) messages.push({ data: { delta: { content: "", reasoning_details: details }, done: false } });
+        messages.push({ data: toFinalEvent(event, hasDebug) });
+      }
     }
     yield messages;
   }

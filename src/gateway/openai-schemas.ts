@@ -1,35 +1,36 @@
 import { z } from "zod";
 import {
-  finishReason,
-  MAX_MESSAGES,
+  assistantMessage,
+  conversationOf,
   MAX_TOOLS,
+  reasoningDetailsSchema,
+  textContent,
+  toolCallSchema,
+  toolMessage,
+  userMessage,
+} from "./message-schemas.ts";
+import {
+  finishReason,
   samplingFields,
   streamErrorSchema,
-  text,
   tokenCount,
   tokenLimit,
-  toolCallId,
-  toolCallSchema,
-  toolCallsSchema,
   toolChoiceSchema,
   toolSchema,
   usageSchema,
 } from "./schemas.ts";
 
-/** Text, or a list of text parts. Other kinds of parts are refused: no model here is sent pictures or sound. */
-const textContent = z.union([text, z.array(z.object({ type: z.literal("text"), text })).max(1_000)]);
-
 const messageSchema = z.discriminatedUnion("role", [
   z.object({ role: z.enum(["system", "developer"]), content: textContent }),
-  z.object({ role: z.literal("user"), content: textContent }),
-  z.object({ role: z.literal("assistant"), content: textContent.nullish(), tool_calls: toolCallsSchema.nullish() }),
-  z.object({ role: z.literal("tool"), content: textContent, tool_call_id: toolCallId }),
+  userMessage,
+  assistantMessage,
+  toolMessage,
 ]);
 
 /** The body of `POST /v1/chat/completions`: https://platform.openai.com/docs/api-reference/chat/create. */
 export const openAiChatBodySchema = z.object({
   model: z.string().min(1).max(200).describe("A model, `meta-llm` or `auto`"),
-  messages: z.array(messageSchema).min(1).max(MAX_MESSAGES),
+  messages: conversationOf(messageSchema),
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
   ...samplingFields,
@@ -58,6 +59,7 @@ export const openAiCompletionSchema = z.object({
         content: z.string().nullable(),
         refusal: z.null(),
         reasoning_content: z.string().optional(),
+        reasoning_details: reasoningDetailsSchema.optional(),
         tool_calls: z.array(toolCallSchema).optional(),
       }),
       logprobs: z.null(),
@@ -82,6 +84,7 @@ const openAiChunkSchema = z.object({
         role: z.literal("assistant").optional(),
         content: z.string().optional(),
         reasoning_content: z.string().optional(),
+        reasoning_details: reasoningDetailsSchema.optional(),
         tool_calls: z
           .array(
             z.object({

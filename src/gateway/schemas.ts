@@ -1,35 +1,26 @@
 import { z } from "zod";
 import { isSmallJson, withFewFields } from "../bounded-json.ts";
+import {
+  assistantMessage,
+  conversationOf,
+  MAX_TOOLS,
+  reasoningDetailsSchema,
+  text,
+  textContent,
+  toolCallSchema,
+  toolCallsSchema,
+  toolMessage,
+  toolName,
+  userMessage,
+} from "./message-schemas.ts";
 import { defaultModelAlias } from "./providers/edge/models.ts";
 import { efforts } from "./providers/model.ts";
 
-export const MAX_MESSAGES = 200;
-const MAX_MESSAGE_CHARACTERS = 400_000;
-export const MAX_TOOLS = 128;
-
-export const text = z.string().max(MAX_MESSAGE_CHARACTERS);
-const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, _ or -");
-export const toolCallId = z.string().min(1).max(200);
-
-/** A call of a tool, the same in requests and answers, so that an answer's calls can be sent back as they are. */
-export const toolCallSchema = z.object({
-  id: toolCallId,
-  type: z.literal("function"),
-  function: z.object({ name: toolName, arguments: z.string().max(MAX_MESSAGE_CHARACTERS) }),
-});
-export type WireToolCall = z.output<typeof toolCallSchema>;
-export const toolCallsSchema = z.array(toolCallSchema).min(1).max(MAX_TOOLS);
-
 const messageSchema = z.discriminatedUnion("role", [
-  z.object({ role: z.literal("system"), content: text }),
-  z.object({ role: z.literal("user"), content: text }),
-  z.object({
-    role: z.literal("assistant"),
-    content: text.nullish().describe("May be missing or null when there are tool calls"),
-    tool_calls: toolCallsSchema.nullish(),
-    toolCalls: toolCallsSchema.nullish().describe("The same as `tool_calls`"),
-  }),
-  z.object({ role: z.literal("tool"), content: text, tool_call_id: toolCallId }),
+  z.object({ role: z.literal("system"), content: textContent }),
+  userMessage,
+  assistantMessage.extend({ toolCalls: toolCallsSchema.nullish().describe("The same as `tool_calls`") }),
+  toolMessage,
 ]);
 
 /** How large a JSON Schema may be that a caller gives for a model to fill. */
@@ -91,7 +82,7 @@ const same = <S extends z.ZodType>(schema: S, name: string) => schema.describe(`
 
 /** The body of `POST /ai/chat`. Null stands for absence. */
 export const chatBodySchema = z.object({
-  messages: z.array(messageSchema).min(1).max(MAX_MESSAGES),
+  messages: conversationOf(messageSchema),
   model: z.string().min(1).max(200).nullable().default(defaultModelAlias).describe("A model, `meta-llm` or `auto`"),
   stream: z.boolean().nullable().default(false),
   ...samplingFields,
@@ -167,6 +158,7 @@ export const chatResponseSchema = z.object({
         role: z.literal("assistant"),
         content: z.string(),
         tool_calls: z.array(toolCallSchema).optional(),
+        reasoning_details: reasoningDetailsSchema.optional(),
       }),
       finish_reason: finishReason,
     }),
@@ -182,7 +174,14 @@ export const streamErrorSchema = z.object({ type: z.string(), code: z.string(), 
 
 /** One event of the stream of `POST /ai/chat`: a delta, the end, or the failure of a stream that had begun. */
 export const chatEventSchema = z.union([
-  z.object({ delta: z.object({ content: z.string(), reasoning: z.string().optional() }), done: z.literal(false) }),
+  z.object({
+    delta: z.object({
+      content: z.string(),
+      reasoning: z.string().optional(),
+      reasoning_details: reasoningDetailsSchema.optional(),
+    }),
+    done: z.literal(false),
+  }),
   z.object({ done: z.literal(true), finishReason, ...reportedFields }),
   z.object({ done: z.literal(true), error: streamErrorSchema }),
 ]);

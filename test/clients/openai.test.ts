@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import OpenAI from "openai";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { linkedPicture, pictureOf } from "../support/media.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const question = { role: "user" as const, content: "What does a lease protect?" };
@@ -139,6 +140,21 @@ describe("the official openai client", () => {
     ]);
   });
 
+  it("shows pictures", async () => {
+    const user: OpenAI.ChatCompletionUserMessageParam = {
+      role: "user",
+      content: [
+        { type: "text", text: "What is this?" },
+        { type: "image_url", image_url: { url: pictureOf(4, 4), detail: "low" } },
+        { type: "image_url", image_url: { url: linkedPicture } },
+      ],
+    };
+    await openai.chat.completions.create({ model: "small", messages: [user] });
+    const stream = openai.chat.completions.stream({ model: "small", messages: [user] });
+    expect((await stream.finalMessage()).content).to.equal("The lease protects a job.");
+    expect(upstream.requests.map(({ body }) => body.messages)).to.deep.equal([[user], [user]]);
+  });
+
   it("puts streamed tool calls together, through its own helper", async () => {
     upstream.next({ toolCalls: [call, { ...call, id: "call_2", arguments: "{}" }] });
     const stream = openai.chat.completions.stream({ model: "small", messages: [question], tools: [weather] });
@@ -187,8 +203,9 @@ describe("the official openai client", () => {
     expect([tooHot.param, tooHot.type]).to.deep.equal(["temperature", "invalid_request_error"]);
     const several = await failureOf(chat({ n: 2 }));
     expect([several.status, several.param]).to.deep.equal([400, "n"]);
-    const picture = { role: "user", content: [{ type: "image_url", image_url: { url: "https://a.b/c.png" } }] };
-    expect((await failureOf(chat({ messages: [picture] }))).status).to.equal(400);
+    const picture = { role: "user", content: [{ type: "image_url", image_url: { url: "http://a.b/c.png" } }] };
+    const unread = await failureOf(chat({ messages: [picture] }));
+    expect([unread.status, unread.param]).to.deep.equal([400, "messages[0].content[0].image_url.url"]);
     expect(await failureOf(chat({ model: "no-such" }))).to.include({ code: "unknown_model", param: "model" });
     upstream.setDefault({ status: 500 });
     expect(await failureOf(chat({}))).to.be.instanceOf(OpenAI.InternalServerError);

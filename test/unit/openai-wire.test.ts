@@ -1,11 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
+import type { FilePart, Message } from "../../src/gateway/messages.ts";
 import { makeWireProvider } from "../../src/gateway/providers/openai-wire/provider.ts";
 import type { CompletionRequest, Provider, StreamPart } from "../../src/gateway/providers/provider.ts";
 import { fromWireError, readRetryAfter } from "../../src/gateway/providers/wire-errors.ts";
 import type { TransportTimeouts } from "../../src/gateway/resilience/transport.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { linkedPdf, pdf } from "../support/media.ts";
 
 const never = new AbortController().signal;
 const request: CompletionRequest = { model: "m", messages: [{ role: "user", content: "hi" }] };
@@ -44,6 +46,34 @@ describe("OpenAI wire format", () => {
     if (!(error instanceof AppError)) throw new Error(`expected an AppError, got ${error}`);
     return error;
   };
+
+  it("sends a PDF by its data, also of a tool's result, and refuses one by its URL", async () => {
+    const file: FilePart = { type: "file", url: pdf };
+    const ask = (...messages: Message[]) => provider.complete({ model: "m", messages }, { signal: never });
+    const wireFile = (filename: string) => ({ type: "file", file: { filename, file_data: pdf } });
+    await ask({
+      role: "user",
+      content: [
+        { type: "text", text: "Sum it up." },
+        { ...file, name: "terms.pdf" },
+      ],
+    });
+    await ask({ role: "tool", toolCallId: "call_1", content: [file] });
+    expect(fake.requests.map(({ body }) => body.messages)).to.deep.equal([
+      [{ role: "user", content: [{ type: "text", text: "Sum it up." }, wireFile("terms.pdf")] }],
+      [
+        { role: "tool", content: "The result is in the next message of the user.", tool_call_id: "call_1" },
+        { role: "user", content: [{ type: "text", text: "From the result of call_1:" }, wireFile("document.pdf")] },
+      ],
+    ]);
+    const linked: Message = { role: "user", content: [{ type: "file", url: linkedPdf, name: "terms.pdf" }] };
+    const error = await errorOf(Promise.resolve().then(() => ask(linked)));
+    expect([error.code, error.message]).to.deep.equal([
+      "invalid_request",
+      "This model reads no file from a URL: send terms.pdf as a data: URL.",
+    ]);
+    expect(fake.requests).to.have.lengthOf(2);
+  });
 
   it("maps a request with tools, tool calls and tool results, and the platform's key", async () => {
     await provider.complete(

@@ -1,6 +1,6 @@
 import { defined } from "../../../src/defined.ts";
 import { fromOpenAi, secondsNow, toCompletion } from "../../../src/gateway/chat/openai.ts";
-import { toChatResponse, toWireUsage } from "../../../src/gateway/chat/response.ts";
+import { toChatResponse, toReasoningDetails, toWireUsage } from "../../../src/gateway/chat/response.ts";
 import type { StreamEnd, StreamEvent } from "../../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import {
@@ -70,6 +70,8 @@ async function* toChunks(batches: AsyncIterable<StreamEvent[]>, { requestedModel
       if (event.type !== "end") messages.push({ data: toChunk(requestedModel, toDelta(event)) });
       else {
         const { model, logId, costUsd, cached, finishReason, usage } = event;
+        const details = toReasoningDetails(event.parts);
+        if (details) messages.push({ data: toChunk(model, { reasoning_details: details }) });
         messages.push({ data: { ...toChunk(model, {}, finishReason), logId, costUsd, cached } });
         if (hasUsage) messages.push({ data: { ...head, model, choices: [], usage: toWireUsage(usage) } });
         messages.push({ data: "[DONE]" });

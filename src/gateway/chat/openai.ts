@@ -1,5 +1,4 @@
 import { defined } from "../../defined.ts";
-import { AppError } from "../../errors.ts";
 import type { OpenAiChatBody, OpenAiCompletion } from "../openai-schemas.ts";
 import type { ChatResponse } from "../schemas.ts";
 import { type ChatRequest, toChatRequest } from "./request.ts";
@@ -18,12 +17,8 @@ export function fromOpenAi(body: OpenAiChatBody): ChatRequest {
 }
 
 function toMessage(message: OpenAiChatBody["messages"][number]) {
-  const { content: given } = message;
-  const content = Array.isArray(given) ? given.map((part) => part.text).join("\n") : given;
-  if (message.role === "assistant") return { ...message, content };
-  if (content === null || content === undefined) throw new AppError("invalid_request", "A message needs content.");
-  if (message.role === "tool") return { ...message, content };
-  return { role: message.role === "user" ? ("user" as const) : ("system" as const), content };
+  if (message.role === "user" || message.role === "assistant" || message.role === "tool") return message;
+  return { role: "system" as const, content: message.content };
 }
 
 export const secondsNow = () => Math.floor(Date.now() / 1_000);
@@ -31,7 +26,8 @@ export const secondsNow = () => Math.floor(Date.now() / 1_000);
 /** A response of `POST /ai/chat` as OpenAI gives it: a message that only calls tools has no content. */
 export function toCompletion(response: ChatResponse): OpenAiCompletion {
   const { choices, text, toolCalls, reasoning, logId, costUsd, cached, model, usage } = response;
-  const message = { reasoning_content: reasoning, tool_calls: toolCalls };
+  const details = choices[0]?.message.reasoning_details;
+  const message = { reasoning_content: reasoning, reasoning_details: details, tool_calls: toolCalls };
   return {
     id: `chatcmpl-${logId}`,
     object: "chat.completion",

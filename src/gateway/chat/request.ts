@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { defined, type WithoutNulls, withoutNulls } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
-import type { Message } from "../messages.ts";
+import type { ReasoningDetail, WirePart } from "../message-schemas.ts";
+import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../messages.ts";
 import { defaultModelAlias } from "../providers/edge/models.ts";
 import type { CompletionRequest, ToolDefinition } from "../providers/provider.ts";
 import type { ChatBody } from "../schemas.ts";
@@ -71,17 +72,45 @@ function either<B, C extends keyof B, S extends keyof B>(given: B, camel: C, sna
 }
 
 function toMessage(message: ChatBody["messages"][number], place: number): Message {
-  if (message.role === "tool") return { role: "tool", content: message.content, toolCallId: message.tool_call_id };
-  if (message.role !== "assistant") return { role: message.role, content: message.content };
+  if (message.role === "tool")
+    return { role: "tool", content: toContent(message.content), toolCallId: message.tool_call_id };
+  if (message.role === "user") return { role: "user", content: toContent(message.content) };
+  if (message.role === "system") return { role: "system", content: toText(message.content) };
   const calls = message.tool_calls ?? message.toolCalls ?? undefined;
-  if (calls === undefined && typeof message.content !== "string") {
+  if (calls === undefined && (message.content ?? undefined) === undefined) {
     throw invalidRequest(`messages[${place}].content`, "A message without tool calls needs content.");
   }
-  return defined({
-    role: "assistant" as const,
-    content: message.content ?? "",
-    toolCalls: calls?.map(({ id, function: called }) => ({ id, ...called })),
-  });
+  const content = toText(message.content ?? "");
+  const toolCalls = calls?.map(({ id, function: called }) => ({ id, ...called }));
+  const details = message.reasoning_details ?? [];
+  const parts = details.length === 0 ? undefined : toTurn(content, toolCalls ?? [], details);
+  return defined({ role: "assistant" as const, content, toolCalls, parts });
+}
+
+/** Texts alone stay one string. */
+function toContent(content: string | readonly WirePart[]): Content {
+  if (typeof content === "string") return content;
+  const texts = content.filter((part) => part.type === "text");
+  return texts.length === content.length ? toText(texts) : content.map(toPart);
+}
+
+const toText = (content: string | readonly { text: string }[]) =>
+  typeof content === "string" ? content : content.map((part) => part.text).join("\n");
+
+function toPart(part: WirePart): ContentPart {
+  if (part.type === "text") return part;
+  if (part.type === "image_url") return { type: "image", ...withoutNulls(part.image_url) };
+  const { filename, file_data: data, file_url: url } = part.file;
+  return defined({ type: "file" as const, url: data ?? url ?? "", name: filename ?? undefined });
+}
+
+/** A turn as its provider gave it: its text and its calls, with the reasoning in its places. */
+function toTurn(content: string, calls: readonly ToolCall[], details: readonly ReasoningDetail[]): AssistantPart[] {
+  const parts: AssistantPart[] = content === "" ? [] : [{ type: "text", text: content }];
+  for (const call of calls) parts.push({ type: "tool-call", ...call });
+  for (const { index, ...reasoning } of details.toSorted((a, b) => a.index - b.index))
+    parts.splice(index, 0, reasoning);
+  return parts;
 }
 
 function toToolChoice(wanted: WithoutNulls<ChatBody>["tool_choice"], tools: ToolDefinition[] | undefined) {

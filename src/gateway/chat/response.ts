@@ -1,13 +1,20 @@
 import { defined } from "../../defined.ts";
-import type { ToolCall } from "../messages.ts";
-import type { ChatResponse, WireToolCall } from "../schemas.ts";
+import type { ReasoningDetail, WireToolCall } from "../message-schemas.ts";
+import type { AssistantPart, ToolCall } from "../messages.ts";
+import type { ChatResponse } from "../schemas.ts";
 import type { ChatOutcome } from "./outcome.ts";
 
 /** The JSON response of a chat, as `POST /ai/chat` and the jobs of batched chats give it. */
 export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResponse {
   const { text, finishReason, reasoning, logId, usage, cached, costUsd, model } = outcome;
   const toolCalls = toWireToolCalls(outcome.toolCalls);
-  const message = defined({ role: "assistant" as const, content: text, tool_calls: toolCalls });
+  const details = toReasoningDetails(outcome.parts);
+  const message = defined({
+    role: "assistant" as const,
+    content: text,
+    tool_calls: toolCalls,
+    reasoning_details: details,
+  });
   return {
     text,
     choices: [{ message, finish_reason: finishReason }],
@@ -39,4 +46,9 @@ export function toPreprocessing({ routing, timingsMs, cache = "off", compression
 export function toWireToolCalls(calls: readonly ToolCall[]): WireToolCall[] | undefined {
   if (calls.length === 0) return undefined;
   return calls.map(({ id, ...called }) => ({ id, type: "function", function: called }));
+}
+
+/** The reasoning of a turn that is to come back, with its places; undefined when there is none. */
+export function toReasoningDetails(parts: readonly AssistantPart[] | undefined): ReasoningDetail[] | undefined {
+  return parts?.flatMap((part, index) => (part.type === "reasoning" ? [{ ...part, index }] : []));
 }

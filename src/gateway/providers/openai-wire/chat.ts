@@ -1,5 +1,6 @@
 import { defined } from "../../../defined.ts";
-import type { Content, Message, ToolCall } from "../../messages.ts";
+import { invalidRequest } from "../../../errors.ts";
+import { type Content, type ContentPart, type Message, type ToolCall, textOf } from "../../messages.ts";
 import {
   type CompletionRequest,
   type CompletionResult,
@@ -17,11 +18,14 @@ export type WireDialect = {
   maxTokensField: "max_tokens" | "max_completion_tokens";
 };
 
+/** The text of a tool's result that has none. */
+const RESULT_FOLLOWS = "The result is in the next message of the user.";
+
 /** The body of `POST /chat/completions`, as JSON text. A streamed answer is asked to end with its usage. */
 export function toWireChat(request: CompletionRequest, dialect: WireDialect, isStreamed: boolean): string {
   return JSON.stringify({
     model: request.model,
-    messages: request.messages.map(toWireMessage),
+    messages: toWireMessages(request.messages),
     temperature: request.temperature, // JSON leaves out what is undefined
     [dialect.maxTokensField]: request.maxTokens,
     tools: request.tools?.map((tool) => ({ type: "function", function: tool })),
@@ -42,23 +46,49 @@ export function toWireChat(request: CompletionRequest, dialect: WireDialect, isS
   });
 }
 
+/**
+ * A tool's message holds text alone, and must follow its call: pictures and files of results come in a user's message after
+ * the last of them (https://platform.openai.com/docs/api-reference/chat/create, "Tool message").
+ */
+function toWireMessages(messages: readonly Message[]): unknown[] {
+  const wire: unknown[] = [];
+  let media: unknown[] = [];
+  for (const message of messages) {
+    if (media.length > 0 && message.role !== "tool") {
+      wire.push({ role: "user", content: media });
+      media = [];
+    }
+    wire.push(toWireMessage(message));
+    if (message.role === "tool" && typeof message.content !== "string") {
+      const ofResult = message.content.filter(({ type }) => type !== "text");
+      media.push({ type: "text", text: `From the result of ${message.toolCallId}:` }, ...ofResult.map(toWirePart));
+    }
+  }
+  if (media.length > 0) wire.push({ role: "user", content: media });
+  return wire;
+}
+
 function toWireMessage(message: Message): unknown {
-  if (message.role === "tool")
-    return { role: "tool", content: toWireContent(message.content), tool_call_id: message.toolCallId };
+  if (message.role === "tool") {
+    const content = textOf(message.content) || (typeof message.content === "string" ? "" : RESULT_FOLLOWS);
+    return { role: "tool", content, tool_call_id: message.toolCallId };
+  }
   if (message.role !== "assistant" || message.toolCalls === undefined)
     return { role: message.role, content: toWireContent(message.content) };
   const toolCalls = message.toolCalls.map(({ id, ...called }) => ({ id, type: "function", function: called }));
   return { role: "assistant", content: message.content === "" ? null : message.content, tool_calls: toolCalls };
 }
 
-/** https://platform.openai.com/docs/api-reference/chat/create: content parts of `messages`. */
-function toWireContent(content: Content): unknown {
-  if (typeof content === "string") return content;
-  return content.map((part) => {
-    if (part.type === "text") return part;
-    if (part.type === "image") return { type: "image_url", image_url: defined({ url: part.url, detail: part.detail }) };
-    return { type: "file", file: defined({ filename: part.name ?? "document.pdf", file_data: part.url }) };
-  });
+const toWireContent = (content: Content) => (typeof content === "string" ? content : content.map(toWirePart));
+
+/** The same page, "Content parts". @throws AppError `invalid_request` for a file by its URL, which this API does not read. */
+function toWirePart(part: ContentPart): unknown {
+  if (part.type === "text") return part;
+  if (part.type === "image") return { type: "image_url", image_url: defined({ url: part.url, detail: part.detail }) };
+  const { url, name = "document.pdf" } = part;
+  if (!url.startsWith("data:"))
+    throw invalidRequest("messages", `This model reads no file from a URL: send ${name} as a data: URL.`);
+  return { type: "file", file: { filename: name, file_data: url } };
 }
 
 function toWireToolChoice(choice: NonNullable<CompletionRequest["toolChoice"]>): unknown {

@@ -72,6 +72,7 @@ export async function serveJob(input: JobCall, service: JobService): Promise<Jso
   const { platform, caller, body } = input;
   if (body.callback) platform.callbacks.check(body.callback.url);
   const reserved = await reserveJob(input);
+  if (!("job" in reserved)) await platform.quotas.check(caller.tenantId, "openJobs");
   const isInteractive = preference.waitMs > 0;
   const { job } = "job" in reserved ? reserved : await service.accept({ jobId: reserved.jobId, isInteractive });
   // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
@@ -87,16 +88,11 @@ export async function reserveJob(
   input: Pick<HandlerInput, "platform" | "caller" | "reservation">,
 ): Promise<{ job: JobRecord } | { jobId: string }> {
   const { platform, caller, reservation } = input;
-  if (!reservation?.mayBeTaken) return newJob(input, reservation?.jobId);
+  if (!reservation?.mayBeTaken) return { jobId: reservation?.jobId ?? newId("job") };
   const job = await platform.jobs.find(caller.tenantId, reservation.jobId);
-  if (job === null) return newJob(input, reservation.jobId);
+  if (job === null) return { jobId: reservation.jobId };
   const wasRejected = job.status === "failed" && job.attempts === 0;
-  return wasRejected ? newJob(input) : { job };
-}
-
-async function newJob({ platform, caller }: Pick<HandlerInput, "platform" | "caller">, jobId = newId("job")) {
-  await platform.quotas.check(caller.tenantId, "openJobs");
-  return { jobId };
+  return wasRejected ? { jobId: newId("job") } : { job };
 }
 
 /**

@@ -158,7 +158,9 @@ async function acceptForBatch(
   if (body.stream) return ineligible("streamed");
   const reserved = await reserveJob(input);
   if ("job" in reserved) return reserved;
-  const accepted = await input.platform.gateway.batches.accept(call.caller, call.request, reserved.jobId);
+  const { quotas, gateway } = input.platform;
+  const admit = () => quotas.check(input.caller.tenantId, "openJobs");
+  const accepted = await gateway.batches.accept(call.caller, call.request, { ...reserved, admit });
   return "job" in accepted ? accepted : ineligible(accepted.ineligible);
 }
 

@@ -251,7 +251,7 @@ describe("chats that may wait for a batch", () => {
       await gateway.batches.accept(
         caller,
         { model: models.openai, messages: [{ role: "user", content: "cut and repeated" }] },
-        jobId,
+        { jobId },
       );
       expect(await textOf(jobId)).to.equal("Re: cut and repeated");
       expect(upstream.submitted.get(jobId)).to.equal(1);

@@ -41,6 +41,7 @@ describe("custom providers", () => {
         OPENAI_API_KEY: "sk-of-the-platform-0123456789",
         OPENAI_BASE_URL: upstream.url,
         PROVIDER_MAX_TRIES: "3",
+        MAX_OPEN_JOBS: "1",
       },
     });
     admin = makeClient({ url: test.url, key: test.keys.admin });
@@ -211,6 +212,17 @@ describe("custom providers", () => {
       200,
       "ineligible; reason=no-batch-interface",
     ]);
+  });
+
+  it("answer at once also for a tenant that may make no further job", async () => {
+    await put("lab-a");
+    const later = { headers: { prefer: "respond-async" } };
+    const ingest = () => member.post("/rag/ingest", { content: "A pump moves water." }, later);
+    expect((await ingest()).status).to.equal(202);
+    expect((await ingest()).status).to.equal(429);
+    const batched = await chat({ model: "gpt-5.4-nano", prefer_async: true });
+    expect([batched.status, batched.at("error.details.quota")]).to.deep.equal([429, "openJobs"]);
+    expect((await chat({ prefer_async: true })).status).to.equal(200);
   });
 
   it("count against the budget, which stops them before they are called", async () => {

@@ -97,7 +97,8 @@ async function submitItem(
       await jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) });
       return;
     }
-    const accepted = await batches.accept(caller, fromOpenAi(readBody("/v1/chat/completions", body)), jobId, true);
+    const chat = fromOpenAi(readBody("/v1/chat/completions", body));
+    const accepted = await batches.accept(caller, chat, { jobId, isRetried: true });
     if ("ineligible" in accepted)
       throw new AppError("invalid_request", `model: it has no batches (${accepted.ineligible})`);
   } catch (error) {

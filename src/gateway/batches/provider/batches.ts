@@ -26,6 +26,8 @@ const SUBMIT_AFTER_MS = 3_000;
 /** Why a chat is answered at once although it may wait. */
 export type Ineligible = "streamed" | "widget-key" | "no-batch-interface";
 
+type BatchedAs = { jobId: string; isRetried?: boolean; admit?: () => Promise<unknown> };
+
 export type Batches = ReturnType<typeof makeBatches>;
 
 /** Chats that are answered by a provider's batch, at half the price. */
@@ -43,14 +45,14 @@ export function makeBatches(deps: BatchDeps) {
   return {
     /**
      * Accepts a chat for the next batch, once however often it is called with the same `jobId`, as a job that waits under it,
-     * or says why it cannot be batched. `isRetried`: the caller retries with the same id until accepted.
-     * @throws AppError as planning a chat does, and `budget_exhausted`.
+     * or says why it cannot be batched. `isRetried`: the caller retries with the same id until accepted. `admit` is called
+     * before anything is kept of a chat that can be batched.
+     * @throws AppError as planning a chat does, `budget_exhausted`, and what `admit` throws.
      */
     async accept(
       caller: GatewayCaller,
       given: ChatRequest,
-      jobId: string,
-      isRetried = false,
+      { jobId, isRetried = false, admit }: BatchedAs,
     ): Promise<{ job: JobRecord } | { ineligible: Ineligible }> {
       const isCompressed = given.options?.compress === true;
       const { request, report } = isCompressed ? compressChat(given) : { request: given, report: undefined };
@@ -61,6 +63,7 @@ export function makeBatches(deps: BatchDeps) {
       if (batches === undefined || (batches !== "own-workers" && model.batch !== true)) {
         return { ineligible: "no-batch-interface" };
       }
+      await admit?.();
       const wireRequest = toCompletionRequest(request, model);
       const bounds = boundChat(model, wireRequest);
       const reserved = await gateway.budgets.reserveForLater(caller.tenantId, () => {

@@ -8,6 +8,8 @@ import {
   toPreprocessing,
   toReasoningDetails,
   toWireToolCalls,
+  toWireUsage,
+  usesPromptCache,
 } from "../../src/gateway/chat/response.ts";
 import type { StreamEnd, StreamEvent } from "../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
@@ -200,5 +202,6 @@ function toFinalEvent(end: StreamEnd, hasDebug: boolean): z.input<typeof chatEve
   const { inputTokens, outputTokens } = usage;
   const about = { logId, inputTokens, outputTokens, finishReason, model, cached, costUsd };
   const toolCalls = toWireToolCalls(end.toolCalls);
-  return { done: true, ...about, ...defined({ toolCalls }), ...toPreprocessing(end, hasDebug) };
+  const counted = usesPromptCache(usage) ? { usage: toWireUsage(usage) } : {};
+  return { done: true, ...about, ...counted, ...defined({ toolCalls }), ...toPreprocessing(end, hasDebug) };
 }

@@ -135,7 +135,14 @@ export const usageSchema = z.object({
   prompt_tokens: tokenCount,
   completion_tokens: tokenCount,
   total_tokens: tokenCount,
+  prompt_tokens_details: z
+    .object({ cached_tokens: tokenCount })
+    .optional()
+    .describe("Those of `prompt_tokens` that the provider read from its cache, where it read or wrote any"),
+  cache_read_input_tokens: tokenCount.optional().describe("The same as `prompt_tokens_details.cached_tokens`"),
+  cache_creation_input_tokens: tokenCount.optional().describe("Those that it wrote to its cache"),
 });
+export type WireUsage = z.input<typeof usageSchema>;
 
 /** What is reported with a whole answer, and with the end of a stream. */
 const reportedFields = {
@@ -182,7 +189,12 @@ export const chatEventSchema = z.union([
     }),
     done: z.literal(false),
   }),
-  z.object({ done: z.literal(true), finishReason, ...reportedFields }),
+  z.object({
+    done: z.literal(true),
+    finishReason,
+    usage: usageSchema.optional().describe("Where the provider's cache was read or written"),
+    ...reportedFields,
+  }),
   z.object({ done: z.literal(true), error: streamErrorSchema }),
 ]);
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
-import { type ApiClient, type ApiEvent, makeClient } from "../support/http-client.ts";
+import { type ApiClient, type ApiEvent, makeClient, valueAt } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const question = { messages: [{ role: "user", content: "What does a lease protect?" }] };
@@ -309,5 +309,21 @@ describe("POST /ai/chat with OpenAI and Anthropic", () => {
     expect(response.body).to.include({ inputTokens: 1_000, outputTokens: 10 });
     const end = (await stream({ model: models.anthropic })).at(-1)?.data;
     expect(end).to.include({ inputTokens: 1_000, outputTokens: 10, costUsd: response.at("costUsd") });
+    const reported = {
+      prompt_tokens: 1_000,
+      completion_tokens: 10,
+      total_tokens: 1_010,
+      prompt_tokens_details: { cached_tokens: 600 },
+      cache_read_input_tokens: 600,
+      cache_creation_input_tokens: 300,
+    };
+    expect([response.at("usage"), valueAt(end, "usage")]).to.deep.equal([reported, reported]);
+    const body = { model: models.anthropic, messages: question.messages };
+    const openAi = await client.post("/v1/chat/completions", body);
+    const { events } = await client.events("POST", "/v1/chat/completions", {
+      body: { ...body, stream: true, stream_options: { include_usage: true } },
+    });
+    const chunks = await readAll(events);
+    expect([openAi.at("usage"), valueAt(chunks.at(-2)?.data, "usage")]).to.deep.equal([reported, reported]);
   });
 });

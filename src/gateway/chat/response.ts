@@ -1,7 +1,8 @@
 import { defined } from "../../defined.ts";
 import type { ReasoningDetail, WireToolCall } from "../message-schemas.ts";
 import type { AssistantPart, ToolCall } from "../messages.ts";
-import type { ChatResponse } from "../schemas.ts";
+import type { Usage } from "../providers/provider.ts";
+import type { ChatResponse, WireUsage } from "../schemas.ts";
 import type { ChatOutcome } from "./outcome.ts";
 
 /** The JSON response of a chat, as `POST /ai/chat` and the jobs of batched chats give it. */
@@ -30,10 +31,26 @@ export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResp
   };
 }
 
-/** Tokens in OpenAI's words. */
-export function toWireUsage({ inputTokens, outputTokens }: ChatOutcome["usage"]) {
-  return { prompt_tokens: inputTokens, completion_tokens: outputTokens, total_tokens: inputTokens + outputTokens };
+/** Tokens in OpenAI's words; those of the provider's cache in Anthropic's too, which has one for what was written. */
+export function toWireUsage(usage: Usage): WireUsage {
+  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage;
+  const tokens = {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+  };
+  if (!usesPromptCache(usage)) return tokens;
+  return {
+    ...tokens,
+    prompt_tokens_details: { cached_tokens: cachedTokens },
+    cache_read_input_tokens: cachedTokens,
+    cache_creation_input_tokens: cacheWriteTokens,
+  };
 }
+
+/** Whether a part of the prompt was read from its provider's cache, or written to it. */
+export const usesPromptCache = ({ cachedTokens, cacheWriteTokens }: Usage) =>
+  cachedTokens !== undefined || cacheWriteTokens !== undefined;
 
 type Preprocessed = Pick<ChatOutcome, "routing" | "timingsMs" | "compression" | "cache">;
 

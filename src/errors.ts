@@ -42,6 +42,7 @@ export const errorCodes = {
   compliance_blocked: "compliance_error",
   provider_rejected: "invalid_request_error",
   provider_failed: "upstream_error",
+  response_format_mismatch: "upstream_error",
   webhook_failed: "upstream_error",
   provider_timeout: "upstream_error",
   provider_rate_limited: "upstream_error",

@@ -58,7 +58,9 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const jobs = makeJobs({ store, redis, queues, logger, metrics: metrics.jobs, config: config.jobs });
     disposables.add(() => jobs.close());
     const dataKeys = await openDataKeys(config, store, logger);
-    const base = { store, redis, jobs, logger };
+    const evaluator = makeEvaluator();
+    disposables.add(() => evaluator.close());
+    const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
     const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas });
     disposables.add(() => tenants.customProviders.close());
@@ -71,8 +73,6 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
     const callbacks = makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, logger });
-    const evaluator = makeEvaluator();
-    disposables.add(() => evaluator.close());
     const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, egress, quotas, evaluator, logger });
     const credentials = makeCredentials(dataKeys);
     const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, egress, credentials, quotas });

@@ -36,6 +36,7 @@ export const modelCallErrors = [
   "provider_key_unreadable",
   "provider_rejected",
   "provider_failed",
+  "response_format_mismatch",
   "provider_rate_limited",
   "provider_timeout",
 ] as const satisfies readonly ErrorCode[];

@@ -1,6 +1,7 @@
 import type { Fallbacks } from "../tenancy/fallbacks.ts";
 import type { ProviderKeys } from "../tenancy/provider-keys.ts";
 import type { Catalogue } from "./catalogue.ts";
+import type { SchemaChecks } from "./chat/response-format.ts";
 import type { Budgets } from "./money/budget.ts";
 import type { Ledger } from "./money/ledger.ts";
 import type { CustomProviders } from "./providers/custom/custom-providers.ts";
@@ -19,6 +20,7 @@ export type GatewayDeps = {
   breakerOf: Breakers["of"];
   ledger: Ledger;
   budgets: Budgets;
+  schemaChecks: SchemaChecks;
   /** Whether the texts of chats are kept in their records. */
   storeContent: boolean;
   /** Attempts of one call at most, those at fallbacks included. */

@@ -17,6 +17,7 @@ import { makeCompressedChat } from "./chat/compress.ts";
 import { checkFallbacks, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
 import { makeResponseCache } from "./chat/response-cache.ts";
+import type { SchemaChecks } from "./chat/response-format.ts";
 import { misfitsOf } from "./chat/route-model.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedRequest, embed } from "./embed.ts";
@@ -42,6 +43,7 @@ type GatewayInput = {
   customProviders: GatewayDeps["customProviders"];
   redis: Pick<RedisConnections, "producer" | "prefix">;
   jobs: Jobs;
+  schemaChecks: SchemaChecks;
   logger: Logger;
   metrics: CallMetrics;
 };
@@ -64,6 +66,7 @@ export function makeGateway(input: GatewayInput) {
     breakerOf: breakers.of,
     ledger,
     budgets,
+    schemaChecks: input.schemaChecks,
     storeContent: config.storeContent,
     maxAttempts: config.maxAttempts,
   };

@@ -49,6 +49,14 @@ export const toolChoiceSchema = z.union([
 
 export const tokenLimit = z.number().int().min(1).max(1_000_000);
 
+/** The schema of an answer: https://platform.openai.com/docs/guides/structured-outputs. */
+const schemaFormat = z.object({
+  name: toolName,
+  description: z.string().max(20_000).nullish(),
+  schema: withFewFields(MAX_SCHEMA_KEYWORDS, z.record(z.string(), z.unknown())),
+  strict: z.boolean().nullish(),
+});
+
 /** OpenAI's bounds of `metadata`, of `safety_identifier` and of `prompt_cache_key`, and ours of `user`. */
 const MAX_METADATA = 16;
 const metadataName = z.string().min(1).max(64);
@@ -64,10 +72,15 @@ export const samplingFields = {
   seed: z.number().int().nullish(),
   response_format: withFewFields(
     MAX_FORMAT_FIELDS,
-    z.object({ type: z.enum(["text", "json_object", "json_schema"]) }).loose(),
+    z.discriminatedUnion("type", [
+      z.looseObject({ type: z.literal("text") }),
+      z.looseObject({ type: z.literal("json_object") }),
+      z.looseObject({ type: z.literal("json_schema"), json_schema: schemaFormat }),
+    ]),
   )
     .refine(isSmallSchema, tooLargeSchema)
-    .nullish(),
+    .nullish()
+    .describe("An answer that does not match its schema is an error, `response_format_mismatch`"),
   reasoning_effort: z.enum(efforts).nullish().describe("How much the model is to reason"),
   verbosity: z.enum(["low", "medium", "high"]).nullish().describe("How long the answer is to be"),
   parallel_tool_calls: z.boolean().nullish().describe("Whether the model may call several tools at once"),

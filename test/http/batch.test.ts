@@ -32,8 +32,11 @@ describe("chats that may wait for a batch", () => {
     await upstream.close();
   });
 
-  const ask = (model: string, content: string, options = {}) =>
-    client.post("/ai/chat", { model, prefer_async: true, messages: [{ role: "user", content }] }, options);
+  const ask = (
+    model: string,
+    content: string,
+    { body = {}, ...options }: { body?: object; headers?: Record<string, string> } = {},
+  ) => client.post("/ai/chat", { model, prefer_async: true, messages: [{ role: "user", content }], ...body }, options);
   const endOf = async (accepted: ApiResponse) => {
     expect(accepted.status).to.equal(202);
     const path = accepted.string("statusUrl");
@@ -45,6 +48,16 @@ describe("chats that may wait for a batch", () => {
       { timeoutMs: 10_000, what: "the end of the job" },
     );
   };
+
+  it("end as failed where the answer does not match the schema that was asked for", async () => {
+    const schema = { type: "object", properties: { at: { $ref: "#/$defs/at" } }, $defs: { at: { type: "string" } } };
+    const format = { type: "json_schema", json_schema: { name: "lease", schema } };
+    const accepted = await ask(models.openai, "When?", { body: { response_format: format } });
+    const job = await endOf(accepted);
+    expect([job.at("status"), job.at("error.code")]).to.deep.equal(["failed", "response_format_mismatch"]);
+    const spent = (await client.get("/usage")).at("total.costUsd");
+    expect(spent).to.be.greaterThan(0);
+  });
 
   for (const [provider, model] of Object.entries(models)) {
     describe(`of ${provider}`, () => {

@@ -63,6 +63,7 @@ function makeDeps(
       set: async () => undefined,
       flush: async () => undefined,
     },
+    schemaChecks: { checkDefinition: async () => undefined, checkInput: async () => undefined },
     storeContent: false,
     maxAttempts: 5,
   };

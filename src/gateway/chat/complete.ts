@@ -12,6 +12,7 @@ import { keepToSettings, maxTemperatureOf } from "./capabilities.ts";
 import type { ChatOutcome, RoutingView } from "./outcome.ts";
 import type { PlannedChat } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
+import { findMismatch } from "./response-format.ts";
 import type { Routing } from "./route-model.ts";
 
 /** Texts kept in a log record are cut to this many characters a message; a record stays far below a document's limit. */
@@ -20,7 +21,8 @@ const KEPT_CHARACTERS = 20_000;
 /**
  * Answers a planned chat: asks the provider with retries, then the plan's fallbacks, and settles a record of each
  * model that was asked, also when it fails.
- * @throws AppError `provider_key_refused`, `provider_failed`, `provider_rate_limited`, `provider_timeout`, `client_closed`.
+ * @throws AppError `provider_key_refused`, `provider_failed`, `provider_rate_limited`, `provider_timeout`, `client_closed`,
+ * `response_format_mismatch`; what checks of schemas throw.
  */
 export function complete(deps: GatewayDeps, chat: PlannedChat): Promise<ChatOutcome> {
   return withFallbacks(deps, chat.plan, (share) => completeAt(deps, chat, share));
@@ -38,6 +40,14 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
   const parts = result.parts && markReasoning(result.parts, model.provider);
   const estimate = () => estimateUsage(wireRequest.messages, text, toolCalls);
   const end = { usage, estimate, finishReason, ...keptContent(deps, wireRequest.messages, text) };
+  const { responseFormat } = wireRequest;
+  if (responseFormat !== undefined) {
+    const mismatch = await findMismatch(deps.schemaChecks, caller, responseFormat, result);
+    if (mismatch !== undefined) {
+      call.settle({ ...end, error: mismatch });
+      throw mismatch;
+    }
+  }
   return { text, toolCalls, ...settleChat(call, share.routing, end), ...defined({ reasoning, parts }) };
 }
 

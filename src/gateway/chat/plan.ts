@@ -9,6 +9,7 @@ import { providerIds } from "../providers/registry.ts";
 import { findKeys, isUsable, type KeyedTenant, withoutKey } from "../resilience/target.ts";
 import type { ListedModel, ModelQuery } from "../schemas.ts";
 import type { ChatRequest } from "./request.ts";
+import { requireCheckable } from "./response-format.ts";
 import { type Routing, routeAuto, routeNamed, withoutStub } from "./route-model.ts";
 
 /** How a chat is to be served: by which model, with which keys, and by which others when that fails. */
@@ -16,9 +17,13 @@ export type Plan = KeyedTenant & { routing: Routing };
 /** A chat that is planned. */
 export type PlannedChat = { caller: GatewayCaller; request: ChatRequest; plan: Plan };
 
-/** Plans a chat. @throws AppError `unknown_model`, `provider_not_configured`, `invalid_request`. */
+/**
+ * Plans a chat. @throws AppError `unknown_model`, `provider_not_configured`, `invalid_request`; what checks of schemas throw.
+ */
 export async function planChat(deps: GatewayDeps, tenantId: string, request: ChatRequest): Promise<Plan> {
   const { catalogue } = deps;
+  if (request.responseFormat !== undefined)
+    await requireCheckable(deps.schemaChecks, { tenantId }, request.responseFormat);
   if (request.model === autoModel) {
     const keys = await findKeys(deps, tenantId, { providers: providerIds });
     return { routing: routeAuto(catalogue, request, (model) => isUsable(keys, model)), keys, tenantId };

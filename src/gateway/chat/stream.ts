@@ -11,6 +11,7 @@ import { fromAbort, providerFault, streamCut } from "../resilience/transport-err
 import { keptContent, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
 import type { ChatOutcome } from "./outcome.ts";
 import type { Plan, PlannedChat } from "./plan.ts";
+import { findMismatch } from "./response-format.ts";
 import type { Routing } from "./route-model.ts";
 import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "./streamed-response.ts";
 
@@ -51,6 +52,13 @@ export async function* streamChat(
       if (response.finishReason() === undefined) {
         if (deltas.length > 0) yield deltas;
         continue;
+      }
+      const { responseFormat } = stream.request;
+      if (responseFormat !== undefined) {
+        if (deltas.length > 0) yield deltas.splice(0);
+        const answer = { text: response.content().text, finishReason: response.finishReason() };
+        const mismatch = await findMismatch(deps.schemaChecks, caller, responseFormat, answer);
+        if (mismatch !== undefined) throw mismatch;
       }
       failure = undefined;
       yield [...deltas, settleWhole(deps, stream, response)];

@@ -15,13 +15,26 @@ export type Usage = {
   cacheWriteTokens?: number;
 };
 
+/** OpenAI's `response_format`, but for texts, which every model writes. */
+export type ResponseFormat =
+  | { type: "json_object" }
+  | {
+      type: "json_schema";
+      json_schema: {
+        name: string;
+        schema: Record<string, unknown>;
+        strict?: boolean | null | undefined;
+        description?: string | null | undefined;
+      };
+    };
+
 /** Further wishes for an answer, as OpenAI's API has them; a provider sends on those that its wire format knows. */
 export type Sampling = {
   topP?: number;
   stop?: string[];
   seed?: number;
-  /** As OpenAI's `response_format`; a model that cannot keep to it is refused before. */
-  responseFormat?: Record<string, unknown>;
+  /** A model that cannot keep to it is refused before. */
+  responseFormat?: ResponseFormat;
   /** `none` switches the reasoning of a model off. */
   effort?: Effort;
   verbosity?: "low" | "medium" | "high";

@@ -3,6 +3,7 @@ import { AppError, type ErrorView, toErrorView } from "../../../errors.ts";
 import type { BatchItemDocument } from "../../../store/batch-store.ts";
 import type { CompletionDocument } from "../../../store/completion-store.ts";
 import { toChatResponse } from "../../chat/response.ts";
+import { findMismatch, MISMATCH } from "../../chat/response-format.ts";
 import { estimateUsage } from "../../count-tokens.ts";
 import { markReasoning } from "../../messages.ts";
 import { addUsage, type BilledAttempts } from "../../money/failed-attempts.ts";
@@ -19,6 +20,15 @@ const PAGE = 10_000;
 
 /** What an item asks for. */
 export const requestOf = (item: BatchItemDocument) => item.request as CompletionRequest; // as `accept` recorded it
+
+/** The error of an answer that does not match the schema of its item. @throws what keeps that from being found out. */
+async function findItemMismatch({ gateway }: RunDeps, item: BatchItemDocument, result: CompletionResult) {
+  const { responseFormat } = requestOf(item);
+  if (responseFormat === undefined) return undefined;
+  const mismatch = await findMismatch(gateway.schemaChecks, item, responseFormat, result);
+  if (mismatch === undefined || (mismatch instanceof AppError && mismatch.code === MISMATCH)) return mismatch;
+  throw mismatch;
+}
 
 /**
  * Gives an item its end: the ledger's record first, then the job's, then the item's own, each of which can be written again
@@ -43,12 +53,13 @@ export async function settleItem(
     return settleItem(deps, item, { customId: item._id, error });
   }
   const result = "result" in outcome ? outcome.result : undefined;
-  const error = "error" in outcome ? toErrorView(outcome.error) : undefined;
+  const failure = "error" in outcome ? outcome.error : result && (await findItemMismatch(deps, item, result));
+  const error = failure && toErrorView(failure);
   const spent = toSpent(deps, item, failed, result);
   const record = toRecord(item, spent, result, error);
   await gateway.ledger.write(record);
-  if (result) await jobs.held.end(item._id, { result: toBody(item, result, spent) });
-  else if (error) await jobs.held.end(item._id, { error });
+  if (error) await jobs.held.end(item._id, { error });
+  else if (result) await jobs.held.end(item._id, { result: toBody(item, result, spent) });
   const isFirst = await store.moveItem(item._id, ["batched"], { state: "done" });
   if (isFirst && item.reserved) {
     await gateway.budgets.settleLater(item.tenantId, item.reserved, record.costNanoUsd);
@@ -124,7 +135,7 @@ function toRecord(item: BatchItemDocument, spent: Spent, result?: CompletionResu
     provider: item.provider,
     isStreamed: false,
     isBatched: true as const,
-    outcome: result === undefined ? ("failed" as const) : ("completed" as const),
+    outcome: error === undefined ? ("completed" as const) : ("failed" as const),
     finishReason: result?.finishReason,
     error,
     inputTokens: spent.usage.inputTokens,

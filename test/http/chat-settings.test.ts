@@ -11,7 +11,6 @@ const tools = [{ type: "function", function: { name: "find", parameters: { type:
 const openAiSettings = {
   reasoning_effort: "low",
   verbosity: "low",
-  metadata: { order: "o-17" },
   user: "u-1",
   safety_identifier: "s-1",
   service_tier: "flex",
@@ -52,7 +51,6 @@ describe("settings of a chat", () => {
       {
         reasoningEffort: "low",
         verbosity: "low",
-        metadata: { order: "o-17" },
         user: "u-1",
         safetyIdentifier: "s-1",
         serviceTier: "flex",
@@ -74,6 +72,19 @@ describe("settings of a chat", () => {
       expect(withTools?.body).to.deep.include({ parallel_tool_calls: false });
     });
   }
+
+  it("reach OpenAI with metadata by its Responses API, which need not store the answer for that", async () => {
+    const metadata = { order: "o-17" };
+    for (const path of ["/ai/chat", "/v1/chat/completions"]) {
+      const answered = await client.post(path, { model: "gpt-5.4-nano", messages, ...openAiSettings, metadata });
+      expect([answered.status, answered.headers.get("x-svc-ignored")]).to.deep.equal([200, null]);
+    }
+    const { reasoning_effort: effort, verbosity, ...alike } = openAiSettings;
+    for (const { path, body } of fake.requests) {
+      expect(path).to.equal("/v1/responses");
+      expect(body).to.deep.include({ ...alike, metadata, reasoning: { effort }, text: { verbosity }, store: false });
+    }
+  });
 
   it("are absent from a call that does not name them", async () => {
     await client.post("/ai/chat", { model: "gpt-5.4-nano", messages });

@@ -53,7 +53,7 @@ describe("settings in Anthropic's terms", () => {
 
   it("map a format with a schema, the user, the tier, and calls one at a time", () => {
     const schema = { type: "object", properties: { a: { type: "string" } }, additionalProperties: false };
-    const responseFormat = { type: "json_schema", json_schema: { name: "n", strict: true, schema } };
+    const responseFormat = { type: "json_schema" as const, json_schema: { name: "n", strict: true, schema } };
     expect(added({ responseFormat, effort: "low" })).to.deep.equal({
       thinking: adaptive,
       output_config: { effort: "low", format: { type: "json_schema", schema } },

@@ -1,6 +1,6 @@
 import { defined } from "../../../defined.ts";
 import type { Message } from "../../messages.ts";
-import type { CompletionRequest, ToolDefinition } from "../provider.ts";
+import type { CompletionRequest, ResponseFormat, ToolDefinition } from "../provider.ts";
 import { type Block, toBlocks } from "./blocks.ts";
 import { BREAKPOINT, markEnd, markTurns } from "./prompt-cache.ts";
 import { toThinking } from "./thinking.ts";
@@ -82,9 +82,8 @@ function toWireToolChoice({ tools, toolChoice, parallelToolCalls }: CompletionRe
 }
 
 /** OpenAI's format with a schema as Anthropic's ("Structured outputs"); it has no other. */
-function toWireFormat({ json_schema: format }: Record<string, unknown>): unknown {
-  const schema = typeof format === "object" && format !== null && "schema" in format ? format.schema : undefined;
-  return { type: "json_schema", schema };
+function toWireFormat(format: ResponseFormat): unknown {
+  return format.type === "json_schema" ? { type: format.type, schema: format.json_schema.schema } : undefined;
 }
 
 /** OpenAI's tiers in Anthropic's words ("Service tiers"). */

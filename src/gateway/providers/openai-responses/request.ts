@@ -1,6 +1,6 @@
 import { defined } from "../../../defined.ts";
 import type { AssistantPart, Content, ContentPart, Message } from "../../messages.ts";
-import type { CompletionRequest, ToolDefinition } from "../provider.ts";
+import type { CompletionRequest, ResponseFormat, ToolDefinition } from "../provider.ts";
 
 /** Whether a model reasons. Others refuse to be asked for their reasoning. */
 export type Reasons = (model: string) => boolean;
@@ -72,6 +72,6 @@ function toWireToolChoice(choice: NonNullable<CompletionRequest["toolChoice"]>):
 }
 
 /** The fields that chat completions have under `json_schema` stand beside the type here. */
-function toTextFormat({ json_schema: schema, ...format }: Record<string, unknown>): unknown {
-  return { ...format, ...(typeof schema === "object" ? schema : undefined) };
+function toTextFormat(format: ResponseFormat): unknown {
+  return format.type === "json_schema" ? { type: format.type, ...format.json_schema } : format;
 }

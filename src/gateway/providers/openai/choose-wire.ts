@@ -9,9 +9,10 @@ export const reasons = (model: string) => byId.get(model)?.reasons !== undefined
 
 /**
  * Whether a request asks for what Chat Completions does not have: tools while reasoning (each model's page), reasoning that
- * goes back, pictures among a tool's results, a file by its URL (guide "File inputs").
+ * goes back, pictures among a tool's results, a file by its URL (guide "File inputs"), metadata without keeping the answer there.
  */
 export function needsResponses(request: CompletionRequest): boolean {
+  if (request.metadata !== undefined) return true;
   return (request.tools !== undefined && isReasoning(request)) || request.messages.some(needsItems);
 }
 

@@ -128,6 +128,7 @@ export const settings = {
   MAX_DOCUMENTS: setting(count(1, 100_000_000).default(100_000), "Documents that one tenant may keep"),
   MAX_FILES: setting(count(1, 1_000_000).default(1_000), "Files of batches that one tenant may keep"),
   MAX_KEYS: setting(count(1, 1_000_000).default(1_000), "API keys that one tenant may have"),
+  MAX_WIDGET_KEYS: setting(count(1, 1_000_000).default(1_000), "Widget keys that one tenant may have"),
   MAX_ORGANIZATIONS: setting(count(1, 1_000_000).default(20), "Organizations that one tenant may found"),
   MAX_STORED_BYTES: setting(
     count(1_024, 2 ** 50).default(20 * 2 ** 30),
@@ -139,6 +140,10 @@ export const settings = {
   ),
   MAX_CUSTOM_PROVIDERS: setting(count(1, 200).default(20), "Custom providers that one tenant may have"),
   MAX_OPEN_JOBS: setting(count(1, 10_000_000).default(10_000), "Jobs of one tenant that have not ended"),
+  MAX_OPEN_BATCHES: setting(
+    count(1, 10_000).default(50),
+    "Batches of files of one tenant that have not ended; each has 10,000 lines at most",
+  ),
   MAX_JSON_BYTES: setting(
     count(1_024, 1 << 30).default(4 << 20),
     "Largest JSON body, in bytes; for `/mcp` 2 MiB at most",
@@ -218,11 +223,13 @@ function toConfig(v: Values) {
       documents: v.MAX_DOCUMENTS,
       files: v.MAX_FILES,
       keys: v.MAX_KEYS,
+      widgetKeys: v.MAX_WIDGET_KEYS,
       organizations: v.MAX_ORGANIZATIONS,
       storedBytes: v.MAX_STORED_BYTES,
       idempotencyBytes: v.IDEMPOTENCY_BYTES_PER_TENANT,
       customProviders: v.MAX_CUSTOM_PROVIDERS,
       openJobs: v.MAX_OPEN_JOBS,
+      openBatches: v.MAX_OPEN_BATCHES,
     },
     workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },
     jobs: { leaseMs: v.JOB_LEASE_MS, reconcileEveryMs: v.RECONCILE_EVERY_MS },

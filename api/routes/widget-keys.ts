@@ -67,7 +67,7 @@ export const widgetKeyRoutes = [
     isBodyOptional: true,
     hasSecretReply: true,
     responses: { 201: { description: "The new key", body: named("NewWidgetKey", newWidgetKey) } },
-    errors: ["not_found", "unknown_model"],
+    errors: ["not_found", "unknown_model", "quota_exceeded"],
     async result({ body: { allowedOrigins, models, maxTokens, ...body }, caller, platform }) {
       const scopedTo = readAgentId(body);
       if (scopedTo !== undefined) await platform.agents.get(caller.tenantId, scopedTo);
@@ -79,6 +79,7 @@ export const widgetKeyRoutes = [
         const message = `There is no model ${JSON.stringify(model)}; GET /ai/models lists them.`;
         throw new AppError("unknown_model", message, { param: "models" });
       }
+      await platform.quotas.check(caller.tenantId, "widgetKeys");
       const { key, record } = await platform.tenancy.widgetKeys.create({
         tenantId: caller.tenantId,
         createdBy: caller.subject,

@@ -64,6 +64,7 @@ export const fileBatchCollection = defineCollection<FileBatchDocument>({
   name: "fileBatches",
   indexes: [
     { name: "tenant_newest", key: { tenantId: 1, _id: -1 } },
+    { name: "tenant_status", key: { tenantId: 1, status: 1 } },
     { name: "unfinished", key: { status: 1, updatedAt: 1 } },
   ],
 });
@@ -99,6 +100,9 @@ export function makeFileStore(db: Db) {
       const filter = { status: { $in: [...openFileBatchStates] }, updatedAt: { $lt: before } };
       return findFirst(batches, filter, { by: "updatedAt", limit });
     },
+    /** How many batches of a tenant have not ended; counts no further than `limit`. */
+    countOpenBatches: (tenantId: string, limit: number) =>
+      batches.countDocuments(ofTenant(tenantId, { status: { $in: [...openFileBatchStates] } }), { limit }),
     /** Whether a batch that has not ended reads a file. */
     async isInUse(tenantId: string, fileId: string): Promise<boolean> {
       const open = { inputFileId: fileId, status: { $in: [...openFileBatchStates] } };

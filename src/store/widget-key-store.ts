@@ -33,8 +33,10 @@ const MAX_FOUND = 1_000;
 
 export function makeWidgetKeyStore(db: Db) {
   const keys = db.collection<WidgetKeyDocument>(widgetKeyCollection.name);
+  const { insert, count } = makeRecords(keys);
   return {
-    insert: makeRecords(keys).insert,
+    insert,
+    count,
     findByHashes: makeHashLookup(keys),
     list: (tenantId: string, page: PageQuery): Promise<Page<ShownWidgetKey>> =>
       findPage(keys, { tenantId, page, fields: shown }),

@@ -5,7 +5,16 @@ import type { Store } from "../store/store.ts";
 
 type Counted = Pick<
   Store,
-  "agents" | "workflows" | "documents" | "files" | "apiKeys" | "organizations" | "use" | "jobs" | "customProviders"
+  | "agents"
+  | "workflows"
+  | "documents"
+  | "files"
+  | "apiKeys"
+  | "widgetKeys"
+  | "organizations"
+  | "use"
+  | "jobs"
+  | "customProviders"
 >;
 type Quota = {
   setting: string;
@@ -26,6 +35,7 @@ const registry = {
   documents: { setting: "MAX_DOCUMENTS", what: "documents", counterOf: ({ documents }) => documents.countAll },
   files: { setting: "MAX_FILES", what: "files", counterOf: ({ files }) => files.count },
   keys: { setting: "MAX_KEYS", what: "API keys", counterOf: ({ apiKeys }) => apiKeys.count },
+  widgetKeys: { setting: "MAX_WIDGET_KEYS", what: "widget keys", counterOf: ({ widgetKeys }) => widgetKeys.count },
   organizations: {
     setting: "MAX_ORGANIZATIONS",
     what: "founded organizations",
@@ -61,11 +71,18 @@ const registry = {
     advice: "Wait until some have ended.",
     passes: true,
   },
+  openBatches: {
+    setting: "MAX_OPEN_BATCHES",
+    what: "open batches of files",
+    counterOf: ({ files }) => files.countOpenBatches,
+    advice: "Wait until some have ended.",
+    passes: true,
+  },
 } as const satisfies Record<string, Quota>;
 export type QuotaName = keyof typeof registry;
 export const quotaNames = Object.keys(registry) as [QuotaName, ...QuotaName[]];
 
-/** When a call that open jobs refuse is worth repeating, in ms. */
+/** When a call that open jobs or batches refuse is worth repeating, in ms. */
 const RETRY_AFTER_MS = 5_000;
 
 export type Quotas = ReturnType<typeof makeQuotas>;

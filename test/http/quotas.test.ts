@@ -25,7 +25,9 @@ describe("quotas", () => {
       MAX_DOCUMENTS: "3",
       MAX_FILES: "2",
       MAX_KEYS: "5",
+      MAX_WIDGET_KEYS: "2",
       MAX_ORGANIZATIONS: "2",
+      MAX_OPEN_BATCHES: "2",
       MAX_STORED_BYTES: "5000",
       IDEMPOTENCY_BYTES_PER_TENANT: "4000",
       MAX_CUSTOM_PROVIDERS: "2",
@@ -48,52 +50,59 @@ describe("quotas", () => {
     limit: number;
     setting: string;
     make(client: ApiClient): Promise<ApiResponse>;
-    pathOf(made: ApiResponse): string;
+    remove(client: ApiClient, made: ApiResponse): Promise<ApiResponse>;
   }[] = [
     {
       name: "agents",
       limit: 3,
       setting: "MAX_AGENTS",
       make: (client) => client.post("/agents", agent),
-      pathOf: (made) => `/agents/${made.string("agentId")}`,
+      remove: (client, made) => client.delete(`/agents/${made.string("agentId")}`),
     },
     {
       name: "workflows",
       limit: 2,
       setting: "MAX_WORKFLOWS",
       make: (client) => client.post("/workflows", workflow),
-      pathOf: (made) => `/workflows/${made.string("workflowId")}`,
+      remove: (client, made) => client.delete(`/workflows/${made.string("workflowId")}`),
     },
     {
       name: "documents",
       limit: 3,
       setting: "MAX_DOCUMENTS",
       make: (client) => client.post("/rag/ingest", { content: "A pump moves water." }, later),
-      pathOf: (made) => `/rag/documents/${made.string("documentId")}`,
+      remove: (client, made) => client.delete(`/rag/documents/${made.string("documentId")}`),
     },
     {
       name: "files",
       limit: 2,
       setting: "MAX_FILES",
       make: upload,
-      pathOf: (made) => `/v1/files/${made.string("id")}`,
+      remove: (client, made) => client.delete(`/v1/files/${made.string("id")}`),
     },
     {
       name: "keys",
       limit: 5,
       setting: "MAX_KEYS",
       make: (client) => client.post("/keys", { role: "member" }),
-      pathOf: (made) => `/keys/${made.string("keyId")}`,
+      remove: (client, made) => client.delete(`/keys/${made.string("keyId")}`),
     },
     {
       name: "customProviders",
       limit: 2,
       setting: "MAX_CUSTOM_PROVIDERS",
       make: (client) => client.request("PUT", `/ai/providers/custom/p-${nextProvider++}`, { body: provider }),
-      pathOf: (made) => `/ai/providers/custom/${made.string("name")}`,
+      remove: (client, made) => client.delete(`/ai/providers/custom/${made.string("name")}`),
+    },
+    {
+      name: "widgetKeys",
+      limit: 2,
+      setting: "MAX_WIDGET_KEYS",
+      make: (client) => client.post("/ai/widget/key", {}),
+      remove: (client, made) => client.delete("/ai/widget/key", { body: { id: made.string("id") } }),
     },
   ];
-  for (const { name, limit, setting, make, pathOf } of cases) {
+  for (const { name, limit, setting, make, remove } of cases) {
     it(`limit how many ${name} a tenant has, and GET /usage reports how many there are`, async () => {
       const used = async () => {
         const quota = (await owner.get("/usage")).at(`quotas.${name}`) as { used: number; limit: number };
@@ -113,7 +122,7 @@ describe("quotas", () => {
 
       expect((await make(stranger)).status, "another tenant").to.be.oneOf([200, 201, 202]);
       const [first] = made;
-      if (first) expect((await owner.delete(pathOf(first))).status).to.be.oneOf([200, 204]);
+      if (first) expect((await remove(owner, first)).status).to.be.oneOf([200, 204]);
       expect((await make(owner)).status, "in the place of the deleted one").to.be.oneOf([200, 201, 202]);
       expect((await make(owner)).status).to.equal(413);
     });
@@ -183,6 +192,18 @@ describe("quotas", () => {
     expect([repeated.status, repeated.text]).to.deep.equal([200, first.text]);
     expect((await chat({})).status, "without a key").to.equal(200);
     expect((await chat({ "idempotency-key": "call-0" }, stranger)).status, "of another tenant").to.equal(200);
+  });
+
+  it("limit the batches of a tenant that have not ended", async () => {
+    const caller = await found("batcher");
+    const input_file_id = (await upload(caller)).string("id");
+    const create = () =>
+      caller.post("/v1/batches", { input_file_id, endpoint: "/v1/chat/completions", completion_window: "24h" });
+    const [first, second, third] = [await create(), await create(), await create()];
+    expect([first.status, second.status]).to.deep.equal([200, 200]);
+    expect([third.status, third.at("error.code")]).to.deep.equal([429, "too_many_concurrent"]);
+    expect(third.at("error.details")).to.deep.equal({ quota: "openBatches", limit: 2 });
+    expect(await usedBy(caller, "openBatches")).to.deep.equal({ used: 2, limit: 2 });
   });
 
   it("take a replacement for no further one", async () => {

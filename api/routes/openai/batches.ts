@@ -68,6 +68,7 @@ export const openAiBatchRoutes = [
       const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = body;
       const input = { inputFileId, endpoint, completionWindow, ...withoutNulls({ metadata }) };
       await platform.quotas.check(caller.tenantId, "openJobs");
+      await platform.quotas.check(caller.tenantId, "openBatches");
       await platform.quotas.check(caller.tenantId, "storedBytes"); // the responses become files
       return toView(await platform.gateway.fileBatches.create(caller, input));
     },

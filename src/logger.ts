@@ -1,5 +1,4 @@
 import { type DestinationStream, type Logger, pino } from "pino";
-import { defined } from "./defined.ts";
 import { currentTraceId } from "./tracing.ts";
 
 export type { Logger };
@@ -18,9 +17,9 @@ const secretFields = [
 ];
 const redactPaths = secretFields.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
 
-/** Lines are buffered up to this many bytes and ms. What is buffered is written before the process exits, unless it is killed. */
-const BUFFERED_BYTES = 8 << 10;
-const BUFFER_MS = 50;
+/** Lines are gathered up to this many characters and ms. What is gathered is written before the process exits, unless it is killed. */
+const GATHERED_CHARACTERS = 8 << 10;
+const GATHER_MS = 50;
 
 /** The root logger of a process: JSON lines on stdout (or `destination`), secrets redacted, times in ISO 8601. */
 export function makeLogger(options: { level: string; name: string; destination?: DestinationStream }): Logger {
@@ -29,10 +28,42 @@ export function makeLogger(options: { level: string; name: string; destination?:
     level: options.level,
     redact: { paths: redactPaths, censor: "[redacted]" },
     timestamp: pino.stdTimeFunctions.isoTime,
-    mixin: () => defined({ traceId: currentTraceId() }),
+    mixin: () => {
+      const traceId = currentTraceId();
+      return traceId === undefined ? {} : { traceId };
+    },
   };
-  const stdout = { dest: 1, sync: false, minLength: BUFFERED_BYTES, periodicFlush: BUFFER_MS };
-  return pino(settings, options.destination ?? pino.destination(stdout));
+  return pino(settings, options.destination ?? gatheredStdout());
+}
+
+/** Stdout in few writes. The library's own buffer copies all that it holds for each line that comes. */
+function gatheredStdout(): DestinationStream & { flushSync(): void } {
+  let lines: string[] = [];
+  let characters = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (lines.length === 0) return;
+    stdout.write(lines.join(""));
+    lines = [];
+    characters = 0;
+  };
+  const flushSync = () => {
+    flush();
+    stdout.flushSync();
+  };
+  process.on("beforeExit", flush).on("exit", flushSync);
+  const stdout = pino.destination({ dest: 1, sync: false }); // it ends itself at these events, after us
+  return {
+    write(line) {
+      lines.push(line);
+      characters += line.length;
+      if (characters >= GATHERED_CHARACTERS) flush();
+      else timer ??= setTimeout(flush, GATHER_MS).unref();
+    },
+    flushSync,
+  };
 }
 
 /** Logs a failure as a warning, at most once in `everyMs`: while a part is unavailable it fails again and again. */

@@ -37,7 +37,8 @@ export type SpanStart = {
   parent?: { traceparent?: string | string[] | undefined };
 };
 
-const untraced: Traced = { run: (work) => work(), end: () => undefined };
+/** What nothing is traced with. */
+export const untraced: Traced = { run: (work) => work(), end: () => undefined };
 
 /** Outcomes that are no errors: the client has disconnected or cancelled. */
 const notErrors = new Set(["client_closed", "cancelled"]);

@@ -3,7 +3,7 @@ import { defined } from "../../src/defined.ts";
 import { isId, newId } from "../../src/ids.ts";
 import type { Logger } from "../../src/logger.ts";
 import type { HttpMetrics } from "../../src/metrics/http-metrics.ts";
-import { beginSpan, type Traced } from "../../src/tracing.ts";
+import { beginSpan, type Traced, untraced } from "../../src/tracing.ts";
 import type { RequestState } from "../context.ts";
 
 /** The date of the HTTP contract; additive changes keep it. */
@@ -58,10 +58,10 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
       metrics.http.left({ method, route: state.route ?? "none", status, seconds: elapsedMs / 1_000 });
       const { tenantId, keyId } = state.caller ?? {};
       const ms = Math.round(elapsedMs * 10) / 10;
-      const about = defined({ tenantId, keyId, code: state.errorCode });
-      const line = { requestId, method, path: toLoggedPath(ctx.path, state.route), status, ms, ...about };
-      traced.run(() => requests.info(line, "request"));
-      endSpan(traced, state, method, status);
+      const path = toLoggedPath(ctx.path, state.route);
+      const line = { requestId, method, path, status, ms, tenantId, keyId, code: state.errorCode };
+      traced.run(() => requests.info(line, "request")); // it leaves out what is undefined
+      if (traced !== untraced) endSpan(traced, state, method, status);
     });
     return traced.run(next);
   };

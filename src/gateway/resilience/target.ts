@@ -1,6 +1,6 @@
 import { AppError } from "../../errors.ts";
 import type { ProviderKey } from "../../tenancy/provider-keys.ts";
-import { beginSpan, failureOf, type Traced } from "../../tracing.ts";
+import { beginSpan, failureOf, type Traced, untraced } from "../../tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
 import type { CallContext, Provider } from "../providers/provider.ts";
@@ -118,7 +118,9 @@ function beginCallSpan({ model }: Target, isStream: boolean): Traced {
 }
 
 /** A permit whose end is the span's. */
-function tracePermit({ begin, leave }: Permit, traced: Traced): Permit {
+function tracePermit(permit: Permit, traced: Traced): Permit {
+  if (traced === untraced) return permit;
+  const { begin, leave } = permit;
   return {
     begin,
     leave: (error) => {

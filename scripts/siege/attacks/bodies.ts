@@ -5,13 +5,14 @@ const keys = (count: number, value: unknown) =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`k ${n}`, value]));
 const chat = (fields: object) => ({ messages: [{ role: "user", content: "Say hello." }], ...fields });
 
-/** The same JSON body again and again. */
-function body(name: string, about: string, attack: { path: string; make(): object; lanes?: number }): Attack {
+/** The same JSON body again and again; `make` gives it as a value, or as text where no value nests so deep. */
+function body(name: string, about: string, attack: { path: string; make(): object | string; lanes?: number }): Attack {
   return {
     name,
     about,
     async run({ member, signal }) {
-      const text = JSON.stringify(attack.make());
+      const made = attack.make();
+      const text = typeof made === "string" ? made : JSON.stringify(made);
       const headers = { "content-type": "application/json" };
       await flood(signal, attack.lanes ?? 4, () => member.call("POST", attack.path, { body: text, headers }));
     },
@@ -50,9 +51,9 @@ export const bodyAttacks: readonly Attack[] = [
     make: () =>
       chat({ tools: [{ type: "function", function: { name: "t", parameters: { properties: keys(330_000, 1) } } }] }),
   }),
-  body("deep-json", "JSON that nests 5,000 times", {
+  body("deep-json", "JSON that nests a million times", {
     path: "/rag/query",
-    make: () => ({ query: "x", filter: JSON.parse(`${"[".repeat(5_000)}${"]".repeat(5_000)}`) as object }),
+    make: () => `{"query":"x","filter":${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}}`,
   }),
   body("compression", "a chat of 3 MB that is to be compressed", {
     path: "/ai/chat",

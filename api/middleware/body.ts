@@ -30,7 +30,7 @@ export function hasBody(request: IncomingMessage): boolean {
 export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<unknown> {
   if (ctx.req.headers["content-type"] !== "application/json") requireJsonType(ctx);
   const bytes = await readBytes(ctx, limitBytes);
-  rejectManyFields(bytes);
+  rejectCostlyShape(bytes);
   if (!isUtf8(bytes)) throw new AppError("malformed_json", "The body is not valid UTF-8.");
   return parseJson(bytes.toString("utf8"));
 }
@@ -93,23 +93,37 @@ export function tooLarge(ctx: ApiContext, limitBytes: number): AppError {
   return new AppError("request_too_large", `The body is larger than ${limitBytes} bytes.`, { details: { limitBytes } });
 }
 
-const [quote, backslash, colon] = [0x22, 0x5c, 0x3a]; // as bytes; in UTF-8 they are part of no other character
+/** Bytes of a body that is parsed whatever its shape: that takes some milliseconds at most. */
+const ALWAYS_PARSED_BYTES = 32 << 10;
+const [quote, backslash, colon, bracket, brace] = [0x22, 0x5c, 0x3a, 0x5b, 0x7b]; // in UTF-8 they are part of no other character
+const CLOSES = 2; // the closing bracket and brace are that much above the opening ones
 
 /**
- * Refuses a body with more fields than any valid one has, before it is parsed: parsing a million of them would hold the
- * event loop for more than a second. A colon outside of strings is a field.
+ * Refuses a body with more fields or levels than any valid one has, before it is parsed: parsing a million of them would hold
+ * the event loop for more than a second. A colon outside of strings is a field.
  */
-function rejectManyFields(bytes: Buffer): void {
-  if (bytes.length <= 2 * MAX_BODY_FIELDS) return; // a field has at least two bytes
-  let fields = 0;
-  let isInString = false;
+function rejectCostlyShape(bytes: Buffer): void {
+  if (bytes.length <= ALWAYS_PARSED_BYTES) return;
+  let [fields, depth] = [0, 0];
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at];
-    if (isInString && byte === backslash) at += 1;
-    else if (byte === quote) isInString = !isInString;
-    else if (!isInString && byte === colon && ++fields > MAX_BODY_FIELDS)
-      throw oddShape(`The body has more than ${MAX_BODY_FIELDS} fields.`);
+    if (byte === quote) at = endOfString(bytes, at);
+    else if (byte === colon) fields += 1;
+    else if (byte === bracket || byte === brace) depth += 1;
+    else if (byte === bracket + CLOSES || byte === brace + CLOSES) depth -= 1;
+    if (depth > MAX_DEPTH) throw tooDeep();
+    if (fields > MAX_BODY_FIELDS) throw oddShape(`The body has more than ${MAX_BODY_FIELDS} fields.`);
   }
+}
+
+/** The place of the quote that ends a string: one after an odd number of backslashes does not. */
+function endOfString(bytes: Buffer, begin: number): number {
+  for (let at = bytes.indexOf(quote, begin + 1); at >= 0; at = bytes.indexOf(quote, at + 1)) {
+    let before = at - 1;
+    while (bytes[before] === backslash) before -= 1;
+    if ((at - before) % 2 === 1) return at;
+  }
+  return bytes.length;
 }
 
 function parseJson(text: string): unknown {
@@ -132,7 +146,7 @@ function positionIn(error: unknown): string {
 /** Refuses a body that is nested too deeply, or has too many fields in one object: later code walks all of it. */
 function rejectOddShape(value: unknown, depth = 0): void {
   if (typeof value !== "object" || value === null) return;
-  if (depth > MAX_DEPTH) throw oddShape(`The body is nested deeper than ${MAX_DEPTH} levels.`);
+  if (depth > MAX_DEPTH) throw tooDeep();
   if (Array.isArray(value)) {
     for (const item of value) rejectOddShape(item, depth + 1);
     return;
@@ -143,4 +157,5 @@ function rejectOddShape(value: unknown, depth = 0): void {
   for (const name of names) rejectOddShape(Reflect.get(value, name), depth + 1);
 }
 
+const tooDeep = () => oddShape(`The body is nested deeper than ${MAX_DEPTH} levels.`);
 const oddShape = (message: string) => invalidRequest("body", message);

@@ -292,6 +292,16 @@ describe("typical mistakes", () => {
     expect(taken.at("error.code"), "it was read").to.equal("unknown_model");
   });
 
+  it("of a body that nests very deep are refused before parsing; a text may hold any number of brackets", async () => {
+    const raw = `{"query":"x","filter":${"[".repeat(100_000)}`;
+    const deep = await send("POST /rag/query", { raw, headers: { "content-type": "application/json" } });
+    const message = "The body is nested deeper than 100 levels.";
+    expect([deep.status, deep.at("error.message")], "not: no valid JSON").to.deep.equal([400, message]);
+    const text = { role: "user", content: '["\\\\{'.repeat(50_000) };
+    const taken = await send("POST /ai/chat", { body: { messages: [text], model: "gpt-0" } });
+    expect(taken.at("error.code"), "it was read").to.equal("unknown_model");
+  });
+
   it("of a field's name are shown in the body too, in debug mode", async () => {
     const body = { query: "pump", topk: 3 };
     const quiet = await send("POST /rag/query", { body });

@@ -33,11 +33,16 @@ export function makeLogger(options: { level: string; name: string; destination?:
       return traceId === undefined ? {} : { traceId };
     },
   };
-  return pino(settings, options.destination ?? gatheredStdout());
+  if (options.destination !== undefined) return pino(settings, options.destination);
+  stdout ??= gatherStdout(); // one for all loggers of the process
+  return pino(settings, stdout);
 }
 
+type GatheredLines = DestinationStream & { flushSync(): void };
+let stdout: GatheredLines | undefined;
+
 /** Stdout in few writes. The library's own buffer copies all that it holds for each line that comes. */
-function gatheredStdout(): DestinationStream & { flushSync(): void } {
+function gatherStdout(): GatheredLines {
   let lines: string[] = [];
   let characters = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -45,16 +50,16 @@ function gatheredStdout(): DestinationStream & { flushSync(): void } {
     clearTimeout(timer);
     timer = undefined;
     if (lines.length === 0) return;
-    stdout.write(lines.join(""));
+    sink.write(lines.join(""));
     lines = [];
     characters = 0;
   };
   const flushSync = () => {
     flush();
-    stdout.flushSync();
+    sink.flushSync();
   };
   process.on("beforeExit", flush).on("exit", flushSync);
-  const stdout = pino.destination({ dest: 1, sync: false }); // it ends itself at these events, after us
+  const sink = pino.destination({ dest: 1, sync: false }); // it ends itself at these events, after us
   return {
     write(line) {
       lines.push(line);

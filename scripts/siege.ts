@@ -19,7 +19,7 @@ const program = new Command("siege")
   )
   .option("--only <attacks...>", "run only the attacks of these names", [])
   .option("--list", "print the attacks and run none")
-  .option("--seconds <n>", "how long each attack lasts", number(1), 12)
+  .option("--seconds <n>", "how long each attack lasts", number(1), 20)
   .option("--workers <n>", "processes that run jobs", number(1), 2)
   .option("--seed <n>", "the same seed gives the same calls of the victim", number(0), 1)
   .action(async ({ only, list, seconds, workers, seed }: Options) => {

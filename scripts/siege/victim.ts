@@ -21,11 +21,11 @@ function asksOf(workflowId: string): readonly Ask[] {
   const chat = { messages: [{ role: "user", content: "What does a lease protect a job from?" }] };
   const page = "The pump is bled at its highest valve, after the filter was changed. ".repeat(20);
   return [
-    { share: 5, isJob: false, method: "POST", path: "/ai/chat", body: chat },
+    { share: 4, isJob: false, method: "POST", path: "/ai/chat", body: chat },
     { share: 2, isJob: false, method: "POST", path: "/rag/query", body: { query: "How is the pump bled?", topK: 3 } },
     { share: 1, isJob: false, method: "GET", path: "/jobs?limit=20" },
     { share: 1, isJob: true, method: "POST", path: "/rag/ingest", body: { content: page, title: "Pump" } },
-    { share: 1, isJob: true, method: "POST", path: `/workflows/${workflowId}/execute`, body: { input: { n: 1 } } },
+    { share: 2, isJob: true, method: "POST", path: `/workflows/${workflowId}/execute`, body: { input: { n: 1 } } },
   ];
 }
 

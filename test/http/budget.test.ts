@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { unavailable } from "../../src/errors.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { linkedPicture, pictureOf } from "../support/media.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
@@ -82,6 +83,20 @@ describe("a tenant's budget", () => {
     expect((await client.post("/ai/chat", { messages: ask.messages })).status, "free calls continue").to.equal(200);
     const stranger = makeClient({ url: test.url, key: test.keys.stranger });
     expect((await stranger.post("/ai/chat", ask)).status, "as do other tenants").to.equal(200);
+  });
+
+  it("sets aside the tokens of a picture, not its characters, and is settled by the provider's count", async () => {
+    const chat = (...urls: string[]) => {
+      const pictures = urls.map((url) => ({ type: "image_url", image_url: { url } }));
+      const content = [{ type: "text", text: "What is this?" }, ...pictures];
+      return client.post("/ai/chat", { ...ask, messages: [{ role: "user", content }] });
+    };
+    await leave(0.0015); // an answer of 1,000 tokens takes 0.00125 USD, a picture of 3,779 tokens 0.00076
+    expect((await chat(linkedPicture)).status).to.equal(402);
+    expect((await chat()).status).to.equal(200);
+    await leave(0.003);
+    expect((await chat(`${pictureOf(40, 40)}${"A".repeat(400_000)}`)).at("costUsd")).to.equal(costUsd);
+    expect(micro((await budget())?.leftUsd)).to.equal(micro(0.003 - costUsd));
   });
 
   it("is never passed by more than the calls in flight, when 64 race for the last cent", async () => {

@@ -94,7 +94,10 @@ describe("Anthropic wire format", () => {
     expect((await errorOf(failing)).details).to.deep.equal({ code: "stream_cut" });
     const answer = makeStreamedResponse();
     answer.take(seen);
-    const measured = answer.measure([{ role: "user", content: "a prompt that would be counted otherwise" }]);
+    const measured = answer.measure({
+      messages: [{ role: "user", content: "a prompt that would be counted otherwise" }],
+      model: undefined,
+    });
     expect(measured).to.include({ inputTokens: 100, cachedTokens: 60, cacheWriteTokens: 20 });
     expect(measured.outputTokens).to.be.within(4, 15);
   });

@@ -38,7 +38,7 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
   });
   const { text, toolCalls, finishReason, reasoning, usage } = result;
   const parts = result.parts && markReasoning(result.parts, model.provider);
-  const estimate = () => estimateUsage(wireRequest.messages, text, toolCalls);
+  const estimate = () => estimateUsage({ messages: wireRequest.messages, model }, text, toolCalls);
   const end = { usage, estimate, finishReason, ...keptContent(deps, wireRequest.messages, text) };
   const { responseFormat } = wireRequest;
   if (responseFormat !== undefined) {
@@ -56,7 +56,7 @@ export function toAsked(caller: GatewayCaller, model: CataloguedModel, request: 
   return {
     caller,
     kind: "chat" as const,
-    inputTokens: () => estimateMessageTokens(request.messages),
+    inputTokens: () => estimateMessageTokens(request.messages, model),
     toBounds: () => boundChat(model, request),
   };
 }

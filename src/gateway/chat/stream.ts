@@ -81,8 +81,12 @@ export async function* streamChat(
 }
 
 /** The served part of a stream, which the provider bills whether the stream ended or broke off. */
-function servedOf(deps: GatewayDeps, { request: { messages } }: OpenStream, response: StreamedResponse) {
-  const estimate = () => response.measure(messages);
+function servedOf(
+  deps: GatewayDeps,
+  { request: { messages }, routing: { model } }: OpenStream,
+  response: StreamedResponse,
+) {
+  const estimate = () => response.measure({ messages, model });
   return { usage: response.usage(), estimate, ...keptContent(deps, messages, response.content().text) };
 }
 

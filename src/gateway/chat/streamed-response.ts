@@ -1,6 +1,6 @@
 import { defined } from "../../defined.ts";
 import { estimateTokens, estimateUsage } from "../count-tokens.ts";
-import type { Message, ProvidedPart, ToolCall } from "../messages.ts";
+import type { ProvidedPart, ToolCall } from "../messages.ts";
 import type { FinishReason, StreamPart, Usage } from "../providers/provider.ts";
 import type { CachedResponse } from "./outcome.ts";
 
@@ -73,8 +73,8 @@ export function makeStreamedResponse() {
     /** The provider's own count, once it was reported. */
     usage: () => usage,
     /** What was used as far as is known: the provider's count of the prompt where it came ahead, else an estimate. */
-    measure: (messages: readonly Message[]): Usage => {
-      const measured = estimateUsage(messages, text.text(), calls);
+    measure: (asked: Parameters<typeof estimateUsage>[0]): Usage => {
+      const measured = estimateUsage(asked, text.text(), calls);
       const outputTokens = measured.outputTokens + estimateTokens(reasoning.text());
       return { ...(promptUsage ?? measured), outputTokens };
     },

@@ -39,7 +39,7 @@ export type CostBounds = {
 };
 
 export function boundChat(model: CataloguedModel, request: CompletionRequest): CostBounds {
-  const inputTokens = Math.min(boundPromptTokens(request), model.contextWindow);
+  const inputTokens = Math.min(boundPromptTokens(request, model), model.contextWindow);
   // A provider may write all of the prompt to its cache, which is what costs most.
   const priceOf = (outputTokens: number) =>
     toNanoUsd(model, { inputTokens, outputTokens, cacheWriteTokens: inputTokens });

@@ -1,4 +1,5 @@
 import { defined } from "../../defined.ts";
+import type { ImagePart } from "../messages.ts";
 
 /** What a model is mainly for; `auto` picks by it. Open-ended towards clients. */
 export type ModelType = "chat" | "coding" | "reasoning" | "embedding";
@@ -40,6 +41,18 @@ export type Setting = keyof typeof settingFields;
 /** Prices in USD for a million tokens, as providers print them; without one of their own, cached tokens cost as others do. */
 export type ModelPrice = { input: number; output: number; cached?: number; cacheWrite?: number };
 
+/**
+ * How a model counts a picture: by the squares of `side` pixels that cover it, `tokens` each, and `base` once. One with more
+ * than `most` is scaled down to so many, or to the number of its `detail`.
+ */
+export type PictureRule = {
+  side: number;
+  tokens: number;
+  base?: number;
+  most: number;
+  mostOf?: Partial<Record<NonNullable<ImagePart["detail"]>, number>>;
+};
+
 /** A model as its provider offers it. */
 export type ProviderModel = {
   /** As it is asked for: what the provider names it, unless there is a `wireId`. */
@@ -60,6 +73,8 @@ export type ProviderModel = {
   /** Another price for the whole call when its prompt is longer than this many tokens. */
   longPrompt?: ModelPrice & { aboveTokens: number };
   features: readonly Feature[];
+  /** How it counts pictures, where that is documented. */
+  pictures?: PictureRule;
   /** In their order; a model without them takes no `reasoning_effort`. */
   efforts?: readonly Effort[];
   settings: readonly Setting[];

@@ -144,7 +144,7 @@ async function runHere(deps: RunDeps, items: readonly BatchItemDocument[], signa
     await gateway.ledger.requireTaken();
     const keys = await findKeys(gateway, tenantId, { providers: [model.provider], required: model.provider });
     const target = toTarget(gateway, { keys, tenantId }, model);
-    const failed = makeFailedAttempts(model, () => estimateMessageTokens(request.messages));
+    const failed = makeFailedAttempts(model, () => estimateMessageTokens(request.messages, model));
     const attempted = { signal, onAttempt: () => undefined, onCharged: failed.add };
     let result: BatchItemResult;
     try {

@@ -92,9 +92,10 @@ function toSpent(
   failed: BilledAttempts,
   result?: CompletionResult,
 ): Spent {
-  const used = result && (result.usage ?? estimateUsage(requestOf(item).messages, result.text, result.toolCalls));
-  const usage = used ?? { inputTokens: 0, outputTokens: 0 };
   const model = gateway.catalogue.find(item.model);
+  const asked = { messages: requestOf(item).messages, model };
+  const used = result && (result.usage ?? estimateUsage(asked, result.text, result.toolCalls));
+  const usage = used ?? { inputTokens: 0, outputTokens: 0 };
   const nanoUsd = (model === undefined ? 0 : toNanoUsd(model, usage)) + (failed?.nanoUsd ?? 0);
   return {
     usage: failed ? addUsage(usage, failed.usage) : usage,

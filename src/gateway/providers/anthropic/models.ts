@@ -4,8 +4,10 @@ import { DEFAULT_MAX_TOKENS } from "./request.ts";
 const pricing = "https://platform.claude.com/docs/en/about-claude/pricing";
 const pageOf = (name: string) => `https://platform.claude.com/docs/en/models/${name}/overview`;
 
+/** "Images and vision": squares of 28 pixels, of which models from Claude 4.7 on see more (https://platform.claude.com/docs/en/build-with-claude/vision). */
+const picturesOf = (most: number) => ({ side: 28, tokens: 1, most });
 /** From Claude 4.7 on (Haiku: 5.5) sampling parameters are refused (each model's migration guide); before, 0 to 1 is taken. */
-const SAMPLING = { maxTemperature: 1 };
+const SAMPLING = { maxTemperature: 1, pictures: picturesOf(1_568) };
 /** The page "Effort": `xhigh` came with Opus 4.7, `max` with Opus 4.6; Haiku has efforts from 5.5 on. */
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"] as const;
 const EFFORTS_OF_4_6 = ["none", "low", "medium", "high", "max"] as const;
@@ -24,6 +26,7 @@ const claude = {
   maxOutput: 128_000,
   defaultOutput: DEFAULT_MAX_TOKENS,
   features: [...features, "tool_choice"],
+  pictures: picturesOf(4_784),
   settings: ["parallelToolCalls", "user", "safetyIdentifier", "serviceTier", "promptCacheKey"],
   efforts: ["none", ...EFFORTS],
   batch: true,

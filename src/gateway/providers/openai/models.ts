@@ -1,5 +1,12 @@
 import { defined } from "../../../defined.ts";
-import { type ModelPrice, type ProviderModel, type Setting, settingFields, toModels } from "../model.ts";
+import {
+  type ModelPrice,
+  type PictureRule,
+  type ProviderModel,
+  type Setting,
+  settingFields,
+  toModels,
+} from "../model.ts";
 
 const pageOf = (id: string) => `https://developers.openai.com/api/docs/models/${id}`;
 const models = "https://developers.openai.com/api/docs/models";
@@ -22,6 +29,18 @@ const plansOfMay = {
 const settings = Object.keys(settingFields) as Setting[]; // the literal has no other keys
 const withoutVerbosity = settings.filter((setting) => setting !== "verbosity");
 
+/**
+ * "Images and vision", "Calculating costs" (https://developers.openai.com/api/docs/guides/images-vision): squares of 32 pixels;
+ * `low` fits into 512 pixels. GPT-4.1 counts tiles.
+ */
+const picturesOf = (tokens: number, most: number, mostOf: PictureRule["mostOf"] = {}): PictureRule => ({
+  side: 32,
+  tokens,
+  most,
+  mostOf: { low: 256, ...mostOf },
+});
+const TILES = { side: 512, tokens: 170, base: 85, most: 8, mostOf: { low: 0 } };
+
 const LONG_PROMPT_TOKENS = 272_000;
 const BIG_WINDOW = 1_050_000;
 /** The GPT-4.1 models (their model pages): they do not reason, and take any temperature. */
@@ -38,6 +57,7 @@ const gpt = {
   contextWindow: 400_000,
   maxOutput: 128_000,
   features: ["streaming", "tool_use", "tool_choice", "vision", "files", "json_schema", "json_object", "prompt_caching"],
+  pictures: picturesOf(1.2, 1_536),
   settings,
   batch: true,
   priceDate: "2026-11-21",
@@ -47,7 +67,8 @@ const gpt = {
 const withLongPrompts = ({ input, output, cached, cacheWrite }: ModelPrice) => {
   const cache = { cached: cached && cached * 2, cacheWrite: cacheWrite && cacheWrite * 2 };
   const longPrompt = { aboveTokens: LONG_PROMPT_TOKENS, input: input * 2, output: output * 1.5, ...cache };
-  return { ...gpt, contextWindow: BIG_WINDOW, longPrompt: defined(longPrompt) };
+  const pictures = picturesOf(1.2, 30_000, { high: 2_500 });
+  return { ...gpt, pictures, contextWindow: BIG_WINDOW, longPrompt: defined(longPrompt) };
 };
 
 const embedding = { ...gpt, contextWindow: 8_191, maxOutput: 0, features: [], settings: [], priceDate: "2024-01-25" };
@@ -66,15 +87,45 @@ export const openAiModels: readonly ProviderModel[] = [
     "gpt-5.6-sol": ["GPT-5.6 Sol", "reasoning", [4, 20, 0.4, 5], models, { aliases: ["gpt-5.6"], ...REASONS }],
     "gpt-5.6-terra": ["GPT-5.6 Terra", "coding", [2, 12, 0.2, 2.5], models, REASONS],
     "gpt-5.6-luna": ["GPT-5.6 Luna", "chat", [0.2, 1.2, 0.02, 0.25], models, REASONS],
-    "gpt-5.5": ["GPT-5.5", "reasoning", [5, 30, 0.5], plansOfMay, { ...REASONS, efforts: EFFORTS_TO_XHIGH }],
-    "gpt-5.4": ["GPT-5.4", "reasoning", [2.5, 15, 0.25], plansOfMay, REASONS_WHEN_ASKED],
+    "gpt-5.5": [
+      "GPT-5.5",
+      "reasoning",
+      [5, 30, 0.5],
+      plansOfMay,
+      { ...REASONS, efforts: EFFORTS_TO_XHIGH, pictures: picturesOf(1.2, 10_000, { high: 2_500 }) },
+    ],
+    "gpt-5.4": [
+      "GPT-5.4",
+      "reasoning",
+      [2.5, 15, 0.25],
+      plansOfMay,
+      { ...REASONS_WHEN_ASKED, pictures: picturesOf(1.2, 2_500, { original: 10_000 }) },
+    ],
   }),
   ...toModels(() => gpt, {
-    "gpt-5.4-mini": ["GPT-5.4 mini", "coding", [0.75, 4.5, 0.075], plansOfMay, REASONS_WHEN_ASKED],
-    "gpt-5.4-nano": ["GPT-5.4 nano", "chat", [0.2, 1.25, 0.02], plansOfMay, REASONS_WHEN_ASKED],
+    "gpt-5.4-mini": [
+      "GPT-5.4 mini",
+      "coding",
+      [0.75, 4.5, 0.075],
+      plansOfMay,
+      { ...REASONS_WHEN_ASKED, pictures: picturesOf(1.62, 1_536) },
+    ],
+    "gpt-5.4-nano": [
+      "GPT-5.4 nano",
+      "chat",
+      [0.2, 1.25, 0.02],
+      plansOfMay,
+      { ...REASONS_WHEN_ASKED, pictures: picturesOf(2.46, 1_536) },
+    ],
     "gpt-5.2": ["GPT-5.2", "reasoning", [1.75, 14], venice("gpt-5-2"), REASONS_WHEN_ASKED],
-    "gpt-4.1-mini": ["GPT-4.1 mini", "chat", [0.4, 1.6, 0.1], vercel("gpt-4.1-mini"), PLAIN],
-    "gpt-4.1": ["GPT-4.1", "coding", [2, 8, 0.5], gistOfApril, PLAIN],
+    "gpt-4.1-mini": [
+      "GPT-4.1 mini",
+      "chat",
+      [0.4, 1.6, 0.1],
+      vercel("gpt-4.1-mini"),
+      { ...PLAIN, pictures: picturesOf(1.62, 1_536) },
+    ],
+    "gpt-4.1": ["GPT-4.1", "coding", [2, 8, 0.5], gistOfApril, { ...PLAIN, pictures: TILES }],
   }),
   ...toModels(() => embedding, {
     "text-embedding-3-small": ["Text Embedding 3 Small", "embedding", [0.02, 0], announcement],

@@ -82,10 +82,10 @@ export const floodAttacks: readonly Attack[] = [
   },
   {
     name: "wrong-keys",
-    about: "calls with keys that do not exist",
+    about: "calls with a new key each time, of the right form",
     run: ({ anonymous, signal }) =>
-      flood(signal, 32, (turn) =>
-        anonymous.call("GET", "/jobs", { headers: { authorization: `Bearer sk_${String(turn).padStart(40, "0")}` } }),
+      flood(signal, 128, (turn) =>
+        anonymous.call("GET", "/jobs", { headers: { authorization: `Bearer sk_${String(turn).padStart(32, "0")}` } }),
       ),
   },
 ];

@@ -67,6 +67,7 @@ describe("custom providers", () => {
   const wires = [
     { name: "lab-a", wire: "openai-chat", baseUrl: () => upstream.url, path: "/v1/chat/completions" },
     { name: "lab-b", wire: "anthropic-messages", baseUrl: () => upstream.origin, path: "/v1/messages" },
+    { name: "lab-c", wire: "openai-responses", baseUrl: () => upstream.url, path: "/v1/responses" },
   ];
   for (const { name, wire, baseUrl, path } of wires) {
     it(`chat, stream and call tools over ${wire}, at the stated prices`, async () => {

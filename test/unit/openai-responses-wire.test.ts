@@ -7,7 +7,8 @@ import { type FakeProvider, startFakeProvider } from "../support/fake-provider/s
 
 const never = new AbortController().signal;
 const timeouts = { connectMs: 15_000, firstByteMs: 15_000, idleMs: 15_000 };
-const request: CompletionRequest = { model: "gpt-6-astra", messages: [{ role: "user", content: "hi" }] };
+const messages: Message[] = [{ role: "user", content: "hi" }];
+const request: CompletionRequest = { model: "gpt-6-astra", canReason: true, messages };
 const image = "data:image/png;base64,iVBORw0KGgo=";
 const pdf = "data:application/pdf;base64,JVBERi0=";
 /** With its fields in an order of its own, and one that no client knows. */
@@ -31,8 +32,7 @@ describe("Responses wire format", () => {
   let provider: ReturnType<typeof makeResponsesProvider>;
   before(async () => {
     fake = await startFakeProvider();
-    const reasons = (model: string) => model !== "gpt-4.1";
-    provider = makeResponsesProvider({ baseUrl: fake.url, apiKey: "sk-platform", reasons, timeouts });
+    provider = makeResponsesProvider({ baseUrl: fake.url, timeouts });
   });
   afterEach(() => fake.reset());
   after(async () => {
@@ -41,7 +41,7 @@ describe("Responses wire format", () => {
   });
 
   const complete = (asked: Partial<CompletionRequest> = {}) =>
-    provider.complete({ ...request, ...asked }, { signal: never });
+    provider.complete({ ...request, ...asked }, { signal: never, apiKey: "sk-openai" });
   const readAll = async (parts: StreamPart[] = [], asked: Partial<CompletionRequest> = {}) => {
     for await (const batch of provider.stream({ ...request, ...asked }, { signal: never })) parts.push(...batch);
     return parts;
@@ -83,7 +83,7 @@ describe("Responses wire format", () => {
       ],
     });
     expect(fake.requests[0]?.path).to.equal("/v1/responses");
-    expect(fake.requests[0]?.headers.authorization).to.equal("Bearer sk-platform");
+    expect(fake.requests[0]?.headers.authorization).to.equal("Bearer sk-openai");
     expect(fake.requests[0]?.body).to.deep.equal({
       model: "gpt-6-astra",
       input: [
@@ -118,8 +118,9 @@ describe("Responses wire format", () => {
 
   it("maps the settings, and asks no model for reasoning that has none", async () => {
     const schema = { type: "object", properties: {}, additionalProperties: false };
-    await complete({
+    const plain: CompletionRequest = {
       model: "gpt-4.1",
+      messages,
       temperature: 0.5,
       topP: 0.9,
       maxTokens: 9,
@@ -134,10 +135,11 @@ describe("Responses wire format", () => {
       safetyIdentifier: "s1",
       serviceTier: "flex",
       promptCacheKey: "run_1",
-    });
+    };
+    await provider.complete(plain, { signal: never });
     expect(fake.requests[0]?.body).to.deep.equal({
       model: "gpt-4.1",
-      input: request.messages,
+      input: messages,
       store: false,
       max_output_tokens: 9,
       temperature: 0.5,

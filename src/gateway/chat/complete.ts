@@ -90,6 +90,7 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
     ...rest,
     ...sampling,
     ...(isReasoningOff ? { effort: "none" as const } : {}),
+    ...(model.efforts?.length ? { canReason: true as const } : {}),
     model: model.wireId ?? model.id,
     messages: systemPrompt === undefined ? own : [{ role: "system", content: systemPrompt }, ...own],
   };

@@ -8,7 +8,7 @@ import type { CompletionRequest, ToolDefinition } from "../providers/provider.ts
 import type { ChatBody } from "../schemas.ts";
 
 /** A chat as the rest of the product asks for it. `model` may be an alias or `auto`. */
-export type ChatRequest = CompletionRequest & {
+export type ChatRequest = Omit<CompletionRequest, "canReason"> & {
   /** The temperature of models that take this one; others answer at their own, where `temperature` would be refused. */
   preferredTemperature?: number;
   /** Put before the messages as a system message. */

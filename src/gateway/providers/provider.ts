@@ -58,6 +58,8 @@ export type CompletionRequest = {
   maxTokens?: number;
   tools?: ToolDefinition[];
   toolChoice?: ToolChoice;
+  /** The model can reason, so that its reasoning may be asked for. */
+  canReason?: true;
 } & Sampling;
 
 export type CompletionResult = {

@@ -1,6 +1,7 @@
 import type { Connection } from "../resilience/transport.ts";
 import { openMessages } from "./anthropic/provider.ts";
 import { efforts, type ProviderModel } from "./model.ts";
+import { makeResponsesProvider } from "./openai-responses/provider.ts";
 import { makeWireProvider } from "./openai-wire/provider.ts";
 import type { Provider } from "./provider.ts";
 
@@ -22,6 +23,33 @@ const all = {
       features: ["streaming", "tool_use", "tool_choice", "vision", "json_schema", "json_object"],
       efforts,
       settings: ["seed", "parallelToolCalls", "user"],
+      maxTemperature: 2,
+    },
+  },
+  "openai-responses": {
+    open: makeResponsesProvider,
+    hasEmbeddings: false,
+    // Servers reject the efforts of a model that does not reason, so each model names its own.
+    models: {
+      features: [
+        "streaming",
+        "tool_use",
+        "tool_choice",
+        "vision",
+        "files",
+        "json_schema",
+        "json_object",
+        "prompt_caching",
+      ],
+      settings: [
+        "verbosity",
+        "parallelToolCalls",
+        "metadata",
+        "user",
+        "safetyIdentifier",
+        "serviceTier",
+        "promptCacheKey",
+      ],
       maxTemperature: 2,
     },
   },

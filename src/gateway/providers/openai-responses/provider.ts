@@ -1,28 +1,18 @@
-import type { TransportTimeouts } from "../../resilience/transport.ts";
+import type { Connection } from "../../resilience/transport.ts";
 import { bearer } from "../openai-wire/provider.ts";
 import type { Provider } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
-import { type Reasons, toWireRequest } from "./request.ts";
+import { toWireRequest } from "./request.ts";
 import { fromResponse, measureResponse } from "./response.ts";
 import { makeResponseReader } from "./stream.ts";
 
 const RESPONSES = "/responses";
 
-export type ResponsesProviderOptions = {
-  /** As OpenAI's clients take it: the part before `/responses`. */
-  baseUrl: string;
-  /** The platform's key for calls that bring none. */
-  apiKey: string | undefined;
-  reasons: Reasons;
-  timeouts: TransportTimeouts;
-};
-
-/** A provider for any server that speaks OpenAI's Responses API. */
+/** A provider for any server that speaks OpenAI's Responses API; `baseUrl` is the part before `/responses`. */
 export function makeResponsesProvider(
-  options: ResponsesProviderOptions,
+  connection: Connection,
 ): Required<Pick<Provider, "complete" | "stream" | "close">> {
-  const { baseUrl, apiKey, reasons, timeouts } = options;
-  const client = makeWireClient({ baseUrl, apiKey, timeouts, toHeaders: bearer });
+  const client = makeWireClient({ ...connection, toHeaders: bearer });
   return {
     complete: (request, context) => {
       const reader = {
@@ -30,10 +20,9 @@ export function makeResponsesProvider(
         measure: measureResponse,
         isSlow: true,
       };
-      return client.send(RESPONSES, toWireRequest(request, reasons, false), context, reader);
+      return client.send(RESPONSES, toWireRequest(request, false), context, reader);
     },
-    stream: (request, context) =>
-      client.stream(RESPONSES, toWireRequest(request, reasons, true), context, makeResponseReader()),
+    stream: (request, context) => client.stream(RESPONSES, toWireRequest(request, true), context, makeResponseReader()),
     close: () => client.close(),
   };
 }

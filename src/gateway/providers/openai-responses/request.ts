@@ -2,20 +2,17 @@ import { defined } from "../../../defined.ts";
 import type { AssistantPart, Content, ContentPart, Message } from "../../messages.ts";
 import type { CompletionRequest, ResponseFormat, ToolDefinition } from "../provider.ts";
 
-/** Whether a model reasons. Others refuse to be asked for their reasoning. */
-export type Reasons = (model: string) => boolean;
-
 /**
  * The body of `POST /responses`, as JSON text (API reference, "Create a model response"). Nothing is stored there, so the
  * reasoning comes encrypted and goes back with the next request. The API knows no `seed`.
  */
-export function toWireRequest(request: CompletionRequest, reasons: Reasons, isStreamed: boolean): string {
+export function toWireRequest(request: CompletionRequest, isStreamed: boolean): string {
   const format = request.responseFormat && toTextFormat(request.responseFormat);
   return JSON.stringify({
     model: request.model,
     input: request.messages.flatMap(toItems),
     store: false,
-    include: reasons(request.model) ? ["reasoning.encrypted_content"] : undefined, // JSON leaves out what is undefined
+    include: request.canReason && ["reasoning.encrypted_content"], // JSON leaves out what is undefined
     max_output_tokens: request.maxTokens,
     temperature: request.temperature,
     top_p: request.topP,

@@ -8,7 +8,7 @@ import { fromWireChat, toWireChat, type WireDialect } from "../openai-wire/chat.
 import { bearer } from "../openai-wire/provider.ts";
 import type { BatchItem, BatchItemResult, CallContext, ProviderBatches } from "../provider.ts";
 import { fromWireError } from "../wire-errors.ts";
-import { needsResponses, reasons } from "./choose-wire.ts";
+import { needsResponses } from "./choose-wire.ts";
 
 const CHAT = "/v1/chat/completions";
 const RESPONSES = "/v1/responses";
@@ -86,7 +86,7 @@ function toFile(items: readonly BatchItem[], dialect: WireDialect): string {
   return items
     .map(({ customId, request }) => {
       const head = JSON.stringify({ custom_id: customId, method: "POST", url });
-      const body = url === CHAT ? toWireChat(request, dialect, false) : toWireRequest(request, reasons, false);
+      const body = url === CHAT ? toWireChat(request, dialect, false) : toWireRequest(request, false);
       return `${head.slice(0, -1)},"body":${body}}\n`;
     })
     .join("");

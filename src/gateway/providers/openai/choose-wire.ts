@@ -4,9 +4,6 @@ import { openAiModels } from "./models.ts";
 
 const byId = new Map(openAiModels.map((model) => [model.id, model]));
 
-/** Whether a model reasons, at least when it is asked to. */
-export const reasons = (model: string) => byId.get(model)?.reasons !== undefined;
-
 /**
  * Whether a request asks for what Chat Completions does not have: tools while reasoning (each model's page), reasoning that
  * goes back, pictures among a tool's results, a file by its URL (guide "File inputs"), metadata without keeping the answer there.

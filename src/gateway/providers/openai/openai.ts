@@ -1,10 +1,10 @@
-import type { TransportTimeouts } from "../../resilience/transport.ts";
+import type { Connection } from "../../resilience/transport.ts";
 import { makeResponsesProvider } from "../openai-responses/provider.ts";
 import type { WireDialect } from "../openai-wire/chat.ts";
 import { bearer, makeWireProvider } from "../openai-wire/provider.ts";
 import type { CompletionRequest, KeyedProvider, Provider } from "../provider.ts";
 import { makeOpenAiBatches } from "./batches.ts";
-import { needsResponses, reasons } from "./choose-wire.ts";
+import { needsResponses } from "./choose-wire.ts";
 import { openAiModels } from "./models.ts";
 
 /** Its reasoning models take the token limit by its newer name alone. */
@@ -24,15 +24,15 @@ export const openAi: KeyedProvider = {
   open: openOpenAi,
 };
 
-function openOpenAi({ baseUrl, timeouts }: { baseUrl: string; timeouts: TransportTimeouts }): Provider {
-  const chat = makeWireProvider({ baseUrl, apiKey: undefined, dialect, timeouts });
-  const responses = makeResponsesProvider({ baseUrl, apiKey: undefined, reasons, timeouts });
+function openOpenAi(connection: Connection): Provider {
+  const chat = makeWireProvider({ ...connection, apiKey: undefined, dialect });
+  const responses = makeResponsesProvider(connection);
   const wireFor = (request: CompletionRequest) => (needsResponses(request) ? responses : chat);
   return {
     complete: (request, context) => wireFor(request).complete(request, context),
     stream: (request, context) => wireFor(request).stream(request, context),
     embed: chat.embed,
-    batches: makeOpenAiBatches(baseUrl, dialect),
+    batches: makeOpenAiBatches(connection.baseUrl, dialect),
     close: async () => {
       await Promise.all([chat.close(), responses.close()]);
     },

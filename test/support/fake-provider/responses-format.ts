@@ -23,7 +23,10 @@ export const responsesFormat: WireFormat = {
     if (effort === "none" && isAlwaysReasoning(body.model)) return refuse("Unsupported value: 'reasoning.effort'.");
     const reasonsNow = effort === undefined ? isReasoningByDefault(body.model) : effort !== "none";
     if (reasonsNow && body.temperature !== undefined) return refuse("Unsupported parameter: 'temperature'.");
-    return rejectItems(body.input as WireItem[], refuse);
+    const items = body.input as WireItem[];
+    if (!isReasoning && items.some(({ type }) => type === "reasoning"))
+      return refuse("Reasoning input items can only be provided to a reasoning or computer use model.");
+    return rejectItems(items, refuse);
   },
   toAnswer: toResponse,
   toEvents: toResponseEvents,

@@ -10,7 +10,7 @@ export function toWireRequest(request: CompletionRequest, isStreamed: boolean): 
   const format = request.responseFormat && toTextFormat(request.responseFormat);
   return JSON.stringify({
     model: request.model,
-    input: request.messages.flatMap(toItems),
+    input: request.messages.flatMap((message) => toItems(message, request.canReason)),
     store: false,
     include: request.canReason && ["reasoning.encrypted_content"], // JSON leaves out what is undefined
     max_output_tokens: request.maxTokens,
@@ -31,12 +31,14 @@ export function toWireRequest(request: CompletionRequest, isStreamed: boolean): 
   });
 }
 
-function toItems(message: Message): unknown[] {
+/** A model that cannot reason refuses the reasoning of another. */
+function toItems(message: Message, canReason = false): unknown[] {
   if (message.role === "tool") {
     return [{ type: "function_call_output", call_id: message.toolCallId, output: toWireContent(message.content) }];
   }
   if (message.role !== "assistant") return [{ role: message.role, content: toWireContent(message.content) }];
-  if (message.parts !== undefined) return message.parts.map(toAssistantItem);
+  if (message.parts !== undefined)
+    return message.parts.filter(({ type }) => canReason || type !== "reasoning").map(toAssistantItem);
   const { content, toolCalls = [] } = message;
   const said = content === "" && toolCalls.length > 0 ? [] : [toAssistantItem({ type: "text", text: content })];
   return [...said, ...toolCalls.map((call) => toAssistantItem({ type: "tool-call", ...call }))];

@@ -9,8 +9,9 @@ const byId = new Map(openAiModels.map((model) => [model.id, model]));
  * goes back, pictures among a tool's results, a file by its URL (guide "File inputs"), metadata without keeping the answer there.
  */
 export function needsResponses(request: CompletionRequest): boolean {
-  if (request.metadata !== undefined) return true;
-  return (request.tools !== undefined && isReasoning(request)) || request.messages.some(needsItems);
+  const { metadata, tools, messages, canReason } = request;
+  if (metadata !== undefined || (tools !== undefined && isReasoning(request))) return true;
+  return messages.some((message) => needsItems(message, canReason));
 }
 
 function isReasoning({ model, effort }: CompletionRequest): boolean {
@@ -19,8 +20,9 @@ function isReasoning({ model, effort }: CompletionRequest): boolean {
   return when !== "when-asked" || effort !== undefined;
 }
 
-function needsItems(message: Message): boolean {
-  if (message.role === "assistant") return message.parts?.some(({ type }) => type === "reasoning") === true;
+function needsItems(message: Message, canReason = false): boolean {
+  if (message.role === "assistant")
+    return canReason && message.parts?.some(({ type }) => type === "reasoning") === true;
   if (typeof message.content === "string") return false;
   if (message.role === "tool") return message.content.some(({ type }) => type !== "text");
   return message.content.some((part) => part.type === "file" && !part.url.startsWith("data:"));

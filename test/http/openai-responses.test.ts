@@ -1,0 +1,152 @@
+import { expect } from "chai";
+import OpenAI from "openai";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { linkedPdf, linkedPicture, pdf, pictureOf } from "../support/media.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const model = "gpt-6-astra";
+const tools = [{ type: "function", function: { name: "find", parameters: { type: "object" } } }];
+/** Its fields are in an order of its own, and one is unknown. */
+const reasoningItem = (n: number) => ({
+  encrypted_content: `gAAAA-${n}+/=é`,
+  id: `rs_${n}`,
+  summary: [],
+  type: "reasoning" as const,
+  later: { b: 1, a: [null] },
+});
+const callOf = (n: number) => ({ id: `call_${n}`, name: "find", arguments: `{"n":${n}}` });
+const user = (content: unknown) => ({ role: "user", content });
+
+type Turn = { tool_calls?: object[]; reasoning_details?: object[]; content?: string };
+
+describe("OpenAI's Responses API behind a chat", () => {
+  let upstream: FakeProvider;
+  let test: TestPlatform;
+  let client: ApiClient;
+  before(async function () {
+    this.timeout(60_000);
+    upstream = await startFakeProvider();
+    const env = { OPENAI_API_KEY: "sk-platform-0123456789abcdef", OPENAI_BASE_URL: upstream.url };
+    test = await startPlatform({ workers: false, env });
+    client = makeClient({ url: test.url, key: test.keys.member });
+  });
+  beforeEach(() => upstream.reset());
+  after(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  /** An assistant's turn as a client of OpenAI's API puts it together, from JSON or from a stream's deltas. */
+  const jsonTurn = (path: string) => async (messages: object[]) => {
+    const response = await client.post(path, { model, tools, messages });
+    expect(response.status, response.text).to.equal(200);
+    return response.at("choices[0].message") as Turn; // the client checked the shape
+  };
+  const streamedTurn = async (messages: object[]): Promise<Turn> => {
+    const openai = new OpenAI({ baseURL: `${test.url}/v1`, apiKey: test.keys.member, maxRetries: 0 });
+    const params = { model, tools, messages, stream: true } as unknown as OpenAI.ChatCompletionCreateParamsStreaming;
+    const turn = {
+      content: "",
+      tool_calls: [] as { function: { arguments: string } }[],
+      reasoning_details: [] as object[],
+    };
+    for await (const chunk of await openai.chat.completions.create(params)) {
+      const delta = (chunk.choices[0]?.delta ?? {}) as OpenAI.ChatCompletionChunk.Choice.Delta & Turn;
+      turn.content += delta.content ?? "";
+      for (const { index, ...call } of delta.tool_calls ?? []) {
+        const known = turn.tool_calls[index];
+        if (known) known.function.arguments += call.function?.arguments ?? "";
+        else turn.tool_calls[index] = { ...call, function: { arguments: "", ...call.function } };
+      }
+      turn.reasoning_details.push(...(delta.reasoning_details ?? []));
+    }
+    return turn;
+  };
+
+  const ways = {
+    "by /ai/chat": jsonTurn("/ai/chat"),
+    "by /v1/chat/completions": jsonTurn("/v1/chat/completions"),
+    "by a stream": streamedTurn,
+  };
+  for (const [name, ask] of Object.entries(ways)) {
+    it(`takes encrypted reasoning back over three tool turns, byte for byte and in its place, ${name}`, async () => {
+      const messages: object[] = [user("find it")];
+      const expected: object[] = [user("find it")];
+      for (const n of [1, 2, 3]) {
+        const reasoningItems = [reasoningItem(n), reasoningItem(n + 10)];
+        upstream.next({ reasoningItems, pieces: ["Let me ", "look."], toolCalls: [callOf(n)] });
+        const turn = await ask(messages);
+        messages.push({ role: "assistant", ...turn }, { role: "tool", tool_call_id: `call_${n}`, content: "nothing" });
+        expected.push(
+          ...reasoningItems,
+          { role: "assistant", content: "Let me look." },
+          { type: "function_call", call_id: `call_${n}`, name: "find", arguments: `{"n":${n}}` },
+          { type: "function_call_output", call_id: `call_${n}`, output: "nothing" },
+        );
+      }
+      await ask(messages);
+      expect(upstream.requests.map(({ path }) => path)).to.deep.equal(Array(4).fill("/v1/responses"));
+      expect(JSON.stringify(upstream.requests[3]?.body.input)).to.equal(JSON.stringify(expected));
+    });
+  }
+
+  it("goes back with its reasoning also where no tool is asked for", async () => {
+    upstream.next({ reasoningItems: [reasoningItem(1)], toolCalls: [callOf(1)] });
+    const turn = await jsonTurn("/ai/chat")([user("find it")]);
+    const result = { role: "tool", tool_call_id: "call_1", content: "nothing" };
+    const messages = [user("find it"), { role: "assistant", ...turn }, result, user("Thanks. And now?")];
+    expect((await client.post("/ai/chat", { model, messages })).status).to.equal(200);
+    expect(upstream.requests[1]?.path).to.equal("/v1/responses");
+    // Models that cannot reason refuse it, by either API.
+    const file = user([{ type: "file", file: { file_url: linkedPdf } }]);
+    for (const more of [[], [file]])
+      expect((await client.post("/ai/chat", { model: "gpt-4.1", messages: [...messages, ...more] })).status).to.equal(
+        200,
+      );
+    const paths = upstream.requests.slice(2).map(({ path }) => path);
+    expect(paths).to.deep.equal(["/v1/chat/completions", "/v1/responses"]);
+  });
+
+  it("sends pictures, files and the pictures of a tool's result in its documented form", async () => {
+    const picture = pictureOf(8, 8);
+    const content = [
+      { type: "text", text: "What is this?" },
+      { type: "image_url", image_url: { url: picture, detail: "low" } },
+      { type: "image_url", image_url: { url: linkedPicture } },
+      { type: "file", file: { filename: "terms.pdf", file_data: pdf } },
+      { type: "file", file: { file_url: linkedPdf } },
+    ];
+    const called = { id: "call_1", type: "function", function: { name: "find", arguments: "{}" } };
+    const result = { role: "tool", tool_call_id: "call_1", content: [content[0], content[1]] };
+    const messages = [user(content), { role: "assistant", content: null, tool_calls: [called] }, result];
+    const response = await client.post("/ai/chat", { model: "gpt-4.1", messages });
+    expect(response.status, response.text).to.equal(200);
+    expect(upstream.requests[0]?.body).to.deep.equal({
+      model: "gpt-4.1",
+      input: [
+        user([
+          { type: "input_text", text: "What is this?" },
+          { type: "input_image", image_url: picture, detail: "low" },
+          { type: "input_image", image_url: linkedPicture, detail: "auto" },
+          { type: "input_file", filename: "terms.pdf", file_data: pdf },
+          { type: "input_file", file_url: linkedPdf },
+        ]),
+        { type: "function_call", call_id: "call_1", name: "find", arguments: "{}" },
+        {
+          type: "function_call_output",
+          call_id: "call_1",
+          output: [
+            { type: "input_text", text: "What is this?" },
+            { type: "input_image", image_url: picture, detail: "low" },
+          ],
+        },
+      ],
+      store: false,
+    });
+    upstream.reset();
+    const local = [user(content.slice(0, 4))];
+    expect((await client.post("/ai/chat", { model: "gpt-4.1", messages: local })).status).to.equal(200);
+    expect(upstream.requests[0]?.path, "what Chat Completions can do").to.equal("/v1/chat/completions");
+  });
+});

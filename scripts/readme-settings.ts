@@ -1,8 +1,8 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { settings } from "../src/config.ts";
+import { withTable } from "./readme-tables.ts";
 
 const path = new URL("../docs/settings.md", import.meta.url);
-const [begin, end] = ["<!-- settings:begin -->", "<!-- settings:end -->"];
 
 /** The table of settings in the documentation, made from the one table that is read at start. */
 export function settingsTable(): string {
@@ -16,11 +16,6 @@ export function settingsTable(): string {
 }
 
 /** The page of settings with its table as it must be. */
-export function withSettings(page: string): string {
-  const [head, rest] = page.split(begin);
-  const tail = rest?.split(end)[1];
-  if (head === undefined || tail === undefined) throw new Error(`docs/settings.md lacks ${begin} or ${end}`);
-  return `${head}${begin}\n${settingsTable()}\n${end}${tail}`;
-}
+export const withSettings = (page: string) => withTable(page, "settings", settingsTable());
 
 if (import.meta.main) await writeFile(path, withSettings(await readFile(path, "utf8")));

@@ -1,6 +1,7 @@
 import { access, readdir, readFile } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";
+import { withModels } from "../../scripts/readme-models.ts";
 import { withSettings } from "../../scripts/readme-settings.ts";
 import { valueAt } from "../support/http-client.ts";
 import { root } from "./source-files.ts";
@@ -38,6 +39,11 @@ describe("the documentation", () => {
   it("has the settings of src/config.ts", async () => {
     const page = await read("docs/settings.md");
     expect(withSettings(page), "run `node scripts/readme-settings.ts`").to.equal(page);
+  });
+
+  it("has what each model of the catalogue takes", async () => {
+    const page = await read("docs/models.md");
+    expect(withModels(page), "run `node scripts/readme-models.ts`").to.equal(page);
   });
 
   it("has the measured lines where `npm run bench -- --write` puts them", async () => {

@@ -101,6 +101,39 @@ describe("POST /ai/chat with the offline model", () => {
     expect(response.headers.get("x-svc-ignored")).to.equal("logit_bias, presence_penalty");
   });
 
+  it("refuses what the offline model cannot do, and names the part", async () => {
+    const text = { type: "text", text: "What is this?" };
+    const image = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
+    const file = { type: "file", file: { file_data: "https://example.com/a.pdf" } };
+    const schema = { type: "json_schema", json_schema: { name: "answer", schema: { type: "object" } } };
+    const asked: [param: string, body: object][] = [
+      ["messages[0].content[1]", { messages: [{ role: "user", content: [text, image] }] }],
+      [
+        "messages[1].content[0]",
+        {
+          messages: [
+            { role: "user", content: "This:" },
+            { role: "user", content: [file] },
+          ],
+        },
+      ],
+      ["response_format", { ...question, response_format: schema }],
+      ["response_format", { ...question, response_format: { type: "json_object" } }],
+    ];
+    for (const [param, body] of asked) {
+      for (const path of ["/ai/chat", "/v1/chat/completions"]) {
+        const { status, at } = await client.post(path, { model: "meta-llm", ...body });
+        expect([status, at("error.code"), at("error.param")]).to.deep.equal([400, "invalid_request", param]);
+      }
+    }
+    const settings = { reasoning_effort: "high", seed: 7, user: "u" };
+    const ignoring = await client.post("/ai/chat", { ...question, ...settings });
+    expect([ignoring.status, ignoring.headers.get("x-svc-ignored")]).to.deep.equal([
+      200,
+      "seed, user, reasoning_effort",
+    ]);
+  });
+
   it("takes maxTokens under both names, and refuses two that differ", async () => {
     const short = await client.post("/ai/chat", { ...question, max_tokens: 2 });
     expect(short.at("choices[0].finish_reason")).to.equal("length");

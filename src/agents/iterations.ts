@@ -8,6 +8,7 @@ import type { Logger } from "../logger.ts";
 import type { AgentRunRecord } from "../store/agent-run-store.ts";
 import type { AuditCall, AuditContent } from "../store/audit-store.ts";
 import type { AuditLog } from "./audit.ts";
+import { makeReasoning, toRecordedParts } from "./reasoning.ts";
 import { RunStopped } from "./run-state.ts";
 import type { RunUsage } from "./run-usage.ts";
 import { callTool } from "./tools/call-tool.ts";
@@ -48,6 +49,7 @@ export function makeIterations(deps: IterationDeps) {
   const recorded = auditLog.recorded.filter(isTurn);
   const observed = new Map<string, Observed>();
   const calls = new Map<string, AuditCall & { index: number }>();
+  const reasoning = makeReasoning();
   let best = "";
   let lastObserved = "";
   let count = 0;
@@ -57,6 +59,8 @@ export function makeIterations(deps: IterationDeps) {
     if (turn.thought.trim() !== "") best = turn.thought;
     const asked = turn.kind === "intention" ? turn.calls : [];
     for (const call of asked) calls.set(call.id, { ...call, index: count });
+    const [first] = asked;
+    if (first && turn.kind === "intention" && turn.parts !== undefined) reasoning.take(turn.parts, first.id);
     return { text: turn.thought, calls: asked };
   };
   const takeObservation = (observation: Observed) => {
@@ -75,7 +79,10 @@ export function makeIterations(deps: IterationDeps) {
     async think(messages: Message[]): Promise<ModelTurn> {
       signal.throwIfAborted();
       if (count >= run.definition.maxIterations) throw new RunStopped("max_iterations");
-      const turn = await askModel(deps, messages, count + 1);
+      const turn = await askModel(deps, messages.map(reasoning.addTo), {
+        index: count + 1,
+        isKnown: (id) => calls.has(id),
+      });
       await auditLog.append(turn);
       const taken = take(turn);
       const action = taken.calls.map(({ name }) => name).join(", ");
@@ -108,7 +115,11 @@ export function makeIterations(deps: IterationDeps) {
 const isTurn = (content: AuditContent) => content.kind === "intention" || content.kind === "answer";
 
 /** Calls the model once, and gives its response the form in which it is recorded. */
-async function askModel(deps: IterationDeps, messages: Message[], index: number): Promise<Turn> {
+async function askModel(
+  deps: IterationDeps,
+  messages: Message[],
+  { index, isKnown }: { index: number; isKnown(callId: string): boolean },
+): Promise<Turn> {
   const { run, usage, signal, tools } = deps;
   const { definition, tenantId, caller, _id: runId } = run;
   const { model: name, temperature, maxTokens = Number.POSITIVE_INFINITY } = definition;
@@ -123,6 +134,7 @@ async function askModel(deps: IterationDeps, messages: Message[], index: number)
       maxTokens: Number.isFinite(most) ? most : undefined,
       tools: tools.length === 0 ? undefined : tools.map(toSpec),
     }),
+    promptCacheKey: runId,
     // A response from the cache is one that the run's audit log would not explain.
     options: { cache: false },
   });
@@ -130,16 +142,18 @@ async function askModel(deps: IterationDeps, messages: Message[], index: number)
   const { model, logId } = outcome;
   const common = { thought, model, logId, spent: used.spent() };
   if (outcome.toolCalls.length === 0) return { kind: "answer", ...common };
+  const { areIdsKept, ...reasoned } = toRecordedParts(outcome, { isKnown, most: MAX_CALLS });
   return {
     kind: "intention",
     ...common,
-    // Ids of our own: providers have been seen to give one twice in a conversation.
     calls: outcome.toolCalls.slice(0, MAX_CALLS).map((call, place) => ({
-      id: `call_${index}_${place + 1}`,
+      // Ids of our own, where they may be: providers have been seen to give one twice in a conversation.
+      id: areIdsKept ? call.id : `call_${index}_${place + 1}`,
       name: call.name.slice(0, 100).toWellFormed(),
       arguments: call.arguments.slice(0, MAX_ARGUMENTS).toWellFormed(),
       idempotencyKey: `${runId}-${index}-${place + 1}`,
     })),
+    ...reasoned,
   };
 }
 

@@ -12,7 +12,16 @@ export type AuditSpent = { tokens: number; costUsd: number };
 /** What an entry says. Only texts, numbers and flags, so that it comes back from the store as it went in. */
 export type AuditContent =
   /** The model answered with tool calls, which are about to be made. */
-  | { kind: "intention"; thought: string; calls: AuditCall[]; model: string; logId: string; spent: AuditSpent }
+  | {
+      kind: "intention";
+      thought: string;
+      calls: AuditCall[];
+      /** JSON of the turn in its order, where it has reasoning that goes back to its provider; `[]` when it was not kept. */
+      parts?: string;
+      model: string;
+      logId: string;
+      spent: AuditSpent;
+    }
   /** A tool call has ended; `runId` is that of the agent which it ran. */
   | {
       kind: "observation";

@@ -7,6 +7,7 @@ import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
 import type { AuditEntry } from "../../src/store/audit-store.ts";
 import { type AgentUpstream, startAgentUpstream } from "../support/agent-upstream.ts";
+import { blocksOf, type ClaudeUpstream, startClaudeUpstream, type WireBlock } from "../support/claude-upstream.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -21,6 +22,7 @@ describe("an agent's run", function () {
   this.timeout(60_000);
   let test: TestPlatform;
   let upstream: AgentUpstream;
+  let claude: ClaudeUpstream;
   let site: ToolServer;
   let gate: Gate;
   let member: ApiClient;
@@ -28,12 +30,15 @@ describe("an agent's run", function () {
   const processes: HostProcess[] = [];
   before(async () => {
     [upstream, site] = [await startAgentUpstream(), await startToolServer()];
+    claude = await startClaudeUpstream();
     gate = await startGate(Number(new URL(site.origin).port));
     test = await startPlatform({
       workers: false,
       env: {
         OPENAI_API_KEY: "sk-test",
         OPENAI_BASE_URL: upstream.url,
+        ANTHROPIC_API_KEY: "sk-ant-platform-0123456789abc",
+        ANTHROPIC_BASE_URL: claude.origin,
         PROVIDER_MAX_TRIES: "1",
         FETCH_ALLOW_ORIGINS: gate.origin,
         JOB_LEASE_MS: "1000",
@@ -51,6 +56,7 @@ describe("an agent's run", function () {
     await endWorkers();
     await test.close();
     await upstream.close();
+    await claude.close();
     await gate.close();
     await site.close();
   });
@@ -116,6 +122,35 @@ describe("an agent's run", function () {
     await startWorker();
     await expectWhole(run);
     expect(keysOf("/order")).to.have.length(1);
+  });
+
+  it("sends the reasoning of earlier turns back byte for byte when its worker is killed between them", async () => {
+    const turns = [1, 2].map((turn): WireBlock[] => [
+      { type: "thinking", thinking: `Überlegung ${turn}`, signature: `c2ln+/${turn}==` },
+      { type: "tool_use", id: `toolu_${turn}`, name: "calculator", input: { expression: `${turn} + 1` } },
+    ]);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    claude.play(async ({ turn }) => {
+      if (turn === 2) await promise;
+      return { content: turns[turn - 1] ?? [{ type: "text", text: "Counted." }] };
+    });
+    const agent = {
+      name: "Counter",
+      model: "claude-opus-5-5",
+      systemPrompt: "You count.",
+      tools: [{ type: "calculator" }],
+    };
+    const counterId = (await member.post("/agents", agent)).string("agentId");
+    const victim = await someWorker();
+    const accepted = await member.post(`/agents/${counterId}/run`, { input: "Count." }, later);
+    await pollUntil(() => claude.calls.length === 2, { timeoutMs: 20_000, what: "the second call" });
+    await victim.kill();
+    resolve();
+    await startWorker();
+    const job = await ended(accepted.string("jobId"));
+    expect([job.at("status"), job.at("result.output")]).to.deep.equal(["completed", "Counted."]);
+    const said = (claude.calls.at(-1)?.body.messages ?? []).filter(({ role }) => role === "assistant").map(blocksOf);
+    expect(JSON.stringify(said)).to.equal(JSON.stringify(turns));
   });
 
   it("makes the tool call that was recorded as intended when its worker is killed before it was made", async () => {

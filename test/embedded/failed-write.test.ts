@@ -13,9 +13,8 @@ function send(dispatcher: Dispatcher, command: Document): Promise<Document> {
     command.insert ? { documents: true } : undefined,
   );
   return new Promise((resolve) => {
-    dispatcher.dispatch({ requestId: 1, body, isSilent: false, isLegacy: false }, 1, (reply) =>
-      resolve(BSON.deserialize(reply)),
-    );
+    const request = { requestId: 1, body, isSilent: false, isLegacy: false };
+    dispatcher.dispatch(request, { connectionId: 1, send: (reply) => resolve(BSON.deserialize(reply)) });
   });
 }
 

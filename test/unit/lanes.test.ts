@@ -8,7 +8,7 @@ const SMALL = 200;
 describe("the lanes of the embedded store's messages", () => {
   it("let a small message pass all large ones that wait, and keep the order of a connection", async () => {
     const ran: string[] = [];
-    const { admit } = makeLanes();
+    const { admit } = makeLanes(() => undefined);
     admit({ connectionId: 1, bytes: LARGE }, () => {
       ran.push("large 1");
       admit({ connectionId: 4, bytes: SMALL }, () => ran.push("small 4, which came meanwhile"));
@@ -27,23 +27,27 @@ describe("the lanes of the embedded store's messages", () => {
     ]);
   });
 
-  it("run one large message a turn of the event loop", async () => {
+  it("run one large message a turn of the event loop, and commit several together", async () => {
     const turns: number[] = [];
     let turn = 0;
-    const { admit } = makeLanes();
+    let commits = 0;
+    const { admit } = makeLanes(() => {
+      commits += 1;
+    });
     for (const connectionId of [1, 2, 3]) admit({ connectionId, bytes: LARGE }, () => turns.push(turn));
     while (turns.length < 3) {
       turn += 1;
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(new Set(turns)).to.have.property("size", 3);
+    expect(commits).to.equal(1);
   });
 
-  it("run all that waits at the end", () => {
+  it("run all that waits at the end, and commit it", () => {
     const ran: number[] = [];
-    const { admit, drain } = makeLanes();
+    const { admit, drain } = makeLanes(() => ran.push(0));
     for (const connectionId of [1, 2]) admit({ connectionId, bytes: LARGE }, () => ran.push(connectionId));
     drain();
-    expect(ran).to.deep.equal([1, 2]);
+    expect(ran, "and then commit").to.deep.equal([1, 2, 0]);
   });
 });

@@ -35,7 +35,7 @@ export function startMongoServer(options: MongoServerOptions) {
     disposables.add(() => engine.storage.close());
     const dispatcher = makeDispatcher(engine);
     disposables.add(() => dispatcher.flush());
-    const lanes = makeLanes();
+    const lanes = makeLanes(dispatcher.flush);
     disposables.add(startHousekeeping(engine, dispatcher));
     const makeGate = options.password === undefined ? undefined : makeGates(options.password);
     const sockets = new Set<Socket>();
@@ -80,7 +80,6 @@ async function closeServer(server: Server, sockets: ReadonlySet<Socket>, lanes: 
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   await new Promise((resolve) => setImmediate(resolve)); // what has arrived is answered first
   lanes.drain();
-  await new Promise((resolve) => setImmediate(resolve)); // with its commit
   for (const socket of sockets) socket.destroySoon();
   const giveUp = setTimeout(() => {
     for (const socket of sockets) socket.destroy();
@@ -103,7 +102,7 @@ function serveConnection(options: {
 }): void {
   const { socket, connectionId, dispatcher, lanes, gate, logger } = options;
   const inbox = makeInbox();
-  const response = (message: Buffer) => {
+  const response = (message: Buffer, isFlushed: boolean) => {
     const request = readRequest(message);
     const send = (body: Buffer) => {
       if (request.isSilent || socket.destroyed) return;
@@ -111,7 +110,7 @@ function serveConnection(options: {
       if (!socket.write(frameReply(request, body, lastReplyId))) socket.pause();
     };
     const atGate = gate?.(request.body);
-    if (atGate === undefined) dispatcher.dispatch(request, connectionId, send);
+    if (atGate === undefined) dispatcher.dispatch(request, { connectionId, isFlushed, send });
     else send(encodeReply(atGate));
   };
   const closingOnError = (work: () => void) => {
@@ -123,7 +122,9 @@ function serveConnection(options: {
     }
   };
   const admit = (message: Buffer) =>
-    lanes.admit({ connectionId, bytes: message.length }, () => closingOnError(() => response(message)));
+    lanes.admit({ connectionId, bytes: message.length }, (isFlushed) =>
+      closingOnError(() => response(message, isFlushed)),
+    );
   socket.setNoDelay(true);
   socket.on("data", (bytes) =>
     closingOnError(() => {

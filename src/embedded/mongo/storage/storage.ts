@@ -34,7 +34,7 @@ export function openStorage(dataFile: string) {
   makePrivate(dataFile);
   const sqlite = new DatabaseSync(dataFile);
   sqlite.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -${pageCacheKiB};
-    PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 67108864;`);
+    PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 2000; PRAGMA journal_size_limit = 67108864;`);
   sqlite.exec(schema);
   const begin = sqlite.prepare("BEGIN IMMEDIATE");
   const commit = sqlite.prepare("COMMIT");

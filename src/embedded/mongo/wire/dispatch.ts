@@ -6,6 +6,8 @@ import { encodeReply } from "./reply.ts";
 import type { Request } from "./wire.ts";
 
 export type Dispatcher = ReturnType<typeof makeDispatcher>;
+/** Where a request comes from, and where its answer goes. */
+type Origin = { connectionId: number; isFlushed?: boolean; send: Held["send"] };
 type Held = { reply: Buffer; send: (body: Buffer) => void };
 
 /**
@@ -43,15 +45,18 @@ export function makeDispatcher(engine: Engine) {
     release();
   };
   return {
-    /** Runs a request; `send` gets the answer's BSON once everything that it rests on is committed. */
-    dispatch: (request: Request, connectionId: number, send: Held["send"]) => {
+    /**
+     * Runs a request; `send` gets the answer's BSON once everything that it rests on is committed: at the end of this turn,
+     * or, if `isFlushed`, when `flush` is called.
+     */
+    dispatch: (request: Request, { connectionId, isFlushed = false, send }: Origin) => {
       const reply = response(engine, request, connectionId, abandon);
       if (!storage.isWriting()) {
         send(reply);
         return;
       }
       held.push({ reply, send });
-      flushTimer ??= setImmediate(flush);
+      if (!isFlushed) flushTimer ??= setImmediate(flush);
     },
     /** Runs work of the server's own and commits it; when it fails nothing of it remains, and the log says so. */
     perform: (work: () => void) => {

@@ -1,4 +1,5 @@
 import { Binary, type Db, type Filter } from "mongodb";
+import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { ChunkDocument } from "./chunk.ts";
 import { makeChunkSearch } from "./chunk-search.ts";
 import { defineCollection, ofTenant, type StoreCapabilities } from "./collection.ts";
@@ -41,8 +42,14 @@ export type RemovedChunks = { documentId: string; version?: number; before?: num
  * Chunks of one command. The embedded store indexes some in a ms and does nothing else meanwhile, so that a large document
  * must not hold up the calls of others.
  */
-const WRITTEN_AT_ONCE = 8;
+const WRITTEN_AT_ONCE = 32;
 const CHANGED_AT_ONCE = 100;
+/** Commands at once for one batch: the store works on one while the next is on its way. */
+const WRITES_IN_FLIGHT = 2;
+
+function* slicesOf(items: readonly NewChunk[]): Generator<readonly NewChunk[]> {
+  for (let n = 0; n < items.length; n += WRITTEN_AT_ONCE) yield items.slice(n, n + WRITTEN_AT_ONCE);
+}
 
 export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
   const chunks = db.collection<ChunkDocument>(chunkCollection.name);
@@ -52,10 +59,10 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
       const [first] = items;
       if (!first) return;
       if (capabilities.vectorSearch) await indexFor(first.embedding.length);
-      for (let n = 0; n < items.length; n += WRITTEN_AT_ONCE) {
-        const documents = items.slice(n, n + WRITTEN_AT_ONCE).map((item) => toDocument(tenantId, item));
+      await forEachConcurrent(slicesOf(items), WRITES_IN_FLIGHT, async (slice) => {
+        const documents = slice.map((item) => toDocument(tenantId, item));
         await chunks.insertMany(documents, { ordered: false });
-      }
+      });
     },
     /** Shows the chunks of a version, numbered below `count`, to searches; returns how many there were. */
     async makeLive(tenantId: string, { documentId, version }: VersionOf, count: number): Promise<number> {

@@ -88,7 +88,7 @@ export const settings = {
   WORKER_CONCURRENCY: setting(part(64).default(1), "Factor on every queue's concurrency"),
   EDGE_BASE_URL: setting(url.optional(), "An OpenAI-compatible server for the `edge` provider", "offline model"),
   EDGE_API_KEY: setting(z.string().optional(), "Its key"),
-  EDGE_MODEL: setting(z.string().default("default"), "Its chat model"),
+  EDGE_MODEL: setting(z.string().optional(), "Its chat model", "all that its `GET /models` lists"),
   EDGE_EMBEDDING_MODEL: setting(z.string().optional(), "Its embedding model", "offline embedding"),
   ...providerSettings(),
   PROVIDER_MAX_TRIES: setting(count(1, 20).default(5), "Most attempts at one model call, those at fallbacks included"),

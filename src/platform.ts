@@ -4,7 +4,7 @@ import { makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config.ts";
 import { type Disposables, withDisposables } from "./disposables.ts";
 import { ensureServices } from "./embedded/ensure.ts";
-import { makeGateway } from "./gateway/gateway.ts";
+import { openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
 import { makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
@@ -64,7 +64,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const quotas = makeQuotas({ store, limits: config.quotas });
     const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas });
     disposables.add(() => tenants.customProviders.close());
-    const gateway = makeGateway({ ...base, ...tenants, config: config.gateway, metrics: metrics.calls });
+    const gateway = await openGateway({ ...base, ...tenants, config: config.gateway, metrics: metrics.calls });
     disposables.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, quotas, logger });
     disposables.add(() => rag.close());

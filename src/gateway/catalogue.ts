@@ -1,7 +1,7 @@
 import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import type { ProviderKey } from "../tenancy/provider-keys.ts";
-import { type EdgeSettings, edgeModels } from "./providers/edge/models.ts";
+import { type EdgeSettings, edgeModels, type ServedModel } from "./providers/edge/models.ts";
 import { type ProviderModel, settingFields } from "./providers/model.ts";
 import type { Provider } from "./providers/provider.ts";
 import { keyedProviders, keyProviders, ownProvider } from "./providers/registry.ts";
@@ -22,27 +22,45 @@ export type CataloguedModel = ProviderModel & {
 
 export type Catalogue = ReturnType<typeof makeCatalogue>;
 
-/** The models of all providers; the platform's own, which its settings name, are the defaults. */
+/** The models of all providers; the platform's own, which its settings name or its server lists, are the defaults. */
 export function makeCatalogue(edge: EdgeSettings) {
-  const { chat, embedding } = edgeModels(edge);
-  const defaultChat: CataloguedModel = { ...chat, provider: ownProvider };
-  const defaultEmbedding: CataloguedModel = { ...embedding, provider: ownProvider };
   // The order of `GET /ai/models`; of chat models at the same price, `auto` takes the first.
   const ids = [...keyProviders].reverse();
   const publicModels = ids.flatMap((id) => keyedProviders[id].models.map((model) => ({ ...model, provider: id })));
-  const all: readonly CataloguedModel[] = [defaultChat, defaultEmbedding, ...publicModels];
+  const taken = new Set([autoModel, ...publicModels.flatMap(({ id, aliases = [] }) => [id, ...aliases])]);
+  let index = indexModels(edgeModels(edge), publicModels);
+  return {
+    get all() {
+      return index.all;
+    },
+    /** Those that chat, the cheapest first. */
+    get chatByPrice() {
+      return index.chatByPrice;
+    },
+    get defaultChat() {
+      return index.defaultChat;
+    },
+    defaultEmbedding: index.defaultEmbedding,
+    /** The model of an id or alias; `auto` is none. */
+    find: (idOrAlias: string) => index.byId.get(idOrAlias),
+    /** Takes what the edge server lists for its models, but for those whose names other providers' models have. */
+    serve(listed: readonly ServedModel[]): void {
+      const own = listed.filter(({ id }) => !taken.has(id));
+      index = indexModels(edgeModels(edge, own), publicModels);
+    },
+  };
+}
+
+function indexModels(served: ReturnType<typeof edgeModels>, publicModels: readonly CataloguedModel[]) {
+  const toOwn = (model: ProviderModel): CataloguedModel => ({ ...model, provider: ownProvider });
+  const defaultChat = toOwn(served.chat);
+  const defaultEmbedding = toOwn(served.embedding);
+  const all = [defaultChat, defaultEmbedding, ...served.others.map(toOwn), ...publicModels];
   const byId = new Map<string, CataloguedModel>();
   for (const model of all) for (const alias of model.aliases ?? []) byId.set(alias, model);
   for (const model of all) byId.set(model.id, model);
-  return {
-    all,
-    /** Those that chat, the cheapest first. */
-    chatByPrice: all.filter((model) => model.type !== "embedding").sort((a, b) => priceOf(a) - priceOf(b)),
-    defaultChat,
-    defaultEmbedding,
-    /** The model of an id or alias; `auto` is none. */
-    find: (idOrAlias: string) => byId.get(idOrAlias),
-  };
+  const chatByPrice = all.filter((model) => model.type !== "embedding").sort((a, b) => priceOf(a) - priceOf(b));
+  return { all, byId, chatByPrice, defaultChat, defaultEmbedding };
 }
 
 /** What models are compared by: prompts are about three times as long as answers. */

@@ -26,11 +26,13 @@ import type { GatewayCaller } from "./money/account.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
 import { makeSurfaces } from "./money/surfaces.ts";
+import type { EdgeSettings } from "./providers/edge/models.ts";
+import { followServedModels } from "./providers/edge/served-models.ts";
 import { openProviders } from "./providers/registry.ts";
 import { makeBreakers } from "./resilience/breakers.ts";
 import type { ModelQuery } from "./schemas.ts";
 
-export type Gateway = ReturnType<typeof makeGateway>;
+export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 type GatewayInput = {
   config: Config["gateway"];
@@ -49,14 +51,14 @@ type GatewayInput = {
 };
 
 /** All model traffic goes through here, however it starts: routed, retried, accounted once. */
-export function makeGateway(input: GatewayInput) {
+export async function openGateway(input: GatewayInput) {
   const { config, store, keys, fallbacks, customProviders, redis, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRejection: metrics.budgetRefused });
   const ledger = makeLedger({ ...store, logger, onSettled: metrics.settled });
   const breakers = makeBreakers();
   metrics.watchBreakers(breakers.countOpen);
   const providers = openProviders(config);
-  const catalogue = makeCatalogue(config.edge);
+  const { catalogue, stop } = await openCatalogue(config.edge, logger);
   const deps: GatewayDeps = {
     catalogue,
     customProviders,
@@ -132,10 +134,18 @@ export function makeGateway(input: GatewayInput) {
     flush: async () => void (await Promise.all([ledger.flush(), budgets.flush()])),
     close: async () => {
       batches.close();
-      await Promise.all([ledger.close(), budgets.flush()]);
+      await Promise.all([stop(), ledger.close(), budgets.flush()]);
       await Promise.all([...providers.values()].map((provider) => provider.close?.()));
     },
   };
+}
+
+/** The catalogue, which follows the models of the edge server until `stop`. */
+async function openCatalogue(edge: EdgeSettings, logger: Logger) {
+  const catalogue = makeCatalogue(edge);
+  const { listed, stop } = followServedModels({ edge, onListed: catalogue.serve, logger });
+  await listed;
+  return { catalogue, stop };
 }
 
 function openBatches(deps: GatewayDeps, { config, store, jobs, logger }: GatewayInput) {

@@ -24,7 +24,7 @@ describe("the cache of answers", () => {
     upstream = await startFakeProvider();
     test = await startPlatform({
       workers: false,
-      env: { EDGE_BASE_URL: upstream.url, CACHE_BYTES_PER_TENANT: `${room}` },
+      env: { EDGE_BASE_URL: upstream.url, EDGE_MODEL: "small", CACHE_BYTES_PER_TENANT: `${room}` },
     });
     client = makeClient({ url: test.url, key: test.keys.member });
   });

@@ -70,7 +70,7 @@ describe("POST /ai/embeddings with an OpenAI-compatible server", () => {
     fake = await startFakeProvider();
     test = await startPlatform({
       workers: false,
-      env: { EDGE_BASE_URL: fake.url, EDGE_EMBEDDING_MODEL: "embed-test" },
+      env: { EDGE_BASE_URL: fake.url, EDGE_MODEL: "small", EDGE_EMBEDDING_MODEL: "embed-test" },
     });
     client = makeClient({ url: test.url, key: test.keys.member });
   });

@@ -298,6 +298,7 @@ describe("the ledger records what the provider served of a batch, at half the pr
         ANTHROPIC_API_KEY: "sk-ant-platform-0123456789abc",
         ANTHROPIC_BASE_URL: batches.origin,
         EDGE_BASE_URL: edge.url,
+        EDGE_MODEL: "default",
         EDGE_EMBEDDING_MODEL: "edge-embedding",
         BATCH_COLLECT_MS: "50",
         BATCH_POLL_MS: "50",

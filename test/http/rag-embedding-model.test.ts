@@ -10,7 +10,9 @@ describe("knowledge retrieval with another embedding model", () => {
 
   before(async () => {
     fake = await startFakeProvider();
-    test = await startPlatform({ env: { EDGE_BASE_URL: fake.url, EDGE_EMBEDDING_MODEL: "embed-test" } });
+    test = await startPlatform({
+      env: { EDGE_BASE_URL: fake.url, EDGE_MODEL: "small", EDGE_EMBEDDING_MODEL: "embed-test" },
+    });
     client = makeClient({ url: test.url, key: test.keys.member });
   });
   after(async () => {

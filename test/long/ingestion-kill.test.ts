@@ -26,7 +26,7 @@ describe("kill -9 of a worker in the middle of a 200-page ingestion", function (
   before(async () => {
     pdf = await makePdf(Array.from({ length: pages }, (_, page) => pageText(page)));
     fake = await startFakeProvider();
-    const embedding = { EDGE_BASE_URL: fake.url, EDGE_EMBEDDING_MODEL: "embed-test" };
+    const embedding = { EDGE_BASE_URL: fake.url, EDGE_MODEL: "small", EDGE_EMBEDDING_MODEL: "embed-test" };
     test = await startPlatform({
       workers: false,
       env: { ...embedding, JOB_LEASE_MS: "1500", RECONCILE_EVERY_MS: "300" },

@@ -36,6 +36,8 @@ export type FakeProvider = {
   next(...behaviours: Behaviour[]): void;
   /** The behaviour of requests for which none is queued. */
   setDefault(behaviour: Behaviour): void;
+  /** What `GET /models` lists from now on, without a record of the request; undefined: it is answered as any other path. */
+  listModels(models: readonly object[] | undefined): void;
   /** Forgets requests and behaviours. */
   reset(): void;
   close(): Promise<void>;
@@ -56,8 +58,14 @@ export async function startFakeProvider(): Promise<FakeProvider> {
   const requests: RecordedRequest[] = [];
   let queued: Behaviour[] = [];
   let standard: Behaviour = {};
+  let listed: readonly object[] | undefined;
   const server = createServer(async (request, response) => {
     const body: WireRequest = JSON.parse((await readText(request)) || "{}"); // a GET has no body
+    if (request.method === "GET" && listed !== undefined) {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ object: "list", data: listed }));
+      return;
+    }
     const behaviour = queued.shift() ?? standard;
     const ended = new Promise<"completed" | "broken">((resolve) =>
       response.once("close", () => resolve(response.writableFinished ? "completed" : "broken")),
@@ -80,6 +88,9 @@ export async function startFakeProvider(): Promise<FakeProvider> {
     next: (...behaviours) => void queued.push(...behaviours),
     setDefault: (behaviour) => {
       standard = behaviour;
+    },
+    listModels: (models) => {
+      listed = models;
     },
     reset: () => {
       requests.length = 0;

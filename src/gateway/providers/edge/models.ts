@@ -9,6 +9,11 @@ const free = { price: { input: 0, output: 0 }, priceSource: "the platform's own"
 /** Assumed of a server that does not report its window; only shown and used by `auto`, never enforced. */
 const ASSUMED_CONTEXT = 131_072;
 
+/** What a server is asked for while neither a setting nor the server itself names a model. */
+const UNNAMED = "default";
+/** How embedding models are named: a list does not say what a model is for. */
+const embeddingName = /embed|\bbge-|\be5-|\bgte-/i;
+
 const OFFLINE = { features: ["streaming", "tool_use", "tool_choice"], settings: [], isStub: true } as const;
 /** What servers of OpenAI's wire format commonly take. One that does not take a part of it rejects the call. */
 const SERVER = {
@@ -17,38 +22,68 @@ const SERVER = {
   settings: ["seed", "parallelToolCalls", "user"],
 } as const satisfies Partial<ProviderModel>;
 
+/** A model that a server lists; vLLM and servers like it report its window, in tokens. */
+export type ServedModel = { id: string; max_model_len?: number | null | undefined };
+
 /** The platform's own server. Without a base URL the built-in offline model answers. */
 export type EdgeSettings = {
   baseUrl: string | undefined;
   apiKey: string | undefined;
-  model: string;
+  /** Its chat model; undefined: all that it lists. */
+  model: string | undefined;
   embeddingModel: string | undefined;
 };
 
-/** What the edge provider serves by its settings. */
-export function edgeModels({ baseUrl, model, embeddingModel }: EdgeSettings) {
-  const isOffline = baseUrl === undefined;
-  const served = isOffline ? undefined : embeddingModel;
-  const chat: ProviderModel = {
-    id: isOffline ? offlineModelId : model,
-    aliases: [defaultModelAlias],
-    name: isOffline ? "Switchyard offline model (extractive, deterministic)" : `Edge server: ${model}`,
-    type: "chat",
-    contextWindow: ASSUMED_CONTEXT,
-    maxOutput: ASSUMED_CONTEXT,
-    maxTemperature: 2,
-    ...(isOffline ? OFFLINE : SERVER),
-    ...free,
+/**
+ * What the edge provider serves by its settings, and of what its server lists where those name no model: the first model that
+ * chats is the default.
+ */
+export function edgeModels({ baseUrl, model, embeddingModel }: EdgeSettings, listed: readonly ServedModel[] = []) {
+  if (baseUrl === undefined) return { chat: offlineChat, embedding: offlineEmbedding, others: [] };
+  const isEmbedding = ({ id }: ServedModel) => id === embeddingModel || embeddingName.test(id);
+  const [first = { id: model ?? UNNAMED }, ...chats] = listed.filter((one) => !isEmbedding(one));
+  const aliases = [defaultModelAlias, ...(first.id === UNNAMED || model !== undefined ? [] : [UNNAMED])];
+  const embeddings = listed.filter(
+    (one) => isEmbedding(one) && one.id !== embeddingModel && one.id !== offlineEmbeddingModelId,
+  );
+  const chat: ProviderModel = { ...toServedChat(first), aliases };
+  return {
+    chat,
+    embedding: embeddingModel === undefined ? offlineEmbedding : toServedEmbedding({ id: embeddingModel }),
+    others: [...chats.map(toServedChat), ...embeddings.map(toServedEmbedding)],
   };
-  const embedding: ProviderModel = {
-    id: served ?? offlineEmbeddingModelId,
-    name: served === undefined ? "Switchyard offline embedding (feature hashing, 512)" : `Edge server: ${served}`,
-    type: "embedding",
-    contextWindow: ASSUMED_CONTEXT,
-    maxOutput: 0,
-    features: [],
-    settings: [],
-    ...free,
-  };
-  return { chat, embedding };
 }
+
+const toServedChat = ({ id, max_model_len: window }: ServedModel): ProviderModel => ({
+  id,
+  name: `Edge server: ${id}`,
+  type: "chat",
+  contextWindow: window ?? ASSUMED_CONTEXT,
+  maxOutput: window ?? ASSUMED_CONTEXT,
+  maxTemperature: 2,
+  ...SERVER,
+  ...free,
+});
+
+const toServedEmbedding = ({ id, max_model_len: window }: ServedModel): ProviderModel => ({
+  id,
+  name: `Edge server: ${id}`,
+  type: "embedding",
+  contextWindow: window ?? ASSUMED_CONTEXT,
+  maxOutput: 0,
+  features: [],
+  settings: [],
+  ...free,
+});
+
+const offlineChat: ProviderModel = {
+  ...toServedChat({ id: offlineModelId }),
+  aliases: [defaultModelAlias],
+  name: "Switchyard offline model (extractive, deterministic)",
+  ...OFFLINE,
+  efforts: [],
+};
+const offlineEmbedding: ProviderModel = {
+  ...toServedEmbedding({ id: offlineEmbeddingModelId }),
+  name: "Switchyard offline embedding (feature hashing, 512)",
+};

@@ -1,7 +1,12 @@
 import { expect } from "chai";
 import { unavailable } from "../../src/errors.ts";
 import { newId } from "../../src/ids.ts";
-import { batchUsage, type FakeBatches, startFakeBatches } from "../support/fake-provider/batch-server.ts";
+import {
+  batchThinking,
+  batchUsage,
+  type FakeBatches,
+  startFakeBatches,
+} from "../support/fake-provider/batch-server.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -121,6 +126,18 @@ describe("chats that may wait for a batch", () => {
       });
     });
   }
+
+  it("carry Claude's reasoning in both directions, and mark nothing for its prompt cache", async () => {
+    const first = (await endOf(await ask(models.anthropic, "THINK one"))).at("result.choices[0].message");
+    const turns = [{ role: "user", content: "THINK one" }, first, { role: "user", content: "two" }];
+    const job = await endOf(await ask(models.anthropic, "", { body: { messages: turns } }));
+    expect(job.at("result.text")).to.equal("Re: two");
+    const sent = upstream.batches.at(-1)?.lines[0]?.messages;
+    const answered = [batchThinking, { type: "text", text: "Re: THINK one" }];
+    expect(JSON.stringify(sent?.map(({ content }) => content))).to.equal(
+      JSON.stringify(["THINK one", answered, "two"]),
+    );
+  });
 
   it("puts chats that need OpenAI's Responses API into a batch of their own", async () => {
     const before = upstream.batches.length;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 
 /** What a line holds, whichever provider it is for. */
-type Line = { customId: string; model: string; question: string; url?: string };
+type Line = { customId: string; model: string; question: string; url?: string; messages?: { content: unknown }[] };
 type Batch = {
   id: string;
   provider: "openai" | "anthropic";
@@ -32,9 +32,13 @@ export type FakeBatches = {
 /** The usage of every answer. */
 export const batchUsage = { input: 1_000, output: 100 };
 
+/** What Claude thinks before it answers one of them. */
+export const batchThinking = { type: "thinking", thinking: "So.", signature: "c2ln+/==" };
+
 /**
  * The batch interfaces of OpenAI and Anthropic: files, batches, results. A question with `FAIL` is refused, one with
- * `EXPIRE` expires each time, one with `EXPIRE-ONCE` the first time; any other is answered by itself.
+ * `EXPIRE` expires each time, one with `EXPIRE-ONCE` the first time; any other is answered by itself, one with `THINK` after
+ * some thinking of Claude's.
  */
 export async function startFakeBatches(): Promise<FakeBatches> {
   const files = new Map<string, string>();
@@ -158,7 +162,8 @@ function readAnthropic({
   custom_id: string;
   params: { model: string; messages: { content: string }[] };
 }): Line {
-  return { customId, model: params.model, question: lastOf(params.messages) };
+  const { model, messages } = params;
+  return { customId, model, question: lastOf(messages), messages };
 }
 
 function isExpired({ question, customId }: Line, submitted: Map<string, number>): boolean {
@@ -239,7 +244,7 @@ function anthropicResult(line: Line, submitted: Map<string, number>): unknown {
     type: "message",
     role: "assistant",
     model,
-    content: [{ type: "text", text: `Re: ${question}` }],
+    content: [...(question.includes("THINK") ? [batchThinking] : []), { type: "text", text: `Re: ${question}` }],
     stop_reason: "end_turn",
     usage: { input_tokens: batchUsage.input, output_tokens: batchUsage.output },
   };

@@ -49,7 +49,7 @@ export const chatRoutes = [
     summary: "Chat completion, as JSON or as a stream of server-sent events",
     description:
       "With `stream: true` the response is `text/event-stream`: deltas, then one event with `done: true`. A failure after the " +
-      "first byte is an event `{ error, done: true }`. A widget key takes bodies of 64 KiB at most and no `tools`; its responses " +
+      "first byte is an event `{ error, done: true }`. A widget key takes bodies of 64 KiB at most, no `tools` and no JSON schema; its responses " +
       "have `WIDGET_MAX_TOKENS` tokens at most (default 1,024), and `prefer_async` and the headers below are ignored. A chat with " +
       "`prefer_async` is answered 202 at once; `Prefer: wait=N` waits up to N seconds for its batch.",
     body: chatBodySchema,
@@ -118,6 +118,10 @@ function boundForWidget({ body, caller: { widget } }: ChatInput, mostTokens: num
   }
   for (const param of ["tools", "tool_choice", "toolChoice"] as const) {
     if ((body[param] ?? undefined) !== undefined) throw invalidRequest(param, `${param}: a widget key takes no tools.`);
+  }
+  for (const param of ["response_format", "responseFormat"] as const) {
+    if (body[param]?.type !== "json_schema") continue;
+    throw invalidRequest(param, `${param}: a widget key takes no schemas.`); // checking by them takes its tenant's time
   }
   requireTexts(body.messages);
   for (const param of ["maxTokens", "max_tokens"] as const) {

@@ -20,7 +20,14 @@ const fitting = JSON.stringify({ ports: [80, 443], since: null });
 const usage = { prompt_tokens: 20, completion_tokens: 10 };
 
 const surfaces = ["/ai/chat", "/v1/chat/completions"];
-const models = { edge: "llama-test", openai: "gpt-4.1" };
+const models = { edge: "llama-test", openai: "gpt-4.1", anthropic: "claude-opus-5" };
+/** By wire: the model, what else the call has, and where the wire has the schema. */
+const wires = {
+  "openai-chat of the edge server": [models.edge, {}, "response_format.json_schema.schema"],
+  "openai-chat": [models.openai, {}, "response_format.json_schema.schema"],
+  "openai-responses": [models.openai, { metadata: { order: "o-17" } }, "text.format.schema"],
+  "anthropic-messages": [models.anthropic, {}, "output_config.format.schema"],
+} as const;
 
 describe("an answer with a schema", () => {
   let fake: FakeProvider;
@@ -36,6 +43,8 @@ describe("an answer with a schema", () => {
         EDGE_MODEL: models.edge,
         OPENAI_API_KEY: "sk-platform-openai",
         OPENAI_BASE_URL: fake.url,
+        ANTHROPIC_API_KEY: "sk-ant-platform",
+        ANTHROPIC_BASE_URL: fake.origin,
       },
     });
     client = makeClient({ url: test.url, key: test.keys.member });
@@ -48,8 +57,8 @@ describe("an answer with a schema", () => {
 
   const ask = (path: string, body: object, headers = {}) =>
     client.post(path, { model: models.openai, messages, response_format: format, ...body }, { headers });
-  const stream = async (path: string, model: string) => {
-    const body = { model, messages, response_format: format, stream: true };
+  const stream = async (path: string, given: object) => {
+    const body = { messages, response_format: format, stream: true, ...given };
     const { events } = await client.events("POST", path, { body });
     const all: ApiEvent["data"][] = [];
     for await (const { data } of events) all.push(data);
@@ -60,14 +69,15 @@ describe("an answer with a schema", () => {
       .map((event) => valueAt(event, path === "/ai/chat" ? "delta.content" : "choices[0].delta.content") ?? "")
       .join("");
 
-  for (const [provider, model] of Object.entries(models)) {
-    it(`that matches it is passed on, at once and as a stream (${provider})`, async () => {
+  for (const [wire, [model, more, place]] of Object.entries(wires)) {
+    const given = { model, ...more };
+    it(`that matches it is passed on, at once and as a stream (${wire})`, async () => {
       fake.setDefault({ pieces: [fitting.slice(0, 9), fitting.slice(9)] });
       for (const path of surfaces) {
-        expect((await ask(path, { model })).at("choices[0].message.content")).to.equal(fitting);
-        expect(textOf(await stream(path, model), path)).to.equal(fitting);
+        expect((await ask(path, given)).at("choices[0].message.content")).to.equal(fitting);
+        expect(textOf(await stream(path, given), path)).to.equal(fitting);
       }
-      for (const { body } of fake.requests) expect(body.response_format).to.deep.equal(format);
+      for (const { body } of fake.requests) expect(valueAt(body, place)).to.deep.equal(schema);
     });
 
     const misfits: [text: string, path: string][] = [
@@ -78,17 +88,17 @@ describe("an answer with a schema", () => {
       ["null", ""],
     ];
     for (const [text, path] of misfits) {
-      it(`that does not match it is an error of its own, and charged: ${text} (${provider})`, async () => {
+      it(`that does not match it is an error of its own, and charged: ${text} (${wire})`, async () => {
         fake.setDefault({ pieces: [text], usage });
         for (const surface of surfaces) {
-          const answered = await ask(surface, { model });
+          const answered = await ask(surface, given);
           expect([answered.status, answered.at("error.code"), answered.at("error.details.path")]).to.deep.equal([
             502,
             "response_format_mismatch",
             path,
           ]);
           expect(answered.string("error.details.problem")).not.to.equal("");
-          const events = await stream(surface, model);
+          const events = await stream(surface, given);
           expect(textOf(events, surface)).to.equal(text);
           expect(valueAt(events.at(-1), "error.code")).to.equal("response_format_mismatch");
         }

@@ -124,12 +124,15 @@ describe("what a widget key may ask for", () => {
     expect((await member.post("/ai/chat", ofLength(70_000))).status).to.equal(200);
   });
 
-  it("is a chat without tools", async () => {
+  it("is a chat without tools and schemas", async () => {
+    const withSchema = { type: "json_schema", json_schema: { name: "port", schema: { type: "integer" } } };
     const tools = [{ type: "function", function: { name: "look_up" } }];
     for (const [param, body] of [
       ["tools", { messages, tools }],
       ["tool_choice", { messages, tool_choice: "none" }],
       ["toolChoice", { messages, toolChoice: "none" }],
+      ["response_format", { messages, response_format: withSchema }],
+      ["responseFormat", { messages, responseFormat: withSchema }],
     ] as const) {
       const { status, at } = await widget.post("/ai/chat", body);
       expect([status, at("error.param")]).to.deep.equal([400, param]);

@@ -49,9 +49,11 @@ type SettingMisfit = { param: string; used?: Effort; takes: string };
 
 /** The settings of a request that a model does not take, other than those of its sampling. */
 export function settingMisfits(model: CataloguedModel, request: ChatRequest): SettingMisfit[] {
-  const misfits: SettingMisfit[] = settingNames
-    .filter((setting) => isForeign(model, request, setting))
-    .map((setting) => ({ param: settingFields[setting], takes: `no ${settingFields[setting]}` }));
+  const misfits: SettingMisfit[] = [];
+  for (const setting of settingNames) {
+    const param = settingFields[setting];
+    if (isForeign(model, request, setting)) misfits.push({ param, takes: `no ${param}` });
+  }
   const used = nearestEffort(model, request.effort);
   if (used === request.effort) return misfits;
   const param = "reasoning_effort";

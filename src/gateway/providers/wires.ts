@@ -57,9 +57,9 @@ const all = {
     open: openMessages,
     hasEmbeddings: false,
     models: {
-      features: ["streaming", "tool_use", "tool_choice", "vision", "files", "prompt_caching"],
+      features: ["streaming", "tool_use", "tool_choice", "vision", "files", "json_schema", "prompt_caching"],
       efforts: ["low", "medium", "high", "xhigh", "max"],
-      settings: [],
+      settings: ["parallelToolCalls", "user", "safetyIdentifier", "promptCacheKey"],
       maxTemperature: 1,
     },
   },

@@ -4,6 +4,7 @@ import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
 import { callTool, toolCall } from "../support/mcp-call.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { beginPost } from "../support/raw-http.ts";
+import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 
@@ -89,6 +90,60 @@ describe("the room of an organization's root", () => {
     } finally {
       for (const { end } of uploads) end();
     }
+  });
+});
+
+describe("the widgets' share of an organization's root", () => {
+  const rate = 30;
+  let upstream: ScriptedUpstream;
+  let test: TestPlatform;
+  beforeEach(async () => {
+    upstream = await startScriptedUpstream();
+    test = await startPlatform({
+      workers: false,
+      env: {
+        EDGE_BASE_URL: upstream.url,
+        EDGE_MODEL: "scripted",
+        RATE_LIMIT_RPM: String(rate),
+        RATE_LIMIT_CONCURRENT: "4",
+        WIDGET_RATE_LIMIT_RPM: "100000",
+      },
+    });
+  });
+  afterEach(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  /** A chat by a widget key of the root, and of each of two tenants that it made. */
+  const findChats = async () => {
+    const owner = makeClient({ url: test.url, key: test.keys.owner });
+    const made = (await makeTenants(test, ["one", "other"])).map(({ client }) => client);
+    const keys = await Promise.all([owner, ...made].map((client) => client.post("/ai/widget/key", {})));
+    const widgets = keys.map((key) => makeClient({ url: test.url, key: key.string("key") }));
+    const question = { model: "scripted", messages: [{ role: "user", content: "Who are you?" }] };
+    return { made, chats: widgets.map((widget) => () => widget.post("/ai/chat", question)) };
+  };
+
+  it("of its rate is one for all tenants that it made", async () => {
+    const { made, chats } = await findChats();
+    const statuses: number[] = [];
+    for (let n = 0; n < rate / 2; n += 1) for (const chat of chats) statuses.push((await chat()).status);
+    expect(statuses.filter((status) => status === 200).length).to.be.within(rate / 3, 0.7 * rate);
+    for (const client of made) expect((await client.get("/jobs")).status).to.equal(200);
+  });
+
+  it("of its places is one for all tenants that it made", async () => {
+    const { made, chats } = await findChats();
+    const held = Promise.withResolvers<string>();
+    upstream.play(() => (upstream.calls.length <= 2 ? held.promise : "Hello."));
+    const served = chats.slice(0, 2).map((chat) => chat());
+    await pollUntil(async () => upstream.calls.length === 2);
+    const [beyond] = await Promise.all(chats.slice(2).map((chat) => chat()));
+    expect(beyond?.at("error.code")).to.equal("too_many_concurrent");
+    for (const client of made) expect((await client.get("/jobs")).status).to.equal(200);
+    held.resolve("Hello.");
+    expect((await Promise.all(served)).map(({ status }) => status)).to.deep.equal([200, 200]);
   });
 });
 

@@ -126,6 +126,11 @@ export function isOfPart({ code }: AppError): boolean {
   return code === "unavailable" || code === "storage_full" || code === "store_read_only";
 }
 
+/** Whether `error` says that a budget has no room for a call. */
+export function isBudgetExhausted(error: unknown): error is AppError {
+  return error instanceof AppError && error.code === "budget_exhausted";
+}
+
 /** Whether `error` says that a job or a run was cancelled; for an aborted signal, of its reason. */
 export function isCancel(error: unknown): boolean {
   return error instanceof AppError && error.code === "cancelled";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { defined } from "../../src/defined.ts";
-import { AppError, type ErrorCode, invalidRequest } from "../../src/errors.ts";
+import { AppError, type ErrorCode, invalidRequest, isBudgetExhausted } from "../../src/errors.ts";
 import type { Ineligible } from "../../src/gateway/batches/provider/batches.ts";
 import { type ChatRequest, toChatRequest } from "../../src/gateway/chat/request.ts";
 import {
@@ -167,13 +167,19 @@ async function acceptForBatch(
   if ("job" in reserved) return reserved;
   const { quotas, gateway } = input.platform;
   const admit = () => quotas.check(input.caller.tenantId, "openJobs");
-  const accepted = await gateway.batches.accept(call.caller, call.request, { ...reserved, admit });
+  const accepted = await gateway.batches.accept(call.caller, call.request, { ...reserved, admit }).catch(withoutRoom);
   return "job" in accepted ? accepted : ineligible(accepted.ineligible);
+}
+
+/** A chat in a batch waits without the rest of a budget; one that is answered at once may get it. */
+function withoutRoom(error: unknown): { ineligible: Ineligible } {
+  if (isBudgetExhausted(error)) return { ineligible: "budget" };
+  throw error;
 }
 
 /** Visitors of a page must not learn what budget its tenant has. */
 function conceal(error: unknown): never {
-  if (!(error instanceof AppError) || error.code !== "budget_exhausted") throw error;
+  if (!isBudgetExhausted(error)) throw error;
   throw new AppError("budget_exhausted", "This chat's budget is used up for now.", { cause: error });
 }
 

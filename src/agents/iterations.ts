@@ -1,5 +1,5 @@
 import { defined } from "../defined.ts";
-import { AppError } from "../errors.ts";
+import { isBudgetExhausted } from "../errors.ts";
 import type { ChatOutcome } from "../gateway/chat/outcome.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Message, ToolCall } from "../gateway/messages.ts";
@@ -167,7 +167,7 @@ async function complete(
   } catch (error) {
     signal.throwIfAborted();
     // What is left of the tenant's month is a limit of the run too.
-    if (error instanceof AppError && error.code === "budget_exhausted") throw new RunStopped("budget_exhausted");
+    if (isBudgetExhausted(error)) throw new RunStopped("budget_exhausted");
     throw error;
   }
 }

@@ -82,7 +82,31 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
     expect(response.status).to.be.oneOf([200, 402]);
   };
 
-  const ways: Record<string, () => Promise<void>> = {
+  const chatWithin = (limit: object) =>
+    each(async () => {
+      const accepted = await client.post("/ai/chat", { model, messages, prefer_async: true, ...limit });
+      if (accepted.status === 202) await endOfJob(accepted.string("jobId"));
+    });
+  const sendFile = async (lines: number, limit: object) => {
+    const line = (at: number) =>
+      JSON.stringify({
+        custom_id: `${at}`,
+        method: "POST",
+        url: "/v1/chat/completions",
+        body: { model, messages, ...limit },
+      });
+    const text = Array.from({ length: lines }, (_, at) => line(at)).join("\n");
+    const file = await openAi().files.create({ file: await toFile(Buffer.from(text), "l.jsonl"), purpose: "batch" });
+    const endpoint = "/v1/chat/completions" as const;
+    const made = await openAi().batches.create({ input_file_id: file.id, endpoint, completion_window: "24h" });
+    const atEnd = async () => {
+      const batch = await openAi().batches.retrieve(made.id);
+      return batch.status === "completed" && batch.request_counts;
+    };
+    return pollUntil(atEnd, { timeoutMs: 60_000, what: "the end of the batch" });
+  };
+
+  const ways: Record<string, () => Promise<unknown>> = {
     chats: each(() => client.post("/ai/chat", { model, messages })),
     "chats with a limit of their own": each(() => client.post("/ai/chat", { model, messages, maxTokens: 2_000 })),
     "streamed chats": each(() => drain("/ai/chat")),
@@ -97,20 +121,10 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
         if (status === 402) expect(text).not.to.match(/USD|limitUsd|leftUsd/);
       })();
     },
-    "chats that may wait for a batch": each(async () => {
-      const accepted = await client.post("/ai/chat", { model, messages, prefer_async: true });
-      if (accepted.status === 202) await endOfJob(accepted.string("jobId"));
-    }),
-    "lines of a file": async () => {
-      const line = (at: number) =>
-        JSON.stringify({ custom_id: `${at}`, method: "POST", url: "/v1/chat/completions", body: { model, messages } });
-      const text = Array.from({ length: CALLS }, (_, at) => line(at)).join("\n");
-      const file = await openAi().files.create({ file: await toFile(Buffer.from(text), "l.jsonl"), purpose: "batch" });
-      const endpoint = "/v1/chat/completions" as const;
-      const made = await openAi().batches.create({ input_file_id: file.id, endpoint, completion_window: "24h" });
-      const hasEnded = async () => (await openAi().batches.retrieve(made.id)).status === "completed";
-      await pollUntil(hasEnded, { timeoutMs: 60_000, what: "the end of the batch" });
-    },
+    "chats that may wait for a batch": chatWithin({}),
+    "chats that may wait for a batch, with a limit of their own": chatWithin({ maxTokens: 2_000 }),
+    "lines of a file": () => sendFile(CALLS, {}),
+    "lines of a file, with a limit of their own": () => sendFile(16, { max_tokens: 2_000 }),
     "runs of an agent": async () => {
       const agent = await client.post("/agents", { name: "Teller", model, systemPrompt: "Tell long stories." });
       await each(async () => {
@@ -166,6 +180,20 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
     const reasons = served.map((answer) => answer.at("choices[0].finish_reason"));
     const limited = upstream.chats.filter(({ outputTokens }) => outputTokens < SPENT_OUTPUT);
     expect(reasons.filter((reason) => reason === "length")).to.have.lengthOf(limited.length);
+  });
+
+  it("serves the lines of a file one after the other while there is money", async () => {
+    await leave(1);
+    upstream.chats.length = 0;
+    upstream.honoursLimits(true);
+    const counts = await sendFile(6, { max_tokens: 2_000 });
+    expect(counts, "three at a time are a dollar").to.deep.equal({ total: 6, completed: 6, failed: 0 });
+  });
+
+  it("answers a chat at once that a batch has no room for", async () => {
+    await leave(0.1);
+    const answer = await client.post("/ai/chat", { model, messages, prefer_async: true });
+    expect([answer.status, answer.headers.get("x-svc-batch")]).to.deep.equal([200, "ineligible; reason=budget"]);
   });
 
   it("holds for a prompt of more tokens than were estimated", async () => {

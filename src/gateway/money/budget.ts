@@ -31,6 +31,9 @@ export type Claim = Pick<CostBounds, "mostNanoUsd" | "leastNanoUsd">;
 /** `leftUsd` is neither spent nor set aside for calls under way; those have `reservedUsd`. */
 export type BudgetView = { month: string; limitUsd: number; leftUsd: number; reservedUsd: number };
 
+/** The details of a rejection: what the call needs at least, too. */
+export type BudgetRejection = BudgetView & { neededUsd: number };
+
 const nameOf = ({ limitUsd, month }: BudgetView) => `The budget of ${limitUsd} USD for ${month}`;
 
 /** Whether a budget has nothing left that a call could get, now or when those under way have ended. */
@@ -245,7 +248,7 @@ function makeMonths(store: BudgetDeps["store"], onRejection: () => void) {
     const message = isUsedUp(view)
       ? `${budget} is used up.`
       : `${budget} has ${leftUsd} USD left${set}; this call needs ${neededUsd} USD.`;
-    throw new AppError("budget_exhausted", message, { details: { ...view, neededUsd } });
+    throw new AppError("budget_exhausted", message, { details: { ...view, neededUsd } satisfies BudgetRejection });
   };
   return { take, reject, view: viewOf };
 }

@@ -1,4 +1,4 @@
-import { AppError, isOfPart, toErrorView } from "../../../errors.ts";
+import { AppError, isBudgetExhausted, isOfPart, toErrorView } from "../../../errors.ts";
 import { forEachConcurrent } from "../../../for-each-concurrent.ts";
 import { hashDigits } from "../../../ids.ts";
 import type { Jobs } from "../../../jobs/jobs.ts";
@@ -10,6 +10,7 @@ import type { Store } from "../../../store/store.ts";
 import { fromOpenAi, toCompletion } from "../../chat/openai.ts";
 import { type EmbedOutcome, type EmbedRequest, toEmbeddingList, toEmbedRequest } from "../../embed.ts";
 import type { GatewayCaller } from "../../money/account.ts";
+import type { BudgetRejection } from "../../money/budget.ts";
 import type { ChatResponse } from "../../schemas.ts";
 import type { Batches } from "../provider/batches.ts";
 import { type BatchEndpoint, type FileLine, readBody, readLines } from "./read-lines.ts";
@@ -28,6 +29,8 @@ const SURFACE = "openai-batch";
 const ITEMS_AT_ONCE = 16;
 /** The first pause between two looks at the items, in ms. */
 const FIRST_POLL_MS = 1_000;
+/** How long after its creation a batch waits for room in its tenant's budget, in ms: its completion window. */
+const WINDOW_MS = 86_400_000;
 
 type Run = { tenantId: string; batchId: string; signal: AbortSignal };
 
@@ -60,31 +63,47 @@ export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void>
     const validated = await files.changeBatch(batch, ["validating"], { $set: { total } });
     if (validated) await submitItems(deps, { batch: validated, lines, signal: run.signal });
     await moveBatch(files, batch, ["validating"], { status: "in_progress" });
+  } else if (batch.status === "in_progress") {
+    await submitItems(deps, { batch, lines, signal: run.signal });
   }
   await finish(deps, run, lines);
 }
 
 type Submission = { batch: FileBatchDocument; lines: readonly FileLine[]; signal: AbortSignal };
 
-/** Makes a job of each line that has none which has ended: an embedding's that waits was begun by a worker that died. */
+/**
+ * Makes a job of each line that has none, as far as the budget has room for them. While the batch is validated also of each
+ * line whose job has not ended: an embedding's that waits was begun by a worker that died.
+ */
 async function submitItems(deps: FileBatchDeps, { batch, lines, signal }: Submission): Promise<void> {
   const ids = itemJobIds(batch);
   const states = await deps.store.jobs.statesOf(batch.tenantId, ids);
+  const isRepeated = batch.status === "validating";
   const open = ids.flatMap((jobId, place) => {
     const state = states.get(jobId);
-    return state !== undefined && isFinal(state) ? [] : [{ jobId, body: lines[place]?.body }];
+    const isOpen = state === undefined || (isRepeated && !isFinal(state));
+    return isOpen ? [{ jobId, body: lines[place]?.body }] : [];
   });
+  let hasRoom = true;
   await forEachConcurrent(open, ITEMS_AT_ONCE, async (item) => {
     signal.throwIfAborted();
-    await submitItem(deps, batch, { ...item, signal });
+    if (hasRoom && !(await submitItem(deps, batch, { ...item, signal }))) hasRoom = false;
   });
 }
 
+/** Whether calls under way may leave room in the budget for what it had none for, within the batch's time. */
+function mayFitLater(error: AppError, { createdAt }: FileBatchDocument): boolean {
+  if (!isBudgetExhausted(error) || Date.now() - createdAt.getTime() > WINDOW_MS) return false;
+  const { reservedUsd, leftUsd, neededUsd } = error.details as BudgetRejection; // as the budget's own rejections have
+  return reservedUsd > 0 || leftUsd >= neededUsd; // what was reserved may have been released since
+}
+
+/** Makes the job of a line; false when it has to wait for room in the budget. */
 async function submitItem(
   deps: FileBatchDeps,
   batch: FileBatchDocument,
   { jobId, body, signal }: { jobId: string; body: unknown; signal: AbortSignal },
-): Promise<void> {
+): Promise<boolean> {
   const { jobs, batches } = deps;
   const { tenantId, keyId, endpoint } = batch;
   const caller: GatewayCaller = { tenantId, keyId, surface: SURFACE, signal };
@@ -95,7 +114,7 @@ async function submitItem(
       await jobs.held.hold(held);
       const outcome = await deps.embed(caller, toEmbedRequest(wanted));
       await jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) });
-      return;
+      return true;
     }
     const chat = fromOpenAi(readBody("/v1/chat/completions", body));
     const accepted = await batches.accept(caller, chat, { jobId, isRetried: true });
@@ -103,9 +122,11 @@ async function submitItem(
       throw new AppError("invalid_request", `model: it has no batches (${accepted.ineligible})`);
   } catch (error) {
     if (!(error instanceof AppError) || signal.aborted || isOfPart(error)) throw error;
+    if (endpoint === "/v1/chat/completions" && mayFitLater(error, batch)) return false;
     await jobs.held.hold(held);
     await jobs.held.end(jobId, { error: toErrorView(error) });
   }
+  return true;
 }
 
 /** Writes the answers when every item has ended, else counts those that have. */

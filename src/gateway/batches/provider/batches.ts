@@ -24,7 +24,7 @@ const serviceTenantId = `ten_${"0".repeat(26)}`;
 /** The sweep submits a closed batch that another process should have submitted this long ago, in ms. */
 const SUBMIT_AFTER_MS = 3_000;
 /** Why a chat is answered at once although it may wait. */
-export type Ineligible = "streamed" | "widget-key" | "no-batch-interface";
+export type Ineligible = "streamed" | "widget-key" | "no-batch-interface" | "budget";
 
 type BatchedAs = { jobId: string; isRetried?: boolean; admit?: () => Promise<unknown> };
 
@@ -67,8 +67,8 @@ export function makeBatches(deps: BatchDeps) {
       const wireRequest = toCompletionRequest(request, model);
       const bounds = boundChat(model, wireRequest);
       const reserved = await gateway.budgets.reserveForLater(caller.tenantId, () => {
-        // An item may wait for a day and must not hold the rest of a budget that long: it gets all that it asks for, or none.
-        const nanoUsd = Math.ceil(bounds.askedNanoUsd * BATCH_PRICE);
+        // An item may wait for a day and must not hold the rest of a budget that long: it gets all that it may cost, or none.
+        const nanoUsd = Math.ceil(bounds.mostNanoUsd * BATCH_PRICE);
         return { mostNanoUsd: nanoUsd, leastNanoUsd: nanoUsd };
       });
       const now = Date.now();

@@ -1,12 +1,18 @@
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { HumanMessage } from "@langchain/core/messages";
 import { tool as langchainTool } from "@langchain/core/tools";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
 import { embedMany, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
 import { expect } from "chai";
 import { z } from "zod";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { pictureOf } from "../support/media.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
+const sentParts = [
+  { type: "text", text: "What is this?" },
+  { type: "image_url", image_url: { url: pictureOf(4, 4) } },
+];
 const call = { id: "call_1", name: "weather", arguments: '{"town":"Graz"}' };
 
 describe("frameworks that speak OpenAI's API", function () {
@@ -72,6 +78,20 @@ describe("frameworks that speak OpenAI's API", function () {
       });
     });
 
+    it("shows a picture, and streams about it", async () => {
+      const url = pictureOf(4, 4);
+      const message = new HumanMessage({
+        content: [
+          { type: "text", text: "What is this?" },
+          { type: "image_url", image_url: { url, detail: "low" } },
+        ],
+      });
+      expect((await model().invoke([message])).text).to.equal("The lease protects a job.");
+      await Array.fromAsync(await model().stream([message]));
+      const sent = upstream.requests.map(({ body }) => body.messages);
+      expect(sent).to.deep.equal([[{ role: "user", content: message.content }], sent[0]]);
+    });
+
     it("embeds", async () => {
       const embeddings = new OpenAIEmbeddings({ ...options(), model: "vectors" });
       const vectors = await embeddings.embedDocuments(["one", "three"]);
@@ -116,6 +136,26 @@ describe("frameworks that speak OpenAI's API", function () {
       expect(steps[0]?.toolResults[0]).to.deep.include({ toolName: "weather", output: "rain in Graz" });
       upstream.next(...turns);
       expect((await Array.fromAsync(streamText(run).textStream)).join("")).to.equal("It rains in Graz.");
+    });
+
+    it("shows a picture, and streams about it", async () => {
+      const run = {
+        model: provider()("small"),
+        maxRetries: 0,
+        messages: [
+          {
+            role: "user" as const,
+            content: [
+              { type: "text" as const, text: "What is this?" },
+              { type: "file" as const, mediaType: "image/png", data: pictureOf(4, 4) },
+            ],
+          },
+        ],
+      };
+      expect((await generateText(run)).text).to.equal("The lease protects a job.");
+      await Array.fromAsync(streamText(run).textStream);
+      const sent = upstream.requests.map(({ body }) => body.messages);
+      expect(sent).to.deep.equal([[{ role: "user", content: sentParts }], sent[0]]);
     });
 
     it("embeds", async () => {

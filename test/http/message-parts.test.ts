@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { linkedPdf, linkedPicture, pdf, pictureOf } from "../support/media.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const picture = pictureOf(64, 48);
@@ -26,7 +27,17 @@ describe("messages of parts", () => {
   before(async function () {
     this.timeout(60_000);
     upstream = await startFakeProvider();
-    test = await startPlatform({ workers: false, env: { EDGE_BASE_URL: upstream.url, EDGE_MODEL: "small" } });
+    test = await startPlatform({
+      env: {
+        EDGE_BASE_URL: upstream.url,
+        EDGE_MODEL: "small",
+        OPENAI_API_KEY: "sk-platform-0123456789abcdef",
+        OPENAI_BASE_URL: upstream.url,
+        STORE_COMPLETION_CONTENT: "true",
+        BATCH_COLLECT_MS: "50",
+        BATCH_POLL_MS: "50",
+      },
+    });
     client = makeClient({ url: test.url, key: test.keys.member });
   });
   beforeEach(() => upstream.reset());
@@ -127,6 +138,24 @@ describe("messages of parts", () => {
         );
       });
 
+      it("sends a PDF by its data, and one by its URL to the API that reads it", async () => {
+        const ask = (file: object) => send([userWith(textPart, { type: "file", file })], { model: "gpt-4.1" });
+        expect((await ask(filePart.file)).status).to.equal(200);
+        for (const file of [{ file_url: linkedPdf }, { file_data: linkedPdf }])
+          expect((await ask(file)).status).to.equal(200);
+        const [asData, ...asUrl] = upstream.requests;
+        expect([asData?.path, asData?.body.messages]).to.deep.equal([
+          "/v1/chat/completions",
+          [userWith(textPart, filePart)],
+        ]);
+        const content = [
+          { type: "input_text", text: textPart.text },
+          { type: "input_file", file_url: linkedPdf },
+        ];
+        for (const { path: asked, body } of asUrl)
+          expect([asked, body.input]).to.deep.equal(["/v1/responses", [{ role: "user", content }]]);
+      });
+
       it("names the part that a model cannot read", async () => {
         const response = await send([userWith(textPart), userWith(textPart, filePart)]);
         expect([response.status, response.at("error.param")]).to.deep.equal([400, "messages[1].content[1]"]);
@@ -181,6 +210,50 @@ describe("messages of parts", () => {
     const [kept, shortened] = upstream.requests[0]?.body.messages ?? [];
     expect(kept).to.deep.equal(withPicture);
     expect(JSON.stringify(shortened).length).to.be.below(long.length);
+  });
+
+  it("keeps the texts alone in a call's record", async () => {
+    const chat = await client.post("/ai/chat", { messages: [userWith(textPart, imagePart(picture), textPart)] });
+    await test.platform.gateway.flush();
+    const log = await client.get(`/ai/logs/${chat.string("logId")}`);
+    expect(log.at("content.messages")).to.deep.equal([{ role: "user", content: "What is this?\nWhat is this?" }]);
+    expect(log.text).not.to.contain("base64");
+  });
+
+  it("sends the pictures of chats that wait for a batch, and of files of batches", async () => {
+    const message = userWith(textPart, imagePart(picture));
+    const accepted = await client.post("/ai/chat", { messages: [message], prefer_async: true });
+    expect(accepted.status).to.equal(202);
+    const statusOf = (path: string, at: string) => async () => {
+      const seen = await client.get(path);
+      return ["completed", "failed"].includes(seen.string(at)) ? seen : null;
+    };
+    const job = await pollUntil(statusOf(accepted.string("statusUrl"), "status"));
+    expect([job.at("status"), upstream.requests[0]?.body.messages]).to.deep.equal(["completed", [message]]);
+    const line = (id: string, ...content: object[]) =>
+      JSON.stringify({
+        custom_id: id,
+        method: "POST",
+        url: "/v1/chat/completions",
+        body: { model: "small", messages: [userWith(...content)] },
+      });
+    const form = new FormData();
+    form.set("purpose", "batch");
+    const bad = [line("bad", imagePart("ftp://a.example/b.png")), line("worse", filePart)];
+    const lines = [line("good", textPart, imagePart(linkedPicture)), ...bad];
+    form.set("file", new Blob([lines.join("\n")]), "requests.jsonl");
+    const file = (await client.request("POST", "/v1/files", { raw: form })).string("id");
+    const body = { input_file_id: file, endpoint: "/v1/chat/completions", completion_window: "24h" };
+    const path = `/v1/batches/${(await client.post("/v1/batches", body)).string("id")}`;
+    const batch = await pollUntil(statusOf(path, "status"));
+    expect(batch.at("request_counts")).to.deep.equal({ total: 3, completed: 1, failed: 2 });
+    expect(upstream.requests[1]?.body.messages).to.deep.equal([userWith(textPart, imagePart(linkedPicture))]);
+    const errors = await fetch(`${test.url}/v1/files/${batch.string("error_file_id")}/content`, {
+      headers: { authorization: `Bearer ${test.keys.member}` },
+    });
+    expect(await errors.text())
+      .to.contain("messages.0.content.0.image_url.url")
+      .and.to.contain("small takes no files");
   });
 
   it("takes texts alone from a widget key", async () => {

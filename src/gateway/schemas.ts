@@ -15,6 +15,7 @@ import {
 } from "./message-schemas.ts";
 import { defaultModelAlias } from "./providers/edge/models.ts";
 import { efforts } from "./providers/model.ts";
+import { serviceTiers } from "./providers/provider.ts";
 
 const messageSchema = z.discriminatedUnion("role", [
   z.object({ role: z.literal("system"), content: textContent }),
@@ -87,7 +88,7 @@ export const samplingFields = {
   metadata: withFewFields(MAX_METADATA, z.record(metadataName, metadataValue)).nullish(),
   user: z.string().min(1).max(MAX_USER).nullish().describe("Your user, for a provider that looks for abuse"),
   safety_identifier: identifier.nullish().describe("The name that replaces `user`"),
-  service_tier: z.enum(["auto", "default", "flex"]).nullish(),
+  service_tier: z.enum(serviceTiers).nullish(),
   prompt_cache_key: identifier.nullish().describe("The same for calls that begin alike, so that they share a cache"),
 };
 

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
-import { postRaw } from "../support/raw-http.ts";
+import { parseDataLines, postRaw } from "../support/raw-http.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const messages = [{ role: "user", content: "What does a lease protect?" }];
@@ -114,6 +114,40 @@ describe("settings of a chat", () => {
       expect(fake.requests).to.have.length(1);
     });
   }
+
+  it("have the tier that the provider served at charged: flex at half the price, on either API", async () => {
+    const model = "gpt-5.6-terra"; // 2 and 12 USD a million
+    fake.setDefault({ usage: { prompt_tokens: 100, completion_tokens: 10 } });
+    const full = (100 * 2 + 10 * 12) / 1e6;
+    const body = { model, messages, tools };
+    for (const [tier, costUsd] of [
+      ["flex", full / 2],
+      ["default", full],
+    ] as const) {
+      for (const effort of ["none", "low"]) {
+        const asked = { ...body, service_tier: tier, reasoning_effort: effort };
+        expect((await client.post("/ai/chat", asked)).at("costUsd"), `${tier} ${effort}`).to.equal(costUsd);
+        const { text } = await postRaw(`${test.url}/ai/chat`, {
+          key: test.keys.member,
+          body: { ...asked, stream: true },
+        });
+        expect(parseDataLines(text).at(-1), `${tier} ${effort}`).to.include({ costUsd });
+      }
+    }
+    expect(new Set(fake.requests.map(({ path }) => path))).to.have.all.keys("/v1/chat/completions", "/v1/responses");
+  });
+
+  it("leave a tier out that the model does not have, or that has no price", async () => {
+    for (const [model, tier] of [
+      ["gpt-4.1", "flex"],
+      ["claude-opus-5", "flex"],
+      ["gpt-5.5", "priority"],
+    ]) {
+      const answered = await client.post("/ai/chat", { model, messages, service_tier: tier });
+      expect([answered.status, answered.headers.get("x-svc-ignored")]).to.deep.equal([200, "service_tier"]);
+      expect(fake.requests.at(-1)?.body).not.to.have.property("service_tier");
+    }
+  });
 
   it("decide what `auto` picks: first a model that takes them all", async () => {
     const question = [{ role: "user", content: "Prove it step by step" }];

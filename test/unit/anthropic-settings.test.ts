@@ -65,8 +65,8 @@ describe("settings in Anthropic's terms", () => {
       { user_id: "s" },
       { user_id: "s" },
     ]);
-    const tiers = (["auto", "default", "flex"] as const).map((serviceTier) => added({ serviceTier }).service_tier);
-    expect(tiers).to.deep.equal(["auto", "standard_only", undefined]);
+    const tiers = (["auto", "default"] as const).map((serviceTier) => added({ serviceTier }).service_tier);
+    expect(tiers).to.deep.equal(["auto", "standard_only"]);
     const choiceOf = (request: Partial<CompletionRequest>) =>
       added({ parallelToolCalls: false, ...request }).tool_choice;
     const single = { disable_parallel_tool_use: true };

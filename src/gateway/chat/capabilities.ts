@@ -70,8 +70,12 @@ export function keepToSettings(model: CataloguedModel, request: Sampling): void 
   else delete request.effort;
 }
 
-const isForeign = ({ settings }: CataloguedModel, request: Sampling, setting: Setting) =>
-  request[setting] !== undefined && !settings.includes(setting);
+function isForeign({ settings, flex }: CataloguedModel, request: Sampling, setting: Setting): boolean {
+  if (request[setting] === undefined) return false;
+  if (!settings.includes(setting)) return true;
+  if (setting !== "serviceTier" || request.serviceTier === "auto" || request.serviceTier === "default") return false;
+  return request.serviceTier !== "flex" || flex !== true;
+}
 
 /** The highest temperature that a model takes with a request; undefined when that is the default alone, as while it reasons. */
 export function maxTemperatureOf(model: CataloguedModel, request: Sampling): number | undefined {

@@ -5,6 +5,8 @@ import type { CompletionRequest, Usage } from "../providers/provider.ts";
 
 /** A shorter answer than this is not worth a call, in tokens, unless the caller wants no more. */
 const LEAST_ANSWER = 1_024;
+/** What the tier `flex` costs, in parts of the price. */
+const FLEX_PRICE = 0.5;
 /** Prices are whole billionths, so that an amount can miss a token's price by a fraction. */
 const ROUNDING_TOKENS = 0.01;
 
@@ -21,7 +23,7 @@ export function toNanoUsd(model: CataloguedModel, usage: Usage): number {
     cachedTokens * (price.cached ?? price.input) +
     cacheWriteTokens * (price.cacheWrite ?? price.input) +
     outputTokens * price.output;
-  return Math.round(usd * 1_000);
+  return Math.round(usd * 1_000 * (usage.isFlex && model.flex ? FLEX_PRICE : 1));
 }
 
 export const toUsd = (nanoUsd: number) => nanoUsd / 1e9;

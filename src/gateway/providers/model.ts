@@ -78,6 +78,8 @@ export type ProviderModel = {
   /** In their order; a model without them takes no `reasoning_effort`. */
   efforts?: readonly Effort[];
   settings: readonly Setting[];
+  /** Its provider takes it at `service_tier: flex`, at half the price (OpenAI's guide "Flex processing"). */
+  flex?: true;
   /** Its provider takes it in batches, at half the price. */
   batch?: true;
   /** The highest temperature that it takes. Without it the model refuses any but the default, 1. */

@@ -13,7 +13,13 @@ export type Usage = {
   /** Those of `inputTokens` that the provider read from its own prompt cache, or wrote to it: they have other prices. */
   cachedTokens?: number;
   cacheWriteTokens?: number;
+  /** It was served at the tier `flex`, at half the price. */
+  isFlex?: true;
 };
+
+/** OpenAI's `service_tier`. Of those with a price of their own models take `flex` alone. */
+export const serviceTiers = ["auto", "default", "flex", "scale", "priority"] as const;
+export type ServiceTier = (typeof serviceTiers)[number];
 
 /** OpenAI's `response_format`, but for texts, which every model writes. */
 export type ResponseFormat =
@@ -45,7 +51,7 @@ export type Sampling = {
   /** The caller's user, whom the provider is to recognize: by OpenAI's earlier name, and by the one that replaces it. */
   user?: string;
   safetyIdentifier?: string;
-  serviceTier?: "auto" | "default" | "flex";
+  serviceTier?: ServiceTier;
   /** Calls that begin alike and have the same key find each other's prompt in the provider's cache. */
   promptCacheKey?: string;
 };

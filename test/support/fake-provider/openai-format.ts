@@ -46,6 +46,9 @@ export const embeddingsFormat: WireFormat = {
   toEvents: () => [],
 };
 
+/** The tier that serves a request: the one that it asks for, where there is a choice. */
+export const tierOf = (body: WireRequest) => (body.service_tier === "flex" ? "flex" : "default");
+
 const wireUsageOf = (body: WireRequest, behaviour: Behaviour) => {
   const usage = usageOf(behaviour, () => countUsage(body, textOf(behaviour)));
   if (usage === undefined) return undefined;
@@ -87,6 +90,7 @@ function toChatCompletion(body: WireRequest, behaviour: Behaviour): unknown {
       },
     ],
     ...(usage === undefined ? {} : { usage }),
+    service_tier: tierOf(body),
     system_fingerprint: "fp_fake",
   };
 }
@@ -109,6 +113,7 @@ function toChatChunks(body: WireRequest, behaviour: Behaviour): WireEvent[] {
     object: "chat.completion.chunk",
     created,
     model: body.model,
+    service_tier: tierOf(body),
     system_fingerprint: "fp_fake",
     choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason }],
     ...(isUsageAsked ? { usage: null } : {}),

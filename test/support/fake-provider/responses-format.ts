@@ -1,5 +1,5 @@
 import { type Behaviour, halves, piecesOf, usageOf } from "./behaviour.ts";
-import { chatFormat, isAlwaysReasoning, isReasoningByDefault, isReasoningModel } from "./openai-format.ts";
+import { chatFormat, isAlwaysReasoning, isReasoningByDefault, isReasoningModel, tierOf } from "./openai-format.ts";
 import { countUsage, textOf, type WireEvent, type WireFormat, type WireRequest } from "./wire-format.ts";
 
 const created = 1_790_000_000;
@@ -105,6 +105,7 @@ function toResponse(body: WireRequest, behaviour: Behaviour, isBegun = false) {
     model: body.model,
     output: isBegun || failure ? [] : itemsOf(behaviour),
     store: false,
+    service_tier: tierOf(body),
     usage: isBegun || failure ? null : wireUsageOf(body, behaviour),
   };
 }

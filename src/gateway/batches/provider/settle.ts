@@ -95,7 +95,7 @@ function toSpent(
   const model = gateway.catalogue.find(item.model);
   const asked = { messages: requestOf(item).messages, model };
   const used = result && (result.usage ?? estimateUsage(asked, result.text, result.toolCalls));
-  const usage = used ?? { inputTokens: 0, outputTokens: 0 };
+  const { isFlex: _, ...usage } = used ?? { inputTokens: 0, outputTokens: 0 }; // a batch has its own price
   const nanoUsd = (model === undefined ? 0 : toNanoUsd(model, usage)) + (failed?.nanoUsd ?? 0);
   return {
     usage: failed ? addUsage(usage, failed.usage) : usage,

@@ -1,6 +1,6 @@
 import { defined } from "../../../defined.ts";
 import type { Message } from "../../messages.ts";
-import type { CompletionRequest, ResponseFormat, ToolDefinition } from "../provider.ts";
+import type { CompletionRequest, ResponseFormat, ServiceTier, ToolDefinition } from "../provider.ts";
 import { type Block, toBlocks } from "./blocks.ts";
 import { BREAKPOINT, markEnd, markTurns } from "./prompt-cache.ts";
 import { toThinking } from "./thinking.ts";
@@ -44,7 +44,7 @@ export function toMessagesParams(request: CompletionRequest, isRepeated = false)
     thinking,
     output_config: effort === undefined && format === undefined ? undefined : defined({ effort, format }),
     metadata: userId === undefined ? undefined : { user_id: userId },
-    service_tier: request.serviceTier && serviceTiers[request.serviceTier],
+    service_tier: request.serviceTier && wireTiers[request.serviceTier],
   });
 }
 
@@ -87,4 +87,4 @@ function toWireFormat(format: ResponseFormat): unknown {
 }
 
 /** OpenAI's tiers in Anthropic's words ("Service tiers"). */
-const serviceTiers = { auto: "auto", priority: "auto", default: "standard_only", flex: undefined };
+const wireTiers: Partial<Record<ServiceTier, string>> = { auto: "auto", default: "standard_only" };

@@ -52,7 +52,7 @@ function toResult(response: WireResponse, requestedModel: string): CompletionRes
     toolCalls,
     parts: parts.some(({ type }) => type === "reasoning") ? parts : undefined,
     finishReason: toFinishReason(response, toolCalls.length > 0),
-    usage: response.usage ? toUsage(response.usage) : undefined,
+    usage: response.usage ? toUsage(response.usage, response.service_tier) : undefined,
     model: response.model ?? requestedModel,
   });
 }
@@ -78,13 +78,14 @@ export function toFinishReason(
   return hasToolCalls ? "tool_calls" : "stop";
 }
 
-export function toUsage(usage: WireUsage): Usage {
+export function toUsage(usage: WireUsage, tier?: string | null): Usage {
   const { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens } = usage.input_tokens_details ?? {};
   return {
     inputTokens: usage.input_tokens,
     outputTokens: usage.output_tokens ?? 0,
     ...(cachedTokens ? { cachedTokens } : {}),
     ...(cacheWriteTokens ? { cacheWriteTokens } : {}),
+    ...(tier === "flex" ? { isFlex: true } : {}),
   };
 }
 

@@ -53,6 +53,7 @@ export const wireResponse = z.object({
   output: z.array(outputItem),
   model: z.string().nullish(),
   usage: usage.nullish(),
+  service_tier: z.string().nullish(),
   incomplete_details: z.object({ reason: z.string().nullish() }).nullish(),
   error: failure.nullish(),
 });

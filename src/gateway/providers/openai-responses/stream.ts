@@ -12,7 +12,7 @@ export function makeResponseReader(): EventReader {
   const readLast = (event: WireEvent, parts: StreamPart[]) => {
     const parsed = endedResponse.safeParse(event.response);
     if (!parsed.success) throw malformed("an event that holds no response", parsed.error);
-    if (parsed.data.usage) parts.push({ type: "usage", usage: toUsage(parsed.data.usage) });
+    if (parsed.data.usage) parts.push({ type: "usage", usage: toUsage(parsed.data.usage, parsed.data.service_tier) });
     last = parsed.data;
     parts.push(...end());
   };

@@ -106,7 +106,10 @@ export function measureWireChat(begun: unknown): Served | undefined {
   return parsed.success ? toServed(toResult(parsed.data, "")) : undefined;
 }
 
-function toResult({ choices, usage: reported, model }: WireCompletion, requestedModel: string): CompletionResult {
+function toResult(
+  { choices, usage: reported, model, service_tier: tier }: WireCompletion,
+  requestedModel: string,
+): CompletionResult {
   const [{ message, finish_reason: finishReason }] = choices;
   const toolCalls: ToolCall[] = (message.tool_calls ?? []).map((call, n) => ({
     id: call.id ?? `call_${n}`,
@@ -118,7 +121,7 @@ function toResult({ choices, usage: reported, model }: WireCompletion, requested
     reasoning: reasoning || undefined,
     toolCalls,
     finishReason: toFinishReason(finishReason ?? undefined, toolCalls.length > 0),
-    usage: fromWireUsage(reported),
+    usage: fromWireUsage(reported, tier),
     model: model ?? requestedModel,
   });
 }
@@ -138,7 +141,7 @@ export function toFinishReason(text: string | undefined, hasToolCalls: boolean):
 }
 
 /** The usage of the wire in ours; undefined when the server reported none. */
-export function fromWireUsage(usage: WireUsage | null | undefined): Usage | undefined {
+export function fromWireUsage(usage: WireUsage | null | undefined, tier?: unknown): Usage | undefined {
   if (typeof usage?.prompt_tokens !== "number") return undefined;
   const { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens } = usage.prompt_tokens_details ?? {};
   return {
@@ -146,5 +149,6 @@ export function fromWireUsage(usage: WireUsage | null | undefined): Usage | unde
     outputTokens: Number(usage.completion_tokens ?? 0),
     ...(cachedTokens ? { cachedTokens } : {}),
     ...(cacheWriteTokens ? { cacheWriteTokens } : {}),
+    ...(tier === "flex" ? { isFlex: true } : {}),
   };
 }

@@ -31,6 +31,7 @@ export const wireCompletion = z.object({
   choices: z.tuple([choice]).rest(choice),
   model: z.string().nullish(),
   usage: usage.nullish(),
+  service_tier: z.string().nullish(),
 });
 
 export type WireCompletion = z.infer<typeof wireCompletion>;
@@ -65,5 +66,6 @@ export type WireChunk = {
     finish_reason?: string | null;
   }[];
   usage?: WireUsage | null;
+  service_tier?: unknown;
   error?: unknown;
 };

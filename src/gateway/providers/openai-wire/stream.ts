@@ -20,7 +20,7 @@ export function makeChunkReader(): EventReader {
       }
       const chunk: WireChunk = parseEvent(data); // the shape is checked field by field below
       if (chunk.error) throw fromStreamError(chunk.error);
-      const usage = fromWireUsage(chunk.usage);
+      const usage = fromWireUsage(chunk.usage, chunk.service_tier);
       if (usage !== undefined) parts.push({ type: "usage", usage });
       const choice = chunk.choices?.[0]; // only one is ever asked for
       if (choice === undefined) return;

@@ -49,9 +49,9 @@ const PLAIN = { contextWindow: 1_047_576, maxOutput: 32_768, maxTemperature: 2, 
 const EFFORTS_TO_XHIGH = ["none", "low", "medium", "high", "xhigh"] as const;
 const EFFORTS_TO_MAX = [...EFFORTS_TO_XHIGH, "max"] as const;
 /** They reason only when asked to, and take a temperature as long as they do not ("Parameter compatibility"). */
-const REASONS_WHEN_ASKED = { reasons: "when-asked", maxTemperature: 2, efforts: EFFORTS_TO_XHIGH } as const;
-const REASONS = { reasons: "by-default", efforts: EFFORTS_TO_MAX } as const;
-const ALWAYS_REASONS = { reasons: "by-default", efforts: ["low", "medium", "high", "xhigh", "max"] } as const;
+const REASONS_WHEN_ASKED = { reasons: "when-asked", flex: true, maxTemperature: 2, efforts: EFFORTS_TO_XHIGH } as const;
+const REASONS = { reasons: "by-default", flex: true, efforts: EFFORTS_TO_MAX } as const;
+const ALWAYS_REASONS = { ...REASONS, efforts: ["low", "medium", "high", "xhigh", "max"] } as const;
 
 const gpt = {
   contextWindow: 400_000,

@@ -93,6 +93,7 @@ describe("settings of a chat", () => {
 
   const left: [model: string, setting: object, ignored: string, sent: string | undefined][] = [
     ["claude-opus-5", { seed: 7, verbosity: "low" }, "seed, verbosity", undefined],
+    ["claude-sonnet-4-6", { temperature: 0.5, reasoning_effort: "low" }, "temperature;used=1", undefined],
     ["llama-test", { prompt_cache_key: "k", metadata: { a: "b" } }, "metadata, prompt_cache_key", undefined],
     ["gpt-4.1", { verbosity: "low", reasoning_effort: "high" }, "verbosity, reasoning_effort", undefined],
     ["gpt-6-astra", { reasoning_effort: "none" }, "reasoning_effort;used=low", "low"],
@@ -105,7 +106,7 @@ describe("settings of a chat", () => {
       expect([answered.status, answered.headers.get("x-svc-ignored")]).to.deep.equal([200, ignored]);
       const { body } = fake.requests[0] ?? {};
       expect(body?.reasoning_effort).to.equal(sent);
-      expect(body).not.to.have.any.keys("seed", "verbosity", "metadata", "prompt_cache_key");
+      expect(body).not.to.have.any.keys("seed", "verbosity", "metadata", "prompt_cache_key", "temperature");
       const strict = { headers: { "x-svc-options": "strict=true" } };
       const refused = await client.post("/v1/chat/completions", { model, messages, ...setting }, strict);
       const [first] = ignored.split(/[;,]/);

@@ -30,11 +30,6 @@ describe("settings in Anthropic's terms", () => {
     ["off", { effort: "none" }, { thinking: { type: "disabled" } }],
     ["off on Sonnet 5.5", { model: "claude-sonnet-5-5", effort: "none" }, { thinking: { type: "between_tools" } }],
     [
-      "a level beside a temperature, with which no model may think",
-      { model: "claude-opus-4-6", effort: "low", temperature: 0 },
-      { output_config: { effort: "low" }, temperature: 0 },
-    ],
-    [
       "a level beside a demanded call",
       { effort: "low", tools, toolChoice: "required" },
       { output_config: { effort: "low" }, tool_choice: { type: "any" } },

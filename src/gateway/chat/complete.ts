@@ -82,7 +82,7 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
   const { systemPrompt, options: _o, temperature: _t, preferredTemperature, topP: _p, messages, ...rest } = request;
   const own = forProvider(messages, model.provider);
   // A temperature that is only preferred is not worth a model's reasoning.
-  const preferred = model.reasons === undefined ? preferredTemperature : undefined;
+  const preferred = model.reasons === "by-default" ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);
   keepToSettings(model, rest);
   const isReasoningOff = model.reasons !== undefined && sampling !== undefined;

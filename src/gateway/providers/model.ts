@@ -84,7 +84,7 @@ export type ProviderModel = {
   batch?: true;
   /** The highest temperature that it takes. Without it the model refuses any but the default, 1. */
   maxTemperature?: number;
-  /** When an OpenAI model reasons: unless it is asked for effort `none`, or only when it is asked for another. */
+  /** When a model with a temperature or OpenAI's reasons: unless asked for effort `none`, or only when asked for another. */
   reasons?: "by-default" | "when-asked";
   /** It only replaces a real model: `auto` takes it when there is no other. */
   isStub?: true;

@@ -6,8 +6,11 @@ const pageOf = (name: string) => `https://platform.claude.com/docs/en/models/${n
 
 /** "Images and vision": squares of 28 pixels, of which models from Claude 4.7 on see more (https://platform.claude.com/docs/en/build-with-claude/vision). */
 const picturesOf = (most: number) => ({ side: 28, tokens: 1, most });
-/** From Claude 4.7 on (Haiku: 5.5) sampling parameters are refused (each model's migration guide); before, 0 to 1 is taken. */
-const SAMPLING = { maxTemperature: 1, pictures: picturesOf(1_568) };
+/**
+ * From Claude 4.7 on (Haiku: 5.5) sampling parameters are refused (each model's migration guide); before, 0 to 1 is taken as
+ * long as the model does not think, which it does only when asked to.
+ */
+const SAMPLING = { maxTemperature: 1, reasons: "when-asked", pictures: picturesOf(1_568) } as const;
 /** The page "Effort": `xhigh` came with Opus 4.7, `max` with Opus 4.6; Haiku has efforts from 5.5 on. */
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"] as const;
 const EFFORTS_OF_4_6 = ["none", "low", "medium", "high", "max"] as const;

@@ -8,22 +8,21 @@ const LEAST_BUDGET = 1_024;
 
 /**
  * What a request's effort is in Anthropic's terms ("Effort" and "Adaptive thinking" of its documentation); nothing where
- * there is none, so that the model thinks as it does by default. Thinking is refused beside sampling parameters and a
- * demanded tool call; `effort` alone is not.
+ * there is none, so that the model thinks as it does by default. Thinking is refused beside a demanded tool call; `effort`
+ * alone is not.
  */
 export function toThinking(
-  { model, effort, temperature, topP, toolChoice }: CompletionRequest,
+  { model, effort, toolChoice }: CompletionRequest,
   maxTokens: number,
 ): { thinking?: Record<string, unknown>; effort?: string } {
   if (effort === undefined) return {};
   // Sonnet 5.5 has no other word for it; it keeps its notes between tool calls.
   if (effort === "none") return { thinking: { type: model === "claude-sonnet-5-5" ? "between_tools" : "disabled" } };
   const isDemanded = typeof toolChoice === "object" || toolChoice === "required";
-  const mayThink = temperature === undefined && topP === undefined && !isDemanded;
   if (!budgeted.test(model)) {
     const level = { effort: effort === "minimal" ? "low" : effort };
-    return mayThink ? { thinking: { type: "adaptive" }, ...level } : level;
+    return isDemanded ? level : { thinking: { type: "adaptive" }, ...level };
   }
   const budget = Math.floor(maxTokens * shares[effort]);
-  return mayThink && budget >= LEAST_BUDGET ? { thinking: { type: "enabled", budget_tokens: budget } } : {};
+  return isDemanded || budget < LEAST_BUDGET ? {} : { thinking: { type: "enabled", budget_tokens: budget } };
 }

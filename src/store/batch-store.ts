@@ -30,6 +30,8 @@ export type BatchItemDocument = TenantDocument & {
   reason: string;
   /** As the gateway asks a provider for it; the store looks at nothing in it. */
   request: object;
+  /** Characters of the request as JSON; an earlier release noted none. */
+  requestSize?: number;
   state: BatchItemState;
   batchId?: string;
   /** Batches that let it expire. */
@@ -42,6 +44,9 @@ export type BatchItemDocument = TenantDocument & {
   createdAt: Date;
   expireAt: Date;
 };
+
+/** What a batch has room for; its first item is in it however large. */
+type BatchRoom = { items: number; characters: number };
 
 /** A batch of items. It belongs to a provider's key; its tenant is the one whose key that is, or of its first item. */
 export type BatchDocument = TenantDocument & {
@@ -116,13 +121,20 @@ function makeItems(db: Db) {
       from: readonly BatchItemState[],
       change: Partial<Pick<BatchItemDocument, "state" | "batchId" | "expiries">>,
     ) => updateIf(items, { _id: jobId, state: { $in: [...from] } }, { $set: change }),
-    /** Puts at most `limit` waiting items of a group into a batch; how many it has then. */
-    async fill({ _id: batchId, group }: Pick<BatchDocument, "_id" | "group">, limit: number): Promise<number> {
-      const has = await items.countDocuments({ batchId, state: "batched" });
-      if (has >= limit) return has; // to the store, a limit of 0 is none
-      const room = { by: "_id", limit: limit - has, fields: ["_id"] };
+    /** Puts waiting items of a group into a batch, as many as it has room for; how many it has then. */
+    async fill({ _id: batchId, group }: Pick<BatchDocument, "_id" | "group">, most: BatchRoom): Promise<number> {
+      const fields = ["_id", "requestSize"];
+      const has = await findFirst(items, { batchId, state: "batched" }, { by: "_id", limit: most.items, fields });
+      if (has.length >= most.items) return has.length; // to the store, a limit of 0 is none
+      const room = { by: "_id", limit: most.items - has.length, fields };
       const waiting = await findFirst(items, { group, state: "waiting" }, room);
-      const ids = waiting.map(({ _id }) => _id);
+      let size = has.reduce((sum, { requestSize = 0 }) => sum + requestSize, 0);
+      const ids: string[] = [];
+      for (const { _id, requestSize = 0 } of waiting) {
+        size += requestSize;
+        if (size > most.characters && has.length + ids.length > 0) break;
+        ids.push(_id);
+      }
       await items.updateMany({ _id: { $in: ids }, state: "waiting" }, { $set: { state: "batched", batchId } });
       return items.countDocuments({ batchId, state: "batched" });
     },

@@ -84,6 +84,7 @@ export function makeBatches(deps: BatchDeps) {
         requestedModel: requested,
         reason,
         request: reserved ? { ...wireRequest, maxTokens: bounds.answerFor(bounds.askedNanoUsd) } : wireRequest,
+        requestSize: JSON.stringify(wireRequest).length,
         state: "accepted",
         expiries: 0,
         logId: newId("log"),

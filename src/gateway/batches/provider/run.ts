@@ -12,6 +12,11 @@ import { fromAbort } from "../../resilience/transport-errors.ts";
 import type { RunDeps } from "./collect.ts";
 import { dropEnded, requestOf, settleItem } from "./settle.ts";
 
+/**
+ * Requests of one batch together, as JSON: a worker holds them all, and OpenAI takes a file of 200 MB, Anthropic a batch of
+ * 256 MB. Pictures are what fills it.
+ */
+const MAX_CHARACTERS = 100 << 20;
 /** The first pause between two looks at a batch, in ms; it grows by half each time. */
 const FIRST_POLL_MS = 2_000;
 /** Beyond what a batch can hold. */
@@ -75,7 +80,7 @@ async function takeItems(deps: RunDeps, batch: BatchDocument): Promise<BatchItem
   const { store, config, collector } = deps;
   await store.changeBatch(batch._id, ["collecting"], { $set: { state: "closed" } });
   if (batch.submittedAt === undefined) {
-    await store.fill(batch, config.maxItems);
+    await store.fill(batch, { items: config.maxItems, characters: MAX_CHARACTERS });
     await dropEnded(deps, batch._id);
     if ((await store.countWaiting(batch.group, 1)) > 0) await collector.add(batch);
   }

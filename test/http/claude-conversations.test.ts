@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { type AgentUpstream, startAgentUpstream } from "../support/agent-upstream.ts";
 import {
   blocksOf,
   type ClaudeCall,
@@ -42,18 +43,25 @@ const turnsOf = ({ body }: ClaudeCall) =>
 describe("conversations with Claude", function () {
   this.timeout(30_000);
   let upstream: ClaudeUpstream;
+  let openAi: AgentUpstream;
   let test: TestPlatform;
   let client: ApiClient;
   before(async () => {
-    upstream = await startClaudeUpstream();
+    [upstream, openAi] = await Promise.all([startClaudeUpstream(), startAgentUpstream()]);
     test = await startPlatform({
-      env: { ANTHROPIC_API_KEY: "sk-ant-platform-0123456789abc", ANTHROPIC_BASE_URL: upstream.origin },
+      env: {
+        ANTHROPIC_API_KEY: "sk-ant-platform-0123456789abc",
+        ANTHROPIC_BASE_URL: upstream.origin,
+        OPENAI_API_KEY: "sk-test",
+        OPENAI_BASE_URL: openAi.url,
+      },
     });
     client = makeClient({ url: test.url, key: test.keys.member });
   });
   after(async () => {
     await test.close();
     await upstream.close();
+    await openAi.close();
   });
 
   const ledger = async () => {
@@ -215,6 +223,27 @@ describe("conversations with Claude", function () {
         content: [{ type: "text", text: "seen" }, blocks[0]],
         cache_control: { type: "ephemeral" },
       },
+    ]);
+  });
+
+  it("keep an agent's reasoning from another provider that answers in Claude's place", async () => {
+    const owner = makeClient({ url: test.url, key: test.keys.owner });
+    const fallbacks = (models: string[]) => ({ body: { fallbacks: models.length > 0 ? [{ model, models }] : [] } });
+    await owner.request("PUT", "/ai/fallbacks", fallbacks(["gpt-4.1-mini"]));
+    upstream.play(({ turn }) =>
+      turn === 1 ? { content: [...thought(1), call(1, "calculator", { expression: "4 + 5" })] } : { status: 529 },
+    );
+    openAi.play(() => ({ text: "Nine berths." }));
+    const agent = { name: "Quay", model, systemPrompt: "You count.", tools: [{ type: "calculator" }] };
+    const agentId = (await client.post("/agents", agent)).string("agentId");
+    const run = await client.post(`/agents/${agentId}/run`, { input: "How many berths are there?" });
+    await owner.request("PUT", "/ai/fallbacks", fallbacks([]));
+    expect([run.status, run.at("output")]).to.deep.equal([200, "Nine berths."]);
+    const [asked] = openAi.calls;
+    expect(JSON.stringify(asked?.messages)).not.to.match(/signature|c2lnbmVk|thinking/);
+    expect(asked?.messages.slice(-2).map((one) => one.tool_calls?.[0]?.id ?? one.tool_call_id)).to.deep.equal([
+      "toolu_1_1",
+      "toolu_1_1",
     ]);
   });
 });

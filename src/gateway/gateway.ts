@@ -12,13 +12,11 @@ import { makeFileBatches } from "./batches/file/file-batches.ts";
 import { makeBatches } from "./batches/provider/batches.ts";
 import { type CataloguedModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
 import { makeCachedChat } from "./chat/cache.ts";
-import { settingMisfits } from "./chat/capabilities.ts";
 import { makeCompressedChat } from "./chat/compress.ts";
-import { checkFallbacks, listModels, resolveModel, usableModels } from "./chat/plan.ts";
+import { checkFallbacks, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
 import { makeResponseCache } from "./chat/response-cache.ts";
 import type { SchemaChecks } from "./chat/response-format.ts";
-import { misfitsOf } from "./chat/route-model.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedRequest, embed } from "./embed.ts";
 import { findModel } from "./find-model.ts";
@@ -86,16 +84,8 @@ export async function openGateway(input: GatewayInput) {
     surfaceOf: makeSurfaces(),
     /** The catalogue as a tenant sees it. */
     models: (tenantId: string, query: ModelQuery) => listModels(deps, tenantId, query),
-    /** What the named model of a chat does not take as it is asked for, as `temperature;used=1` or `verbosity`. */
-    ignoredBy(tenantId: string, request: ChatRequest): string[] | Promise<string[]> {
-      const ignored = (model: CataloguedModel | undefined) => {
-        if (model === undefined) return [];
-        const misfits = [...misfitsOf(model, request), ...settingMisfits(model, request)];
-        return misfits.map(({ param, used }) => (used === undefined ? param : `${param};used=${used}`));
-      };
-      const found = findModel(deps, tenantId, request.model);
-      return found instanceof Promise ? found.then(ignored) : ignored(found);
-    },
+    /** See `ignoredBy`. */
+    ignoredBy: (tenantId: string, request: ChatRequest) => ignoredBy(deps, tenantId, request),
     /** The model of an id or alias, as far as the tenant may call it. */
     async findModel(tenantId: string, idOrAlias: string) {
       const model = await findModel(deps, tenantId, idOrAlias);

@@ -154,6 +154,11 @@ describe("settings of a chat", () => {
     const question = [{ role: "user", content: "Prove it step by step" }];
     const seeded = await client.post("/ai/chat", { model: "auto", messages: question, seed: 7, verbosity: "low" });
     expect(seeded.string("model")).to.match(/^gpt-5|^gpt-6/);
+    // No model takes both of these, so one goes without.
+    const odd = { messages: question, metadata: { a: "b" }, reasoning_effort: "minimal" };
+    const answered = await client.post("/ai/chat", { model: "auto", ...odd });
+    const named = await client.post("/ai/chat", { model: answered.string("model"), ...odd });
+    expect(answered.headers.get("x-svc-ignored")).to.be.a("string").that.equals(named.headers.get("x-svc-ignored"));
     const forced = { tools, tool_choice: "required" };
     const refused = await client.post("/ai/chat", { model: "claude-opus-5-5", messages, ...forced });
     expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "tool_choice"]);

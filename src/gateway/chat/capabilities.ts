@@ -61,6 +61,10 @@ export function settingMisfits(model: CataloguedModel, request: ChatRequest): Se
   return [...misfits, { param, used, takes: `a ${param} of ${model.efforts?.join(", ")}` }];
 }
 
+/** Whether a request has any of the settings that a model may not take, other than those of its sampling. */
+export const hasSettings = (request: Sampling) =>
+  request.effort !== undefined || settingNames.some((setting) => request[setting] !== undefined);
+
 /** Leaves the settings out that a model does not take, and puts the nearest effort in the place of one that it does not. */
 export function keepToSettings(model: CataloguedModel, request: Sampling): void {
   for (const setting of settingNames) if (isForeign(model, request, setting)) delete request[setting];

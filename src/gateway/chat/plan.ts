@@ -8,9 +8,10 @@ import type { GatewayCaller } from "../money/account.ts";
 import { providerIds } from "../providers/registry.ts";
 import { findKeys, isUsable, type KeyedTenant, withoutKey } from "../resilience/target.ts";
 import type { ListedModel, ModelQuery } from "../schemas.ts";
+import { hasSettings, settingMisfits } from "./capabilities.ts";
 import type { ChatRequest } from "./request.ts";
 import { requireCheckable } from "./response-format.ts";
-import { type Routing, routeAuto, routeNamed, withoutStub } from "./route-model.ts";
+import { misfitsOf, type Routing, routeAuto, routeNamed, withoutStub } from "./route-model.ts";
 
 /** How a chat is to be served: by which model, with which keys, and by which others when that fails. */
 export type Plan = KeyedTenant & { routing: Routing };
@@ -39,6 +40,22 @@ export async function planChat(deps: GatewayDeps, tenantId: string, request: Cha
   const providers = new Set([model, ...fallbacks].map(({ provider }) => provider));
   const keys = await findKeys(deps, tenantId, { providers, required: model.provider });
   return { routing: routeNamed(model, fallbacks, request, (one) => isUsable(keys, one)), keys, tenantId };
+}
+
+/**
+ * What the model of a chat does not take as it is asked for, as `temperature;used=1` or `verbosity`. The one that `auto`
+ * stands for is planned only where there is something that it may not take. Throws as `planChat` does.
+ */
+export function ignoredBy(deps: GatewayDeps, tenantId: string, request: ChatRequest): string[] | Promise<string[]> {
+  const ignored = (model: CataloguedModel | undefined) => {
+    if (model === undefined) return [];
+    const misfits = [...misfitsOf(model, request), ...settingMisfits(model, request)];
+    return misfits.map(({ param, used }) => (used === undefined ? param : `${param};used=${used}`));
+  };
+  if (request.model === autoModel && hasSettings(request))
+    return planChat(deps, tenantId, request).then(({ routing }) => ignored(routing.model));
+  const found = findModel(deps, tenantId, request.model);
+  return found instanceof Promise ? found.then(ignored) : ignored(found);
 }
 
 /**

@@ -21,6 +21,11 @@ describe("JSON that broke off", () => {
     expect(parsePartialJson(whole)).to.deep.equal(JSON.parse(whole));
   });
 
+  it("takes linear time, however deep its brackets are", () => {
+    const text = `${"[".repeat(300_000)}${"[],".repeat(200_000)}`;
+    expect(Array.isArray(parsePartialJson(text))).to.equal(true);
+  });
+
   it("is undefined when it is not JSON", () => {
     for (const text of ["", "<html>", "Bad gateway", "]", '{"a":}']) expect(parsePartialJson(text)).to.equal(undefined);
   });

@@ -10,14 +10,17 @@ export function parsePartialJson(text: string): unknown {
   const begun = text.slice(0, MAX_CHARACTERS);
   const { inString, closers, lastWhole } = scan(begun);
   const said = inString ? tryParseJson(`${begun.replace(/\\(?:u[\da-f]{0,3})?$/i, "")}"${closers}`) : undefined;
-  return said ?? (lastWhole && tryParseJson(begun.slice(0, lastWhole.end) + lastWhole.closers));
+  return said ?? (lastWhole > 0 ? tryParseJson(begun.slice(0, lastWhole) + closers) : undefined);
 }
 
-/** Where a text that breaks off stands: in a string, in which brackets, and where its last value ended. */
+/**
+ * Where a text that breaks off stands: in a string, in which brackets, and where its last value ended. Each bracket ends one,
+ * so that the same brackets are open there as at the end.
+ */
 function scan(text: string) {
   let inString = false;
-  let closers = "";
-  let lastWhole: { end: number; closers: string } | undefined;
+  let lastWhole = 0;
+  const open: string[] = [];
   for (let at = 0; at < text.length; at++) {
     const character = text[at];
     if (inString) {
@@ -25,12 +28,12 @@ function scan(text: string) {
       else if (character === '"') inString = false;
     } else if (character === '"') inString = true;
     else if (character === "{" || character === "[") {
-      closers = (character === "{" ? "}" : "]") + closers;
-      lastWhole = { end: at + 1, closers };
+      open.push(character === "{" ? "}" : "]");
+      lastWhole = at + 1;
     } else if (character === "}" || character === "]") {
-      closers = closers.slice(1);
-      lastWhole = { end: at + 1, closers };
-    } else if (character === ",") lastWhole = { end: at, closers };
+      open.pop();
+      lastWhole = at + 1;
+    } else if (character === ",") lastWhole = at;
   }
-  return { inString, closers, lastWhole };
+  return { inString, closers: open.reverse().join(""), lastWhole };
 }

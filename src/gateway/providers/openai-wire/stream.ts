@@ -1,8 +1,11 @@
 import { type EventReader, parseEvent } from "../event-stream.ts";
 import type { StreamPart } from "../provider.ts";
-import { fromStreamError } from "../wire-errors.ts";
+import { fromStreamError, malformed } from "../wire-errors.ts";
 import { fromWireUsage, toFinishReason } from "./chat.ts";
 import type { WireChunk } from "./schemas.ts";
+
+/** Tool calls of one answer, at most: more than any request has tools. */
+const MAX_CALLS = 1_024;
 
 /** Reads OpenAI's chunks. The `end` waits for `[DONE]`, for the usage comes after the finish reason. */
 export function makeChunkReader(): EventReader {
@@ -45,9 +48,12 @@ function readDelta(delta: WireDelta, parts: StreamPart[]): boolean {
   if (!Array.isArray(delta.tool_calls)) return false;
   delta.tool_calls.forEach((call, n) => {
     const name = call.function?.name;
+    const index = call.index ?? n;
+    if (!Number.isInteger(index) || index < 0 || index >= MAX_CALLS)
+      throw malformed("a tool call at an impossible place");
     parts.push({
       type: "tool-call-delta",
-      index: call.index ?? n,
+      index,
       ...(typeof call.id === "string" && { id: call.id }),
       ...(typeof name === "string" && { name }),
       argumentsDelta: call.function?.arguments ?? "",

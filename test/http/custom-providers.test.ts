@@ -178,8 +178,8 @@ describe("custom providers", () => {
 
   it("refuse every address that is not public, by http and by https", async () => {
     const urls = rejectedUrls.filter((url) => url !== "");
-    for (const baseUrl of [...urls, ...urls.map((url) => url.replace(/^http:/, "https:"))]) {
-      const { status, at, text } = await put("lab-d", { baseUrl });
+    const all = [...urls, ...urls.map((url) => url.replace(/^http:/, "https:"))];
+    for (const { status, at, text } of await Promise.all(all.map((baseUrl) => put("lab-d", { baseUrl })))) {
       expect([status, at("error.code"), at("error.param")], text).to.deep.equal([400, "source_refused", "baseUrl"]);
     }
     expect((await member.get("/ai/providers/custom/lab-d")).status).to.equal(404);
@@ -274,6 +274,47 @@ describe("custom providers", () => {
     expect((await ask("lab-f")).status, "another provider at the same server").to.equal(200);
     await put("lab-e", { key: secondKey });
     expect((await ask("lab-e")).status).to.equal(200);
+  });
+
+  it("are not believed when they report a usage that cannot be", async () => {
+    await put("lab-a");
+    const impossible = [
+      { prompt_tokens: -1_000_000, completion_tokens: 5 },
+      { prompt_tokens: 11, completion_tokens: -7 },
+      { prompt_tokens: 11, completion_tokens: 7, cached_tokens: 1_000_000 },
+      { prompt_tokens: 1e12, completion_tokens: 7 },
+      { prompt_tokens: 1.5, completion_tokens: 7 },
+    ];
+    for (const usage of impossible) {
+      upstream.next({ usage }, { usage });
+      const answered = await chat();
+      expect(answered.at("costUsd"), JSON.stringify(usage)).to.be.within(1e-6, 1e-3);
+      expect(answered.at("inputTokens")).to.be.within(1, 100);
+      const { events } = await member.events("POST", "/ai/chat", {
+        body: { ...question, model: "lab-a/lab/small", stream: true },
+      });
+      const end = (await Array.fromAsync(events)).at(-1)?.data as { costUsd: number };
+      expect(end.costUsd, JSON.stringify(usage)).to.be.within(1e-6, 1e-3);
+    }
+  });
+
+  it("fail when they answer with too much, with a redirect, or with a tool call at an impossible place", async () => {
+    await put("lab-g");
+    const model = "lab-g/lab/small";
+    const call = { index: 4_000_000_000, id: "a", function: { name: "weather", arguments: "{}" } };
+    const chunk = { choices: [{ index: 0, delta: { tool_calls: [call] }, finish_reason: "tool_calls" }] };
+    upstream.setDefault({ rawBody: `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n` });
+    const streamed = await member.post("/ai/chat", { ...question, model, tools, stream: true });
+    expect([streamed.status, streamed.at("error.details.code")], streamed.text).to.deep.equal([
+      502,
+      "malformed_answer",
+    ]);
+    upstream.reset();
+    upstream.next({ status: 302, headers: { location: `${upstream.url}/chat/completions` } });
+    expect((await chat({ model })).at("error.code")).to.equal("provider_failed");
+    expect(upstream.requests, "it is not followed").to.have.length(1);
+    upstream.setDefault({ rawBody: " ".repeat(17 << 20) });
+    expect((await chat({ model })).at("error.code")).to.equal("provider_failed");
   });
 
   it("have no name in the metrics", async () => {

@@ -1,6 +1,7 @@
 import { defined } from "../../defined.ts";
 import { estimateTokens, estimateUsage } from "../count-tokens.ts";
 import type { ProvidedPart, ToolCall } from "../messages.ts";
+import { plausible } from "../money/prices.ts";
 import type { FinishReason, StreamPart, Usage } from "../providers/provider.ts";
 import type { CachedResponse } from "./outcome.ts";
 
@@ -57,7 +58,7 @@ export function makeStreamedResponse() {
       const deltas: ContentDelta[] = [];
       for (const part of parts) {
         if (part.type === "usage") usage = part.usage;
-        else if (part.type === "prompt-usage") promptUsage = part.usage;
+        else if (part.type === "prompt-usage") promptUsage = plausible(part.usage);
         else if (part.type === "end") finishReason = part.finishReason;
         else if (part.type === "reasoning-item")
           reasoned.push({ item: part.item, characters: text.text().length, calls: calls.length });

@@ -8,7 +8,7 @@ import type { Preprocessing } from "../schemas.ts";
 import type { Budgets, Reservation } from "./budget.ts";
 import { addUsage, makeFailedAttempts } from "./failed-attempts.ts";
 import type { Ledger } from "./ledger.ts";
-import { type CostBounds, toNanoUsd, toUsd } from "./prices.ts";
+import { type CostBounds, plausible, toNanoUsd, toUsd } from "./prices.ts";
 
 /** Who makes a call: the tenant and key that it is counted to, and the surface that it came from. */
 export type GatewayCaller = {
@@ -106,7 +106,8 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
     settle: (end: CallEnd): Settlement => {
       if (settlement !== undefined) return settlement;
       const isCached = end.isCached === true;
-      const own = end.usage ?? end.estimate?.() ?? { inputTokens: 0, outputTokens: 0 };
+      const reported = plausible(end.usage);
+      const own = reported ?? end.estimate?.() ?? { inputTokens: 0, outputTokens: 0 };
       const ownNanoUsd = isCached ? 0 : toNanoUsd(routing.model, own);
       const failed = failedAttempts.sum();
       const usage = failed ? addUsage(own, failed.usage) : own;
@@ -128,7 +129,7 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
         outcome: toOutcome(error, caller.signal),
         inputTokens: usage.inputTokens,
         outputTokens: usage.outputTokens,
-        usageSource: end.usage === undefined || failed ? "estimate" : "provider",
+        usageSource: reported === undefined || failed ? "estimate" : "provider",
         costNanoUsd,
         isCached,
         attempts,

@@ -1,7 +1,7 @@
 import type { CataloguedModel } from "../catalogue.ts";
 import { estimateTokens } from "../count-tokens.ts";
 import type { Served, Usage } from "../providers/provider.ts";
-import { toNanoUsd } from "./prices.ts";
+import { plausible, toNanoUsd } from "./prices.ts";
 
 /** What the billed failed attempts of a call used and cost; undefined when there were none. */
 export type BilledAttempts = { usage: Usage; nanoUsd: number } | undefined;
@@ -14,8 +14,8 @@ export function makeFailedAttempts(model: CataloguedModel, inputTokens: () => nu
   let sum: BilledAttempts;
   return {
     add({ usage: reported, promptUsage, text = "" }: Served): void {
-      const prompt = promptUsage ?? { inputTokens: inputTokens() };
-      const usage = reported ?? { ...prompt, outputTokens: estimateTokens(text) };
+      const prompt = plausible(promptUsage) ?? { inputTokens: inputTokens() };
+      const usage = plausible(reported) ?? { ...prompt, outputTokens: estimateTokens(text) };
       const nanoUsd = toNanoUsd(model, usage);
       sum = sum ? { usage: addUsage(sum.usage, usage), nanoUsd: sum.nanoUsd + nanoUsd } : { usage, nanoUsd };
     },

@@ -26,6 +26,23 @@ export function toNanoUsd(model: CataloguedModel, usage: Usage): number {
   return Math.round(usd * 1_000 * (usage.isFlex && model.flex ? FLEX_PRICE : 1));
 }
 
+/** Tokens of one call that are believed, at most. */
+const MAX_COUNT = 100_000_000;
+const isCount = (tokens: number) => Number.isInteger(tokens) && tokens >= 0 && tokens <= MAX_COUNT;
+
+/** A usage as a server reported it; undefined for one that cannot be, since the server may be a tenant's own. */
+export function plausible(usage: Usage | undefined): Usage | undefined {
+  if (usage === undefined) return undefined;
+  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage;
+  const isPossible =
+    isCount(inputTokens) &&
+    isCount(outputTokens) &&
+    isCount(cachedTokens) &&
+    isCount(cacheWriteTokens) &&
+    cachedTokens + cacheWriteTokens <= inputTokens;
+  return isPossible ? usage : undefined;
+}
+
 export const toUsd = (nanoUsd: number) => nanoUsd / 1e9;
 
 /** What a call may cost, in billionths of a US dollar. The prompt is counted as long as it can be. */

@@ -10,7 +10,7 @@ const MAX_MODEL_ID = 150;
 const MAX_TEXT = 100;
 const MAX_TOKENS = 100_000_000;
 
-const usd = z.number().min(0).max(100_000);
+const usd = z.number().min(0).max(10_000);
 const tokens = z.number().int().min(1).max(MAX_TOKENS);
 
 const customModelSchema = z.object({

@@ -1,11 +1,14 @@
 import { AppError } from "../errors.ts";
-import { type Child, ChildLost, exchange, keepHostAlive, lowerPriority, startChild } from "./child.ts";
+import { type Child, ChildLost, comesToEnd, exchange, keepHostAlive, lowerPriority, startChild } from "./child.ts";
 import { makeShares } from "./shares.ts";
 
 /** An idle child is killed after this time, to free its memory, in ms. */
 const IDLE_MS = 30_000;
 /** A request that takes longer runs at the lowest priority from then on, in ms: it may be meant to use up the processor. */
 const SLOW_MS = 500;
+
+/** How long a child may go on with a request that was left, in ms: starting another one costs as much. */
+const GRACE_MS = 1_000;
 
 export type ChildPool<Request, Part> = ReturnType<typeof makeChildPool<Request, Part>>;
 
@@ -33,28 +36,38 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
   const children = keepChildren(options);
   let lastId = 0;
 
-  async function* runIn(child: Child, request: Request, { owner, signal }: Given) {
+  async function* runIn(child: Child, request: Request, { owner, signal, hold }: Place) {
+    const id = ++lastId;
     let isUsable = false;
+    let isLost = false;
     let slow: NodeJS.Timeout | undefined;
     const watch = () => {
       slow = setTimeout(() => (child.isReady ? lowerPriority(child, owner) : watch()), SLOW_MS);
     };
     watch();
     try {
-      const id = ++lastId;
       for await (const message of exchange<Request, Part>(child, { id, request }, { signal, timeoutMs })) {
         isUsable = message.kind !== "part";
         if (message.kind === "end") return;
         if (message.kind === "part") yield message.part;
         else throw new AppError(message.error.code, message.error.message, message.error.options);
       }
+    } catch (error) {
+      isLost = error instanceof ChildLost;
+      throw error;
     } finally {
-      clearTimeout(slow);
-      children.giveBack(child, isUsable);
+      const giveBack = (isAlive: boolean) => {
+        clearTimeout(slow);
+        children.giveBack(child, isAlive);
+      };
+      if (isUsable || isLost) giveBack(isUsable);
+      else if (child.lastId !== id)
+        giveBack(true); // it was not sent the request
+      else hold(comesToEnd(child, id, GRACE_MS).then(giveBack));
     }
   }
   /** A used child holds the garbage of earlier requests: what it cannot do is done once more, in a new one. */
-  async function* runInUsedOrNew(request: Request, given: Given) {
+  async function* runInUsedOrNew(request: Request, given: Place) {
     const child = children.take(given.owner);
     let isRepeatable = child.isReady;
     try {
@@ -72,15 +85,20 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
   return {
     /**
      * Sends a request to a child process and yields its response part by part. `owner` is the tenant that pays for the work.
-     * Leaving the iteration early, or aborting the signal, kills the child. A child that is ahead of the iteration blocks.
+     * After leaving the iteration early, or aborting the signal, the child has 1 s to come to its end, and keeps its place. A
+     * child that is ahead of the iteration blocks.
      * @throws AppError as the child reports it; ChildLost; the signal's reason.
      */
     async *run(request: Request, given: Given): AsyncGenerator<Part, void> {
       const leave = await shares.enter(given.owner, given.signal);
+      let rest: Promise<void> | undefined;
+      const hold = (work: Promise<void>) => {
+        rest = work.finally(leave);
+      };
       try {
-        yield* runInUsedOrNew(request, given);
+        yield* runInUsedOrNew(request, { ...given, hold });
       } finally {
-        leave();
+        if (rest === undefined) leave();
       }
     },
     /** Kills all children. */
@@ -89,6 +107,8 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
 }
 
 type Given = { owner: string; signal: AbortSignal };
+/** `hold` keeps the owner's place until the work has ended. */
+type Place = Given & { hold(work: Promise<void>): void };
 
 /** Keeps the children of a pool between their requests. */
 function keepChildren(options: ChildPoolOptions) {

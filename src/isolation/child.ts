@@ -31,6 +31,10 @@ export type Child = {
   pipe: Socket;
   /** Its messages: "ready" first, then the responses to its requests. */
   messages: AsyncGenerator<unknown, void>;
+  /** The last request that it was sent. */
+  lastId?: number;
+  /** The message that is waited for; a request that was left leaves it to who comes next. */
+  next?: Promise<IteratorResult<unknown, void>> | undefined;
   isReady: boolean;
   /** The pool has ended it, so that its end says nothing about its request. */
   isKilled: boolean;
@@ -99,6 +103,7 @@ export async function* exchange<Request, Part>(
     signal.throwIfAborted();
     if (!child.isReady) await next(START_TIMEOUT_MS, new ChildLost("crash", "it did not start in time"));
     child.isReady = true;
+    child.lastId = request.id;
     child.process.send(request, () => undefined); // if the child has ended, its pipe reports it
     const overdue = new ChildLost("time", `it took longer than ${timeoutMs} ms`);
     let leftMs = timeoutMs;
@@ -110,6 +115,23 @@ export async function* exchange<Request, Part>(
     }
   } finally {
     signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Whether a child comes to the end of a request that nobody waits for any more, within `timeoutMs`. */
+export async function comesToEnd<Part>(child: Child, id: number, timeoutMs: number): Promise<boolean> {
+  const late = Promise.withResolvers<never>();
+  const watch = watchRunningTime(timeoutMs, () => late.reject(new ChildLost("time", "it was given up")));
+  try {
+    for (;;) {
+      const message = (await Promise.race([nextMessage(child), late.promise])) as ChildMessage<Part>;
+      if (message.id === id && message.kind !== "part") return true;
+    }
+  } catch (error) {
+    if (error instanceof ChildLost) return false;
+    throw error;
+  } finally {
+    watch.stop();
   }
 }
 
@@ -143,7 +165,9 @@ function watchRunningTime(limitMs: number, onOver: () => void): { stop(): number
 /** @throws ChildLost */
 async function nextMessage(child: Child): Promise<unknown> {
   try {
-    const { value, done } = await child.messages.next();
+    child.next ??= child.messages.next();
+    const { value, done } = await child.next;
+    child.next = undefined;
     if (!done) return value;
   } catch (error) {
     if (error instanceof RangeError) throw new ChildLost("crash", error.message);

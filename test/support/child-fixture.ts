@@ -14,7 +14,9 @@ export type Order = {
     | "environment"
     | "hold"
     | "wait"
-    | "start-and-spin";
+    | "start-and-spin"
+    | "start-and-wait"
+    | "pid";
   to?: number;
 };
 
@@ -48,6 +50,12 @@ const acts: Record<Order["act"], (send: (part: unknown) => void, to: number) => 
     send("started");
     for (;;) Math.random();
   },
+  "start-and-wait": (send, to) => {
+    send("started");
+    sleep(to);
+    send("waited");
+  },
+  pid: (send) => send(process.pid),
   flood: (send, to) => send(Buffer.alloc(to, 1)),
   refuse: () => {
     throw new AppError("source_unreadable", "It cannot be read.", { param: "file", details: { page: 2 } });

@@ -119,6 +119,20 @@ describe("a pool of child processes", () => {
     expect(names).to.not.include("HOME");
   });
 
+  it("lets a child come to the end of a request that was left, and uses it again", async () => {
+    open();
+    const [pid] = await run({ act: "pid" });
+    const left = pool.run({ act: "start-and-wait", to: 300 }, { owner: "acme", signal: new AbortController().signal });
+    expect((await left.next()).value).to.equal("started");
+    await left.return();
+    expect(await run({ act: "pid" })).to.deep.equal([pid]);
+    const stop = new AbortController();
+    const stopped = run({ act: "wait", to: 300 }, { signal: stop.signal }).catch(() => "stopped");
+    stop.abort(new Error("enough"));
+    expect(await stopped).to.equal("stopped");
+    expect(await run({ act: "pid" })).to.deep.equal([pid]);
+  });
+
   it("gives one owner its share of the children, and others theirs beside it", async () => {
     open({ timeoutMs: 60_000 }); // so that none of what is busy ends by itself
     const stop = new AbortController();

@@ -92,9 +92,10 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
         ...ofTenant(tenantId, { documentId }),
         ...(version === undefined ? versions : { version }),
       };
-      const [last] = await chunks.find(filter).sort({ n: -1 }).project<{ n: number }>({ n: 1 }).limit(1).toArray();
-      for (let n = 0; last && n <= last.n; n += CHANGED_AT_ONCE) {
-        await chunks.deleteMany({ ...filter, n: { $gte: n, $lt: n + CHANGED_AT_ONCE } });
+      for (let found = CHANGED_AT_ONCE; found === CHANGED_AT_ONCE; ) {
+        const ids = await chunks.find(filter).project<{ _id: string }>({ _id: 1 }).limit(CHANGED_AT_ONCE).toArray();
+        if (ids.length > 0) await chunks.deleteMany(ofTenant(tenantId, { _id: { $in: ids.map(({ _id }) => _id) } }));
+        found = ids.length;
       }
     },
     count: (tenantId: string, { documentId, version }: VersionOf) =>

@@ -41,7 +41,7 @@ describe("errors and bad input", () => {
     ["single quotes", "{'role':'member'}"],
     ["NaN", '{"role":NaN}'],
     ["a raw control character", '{"name":"a\nb"}'],
-    ["sixty thousand brackets", "[".repeat(60_000)],
+    ["ten thousand brackets", "[".repeat(10_000)],
   ] as const) {
     it(`malformed JSON, ${name}, is a 400 that does not quote the body`, async () => {
       const { status, at, text } = await postRaw(raw);

@@ -2,6 +2,8 @@ export type PictureSize = { width: number; height: number };
 
 /** A head of any of the formats is longer, in bytes. */
 const LEAST_HEAD = 30;
+/** Segments of a JPEG that are looked at; cameras write some ten before the frame's. */
+const MAX_SEGMENTS = 100;
 
 /**
  * The size of a PNG, GIF, WebP or JPEG in pixels, by the first of its bytes; undefined where they do not say it. It costs a
@@ -31,10 +33,12 @@ function readWebp(head: Buffer, chunk: string): PictureSize | undefined {
 
 /** From segment to segment to the frame's header (ITU T.81, annex B): it is the one that has a size. */
 function readJpeg(head: Buffer): PictureSize | undefined {
-  for (let at = 2; at + 9 <= head.length && head[at] === 0xff; at += 2 + head.readUInt16BE(at + 2)) {
+  let at = 2;
+  for (let segment = 0; segment < MAX_SEGMENTS && at + 9 <= head.length && head[at] === 0xff; segment += 1) {
     const marker = head.readUInt8(at + 1);
     const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
     if (isFrame) return { width: head.readUInt16BE(at + 7), height: head.readUInt16BE(at + 5) };
+    at += 2 + head.readUInt16BE(at + 2);
   }
   return undefined;
 }

@@ -146,6 +146,12 @@ describe("composite patterns without any provider", () => {
     ["an unknown pattern", { pattern: "magic" }, "invalid_request", "pattern"],
     ["an unknown profile", { profile: "pirate" }, "invalid_request", "profile"],
     ["a blank input", { input: " \n" }, "invalid_request", "input"],
+    [
+      "parts with a picture",
+      { input: [{ type: "image_url", image_url: { url: "https://a.example/b.png" } }] },
+      "invalid_request",
+      "input",
+    ],
     ["nine models", { models: Array(9).fill("meta-llm") }, "invalid_request", "models"],
     ["an unknown model", { models: ["meta-llm", "gpt-nobody"] }, "unknown_model", "models[1]"],
     ["an embedding model", { models: ["meta-llm", "text-embedding-3-small"] }, "unknown_model", "models[1]"],

@@ -41,6 +41,10 @@ describe("the size of a picture", () => {
     expect(readPictureSize(bytes([0xff, 0xd8], filler, filler))).to.equal(undefined);
     expect(readPictureSize(bytes([0xff, 0xd8, 0xff, 0xe1, 0xff, 0xff], filler))).to.equal(undefined);
     expect(readPictureSize(bytes([0xff, 0xd8], new Array<number>(200_000).fill(0xff)))).to.equal(undefined);
+    const segments = Array.from({ length: 100 }, () => [0xff, 0xe1, 0, 2]);
+    const frame = [0xff, 0xc0, 0, 17, 8, 0, 0xf0, 1, 0x40];
+    expect(readPictureSize(bytes([0xff, 0xd8], ...segments, frame, filler)), "too far down").to.equal(undefined);
+    expect(readPictureSize(bytes([0xff, 0xd8], ...segments.slice(1), frame, filler))?.width).to.equal(320);
     expect(readPictureSize(bytes("GIF89a", filler))).to.equal(undefined);
     expect(readPictureSize(bytes("\x89PNG\r\n\x1a\n"))).to.equal(undefined);
     expect(readPictureSize(bytes("<svg>", filler))).to.equal(undefined);

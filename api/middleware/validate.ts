@@ -86,7 +86,7 @@ function flatten(issue: Issue, value: unknown, prefix: readonly PropertyKey[] = 
     return [{ path, message: `must be ${allowed.join(" or ")}, not ${types[0]?.[2]}` }];
   }
   const [closest] = branches
-    .filter((branch) => branch.length > 0)
+    .filter((branch, place) => branch.length > 0 && types[place] === null) // another type was not meant
     .sort((a, b) => distance(value, a) - distance(value, b));
   return closest ?? [{ path, message: issue.message }];
 }

@@ -68,7 +68,7 @@ describe("Anthropic wire format", () => {
     for (const size of [1, 2, 3, 7, 64, 1_000_000]) {
       const answer = makeStreamedResponse();
       const parts = await read(sse(...rich), size);
-      answer.take(parts);
+      answer.take(parts, "anthropic");
       expect(answer.content(), `${size} bytes at a time`).to.deep.equal({
         text: "Grüße 👋 日本",
         reasoning: "Überlegen: ",
@@ -93,7 +93,7 @@ describe("Anthropic wire format", () => {
     })();
     expect((await errorOf(failing)).details).to.deep.equal({ code: "stream_cut" });
     const answer = makeStreamedResponse();
-    answer.take(seen);
+    answer.take(seen, "anthropic");
     const measured = answer.measure({
       messages: [{ role: "user", content: "a prompt that would be counted otherwise" }],
       model: undefined,
@@ -127,7 +127,7 @@ describe("Anthropic wire format", () => {
       ending("max_tokens", { input_tokens: 9, output_tokens: 3, cache_read_input_tokens: null }),
     );
     const answer = makeStreamedResponse();
-    answer.take(await read(text));
+    answer.take(await read(text), "anthropic");
     expect([answer.usage(), answer.finishReason()]).to.deep.equal([{ inputTokens: 9, outputTokens: 3 }, "length"]);
   });
 

@@ -7,19 +7,23 @@ const thought = (text: string) => ({ type: "thinking", thinking: text, signature
 describe("the parts of a turn", () => {
   it("keep the order in which a stream gave them", () => {
     const response = makeStreamedResponse();
-    const deltas = response.take([
-      { type: "reasoning-item", item: thought("first") },
-      { type: "text-delta", text: "I look " },
-      { type: "text-delta", text: "it up." },
-      { type: "reasoning-item", item: thought("second") },
-      { type: "tool-call-delta", index: 0, id: "call_1", name: "find", argumentsDelta: '{"q":' },
-      { type: "tool-call-delta", index: 0, argumentsDelta: '"lease"}' },
-      { type: "reasoning-item", item: thought("third") },
-      { type: "tool-call-delta", index: 1, id: "call_2", name: "find", argumentsDelta: "{}" },
-      { type: "text-delta", text: "Done." },
-    ]);
+    const deltas = response.take(
+      [
+        { type: "reasoning-item", item: thought("first") },
+        { type: "text-delta", text: "I look " },
+        { type: "text-delta", text: "it up." },
+        { type: "reasoning-item", item: thought("second") },
+        { type: "tool-call-delta", index: 0, id: "call_1", name: "find", argumentsDelta: '{"q":' },
+        { type: "tool-call-delta", index: 0, argumentsDelta: '"lease"}' },
+        { type: "reasoning-item", item: thought("third") },
+        { type: "tool-call-delta", index: 1, id: "call_2", name: "find", argumentsDelta: "{}" },
+        { type: "text-delta", text: "Done." },
+      ],
+      "anthropic",
+    );
     expect(deltas.filter(({ type }) => type === "text-delta")).to.have.length(3);
-    expect(deltas).to.have.length(6);
+    expect(deltas).to.have.length(9);
+    expect(deltas[0]).to.deep.equal({ type: "reasoning-item", provider: "anthropic", item: thought("first") });
     expect(response.parts()).to.deep.equal([
       { type: "reasoning", item: thought("first") },
       { type: "text", text: "I look it up." },
@@ -33,10 +37,13 @@ describe("the parts of a turn", () => {
 
   it("are not there for a stream without reasoning that must go back", () => {
     const response = makeStreamedResponse();
-    response.take([
-      { type: "reasoning-delta", text: "hm" },
-      { type: "text-delta", text: "Yes." },
-    ]);
+    response.take(
+      [
+        { type: "reasoning-delta", text: "hm" },
+        { type: "text-delta", text: "Yes." },
+      ],
+      "anthropic",
+    );
     expect(response.parts()).to.equal(undefined);
   });
 

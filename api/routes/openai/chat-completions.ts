@@ -67,6 +67,7 @@ async function* toChunks(batches: AsyncIterable<StreamEvent[]>, { requestedModel
       hasRole = true;
     }
     for (const event of batch) {
+      if (event.type === "reasoning-item") continue; // they come together, at the end
       if (event.type !== "end") messages.push({ data: toChunk(requestedModel, toDelta(event)) });
       else {
         const { model, logId, costUsd, cached, finishReason, usage } = event;
@@ -83,7 +84,7 @@ async function* toChunks(batches: AsyncIterable<StreamEvent[]>, { requestedModel
 
 type Delta = OpenAiChunk["choices"][number]["delta"];
 
-function toDelta(event: Exclude<StreamEvent, StreamEnd>): Delta {
+function toDelta(event: Exclude<StreamEvent, { type: "end" | "reasoning-item" }>): Delta {
   if (event.type === "text-delta") return { content: event.text };
   if (event.type === "reasoning-delta") return { reasoning_content: event.text };
   const { index, id, name, argumentsDelta } = event;

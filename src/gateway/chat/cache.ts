@@ -9,8 +9,8 @@ import { type Plan, type PlannedChat, planChat } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
 import type { ResponseCache } from "./response-cache.ts";
 import { makeSingleFlight } from "./single-flight.ts";
-import { type StreamEnd, type StreamEvent, streamChat } from "./stream.ts";
-import { makeStreamedResponse } from "./streamed-response.ts";
+import { type StreamEvent, streamChat } from "./stream.ts";
+import { makeStreamedResponse, toDeltas } from "./streamed-response.ts";
 
 /** How long an answer is kept when the request does not say, in seconds. */
 const DEFAULT_TTL_SECONDS = 300;
@@ -68,7 +68,7 @@ export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): Cha
       const response = makeStreamedResponse();
       const shared = { caller: { ...caller, signal }, request, toPlan: async () => plan };
       for await (const batch of streamChat(deps, shared)) {
-        response.take(batch);
+        response.take(batch, plan.routing.model.provider);
         const end = batch.find((event) => event.type === "end");
         if (end !== undefined) keep(key, chat, { ...end, ...response.content() });
         yield batch;
@@ -136,21 +136,9 @@ function openCopy(deps: GatewayDeps, caller: GatewayCaller, { routing }: Plan, i
 
 /** A cached response as a stream, in one batch. */
 function toEvents(kept: CachedResponse, copy: ReturnType<ReturnType<typeof openCopy>["end"]>): StreamEvent[] {
-  const { text, reasoning, toolCalls, parts, finishReason, model, provider } = kept;
+  const { toolCalls, parts, finishReason, model, provider } = kept;
   const about = { toolCalls, finishReason, model, provider, ...defined({ parts }) };
-  const end: StreamEnd = { type: "end", ...about, ...copy, cache: "hit" };
-  return [
-    ...(reasoning === undefined ? [] : [{ type: "reasoning-delta" as const, text: reasoning }]),
-    ...(text === "" ? [] : [{ type: "text-delta" as const, text }]),
-    ...toolCalls.map(({ id, name, arguments: argumentsDelta }, index) => ({
-      type: "tool-call-delta" as const,
-      index,
-      id,
-      name,
-      argumentsDelta,
-    })),
-    end,
-  ];
+  return [...toDeltas(kept), { type: "end", ...about, ...copy, cache: "hit" }];
 }
 
 async function firstOf<T>(items: AsyncIterable<T>): Promise<T> {

@@ -48,7 +48,7 @@ export async function* streamChat(
     stream = await opening;
     for (let parts: StreamPart[] | undefined = stream.first; parts !== undefined; parts = await stream.rest()) {
       if (caller.signal.aborted) throw fromAbort(caller.signal);
-      const deltas = response.take(parts);
+      const deltas = response.take(parts, stream.routing.model.provider);
       if (response.finishReason() === undefined) {
         if (deltas.length > 0) yield deltas;
         continue;

@@ -1,6 +1,6 @@
 import { defined } from "../../defined.ts";
 import { estimateTokens, estimateUsage } from "../count-tokens.ts";
-import type { ProvidedPart, ToolCall } from "../messages.ts";
+import type { AssistantPart, ProvidedPart, ReasoningPart, ToolCall } from "../messages.ts";
 import { plausible } from "../money/prices.ts";
 import type { FinishReason, StreamPart, Usage } from "../providers/provider.ts";
 import type { CachedResponse } from "./outcome.ts";
@@ -31,7 +31,10 @@ export function makeStringBuilder() {
 }
 
 /** A part of a response's content, as opposed to what is reported about it. */
-export type ContentDelta = Extract<StreamPart, { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }>;
+export type ContentDelta =
+  | Extract<StreamPart, { type: "text-delta" | "reasoning-delta" | "tool-call-delta" }>
+  /** Reasoning that is to come back, where it stands; the end of the stream has it too. */
+  | (Omit<ReasoningPart, "type"> & { type: "reasoning-item" });
 
 export type StreamedResponse = ReturnType<typeof makeStreamedResponse>;
 
@@ -53,16 +56,17 @@ export function makeStreamedResponse() {
     }
   };
   return {
-    /** Takes parts in and returns those that are deltas. */
-    take(parts: readonly StreamPart[]): ContentDelta[] {
+    /** Takes the parts of a provider in and returns those that are deltas. */
+    take(parts: readonly StreamPart[], provider: string): ContentDelta[] {
       const deltas: ContentDelta[] = [];
       for (const part of parts) {
         if (part.type === "usage") usage = part.usage;
         else if (part.type === "prompt-usage") promptUsage = plausible(part.usage);
         else if (part.type === "end") finishReason = part.finishReason;
-        else if (part.type === "reasoning-item")
+        else if (part.type === "reasoning-item") {
           reasoned.push({ item: part.item, characters: text.text().length, calls: calls.length });
-        else {
+          deltas.push({ ...part, provider });
+        } else {
           if (part.type === "text-delta") text.add(part.text);
           else if (part.type === "reasoning-delta") reasoning.add(part.text);
           else takeCall(part);
@@ -107,4 +111,20 @@ function inOrder(text: string, calls: readonly ToolCall[], reasoned: readonly Re
     { type: "reasoning", item: one.item },
   ]);
   return [...before, ...between(reasoned.at(-1) ?? start, end)];
+}
+
+/** A whole response as the deltas that a stream would have had. All that it shows of its reasoning comes first. */
+export function toDeltas(response: Pick<CachedResponse, "text" | "reasoning" | "toolCalls" | "parts">): ContentDelta[] {
+  const { text, reasoning, toolCalls, parts } = response;
+  const calls = toolCalls.map((call) => ({ type: "tool-call" as const, ...call }));
+  const turn: readonly AssistantPart[] = parts ?? [...(text === "" ? [] : [{ type: "text" as const, text }]), ...calls];
+  let index = 0;
+  const toDelta = (part: AssistantPart): ContentDelta => {
+    if (part.type === "text") return { type: "text-delta", text: part.text };
+    if (part.type === "reasoning") return { ...part, type: "reasoning-item" };
+    const { id, name, arguments: argumentsDelta } = part;
+    return { type: "tool-call-delta", index: index++, id, name, argumentsDelta };
+  };
+  const deltas = turn.map(toDelta);
+  return reasoning === undefined ? deltas : [{ type: "reasoning-delta", text: reasoning }, ...deltas];
 }

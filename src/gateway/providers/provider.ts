@@ -43,6 +43,8 @@ export type Sampling = {
   responseFormat?: ResponseFormat;
   /** `none` switches the reasoning of a model off. */
   effort?: Effort;
+  /** What OpenAI's Responses API is to show of the reasoning; others show what they show. */
+  reasoningSummary?: "auto" | "concise" | "detailed";
   verbosity?: "low" | "medium" | "high";
   /** Whether the model may call several tools at once. */
   parallelToolCalls?: boolean;

@@ -7,6 +7,8 @@ import type { CompletionRequest, ResponseFormat, ToolDefinition } from "../provi
  * reasoning comes encrypted and goes back with the next request. The API knows no `seed`.
  */
 export function toWireRequest(request: CompletionRequest, isStreamed: boolean): string {
+  const { effort, canReason } = request;
+  const summary = canReason ? request.reasoningSummary : undefined;
   const format = request.responseFormat && toTextFormat(request.responseFormat);
   return JSON.stringify({
     model: request.model,
@@ -20,7 +22,7 @@ export function toWireRequest(request: CompletionRequest, isStreamed: boolean): 
     tools: request.tools?.map(toWireTool),
     tool_choice: request.toolChoice && toWireToolChoice(request.toolChoice),
     parallel_tool_calls: request.parallelToolCalls,
-    reasoning: request.effort && { effort: request.effort },
+    reasoning: effort || summary ? { effort, summary } : undefined,
     text: format || request.verbosity ? { format, verbosity: request.verbosity } : undefined,
     metadata: request.metadata,
     user: request.user,

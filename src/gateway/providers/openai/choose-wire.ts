@@ -5,12 +5,14 @@ import { openAiModels } from "./models.ts";
 const byId = new Map(openAiModels.map((model) => [model.id, model]));
 
 /**
- * Whether a request asks for what Chat Completions does not have: tools while reasoning (each model's page), reasoning that
- * goes back, pictures among a tool's results, a file by its URL (guide "File inputs"), metadata without keeping the answer there.
+ * Whether a request asks for what Chat Completions does not have: tools while reasoning (each model's page), a summary of
+ * the reasoning, reasoning that goes back, pictures among a tool's results, a file by its URL (guide "File inputs"), metadata
+ * without keeping the answer there.
  */
 export function needsResponses(request: CompletionRequest): boolean {
-  const { metadata, tools, messages, canReason } = request;
-  if (metadata !== undefined || (tools !== undefined && isReasoning(request))) return true;
+  const { metadata, tools, reasoningSummary, messages, canReason } = request;
+  const isShown = tools !== undefined || reasoningSummary !== undefined;
+  if (metadata !== undefined || (isShown && isReasoning(request))) return true;
   return messages.some((message) => needsItems(message, canReason));
 }
 

@@ -13,6 +13,7 @@ import { openAiBatchRoutes } from "./routes/openai/batches.ts";
 import { openAiChatRoutes } from "./routes/openai/chat-completions.ts";
 import { openAiFileRoutes } from "./routes/openai/files.ts";
 import { openAiModelRoutes } from "./routes/openai/models.ts";
+import { openAiResponseRoutes } from "./routes/openai/responses.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
@@ -39,6 +40,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...jobRoutes,
   ...keyRoutes,
   ...openAiChatRoutes,
+  ...openAiResponseRoutes,
   ...openAiEmbeddingRoutes,
   ...openAiModelRoutes,
   ...openAiFileRoutes,

@@ -3,6 +3,8 @@ import * as agents from "../src/agents/schemas.ts";
 import * as composite from "../src/composite/schemas.ts";
 import * as messages from "../src/gateway/message-schemas.ts";
 import * as openai from "../src/gateway/openai-schemas.ts";
+import * as responsesRequest from "../src/gateway/responses/request-schemas.ts";
+import * as responses from "../src/gateway/responses/response-schemas.ts";
 import * as gateway from "../src/gateway/schemas.ts";
 import { readinessSchema } from "../src/health.ts";
 import { errorViewSchema, jobSummarySchema, jobViewSchema } from "../src/jobs/job-view.ts";
@@ -26,6 +28,11 @@ const names = new Map<z.core.$ZodType, string>(
     OpenAiChatRequest: openai.openAiChatBodySchema,
     OpenAiChatCompletion: openai.openAiCompletionSchema,
     OpenAiChatEvent: openai.openAiEventSchema,
+    ResponsesRequest: responsesRequest.responsesBodySchema,
+    ResponsesInputItem: responsesRequest.inputItemSchema,
+    ResponseObject: responses.responseObjectSchema,
+    ResponseEvent: responses.responseEventSchema,
+    ResponseOutputItem: responses.outputItemSchema,
     IngestResult: rag.ingestResultSchema,
     Document: rag.documentViewSchema,
     QueryRequest: rag.queryBodySchema,

@@ -18,6 +18,7 @@ export const idPrefixes = {
   log: "log",
   request: "req",
   batch: "bat",
+  response: "resp",
   file: "file",
   fileBatch: "batch",
 } as const;

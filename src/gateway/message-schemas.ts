@@ -5,7 +5,7 @@ const MAX_MESSAGES = 200;
 const MAX_MESSAGE_CHARACTERS = 400_000;
 export const MAX_TOOLS = 128;
 /** Parts of one message. */
-const MAX_PARTS = 1_000;
+export const MAX_PARTS = 1_000;
 /** Pictures and files of one request; Anthropic's smaller models take as many. */
 const MAX_MEDIA = 100;
 const MAX_URL_CHARACTERS = 8_192;
@@ -14,7 +14,7 @@ const MAX_REASONING_ITEMS = 200;
 
 export const text = z.string().max(MAX_MESSAGE_CHARACTERS);
 export const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, _ or -");
-const toolCallId = z.string().min(1).max(200);
+export const toolCallId = z.string().min(1).max(200);
 
 /** A call of a tool, the same in requests and answers, so that an answer's calls can be sent back as they are. */
 export const toolCallSchema = z.object({
@@ -41,15 +41,16 @@ function isHttps(url: string): boolean {
 }
 
 const https = `an https URL of at most ${MAX_URL_CHARACTERS} characters`;
-const imageUrl = z
+export const imageUrl = z
   .string()
   .refine(
     (url) => isData(url, imageData) || isHttps(url),
     `must be ${https}, or a data: URL with base64 of a PNG, JPEG, GIF or WebP`,
   );
-const pdfUrl = z
+export const pdfUrl = z
   .string()
   .refine((url) => isData(url, pdfData) || isHttps(url), `must be a data: URL with base64 of a PDF, or ${https}`);
+export const httpsUrl = z.string().refine(isHttps, `must be ${https}`);
 
 const textPart = z.object({ type: z.literal("text"), text });
 
@@ -66,7 +67,7 @@ export const contentPartSchema = z.discriminatedUnion("type", [
       .object({
         filename: z.string().min(1).max(255).nullish(),
         file_data: pdfUrl.nullish(),
-        file_url: z.string().refine(isHttps, `must be ${https}`).nullish(),
+        file_url: httpsUrl.nullish(),
       })
       .refine(
         ({ file_data: data, file_url: url }) =>
@@ -86,19 +87,16 @@ const reasoningTypes: readonly unknown[] = ["thinking", "redacted_thinking", "re
 const reasoningBounds = { values: 1_000, levels: 8, characters: 1 << 20 };
 
 /** Reasoning in an answer, which goes back in the assistant's message as it is. */
-export const reasoningDetailsSchema = z
-  .array(
-    z.object({
-      type: z.literal("reasoning"),
-      provider: z.string().min(1).max(200).describe("Who made it; it goes to no other provider"),
-      index: z.number().int().min(0).max(1_000).describe("Its place among the parts of the turn"),
-      item: withFewFields(50, z.record(z.string(), z.unknown()))
-        .refine((item) => reasoningTypes.includes(item.type), "must be an item of reasoning as an answer has it")
-        .refine((item) => isSmallJson(item, reasoningBounds), "is larger than 1000 values, 8 levels or 1 MiB")
-        .describe("As the provider gave it"),
-    }),
-  )
-  .max(MAX_REASONING_ITEMS);
+export const reasoningDetailSchema = z.object({
+  type: z.literal("reasoning"),
+  provider: z.string().min(1).max(200).describe("Who made it; it goes to no other provider"),
+  index: z.number().int().min(0).max(1_000).describe("Its place among the parts of the turn"),
+  item: withFewFields(50, z.record(z.string(), z.unknown()))
+    .refine((item) => reasoningTypes.includes(item.type), "must be an item of reasoning as an answer has it")
+    .refine((item) => isSmallJson(item, reasoningBounds), "is larger than 1000 values, 8 levels or 1 MiB")
+    .describe("As the provider gave it"),
+});
+export const reasoningDetailsSchema = z.array(reasoningDetailSchema).max(MAX_REASONING_ITEMS);
 export type ReasoningDetail = z.output<typeof reasoningDetailsSchema>[number];
 
 export const userMessage = z.object({ role: z.literal("user"), content });
@@ -110,21 +108,26 @@ export const assistantMessage = z.object({
 });
 export const toolMessage = z.object({ role: z.literal("tool"), content, tool_call_id: toolCallId });
 
-type WireMessage = { content?: string | readonly { type: string }[] | null | undefined };
+type WireContent = string | readonly { type: string }[] | null | undefined;
+/** A message, or the result of a tool as an item of its own. */
+type WireMessage = { type?: string | undefined; role?: string; content?: WireContent; output?: WireContent };
 
 /** The messages of a request, with a bound on its pictures and files. */
-export function conversationOf<S extends z.ZodType<WireMessage>>(message: S) {
-  return z.array(message).min(1).max(MAX_MESSAGES).superRefine(boundMedia);
+export function conversationOf<S extends z.ZodType<WireMessage>>(message: S, maxMessages = MAX_MESSAGES) {
+  return z.array(message).min(1).max(maxMessages).superRefine(boundMedia);
 }
+
+const mediaTypes: ReadonlySet<string> = new Set(["image_url", "file", "input_image", "input_file"]);
 
 function boundMedia(messages: readonly WireMessage[], context: z.core.$RefinementCtx): void {
   let media = 0;
-  for (const [place, { content }] of messages.entries()) {
-    if (!Array.isArray(content)) continue;
-    media += content.filter(({ type }) => type !== "text").length;
+  for (const [place, { content, output }] of messages.entries()) {
+    const parts = content ?? output;
+    if (!Array.isArray(parts)) continue;
+    media += parts.filter(({ type }) => mediaTypes.has(type)).length;
     if (media <= MAX_MEDIA) continue;
     const message = `has one picture or file too many: a request has ${MAX_MEDIA} at most`;
-    context.addIssue({ code: "custom", path: [place, "content"], message });
+    context.addIssue({ code: "custom", path: [place, content ? "content" : "output"], message });
     return;
   }
 }

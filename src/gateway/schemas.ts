@@ -51,12 +51,16 @@ export const toolChoiceSchema = z.union([
 export const tokenLimit = z.number().int().min(1).max(1_000_000);
 
 /** The schema of an answer: https://platform.openai.com/docs/guides/structured-outputs. */
-const schemaFormat = z.object({
+export const schemaFormat = z.object({
   name: toolName,
   description: z.string().max(20_000).nullish(),
   schema: withFewFields(MAX_SCHEMA_KEYWORDS, z.record(z.string(), z.unknown())),
   strict: z.boolean().nullish(),
 });
+
+/** Bounds what describes the form of an answer. */
+export const asFormat = <S extends z.ZodType>(schema: S) =>
+  withFewFields(MAX_FORMAT_FIELDS, schema).refine(isSmallSchema, tooLargeSchema);
 
 /** OpenAI's bounds of `metadata`, of `safety_identifier` and of `prompt_cache_key`, and ours of `user`. */
 const MAX_METADATA = 16;
@@ -71,15 +75,13 @@ export const samplingFields = {
   top_p: z.number().min(0).max(1).nullish(),
   stop: z.union([z.string().min(1).max(500), z.array(z.string().min(1).max(500)).max(4)]).nullish(),
   seed: z.number().int().nullish(),
-  response_format: withFewFields(
-    MAX_FORMAT_FIELDS,
+  response_format: asFormat(
     z.discriminatedUnion("type", [
       z.looseObject({ type: z.literal("text") }),
       z.looseObject({ type: z.literal("json_object") }),
       z.looseObject({ type: z.literal("json_schema"), json_schema: schemaFormat }),
     ]),
   )
-    .refine(isSmallSchema, tooLargeSchema)
     .nullish()
     .describe("An answer that does not match its schema is an error, `response_format_mismatch`"),
   reasoning_effort: z.enum(efforts).nullish().describe("How much the model is to reason"),

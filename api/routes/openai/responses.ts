@@ -1,0 +1,54 @@
+import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
+import { fromResponsesBody } from "../../../src/gateway/responses/request.ts";
+import { responsesBodySchema } from "../../../src/gateway/responses/request-schemas.ts";
+import { toResponse } from "../../../src/gateway/responses/response.ts";
+import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
+import { makeResponseStream, type NumberedEvent } from "../../../src/gateway/responses/stream.ts";
+import { declareRoutes, type SseMessage } from "../../route.ts";
+import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
+
+const SURFACE = "responses";
+
+const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
+
+export const openAiResponseRoutes = [
+  routes.post("/v1/responses", {
+    summary: "Response in the shape of OpenAI's Responses API, as JSON or as a stream of events",
+    description:
+      "For clients of OpenAI's API: set their base URL to `/v1`. Tools and items of another type than `function` are left " +
+      "out and named in `x-svc-ignored`. Nothing is stored: `store` is false in each response. With " +
+      '`include: ["reasoning.encrypted_content"]` a response has the reasoning of any provider as items that go back in ' +
+      "`input` as they are. `logId`, `costUsd` and `cached` are added to the response.",
+    body: responsesBodySchema,
+    headers: {
+      "x-svc-options": svcOptionsHeader,
+      "x-svc-surface": "Tags the source of the request for analytics; default `responses`",
+    },
+    responses: { 200: { description: "The response", body: responseObjectSchema, events: responseEventSchema } },
+    errors: modelCallErrors,
+    example: { model: "meta-llm", input: "What does a lease protect a job from?" },
+    async handler(input) {
+      const { body, platform } = input;
+      const { request: asked, ignored } = fromResponsesBody(body);
+      const request = { ...asked, options: parseSvcOptions(input.header("x-svc-options")) };
+      const misfits = platform.gateway.ignoredBy(input.caller.tenantId, request);
+      for (const name of [...ignored, ...(misfits instanceof Promise ? await misfits : misfits)]) input.ignore(name);
+      const caller = toGatewayCaller(input, SURFACE);
+      if (body.stream !== true) {
+        return { status: 200, body: toResponse(body, await platform.gateway.complete(caller, request)) };
+      }
+      const stream = makeResponseStream(body, platform.gateway.stream(caller, request));
+      return {
+        status: 200,
+        events: toSse(stream.events()),
+        toErrorEvent: (error) => toMessage(stream.toFailure(error)),
+      };
+    },
+  }),
+];
+
+async function* toSse(batches: AsyncIterable<NumberedEvent[]>): AsyncGenerator<SseMessage[]> {
+  for await (const batch of batches) yield batch.map(toMessage);
+}
+
+const toMessage = (data: NumberedEvent): SseMessage => ({ event: data.type, data });

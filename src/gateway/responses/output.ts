@@ -1,0 +1,157 @@
+import { type ContentDelta, makeStringBuilder } from "../chat/streamed-response.ts";
+import { providerFault } from "../resilience/transport-errors.ts";
+import type { OutputItem, ResponseEvent } from "./response-schemas.ts";
+import { sealReasoning } from "./sealed-reasoning.ts";
+
+type Emit = (event: ResponseEvent) => void;
+type ItemOf<T extends OutputItem["type"]> = Extract<OutputItem, { type: T }>;
+type Delta<T extends ContentDelta["type"]> = Extract<ContentDelta, { type: T }>;
+
+/** An item that still grows: `end` makes it whole. */
+type OpenItem = { add(text: string): void; end(isWhole: boolean): void };
+
+/**
+ * The output items of a response, made of its deltas, and the events that a stream has for them. Items begin and end in their
+ * order: clients gather them by their ends. `toItemId` names an item by its kind and place.
+ */
+export function makeResponseOutput(toItemId: (kind: string, place: number) => string, isSealed: boolean, emit: Emit) {
+  const items: OutputItem[] = [];
+  let text: OpenItem | undefined;
+  let thought: ReturnType<typeof beginThought> | undefined;
+  /** By their places among the calls; they may grow in turns. */
+  let calls: (OpenItem | undefined)[] = [];
+  const begin = <I extends OutputItem>(kind: string, toItem: (id: string) => I): { item: I; at: At } => {
+    const item = toItem(toItemId(kind, items.length));
+    const at = { item_id: item.id, output_index: items.length };
+    items.push(item);
+    emit({ type: "response.output_item.added", output_index: at.output_index, item: { ...item } });
+    return { item, at };
+  };
+  const endSpeech = (isWhole: boolean) => {
+    text?.end(isWhole);
+    thought?.end();
+    text = thought = undefined;
+  };
+  const endAll = (isWhole: boolean) => {
+    endSpeech(isWhole);
+    for (const call of calls) call?.end(isWhole);
+    calls = calls.map(() => undefined);
+  };
+  const openText = () => {
+    endAll(true);
+    return beginText(
+      begin("msg", (id) => ({ type: "message", id, status: "in_progress", role: "assistant", content: [] })),
+      emit,
+    );
+  };
+  const openThought = () => {
+    endAll(true);
+    return beginThought(
+      begin("rs", (id) => ({ type: "reasoning", id, summary: [] })),
+      emit,
+    );
+  };
+  const openCall = ({ index, id, name = "" }: Delta<"tool-call-delta">) => {
+    if (index in calls) throw providerFault("The provider went on with a tool call that had ended.");
+    endSpeech(true);
+    const called = { call_id: id ?? `call_${index}`, name, arguments: "" };
+    return beginCall(
+      begin("fc", (itemId) => ({ type: "function_call", id: itemId, status: "in_progress", ...called })),
+      emit,
+    );
+  };
+  return {
+    items,
+    take(delta: ContentDelta): void {
+      switch (delta.type) {
+        case "text-delta":
+          text ??= openText();
+          text.add(delta.text);
+          break;
+        case "reasoning-delta":
+          thought ??= openThought();
+          thought.add(delta.text);
+          break;
+        case "reasoning-item":
+          thought ??= openThought();
+          thought.end(isSealed ? sealReasoning(delta) : undefined);
+          thought = undefined;
+          break;
+        case "tool-call-delta": {
+          const call = calls[delta.index] ?? openCall(delta);
+          calls[delta.index] = call;
+          call.add(delta.argumentsDelta);
+        }
+      }
+    },
+    /** Ends what is open; it is incomplete unless the response is whole. */
+    end: endAll,
+  };
+}
+
+type At = { item_id: string; output_index: number };
+type Begun<T extends OutputItem["type"]> = { item: ItemOf<T>; at: At };
+
+const itemStatus = (isWhole: boolean) => (isWhole ? "completed" : "incomplete");
+
+function beginText({ item, at }: Begun<"message">, emit: Emit): OpenItem {
+  const said = makeStringBuilder();
+  const place = { ...at, content_index: 0 };
+  const toPart = (text: string) => ({ type: "output_text" as const, text, annotations: [], logprobs: [] });
+  emit({ type: "response.content_part.added", ...place, part: toPart("") });
+  return {
+    add(delta) {
+      said.add(delta);
+      emit({ type: "response.output_text.delta", ...place, delta, logprobs: [] });
+    },
+    end(isWhole) {
+      const part = toPart(said.text());
+      emit({ type: "response.output_text.done", ...place, text: part.text, logprobs: [] });
+      emit({ type: "response.content_part.done", ...place, part });
+      item.content = [part];
+      item.status = itemStatus(isWhole);
+      emit({ type: "response.output_item.done", output_index: at.output_index, item });
+    },
+  };
+}
+
+/** What a model shows of its reasoning is one summary. */
+function beginThought({ item, at }: Begun<"reasoning">, emit: Emit) {
+  const shown = makeStringBuilder();
+  const place = { ...at, summary_index: 0 };
+  const toPart = (text: string) => ({ type: "summary_text" as const, text });
+  let hasBegun = false;
+  return {
+    add(delta: string): void {
+      if (!hasBegun) emit({ type: "response.reasoning_summary_part.added", ...place, part: toPart("") });
+      hasBegun = true;
+      shown.add(delta);
+      emit({ type: "response.reasoning_summary_text.delta", ...place, delta });
+    },
+    end(sealed?: string): void {
+      if (hasBegun) {
+        const part = toPart(shown.text());
+        emit({ type: "response.reasoning_summary_text.done", ...place, text: part.text });
+        emit({ type: "response.reasoning_summary_part.done", ...place, part });
+        item.summary = [part];
+      }
+      if (sealed !== undefined) item.encrypted_content = sealed;
+      emit({ type: "response.output_item.done", output_index: at.output_index, item });
+    },
+  };
+}
+
+function beginCall({ item, at }: Begun<"function_call">, emit: Emit): OpenItem {
+  return {
+    add(delta) {
+      item.arguments += delta;
+      if (delta !== "") emit({ type: "response.function_call_arguments.delta", ...at, delta });
+    },
+    end(isWhole) {
+      const { name, arguments: json } = item;
+      emit({ type: "response.function_call_arguments.done", ...at, name, arguments: json });
+      item.status = itemStatus(isWhole);
+      emit({ type: "response.output_item.done", output_index: at.output_index, item });
+    },
+  };
+}

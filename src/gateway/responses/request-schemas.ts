@@ -1,0 +1,140 @@
+import { z } from "zod";
+import {
+  conversationOf,
+  httpsUrl,
+  imageUrl,
+  MAX_PARTS,
+  MAX_TOOLS,
+  pdfUrl,
+  text,
+  toolCallId,
+  toolName,
+} from "../message-schemas.ts";
+import { asFormat, samplingFields, schemaFormat, tokenLimit, toolSchema } from "../schemas.ts";
+
+/** A session of a coding agent has a call, its result and the reasoning of each turn. */
+const MAX_ITEMS = 2_000;
+const MAX_INCLUDES = 20;
+/** An item of reasoning has 1 MiB at most, and is a third longer when it is sealed. */
+const MAX_SEALED_CHARACTERS = 3 << 19;
+
+const inputText = z.object({ type: z.enum(["input_text", "output_text", "text"]), text });
+const inputImage = z.object({
+  type: z.literal("input_image"),
+  image_url: imageUrl,
+  detail: z.enum(["auto", "low", "high", "original"]).nullish(),
+});
+const inputFile = z
+  .object({
+    type: z.literal("input_file"),
+    filename: z.string().min(1).max(255).nullish(),
+    file_data: pdfUrl.nullish(),
+    file_url: httpsUrl.nullish(),
+  })
+  .refine(
+    ({ file_data: data, file_url: url }) => (data ?? url) && !(data && url),
+    "must have either file_data or file_url",
+  );
+
+const contentOf = <S extends z.ZodType>(part: S) => z.union([text, z.array(part).max(MAX_PARTS)]);
+const texts = contentOf(inputText);
+const parts = contentOf(z.discriminatedUnion("type", [inputText, inputImage, inputFile]));
+const said = contentOf(
+  z.discriminatedUnion("type", [inputText, z.object({ type: z.literal("refusal"), refusal: text })]),
+);
+
+const message = z.discriminatedUnion("role", [
+  z.object({ type: z.literal("message").optional(), role: z.enum(["system", "developer"]), content: texts }),
+  z.object({ type: z.literal("message").optional(), role: z.literal("user"), content: parts }),
+  z.object({ type: z.literal("message").optional(), role: z.literal("assistant"), content: said }),
+]);
+const functionCall = z.object({
+  type: z.literal("function_call"),
+  call_id: toolCallId,
+  name: toolName,
+  arguments: text,
+});
+const functionCallOutput = z.object({
+  type: z.literal("function_call_output"),
+  call_id: toolCallId,
+  output: parts,
+});
+const reasoning = z.object({
+  type: z.literal("reasoning"),
+  encrypted_content: z.string().max(MAX_SEALED_CHARACTERS).nullish().describe("As the response had it"),
+});
+
+/** Items and tools of other types belong to tools that run at OpenAI: they are left out, and named. */
+const other = z.object({ type: z.literal("other") }).describe("Any other type: left out");
+
+/** Gives what is of none of the known types the type `other`. */
+function orOther<S extends z.ZodType>(known: readonly string[], schema: S) {
+  const isOther = (value: unknown) => {
+    const type = typeof value === "object" && value !== null && "type" in value ? value.type : undefined;
+    return typeof type === "string" && !known.includes(type);
+  };
+  return z.preprocess((value) => (isOther(value) ? { type: "other" } : value), schema);
+}
+
+/** One item of a conversation: https://platform.openai.com/docs/api-reference/responses/create. */
+export const inputItemSchema = orOther(
+  ["message", "function_call", "function_call_output", "reasoning", "item_reference"],
+  z.discriminatedUnion("type", [
+    message,
+    functionCall,
+    functionCallOutput,
+    reasoning,
+    z.object({ type: z.literal("item_reference"), id: z.string().min(1).max(200) }),
+    other,
+  ]),
+);
+export type InputItem = z.output<typeof inputItemSchema>;
+
+const functionTool = toolSchema.shape.function.extend({
+  type: z.literal("function"),
+  strict: z.boolean().nullish(),
+});
+const tool = orOther(["function"], z.discriminatedUnion("type", [functionTool, other]));
+
+const textFormat = asFormat(
+  z.discriminatedUnion("type", [
+    z.object({ type: z.literal("text") }),
+    z.object({ type: z.literal("json_object") }),
+    schemaFormat.extend({ type: z.literal("json_schema") }),
+  ]),
+).describe("An answer that does not match its schema is an error, `response_format_mismatch`");
+
+const { response_format: _format, reasoning_effort, verbosity, stop: _stop, seed: _seed, ...settings } = samplingFields;
+
+/** Without it a model would answer another question than its caller asks. */
+const absent = z.null("nothing is stored here; send all of the conversation as input").optional();
+
+/** The body of `POST /v1/responses`: https://platform.openai.com/docs/api-reference/responses/create. */
+export const responsesBodySchema = z.object({
+  model: z.string().min(1).max(200).describe("A model, `meta-llm` or `auto`"),
+  input: z.union([text, conversationOf(inputItemSchema, MAX_ITEMS)]),
+  instructions: text.nullish().describe("Put before the input as a system message"),
+  stream: z.boolean().nullish(),
+  stream_options: z.object({ include_obfuscation: z.boolean().nullish() }).nullish(),
+  tools: z.array(tool).max(MAX_TOOLS).nullish(),
+  tool_choice: z
+    .union([z.enum(["auto", "none", "required"]), z.object({ type: z.literal("function"), name: toolName })])
+    .nullish(),
+  reasoning: z
+    .object({
+      effort: reasoning_effort,
+      summary: z.enum(["auto", "concise", "detailed"]).nullish(),
+    })
+    .nullish(),
+  text: z.object({ format: textFormat.nullish(), verbosity }).nullish(),
+  include: z.array(z.string().max(200)).max(MAX_INCLUDES).nullish().describe("`reasoning.encrypted_content`"),
+  max_output_tokens: tokenLimit.nullish(),
+  ...settings,
+  truncation: z.enum(["auto", "disabled"]).nullish(),
+  store: z.boolean().nullish(),
+  background: z.literal(false, "a response is made while its caller waits").nullish(),
+  previous_response_id: absent,
+  conversation: absent,
+  prompt: absent,
+});
+export type ResponsesBody = z.output<typeof responsesBodySchema>;

@@ -1,0 +1,136 @@
+import { defined, withoutNulls } from "../../defined.ts";
+import { invalidRequest } from "../../errors.ts";
+import { type ChatRequest, toChatRequest } from "../chat/request.ts";
+import type { AssistantPart, Content, ContentPart, Message } from "../messages.ts";
+import type { ChatBody } from "../schemas.ts";
+import type { InputItem, ResponsesBody } from "./request-schemas.ts";
+import { openReasoning } from "./sealed-reasoning.ts";
+
+/** The one entry of `include` that is known: the reasoning as text that goes back. */
+export const sealedReasoning = "reasoning.encrypted_content";
+
+/** A chat, and what of its body is not used. */
+export type AskedResponse = { request: ChatRequest; ignored: string[] };
+
+/**
+ * The chat that a body of `POST /v1/responses` asks for. Tools and items of tools that run at OpenAI are left out.
+ * @throws AppError `invalid_request` for an item that cannot be, and as `toChatRequest`.
+ */
+export function fromResponsesBody(body: ResponsesBody): AskedResponse {
+  const { input, reasoning, text, tools, tool_choice: choice, include, truncation, store } = body;
+  const ignored: string[] = [];
+  const functions = (tools ?? []).flatMap((tool, place) => {
+    if (tool.type === "function") return [{ type: "function" as const, function: tool }];
+    ignored.push(`tools[${place}]`);
+    return [];
+  });
+  for (const [place, one] of (include ?? []).entries()) if (one !== sealedReasoning) ignored.push(`include[${place}]`);
+  if (truncation === "auto") ignored.push("truncation");
+  if (store !== false) ignored.push("store");
+  const settings: ChatBody = {
+    ...body,
+    messages: [],
+    stream: false,
+    response_format: toResponseFormat(text?.format),
+    reasoning_effort: reasoning?.effort,
+    verbosity: text?.verbosity,
+    max_tokens: body.max_output_tokens,
+    systemPrompt: body.instructions,
+    tools: functions.length > 0 ? functions : undefined,
+    tool_choice: toToolChoice(choice, functions.length > 0),
+  };
+  const messages = typeof input === "string" ? [{ role: "user" as const, content: input }] : toMessages(input, ignored);
+  if (messages.length === 0) throw invalidRequest("input", "input has no message.");
+  const request = { ...toChatRequest(settings), ...withoutNulls({ reasoningSummary: reasoning?.summary }), messages };
+  return { request, ignored };
+}
+
+/** A tool that was left out cannot be demanded. */
+function toToolChoice(choice: ResponsesBody["tool_choice"], hasTools: boolean): ChatBody["tool_choice"] {
+  if (typeof choice === "object" && choice !== null) return { type: "function", function: { name: choice.name } };
+  return !hasTools && choice === "auto" ? undefined : choice;
+}
+
+function toResponseFormat(format: NonNullable<ResponsesBody["text"]>["format"]): ChatBody["response_format"] {
+  if (format?.type !== "json_schema") return format;
+  const { type, ...schema } = format;
+  return { type, json_schema: schema };
+}
+
+/** The conversation of the items. What the assistant said, called and thought between two others is one turn of it. */
+function toMessages(items: readonly InputItem[], ignored: string[]): Message[] {
+  const messages: Message[] = [];
+  let turn: AssistantPart[] = [];
+  const endTurn = () => {
+    if (turn.some(({ type }) => type !== "reasoning")) messages.push(toAssistantMessage(turn));
+    turn = [];
+  };
+  for (const [place, item] of items.entries()) {
+    const param = `input[${place}]`;
+    if (item.type === "function_call") {
+      turn.push({ type: "tool-call", id: item.call_id, name: item.name, arguments: item.arguments });
+    } else if (item.type === "function_call_output") {
+      endTurn();
+      messages.push({ role: "tool", content: toContent(item.output), toolCallId: item.call_id });
+    } else if (item.type === "reasoning") {
+      const reasoning = openReasoning(item.encrypted_content ?? "", `${param}.encrypted_content`);
+      if (reasoning) turn.push(reasoning);
+      else ignored.push(param);
+    } else if (item.type === "item_reference") {
+      throw invalidRequest(param, `${param} refers to an item, and nothing is stored here; send the item itself.`);
+    } else if (item.type === "other") ignored.push(param);
+    else if (item.role === "assistant") turn.push({ type: "text", text: toText(item.content) });
+    else {
+      endTurn();
+      if (item.role === "user") messages.push({ role: "user", content: toContent(item.content) });
+      else messages.push({ role: "system", content: toText(item.content) });
+    }
+  }
+  endTurn();
+  return messages;
+}
+
+function toAssistantMessage(turn: readonly AssistantPart[]): Message {
+  const texts = turn.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  const toolCalls = turn.flatMap((part) => {
+    if (part.type !== "tool-call") return [];
+    const { type: _type, ...call } = part;
+    return [call];
+  });
+  const hasReasoning = turn.some(({ type }) => type === "reasoning");
+  return defined({
+    role: "assistant" as const,
+    content: texts.join("\n"),
+    toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
+    parts: hasReasoning ? turn : undefined,
+  });
+}
+
+type InputPart = Exclude<Extract<InputItem, { role: "user" }>["content"], string>[number];
+type SaidPart = Exclude<Extract<InputItem, { role: "assistant" }>["content"], string>[number];
+
+/** Texts alone stay one string. */
+function toContent(content: string | readonly InputPart[]): Content {
+  if (typeof content === "string") return content;
+  return content.every(isText) ? toText(content) : content.map(toPart);
+}
+
+const isText = (part: InputPart): part is Exclude<InputPart, { type: "input_image" | "input_file" }> =>
+  part.type !== "input_image" && part.type !== "input_file";
+
+const toText = (content: string | readonly SaidPart[]) =>
+  typeof content === "string"
+    ? content
+    : content.map((part) => (part.type === "refusal" ? part.refusal : part.text)).join("\n");
+
+function toPart(part: InputPart): ContentPart {
+  if (part.type === "input_image")
+    return { type: "image", ...withoutNulls({ url: part.image_url, detail: part.detail }) };
+  if (part.type === "input_file")
+    return defined({
+      type: "file" as const,
+      url: part.file_data ?? part.file_url ?? "",
+      name: part.filename ?? undefined,
+    });
+  return { type: "text", text: part.text };
+}

@@ -1,0 +1,115 @@
+import { newId } from "../../ids.ts";
+import { secondsNow } from "../chat/openai.ts";
+import type { ChatOutcome } from "../chat/outcome.ts";
+import { toDeltas } from "../chat/streamed-response.ts";
+import type { Usage } from "../providers/provider.ts";
+import { makeResponseOutput } from "./output.ts";
+import { sealedReasoning } from "./request.ts";
+import type { ResponsesBody } from "./request-schemas.ts";
+import type { ResponseObject } from "./response-schemas.ts";
+
+/** A response that has just begun: what was asked for, with OpenAI's defaults, and no output. */
+export function beginResponse(body: ResponsesBody): ResponseObject {
+  const { reasoning, text, tools, user } = body;
+  return {
+    id: newId("response"),
+    object: "response",
+    created_at: secondsNow(),
+    completed_at: null,
+    status: "in_progress",
+    error: null,
+    incomplete_details: null,
+    model: body.model,
+    output: [],
+    usage: null,
+    instructions: body.instructions ?? null,
+    tools: (tools ?? []).flatMap((tool) => {
+      if (tool.type !== "function") return [];
+      const { type, name, description = null, parameters = null } = tool;
+      return [{ type, name, description, parameters, strict: false }];
+    }),
+    tool_choice: body.tool_choice ?? "auto",
+    parallel_tool_calls: body.parallel_tool_calls ?? true,
+    reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
+    text: { format: text?.format ?? { type: "text" }, verbosity: text?.verbosity ?? "medium" },
+    temperature: body.temperature ?? 1,
+    top_p: body.top_p ?? 1,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    top_logprobs: 0,
+    max_output_tokens: body.max_output_tokens ?? null,
+    max_tool_calls: null,
+    truncation: "disabled",
+    metadata: body.metadata ?? {},
+    service_tier: body.service_tier ?? "auto",
+    safety_identifier: body.safety_identifier ?? null,
+    prompt_cache_key: body.prompt_cache_key ?? null,
+    ...(user ? { user } : {}),
+    store: false,
+    background: false,
+    previous_response_id: null,
+  };
+}
+
+/** The items of a response that has begun, and their events. They are named after it, by their places. */
+export function beginOutput(
+  { id }: ResponseObject,
+  body: ResponsesBody,
+  emit: Parameters<typeof makeResponseOutput>[2],
+) {
+  const ulid = id.slice(id.indexOf("_") + 1);
+  const isSealed = body.include?.includes(sealedReasoning) === true;
+  return makeResponseOutput((kind, place) => `${kind}_${ulid}_${place}`, isSealed, emit);
+}
+
+type Ended = Pick<ChatOutcome, "finishReason" | "model" | "usage" | "logId" | "costUsd" | "cached">;
+
+/** A response that came to its end, with what it cost. */
+export function endResponse(
+  begun: ResponseObject,
+  output: ResponseObject["output"],
+  { finishReason, model, usage, logId, costUsd, cached }: Ended,
+): ResponseObject {
+  const reason = incompleteReasons[finishReason];
+  return {
+    ...begun,
+    completed_at: secondsNow(),
+    status: reason ? "incomplete" : "completed",
+    incomplete_details: reason ? { reason } : null,
+    model,
+    output,
+    usage: toUsage(usage),
+    logId,
+    costUsd,
+    cached,
+  };
+}
+
+const incompleteReasons = {
+  stop: undefined,
+  tool_calls: undefined,
+  length: "max_output_tokens",
+  content_filter: "content_filter",
+} as const;
+
+/** Whether a response says all that the model had to say. */
+export const isWhole = (finishReason: ChatOutcome["finishReason"]) => incompleteReasons[finishReason] === undefined;
+
+/** The JSON response of a chat. */
+export function toResponse(body: ResponsesBody, outcome: ChatOutcome): ResponseObject {
+  const begun = beginResponse(body);
+  const output = beginOutput(begun, body, () => undefined);
+  for (const delta of toDeltas(outcome)) output.take(delta);
+  output.end(isWhole(outcome.finishReason));
+  return endResponse(begun, output.items, outcome);
+}
+
+function toUsage({ inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 }: Usage) {
+  return {
+    input_tokens: inputTokens,
+    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens },
+    output_tokens: outputTokens,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: inputTokens + outputTokens,
+  };
+}

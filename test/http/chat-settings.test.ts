@@ -96,6 +96,7 @@ describe("settings of a chat", () => {
     ["claude-sonnet-4-6", { temperature: 0.5, reasoning_effort: "low" }, "temperature;used=1", undefined],
     ["llama-test", { prompt_cache_key: "k", metadata: { a: "b" } }, "metadata, prompt_cache_key", undefined],
     ["gpt-4.1", { verbosity: "low", reasoning_effort: "high" }, "verbosity, reasoning_effort", undefined],
+    ["gpt-6-luna", { seed: 7 }, "seed", undefined],
     ["gpt-6-astra", { reasoning_effort: "none" }, "reasoning_effort;used=low", "low"],
     ["gpt-5.4", { reasoning_effort: "max" }, "reasoning_effort;used=xhigh", "xhigh"],
     ["gpt-6-luna", { reasoning_effort: "minimal" }, "reasoning_effort;used=none", "none"],
@@ -152,8 +153,8 @@ describe("settings of a chat", () => {
 
   it("decide what `auto` picks: first a model that takes them all", async () => {
     const question = [{ role: "user", content: "Prove it step by step" }];
-    const seeded = await client.post("/ai/chat", { model: "auto", messages: question, seed: 7, verbosity: "low" });
-    expect(seeded.string("model")).to.match(/^gpt-5|^gpt-6/);
+    const steered = await client.post("/ai/chat", { model: "auto", messages: question, user: "u", verbosity: "low" });
+    expect(steered.string("model")).to.match(/^gpt-5|^gpt-6/);
     // No model takes both of these, so one goes without.
     const odd = { messages: question, metadata: { a: "b" }, reasoning_effort: "minimal" };
     const answered = await client.post("/ai/chat", { model: "auto", ...odd });

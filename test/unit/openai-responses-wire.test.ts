@@ -123,7 +123,7 @@ describe("Responses wire format", () => {
       messages,
       temperature: 0.5,
       topP: 0.9,
-      maxTokens: 9,
+      maxTokens: 16,
       tools: [{ name: "find", description: "Finds", parameters: { type: "object" } }, { name: "stop" }],
       toolChoice: { name: "find" },
       parallelToolCalls: false,
@@ -141,7 +141,7 @@ describe("Responses wire format", () => {
       model: "gpt-4.1",
       input: messages,
       store: false,
-      max_output_tokens: 9,
+      max_output_tokens: 16,
       temperature: 0.5,
       top_p: 0.9,
       tools: [
@@ -291,6 +291,15 @@ describe("Responses wire format", () => {
     await errorOf(provider.complete(request, context));
     await errorOf(provider.complete(request, context));
     expect(served).to.deep.equal([{ text: "hm The lease protects " }, { text: "" }]);
+  });
+
+  it("charges a response that failed without a usage for nothing", async () => {
+    const served: Served[] = [];
+    const context = { signal: never, onCharged: (one: Served) => void served.push(one) };
+    fake.setDefault({ failure: { code: "server_error", message: "It failed." } });
+    await errorOf(provider.complete(request, context));
+    await errorOf(Array.fromAsync(provider.stream(request, context)));
+    expect(served).to.deep.equal([{ promptUsage: { inputTokens: 0, outputTokens: 0 } }]);
   });
 
   it("refuses answers that are not responses", async () => {

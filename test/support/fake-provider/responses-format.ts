@@ -16,6 +16,8 @@ export const responsesFormat: WireFormat = {
     if (!Array.isArray(body.input)) return refuse("Missing required parameter: 'input'.");
     for (const unknown of ["messages", "stop", "seed", "max_tokens", "response_format", "reasoning_effort"])
       if (body[unknown] !== undefined) return refuse(`Unknown parameter: '${unknown}'.`);
+    if (Number(body.max_output_tokens ?? 16) < 16)
+      return refuse("Invalid 'max_output_tokens': integer below minimum value.");
     const isReasoning = isReasoningModel(body.model);
     if (body.include !== undefined && !isReasoning)
       return refuse("Encrypted content is not supported with this model.");

@@ -4,7 +4,8 @@ import type { CompletionRequest, ResponseFormat, ToolDefinition } from "../provi
 
 /**
  * The body of `POST /responses`, as JSON text (API reference, "Create a model response"). Nothing is stored there, so the
- * reasoning comes encrypted and goes back with the next request. The API knows no `seed`.
+ * reasoning comes encrypted and goes back with the next request. OpenAI's own server refuses
+ * `stop`, `seed`, and a limit below 16 tokens.
  */
 export function toWireRequest(request: CompletionRequest, isStreamed: boolean): string {
   const { effort, canReason } = request;
@@ -18,7 +19,8 @@ export function toWireRequest(request: CompletionRequest, isStreamed: boolean): 
     max_output_tokens: request.maxTokens,
     temperature: request.temperature,
     top_p: request.topP,
-    stop: request.stop, // OpenAI's own server refuses it
+    stop: request.stop,
+    seed: request.seed,
     tools: request.tools?.map(toWireTool),
     tool_choice: request.toolChoice && toWireToolChoice(request.toolChoice),
     parallel_tool_calls: request.parallelToolCalls,

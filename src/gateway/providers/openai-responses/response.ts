@@ -20,10 +20,14 @@ export function fromResponse(body: string, requestedModel: string): CompletionRe
   return toResult(response, requestedModel);
 }
 
-/** What a response that broke off, failed or does not fit reports and says; undefined when it is none at all. */
+/**
+ * What a response that broke off or does not fit reports and says; undefined when it is none at all, or failed without a
+ * usage: that is not charged.
+ */
 export function measureResponse(begun: unknown): Served | undefined {
-  const parsed = startedResponse.safeParse(begun);
-  return parsed.success ? toServed(toResult(parsed.data, "")) : undefined;
+  const { data } = startedResponse.safeParse(begun);
+  if (data === undefined || (data.status === "failed" && !data.usage)) return undefined;
+  return toServed(toResult(data, ""));
 }
 
 function toResult(response: WireResponse, requestedModel: string): CompletionResult {

@@ -8,6 +8,7 @@ import { type EndedResponse, endedResponse, type WireEvent } from "./schemas.ts"
 export function makeResponseReader(): EventReader {
   const calls = makeCallReader();
   let last: EndedResponse | undefined;
+  let failed: EndedResponse | undefined;
   const end = (): StreamPart[] => [{ type: "end", finishReason: toFinishReason(last ?? {}, calls.count() > 0) }];
   const readLast = (event: WireEvent, parts: StreamPart[]) => {
     const parsed = endedResponse.safeParse(event.response);
@@ -48,14 +49,16 @@ export function makeResponseReader(): EventReader {
           readLast(event, parts);
           break;
         case "response.failed":
-          throw toFailure(endedResponse.safeParse(event.response).data?.error);
+          failed = endedResponse.safeParse(event.response).data;
+          throw toFailure(failed?.error);
         case "error":
           throw toFailure(event.error ?? event);
       }
     },
     isWhole: () => last !== undefined,
     isDone: () => last !== undefined,
-    promptUsage: () => undefined,
+    /** A response that failed costs what it reports. */
+    promptUsage: () => failed && toUsage(failed.usage ?? { input_tokens: 0 }),
     end,
   };
 }

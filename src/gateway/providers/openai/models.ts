@@ -25,8 +25,9 @@ const plansOfMay = {
   priceDate: "2026-05-04",
 };
 
-/** `verbosity` came with GPT-5; the others are those of Chat Completions. */
+/** `verbosity` came with GPT-5. `seed` is deprecated, and the Responses API has none. */
 const settings = Object.keys(settingFields) as Setting[]; // the literal has no other keys
+const withoutSeed = settings.filter((setting) => setting !== "seed");
 const withoutVerbosity = settings.filter((setting) => setting !== "verbosity");
 
 /**
@@ -58,7 +59,7 @@ const gpt = {
   maxOutput: 128_000,
   features: ["streaming", "tool_use", "tool_choice", "vision", "files", "json_schema", "json_object", "prompt_caching"],
   pictures: picturesOf(1.2, 1_536),
-  settings,
+  settings: withoutSeed,
   batch: true,
   priceDate: "2026-11-21",
 } as const satisfies Partial<ProviderModel>;

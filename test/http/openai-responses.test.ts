@@ -1,8 +1,10 @@
 import { expect } from "chai";
 import OpenAI from "openai";
+import type { FakeUsage } from "../support/fake-provider/behaviour.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { linkedPdf, linkedPicture, pdf, pictureOf } from "../support/media.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const model = "gpt-6-astra";
@@ -18,17 +20,28 @@ const reasoningItem = (n: number) => ({
 const callOf = (n: number) => ({ id: `call_${n}`, name: "find", arguments: `{"n":${n}}` });
 const user = (content: unknown) => ({ role: "user", content });
 
+/** What the provider charges in billionths of a USD, by GPT-6 Astra's list price. */
+const chargeOf = (usage: FakeUsage) => {
+  const {
+    prompt_tokens: prompt,
+    completion_tokens: output,
+    cached_tokens: read = 0,
+    cache_write_tokens: written = 0,
+  } = usage;
+  return (prompt - read - written) * 10_000 + read * 1_000 + written * 12_500 + output * 50_000;
+};
+
 type Turn = { tool_calls?: object[]; reasoning_details?: object[]; content?: string };
 
-describe("OpenAI's Responses API behind a chat", () => {
+describe("OpenAI's Responses API behind a chat", function () {
+  this.timeout(60_000);
   let upstream: FakeProvider;
   let test: TestPlatform;
   let client: ApiClient;
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     upstream = await startFakeProvider();
     const env = { OPENAI_API_KEY: "sk-platform-0123456789abcdef", OPENAI_BASE_URL: upstream.url };
-    test = await startPlatform({ workers: false, env });
+    test = await startPlatform({ env });
     client = makeClient({ url: test.url, key: test.keys.member });
   });
   beforeEach(() => upstream.reset());
@@ -106,6 +119,55 @@ describe("OpenAI's Responses API behind a chat", () => {
       );
     const paths = upstream.requests.slice(2).map(({ path }) => path);
     expect(paths).to.deep.equal(["/v1/chat/completions", "/v1/responses"]);
+  });
+
+  it("costs an agent of ten iterations what the invoice says, and names its run as the key of the prompt cache", async () => {
+    const turns = Array.from({ length: 9 }, (_, place) => place + 1);
+    /** Each prompt is read from the cache as far as the one before, and the rest is written to it. */
+    const usageOf = (turn: number) => ({
+      prompt_tokens: 2_000 + 151 * turn,
+      completion_tokens: 17 + turn,
+      cached_tokens: turn === 1 ? 0 : 2_000 + 151 * (turn - 1),
+      cache_write_tokens: turn === 1 ? 2_151 : 151,
+    });
+    const call = (turn: number) => ({
+      id: `call_${turn}`,
+      name: "calculator",
+      arguments: `{"expression":"${turn} + 0"}`,
+    });
+    for (const turn of turns) {
+      if (turn === 5) upstream.next({ status: 503 });
+      upstream.next({ reasoningItems: [reasoningItem(turn)], toolCalls: [call(turn)], usage: usageOf(turn) });
+    }
+    upstream.next({ pieces: ["Nine berths."], usage: usageOf(10) });
+    const agent = { name: "Harbour", model, systemPrompt: "You count berths.", tools: [{ type: "calculator" }] };
+    const agentId = (await client.post("/agents", agent)).string("agentId");
+    const begun = await client.post(`/agents/${agentId}/run`, { input: "How many berths are there?" });
+    const path = `/agents/${agentId}/runs/${begun.string("runId")}`;
+    const readEnded = async () => {
+      const read = await client.get(path);
+      return read.at("finishedAt") === undefined ? null : read;
+    };
+    const run = await pollUntil(readEnded, { timeoutMs: 30_000, what: "the end of the run" });
+    expect([run.at("status"), run.at("finalOutput")]).to.deep.equal(["completed", "Nine berths."]);
+    expect(run.at("steps")).to.have.length(10);
+
+    const keys = upstream.requests.map(({ body }) => body.prompt_cache_key);
+    expect(keys).to.deep.equal(Array(11).fill(run.string("runId")));
+    const reasoning = [upstream.requests.at(-1)?.body.input ?? []]
+      .flat()
+      .filter((item) => typeof item === "object" && item.type === "reasoning")
+      .map((item) => JSON.stringify(item));
+    expect(reasoning).to.deep.equal(turns.map((turn) => JSON.stringify(reasoningItem(turn))));
+
+    const charges = upstream.requests.map(({ served }) => chargeOf(served)).filter((charge) => charge > 0);
+    const invoice = charges.reduce((sum, charge) => sum + charge, 0);
+    expect(charges).to.have.length(10);
+    expect(Math.round(Number(run.at("costUsd")) * 1e9)).to.equal(invoice);
+    await test.platform.gateway.flush();
+    const spent = (await client.get("/usage?groupBy=surface")).at("data") as { surface: string; costUsd: number }[];
+    const byAgents = spent.find(({ surface }) => surface === "agents");
+    expect(Math.round(Number(byAgents?.costUsd) * 1e9)).to.equal(invoice);
   });
 
   it("sends pictures, files and the pictures of a tool's result in its documented form", async () => {

@@ -16,6 +16,7 @@ const secrets = {
   rotated: "sk-LeakMarkerTwo0123456789abcdefgh",
   anthropic: "sk-ant-LeakMarkerThree0123456789abcd",
   platform: "sk-LeakMarkerFour0123456789abcdefg",
+  custom: "sk-LeakMarkerFive0123456789abcdefg",
 };
 
 /** Each secret as it is, and in the forms in which it could hide. */
@@ -66,6 +67,7 @@ describe("customers' keys", function () {
       OPENAI_API_KEY: secrets.platform,
       OPENAI_BASE_URL: upstream.url,
       ANTHROPIC_BASE_URL: upstream.origin,
+      FETCH_ALLOW_ORIGINS: upstream.origin,
       PROVIDER_FIRST_BYTE_TIMEOUT_MS: "300",
       PROVIDER_ANSWER_TIMEOUT_MS: "300",
       BATCH_COLLECT_MS: "100",
@@ -97,6 +99,19 @@ describe("customers' keys", function () {
       `Bearer ${secrets.openai}`,
       secrets.anthropic,
     ]);
+    const model = { id: "small", type: "chat", contextWindow: 8_000, inputUsdPerMTok: 1, outputUsdPerMTok: 1 };
+    const custom = { baseUrl: upstream.url, key: secrets.custom, wire: "openai-chat", models: [model] };
+    expect(await call("PUT", "/ai/providers/custom/lab", custom)).to.equal(200);
+    expect(await call("PUT", "/ai/providers/custom/lab", { ...custom, wire: "none" })).to.equal(400);
+    expect(await call("PUT", "/ai/providers/custom/lab", { ...custom, baseUrl: "http://10.0.0.1/" })).to.equal(400);
+    expect(await chat("lab/small")).to.equal(200);
+    expect(upstream.requests.at(-1)?.headers.authorization).to.equal(`Bearer ${secrets.custom}`);
+    upstream.next({ status: 400, errorMessage: `not with ${secrets.custom}` });
+    expect(await chat("lab/small")).to.equal(400);
+    upstream.setDefault({ status: 500, errorMessage: `not with ${secrets.custom}` });
+    expect(await chat("lab/small", { stream: true })).to.equal(502);
+    upstream.reset();
+    for (const path of ["", "/lab"]) expect(await call("GET", `/ai/providers/custom${path}`)).to.equal(200);
     // A provider that quotes the key, refuses it, times out, breaks off.
     const quoting = { error: { message: `Incorrect API key provided: ${secrets.openai}`, code: "invalid_api_key" } };
     for (const status of [401, 400, 403, 500, 429]) {

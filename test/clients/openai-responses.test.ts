@@ -200,6 +200,30 @@ describe("the Responses API of the official openai client", () => {
     expect(JSON.stringify(upstreams.openai.requests[0]?.body)).to.contain('"town"');
   });
 
+  it("gives a kept response again with its reasoning, and counts each call by key and surface", async () => {
+    upstreams.anthropic.next({ reasoning: "A lease is a lock." });
+    const body = {
+      model: models.anthropic,
+      store: false,
+      input: question,
+      include: ["reasoning.encrypted_content" as const],
+    };
+    const headers = { "x-svc-options": "cache=true" };
+    const first = await openai.responses.create(body, { headers });
+    const again = await Array.fromAsync(await openai.responses.create({ ...body, stream: true }, { headers }));
+    const kept = lastOf(again);
+    expect([first, kept].map((response) => Reflect.get(response, "cached"))).to.deep.equal([false, true]);
+    const contents = [first, kept].map(({ output }) => output.map((item) => ({ ...item, id: undefined })));
+    expect(contents[1]).to.deep.equal(contents[0]);
+    expect(contents[0]?.map(({ type }) => type)).to.deep.equal(["reasoning", "message"]);
+    expect(upstreams.anthropic.requests).to.have.lengthOf(1);
+    await test.platform.gateway.flush();
+    const usage = await fetch(`${test.url}/usage?groupBy=surface`, {
+      headers: { authorization: `Bearer ${test.keys.owner}` },
+    });
+    expect(await usage.text()).to.contain('"responses"');
+  });
+
   it("shows pictures and files", async () => {
     const picture = pictureOf(4, 4);
     const content = [
@@ -246,6 +270,18 @@ describe("the Responses API of the official openai client", () => {
     expect(body?.messages).to.deep.equal([{ role: "user", content: question }]);
   });
 
+  it("names twenty items at most that it leaves out", async () => {
+    const others = Array.from({ length: 50 }, (_, n) => ({
+      type: "web_search_call",
+      id: `ws_${n}`,
+      status: "completed",
+    }));
+    const input = [{ role: "user", content: question }, ...others] as ResponseInputItem[]; // as an agent of OpenAI's sends it
+    const body = { model: models.edge, store: false, input };
+    const { response } = await openai.responses.create(body).withResponse();
+    expect(response.headers.get("x-svc-ignored")?.split(", ")).to.have.lengthOf(20);
+  });
+
   it("ends incomplete at the limit of tokens", async () => {
     upstreams.edge.next({ finishReason: "length" }, { finishReason: "length" });
     const events = await stream({ max_output_tokens: 16 });
@@ -284,5 +320,53 @@ describe("the Responses API of the official openai client", () => {
     expect(await placeOf({ input: [{ type: "function_call", call_id: "c" }] })).to.deep.equal([400, "input[0].name"]);
     upstreams.edge.setDefault({ status: 500 });
     expect(await failureOf(create({}))).to.be.instanceOf(OpenAI.InternalServerError);
+  });
+});
+
+describe("the Responses API on the offline model", () => {
+  const model = "switchyard-offline";
+  let test: TestPlatform;
+  let openai: OpenAI;
+  before(async () => {
+    test = await startPlatform({ workers: false });
+    openai = new OpenAI({ baseURL: `${test.url}/v1`, apiKey: test.keys.member, maxRetries: 0 });
+  });
+  after(() => test.close());
+
+  it("finds the answer among its instructions, as JSON and as a stream", async () => {
+    const answer = "A lease protects a job from being run by two workers at once.";
+    const body = { model, store: false, input: question, instructions: `Heartbeats renew it. ${answer}` };
+    expect((await openai.responses.create(body)).output_text).to.equal(answer);
+    expect((await openai.responses.stream(body).finalResponse()).output_text).to.equal(answer);
+  });
+
+  it("calls a tool that fits, and answers from its result", async () => {
+    const input = "What is the weather in the town of Graz?";
+    const [called] = (await openai.responses.create({ model, store: false, input, tools: [weather] })).output;
+    if (called?.type !== "function_call") throw new Error("it called no tool");
+    expect(JSON.parse(called.arguments).town).to.contain("Graz");
+    const output = "The weather in Graz is rain.";
+    const result = { type: "function_call_output" as const, call_id: called.call_id, output };
+    const turns = [{ role: "user" as const, content: input }, called, result];
+    const reported = await openai.responses.create({ model, store: false, input: turns, tools: [weather] });
+    expect(reported.output_text).to.contain(output);
+  });
+
+  it("names by this API's fields what it does not take", async () => {
+    const settings = { reasoning: { effort: "low" as const }, text: { verbosity: "low" as const } };
+    const create = openai.responses.create({ model, store: false, input: question, ...settings });
+    const { response } = await create.withResponse();
+    expect(response.headers.get("x-svc-ignored")).to.equal("text.verbosity, reasoning.effort");
+    const content = [{ type: "input_image" as const, image_url: pictureOf(4, 4), detail: "auto" as const }];
+    const input = [
+      { role: "user" as const, content: question },
+      { role: "user" as const, content },
+    ];
+    for (const stream of [false, true]) {
+      const error = await openai.responses
+        .create({ model, store: false, input, stream })
+        .catch((thrown: unknown) => thrown);
+      expect(error).to.include({ status: 400, param: "input[1].content[0]" });
+    }
   });
 });

@@ -1,4 +1,5 @@
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
+import { toOwnName, withOwnName } from "../../../src/gateway/responses/field-names.ts";
 import { fromResponsesBody } from "../../../src/gateway/responses/request.ts";
 import { responsesBodySchema } from "../../../src/gateway/responses/request-schemas.ts";
 import { toResponse } from "../../../src/gateway/responses/response.ts";
@@ -8,6 +9,8 @@ import { declareRoutes, type SseMessage } from "../../route.ts";
 import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
 
 const SURFACE = "responses";
+/** Most names of what is left out that one response lists; the input may have 2,000 such items. */
+const MAX_IGNORED = 20;
 
 const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
@@ -29,15 +32,19 @@ export const openAiResponseRoutes = [
     example: { model: "meta-llm", input: "What does a lease protect a job from?" },
     async handler(input) {
       const { body, platform } = input;
-      const { request: asked, ignored } = fromResponsesBody(body);
+      const { request: asked, ignored, places } = fromResponsesBody(body);
       const request = { ...asked, options: parseSvcOptions(input.header("x-svc-options")) };
       const misfits = platform.gateway.ignoredBy(input.caller.tenantId, request);
-      for (const name of [...ignored, ...(misfits instanceof Promise ? await misfits : misfits)]) input.ignore(name);
+      for (const name of misfits instanceof Promise ? await misfits : misfits) ignored.push(toOwnName(name, places));
+      for (const name of ignored.slice(0, MAX_IGNORED)) input.ignore(name);
       const caller = toGatewayCaller(input, SURFACE);
       if (body.stream !== true) {
-        return { status: 200, body: toResponse(body, await platform.gateway.complete(caller, request)) };
+        const outcome = await platform.gateway.complete(caller, request).catch((error: unknown) => {
+          throw withOwnName(error, places);
+        });
+        return { status: 200, body: toResponse(body, outcome) };
       }
-      const stream = makeResponseStream(body, platform.gateway.stream(caller, request));
+      const stream = makeResponseStream(body, platform.gateway.stream(caller, request), places);
       return {
         status: 200,
         events: toSse(stream.events()),

@@ -9,8 +9,8 @@ import { openReasoning } from "./sealed-reasoning.ts";
 /** The one entry of `include` that is known: the reasoning as text that goes back. */
 export const sealedReasoning = "reasoning.encrypted_content";
 
-/** A chat, and what of its body is not used. */
-export type AskedResponse = { request: ChatRequest; ignored: string[] };
+/** A chat, what of its body is not used, and where in the body the contents of its messages stand. */
+type AskedResponse = { request: ChatRequest; ignored: string[]; places: string[] };
 
 /**
  * The chat that a body of `POST /v1/responses` asks for. Tools and items of tools that run at OpenAI are left out.
@@ -39,10 +39,14 @@ export function fromResponsesBody(body: ResponsesBody): AskedResponse {
     tools: functions.length > 0 ? functions : undefined,
     tool_choice: toToolChoice(choice, functions.length > 0),
   };
-  const messages = typeof input === "string" ? [{ role: "user" as const, content: input }] : toMessages(input, ignored);
+  const said =
+    typeof input === "string"
+      ? { messages: [{ role: "user" as const, content: input }], places: ["input"] }
+      : toMessages(input, ignored);
+  const { messages, places } = said;
   if (messages.length === 0) throw invalidRequest("input", "input has no message.");
   const request = { ...toChatRequest(settings), ...withoutNulls({ reasoningSummary: reasoning?.summary }), messages };
-  return { request, ignored };
+  return { request, ignored, places };
 }
 
 /** A tool that was left out cannot be demanded. */
@@ -58,11 +62,16 @@ function toResponseFormat(format: NonNullable<ResponsesBody["text"]>["format"]):
 }
 
 /** The conversation of the items. What the assistant said, called and thought between two others is one turn of it. */
-function toMessages(items: readonly InputItem[], ignored: string[]): Message[] {
+function toMessages(items: readonly InputItem[], ignored: string[]) {
   const messages: Message[] = [];
+  const places: string[] = [];
+  const add = (place: string, message: Message) => {
+    messages.push(message);
+    places.push(place);
+  };
   let turn: AssistantPart[] = [];
   const endTurn = () => {
-    if (turn.some(({ type }) => type !== "reasoning")) messages.push(toAssistantMessage(turn));
+    if (turn.some(({ type }) => type !== "reasoning")) add("input", toAssistantMessage(turn));
     turn = [];
   };
   for (const [place, item] of items.entries()) {
@@ -71,7 +80,7 @@ function toMessages(items: readonly InputItem[], ignored: string[]): Message[] {
       turn.push({ type: "tool-call", id: item.call_id, name: item.name, arguments: item.arguments });
     } else if (item.type === "function_call_output") {
       endTurn();
-      messages.push({ role: "tool", content: toContent(item.output), toolCallId: item.call_id });
+      add(`${param}.output`, { role: "tool", content: toContent(item.output), toolCallId: item.call_id });
     } else if (item.type === "reasoning") {
       const reasoning = openReasoning(item.encrypted_content ?? "", `${param}.encrypted_content`);
       if (reasoning) turn.push(reasoning);
@@ -82,12 +91,12 @@ function toMessages(items: readonly InputItem[], ignored: string[]): Message[] {
     else if (item.role === "assistant") turn.push({ type: "text", text: toText(item.content) });
     else {
       endTurn();
-      if (item.role === "user") messages.push({ role: "user", content: toContent(item.content) });
-      else messages.push({ role: "system", content: toText(item.content) });
+      if (item.role === "user") add(`${param}.content`, { role: "user", content: toContent(item.content) });
+      else add(`${param}.content`, { role: "system", content: toText(item.content) });
     }
   }
   endTurn();
-  return messages;
+  return { messages, places };
 }
 
 function toAssistantMessage(turn: readonly AssistantPart[]): Message {

@@ -1,6 +1,7 @@
 import { toolServer } from "./mcp.ts";
 import type { AnyRoute } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
+import { anthropicMessageRoutes } from "./routes/anthropic/messages.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { compositeRoutes } from "./routes/composite.ts";
 import { customProviderRoutes } from "./routes/custom-providers.ts";
@@ -45,6 +46,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...openAiModelRoutes,
   ...openAiFileRoutes,
   ...openAiBatchRoutes,
+  ...anthropicMessageRoutes,
   ...pageRoutes,
   ...healthRoutes,
 ];

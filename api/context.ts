@@ -1,6 +1,6 @@
 import type { ParameterizedContext } from "koa";
 import type { Caller } from "../src/tenancy/roles.ts";
-import type { JsonReply } from "./route.ts";
+import type { JsonReply, RouteDialect } from "./route.ts";
 
 /** What the middleware keeps about a request while it is served. */
 export type RequestState = {
@@ -11,6 +11,8 @@ export type RequestState = {
   signal: AbortSignal;
   /** The pattern of the route that serves it; none when no route does. */
   route?: string;
+  /** How that route reports errors, where it is not as we do. */
+  dialect?: RouteDialect;
   caller?: Caller;
   /** Names of the fields that were ignored. */
   ignored?: string[];

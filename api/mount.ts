@@ -13,7 +13,14 @@ import { admit } from "./middleware/rate-limit.ts";
 import { makeUploadRate } from "./middleware/upload-rate.ts";
 import { admitWidget, respondToPreflight } from "./middleware/widget-access.ts";
 import { type Input, type InputReader, makeInputReader, noteIgnored } from "./read-input.ts";
-import { type AnyRoute, type HandlerInput, type JsonReply, type Reply, takesIdempotencyKey } from "./route.ts";
+import {
+  type AnyRoute,
+  type HandlerInput,
+  type JsonReply,
+  type Reply,
+  type RouteDialect,
+  takesIdempotencyKey,
+} from "./route.ts";
 import { writeEventStream } from "./sse.ts";
 
 /** Memory for large bodies in one process, in bytes; at least two of the largest always fit. */
@@ -64,6 +71,7 @@ function serveRoute(
   const door = route.auth === "public" ? undefined : { tenancy, needed: route.auth };
   return async function serve(ctx) {
     ctx.state.route = route.path;
+    if (route.dialect) speak(ctx, route.dialect);
     if (route.envelope) rejectForeignHost(ctx, platform.config.http.allowedHosts);
     const client = () => clientOf(ctx);
     const caller = door === undefined ? anonymous : await authenticate(ctx, door, client);
@@ -100,6 +108,11 @@ function serveRoute(
       key === "" ? await handle(input) : await respondIdempotently(platform, input, { key, isSecret, handle });
     await writeReply(ctx, reply, platform);
   };
+}
+
+function speak({ state }: ApiContext, dialect: RouteDialect): void {
+  state.dialect = dialect;
+  state.headers[dialect.requestIdHeader] = state.requestId;
 }
 
 /** With `x-svc-debug: true` the ignored fields are named in the body too, where a JSON object has room for them. */

@@ -39,6 +39,9 @@ export const errorBodySchema = named(
   }),
 );
 
+/** The id of a request in examples. */
+const SAMPLE_ID = "req_01J0000000000000000000000";
+
 const description = `Every response carries \`x-request-id\` and \`x-api-version\`. Fields that an endpoint does not know are ignored and named in \`x-svc-ignored\`.
 Errors have one shape (\`Error\`). Calls are limited per tenant: see \`RateLimit\` and, on 429, \`Retry-After\`.`;
 
@@ -59,7 +62,9 @@ export function makeOpenApi(routes: readonly AnyRoute[]): OpenApiDocument {
     security: [{ apiKey: [] }],
     paths,
     components: {
-      securitySchemes: { apiKey: { type: "http", scheme: "bearer", description: "An API key, `sk_…`" } },
+      securitySchemes: {
+        apiKey: { type: "http", scheme: "bearer", description: "An API key, `sk_…`; `x-api-key` takes it too" },
+      },
       schemas: components.schemas,
     },
   };
@@ -76,7 +81,7 @@ function toOperation(route: AnyRoute, components: Components): Operation {
     ...(route.auth === "public" ? { security: [] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...defined({ requestBody }),
-    responses: { ...toResponses(route, components), ...toErrorResponses(route) },
+    responses: { ...toResponses(route, components), ...toErrorResponses(route, components) },
   };
 }
 
@@ -199,17 +204,22 @@ export function errorCodesOf(route: AnyRoute): ErrorCode[] {
   return [...new Set(codes.flatMap(([isGiven, some]) => (isGiven ? some : [])))];
 }
 
-function toErrorResponses(route: AnyRoute): Record<string, JsonSchema> {
-  const byStatus = Map.groupBy(errorCodesOf(route), (code) => toStatus({ code, type: errorCodes[code] }));
-  const responses = [...byStatus].map(([status, codes]) => [status, toErrorResponse(codes)] as const);
-  return Object.fromEntries(responses.filter(([status]) => route.responses[status] === undefined));
-}
-
-function toErrorResponse(codes: readonly ErrorCode[]): JsonSchema {
-  const [code = "internal"] = codes;
-  const error = { type: errorCodes[code], code, message: "…", requestId: "req_01J0000000000000000000000" };
-  return {
-    description: codes.map((each) => `\`${each}\``).join(", "),
-    content: { "application/json": { schema: { $ref: "#/components/schemas/Error" }, example: { error } } },
+function toErrorResponses(route: AnyRoute, components: Components): Record<string, JsonSchema> {
+  const { dialect } = route;
+  const toSample = (code: ErrorCode) => {
+    const view = { type: errorCodes[code], code, message: "…" };
+    return (
+      dialect?.toError(view, SAMPLE_ID) ?? {
+        status: toStatus(view),
+        body: { error: { ...view, requestId: SAMPLE_ID } },
+      }
+    );
   };
+  const schema = components.refer(dialect?.errorSchema ?? errorBodySchema, "output");
+  const byStatus = Map.groupBy(errorCodesOf(route), (code) => toSample(code).status);
+  const responses = [...byStatus].map(([status, codes]) => {
+    const content = { "application/json": { schema, example: toSample(codes[0] ?? "internal").body } };
+    return [status, { description: codes.map((each) => `\`${each}\``).join(", "), content }] as const;
+  });
+  return Object.fromEntries(responses.filter(([status]) => route.responses[status] === undefined));
 }

@@ -38,6 +38,8 @@ export type StreamReply = {
   headers?: Record<string, string>;
   /** Send the head before the first event is there. Otherwise an error before the first event is an ordinary error. */
   isEager?: boolean;
+  /** What a silent stream sends now and then; by default a comment. */
+  heartbeat?: SseMessage;
   /** The event for an error after the first byte; by default `{ error, done: true }`. */
   toErrorEvent?: (error: ErrorView & { requestId: string }) => SseMessage;
 };
@@ -46,6 +48,14 @@ export type Reply = JsonReply | StreamReply;
 
 /** How a protocol on a route reports a wrong body, and a caller over its limits; undefined: as any other route does. */
 export type RouteEnvelope = { toReply(error: AppError, requestId: string): JsonReply | undefined };
+
+/** How the API of another vendor, which a route answers as, reports errors. */
+export type RouteDialect = {
+  /** The header of the id of a request, beside ours. */
+  requestIdHeader: string;
+  errorSchema: z.ZodType;
+  toError(error: ErrorView, requestId: string): { status: number; body: unknown };
+};
 
 export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   params: P;
@@ -101,6 +111,7 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
    * `Idempotency-Key`, and only our own hosts and pages may call it.
    */
   envelope?: RouteEnvelope;
+  dialect?: RouteDialect;
   /** Whether the response holds a secret, which must not be kept for repeats by `Idempotency-Key`. */
   hasSecretReply?: boolean;
   /** A body as an example, for the documentation. */

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import * as agents from "../src/agents/schemas.ts";
 import * as composite from "../src/composite/schemas.ts";
 import * as messages from "../src/gateway/message-schemas.ts";
+import * as messagesApi from "../src/gateway/messages-api/schemas.ts";
 import * as openai from "../src/gateway/openai-schemas.ts";
 import * as responsesRequest from "../src/gateway/responses/request-schemas.ts";
 import * as responses from "../src/gateway/responses/response-schemas.ts";
@@ -33,6 +34,12 @@ const names = new Map<z.core.$ZodType, string>(
     ResponseObject: responses.responseObjectSchema,
     ResponseEvent: responses.responseEventSchema,
     ResponseOutputItem: responses.outputItemSchema,
+    MessageRequest: messagesApi.messagesBodySchema,
+    Message: messagesApi.messageSchema,
+    MessageEvent: messagesApi.messageEventSchema,
+    MessageTokensRequest: messagesApi.countTokensBodySchema,
+    MessageTokens: messagesApi.tokensCountSchema,
+    AnthropicError: messagesApi.apiErrorSchema,
     IngestResult: rag.ingestResultSchema,
     Document: rag.documentViewSchema,
     QueryRequest: rag.queryBodySchema,

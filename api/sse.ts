@@ -18,7 +18,7 @@ export function formatSseMessage({ id, event, data }: SseMessage): string {
 
 /**
  * Writes a stream reply to `response`, with `headers` besides its own, and ends it. One write a batch; waits while the
- * client does not read; sends a comment as heartbeat when nothing comes. An error before the head was sent is thrown;
+ * client does not read; sends a comment, or what the reply says, as heartbeat when nothing comes. An error before the head was sent is thrown;
  * one after it becomes a last event, made by `onError`. Returns early when the client has left, and always ends the iterator.
  */
 export async function writeEventStream(
@@ -33,6 +33,7 @@ export async function writeEventStream(
 ): Promise<void> {
   const iterator = reply.events[Symbol.asyncIterator]();
   const { headers, signal } = options;
+  const silence = reply.heartbeat ? formatSseMessage(reply.heartbeat) : ": heartbeat\n\n";
   let heartbeat: NodeJS.Timeout | undefined;
   try {
     if (reply.isEager || options.isHeadOnly) sendHead(response, headers);
@@ -40,7 +41,7 @@ export async function writeEventStream(
     let next = await iterator.next();
     const hasEvent = !next.done && next.value.length > 0;
     if (!response.headersSent) sendHead(response, headers, { isHeld: hasEvent });
-    heartbeat = setInterval(() => !signal.aborted && response.write(": heartbeat\n\n"), HEARTBEAT_MS).unref();
+    heartbeat = setInterval(() => !signal.aborted && response.write(silence), HEARTBEAT_MS).unref();
     while (!next.done && !signal.aborted) {
       if (next.value.length > 0 && !response.write(next.value.map(formatSseMessage).join(""))) {
         await drained(response, signal);

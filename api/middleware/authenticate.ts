@@ -8,14 +8,17 @@ import type { ApiContext } from "../context.ts";
 const RECHECK_MS = 5_000;
 const bearer = /^Bearer +([^\s]+) *$/i;
 
-/** The caller by the key in `Authorization`. @throws AppError `missing_api_key`, `invalid_api_key`, `rate_limited`, `insufficient_role`. */
+/** Where Anthropic's clients put the key. `Authorization` goes first: a client that sends both was told to use it. */
+const KEY_HEADER = "x-api-key";
+
+/** The caller by the key in `Authorization`, or in `x-api-key`. @throws AppError `missing_api_key`, `invalid_api_key`, `rate_limited`, `insufficient_role`. */
 export async function authenticate(
   ctx: ApiContext,
   { tenancy, needed }: { tenancy: Pick<Tenancy, "authenticate">; needed: Role },
   client: () => string,
 ): Promise<Caller> {
-  const header = ctx.req.headers.authorization;
-  if (header === undefined || header === "") {
+  const header = ctx.req.headers.authorization || toBearer(ctx.get(KEY_HEADER));
+  if (header === "") {
     throw new AppError("missing_api_key", "Send your API key as `Authorization: Bearer <key>`.");
   }
   const key = bearer.exec(header)?.[1];
@@ -32,9 +35,11 @@ export async function authenticate(
   return caller;
 }
 
+const toBearer = (key: string) => (key === "" ? "" : `Bearer ${key}`);
+
 /** Cuts an open stream soon after its key was revoked or has expired; call the result when the stream ends. */
 export function watchKey(ctx: ApiContext, tenancy: Pick<Tenancy, "authenticate">): () => void {
-  const key = bearer.exec(ctx.get("authorization"))?.[1];
+  const key = bearer.exec(ctx.get("authorization") || toBearer(ctx.get(KEY_HEADER)))?.[1];
   if (key === undefined) return () => undefined;
   const recheck = async () => {
     if ((await tenancy.authenticate(key)) === null) ctx.res.destroy();

@@ -118,6 +118,7 @@ function writeError(ctx: ApiContext, error: AppError): void {
     headers["retry-after"] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
   }
   if (status === 401) headers["www-authenticate"] = 'Bearer realm="switchyard"';
-  // 499 is for the log; no client reads it.
-  sendReply(ctx, { status: status === 499 ? 500 : status, headers, body: toErrorBody(error, ctx.state.requestId) });
+  const { dialect, requestId } = ctx.state;
+  const own = { status: status === 499 ? 500 : status, body: toErrorBody(error, requestId) }; // 499 is for the log; no client reads it
+  sendReply(ctx, { ...(dialect?.toError(toErrorView(error), requestId) ?? own), headers });
 }

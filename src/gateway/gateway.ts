@@ -17,6 +17,7 @@ import { checkFallbacks, ignoredBy, listModels, resolveModel, usableModels } fro
 import type { ChatRequest } from "./chat/request.ts";
 import { makeResponseCache } from "./chat/response-cache.ts";
 import type { SchemaChecks } from "./chat/response-format.ts";
+import { countPrompt } from "./count-prompt.ts";
 import type { GatewayDeps } from "./deps.ts";
 import { type EmbedRequest, embed } from "./embed.ts";
 import { findModel } from "./find-model.ts";
@@ -86,6 +87,8 @@ export async function openGateway(input: GatewayInput) {
     models: (tenantId: string, query: ModelQuery) => listModels(deps, tenantId, query),
     /** See `ignoredBy`. */
     ignoredBy: (tenantId: string, request: ChatRequest) => ignoredBy(deps, tenantId, request),
+    /** See `countPrompt`. @throws AppError `unknown_model`. */
+    countTokens: (tenantId: string, request: ChatRequest) => countPrompt(deps, tenantId, request),
     /** The model of an id or alias, as far as the tenant may call it. */
     async findModel(tenantId: string, idOrAlias: string) {
       const model = await findModel(deps, tenantId, idOrAlias);

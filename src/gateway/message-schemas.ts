@@ -7,7 +7,7 @@ export const MAX_TOOLS = 128;
 /** Parts of one message. */
 export const MAX_PARTS = 1_000;
 /** Pictures and files of one request; Anthropic's smaller models take as many. */
-const MAX_MEDIA = 100;
+export const MAX_MEDIA = 100;
 const MAX_URL_CHARACTERS = 8_192;
 /** Items of reasoning in one message. */
 const MAX_REASONING_ITEMS = 200;
@@ -28,7 +28,7 @@ export const toolCallsSchema = z.array(toolCallSchema).min(1).max(MAX_TOOLS);
 const imageData = /^data:image\/(?:png|jpeg|gif|webp);base64,/;
 const pdfData = /^data:application\/pdf;base64,/;
 const LONGEST_HEAD = 40;
-const notBase64 = /[^A-Za-z0-9+/=]/;
+export const notBase64 = /[^A-Za-z0-9+/=]/;
 
 /** Megabytes are looked through once, without a copy and without backtracking. */
 function isData(url: string, head: RegExp): boolean {
@@ -36,11 +36,11 @@ function isData(url: string, head: RegExp): boolean {
   return length !== undefined && url.length > length && !notBase64.test(url.slice(length));
 }
 
-function isHttps(url: string): boolean {
+export function isHttps(url: string): boolean {
   return url.length <= MAX_URL_CHARACTERS && /^https:\/\//i.test(url) && URL.canParse(url);
 }
 
-const https = `an https URL of at most ${MAX_URL_CHARACTERS} characters`;
+export const https = `an https URL of at most ${MAX_URL_CHARACTERS} characters`;
 export const imageUrl = z
   .string()
   .refine(

@@ -31,15 +31,18 @@ const tooLargeSchema = "is larger than 5000 values, 32 levels or 131072 characte
 const MAX_SCHEMA_KEYWORDS = 100;
 const MAX_FORMAT_FIELDS = 20;
 
+/** A JSON Schema that a caller gives for a model to fill. */
+export const callersSchema = withFewFields(MAX_SCHEMA_KEYWORDS, z.record(z.string(), z.unknown())).refine(
+  isSmallSchema,
+  tooLargeSchema,
+);
+
 export const toolSchema = z.object({
   type: z.literal("function"),
   function: z.object({
     name: toolName,
     description: z.string().max(20_000).nullish(),
-    parameters: withFewFields(MAX_SCHEMA_KEYWORDS, z.record(z.string(), z.unknown()))
-      .refine(isSmallSchema, tooLargeSchema)
-      .nullish()
-      .describe("JSON Schema of the arguments"),
+    parameters: callersSchema.nullish().describe("JSON Schema of the arguments"),
   }),
 });
 

@@ -26,7 +26,7 @@ const others: Record<string, { why: string; fields: string[]; headers: string[] 
   },
 };
 
-type Schema = { $ref?: string; type?: string; properties?: Record<string, Schema> };
+type Schema = { anyOf?: Schema[]; $ref?: string; type?: string; properties?: Record<string, Schema> };
 
 /** Every list of the OpenAPI document: its path, and the fields and headers of its response. */
 function findLists() {
@@ -37,7 +37,8 @@ function findLists() {
       : (valueAt(document, schema.$ref.slice(2).replaceAll("/", ".")) as Schema); // another test resolves them all
   return Object.entries(document.paths).flatMap(([path, { get }]) => {
     const response = get?.responses["200"];
-    const schema = resolve(valueAt(response, "content.application/json.schema") as Schema | undefined);
+    const declared = resolve(valueAt(response, "content.application/json.schema") as Schema | undefined);
+    const schema = resolve(declared.anyOf?.[0] ?? declared); // the others are what other vendors' clients get
     const properties = Object.entries(schema.properties ?? {});
     const arrays = properties.filter(([, field]) => resolve(field).type === "array").map(([name]) => name);
     const hasOnlyItems = properties.every(([name]) => arrays.includes(name) || paging.includes(name));

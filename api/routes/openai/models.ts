@@ -3,6 +3,12 @@ import { notFound } from "../../../src/errors.ts";
 import type { ModelEntry } from "../../../src/gateway/schemas.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
+import {
+  anthropicModelSchema,
+  anthropicModelsSchema,
+  toAnthropicModel,
+  toAnthropicModels,
+} from "../anthropic/models.ts";
 import { openAiListOf } from "./lists.ts";
 
 const modelSchema = z.object({
@@ -14,23 +20,37 @@ const modelSchema = z.object({
 
 const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
+/** The header by which Anthropic's clients are known. */
+const ANTHROPIC_VERSION = "anthropic-version";
+const headers = { [ANTHROPIC_VERSION]: "The response has Anthropic's shape" };
+
 export const openAiModelRoutes = [
   routes.get("/v1/models", {
     summary: "The models that your calls can use, as OpenAI lists them",
-    responses: { 200: { description: "The models", body: openAiListOf(modelSchema, {}).omit({ has_more: true }) } },
-    async result({ caller, platform }) {
+    headers,
+    responses: {
+      200: {
+        description: "The models",
+        body: z.union([openAiListOf(modelSchema, {}).omit({ has_more: true }), anthropicModelsSchema]),
+      },
+    },
+    async result({ caller, platform, header }) {
       const models = await platform.gateway.models(caller.tenantId, { available: "true" });
+      if (header(ANTHROPIC_VERSION) !== undefined) return toAnthropicModels(models);
       return { object: "list", data: models.map(toModel) };
     },
   }),
   routes.get("/v1/models/:model", {
     summary: "One model, by its id or an alias of it",
     params: z.object({ model: z.string().min(1).max(200) }),
-    responses: { 200: { description: "The model", body: named("OpenAiModel", modelSchema) } },
-    async result({ params, caller, platform }) {
+    headers,
+    responses: {
+      200: { description: "The model", body: z.union([named("OpenAiModel", modelSchema), anthropicModelSchema]) },
+    },
+    async result({ params, caller, platform, header }) {
       const model = await platform.gateway.findModel(caller.tenantId, params.model);
       if (model === undefined) throw notFound("model");
-      return toModel(model);
+      return header(ANTHROPIC_VERSION) === undefined ? toModel(model) : toAnthropicModel(model);
     },
   }),
 ];

@@ -11,6 +11,8 @@ const keyed = { openai: openAi, anthropic } as const satisfies Record<string, Ke
 export const ownProvider = "edge";
 
 export type KeyProvider = keyof typeof keyed;
+/** Whose API `/v1/messages` is: the blocks of thinking that its clients send back unmarked are its own. */
+export const messagesProvider: KeyProvider = "anthropic";
 /** Who serves a model. */
 export type ProviderId = KeyProvider | typeof ownProvider;
 

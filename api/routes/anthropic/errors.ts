@@ -1,0 +1,56 @@
+import type { z } from "zod";
+import type { ErrorView } from "../../../src/errors.ts";
+import { apiErrorSchema } from "../../../src/gateway/messages-api/schemas.ts";
+import { toStatus } from "../../middleware/errors.ts";
+import type { RouteDialect, SseMessage } from "../../route.ts";
+
+/** Anthropic's types of errors by their statuses: https://platform.claude.com/docs/en/api/errors. */
+const typeOfStatus: Record<number, string> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  402: "billing_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+  500: "api_error",
+  504: "timeout_error",
+  529: "overloaded_error",
+};
+
+/** Our statuses that Anthropic's clients do not know, and what says the same to them. */
+const statusInstead: Record<number, number> = {
+  405: 400,
+  409: 400,
+  415: 400,
+  422: 400,
+  499: 500,
+  502: 500,
+  503: 529,
+  507: 529,
+};
+
+/** How the paths of Anthropic's API report errors. */
+export const anthropicDialect: RouteDialect = {
+  requestIdHeader: "request-id",
+  errorSchema: apiErrorSchema,
+  toError: (error, requestId) => toAnthropicError({ ...error, requestId }),
+};
+
+/** The failure of a stream that had begun. */
+export const toErrorEvent = (error: ErrorView & { requestId: string }): SseMessage => ({
+  event: "error",
+  data: toAnthropicError(error).body,
+});
+
+function toAnthropicError({ requestId, ...error }: ErrorView & { requestId: string }) {
+  const own = error.code === "unknown_model" ? 404 : toStatus(error);
+  const status = statusInstead[own] ?? own;
+  const type = typeOfStatus[status] ?? "api_error";
+  const body: z.input<typeof apiErrorSchema> = {
+    type: "error",
+    error: { type, message: error.message },
+    request_id: requestId,
+  };
+  return { status, body };
+}

@@ -1,0 +1,184 @@
+import { defined } from "../../defined.ts";
+import { invalidRequest } from "../../errors.ts";
+import type { ChatRequest } from "../chat/request.ts";
+import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../messages.ts";
+import type { Effort } from "../providers/model.ts";
+import type { ToolDefinition } from "../providers/provider.ts";
+import { messagesProvider } from "../providers/registry.ts";
+import { openReasoning } from "../responses/sealed-reasoning.ts";
+import type { AssistantBlock, CountTokensBody, MessagesBody, ReadBlock, UserBlock } from "./schemas.ts";
+
+/** A chat, and the paths of what of its body only Anthropic can read. */
+type Translated = { request: ChatRequest; ignored: string[] };
+
+/**
+ * The chat that a body of the Messages API asks for.
+ * @throws AppError `invalid_request` for a choice of a tool that is not given, and for thinking that was changed.
+ */
+export function toChat(body: CountTokensBody & Partial<MessagesBody>): Translated {
+  const ignored: string[] = [];
+  const tools = body.tools?.flatMap((tool, place): ToolDefinition[] => {
+    if ("input_schema" in tool)
+      return [defined({ name: tool.name, description: tool.description ?? undefined, parameters: tool.input_schema })];
+    ignored.push(`tools[${place}]`);
+    return [];
+  });
+  const format = body.output_config?.format ?? undefined;
+  const stop = body.stop_sequences ?? [];
+  const request = defined({
+    model: body.model,
+    systemPrompt: body.system ? textsOf(body.system) : undefined,
+    messages: body.messages.flatMap((turn, place): Message[] => {
+      if (turn.role === "system") return [{ role: "system", content: textsOf(turn.content) }];
+      if (turn.role === "user") return toUserMessages(turn.content);
+      return [toAssistant(turn.content, `messages[${place}].content`, ignored)];
+    }),
+    tools: tools?.length ? tools : undefined,
+    ...toToolChoice(body.tool_choice ?? undefined, tools ?? []),
+    maxTokens: body.max_tokens,
+    stop: stop.length > 0 ? stop : undefined,
+    temperature: body.temperature ?? undefined,
+    topP: body.top_p ?? undefined,
+    effort: toEffort(body),
+    responseFormat: format && {
+      type: "json_schema" as const,
+      json_schema: { name: "answer", schema: format.schema, strict: true },
+    },
+    user: body.metadata?.user_id ?? undefined,
+    serviceTier: body.service_tier ? serviceTiers[body.service_tier] : undefined,
+  });
+  return { request, ignored };
+}
+
+const serviceTiers = { auto: "auto", standard_only: "default" } as const;
+
+const textsOf = (content: string | readonly { text: string }[]) =>
+  typeof content === "string" ? content : content.map(({ text }) => text).join("\n");
+
+/** The results of tools in a turn, each a message, and then what else it has. */
+function toUserMessages(content: string | readonly UserBlock[]): Message[] {
+  if (typeof content === "string") return [{ role: "user", content }];
+  const messages: Message[] = [];
+  const said: ReadBlock[] = [];
+  for (const block of content) {
+    if (block.type !== "tool_result") said.push(block);
+    else {
+      const result = typeof block.content === "string" ? block.content : toContent(block.content ?? []);
+      messages.push({
+        role: "tool",
+        toolCallId: block.tool_use_id,
+        content: block.is_error ? asFailure(result) : result,
+      });
+    }
+  }
+  if (said.length > 0) messages.push({ role: "user", content: toContent(said) });
+  return messages;
+}
+
+/** The one form has no mark for a tool that failed, so its result says it. */
+function asFailure(result: Content): Content {
+  const label = "The tool failed:";
+  return typeof result === "string" ? `${label} ${result}` : [{ type: "text", text: label }, ...result];
+}
+
+/** Texts alone stay one string. */
+function toContent(blocks: readonly ReadBlock[]): Content {
+  const parts = blocks.flatMap(toParts);
+  const texts = parts.filter((part) => part.type === "text");
+  return texts.length === parts.length ? textsOf(texts) : parts;
+}
+
+function toParts(block: ReadBlock): ContentPart[] {
+  if (block.type === "text") return [{ type: "text", text: block.text }];
+  if (block.type === "image") return [{ type: "image", url: toUrl(block.source) }];
+  if (block.type === "search_result")
+    return [{ type: "text", text: [block.title, block.source, textsOf(block.content)].join("\n") }];
+  const { source, title, context } = block;
+  const head = [title, context].filter((line) => typeof line === "string").join("\n");
+  const about: ContentPart[] = head === "" ? [] : [{ type: "text", text: head }];
+  if (source.type === "text") return [...about, { type: "text", text: source.data }];
+  if (source.type === "content") {
+    const { content } = source;
+    return [
+      ...about,
+      ...(typeof content === "string" ? [{ type: "text" as const, text: content }] : content.flatMap(toParts)),
+    ];
+  }
+  const file: ContentPart = defined({
+    type: "file" as const,
+    url: toUrl(source),
+    name: title?.slice(0, 255) || undefined,
+  });
+  return context ? [{ type: "text", text: context }, file] : [file];
+}
+
+const toUrl = (source: { type: "url"; url: string } | { type: "base64"; media_type: string; data: string }) =>
+  source.type === "url" ? source.url : `data:${source.media_type};base64,${source.data}`;
+
+/** A turn of the model, with the reasoning in its places. */
+function toAssistant(content: string | readonly AssistantBlock[], path: string, ignored: string[]): Message {
+  if (typeof content === "string") return { role: "assistant", content };
+  const parts: AssistantPart[] = [];
+  for (const [at, block] of content.entries()) {
+    const param = `${path}[${at}]`;
+    if (block.type === "foreign") ignored.push(param);
+    else if (block.type === "text") parts.push(block);
+    else if (block.type === "tool_use") parts.push(toToolCall(block));
+    else if (block.type === "redacted_thinking") parts.push(toOwnReasoning(block));
+    // Without a signature there is only the text, which no provider takes back.
+    else if (block.signature !== "")
+      parts.push(openReasoning(block.signature, `${param}.signature`) ?? toOwnReasoning(block));
+  }
+  const toolCalls = parts.flatMap((part): ToolCall[] => {
+    if (part.type !== "tool-call") return [];
+    const { id, name, arguments: text } = part;
+    return [{ id, name, arguments: text }];
+  });
+  return defined({
+    role: "assistant" as const,
+    content: textsOf(parts.filter((part) => part.type === "text")),
+    toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
+    parts: parts.some(({ type }) => type === "reasoning") ? parts : undefined,
+  });
+}
+
+const toOwnReasoning = (item: Record<string, unknown>) => ({
+  type: "reasoning" as const,
+  provider: messagesProvider,
+  item,
+});
+
+const toToolCall = ({ id, name, input }: Extract<AssistantBlock, { type: "tool_use" }>) => ({
+  type: "tool-call" as const,
+  id,
+  name,
+  arguments: JSON.stringify(input),
+});
+
+function toToolChoice(choice: CountTokensBody["tool_choice"], tools: readonly ToolDefinition[]) {
+  if (!choice || tools.length === 0) return {};
+  const single =
+    "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use ? { parallelToolCalls: false } : {};
+  if (choice.type !== "tool") return { toolChoice: choices[choice.type], ...single };
+  if (!tools.some(({ name }) => name === choice.name))
+    throw invalidRequest("tool_choice", "tool_choice asks for a tool that tools does not hold.");
+  return { toolChoice: { name: choice.name }, ...single };
+}
+
+const choices = { auto: "auto", any: "required", none: "none" } as const;
+
+/** The part of an answer's limit that may be thought, up to which an effort is meant. */
+const shares = [
+  [0.2, "low"],
+  [0.5, "medium"],
+  [0.8, "high"],
+] as const;
+
+/** Anthropic's ways to say how much to think, as one effort; undefined leaves it to the model. */
+function toEffort({ thinking, output_config: output, max_tokens: maxTokens }: CountTokensBody & Partial<MessagesBody>) {
+  const effort: Effort | undefined = output?.effort ?? undefined;
+  if (thinking?.type === "disabled") return "none" as const;
+  if (effort !== undefined || thinking?.type !== "enabled" || maxTokens === undefined) return effort;
+  const share = thinking.budget_tokens / maxTokens;
+  return shares.find(([most]) => share <= most)?.[1] ?? ("xhigh" as const);
+}

@@ -1,0 +1,298 @@
+import Anthropic from "@anthropic-ai/sdk";
+import { expect } from "chai";
+import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { linkedPicture, pdf, pictureOf } from "../support/media.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const question = { role: "user" as const, content: "What does a lease protect?" };
+const weather = {
+  name: "weather",
+  description: "The weather of a town",
+  input_schema: { type: "object" as const, properties: { town: { type: "string" } }, required: ["town"] },
+};
+const call = { id: "call_1", name: "weather", arguments: '{"town":"Graz"}' };
+const image = pictureOf(8, 8).replace("data:image/png;base64,", "");
+const imageBlock = {
+  type: "image" as const,
+  source: { type: "base64" as const, media_type: "image/png" as const, data: image },
+};
+
+describe("the official client of Anthropic", () => {
+  let upstream: FakeProvider;
+  let test: TestPlatform;
+  let client: Anthropic;
+  before(async () => {
+    upstream = await startFakeProvider();
+    test = await startPlatform({
+      workers: false,
+      env: {
+        EDGE_BASE_URL: upstream.url,
+        EDGE_MODEL: "small",
+        OPENAI_API_KEY: "sk-platform-0123456789abcdef",
+        OPENAI_BASE_URL: upstream.url,
+      },
+    });
+    client = new Anthropic({ baseURL: test.url, apiKey: test.keys.member, maxRetries: 0 });
+  });
+  beforeEach(() => upstream.reset());
+  after(async () => {
+    await test.close();
+    await upstream.close();
+  });
+
+  const failureOf = async (calling: Promise<unknown>) => {
+    const error = await calling.then(
+      () => null,
+      (thrown: unknown) => thrown,
+    );
+    if (!(error instanceof Anthropic.APIError)) throw new Error("the client raised no error of its own");
+    return error;
+  };
+  const sent = () => upstream.requests.at(-1)?.body;
+
+  it("gets a message of another provider's model", async () => {
+    const message = await client.messages.create({ model: "small", max_tokens: 50, messages: [question] });
+    expect(message).to.deep.include({
+      type: "message",
+      role: "assistant",
+      model: "small",
+      content: [{ type: "text", text: "The lease protects a job." }],
+      stop_reason: "end_turn",
+      stop_sequence: null,
+      usage: { input_tokens: 11, output_tokens: 7, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 },
+    });
+    expect(message.id).to.match(/^msg_/);
+    expect(message._request_id).to.match(/^req_/);
+  });
+
+  it("passes on what the other API knows, and names the rest", async () => {
+    const { response } = await client.messages
+      .create({
+        model: "small",
+        max_tokens: 50,
+        system: [
+          { type: "text", text: "Be short.", cache_control: { type: "ephemeral" } },
+          { type: "text", text: "Be kind." },
+        ],
+        messages: [
+          {
+            role: "user",
+            content: [
+              { type: "text", text: "What is" },
+              { type: "text", text: "a lease?" },
+            ],
+          },
+        ],
+        ...{ temperature: 0.5, top_p: 0.9, top_k: 5 }, // this client no longer knows them
+        stop_sequences: ["END"],
+        metadata: { user_id: "user-1" },
+        tools: [weather, { type: "web_search_20250305", name: "web_search" }],
+        tool_choice: { type: "tool", name: "weather", disable_parallel_tool_use: true },
+      })
+      .withResponse();
+    expect(sent()).to.deep.include({
+      messages: [
+        { role: "system", content: "Be short.\nBe kind." },
+        { role: "user", content: "What is\na lease?" },
+      ],
+      max_tokens: 50,
+      temperature: 0.5,
+      top_p: 0.9,
+      stop: ["END"],
+      tools: [
+        {
+          type: "function",
+          function: { name: weather.name, description: weather.description, parameters: weather.input_schema },
+        },
+      ],
+      tool_choice: { type: "function", function: { name: "weather" } },
+    });
+    const ignored = response.headers.get("x-svc-ignored")?.split(", ");
+    expect(ignored).to.include.members(["top_k", "tools[1]"]);
+  });
+
+  it("streams the events in their order, and the message that they make", async () => {
+    const stream = client.messages.stream({ model: "small", max_tokens: 50, messages: [question] });
+    const types: string[] = [];
+    for await (const event of stream) types.push(event.type);
+    const message = await stream.finalMessage();
+    expect([...new Set(types)]).to.deep.equal([
+      "message_start",
+      "content_block_start",
+      "content_block_delta",
+      "content_block_stop",
+      "message_delta",
+      "message_stop",
+    ]);
+    expect(message.content).to.deep.equal([{ type: "text", text: "The lease protects a job." }]);
+    expect(message).to.deep.include({ model: "small", stop_reason: "end_turn" });
+    expect(message.usage).to.include({ input_tokens: 11, output_tokens: 7 });
+  });
+
+  for (const isStreamed of [false, true])
+    it(`uses tools over two turns${isStreamed ? ", streamed" : ""}`, async () => {
+      const create = (messages: Anthropic.MessageParam[]) => {
+        const body = { model: "small", max_tokens: 50, tools: [weather], messages };
+        return isStreamed ? client.messages.stream(body).finalMessage() : client.messages.create(body);
+      };
+      upstream.next({ pieces: [], toolCalls: [call, { ...call, id: "call_2", arguments: '{"town":"Linz"}' }] });
+      const asked = await create([question]);
+      expect(asked.stop_reason).to.equal("tool_use");
+      expect(asked.content).to.deep.equal([
+        { type: "tool_use", id: "call_1", name: "weather", input: { town: "Graz" } },
+        { type: "tool_use", id: "call_2", name: "weather", input: { town: "Linz" } },
+      ]);
+      const result = { type: "tool_result" as const, tool_use_id: "call_1", content: "Rain." };
+      const failure = { type: "tool_result" as const, tool_use_id: "call_2", content: "No such town.", is_error: true };
+      const results = {
+        role: "user" as const,
+        content: [result, failure, { type: "text" as const, text: "And now?" }],
+      };
+      await create([question, { role: "assistant", content: asked.content }, results]);
+      expect(JSON.parse(JSON.stringify(sent()?.messages?.slice(1)))).to.deep.equal([
+        {
+          role: "assistant",
+          content: null,
+          tool_calls: [
+            { id: "call_1", type: "function", function: { name: "weather", arguments: '{"town":"Graz"}' } },
+            { id: "call_2", type: "function", function: { name: "weather", arguments: '{"town":"Linz"}' } },
+          ],
+        },
+        { role: "tool", tool_call_id: "call_1", content: "Rain." },
+        { role: "tool", tool_call_id: "call_2", content: "The tool failed: No such town." },
+        { role: "user", content: "And now?" },
+      ]);
+    });
+
+  it("counts the tokens of a prompt, its instructions and tools too", async () => {
+    const { input_tokens: few } = await client.messages.countTokens({ model: "small", messages: [question] });
+    const system = "Keep to the rules of the harbour.";
+    const { input_tokens: more } = await client.messages.countTokens({ model: "small", messages: [question], system });
+    const tools = [weather];
+    const { input_tokens: most } = await client.messages.countTokens({
+      model: "small",
+      messages: [question],
+      system,
+      tools,
+    });
+    expect(few).to.be.within(5, 20);
+    expect(more).to.be.above(few + 5);
+    expect(most).to.be.above(more + 10);
+    expect(upstream.requests).to.have.length(0);
+  });
+
+  it("lists models in Anthropic's shape", async () => {
+    const ids: string[] = [];
+    for await (const { id, type } of client.models.list()) {
+      expect(type).to.equal("model");
+      ids.push(id);
+    }
+    expect(ids).to.include("small");
+    expect(await client.models.retrieve("small")).to.deep.include({ type: "model", id: "small" });
+  });
+
+  it("raises its own errors, by Anthropic's types and statuses", async () => {
+    const about = { model: "small", max_tokens: 50, messages: [question] };
+    const stranger = new Anthropic({ baseURL: test.url, apiKey: "sk_unknown", maxRetries: 0 });
+    const cases: [Promise<unknown>, number, string][] = [
+      [failureOf(client.messages.create({ ...about, model: "nobody" })), 404, "not_found_error"],
+      [failureOf(client.messages.create({ ...about, max_tokens: 0 })), 400, "invalid_request_error"],
+      [failureOf(stranger.messages.create(about)), 401, "authentication_error"],
+    ];
+    for (const [failing, status, type] of cases) {
+      const error = (await failing) as InstanceType<typeof Anthropic.APIError>;
+      expect(error.status).to.equal(status);
+      expect(error.type).to.equal(type);
+      expect(error.error).to.have.keys("type", "error", "request_id");
+      expect(error.requestID).to.match(/^req_/);
+    }
+    upstream.setDefault({ status: 429 });
+    const limited = await failureOf(client.messages.create(about));
+    expect([limited.status, limited.type]).to.deep.equal([429, "rate_limit_error"]);
+    upstream.setDefault({ status: 500 });
+    const failed = await failureOf(client.messages.create(about));
+    expect([failed.status, failed.type]).to.deep.equal([500, "api_error"]);
+    upstream.reset();
+    upstream.next({ fault: { type: "cut", afterPieces: 1 } });
+    const cut = await failureOf(client.messages.stream(about).finalMessage());
+    expect(cut.type).to.equal("api_error");
+  });
+
+  it("takes the key as a bearer token too, and counts calls as anthropic's", async () => {
+    const bearer = new Anthropic({ baseURL: test.url, apiKey: null, authToken: test.keys.member, maxRetries: 0 });
+    await bearer.messages.create({ model: "small", max_tokens: 50, messages: [question] });
+    await test.platform.gateway.flush();
+    expect(upstream.requests).to.have.length(1);
+  });
+
+  it("sends pictures, files and texts of documents on to a model that reads them", async () => {
+    const model = "gpt-5.6-luna";
+    await client.messages.create({
+      model,
+      max_tokens: 2_000,
+      messages: [
+        {
+          role: "user",
+          content: [
+            imageBlock,
+            { type: "image", source: { type: "url", url: linkedPicture } },
+            {
+              type: "document",
+              source: { type: "text", media_type: "text/plain", data: "Nine berths." },
+              title: "Berths",
+            },
+            { type: "text", text: "How many?" },
+          ],
+        },
+      ],
+    });
+    const wire = JSON.stringify(sent());
+    expect(wire)
+      .to.include(image)
+      .and.to.include(linkedPicture)
+      .and.to.include("Berths")
+      .and.to.include("Nine berths.");
+    const file = {
+      type: "document" as const,
+      source: { type: "base64" as const, media_type: "application/pdf" as const, data: pdf.replace(/^.*,/, "") },
+    };
+    const refused = await failureOf(
+      client.messages.create({ model: "small", max_tokens: 50, messages: [{ role: "user", content: [file] }] }),
+    );
+    expect([refused.status, refused.type]).to.deep.equal([400, "invalid_request_error"]);
+    expect(refused.message).to.include("small takes no files");
+  });
+
+  for (const isStreamed of [false, true])
+    it(`brings another provider's reasoning back to it as blocks of thinking${isStreamed ? ", streamed" : ""}`, async () => {
+      const create = (messages: Anthropic.MessageParam[]) => {
+        const body = { model: "gpt-5.6-luna", max_tokens: 2_000, tools: [weather], messages };
+        const about = { ...body, thinking: { type: "enabled" as const, budget_tokens: 1_000 } };
+        return isStreamed ? client.messages.stream(about).finalMessage() : client.messages.create(about);
+      };
+      const item = {
+        type: "reasoning" as const,
+        id: "rs_1",
+        encrypted_content: "Z2VoZWlt",
+        summary: [{ type: "summary_text", text: "It rains." }],
+      };
+      upstream.next({ reasoningItems: [item], pieces: [], toolCalls: [call] });
+      const asked = await create([question]);
+      expect(asked.content.map(({ type }) => type)).to.deep.equal(["thinking", "tool_use"]);
+      expect(asked.content[0]).to.deep.include({ thinking: "It rains." });
+      const result = { type: "tool_result" as const, tool_use_id: "call_1", content: "Rain." };
+      const turn = { role: "assistant" as const, content: asked.content };
+      await create([question, turn, { role: "user", content: [result] }]);
+      const body = JSON.parse(JSON.stringify(sent()));
+      expect(body.reasoning).to.deep.include({ effort: "medium" });
+      expect(body.input).to.deep.include(item);
+      // Another provider's model gets the conversation without it.
+      const elsewhere = {
+        model: "small",
+        max_tokens: 50,
+        messages: [question, turn, { role: "user" as const, content: [result] }],
+      };
+      await client.messages.create(elsewhere);
+      expect(JSON.stringify(sent())).not.to.include("Z2VoZWlt");
+    });
+});

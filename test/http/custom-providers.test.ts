@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { bytesOf } from "../../src/store/provider-key-store.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, type ApiEvent, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -315,6 +316,23 @@ describe("custom providers", () => {
     expect(upstream.requests, "it is not followed").to.have.length(1);
     upstream.setDefault({ rawBody: " ".repeat(17 << 20) });
     expect((await chat({ model })).at("error.code")).to.equal("provider_failed");
+  });
+
+  it("are not called when their key cannot be read, as one that was sealed for another provider", async () => {
+    await put("lab-h");
+    await put("lab-i");
+    const { customProviders } = test.platform.store;
+    const tenantId = await tenantOf(test);
+    const other = await customProviders.find(tenantId, "lab-i");
+    if (other === null) throw new Error("the provider is not there");
+    const { baseUrl, wire, models, preview, sealed } = other;
+    const moved = { baseUrl, wire, models, preview, sealed: bytesOf(sealed), at: new Date() };
+    await customProviders.replace(tenantId, "lab-h", moved);
+    const unread = await chat({ model: "lab-h/lab/small" });
+    expect([unread.status, unread.at("error.code")], unread.text).to.deep.equal([503, "provider_key_unreadable"]);
+    expect(upstream.requests).to.deep.equal([]);
+    expect((await member.get("/ai/models?provider=lab-h")).at("models[0].available")).to.equal(false);
+    expect((await chat({ model: "lab-i/lab/small" })).status).to.equal(200);
   });
 
   it("have no name in the metrics", async () => {

@@ -133,7 +133,7 @@ function toRequestBody(route: AnyRoute, components: Components): JsonSchema | un
   const content: JsonSchema = {};
   const name = `${capital(toOperationId(route))}Request`;
   if (route.body) {
-    const schema = components.refer(route.body, "input", name);
+    const schema = components.refer(route.documentedBody ?? route.body, "input", name);
     content["application/json"] = { schema, ...defined({ example: route.example }) };
   }
   if (route.multipart) {

@@ -14,7 +14,7 @@ const MAX_TOOLS_BYTES = 2 << 20;
 /** Most ignored fields that one response lists. */
 const MAX_IGNORED = 20;
 
-export type Input = Pick<HandlerInput, "params" | "query" | "body">;
+export type Input = Pick<HandlerInput, "params" | "query" | "body" | "bytes">;
 
 export type InputReader = ReturnType<typeof makeInputReader>;
 
@@ -34,6 +34,7 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, reser
     let ignored = ctx.querystring === "" ? [] : unknownIn(ctx.query, knownQuery);
     const query = route.query ? parseInput(route.query, ctx.query, "query") : undefined;
     let body: unknown;
+    const kept: { bytes?: Buffer } | undefined = route.documentedBody && {};
     if (route.multipart && mediaType(ctx) === "multipart/form-data") {
       reserve(ctx, limits.sourceBytes);
       const form = await readMultipartBody(ctx, limits.sourceBytes);
@@ -42,7 +43,7 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, reser
     } else if (route.body) {
       reserve(ctx, limitBytes);
       const isAbsent = route.isBodyOptional === true && !hasBody(ctx.req);
-      const json = isAbsent ? {} : await readJsonBody(ctx, limitBytes);
+      const json = isAbsent ? {} : await readJsonBody(ctx, limitBytes, kept);
       ignored = [...ignored, ...unknownIn(json, knownBody)];
       body = parseInput(route.body, json, "body");
     }
@@ -50,7 +51,7 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, reser
       const named = ignored.slice(0, MAX_IGNORED);
       noteIgnored(ctx, named, named.map(toHeaderText));
     }
-    return { params, query, body };
+    return kept === undefined ? { params, query, body } : { params, query, body, ...kept };
   };
 }
 
@@ -74,6 +75,12 @@ export function unknownIn(value: unknown, known: Set<string> | undefined): strin
   return Object.keys(value)
     .filter((name) => !known.has(name))
     .slice(0, MAX_IGNORED);
+}
+
+/** A body, which its route has taken as it came, by the schema by which it is understood. @throws AppError `invalid_request`. */
+export function parseBody<S extends z.ZodType>(schema: S, { body, ignore }: HandlerInput): z.output<S> {
+  for (const name of unknownIn(body, knownFields(schema))) ignore(toHeaderText(name));
+  return parseInput(schema, body, "body") as z.output<S>; // what the schema has given
 }
 
 /** Names in `x-svc-ignored` what of a request is not used; `shown` is how the header writes it. */

@@ -31,10 +31,10 @@ export type JsonReply = { status: number; body?: unknown; headers?: Record<strin
 /** One server-sent event. A string is sent as it is, anything else as JSON. */
 export type SseMessage = { id?: number | string; event?: string; data: unknown };
 
-/** A stream of server-sent events; each batch goes out in one write. */
+/** A stream of server-sent events; each batch goes out in one write. Bytes of whole events go out as they are. */
 export type StreamReply = {
   status: 200;
-  events: AsyncIterable<readonly SseMessage[]>;
+  events: AsyncIterable<readonly SseMessage[] | Buffer>;
   headers?: Record<string, string>;
   /** Send the head before the first event is there. Otherwise an error before the first event is an ordinary error. */
   isEager?: boolean;
@@ -54,13 +54,16 @@ export type RouteDialect = {
   /** The header of the id of a request, beside ours. */
   requestIdHeader: string;
   errorSchema: z.ZodType;
-  toError(error: ErrorView, requestId: string): { status: number; body: unknown };
+  /** `cause` is that of the error. */
+  toError(error: ErrorView, requestId: string, cause?: unknown): { status: number; body: unknown };
 };
 
 export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   params: P;
   query: Q;
   body: B;
+  /** The body as it came; only on routes with a `documentedBody`. */
+  bytes?: Buffer;
   /** On a public route this is `anonymous`, without a tenant. */
   caller: Caller;
   /** Aborts when the client disconnects; from the socket's `close`. */
@@ -91,6 +94,11 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   query?: Q;
   /** The JSON body. */
   body?: B;
+  /**
+   * Set where a provider may get the body as it came: `body` is what is read of every such body, and this the schema by which the
+   * handler reads it when it does not go on.
+   */
+  documentedBody?: z.ZodType;
   /** Which limit holds for the JSON body: `json` (default), the larger `content`, or the smaller `tools`. */
   bodyLimit?: BodyLimit;
   /** Whether an absent body counts as `{}`. */

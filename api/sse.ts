@@ -43,7 +43,7 @@ export async function writeEventStream(
     if (!response.headersSent) sendHead(response, headers, { isHeld: hasEvent });
     heartbeat = setInterval(() => !signal.aborted && response.write(silence), HEARTBEAT_MS).unref();
     while (!next.done && !signal.aborted) {
-      if (next.value.length > 0 && !response.write(next.value.map(formatSseMessage).join(""))) {
+      if (next.value.length > 0 && !response.write(toBytes(next.value))) {
         await drained(response, signal);
       }
       heartbeat.refresh();
@@ -58,6 +58,9 @@ export async function writeEventStream(
     if (response.headersSent) response.end();
   }
 }
+
+const toBytes = (events: readonly SseMessage[] | Buffer) =>
+  Buffer.isBuffer(events) ? events : events.map(formatSseMessage).join("");
 
 /** Sends the head of a stream; one that is held goes out with the first event, in one packet. */
 function sendHead(response: ServerResponse, headers: Record<string, string>, { isHeld } = { isHeld: false }): void {

@@ -26,12 +26,13 @@ export function hasBody(request: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** A JSON body of at most `limitBytes`. @throws AppError `unsupported_media_type`, `request_too_large`, `malformed_json`. */
-export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<unknown> {
+/** A JSON body of at most `limitBytes`, whose bytes `kept` keeps. @throws AppError `unsupported_media_type`, `request_too_large`, `malformed_json`. */
+export async function readJsonBody(ctx: ApiContext, limitBytes: number, kept?: { bytes?: Buffer }): Promise<unknown> {
   if (ctx.req.headers["content-type"] !== "application/json") requireJsonType(ctx);
   const bytes = await readBytes(ctx, limitBytes);
   rejectCostlyShape(bytes);
   if (!isUtf8(bytes)) throw new AppError("malformed_json", "The body is not valid UTF-8.");
+  if (kept) kept.bytes = bytes;
   return parseJson(bytes.toString("utf8"));
 }
 

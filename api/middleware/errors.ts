@@ -120,5 +120,5 @@ function writeError(ctx: ApiContext, error: AppError): void {
   if (status === 401) headers["www-authenticate"] = 'Bearer realm="switchyard"';
   const { dialect, requestId } = ctx.state;
   const own = { status: status === 499 ? 500 : status, body: toErrorBody(error, requestId) }; // 499 is for the log; no client reads it
-  sendReply(ctx, { ...(dialect?.toError(toErrorView(error), requestId) ?? own), headers });
+  sendReply(ctx, { ...(dialect?.toError(toErrorView(error), requestId, error.cause) ?? own), headers });
 }

@@ -175,7 +175,8 @@ function sha256(value: string | Buffer): string {
 }
 
 function toStored({ status, headers = {}, body }: JsonReply, ignored: readonly string[]): StoredReply {
-  return { status, headers, body: body === undefined ? null : JSON.stringify(body), ignored };
+  const text = typeof body === "string" ? body : JSON.stringify(body); // a string is sent as it is
+  return { status, headers, body: body === undefined ? null : text, ignored };
 }
 
 function toReplay({ status, headers, body, ignored }: StoredReply, { ignore }: HandlerInput): JsonReply {

@@ -13,6 +13,7 @@ import { makeBatches } from "./batches/provider/batches.ts";
 import { type CataloguedModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
 import { makeCachedChat } from "./chat/cache.ts";
 import { makeCompressedChat } from "./chat/compress.ts";
+import { makeForwardedChats } from "./chat/forward.ts";
 import { checkFallbacks, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
 import { makeResponseCache } from "./chat/response-cache.ts";
@@ -89,6 +90,8 @@ export async function openGateway(input: GatewayInput) {
     ignoredBy: (tenantId: string, request: ChatRequest) => ignoredBy(deps, tenantId, request),
     /** See `countPrompt`. @throws AppError `unknown_model`. */
     countTokens: (tenantId: string, request: ChatRequest) => countPrompt(deps, tenantId, request),
+    /** Requests of the Messages API that go to their provider as they come. */
+    forwarding: makeForwardedChats(deps),
     /** The model of an id or alias, as far as the tenant may call it. */
     async findModel(tenantId: string, idOrAlias: string) {
       const model = await findModel(deps, tenantId, idOrAlias);

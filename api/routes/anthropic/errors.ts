@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { ErrorView } from "../../../src/errors.ts";
 import { apiErrorSchema } from "../../../src/gateway/messages-api/schemas.ts";
+import { WireRefusal } from "../../../src/gateway/providers/wire-errors.ts";
 import { toStatus } from "../../middleware/errors.ts";
 import type { RouteDialect, SseMessage } from "../../route.ts";
 
@@ -34,7 +35,11 @@ const statusInstead: Record<number, number> = {
 export const anthropicDialect: RouteDialect = {
   requestIdHeader: "request-id",
   errorSchema: apiErrorSchema,
-  toError: (error, requestId) => toAnthropicError({ ...error, requestId }),
+  // Anthropic's own answer to a request that went to it as it came goes back as it came.
+  toError: (error, requestId, cause) =>
+    cause instanceof WireRefusal
+      ? { status: cause.status, body: cause.body }
+      : toAnthropicError({ ...error, requestId }),
 };
 
 /** The failure of a stream that had begun. */

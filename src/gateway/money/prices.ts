@@ -57,8 +57,13 @@ export type CostBounds = {
   answerFor(nanoUsd: number): number;
 };
 
-export function boundChat(model: CataloguedModel, request: CompletionRequest): CostBounds {
-  const inputTokens = Math.min(boundPromptTokens(request, model), model.contextWindow);
+/** The prompt counts `promptTokens` where it cannot be read. */
+export function boundChat(
+  model: CataloguedModel,
+  request: CompletionRequest,
+  promptTokens = boundPromptTokens(request, model),
+): CostBounds {
+  const inputTokens = Math.min(promptTokens, model.contextWindow);
   // A provider may write all of the prompt to its cache, which is what costs most.
   const priceOf = (outputTokens: number) =>
     toNanoUsd(model, { inputTokens, outputTokens, cacheWriteTokens: inputTokens });

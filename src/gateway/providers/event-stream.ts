@@ -68,7 +68,7 @@ export async function* readEventStream(
 }
 
 /** Takes the bytes of a stream in, and gives the parts of its events until one of them is a fault. */
-function makeEvents(reader: EventReader) {
+export function makeEvents(reader: EventReader) {
   const decoder = new StringDecoder("utf8");
   let parts: StreamPart[] = [];
   let hasBegun = false;

@@ -148,6 +148,19 @@ export type ProviderBatches = {
   results(id: string, context: CallContext): AsyncIterable<BatchItemResult>;
 };
 
+/** A request in a provider's own wire format, which goes to it as it came. `headers` go with the provider's own. */
+export type RawRequest = { path: string; body: string; headers: Record<string, string> };
+/** What is read of a raw answer, to account for it. */
+export type RawAnswer = { body: string; text: string; finishReason?: FinishReason; usage?: Usage };
+/** Whole events of a raw stream, and what they report. `failure` is an error that they tell the reader themselves. */
+export type RawEvents = { bytes: Buffer; parts: StreamPart[]; failure?: unknown };
+
+/** Sends on requests in a provider's own wire format, and gives back answers byte for byte; both throw as `Provider` does. */
+export type Forwarding = {
+  send(request: RawRequest, context: CallContext): Promise<RawAnswer>;
+  stream(request: RawRequest, context: CallContext): AsyncIterable<RawEvents>;
+};
+
 /**
  * The seam between the gateway and the servers of models. A provider maps requests, answers, streams and errors of one
  * wire format; it neither retries, nor routes, nor accounts. It throws AppErrors (`provider_failed`,
@@ -158,6 +171,8 @@ export type Provider = {
   /** Yields the parts of one network chunk at a time, so that a host can write once a chunk. */
   stream(request: CompletionRequest, context: CallContext): AsyncIterable<StreamPart[]>;
   embed?(request: EmbeddingRequest, context: CallContext): Promise<EmbeddingResult>;
+  /** For requests of `/v1/messages`, where that is its own wire format; absent: they are translated. */
+  forward?: Forwarding;
   /** `own-workers`: it has no batch interface, and our workers run its batches, a call an item. Absent: no batches. */
   batches?: ProviderBatches | "own-workers";
   /** Frees its connections; calls under way fail. */

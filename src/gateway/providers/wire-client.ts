@@ -1,8 +1,14 @@
-import { type Connection, makeTransport, type TransportCall, type TransportResponse } from "../resilience/transport.ts";
+import {
+  type Connection,
+  makeTransport,
+  type TransportCall,
+  type TransportResponse,
+  type TransportStream,
+} from "../resilience/transport.ts";
 import { type EventReader, readEventStream } from "./event-stream.ts";
 import { parsePartialJson } from "./partial-json.ts";
-import type { CallContext, Served, StreamPart, ToHeaders } from "./provider.ts";
-import { fromWireError } from "./wire-errors.ts";
+import type { CallContext, RawRequest, Served, StreamPart, ToHeaders } from "./provider.ts";
+import { fromWireError, WireRefusal } from "./wire-errors.ts";
 
 /** An error body is read up to this, in characters. */
 const MAX_ERROR_CHARACTERS = 64 << 10;
@@ -32,10 +38,22 @@ export function makeWireClient(
     signal: context.signal,
     headers: { "content-type": "application/json", ...options.toHeaders(context.apiKey ?? options.apiKey) },
   });
+  const toRawCall = ({ path, body, headers }: RawRequest, context: CallContext): TransportCall => {
+    const call = toCall(path, body, context);
+    return { ...call, headers: { ...call.headers, ...headers } };
+  };
   /** The error of a response, without the key where a server quotes it. */
   const toError = ({ status, headers, body }: TransportResponse, context: CallContext) => {
     const apiKey = context.apiKey ?? options.apiKey;
     return fromWireError(status, headers, apiKey ? body.replaceAll(apiKey, "[key]") : body);
+  };
+  const toRefusal = (response: TransportResponse, context: CallContext) => {
+    const error = toError(response, context);
+    const apiKey = context.apiKey ?? options.apiKey;
+    const body = apiKey ? response.body.replaceAll(apiKey, "[key]") : response.body;
+    // What concerns our key or account is not the sender's business.
+    if (error.reason !== "access_refused") error.cause = new WireRefusal(response.status, body);
+    return error;
   };
   return {
     /** The whole response. */
@@ -65,6 +83,29 @@ export function makeWireClient(
         throw toError({ ...response, body: await readError(response.chunks) }, context);
       };
       return readEventStream(open, reader, context);
+    },
+    /** The whole response to a request that goes as it came. A refusal is the cause of its error. */
+    async sendRaw(
+      request: RawRequest,
+      context: CallContext,
+      measure: ResponseReader<unknown>["measure"],
+    ): Promise<string> {
+      const onBroken = (begun: string, isGivenUp: boolean) => {
+        const served = measure(parsePartialJson(begun));
+        if (served !== undefined || isGivenUp) context.onCharged?.(served ?? {});
+      };
+      const response = await transport.send({ ...toRawCall(request, context), isWhole: true, onBroken });
+      if (response.status < 200 || response.status > 299) throw toRefusal(response, context);
+      return response.body;
+    },
+    /** The same as a stream; `onGivenUp` as `readEventStream` needs it. */
+    async openRaw(request: RawRequest, context: CallContext, onGivenUp: () => void): Promise<TransportStream> {
+      const onBroken = (_begun: string, isGivenUp: boolean) => {
+        if (isGivenUp) onGivenUp();
+      };
+      const response = await transport.open({ ...toRawCall(request, context), onBroken });
+      if (response.status >= 200 && response.status < 300) return response;
+      throw toRefusal({ ...response, body: await readError(response.chunks) }, context);
     },
     close: transport.close,
   };

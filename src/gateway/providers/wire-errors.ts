@@ -17,6 +17,19 @@ const wireError = z.object({
   ]),
 });
 
+/** An answer that is not 2xx to a request that came in the provider's wire format: its sender can read it as it is. */
+export class WireRefusal extends Error {
+  override name = "WireRefusal";
+  readonly status: number;
+  readonly body: string;
+
+  constructor(status: number, body: string) {
+    super(`The provider answered with status ${status}.`);
+    this.status = status;
+    this.body = body;
+  }
+}
+
 /** OpenAI's code of an account that has used up its money: waiting does not help. */
 const NO_QUOTA = "insufficient_quota";
 

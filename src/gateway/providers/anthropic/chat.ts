@@ -10,8 +10,14 @@ export function fromMessage(body: string, requestedModel: string): CompletionRes
 
 /** What a message that broke off or does not fit reports and says; undefined when it is none at all. */
 export function measureMessage(begun: unknown): Served | undefined {
-  const parsed = wireMessage.safeParse(begun);
-  return parsed.success ? toServed(toResult(parsed.data, "")) : undefined;
+  const result = readMessage(begun);
+  return result && toServed(result);
+}
+
+/** A message as far as it is there; undefined for what is none. */
+export function readMessage(message: unknown): CompletionResult | undefined {
+  const parsed = wireMessage.safeParse(message);
+  return parsed.success ? toResult(parsed.data, "") : undefined;
 }
 
 function toResult({ content, stop_reason: stopReason, usage, model }: WireMessage, requestedModel: string) {

@@ -3,6 +3,7 @@ import type { KeyedProvider, Provider, ToHeaders } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { makeAnthropicBatches } from "./batches.ts";
 import { fromMessage, measureMessage } from "./chat.ts";
+import { makeForwarding } from "./forward.ts";
 import { anthropicModels } from "./models.ts";
 import { willRepeat } from "./prompt-cache.ts";
 import { toMessagesParams } from "./request.ts";
@@ -47,6 +48,7 @@ export function openMessages(connection: Connection): Provider {
       const body = JSON.stringify({ ...toMessagesParams(request, willRepeat(request)), stream: true });
       return client.stream(MESSAGES, body, context, makeMessageReader());
     },
+    forward: makeForwarding(client),
     close: () => client.close(),
   };
 }

@@ -16,7 +16,7 @@ export type WireProviderOptions = Connection & {
 export const bearer: ToHeaders = (key) => (key === undefined ? {} : { authorization: `Bearer ${key}` });
 
 /** A provider for any server that speaks OpenAI's wire format. */
-export function makeWireProvider(options: WireProviderOptions): Required<Omit<Provider, "batches">> {
+export function makeWireProvider(options: WireProviderOptions): Required<Omit<Provider, "batches" | "forward">> {
   const { dialect, ...connection } = options;
   const client = makeWireClient({ ...connection, toHeaders: bearer });
   return {

@@ -1,0 +1,160 @@
+import { AppError } from "../../errors.ts";
+import type { CataloguedModel } from "../catalogue.ts";
+import { estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
+import type { GatewayDeps } from "../deps.ts";
+import { findModel } from "../find-model.ts";
+import type { GatewayCaller } from "../money/account.ts";
+import { boundChat } from "../money/prices.ts";
+import type { CompletionRequest, Forwarding, RawAnswer, RawEvents, RawRequest } from "../providers/provider.ts";
+import { type Share, withFallbacks } from "../resilience/fallback.ts";
+import { askModel } from "../resilience/retry.ts";
+import { attemptTarget, findKeys, isUsable, notConfigured, toTarget } from "../resilience/target.ts";
+import { providerFault } from "../resilience/transport-errors.ts";
+import { keptContent, toCompletionRequest } from "./complete.ts";
+import type { Plan } from "./plan.ts";
+import type { ChatRequest } from "./request.ts";
+import { makeStreamedResponse } from "./streamed-response.ts";
+
+/** A request that goes to its model's provider as it came. */
+export type ForwardedChat = {
+  model: CataloguedModel;
+  requested: string;
+  raw: RawRequest;
+  /** What it says in the one form, to count it by; undefined where that does not hold all of it. */
+  chat: ChatRequest | undefined;
+  maxTokens: number | undefined;
+};
+
+export const makeForwardedChats = (deps: GatewayDeps) => ({
+  find: (tenantId: string, name: string) => findForwarding(deps, tenantId, name),
+  complete: (caller: GatewayCaller, chat: ForwardedChat) => forward(deps, caller, chat),
+  stream: (caller: GatewayCaller, chat: ForwardedChat) => forwardStream(deps, caller, chat),
+  /** For what costs nothing, as counting tokens does. */
+  free: (caller: GatewayCaller, chat: ForwardedChat) => forwardFree(deps, caller, chat),
+});
+
+/** The model of a name, if requests of the Messages API go to its provider as they come. */
+async function findForwarding(deps: GatewayDeps, tenantId: string, name: string) {
+  const model = await findModel(deps, tenantId, name);
+  return model !== undefined && forwardingOf(deps, model) ? model : undefined;
+}
+
+const forwardingOf = ({ providers }: GatewayDeps, { reach, provider }: CataloguedModel): Forwarding | undefined =>
+  (reach?.().provider ?? providers.get(provider))?.forward;
+
+/**
+ * Answers a forwarded chat: with the key, the breaker and the retries of its model, set aside of the budget and settled in
+ * the ledger as any other. It has no fallbacks, which do not read its format, and no cache.
+ * @throws AppError as `complete`; `budget_exhausted` where the budget does not pay for the answer that is asked for.
+ */
+function forward(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
+  return askForwarded(deps, caller, chat, async (share) => {
+    const { about, wire, toEnd } = toCounted(deps, caller, chat);
+    const { call, result } = await askModel(deps, share, { ...about, isStreamed: false }, (call) => {
+      call.capped(wire);
+      return (context) => requireForwarding(deps, chat.model).send(chat.raw, context);
+    });
+    const { usage, finishReason, text } = result;
+    call.settle({ usage, ...(finishReason && { finishReason }), ...toEnd(text) });
+    return result;
+  });
+}
+
+/** The same as a stream of whole events. Retries until the first of them, never after it. Throws also in the middle. */
+async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): AsyncGenerator<Buffer> {
+  const { about, wire, toEnd } = toCounted(deps, caller, chat);
+  const { call, iterator, first, permit } = await askForwarded(deps, caller, chat, async (share) => {
+    const { call, result } = await askModel(deps, share, { ...about, isStreamed: true }, (call) => {
+      call.capped(wire);
+      return async (context, permit) => {
+        const iterator = requireForwarding(deps, chat.model).stream(chat.raw, context)[Symbol.asyncIterator]();
+        const first = await iterator.next();
+        if (first.done) throw providerFault("The provider sent an empty stream.");
+        return { iterator, first: first.value, permit };
+      };
+    });
+    return { call, ...result };
+  });
+  call.onFirstToken();
+  const response = makeStreamedResponse();
+  let failure: unknown = new AppError("client_closed", "The reader left the stream.");
+  try {
+    for (let next: RawEvents | undefined = first; next !== undefined; next = await nextOf(iterator)) {
+      response.take(next.parts, chat.model.provider);
+      if (response.finishReason() !== undefined) failure = undefined;
+      yield next.bytes;
+      if (next.failure === undefined) continue;
+      failure = next.failure; // its reader has it
+      return;
+    }
+  } catch (error) {
+    failure = error;
+    throw error;
+  } finally {
+    await iterator.return?.();
+    permit.leave(failure);
+    const end = toEnd(response.content().text);
+    const finishReason = response.finishReason();
+    call.settle({
+      ...end,
+      usage: response.usage(),
+      estimate: () => response.measure({ messages: wire.messages, model: chat.model }),
+      ...(finishReason && { finishReason }),
+      ...(failure === undefined ? {} : { error: failure }),
+    });
+  }
+}
+
+/** The answer to a forwarded request that costs nothing, in one attempt. */
+async function forwardFree(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
+  const target = toTarget(deps, await toPlan(deps, caller, chat), chat.model);
+  const attempt = { signal: caller.signal, onCharged: () => undefined, onAttempt: () => undefined };
+  return attemptTarget(target, attempt, (context) => requireForwarding(deps, chat.model).send(chat.raw, context));
+}
+
+async function nextOf(iterator: AsyncIterator<RawEvents>): Promise<RawEvents | undefined> {
+  const { done, value } = await iterator.next();
+  return done ? undefined : value;
+}
+
+async function askForwarded<T>(
+  deps: GatewayDeps,
+  caller: GatewayCaller,
+  chat: ForwardedChat,
+  ask: (share: Share) => Promise<T>,
+): Promise<T> {
+  return withFallbacks(deps, await toPlan(deps, caller, chat), ask);
+}
+
+async function toPlan(
+  deps: GatewayDeps,
+  { tenantId }: GatewayCaller,
+  { model, requested }: ForwardedChat,
+): Promise<Plan> {
+  const keys = await findKeys(deps, tenantId, { providers: [model.provider], required: model.provider });
+  if (!isUsable(keys, model)) throw notConfigured(model);
+  return { routing: { requested, model, reason: "named", fallbacks: [] }, keys, tenantId };
+}
+
+function requireForwarding(deps: GatewayDeps, model: CataloguedModel): Forwarding {
+  const forwarding = forwardingOf(deps, model);
+  if (forwarding === undefined) throw notConfigured(model);
+  return forwarding;
+}
+
+/** What the record and the budget need to know of a request that is not read. */
+function toCounted(deps: GatewayDeps, caller: GatewayCaller, { model, raw, chat, maxTokens }: ForwardedChat) {
+  const known = chat && toCompletionRequest(chat, model);
+  const opaque = { model: model.id, messages: [{ role: "user" as const, content: raw.body }] };
+  const wire: CompletionRequest = { ...(known ?? opaque), ...(maxTokens === undefined ? {} : { maxTokens }) };
+  const inputTokens = () => (known ? estimateMessageTokens(known.messages, model) : estimateTokens(raw.body));
+  const toBounds = () => {
+    const bounds = boundChat(model, wire, known ? undefined : model.contextWindow);
+    return { ...bounds, leastNanoUsd: bounds.askedNanoUsd }; // its limit is not lowered
+  };
+  const toEnd = (text: string) => ({
+    estimate: () => ({ inputTokens: inputTokens(), outputTokens: estimateTokens(text) }),
+    ...keptContent(deps, wire.messages, text),
+  });
+  return { wire, toEnd, about: { caller, kind: "chat" as const, inputTokens, toBounds } };
+}

@@ -1,0 +1,72 @@
+import { tryParseJson } from "../../../try-parse-json.ts";
+import { streamCut } from "../../resilience/transport-errors.ts";
+import { makeEvents } from "../event-stream.ts";
+import type { CallContext, Forwarding, RawAnswer, RawEvents, RawRequest } from "../provider.ts";
+import type { makeWireClient } from "../wire-client.ts";
+import { measureMessage, readMessage } from "./chat.ts";
+import { makeMessageReader } from "./stream.ts";
+
+type Client = Pick<ReturnType<typeof makeWireClient>, "sendRaw" | "openRaw">;
+
+/** Forwards requests of the Messages API. Only what their cost depends on is read of the answers. */
+export function makeForwarding(client: Client): Forwarding {
+  return {
+    async send(request, context) {
+      const body = await client.sendRaw(request, context, measureMessage);
+      return { body, ...toAbout(body) };
+    },
+    stream: (request, context) => streamRaw(client, request, context),
+  };
+}
+
+function toAbout(body: string): Omit<RawAnswer, "body"> {
+  const result = readMessage(tryParseJson(body));
+  if (result === undefined) return { text: "" };
+  const { text, finishReason, usage } = result;
+  return { text, finishReason, ...(usage ? { usage } : {}) };
+}
+
+/** Gives on whole events alone, so that a stream that breaks off can still end with an event. */
+async function* streamRaw(client: Client, request: RawRequest, context: CallContext): AsyncGenerator<RawEvents> {
+  const reader = makeMessageReader();
+  const events = makeEvents(reader);
+  let isGivenUp = false;
+  let hasYielded = false;
+  let rest: Buffer = Buffer.alloc(0);
+  try {
+    const stream = await client.openRaw(request, context, () => {
+      isGivenUp = true;
+    });
+    for await (const chunk of stream.chunks) {
+      const parts = events.feed(chunk);
+      if (reader.isDone()) stream.finish();
+      rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+      const end = endOfEvents(rest);
+      const bytes = rest.subarray(0, end);
+      rest = rest.subarray(end);
+      const failure = events.failure();
+      if (failure !== undefined && !hasYielded) throw failure;
+      if (bytes.length > 0) {
+        hasYielded = true;
+        yield failure === undefined ? { bytes, parts } : { bytes, parts, failure };
+      }
+      if (failure !== undefined) throw failure;
+      if (reader.isDone()) return;
+    }
+  } finally {
+    if (!hasYielded && (isGivenUp || events.hasBegun())) {
+      const promptUsage = reader.promptUsage();
+      context.onCharged?.(promptUsage === undefined ? {} : { promptUsage });
+    }
+  }
+  if (!reader.isWhole()) throw streamCut();
+  if (rest.length > 0) yield { bytes: rest, parts: [] };
+}
+
+/** Where the last whole event of these bytes ends. */
+const endOfEvents = (bytes: Buffer) => Math.max(endOf(bytes, "\n\n"), endOf(bytes, "\r\n\r\n"));
+
+function endOf(bytes: Buffer, mark: string): number {
+  const at = bytes.lastIndexOf(mark);
+  return at < 0 ? 0 : at + mark.length;
+}

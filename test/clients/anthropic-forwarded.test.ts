@@ -32,7 +32,7 @@ describe("requests of Anthropic's clients for Anthropic's models", () => {
     upstream = await startRecordingUpstream();
     test = await startPlatform({
       workers: false,
-      env: { ANTHROPIC_API_KEY: key, ANTHROPIC_BASE_URL: upstream.origin },
+      env: { ANTHROPIC_API_KEY: key, ANTHROPIC_BASE_URL: upstream.origin, FETCH_ALLOW_ORIGINS: upstream.origin },
     });
     client = new Anthropic({ baseURL: test.url, apiKey: test.keys.member, maxRetries: 0 });
   });
@@ -139,6 +139,27 @@ describe("requests of Anthropic's clients for Anthropic's models", () => {
     const headers = { "idempotency-key": "once" };
     for (const _ of [1, 2]) expect(await (await post(odd, "/v1/messages", headers)).text()).to.equal(answer);
     expect(upstream.requests).to.have.length(1);
+  });
+
+  it("go to a custom provider of the same wire too, which gets its own name of the model and its own key", async () => {
+    const before = await spent();
+    const own = { id: "tomorrow", type: "chat", contextWindow: 10_000, inputUsdPerMTok: 1, outputUsdPerMTok: 2 };
+    const given = {
+      wire: "anthropic-messages",
+      baseUrl: upstream.origin,
+      key: "custom-0123456789abcdef",
+      models: [own],
+    };
+    const admin = makeClient({ url: test.url, key: test.keys.admin });
+    const set = await admin.request("PUT", "/ai/providers/custom/quay", { body: given });
+    expect(set.status, set.text).to.equal(200);
+    upstream.play({ pieces: [answer] });
+    const response = await post(odd.replace(model, "quay/tomorrow"));
+    expect(await response.text()).to.equal(answer);
+    const [request] = upstream.requests;
+    expect(JSON.parse(request?.raw ?? "")).to.deep.equal({ ...JSON.parse(odd), model: "tomorrow" });
+    expect(request?.headers["x-api-key"]).to.equal(given.key);
+    expect((await spent()) - before).to.equal(110 * 1_000 + 7 * 2_000);
   });
 
   it("are counted by Anthropic, at no cost", async () => {

@@ -35,7 +35,8 @@ export const anthropicMessageRoutes = [
     summary: "A message in Anthropic's shape, as JSON or as a stream of events",
     description:
       "For clients of Anthropic's API: set their base URL to the address without `/v1`. The key may come as `x-api-key`. " +
-      "Tools that Anthropic runs, and what they left in a conversation, are named in `x-svc-ignored`. `logId`, `costUsd` and " +
+      "Requests for Anthropic's own models go to it, and its answers come back, byte for byte; for all others: " +
+      "tools that Anthropic runs, and what they left in a conversation, are named in `x-svc-ignored`. `logId`, `costUsd` and " +
       "`cached` are added to the response, and to `message_delta` of a stream. Errors have Anthropic's shape.",
     dialect: anthropicDialect,
     query: betaQuery,

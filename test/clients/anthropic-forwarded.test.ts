@@ -24,7 +24,7 @@ const events = [
   'event: message_stop\ndata: {"type":"message_stop"}\n\n',
 ];
 
-describe("requests of Anthropic's clients for Anthropic's models", () => {
+describe("requests of Anthropic's clients, forwarded to Anthropic", () => {
   let upstream: Awaited<ReturnType<typeof startRecordingUpstream>>;
   let test: TestPlatform;
   let client: Anthropic;
@@ -132,6 +132,17 @@ describe("requests of Anthropic's clients for Anthropic's models", () => {
     expect(await response.text())
       .to.include("api_error")
       .and.not.to.include("x-api-key");
+  });
+
+  it("leave the offline model to the platform, as a message and as a stream", async () => {
+    upstream.play();
+    const about = { model: "meta-llm", max_tokens: 100, messages: [{ role: "user" as const, content: "Hello" }] };
+    const message = await client.messages.create(about);
+    expect(message.content[0]).to.include({ type: "text" });
+    expect(message.usage.output_tokens).to.be.above(0);
+    const streamed = await client.messages.stream(about).finalMessage();
+    expect(streamed.content).to.deep.equal(message.content);
+    expect(upstream.requests).to.have.length(0);
   });
 
   it("are made once for an idempotency key, and repeated byte for byte", async () => {

@@ -39,8 +39,8 @@ export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
 
 /**
- * Chunks of one command. The embedded store indexes some in a ms and does nothing else meanwhile, so that a large document
- * must not hold up the calls of others.
+ * Chunks of one command for a large document. The embedded store indexes a few in a ms and does nothing else meanwhile, and
+ * nobody's document may hold up the calls of others for long. A small one, whose chunks are live at once, is one command.
  */
 const WRITTEN_AT_ONCE = 32;
 const CHANGED_AT_ONCE = 100;
@@ -48,7 +48,8 @@ const CHANGED_AT_ONCE = 100;
 const WRITES_IN_FLIGHT = 2;
 
 function* slicesOf(items: readonly NewChunk[]): Generator<readonly NewChunk[]> {
-  for (let n = 0; n < items.length; n += WRITTEN_AT_ONCE) yield items.slice(n, n + WRITTEN_AT_ONCE);
+  const size = items[0]?.live ? items.length : WRITTEN_AT_ONCE;
+  for (let n = 0; n < items.length; n += size) yield items.slice(n, n + size);
 }
 
 export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {

@@ -26,6 +26,7 @@ export async function startGate(port: number): Promise<Gate> {
     }
     const onward = connect(port, "127.0.0.1");
     onward.on("error", () => socket.destroy());
+    socket.once("close", () => onward.destroy()); // a pipe does not pass on that its source was reset
     socket.pipe(onward).pipe(socket);
   });
   server.listen(0, "127.0.0.1");

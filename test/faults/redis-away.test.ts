@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { expect } from "chai";
 import { isRedisUnavailable } from "../../src/redis.ts";
 import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
@@ -67,10 +68,12 @@ describe("when Redis is unavailable", function () {
     const before = await Promise.all([submit("before 0"), submit("before 1"), submit("before 2")]);
 
     const { producer } = test.platform.redis;
-    const lost = new Promise((resolve) => producer.once("close", () => resolve(producer.get("any"))));
+    const closed = once(producer, "close");
     process.kill(await redisPid(test), "SIGKILL");
-    expect(await lost.catch(isRedisUnavailable), "a command without a connection").to.equal(true);
-    const tries: number[] = [];
+    await closed;
+    const [command, first] = [producer.get("any").catch(isRedisUnavailable), submit("try 0")]; // before it is back
+    expect(await command, "a command without a connection").to.equal(true);
+    const tries = [(await first).status];
     const back = await pollUntil(
       async () => {
         const answer = await submit(`try ${tries.length}`);

@@ -153,7 +153,8 @@ describe("approvals", function () {
     const run = await harness.reach(workflowId, runId, "expired");
     expect(run.at("steps[0].output.decision")).to.equal("expired");
     expect((await harness.member.get(`/workflows/approvals/${approvalId}`)).at("status")).to.equal("expired");
-    expect((await harness.member.get(`/jobs/${jobId}`)).at("result.status")).to.equal("expired");
+    const jobOf = async () => (await harness.member.get(`/jobs/${jobId}`)).at("result.status");
+    await pollUntil(async () => (await jobOf()) === "expired", { what: "the end of the job, which follows the run's" });
     const late = await harness.admin.post(decidePath(approvalId), { decision: "approved" });
     expect([late.status, late.at("error.details.status")]).to.deep.equal([409, "expired"]);
   });

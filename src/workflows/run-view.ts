@@ -19,18 +19,22 @@ const APPROVALS_PAGE = "/approvals";
 export async function readRun(
   { store, jobs }: Pick<WorkflowsDeps, "store" | "jobs">,
   run: WorkflowRunRecord,
+  at = Date.now(),
 ): Promise<WorkflowRunView> {
   const { tenantId, _id, jobId } = run;
   const [job, steps] = await Promise.all([jobs.find(tenantId, jobId), store.workflowRuns.steps(tenantId, _id)]);
-  return toRunView(run, steps, job);
+  return toRunView(run, { steps, job, at });
 }
 
 /** The view, with its steps in the order in which they ended; one that is under way or waits comes last. */
-function toRunView(run: WorkflowRunRecord, steps: readonly WorkflowStepRecord[], job: JobRecord | null) {
+function toRunView(
+  run: WorkflowRunRecord,
+  { steps, job, at }: { steps: readonly WorkflowStepRecord[]; job: JobRecord | null; at: number },
+) {
   const error = run.end?.error ?? (run.end ? undefined : job?.error);
   const { tokens, costUsd } = sumSpent(steps.flatMap(({ spent }) => spent ?? []));
   return {
-    ...toRunSummary(run, job?.status),
+    ...toRunSummary(run, job?.status, at),
     ...defined({ input: parsed(run.input), output: parsed(run.end?.output), error }),
     steps: [...steps.map(toStepView), ...toOpenStep(run, steps, job)],
     tokensUsed: tokens,
@@ -38,11 +42,15 @@ function toRunView(run: WorkflowRunRecord, steps: readonly WorkflowStepRecord[],
   };
 }
 
-/** A run in a list; `job` is the state of the job of one that is open. */
-export function toRunSummary(run: WorkflowRunSummaryRecord, job: JobState | undefined): WorkflowRunSummary {
+/** A run in a list, as it is at a time; `job` is the state of the job of one that is open. */
+export function toRunSummary(
+  run: WorkflowRunSummaryRecord,
+  job: JobState | undefined,
+  at = Date.now(),
+): WorkflowRunSummary {
   const { _id: runId, workflowId, name: workflowName, version, jobId, createdAt, startedAt, end } = run;
   const { awaiting } = isWaiting(run, job) ? run : {};
-  const { status = awaiting ? stateOfWait(awaiting) : stateOfOpen(job, startedAt), finishedAt } = end ?? {};
+  const { status = awaiting ? stateOfWait(awaiting, at) : stateOfOpen(job, startedAt), finishedAt } = end ?? {};
   const about = { runId, workflowId, workflowName, version, jobId, status };
   return toView({ ...about, awaiting: awaiting && toAwaitingView(awaiting), createdAt, startedAt, finishedAt });
 }
@@ -51,8 +59,8 @@ function toAwaitingView({ approvalId, assigneeRole, expiresAt }: Awaiting) {
   return toView({ approvalId, assigneeRole, expiresAt, pageUrl: APPROVALS_PAGE });
 }
 
-const stateOfWait = (awaiting: Awaiting): WorkflowRunSummary["status"] =>
-  isOverdue(awaiting) ? "expired" : "awaiting_approval";
+const stateOfWait = (awaiting: Awaiting, at: number): WorkflowRunSummary["status"] =>
+  isOverdue(awaiting, at) ? "expired" : "awaiting_approval";
 
 /** A run that has begun is running while its job waits for its next turn. */
 function stateOfOpen(job: JobState | undefined, startedAt: Date | undefined) {
@@ -69,7 +77,7 @@ function isWaiting<R extends WorkflowRunSummaryRecord>(
 }
 
 /** Whether the time for a decision is over. */
-export const isOverdue = ({ expiresAt }: { expiresAt: Date }) => expiresAt.getTime() <= Date.now();
+export const isOverdue = ({ expiresAt }: { expiresAt: Date }, at = Date.now()) => expiresAt.getTime() <= at;
 
 type StepView = WorkflowRunView["steps"][number];
 const typeOf = ({ type }: { type: string }) => type as StepView["type"]; // a definition's own, which was checked

@@ -22,10 +22,11 @@ export function makeWorkflows(deps: WorkflowsDeps) {
   const { workflowRuns, workflows } = deps.store;
   const work = makeWorkflowWork(deps);
   const approvals = makeApprovals(deps);
-  const find = async (tenantId: string, workflowId: string, runId: string) => {
+  /** A run as it is at a time: when its approval is overdue then, both expire here. */
+  const find = async (tenantId: string, workflowId: string, runId: string, at = Date.now()) => {
     const run = await workflowRuns.get(tenantId, runId);
     if (run?.workflowId !== workflowId) throw notFound("run");
-    if (run.end || !run.awaiting || !isOverdue(run.awaiting)) return run;
+    if (run.end || !run.awaiting || !isOverdue(run.awaiting, at)) return run;
     await approvals.expireOverdue(tenantId);
     return (await workflowRuns.get(tenantId, runId)) ?? run;
   };
@@ -45,8 +46,10 @@ export function makeWorkflows(deps: WorkflowsDeps) {
     },
     work,
     /** @throws AppError `not_found`. */
-    runOf: async (tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView> =>
-      readRun(deps, await find(tenantId, workflowId, runId)),
+    async runOf(tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView> {
+      const at = Date.now(); // one time for all of it: a run that expires meanwhile has no output of its step yet
+      return readRun(deps, await find(tenantId, workflowId, runId, at), at);
+    },
     runs: makeRunList(deps.jobs, {
       what: "workflow",
       runs: workflowRuns,

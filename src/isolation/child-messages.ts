@@ -22,6 +22,9 @@ export type ChildError = {
 /** File descriptor of a child's messages. Requests come through the channel that `fork` opens. */
 export const MESSAGES_FD = 4;
 
+/** A child's first message. */
+export const READY = "ready";
+
 /** Largest message of a child, in bytes, so that a child cannot fill its host's memory. */
 export const MAX_FRAME_BYTES = 16 * 1_048_576;
 /** Bytes of a message's length, which precedes it. */

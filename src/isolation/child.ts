@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setPriority } from "node:os";
-import { type ChildMessage, type ChildRequest, MESSAGES_FD, readFrames } from "./child-messages.ts";
+import { type ChildMessage, type ChildRequest, MESSAGES_FD, READY, readFrames } from "./child-messages.ts";
 
 /** Interval of the checks of a running time, in ms. */
 const TICK_MS = 50;
@@ -102,7 +102,6 @@ export async function* exchange<Request, Part>(
   try {
     signal.throwIfAborted();
     if (!child.isReady) await next(START_TIMEOUT_MS, new ChildLost("crash", "it did not start in time"));
-    child.isReady = true;
     child.lastId = request.id;
     child.process.send(request, () => undefined); // if the child has ended, its pipe reports it
     const overdue = new ChildLost("time", `it took longer than ${timeoutMs} ms`);
@@ -168,6 +167,7 @@ async function nextMessage(child: Child): Promise<unknown> {
     child.next ??= child.messages.next();
     const { value, done } = await child.next;
     child.next = undefined;
+    child.isReady ||= value === READY; // also where the request that waited for it was left
     if (!done) return value;
   } catch (error) {
     if (error instanceof RangeError) throw new ChildLost("crash", error.message);

@@ -1,7 +1,14 @@
 import { getPriority, setPriority } from "node:os";
 import { Worker } from "node:worker_threads";
 import { AppError } from "../errors.ts";
-import { type ChildError, type ChildMessage, type ChildRequest, MESSAGES_FD, writeFrame } from "./child-messages.ts";
+import {
+  type ChildError,
+  type ChildMessage,
+  type ChildRequest,
+  MESSAGES_FD,
+  READY,
+  writeFrame,
+} from "./child-messages.ts";
 
 /** The service's own processes run first: a child may run an attempt to use up the processor. */
 const NICENESS = 5;
@@ -34,7 +41,7 @@ export function serveRequests<Request, Part>(
       reply({ id, kind: "error", error: toChildError(error) });
     }
   });
-  writeFrame(MESSAGES_FD, "ready");
+  writeFrame(MESSAGES_FD, READY);
 }
 
 function toChildError(error: unknown): ChildError {

@@ -133,6 +133,16 @@ describe("a pool of child processes", () => {
     expect(await run({ act: "pid" })).to.deep.equal([pid]);
   });
 
+  it("uses a child that became ready after its first request was left", async () => {
+    open({ size: 1 });
+    const stop = new AbortController();
+    const left = run({ act: "pid" }, { signal: stop.signal }).catch(() => "left");
+    setTimeout(() => stop.abort(new Error("enough")), 20); // while it starts
+    expect(await left).to.equal("left");
+    await new Promise((resolve) => setTimeout(resolve, 1_500)); // it is ready by then
+    expect(await run({ act: "pid" })).to.have.lengthOf(1);
+  });
+
   it("gives one owner its share of the children, and others theirs beside it", async () => {
     open({ timeoutMs: 60_000 }); // so that none of what is busy ends by itself
     const stop = new AbortController();

@@ -39,6 +39,11 @@ export function textOf(content: Content): string {
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
 
+/** A content of these parts. Texts alone become one string. */
+export function toContent(parts: readonly ContentPart[]): Content {
+  return parts.every(({ type }) => type === "text") ? textOf(parts) : parts;
+}
+
 /** The parts of a turn, with the provider that gave it named in its reasoning. */
 export function markReasoning(parts: readonly ProvidedPart[], provider: string): AssistantPart[] {
   return parts.map((part) => (part.type === "reasoning" ? { ...part, provider } : part));

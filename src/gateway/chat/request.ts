@@ -2,7 +2,14 @@ import { isDeepStrictEqual } from "node:util";
 import { defined, type WithoutNulls, withoutNulls } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import type { ReasoningDetail, WirePart } from "../message-schemas.ts";
-import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../messages.ts";
+import {
+  type AssistantPart,
+  type Content,
+  type ContentPart,
+  type Message,
+  type ToolCall,
+  toContent,
+} from "../messages.ts";
 import { defaultModelAlias } from "../providers/edge/models.ts";
 import type { CompletionRequest, ToolDefinition } from "../providers/provider.ts";
 import type { ChatBody } from "../schemas.ts";
@@ -73,8 +80,8 @@ function either<B, C extends keyof B, S extends keyof B>(given: B, camel: C, sna
 
 function toMessage(message: ChatBody["messages"][number], place: number): Message {
   if (message.role === "tool")
-    return { role: "tool", content: toContent(message.content), toolCallId: message.tool_call_id };
-  if (message.role === "user") return { role: "user", content: toContent(message.content) };
+    return { role: "tool", content: readContent(message.content), toolCallId: message.tool_call_id };
+  if (message.role === "user") return { role: "user", content: readContent(message.content) };
   if (message.role === "system") return { role: "system", content: toText(message.content) };
   const calls = message.tool_calls ?? message.toolCalls ?? undefined;
   if (calls === undefined && (message.content ?? undefined) === undefined) {
@@ -87,12 +94,8 @@ function toMessage(message: ChatBody["messages"][number], place: number): Messag
   return defined({ role: "assistant" as const, content, toolCalls, parts });
 }
 
-/** Texts alone stay one string. */
-function toContent(content: string | readonly WirePart[]): Content {
-  if (typeof content === "string") return content;
-  const texts = content.filter((part) => part.type === "text");
-  return texts.length === content.length ? toText(texts) : content.map(toPart);
-}
+const readContent = (content: string | readonly WirePart[]): Content =>
+  typeof content === "string" ? content : toContent(content.map(toPart));
 
 const toText = (content: string | readonly { text: string }[]) =>
   typeof content === "string" ? content : content.map((part) => part.text).join("\n");

@@ -1,7 +1,14 @@
 import { defined } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import type { ChatRequest } from "../chat/request.ts";
-import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../messages.ts";
+import {
+  type AssistantPart,
+  type Content,
+  type ContentPart,
+  type Message,
+  type ToolCall,
+  toContent,
+} from "../messages.ts";
 import type { Effort } from "../providers/model.ts";
 import type { ToolDefinition } from "../providers/provider.ts";
 import { messagesProvider } from "../providers/registry.ts";
@@ -63,7 +70,7 @@ function toUserMessages(content: string | readonly UserBlock[]): Message[] {
   for (const block of content) {
     if (block.type !== "tool_result") said.push(block);
     else {
-      const result = typeof block.content === "string" ? block.content : toContent(block.content ?? []);
+      const result = typeof block.content === "string" ? block.content : readContent(block.content ?? []);
       messages.push({
         role: "tool",
         toolCallId: block.tool_use_id,
@@ -71,7 +78,7 @@ function toUserMessages(content: string | readonly UserBlock[]): Message[] {
       });
     }
   }
-  if (said.length > 0) messages.push({ role: "user", content: toContent(said) });
+  if (said.length > 0) messages.push({ role: "user", content: readContent(said) });
   return messages;
 }
 
@@ -81,12 +88,7 @@ function asFailure(result: Content): Content {
   return typeof result === "string" ? `${label} ${result}` : [{ type: "text", text: label }, ...result];
 }
 
-/** Texts alone stay one string. */
-function toContent(blocks: readonly ReadBlock[]): Content {
-  const parts = blocks.flatMap(toParts);
-  const texts = parts.filter((part) => part.type === "text");
-  return texts.length === parts.length ? textsOf(texts) : parts;
-}
+const readContent = (blocks: readonly ReadBlock[]): Content => toContent(blocks.flatMap(toParts));
 
 function toParts(block: ReadBlock): ContentPart[] {
   if (block.type === "text") return [{ type: "text", text: block.text }];

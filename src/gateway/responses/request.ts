@@ -1,7 +1,7 @@
 import { defined, withoutNulls } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import { type ChatRequest, toChatRequest } from "../chat/request.ts";
-import type { AssistantPart, Content, ContentPart, Message } from "../messages.ts";
+import { type AssistantPart, type Content, type ContentPart, type Message, toContent } from "../messages.ts";
 import type { ChatBody } from "../schemas.ts";
 import type { InputItem, ResponsesBody } from "./request-schemas.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
@@ -80,7 +80,7 @@ function toMessages(items: readonly InputItem[], ignored: string[]) {
       turn.push({ type: "tool-call", id: item.call_id, name: item.name, arguments: item.arguments });
     } else if (item.type === "function_call_output") {
       endTurn();
-      add(`${param}.output`, { role: "tool", content: toContent(item.output), toolCallId: item.call_id });
+      add(`${param}.output`, { role: "tool", content: readContent(item.output), toolCallId: item.call_id });
     } else if (item.type === "reasoning") {
       const reasoning = openReasoning(item.encrypted_content ?? "", `${param}.encrypted_content`);
       if (reasoning) turn.push(reasoning);
@@ -91,7 +91,7 @@ function toMessages(items: readonly InputItem[], ignored: string[]) {
     else if (item.role === "assistant") turn.push({ type: "text", text: toText(item.content) });
     else {
       endTurn();
-      if (item.role === "user") add(`${param}.content`, { role: "user", content: toContent(item.content) });
+      if (item.role === "user") add(`${param}.content`, { role: "user", content: readContent(item.content) });
       else add(`${param}.content`, { role: "system", content: toText(item.content) });
     }
   }
@@ -118,14 +118,8 @@ function toAssistantMessage(turn: readonly AssistantPart[]): Message {
 type InputPart = Exclude<Extract<InputItem, { role: "user" }>["content"], string>[number];
 type SaidPart = Exclude<Extract<InputItem, { role: "assistant" }>["content"], string>[number];
 
-/** Texts alone stay one string. */
-function toContent(content: string | readonly InputPart[]): Content {
-  if (typeof content === "string") return content;
-  return content.every(isText) ? toText(content) : content.map(toPart);
-}
-
-const isText = (part: InputPart): part is Exclude<InputPart, { type: "input_image" | "input_file" }> =>
-  part.type !== "input_image" && part.type !== "input_file";
+const readContent = (content: string | readonly InputPart[]): Content =>
+  typeof content === "string" ? content : toContent(content.map(toPart));
 
 const toText = (content: string | readonly SaidPart[]) =>
   typeof content === "string"

@@ -44,6 +44,21 @@ export function toContent(parts: readonly ContentPart[]): Content {
   return parts.every(({ type }) => type === "text") ? textOf(parts) : parts;
 }
 
+/** A turn of the assistant, by its parts. */
+export function toAssistantMessage(parts: readonly AssistantPart[]): Message {
+  const toolCalls = parts.flatMap((part): ToolCall[] => {
+    if (part.type !== "tool-call") return [];
+    const { type: _type, ...call } = part;
+    return [call];
+  });
+  return {
+    role: "assistant",
+    content: parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n"),
+    ...(toolCalls.length > 0 ? { toolCalls } : {}),
+    ...(parts.some(({ type }) => type === "reasoning") ? { parts } : {}),
+  };
+}
+
 /** The parts of a turn, with the provider that gave it named in its reasoning. */
 export function markReasoning(parts: readonly ProvidedPart[], provider: string): AssistantPart[] {
   return parts.map((part) => (part.type === "reasoning" ? { ...part, provider } : part));

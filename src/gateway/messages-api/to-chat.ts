@@ -6,7 +6,7 @@ import {
   type Content,
   type ContentPart,
   type Message,
-  type ToolCall,
+  toAssistantMessage,
   toContent,
 } from "../messages.ts";
 import type { Effort } from "../providers/model.ts";
@@ -131,17 +131,7 @@ function toAssistant(content: string | readonly AssistantBlock[], path: string, 
     else if (block.signature !== "")
       parts.push(openReasoning(block.signature, `${param}.signature`) ?? toOwnReasoning(block));
   }
-  const toolCalls = parts.flatMap((part): ToolCall[] => {
-    if (part.type !== "tool-call") return [];
-    const { id, name, arguments: text } = part;
-    return [{ id, name, arguments: text }];
-  });
-  return defined({
-    role: "assistant" as const,
-    content: textsOf(parts.filter((part) => part.type === "text")),
-    toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
-    parts: parts.some(({ type }) => type === "reasoning") ? parts : undefined,
-  });
+  return toAssistantMessage(parts);
 }
 
 const toOwnReasoning = (item: Record<string, unknown>) => ({

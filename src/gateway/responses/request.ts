@@ -1,7 +1,14 @@
 import { defined, withoutNulls } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import { type ChatRequest, toChatRequest } from "../chat/request.ts";
-import { type AssistantPart, type Content, type ContentPart, type Message, toContent } from "../messages.ts";
+import {
+  type AssistantPart,
+  type Content,
+  type ContentPart,
+  type Message,
+  toAssistantMessage,
+  toContent,
+} from "../messages.ts";
 import type { ChatBody } from "../schemas.ts";
 import type { InputItem, ResponsesBody } from "./request-schemas.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
@@ -97,22 +104,6 @@ function toMessages(items: readonly InputItem[], ignored: string[]) {
   }
   endTurn();
   return { messages, places };
-}
-
-function toAssistantMessage(turn: readonly AssistantPart[]): Message {
-  const texts = turn.flatMap((part) => (part.type === "text" ? [part.text] : []));
-  const toolCalls = turn.flatMap((part) => {
-    if (part.type !== "tool-call") return [];
-    const { type: _type, ...call } = part;
-    return [call];
-  });
-  const hasReasoning = turn.some(({ type }) => type === "reasoning");
-  return defined({
-    role: "assistant" as const,
-    content: texts.join("\n"),
-    toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
-    parts: hasReasoning ? turn : undefined,
-  });
 }
 
 type InputPart = Exclude<Extract<InputItem, { role: "user" }>["content"], string>[number];

@@ -18,6 +18,7 @@ import { openAiResponseRoutes } from "./routes/openai/responses.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
+import { sessionRoutes } from "./routes/session.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
 import { widgetKeyRoutes } from "./routes/widget-keys.ts";
@@ -40,6 +41,7 @@ export const allRoutes: readonly AnyRoute[] = [
   toolServer,
   ...jobRoutes,
   ...keyRoutes,
+  ...sessionRoutes,
   ...openAiChatRoutes,
   ...openAiResponseRoutes,
   ...openAiEmbeddingRoutes,

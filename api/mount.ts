@@ -68,11 +68,12 @@ function serveRoute(
   const read = makeInputReader(platform.config.limits, route, budget);
   const { tenancy } = platform;
   const isSecret = route.hasSecretReply === true;
-  const door = route.auth === "public" ? undefined : { tenancy, needed: route.auth };
+  const { allowedHosts } = platform.config.http;
+  const door = route.auth === "public" ? undefined : { tenancy, needed: route.auth, allowedHosts };
   return async function serve(ctx) {
     ctx.state.route = route.path;
     if (route.dialect) speak(ctx, route.dialect);
-    if (route.envelope) rejectForeignHost(ctx, platform.config.http.allowedHosts);
+    if (route.envelope) rejectForeignHost(ctx, allowedHosts);
     const client = () => clientOf(ctx);
     const caller = door === undefined ? anonymous : await authenticate(ctx, door, client);
     let rejection: AppError | undefined;

@@ -59,11 +59,12 @@ export function makeOpenApi(routes: readonly AnyRoute[]): OpenApiDocument {
     info: { title: "Switchyard", version: apiVersion, description },
     servers: [{ url: "/" }],
     tags: [...new Set(routes.flatMap((route) => route.tags))].map((name) => ({ name })),
-    security: [{ apiKey: [] }],
+    security: [{ apiKey: [] }, { session: [] }],
     paths,
     components: {
       securitySchemes: {
         apiKey: { type: "http", scheme: "bearer", description: "An API key, `sk_…`; `x-api-key` takes it too" },
+        session: { type: "apiKey", in: "cookie", name: "switchyard", description: "A session of `POST /session`" },
       },
       schemas: components.schemas,
     },
@@ -190,7 +191,7 @@ export function errorCodesOf(route: AnyRoute): ErrorCode[] {
   const codes: [isGiven: boolean | undefined, codes: readonly ErrorCode[]][] = [
     [!isPublic, ["missing_api_key", "invalid_api_key"]],
     [!isPublic && route.auth !== "member", ["insufficient_role"]],
-    [!isPublic, ["insufficient_scope"]],
+    [!isPublic, ["insufficient_scope", "foreign_origin"]],
     [route.params !== undefined, ["not_found"]],
     [takesInput, ["invalid_request"]],
     [takesBody, ["malformed_json"]],

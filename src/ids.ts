@@ -7,6 +7,7 @@ export const idPrefixes = {
   tenant: "ten",
   organization: "org",
   apiKey: "key",
+  session: "ses",
   document: "doc",
   agent: "agt",
   run: "run",

@@ -23,6 +23,7 @@ import { apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
 import { migrations } from "./migrations.ts";
 import { makeOrganizationStore, organizationCollection } from "./organization-store.ts";
 import { dataKeyCollection, makeProviderKeyStore, providerKeyCollection } from "./provider-key-store.ts";
+import { makeSessionStore, sessionCollection } from "./session-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
 import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
@@ -61,6 +62,7 @@ const declarations = [
   organizationCollection,
   dataKeyCollection,
   providerKeyCollection,
+  sessionCollection,
   sourceCollection,
   tenantCollection,
   usageCollection,
@@ -103,6 +105,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),
       apiKeys: makeApiKeyStore(db),
+      sessions: makeSessionStore(db),
       providerKeys: makeProviderKeyStore(db),
       customProviders: makeCustomProviderStore(db),
       widgetKeys: makeWidgetKeyStore(db),

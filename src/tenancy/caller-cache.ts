@@ -87,6 +87,8 @@ export function makeCallerCache<K extends KeyDocument>({
     },
     /** Forgets the callers of a key that was revoked here. */
     forget: (keyId: string) => known.forgetWhere(({ caller }) => caller.keyId === keyId),
+    /** Forgets the caller of this key. */
+    forgetKey: (key: string) => known.forget(key),
   };
 }
 

@@ -10,6 +10,7 @@ import { hashApiKey, isApiKey, isUsable, makeApiKey, type NewApiKey, toApiKeyDoc
 import { makeCallerCache } from "./caller-cache.ts";
 import { makeRateLimits } from "./limits.ts";
 import type { Caller } from "./roles.ts";
+import { makeSessions } from "./sessions.ts";
 import { isWidgetKey, makeWidgetKeys } from "./widget-keys.ts";
 
 /** The tenant of the bootstrap key. */
@@ -19,7 +20,7 @@ export type Tenancy = ReturnType<typeof makeTenancy>;
 
 type TenancyDeps = {
   config: Config;
-  store: Pick<Store, "apiKeys" | "tenants" | "widgetKeys">;
+  store: Pick<Store, "apiKeys" | "sessions" | "tenants" | "widgetKeys">;
   redis: Pick<RedisConnections, "producer" | "prefix">;
   logger: Logger;
 };
@@ -33,6 +34,7 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
       isUsable(record, new Date()) ? { caller: toCaller(record), expiresAt: record.expiresAt?.getTime() } : null,
   });
   const limits = makeRateLimits({ config: config.limits, redis, logger });
+  const sessions = makeSessions(store);
   const widgetKeys = makeWidgetKeys(store);
   const widgetLimits = {
     visitor: makeRateLimits({ config: config.limits.widget, redis, logger }),
@@ -48,12 +50,20 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
     limits,
     /** The id of the tenant of this name, which is created if it does not exist. */
     ensureTenant,
+    /** The name of a tenant. @throws AppError `not_found`. */
+    async nameOf(tenantId: string): Promise<string> {
+      const tenant = await store.tenants.find(tenantId);
+      if (!tenant) throw notFound("tenant");
+      return tenant.name;
+    },
     /** The id of the tenant of this name. @throws AppError `not_found`. */
     async findTenant(name: string): Promise<string> {
       const tenant = await store.tenants.findByName(name);
       if (!tenant) throw notFound("tenant");
       return tenant._id;
     },
+    /** Sessions of browsers. */
+    sessions,
     /** Publishable keys that only chat. */
     widgetKeys,
     /** Limits of a widget key at one address, and of all widget keys of a root's tenants together, besides the root's. */
@@ -84,6 +94,7 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
       const revoked = await store.apiKeys.revoke(tenantId, keyId, new Date());
       if (!revoked) throw notFound("key");
       callers.forget(keyId);
+      await sessions.closeOf(tenantId, keyId);
       logger.info({ tenantId, keyId }, "a key was revoked");
     },
     /** Makes `key` an owner's key of the tenant `default`, unless it exists. */

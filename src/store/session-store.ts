@@ -1,0 +1,46 @@
+import type { Db } from "mongodb";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { makeRecords } from "./records.ts";
+
+/** A browser's session, which stands for an API key until it ends. The token in its cookie is never stored, only its hash. */
+export type SessionDocument = TenantDocument & {
+  /** SHA-256 of the token, in hex. */
+  hash: string;
+  keyId: string;
+  /** The hash of the key that it stands for. */
+  keyHash: string;
+  createdAt: Date;
+  expiresAt: Date;
+};
+
+export const sessionCollection = defineCollection<SessionDocument>({
+  name: "sessions",
+  indexes: [
+    { name: "hash", key: { hash: 1 }, unique: true },
+    { name: "key", key: { tenantId: 1, keyId: 1, _id: -1 } },
+    { name: "expiry", key: { expiresAt: 1 }, expireAfterSeconds: 0 },
+  ],
+});
+
+/** Sessions that are removed by one command. */
+const REMOVED_AT_ONCE = 100;
+
+export function makeSessionStore(db: Db) {
+  const sessions = db.collection<SessionDocument>(sessionCollection.name);
+  return {
+    insert: makeRecords(sessions).insert,
+    findByHashes: (hashes: readonly string[]): Promise<SessionDocument[]> =>
+      sessions.find({ hash: { $in: [...hashes] } }).toArray(),
+    /** Removes all of a key's sessions but the `kept` newest; returns the hashes of those that it removed. */
+    async removeOld(tenantId: string, keyId: string, kept: number): Promise<string[]> {
+      const newest = sessions.find(ofTenant(tenantId, { keyId })).sort({ _id: -1 });
+      const found = await newest.limit(kept + REMOVED_AT_ONCE).toArray();
+      const old = found.slice(kept);
+      if (old.length > 0) await sessions.deleteMany(ofTenant(tenantId, { _id: { $in: old.map(({ _id }) => _id) } }));
+      return old.map(({ hash }) => hash);
+    },
+    async removeByHash(hash: string): Promise<void> {
+      await sessions.deleteOne({ hash });
+    },
+  };
+}

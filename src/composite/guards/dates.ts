@@ -13,13 +13,16 @@ const yearLast = /(\d{1,2})(?: ?([-/. ]) ?)(\d{1,2})(?: ?\2 ?)(\d{4}|\d{2})(?!\d
 const withMarks = /(?<year>\d{4})\s?[年년]\s?(?<month>\d{1,2})\s?[月월]\s?(?<day>\d{1,2})\s?[日일]/y;
 /** After a day: "th of march, 1985", ". mars 1985", "-mar-85", "mar1985", " de marzo de 1985". */
 const monthAfterDay =
-  /\d{1,2}(?:st|nd|rd|th|er|o|\u00ba|\u00aa|\.)?[ ./,-]{0,3}(?:(?:day )?of |de |di |den |d'|(?:the )?)([\p{L}\p{M}]{2,13})\.?(?:[ ./,-]{0,3}(?:(?:de|del|of|do) )?'?(\d{4}|\d{2})(?![\d:]))?/uy;
+  /\d{1,2}(?:st|nd|rd|th|er|o|\u00ba|\u00aa|\.)?[ ./,-]{0,3}(?:(?:day )?of |de |di |den |d'|(?:the )?)([\p{L}\p{M}]{2,13}|[ivx])\.?(?:[ ./,-]{0,3}(?:(?:de|del|of|do) )?'?(\d{4}|\d{2})(?![\d:]))?/uy;
 /** After a month: "march 15th, 1985", "mar-15-1985", "march 1985". */
 const afterMonth = /(\d{1,2})(?:st|nd|rd|th)?(?![\d:])(?:[ ,./-]{1,3}'?(\d{4}|\d{2})(?![\d:]))?/y;
 const yearAlone = /'?\d{4}(?!\d)/y;
 /** What may stand between a month and the day or year after it. */
 const MAX_MONTH_GAP = 3;
 const MAX_MONTH = 13;
+/** What may link a month with the number after it: "March the 15th", "marzo de 1985". */
+const linkBefore = /(?:\.? the| del?| do| of)$/;
+const MAX_LINK = 5;
 
 /** The date in a folded text that begins with the digits at `at`, or the month's name right before them, if there is one. */
 export function dateAt(text: string, at: number): FoundDate | undefined {
@@ -83,7 +86,8 @@ function dateFromMonth(text: string, at: number): FoundDate | undefined {
 function monthBefore(text: string, at: number): number | undefined {
   let end = at;
   while (at - end < MAX_MONTH_GAP && " .,/'-".includes(text[end - 1] ?? "\n")) end -= 1;
-  if (text.slice(Math.max(0, end - 4), end) === " the") end -= text[end - 5] === "." ? 5 : 4;
+  const link = linkBefore.exec(text.slice(Math.max(0, end - MAX_LINK), end));
+  if (link) end -= link[0].length;
   let start = end;
   while (end - start <= MAX_MONTH && isLetter(text.charCodeAt(start - 1))) start -= 1;
   if (end - start < 2 || end - start > MAX_MONTH) return undefined;

@@ -8,15 +8,19 @@ const languages: readonly string[] = [
   "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
   "janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro",
   "januari februari maart april mei juni juli augustus september oktober november december",
+  "januari februari mrt april mei juni juli augustus september oktober november december",
   "januari februari mars april maj juni juli augusti september oktober november december",
   "januar februar marts april maj juni juli august september oktober november december",
   "tammikuuta helmikuuta maaliskuuta huhtikuuta toukokuuta kesakuuta heinakuuta elokuuta syyskuuta lokakuuta marraskuuta joulukuuta",
   "stycznia lutego marca kwietnia maja czerwca lipca sierpnia wrzesnia pazdziernika listopada grudnia",
+  "styczen luty marzec kwiecien maj czerwiec lipiec sierpien wrzesien pazdziernik listopad grudzien",
+  "styczniu lutym marcu kwietniu maju czerwcu lipcu sierpniu wrzesniu pazdzierniku listopadzie grudniu",
   "ledna unora brezna dubna kvetna cervna cervence srpna zari rijna listopadu prosince",
   "januara februara marca aprila maja juna jula augusta septembra oktobra novembra decembra",
   "ianuarie februarie martie aprilie mai iunie iulie august septembrie octombrie noiembrie decembrie",
   "januar februar marcius aprilis majus junius julius augusztus szeptember oktober november december",
   "ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik",
+  "i ii iii iv v vi vii viii ix x xi xii",
   "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
   "сiчня лютого березня квiтня травня червня липня серпня вересня жовтня листопада грудня",
   "ιανουαριου φεβρουαριου μαρτιου απριλιου μαιου ιουνιου ιουλιου αυγουστου σεπτεμβριου οκτωβριου νοεμβριου δεκεμβριου",
@@ -27,10 +31,10 @@ const languages: readonly string[] = [
 ];
 
 const numberOf = new Map<string, number>();
-for (const [index, names] of languages.entries()) {
+for (const names of languages) {
   for (const [month, name] of names.split(" ").entries()) {
     numberOf.set(name, month + 1);
-    const isLatin = index < 17;
+    const isLatin = /^[a-z]/.test(name);
     // three letters distinguish the months of most languages ("mar"), four the rest ("juil"); the first language wins
     for (const length of isLatin ? [3, 4] : [3]) {
       const short = name.slice(0, length);

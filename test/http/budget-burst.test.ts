@@ -17,6 +17,9 @@ const model = "gpt-6.1-terra";
 const price = { input: 1_000, output: 5_000 };
 /** The most that a call of these short prompts reserves, in USD; a little more for the prompt. */
 const mostUsd = 0.64 + 0.002;
+/** 0.13 USD a million tokens. */
+const embedding = { model: "text-embedding-3-large", input: Array.from({ length: 10 }, () => "word ".repeat(1_600)) };
+const embeddingPrice = 130;
 /** Four whole answers are a dollar, so that most of these calls are more than there is money for. */
 const CALLS = 24;
 const messages = [{ role: "user" as const, content: "Tell me a long story." }];
@@ -87,17 +90,18 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
       const accepted = await client.post("/ai/chat", { model, messages, prefer_async: true, ...limit });
       if (accepted.status === 202) await endOfJob(accepted.string("jobId"));
     });
-  const sendFile = async (lines: number, limit: object) => {
+  const sendFile = async (
+    lines: number,
+    limit: object,
+    { endpoint, body }: { endpoint: "/v1/chat/completions" | "/v1/embeddings"; body: object } = {
+      endpoint: "/v1/chat/completions",
+      body: { model, messages },
+    },
+  ) => {
     const line = (at: number) =>
-      JSON.stringify({
-        custom_id: `${at}`,
-        method: "POST",
-        url: "/v1/chat/completions",
-        body: { model, messages, ...limit },
-      });
+      JSON.stringify({ custom_id: `${at}`, method: "POST", url: endpoint, body: { ...body, ...limit } });
     const text = Array.from({ length: lines }, (_, at) => line(at)).join("\n");
     const file = await openAi().files.create({ file: await toFile(Buffer.from(text), "l.jsonl"), purpose: "batch" });
-    const endpoint = "/v1/chat/completions" as const;
     const made = await openAi().batches.create({ input_file_id: file.id, endpoint, completion_window: "24h" });
     const atEnd = async () => {
       const batch = await openAi().batches.retrieve(made.id);
@@ -161,6 +165,29 @@ describe(`${CALLS} calls at once with 1 USD left`, function () {
         expect(billed).to.be.at.most(isHonoured ? 1 : 1 + mostUsd);
         // A job may have ended before what it had reserved is given back.
         const isSettled = async () => Math.abs(1 - (await leftUsd()) - billed) < 1e-6;
+        await pollUntil(isSettled, { what: `a ledger's sum of ${billed} USD` });
+      });
+    }
+  }
+
+  const embeddingWays: Record<string, () => Promise<unknown>> = {
+    calls: each(() => client.post("/ai/embeddings", embedding)),
+    "calls by OpenAI's surface": each(() => client.post("/v1/embeddings", embedding)),
+    "lines of a file": () => sendFile(CALLS, {}, { endpoint: "/v1/embeddings", body: embedding }),
+  };
+
+  for (const [name, run] of Object.entries(embeddingWays)) {
+    for (const isHonoured of [true, false]) {
+      it(`cannot spend more on embeddings: ${name}, ${isHonoured ? "of words" : "whose every byte is a token"}`, async () => {
+        await leave(0.05);
+        upstream.embeddings.length = 0;
+        upstream.honoursLimits(isHonoured);
+        await run();
+        const tokens = upstream.embeddings.reduce((sum, one) => sum + one, 0);
+        const billed = (tokens * embeddingPrice) / 1e9;
+        expect(upstream.embeddings, "there is money for four whole ones").to.have.length.of.at.least(4);
+        expect(billed).to.be.at.most(0.05);
+        const isSettled = async () => Math.abs(0.05 - (await leftUsd()) - billed) < 1e-6;
         await pollUntil(isSettled, { what: `a ledger's sum of ${billed} USD` });
       });
     }

@@ -14,7 +14,12 @@ export type SpendingProvider = {
   url: string;
   /** The chats that were asked, those of batches included, and the output tokens that each was charged. */
   chats: { request: WireChat; outputTokens: number; isBatched: boolean }[];
-  /** Whether an answer ends at the limit that was sent with it, as with every real provider. */
+  /** The tokens that each call of embeddings was charged. */
+  embeddings: number[];
+  /**
+   * Whether an answer ends at the limit that was sent with it, as with every real provider. Of embeddings: whether a token has
+   * some bytes, as with every real tokenizer, or each byte is one.
+   */
   honoursLimits(isHonoured: boolean): void;
   close(): Promise<void>;
 };
@@ -23,12 +28,15 @@ export type SpendingProvider = {
 export const SPENT_PROMPT = 20;
 /** The answer that every chat gets where no limit is kept to. */
 export const SPENT_OUTPUT = 50_000;
+/** Bytes of a token of an embedded text. */
+const TOKEN_BYTES = 4;
 /** Time to an answer, so that calls that are let in at the same time are under way at the same time. */
 const THINKING_MS = 50;
 
-/** OpenAI's chat and batches on loopback: whatever is asked, the answer costs 50,000 output tokens, unless a limit is honoured. */
+/** OpenAI's chat, batches and embeddings on loopback: whatever is asked, the answer costs 50,000 output tokens, unless a limit is honoured. */
 export async function startSpendingProvider(): Promise<SpendingProvider> {
   const chats: SpendingProvider["chats"] = [];
+  const embeddings: number[] = [];
   const files: string[] = [];
   let isHonoured = true;
 
@@ -72,8 +80,15 @@ export async function startSpendingProvider(): Promise<SpendingProvider> {
       const lines = (files[at] ?? "").split("\n").filter((line) => line !== "");
       return send(`${lines.map(answerLine).join("\n")}\n`);
     }
-    const chat: WireChat = JSON.parse(bytes.toString("utf8"));
     await delay(THINKING_MS);
+    if (path === "/v1/embeddings") {
+      const { model, input }: { model: string; input: string[] } = JSON.parse(bytes.toString("utf8"));
+      const tokens = Math.floor(Buffer.byteLength(input.join("")) / (isHonoured ? TOKEN_BYTES : 1));
+      embeddings.push(tokens);
+      const data = input.map((_, index) => ({ index, embedding: [1, 0] }));
+      return send({ model, data, usage: { prompt_tokens: tokens } });
+    }
+    const chat: WireChat = JSON.parse(bytes.toString("utf8"));
     if (chat.stream !== true) return send(answerWhole(chat, false));
     const { usage, finish_reason } = spend(chat, false);
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -94,6 +109,7 @@ export async function startSpendingProvider(): Promise<SpendingProvider> {
   return {
     url: `http://127.0.0.1:${address.port}/v1`,
     chats,
+    embeddings,
     honoursLimits: (given) => {
       isHonoured = given;
     },

@@ -1,4 +1,4 @@
-import { toolServer } from "./mcp.ts";
+import { toolServer } from "./mcp/tool-server.ts";
 import type { AnyRoute } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { anthropicMessageRoutes } from "./routes/anthropic/messages.ts";

@@ -1,9 +1,9 @@
 import type { z } from "zod";
 import type { GatewayCaller } from "../gateway/money/account.ts";
-import { toAcceptedView, toJobError } from "../jobs/job-outcome.ts";
+import { toJobError } from "../jobs/job-outcome.ts";
+import { workflowStepsQueue } from "../jobs/queues.ts";
 import type { Platform } from "../platform.ts";
 import type { JobRecord } from "../store/job-record.ts";
-import { isFinal } from "../store/job-state.ts";
 import type { Role } from "../store/key-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 
@@ -28,24 +28,41 @@ export type ToolCall = { platform: ToolPlatform; caller: Caller; surface: string
 
 type ToolFields<S extends z.ZodObject> = {
   name: string;
+  /** For people. */
+  title: string;
   /** For the model that chooses among the tools. */
   description: string;
   /** The role that a key needs; the tool is not listed to others. */
   role: Role;
   /** Schema of the arguments: the same as the HTTP interface takes. */
   input: S;
+  /** Schema of the result. */
+  output?: z.ZodObject;
+  /** What a client may know before it calls, of those that are not as the protocol takes for granted. */
+  hints: ToolHints;
 };
 
-/** A tool without the types of its arguments. */
+/** The protocol's `ToolAnnotations`, but for the title. Absent, a tool may change and destroy, and deals with the open world. */
+export type ToolHints = {
+  readOnlyHint?: boolean;
+  destructiveHint?: boolean;
+  idempotentHint?: boolean;
+  openWorldHint?: boolean;
+};
+
+/** A tool without the types of its arguments: it returns a result (`run`), or the job that makes one (`start`). */
 export type AnyTool = ToolFields<z.ZodObject> & {
-  // A method, not a property: its parameter is compared loosely, so that every tool is an AnyTool.
-  run(call: ToolCall, given: never): Promise<unknown>;
+  // Methods, not properties: their parameters are compared loosely, so that every tool is an AnyTool.
+  run?(call: ToolCall, given: never): Promise<unknown>;
+  start?(call: ToolCall, given: never): Promise<JobRecord>;
 };
 
 type Declaration<S extends z.ZodObject> = Omit<ToolFields<S>, "role"> & {
   role?: Role;
   /** Does the work; its result is sent as JSON. */
-  run(call: ToolCall, given: z.output<S>): Promise<unknown>;
+  run?(call: ToolCall, given: z.output<S>): Promise<unknown>;
+  /** Accepts the work, whose result is its job's. */
+  start?(call: ToolCall, given: z.output<S>): Promise<JobRecord>;
 };
 
 /** Declares a tool, for members unless it names a role; the schema gives the type of its arguments. */
@@ -60,14 +77,16 @@ export function toGatewayCaller({ caller, surface, signal }: ToolCall): GatewayC
 }
 
 /**
- * The result of a job, or, after `TOOL_WAIT_MS`, its ids and where to follow it: clients of the tool server give up after
- * about a minute, and the job must not be lost to them.
- * @throws AppError the job's own error; `wrong_state` when it was cancelled.
+ * A job as it is at its end, or after `TOOL_WAIT_MS`: clients of the tool server give up after about a minute, and the job must
+ * not be lost to them. A run that awaits a person's decision is not waited for.
  */
-export async function waitForResult({ platform, caller, signal }: ToolCall, job: JobRecord): Promise<unknown> {
-  const timeoutMs = platform.config.tools.waitMs;
-  const record = await platform.jobs.wait(caller.tenantId, job._id, { timeoutMs, signal });
-  if (!isFinal(record.status)) return toAcceptedView(record);
+export function waitForJob({ platform, caller, signal }: ToolCall, job: JobRecord): Promise<JobRecord> {
+  const isEnough = ({ status, kind }: JobRecord) => status === "awaiting" && kind === workflowStepsQueue.kind;
+  return platform.jobs.wait(caller.tenantId, job._id, { timeoutMs: platform.config.tools.waitMs, signal, isEnough });
+}
+
+/** What a job has made that has ended. @throws AppError the job's own error; `wrong_state` when it was cancelled. */
+export function resultOf(record: JobRecord): unknown {
   if (record.status === "completed") return record.result;
   throw toJobError(record);
 }

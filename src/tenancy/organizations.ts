@@ -36,6 +36,19 @@ export const addTenantSchema = z
     message: "give either tenantId or name",
   });
 
+/** An organization, as its members see it. */
+export const organizationViewSchema = z.object({
+  organizationId,
+  name: z.string(),
+  createdAt: z.iso.datetime(),
+  tenants: z.array(z.object({ tenantId: idSchema("tenant"), name: z.string() })),
+  members: z.array(z.object({ subject: z.string(), role: z.enum(roles), tenantId: idSchema("tenant") })),
+});
+export const addedTenantSchema = organizationViewSchema.extend({
+  tenantId: idSchema("tenant"),
+  apiKey: z.string().optional().describe("The first key of a tenant that was made just now"),
+});
+
 type Deps = {
   store: Pick<Store, "organizations" | "tenants">;
   tenancy: Pick<Tenancy, "createKey">;

@@ -48,7 +48,7 @@ describe("the official client of the Model Context Protocol", () => {
     expect(client.getServerVersion()).to.include({ name: "switchyard" });
     expect(client.getServerCapabilities()).to.deep.equal({ tools: {} });
     expect(client.getInstructions()).to.contain("jobId").and.contain("agents");
-    expect(valueAt(client.transport, "protocolVersion")).to.equal("2024-11-05");
+    expect(valueAt(client.transport, "protocolVersion")).to.equal("2025-11-25");
     expect(await client.ping()).to.deep.equal({});
   });
 

@@ -28,22 +28,76 @@ describe("the tool server on the wire", () => {
   const postText = (raw: string, headers: Record<string, string> = json) =>
     member.request("POST", "/mcp", { raw, headers });
 
-  it("agrees on its own revision, whatever the client offers", async () => {
-    for (const protocolVersion of ["2024-11-05", "2025-11-25", "2099-01-01", "1", undefined]) {
-      const client = { capabilities: {}, clientInfo: { name: "test", version: "1" } };
-      const { status, at, headers } = await post(rpc(0, "initialize", { protocolVersion, ...client }));
+  const initialize = (protocolVersion: unknown) =>
+    rpc(0, "initialize", { protocolVersion, capabilities: {}, clientInfo: { name: "test", version: "1" } });
+
+  it("agrees on the revision that a client offers, or else on the newest that begins so", async () => {
+    const offers = [
+      ["2024-11-05", "2024-11-05"],
+      ["2025-03-26", "2025-03-26"],
+      ["2025-06-18", "2025-06-18"],
+      ["2025-11-25", "2025-11-25"],
+      ["2026-07-28", "2025-11-25"],
+      ["2099-01-01", "2025-11-25"],
+      ["1", "2025-11-25"],
+      [undefined, "2024-11-05"],
+    ];
+    for (const [offered, agreed] of offers) {
+      const { status, at, headers } = await post(initialize(offered));
       expect(status).to.equal(200);
       expect(headers.get("content-type")).to.match(/^application\/json/);
       expect(at("id")).to.equal(0);
-      expect(at("result.protocolVersion")).to.equal("2024-11-05");
-      expect(at("result.capabilities")).to.deep.equal({ tools: {} });
+      expect(at("result.protocolVersion"), offered).to.equal(agreed);
+      expect(at("result.capabilities.tools")).to.deep.equal({});
       expect(at("result.serverInfo.name")).to.equal("switchyard");
     }
   });
 
-  it("answers requests without any session, header of a version, or initialize", async () => {
-    const headers = { "mcp-session-id": "of-another-process", "mcp-protocol-version": "2099-01-01" };
-    expect((await post(ping, headers)).body).to.deep.equal({ jsonrpc: "2.0", id: 1, result: {} });
+  it("answers requests without any session or initialize, under the header of a revision that it speaks", async () => {
+    for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]) {
+      const headers = { "mcp-session-id": "of-another-process", "mcp-protocol-version": revision };
+      expect((await post(ping, headers)).body).to.deep.equal({ jsonrpc: "2.0", id: 1, result: {} });
+    }
+    const { status, at } = await post(ping, { "mcp-protocol-version": "2099-01-01" });
+    expect([status, at("id"), at("error.code"), at("error.data.requested")]).to.deep.equal([
+      400,
+      1,
+      -32_022,
+      "2099-01-01",
+    ]);
+  });
+
+  it("takes batches of the revisions that have them alone", async () => {
+    for (const revision of ["2024-11-05", "2025-03-26"]) {
+      const { status, body } = await post([ping], { "mcp-protocol-version": revision });
+      expect([status, body], revision).to.deep.equal([200, [{ jsonrpc: "2.0", id: 1, result: {} }]]);
+    }
+    for (const revision of ["2025-06-18", "2025-11-25", "2026-07-28"]) {
+      const { status, at } = await post([ping], { "mcp-protocol-version": revision });
+      expect([status, at("id"), at("error.code")], revision).to.deep.equal([400, null, -32_600]);
+    }
+  });
+
+  it("shows of a tool and of a result what each revision knows", async () => {
+    const shown = async (revision?: string) => {
+      const headers: Record<string, string> = revision === undefined ? {} : { "mcp-protocol-version": revision };
+      const listed = await post(rpc(1, "tools/list"), headers);
+      const tools = listed.at("result.tools") as Record<string, unknown>[];
+      const called = await post(toolCall(2, "svc_rag_query", { query: "pump" }), headers);
+      const text = JSON.parse(called.string("result.content[0].text"));
+      const structured = called.at("result.structuredContent");
+      if (structured !== undefined) expect(structured).to.deep.equal(text);
+      const search = tools.find(({ name }) => name === "svc_rag_query") ?? {};
+      expect(valueAt(search, "annotations.readOnlyHint")).to.equal(true);
+      expect(valueAt(search, "inputSchema.type")).to.equal("object");
+      return [search.title, valueAt(search, "outputSchema.type"), structured === undefined ? undefined : "structured"];
+    };
+    const plain = [undefined, undefined, undefined];
+    const rich = ["Search the documents", "object", "structured"];
+    expect(await shown()).to.deep.equal(plain);
+    expect(await shown("2025-03-26")).to.deep.equal(plain);
+    expect(await shown("2025-06-18")).to.deep.equal(rich);
+    expect(await shown("2025-11-25")).to.deep.equal(rich);
   });
 
   it("echoes ids that are 0, negative, empty and long strings", async () => {

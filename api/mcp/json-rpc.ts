@@ -1,12 +1,13 @@
 import { z } from "zod";
-import { withFewFields } from "../src/bounded-json.ts";
-import { defined } from "../src/defined.ts";
-import { errorBodySchema } from "./openapi.ts";
-import { named } from "./schema-names.ts";
+import { withFewFields } from "../../src/bounded-json.ts";
+import { defined } from "../../src/defined.ts";
+import { errorBodySchema } from "../openapi.ts";
+import { named } from "../schema-names.ts";
 
 /**
  * Codes of JSON-RPC 2.0 (https://www.jsonrpc.org/specification, 5.1); `refused` is of the range left to servers. `internal`
- * is for a part that does not answer or takes no writes: any other failure of a tool is a result.
+ * is for a part that does not answer or takes no writes: any other failure of a tool is a result. The last three are those of
+ * MCP 2026-07-28.
  */
 export const rpcCodes = {
   parse: -32_700,
@@ -15,18 +16,40 @@ export const rpcCodes = {
   params: -32_602,
   internal: -32_603,
   refused: -32_000,
+  headerMismatch: -32_020,
+  missingCapability: -32_021,
+  unknownRevision: -32_022,
 } as const;
+
+/** An error of the protocol. `status`: that of its HTTP response, where a revision gives it one. */
+export class RpcFault extends Error {
+  readonly code: number;
+  readonly data: unknown;
+  readonly status: number | undefined;
+
+  constructor(code: number, message: string, { data, status }: { data?: unknown; status?: number } = {}) {
+    super(message);
+    this.name = "RpcFault";
+    this.code = code;
+    this.data = data;
+    this.status = status;
+  }
+}
 
 export type RpcId = z.output<typeof rpcId>;
 export type RpcResponse = z.output<typeof rpcResponseSchema>;
 
 /** A message as we act on it. `silent`: a notification, or a response, although we send no requests. */
 export type Incoming =
-  | { kind: "request"; id: string | number; method: string; params: unknown }
+  | { kind: "request"; id: string | number; method: string; params: Record<string, unknown> }
   | { kind: "silent" }
-  | { kind: "invalid"; id: RpcId; message: string };
+  | { kind: "invalid"; id: RpcId; message: string; code?: number };
 
 const MAX_MESSAGE_FIELDS = 100;
+
+/** Whether a value of JSON is an object. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isEnvelope = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && "jsonrpc" in value && value.jsonrpc === "2.0";
@@ -40,7 +63,7 @@ export const rpcBodySchema = named(
       z.looseObject({
         jsonrpc: z.literal("2.0"),
         id: z.unknown().optional().describe("A string or a number; absent for a notification"),
-        method: z.unknown().optional().describe("`initialize`, `ping`, `tools/list` or `tools/call`"),
+        method: z.unknown().optional().describe("As `tools/list` or `tools/call`"),
         params: z.unknown().optional().describe("An object"),
       }),
     ),
@@ -76,7 +99,9 @@ export function readMessage(value: unknown): Incoming {
   if (typeof method === "string") {
     if (id === undefined) return { kind: "silent" };
     if (!hasId) return { kind: "invalid", id: null, message: "The id of a request must be a string or a number." };
-    return { kind: "request", id, method, params };
+    if (params === undefined) return { kind: "request", id, method, params: {} };
+    if (isObject(params)) return { kind: "request", id, method, params };
+    return { kind: "invalid", id, message: "params must be an object.", code: rpcCodes.params };
   }
   if (method === undefined && ("result" in value || "error" in value)) return { kind: "silent" };
   return { kind: "invalid", id: hasId ? id : null, message: "A request needs a method." };

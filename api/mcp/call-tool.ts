@@ -1,0 +1,90 @@
+import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import { AppError, isOfPart } from "../../src/errors.ts";
+import { toAcceptedView } from "../../src/jobs/job-outcome.ts";
+import { allTools } from "../../src/mcp-tools/all-tools.ts";
+import { type AnyTool, resultOf, waitForJob } from "../../src/mcp-tools/tool.ts";
+import { isFinal } from "../../src/store/job-state.ts";
+import { hasRole } from "../../src/tenancy/roles.ts";
+import { toAppError, toErrorBody } from "../middleware/errors.ts";
+import { admitCall } from "../middleware/rate-limit.ts";
+import { knownFields, parseInput } from "../middleware/validate.ts";
+import { unknownIn } from "../read-input.ts";
+import type { HandlerInput } from "../route.ts";
+import { RpcFault, rpcCodes } from "./json-rpc.ts";
+import { toContent } from "./results.ts";
+import type { Dialect } from "./revisions.ts";
+
+export const SURFACE = "mcp";
+
+export type ToolRequest = {
+  dialect: Dialect;
+  params: { name?: unknown; arguments?: unknown };
+  /** Whether it runs on the rate and the place that its HTTP request took. */
+  isAdmitted: boolean;
+};
+
+/**
+ * Calls a tool. A failure inside the tool is a result that the model can read; arguments that the tool does not know are named
+ * in `_ignored`.
+ * @throws RpcFault `params` for an unknown tool and wrong arguments; `internal` when a part of the service is unavailable.
+ */
+export async function callTool(input: HandlerInput, request: ToolRequest): Promise<CallToolResult> {
+  const { dialect, params } = request;
+  const tool = allTools.find((each) => each.name === params.name);
+  if (!tool) throw new RpcFault(rpcCodes.params, "There is no tool of this name; tools/list has them all.");
+  const { given, ignored } = readArguments(tool, params.arguments ?? {});
+  const startedAt = performance.now();
+  const log = input.platform.logger.child({ requestId: input.requestId, tool: tool.name });
+  const elapsed = () => Math.round(performance.now() - startedAt);
+  try {
+    const result = await runTool(input, { tool, given, isAdmitted: request.isAdmitted });
+    log.info({ ms: elapsed() }, "a tool was called");
+    return toContent(dialect, ignored.length === 0 ? result : { ...Object(result), _ignored: ignored });
+  } catch (thrown) {
+    const error = toAppError(thrown);
+    if (error.code === "internal") log.error({ err: error.cause ?? error }, "a tool failed");
+    else log.info({ code: error.code, ms: elapsed() }, "a tool was called");
+    return toFailure(error, input.requestId);
+  }
+}
+
+/** A tool's failure as a result. @throws RpcFault when it is the state of a part of the service. */
+export function toFailure(error: AppError, requestId: string): CallToolResult {
+  const body = toErrorBody(error, requestId);
+  if (isOfPart(error)) throw new RpcFault(rpcCodes.internal, error.message, { data: body.error });
+  return { content: [{ type: "text", text: JSON.stringify(body) }], isError: true };
+}
+
+/** The arguments as the tool takes them, and the names of those that it does not know. @throws RpcFault that names each problem. */
+function readArguments(tool: AnyTool, sent: unknown): { given: unknown; ignored: readonly string[] } {
+  const ignored = unknownIn(sent, knownFields(tool.input));
+  try {
+    return { given: parseInput(tool.input, sent, "arguments"), ignored };
+  } catch (error) {
+    const { message, details } = toAppError(error);
+    const unknown = ignored.map((field) => ({ in: "arguments", path: field.slice(0, 64), message: "is unknown" }));
+    throw new RpcFault(rpcCodes.params, message, { data: [...(Array.isArray(details) ? details : []), ...unknown] });
+  }
+}
+
+type Run = { tool: AnyTool; given: unknown; isAdmitted: boolean };
+
+async function runTool(input: HandlerInput, { tool, given, isAdmitted }: Run): Promise<unknown> {
+  const { caller, platform, signal, rejection } = input;
+  if (rejection) throw rejection;
+  if (!hasRole(caller.role, tool.role)) {
+    const message = `${tool.name} needs a key with the role ${tool.role}; yours has the role ${caller.role}.`;
+    throw new AppError("insufficient_role", message);
+  }
+  const release = isAdmitted ? undefined : await admitCall(platform.tenancy.limits, caller);
+  try {
+    const call = { platform, caller, surface: SURFACE, signal };
+    // The tool's own schema made the arguments, so they have the types that it declared.
+    const started = await tool.start?.(call, given as never);
+    if (started === undefined) return await tool.run?.(call, given as never);
+    const job = await waitForJob(call, started);
+    return isFinal(job.status) ? resultOf(job) : toAcceptedView(job);
+  } finally {
+    release?.();
+  }
+}

@@ -1,0 +1,30 @@
+import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import { apiVersion } from "../middleware/request-id.ts";
+import { isObject, type RpcId, type RpcResponse, rpcResult } from "./json-rpc.ts";
+import { type Dialect, isSince, serverInfoKey, statelessRevision } from "./revisions.ts";
+
+export const serverInfo = { name: "switchyard", title: "Switchyard", version: apiVersion };
+
+/** How long a client may keep a list, in ms; it depends on the key, so nobody else may have it. */
+const LIST_TTL_MS = 60_000;
+
+/** What a list carries since 2026-07-28 for those that keep it. */
+export const cacheHints = (dialect: Pick<Dialect, "revision">) =>
+  isSince(dialect, statelessRevision) ? { ttlMs: LIST_TTL_MS, cacheScope: "private" as const } : {};
+
+/** A result as its revision wants it: since 2026-07-28 it says of what type it is, and who made it. */
+export function reply(id: RpcId, dialect: Dialect, result: Record<string, unknown>): RpcResponse {
+  return rpcResult(id, isSince(dialect, statelessRevision) ? signed(result) : result);
+}
+
+const signed = (result: Record<string, unknown>) => ({
+  resultType: "complete",
+  _meta: { [serverInfoKey]: serverInfo },
+  ...result,
+});
+
+/** What a tool returned: as text for every client, and as it is for those that know structured content. */
+export function toContent(dialect: Dialect, value: unknown): CallToolResult {
+  const content = [{ type: "text" as const, text: JSON.stringify(value) }];
+  return isSince(dialect, "2025-06-18") && isObject(value) ? { content, structuredContent: value } : { content };
+}

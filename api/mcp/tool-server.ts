@@ -1,0 +1,166 @@
+import type { InitializeResult } from "@modelcontextprotocol/sdk/types.js";
+import type { AppError } from "../../src/errors.ts";
+import { toErrorBody } from "../middleware/errors.ts";
+import { declareRoutes, type HandlerInput, type JsonReply, type RouteEnvelope } from "../route.ts";
+import { callTool } from "./call-tool.ts";
+import {
+  type Incoming,
+  isUnavailable,
+  RpcFault,
+  type RpcId,
+  type RpcResponse,
+  readMessage,
+  rpcBodySchema,
+  rpcCodes,
+  rpcError,
+  rpcErrorSchema,
+  rpcFailureSchema,
+  rpcReplySchema,
+} from "./json-rpc.ts";
+import { cacheHints, reply, serverInfo } from "./results.ts";
+import { agreeOn, type Dialect, isSince, readDialect, readHeader, revisions, statelessRevision } from "./revisions.ts";
+import { listFor } from "./tool-list.ts";
+
+const MAX_BATCH = 50;
+
+const instructions =
+  "Switchyard: models of several providers behind one gateway, search over the documents of your tenant, your tenant's " +
+  "agents, and patterns of several models. Tools return JSON as text. A long run returns a jobId: follow it by " +
+  "svc_job, or over HTTP at its statusUrl with the same key.";
+
+/** Bodies that cannot be read, and callers over their limits, get errors of the protocol; our other errors keep their shape. */
+const envelope: RouteEnvelope = {
+  toReply(error, requestId) {
+    const { code, type, message, details } = error;
+    if (type === "rate_limit_error") return { status: 200, body: toRpcError(null, refuse(error, requestId)) };
+    if (type !== "invalid_request_error") return undefined;
+    const rpcCode = code === "invalid_request" ? rpcCodes.request : rpcCodes.parse;
+    return { status: 400, body: rpcError(null, rpcCode, message, details) };
+  },
+};
+
+export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] }).post("/mcp", {
+  summary: "The tool server: JSON-RPC 2.0 as the Model Context Protocol speaks it",
+  description:
+    `The revisions ${revisions.toReversed().join(", ")}: up to 2025-11-25 with \`initialize\` and \`ping\`, since 2026-07-28 with ` +
+    "`server/discover`; `tools/list` and `tools/call` in all of them, in batches up to 2025-03-26. Every valid request gets a " +
+    "200, also when its result is an error, but for the 400 and 404 of 2026-07-28; notifications a 202. A failed tool call is a " +
+    "result with `isError: true`. A batch holds 50 messages at most. A caller over its limits is refused inside a 200, with the " +
+    "id null when its body is larger than 16 KiB. No session is kept: any process can respond. A foreign `Host` or `Origin` is a 403.",
+  headers: {
+    "mcp-protocol-version": "The revision, since 2025-06-18",
+    "mcp-method": "The method of the body, since 2026-07-28",
+    "mcp-name": "The name of the tool, or the id of the task, since 2026-07-28",
+  },
+  body: rpcBodySchema,
+  bodyLimit: "tools",
+  envelope,
+  responses: {
+    200: { description: "The response, or the responses of a batch", body: rpcReplySchema },
+    202: { description: "Only notifications or responses: nothing to return" },
+    400: { description: "The body is not JSON-RPC, or does not fit its headers or its revision", body: rpcErrorSchema },
+    404: { description: "The revision 2026-07-28 has no such method here", body: rpcErrorSchema },
+    503: { description: "A needed part is down", body: rpcFailureSchema },
+  },
+  errors: ["foreign_origin"],
+  example: {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: { name: "svc_rag_query", arguments: { query: "When is the pump bled?", topK: 3 } },
+  },
+  async handler(input) {
+    const { body } = input;
+    try {
+      if (Array.isArray(body)) return await respondToBatch(input, body);
+    } catch (error) {
+      if (!(error instanceof RpcFault)) throw error;
+      return { status: error.status ?? 200, body: toRpcError(null, error) };
+    }
+    const responded = await respond(input, readMessage(body), true);
+    if (responded === undefined) return { status: 202 };
+    return withStatus([responded.response], { status: responded.status, body: responded.response });
+  },
+});
+
+/** @throws RpcFault for all of it. */
+async function respondToBatch(input: HandlerInput, body: readonly unknown[]): Promise<JsonReply> {
+  if (isSince({ revision: readHeader(input) }, "2025-06-18")) throw badBatch("is not of this revision", 400);
+  const messages = body.slice(0, MAX_BATCH + 1).map(readMessage);
+  if (messages.length > MAX_BATCH) throw badBatch(`holds ${MAX_BATCH} messages at most`);
+  const methods = messages.map((message) => (message.kind === "request" ? message.method : undefined));
+  if (methods.filter((method) => method === "tools/list").length > 1) throw badBatch("asks for tools/list once");
+  // The first call runs on the request's own place; each further one takes another.
+  const first = methods.indexOf("tools/call");
+  const given = await Promise.all(messages.map((message, place) => respond(input, message, place === first)));
+  const responses = given.flatMap((each) => (each === undefined ? [] : [each.response]));
+  if (responses.length === 0) return { status: 202 };
+  return withStatus(responses, { status: 200, body: responses });
+}
+
+/** One error for the whole of a batch that is too large, or whose response would be: one for each message would multiply it. */
+const badBatch = (rule: string, status = 200) => new RpcFault(rpcCodes.request, `A batch ${rule}.`, { status });
+
+/** 503 when whatever was asked for is unavailable, so that clients and proxies try again. */
+function withStatus(responses: readonly RpcResponse[], made: JsonReply): JsonReply {
+  return responses.every(isUnavailable) ? { ...made, status: 503, headers: { "retry-after": "2" } } : made;
+}
+
+type Responded = { response: RpcResponse; status: number };
+
+/** The response to one message, with its HTTP status when it comes alone; undefined for one that needs none. */
+async function respond(input: HandlerInput, incoming: Incoming, isAdmitted: boolean): Promise<Responded | undefined> {
+  if (incoming.kind === "silent") return undefined;
+  const { id } = incoming;
+  if (incoming.kind === "invalid") {
+    return { response: rpcError(id, incoming.code ?? rpcCodes.request, incoming.message), status: 200 };
+  }
+  try {
+    const dialect = readDialect(input, incoming);
+    const result = await resultOf(input, { ...incoming, dialect, isAdmitted });
+    return { response: reply(id, dialect, result), status: 200 };
+  } catch (error) {
+    if (!(error instanceof RpcFault)) throw error;
+    return { response: toRpcError(id, error), status: error.status ?? 200 };
+  }
+}
+
+const toRpcError = (id: RpcId, { code, message, data }: RpcFault) => rpcError(id, code, message, data);
+
+const refuse = (error: AppError, requestId: string) =>
+  new RpcFault(rpcCodes.refused, error.message, { data: toErrorBody(error, requestId).error });
+
+type Request = { method: string; params: Record<string, unknown>; dialect: Dialect; isAdmitted: boolean };
+
+/** @throws RpcFault an error of the protocol. */
+async function resultOf(input: HandlerInput, request: Request): Promise<Record<string, unknown>> {
+  const { method, params, dialect } = request;
+  if (method === "tools/call") return callTool(input, request);
+  if (input.rejection) throw refuse(input.rejection, input.requestId);
+  if (method === "tools/list") return listTools(input, request);
+  if (isSince(dialect, statelessRevision)) {
+    if (method === "server/discover") return discovered();
+  } else if (method === "initialize") {
+    return greet(params);
+  } else if (method === "ping") {
+    return {};
+  }
+  const status = isSince(dialect, statelessRevision) ? 404 : 200;
+  throw new RpcFault(rpcCodes.method, "There is no such method.", { status });
+}
+
+function greet({ protocolVersion: offered }: { protocolVersion?: unknown }): InitializeResult {
+  return { protocolVersion: agreeOn(offered), capabilities: { tools: {} }, serverInfo, instructions };
+}
+
+/** What 2026-07-28 has in the place of `initialize`. */
+function discovered() {
+  const capabilities = { tools: {} };
+  return { supportedVersions: revisions, capabilities, instructions, ...cacheHints({ revision: statelessRevision }) };
+}
+
+/** All tools that the key may use, in one page. */
+function listTools({ caller }: HandlerInput, { params, dialect }: Request): Record<string, unknown> {
+  if (params.cursor !== undefined) throw new RpcFault(rpcCodes.params, "There is no page of this cursor.");
+  return { tools: listFor(caller.role, dialect), ...cacheHints(dialect) };
+}

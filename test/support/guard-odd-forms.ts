@@ -3,8 +3,8 @@ import type { GuardCases } from "./guard-cases.ts";
 const base64 = (text: string, alphabet: "base64" | "base64url" = "base64") => Buffer.from(text).toString(alphabet);
 
 /**
- * Identifiers as tables, markup, code and speech hold them, behind escapes, encodings and look-alikes, mistyped or made up: texts
- * that a guard must stop.
+ * Identifiers as tables, markup, code and speech hold them, behind escapes, encodings and look-alikes, in other languages, mistyped
+ * or made up: texts that a guard must stop.
  */
 export const oddForms: readonly GuardCases[] = [
   {
@@ -110,6 +110,43 @@ export const oddForms: readonly GuardCases[] = [
     kind: "date_of_birth",
     profile: "healthcare",
     texts: [
+      "Er wurde am 12. März 1985 in Berlin geboren",
+      "Tag der Geburt: 12. März 1985",
+      "Geburt: 12. März 1985",
+      "Né(e) le 12 mars 1985",
+      "ddn : 12 mars 1985",
+      "Elle est née en mars 1985",
+      "anniversaire : 12 mars 1985",
+      "est née un 12 mars 1985",
+      "née Dupont le 12 mars 1985",
+      "F. nac.: 12 mar 1985",
+      "FN: 12 de marzo de 1985",
+      "cumpleaños: 12 de marzo de 1985",
+      "nació en marzo de 1985",
+      "nato/a il 12 marzo 1985",
+      "nato sabato 12 marzo 1985",
+      "nacque il 12 marzo 1985",
+      "è nato l’11 gennaio 1985",
+      "compleanno: 12 marzo 1985",
+      "nata nel marzo 1985",
+      "data nasc. 12/mar/1985",
+      "Nasc.: 12 de março de 1985",
+      "DN: 12 de março de 1985",
+      "D.N. 12 de março de 1985",
+      "aniversário: 12 de março de 1985",
+      "nasceu em março de 1985",
+      "geb.datum: 12 mrt. 1985",
+      "DOB: 12 mrt 1985",
+      "geboortedag 12 maart 1985",
+      "verjaardag: 12 maart 1985",
+      "urodził się 12 marca 1985",
+      "urodziła się 12 marca 1985 roku",
+      "ur. 12 III 1985",
+      "ur. 12.V.1985",
+      "urodziny: 12 marca 1985",
+      "urodzona w marcu 1985",
+      "data urodzenia: 12 październik 1985",
+      "data urodzenia: 12 luty 1985",
       "Patient John Doe, DoB: 03/12/1985, has chest pain.",
       "DoB 1985-03-12",
       "patientDoB=1985-03-12",

@@ -22,6 +22,7 @@ export const idPrefixes = {
   response: "resp",
   file: "file",
   fileBatch: "batch",
+  messageBatch: "msgbatch",
 } as const;
 export type IdKind = keyof typeof idPrefixes;
 
@@ -49,9 +50,11 @@ export function newId(kind: IdKind): string {
 
 const idPattern = (prefix: string) => new RegExp(`^(?:${prefix})_[0-9A-HJKMNP-TV-Z]{26}$`);
 
-/** The schema of an id of a kind, for paths and bodies. */
-export function idSchema(kind: IdKind) {
-  return z.string().regex(idPattern(idPrefixes[kind]), `must be an id that begins with ${idPrefixes[kind]}_`);
+/** The schema of an id of one of these kinds, for paths and bodies. */
+export function idSchema(...kinds: [IdKind, ...IdKind[]]) {
+  const prefixes = kinds.map((kind) => idPrefixes[kind]);
+  const begins = prefixes.map((prefix) => `${prefix}_`).join(" or ");
+  return z.string().regex(idPattern(prefixes.join("|")), `must be an id that begins with ${begins}`);
 }
 
 const anyId = idPattern(Object.values(idPrefixes).join("|"));

@@ -75,7 +75,7 @@ export const batchQueue: QueueDefinition = {
     ...ids,
     /** One or the other: a provider's batch, or a file of requests that a client submitted. */
     batchId: idSchema("batch").optional(),
-    fileBatchId: idSchema("fileBatch").optional(),
+    fileBatchId: idSchema("fileBatch", "messageBatch").optional(),
   }),
   concurrency: 8,
   attempts: 5,

@@ -1,6 +1,6 @@
 import type { Db, UpdateFilter } from "mongodb";
 import type { ReservedAmount } from "./budget-store.ts";
-import { defineCollection, type TenantDocument } from "./collection.ts";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findFirst } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, insertIfAbsent, insertOrFind, unlessDuplicate, updateIf } from "./writes.ts";
@@ -30,6 +30,10 @@ export type BatchItemDocument = TenantDocument & {
   reason: string;
   /** As the gateway asks a provider for it; the store looks at nothing in it. */
   request: object;
+  /** The body of a request in the provider's own wire format, which goes to it in the place of `request`, and how it goes. */
+  raw?: { path: string; body: string; headers: Record<string, string> };
+  /** Set where the answer is to be a message of the Messages API: what of its request is not used. */
+  message?: { ignored: string[] };
   /** Characters of the request as JSON; an earlier release noted none. */
   requestSize?: number;
   state: BatchItemState;
@@ -147,6 +151,11 @@ function makeItems(db: Db) {
     /** Items of a batch in a state, in the order of their ids. */
     items: (batchId: string, state: BatchItemState, limit: number) =>
       findFirst(items, { batchId, state }, { by: "_id", limit }),
+    /** Forgets those of a tenant's items that have come to their end. */
+    async removeEnded(tenantId: string, jobIds: readonly string[]): Promise<void> {
+      const ended = { _id: { $in: [...jobIds] }, state: { $in: ["done" as const, "cancelled" as const] } };
+      await items.deleteMany(ofTenant(tenantId, ended));
+    },
     /** Items without a batch since before this time, the oldest first. */
     waitingSince(before: Date, limit: number) {
       const filter = { state: { $in: ["accepted" as const, "waiting" as const] }, createdAt: { $lte: before } };

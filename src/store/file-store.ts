@@ -31,7 +31,7 @@ export type FileDocument = TenantDocument & {
 /** What is wrong with a line of an input file. */
 export type FileBatchFault = { code: string; message: string; param: string | null; line: number | null };
 
-/** A batch as a client of OpenAI's surface made it: a file of requests, each a job of its own. */
+/** A batch as a client of OpenAI's or Anthropic's surface made it: a file of requests, each a job of its own. */
 export type FileBatchDocument = TenantDocument & {
   keyId: string;
   jobId: string;
@@ -44,6 +44,10 @@ export type FileBatchDocument = TenantDocument & {
   total: number;
   completed: number;
   failed: number;
+  /** Those of the failed that expired at their provider; noted at the end of a batch of messages. */
+  expired?: number;
+  /** Of a batch of messages: the path and headers with which Anthropic gets those for its own models. */
+  sentWith?: { path: string; headers: Record<string, string> };
   faults?: FileBatchFault[];
   /** Chosen ahead, so that a second try writes the same files. */
   outputFileId: string;
@@ -87,8 +91,9 @@ export function makeFileStore(db: Db) {
     insertBatch,
     findBatch,
     removeBatch,
-    listBatches: (tenantId: string, page: PageQuery): Promise<Page<FileBatchDocument>> =>
-      findPage(batches, { tenantId, page }),
+    /** The batches with one of these endpoints. */
+    listBatches: (tenantId: string, endpoints: readonly string[], page: PageQuery): Promise<Page<FileBatchDocument>> =>
+      findPage(batches, { tenantId, page, filter: { endpoint: { $in: [...endpoints] } } }),
     /** Changes a batch that is in one of these states; null when it is not. */
     changeBatch: (
       { _id, tenantId }: TenantDocument,

@@ -27,3 +27,4 @@ export function statesBefore(to: JobState): JobState[] {
 }
 
 export const openStates = jobStates.filter((state) => !isFinal(state));
+export const finalStates = jobStates.filter(isFinal);

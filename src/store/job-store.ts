@@ -3,7 +3,7 @@ import { defined } from "../defined.ts";
 import { unavailable } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { JobKind, JobRecord } from "./job-record.ts";
-import { type JobState, openStates } from "./job-state.ts";
+import { finalStates, type JobState, openStates } from "./job-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, isDuplicateKey } from "./writes.ts";
@@ -108,6 +108,10 @@ export function makeJobStore(db: Db) {
         for await (const { _id, status } of found) states.set(_id, status);
       }
       return states;
+    },
+    /** Forgets those of these jobs of a tenant that have ended. */
+    async removeEnded(tenantId: string, jobIds: readonly string[]): Promise<void> {
+      await jobs.deleteMany(ofTenant(tenantId, { _id: { $in: [...jobIds] }, status: { $in: [...finalStates] } }));
     },
     /** Which of these jobs await something. */
     async findAwaiting(jobIds: readonly string[]): Promise<Set<string>> {

@@ -1,8 +1,11 @@
 import { BSON, type Collection, type Document, type Filter } from "mongodb";
 import { ofTenant, type TenantDocument } from "./collection.ts";
 
-/** Which page of a list is wanted: at most `limit` records, after the one with the id `cursor`; without it the first page. */
-export type PageQuery = { limit: number; cursor?: string | undefined };
+/**
+ * Which page of a list is wanted: at most `limit` records, after the one with the id `cursor`; without it the first page. With
+ * `newerThan` it is the page before that id, and the pages that follow it are still newer.
+ */
+export type PageQuery = { limit: number; cursor?: string | undefined; newerThan?: string | undefined };
 /** A page of a list. `nextCursor` is where the next page begins; null on the last page. */
 export type Page<T> = { data: T[]; nextCursor: string | null };
 
@@ -33,24 +36,30 @@ const projectionOf = (fields: readonly string[]) => Object.fromEntries(fields.ma
 /** One page of a tenant's records, the newest first. It ends at its limit, or before it would exceed 2 MiB. */
 export async function findPage<S extends { _id: string }, T extends TenantDocument>(
   records: Collection<T>,
-  { tenantId, page: { limit, cursor }, filter, fields = [] }: PageRequest<T>,
+  { tenantId, page: { limit, cursor, newerThan }, filter, fields = [] }: PageRequest<T>,
 ): Promise<Page<S>> {
-  const after = cursor === undefined ? {} : { _id: { $lt: cursor } };
+  const isBackwards = newerThan !== undefined;
+  const older = cursor === undefined ? {} : { _id: { $lt: cursor } };
+  const range = isBackwards ? { _id: { $gt: newerThan } } : older;
   const found = records
-    .find(ofTenant(tenantId, { ...filter, ...after }) as Filter<T>) // the driver cannot see that a `T` has these fields
+    .find(ofTenant(tenantId, { ...filter, ...range }) as Filter<T>) // the driver cannot see that a `T` has these fields
     .project<S>(projectionOf(fields))
-    .sort({ _id: -1 })
+    .sort({ _id: isBackwards ? 1 : -1 })
     .limit(limit + 1)
     .batchSize(BATCH);
   const data: S[] = [];
+  let nextCursor: string | null = null;
   let bytes = 0;
   for await (const record of found) {
     bytes += BSON.calculateObjectSize(record);
     const last = data.at(-1);
-    if (last !== undefined && (data.length === limit || bytes > MAX_PAGE_BYTES)) return { data, nextCursor: last._id };
+    if (last !== undefined && (data.length === limit || bytes > MAX_PAGE_BYTES)) {
+      nextCursor = last._id;
+      break;
+    }
     data.push(record);
   }
-  return { data, nextCursor: null };
+  return { data: isBackwards ? data.reverse() : data, nextCursor };
 }
 
 /** The page with each of its records turned into what is shown of it. */

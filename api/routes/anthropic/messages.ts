@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { AppError } from "../../../src/errors.ts";
 import type { ForwardedChat } from "../../../src/gateway/chat/forward.ts";
-import type { ChatRequest } from "../../../src/gateway/chat/request.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
+import { toForwarded, toForwardedHeaders } from "../../../src/gateway/messages-api/forwarded.ts";
 import {
   countTokensBodySchema,
   messageEventSchema,
@@ -14,10 +13,10 @@ import { toChat } from "../../../src/gateway/messages-api/to-chat.ts";
 import { toMessageEvents } from "../../../src/gateway/messages-api/to-events.ts";
 import { toMessage } from "../../../src/gateway/messages-api/to-message.ts";
 import { newId } from "../../../src/ids.ts";
-import { knownFields } from "../../middleware/validate.ts";
-import { parseBody, unknownIn } from "../../read-input.ts";
+import { parseBody } from "../../read-input.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";
 import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
+import { betaQuery, toForwardedPath } from "./beta.ts";
 import { anthropicDialect, toErrorEvent } from "./errors.ts";
 
 const SURFACE = "anthropic";
@@ -26,9 +25,6 @@ const routes = declareRoutes({ auth: "member", tags: ["Anthropic-compatible"] })
 
 /** What is read of a body that may go on as it came. */
 const forwardableBody = z.looseObject({ model: z.string().min(1).max(200), stream: z.boolean().nullish() });
-
-/** Anthropic's clients name here that they use its beta interface, which has the same paths. */
-const betaQuery = z.object({ beta: z.string().max(10).optional() });
 
 export const anthropicMessageRoutes = [
   routes.post("/v1/messages", {
@@ -56,7 +52,7 @@ export const anthropicMessageRoutes = [
     async handler(input) {
       const { platform } = input;
       const caller = toGatewayCaller(input, SURFACE);
-      const forwarded = await toForwarded(input, "/v1/messages");
+      const forwarded = await findForwarded(input, "/v1/messages");
       if (forwarded !== undefined) {
         const { forwarding } = platform.gateway;
         if (input.body.stream === true)
@@ -88,7 +84,7 @@ export const anthropicMessageRoutes = [
     example: { model: "meta-llm", messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
     async handler(input) {
       const { caller, platform } = input;
-      const forwarded = await toForwarded(input, "/v1/messages/count_tokens");
+      const forwarded = await findForwarded(input, "/v1/messages/count_tokens");
       if (forwarded !== undefined) {
         const { body } = await platform.gateway.forwarding.free(toGatewayCaller(input, SURFACE), forwarded);
         return { status: 200, body };
@@ -103,38 +99,17 @@ export const anthropicMessageRoutes = [
 type ForwardableInput = HandlerInput<unknown, z.output<typeof betaQuery>, z.output<typeof forwardableBody>>;
 
 /** The request as it goes on to the provider of its model; undefined for a model whose provider has another API. */
-async function toForwarded(input: ForwardableInput, path: string): Promise<ForwardedChat | undefined> {
+async function findForwarded(input: ForwardableInput, path: string): Promise<ForwardedChat | undefined> {
   const { body, bytes, query, platform, caller, header } = input;
   const model = await platform.gateway.forwarding.find(caller.tenantId, body.model);
   if (model === undefined || bytes === undefined) return undefined;
   if (header("x-svc-options") !== undefined) input.ignore("x-svc-options");
-  const headers: Record<string, string> = {};
-  for (const name of ["anthropic-version", "anthropic-beta"]) {
-    const value = header(name);
-    if (value !== undefined) headers[name] = value;
-  }
-  const raw = {
-    path: query.beta === undefined ? path : `${path}?beta=${encodeURIComponent(query.beta)}`,
+  return toForwarded(model, body, {
+    path: toForwardedPath(path, query),
     // A custom provider has its own name for the model.
     body: model.wireId === undefined ? bytes.toString("utf8") : JSON.stringify({ ...body, model: model.wireId }),
-    headers,
-  };
-  const { max_tokens: limit } = body;
-  const maxTokens = typeof limit === "number" && Number.isInteger(limit) && limit > 0 ? limit : undefined;
-  return { model, requested: body.model, raw, chat: toCountable(body), maxTokens };
-}
-
-/** What a body says, to count it by; undefined where not all of it can be read. */
-function toCountable(body: unknown): ChatRequest | undefined {
-  const parsed = messagesBodySchema.safeParse(body);
-  if (!parsed.success || unknownIn(body, knownFields(messagesBodySchema)).length > 0) return undefined;
-  try {
-    const { request, ignored } = toChat(parsed.data);
-    return ignored.length === 0 ? request : undefined;
-  } catch (error) {
-    if (error instanceof AppError) return undefined; // its provider says what is wrong
-    throw error;
-  }
+    headers: toForwardedHeaders(header),
+  });
 }
 
 const PING = { event: "ping", data: { type: "ping" } };

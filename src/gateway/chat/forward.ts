@@ -34,7 +34,7 @@ export const makeForwardedChats = (deps: GatewayDeps) => ({
 });
 
 /** The model of a name, if requests of the Messages API go to its provider as they come. */
-async function findForwarding(deps: GatewayDeps, tenantId: string, name: string) {
+export async function findForwarding(deps: GatewayDeps, tenantId: string, name: string) {
   const model = await findModel(deps, tenantId, name);
   return model !== undefined && forwardingOf(deps, model) ? model : undefined;
 }
@@ -107,7 +107,7 @@ async function* forwardStream(deps: GatewayDeps, caller: GatewayCaller, chat: Fo
 
 /** The answer to a forwarded request that costs nothing, in one attempt. */
 async function forwardFree(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat): Promise<RawAnswer> {
-  const target = toTarget(deps, await toPlan(deps, caller, chat), chat.model);
+  const target = toTarget(deps, await planForwarded(deps, caller, chat), chat.model);
   const attempt = { signal: caller.signal, onCharged: () => undefined, onAttempt: () => undefined };
   return attemptTarget(target, attempt, (context) => requireForwarding(deps, chat.model).send(chat.raw, context));
 }
@@ -123,12 +123,13 @@ async function askForwarded<T>(
   chat: ForwardedChat,
   ask: (share: Share) => Promise<T>,
 ): Promise<T> {
-  return withFallbacks(deps, await toPlan(deps, caller, chat), ask);
+  return withFallbacks(deps, await planForwarded(deps, caller, chat), ask);
 }
 
-async function toPlan(
+/** @throws AppError `provider_not_configured` where there is no key for the provider of the model. */
+export async function planForwarded(
   deps: GatewayDeps,
-  { tenantId }: GatewayCaller,
+  { tenantId }: Pick<GatewayCaller, "tenantId">,
   { model, requested }: ForwardedChat,
 ): Promise<Plan> {
   const keys = await findKeys(deps, tenantId, { providers: [model.provider], required: model.provider });
@@ -142,16 +143,23 @@ function requireForwarding(deps: GatewayDeps, model: CataloguedModel): Forwardin
   return forwarding;
 }
 
-/** What the record and the budget need to know of a request that is not read. */
-function toCounted(deps: GatewayDeps, caller: GatewayCaller, { model, raw, chat, maxTokens }: ForwardedChat) {
+/** A request that is not read as it is counted: in the one form as far as that holds it, and by its text else. */
+export function toCountedRequest({ model, raw, chat, maxTokens }: ForwardedChat) {
   const known = chat && toCompletionRequest(chat, model);
   const opaque = { model: model.id, messages: [{ role: "user" as const, content: raw.body }] };
   const wire: CompletionRequest = { ...(known ?? opaque), ...(maxTokens === undefined ? {} : { maxTokens }) };
-  const inputTokens = () => (known ? estimateMessageTokens(known.messages, model) : estimateTokens(raw.body));
   const toBounds = () => {
     const bounds = boundChat(model, wire, known ? undefined : model.contextWindow);
     return { ...bounds, leastNanoUsd: bounds.askedNanoUsd }; // its limit is not lowered
   };
+  return { known, wire, toBounds };
+}
+
+/** What the record and the budget need to know of a request that is not read. */
+function toCounted(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat) {
+  const { model, raw } = chat;
+  const { known, wire, toBounds } = toCountedRequest(chat);
+  const inputTokens = () => (known ? estimateMessageTokens(known.messages, model) : estimateTokens(raw.body));
   const toEnd = (text: string) => ({
     estimate: () => ({ inputTokens: inputTokens(), outputTokens: estimateTokens(text) }),
     ...keptContent(deps, wire.messages, text),

@@ -10,14 +10,18 @@ const TIMEOUT_MS = 120_000;
 const MISFIT = "does not fit its batch interface";
 
 /** A GET, or with a body a POST. */
-type BatchCall = { path: string; body?: { type: string; content: string | Buffer } | undefined };
+type BatchCall = {
+  path: string;
+  headers?: Record<string, string>;
+  body?: { type: string; content: string | Buffer } | undefined;
+};
 
 /** Requests of one provider's batch interface. No caller waits for them, so they need no pool. */
 export function makeBatchClient(baseUrl: string, toHeaders: ToHeaders) {
-  const send = async ({ path, body }: BatchCall, { signal, apiKey }: CallContext) => {
+  const send = async ({ path, headers, body }: BatchCall, { signal, apiKey }: CallContext) => {
     const response = await request(`${baseUrl}${path}`, {
       method: body === undefined ? "GET" : "POST",
-      headers: { ...toHeaders(apiKey), ...(body && { "content-type": body.type }) },
+      headers: { ...toHeaders(apiKey), ...headers, ...(body && { "content-type": body.type }) },
       body: body?.content ?? null,
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     }).catch((error: unknown) => {

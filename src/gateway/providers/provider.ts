@@ -120,11 +120,14 @@ export type CallContext = {
 /** The headers that carry a key, and others that the API wants. */
 export type ToHeaders = (apiKey: string | undefined) => Record<string, string>;
 
-/** One chat of a batch; `customId` comes back with its answer. */
-export type BatchItem = { customId: string; request: CompletionRequest };
-/** What became of an item. One without a result counts as expired. */
+/**
+ * One chat of a batch; `customId` comes back with its answer. `raw`, in the provider's own wire format, goes in the place of
+ * `request`; those of one batch have the same path and headers.
+ */
+export type BatchItem = { customId: string; request: CompletionRequest; raw?: RawRequest };
+/** What became of an item; `raw` is the answer as it came. One without a result counts as expired. */
 export type BatchItemResult = { customId: string } & (
-  | { result: CompletionResult }
+  | { result: CompletionResult; raw?: unknown }
   | { error: AppError }
   | { isExpired: true }
 );

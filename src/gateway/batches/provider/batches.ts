@@ -5,15 +5,12 @@ import { submitWork, type Work, type WorkRecord } from "../../../jobs/work.ts";
 import type { BatchDocument, BatchItemDocument } from "../../../store/batch-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
 import { unlessDuplicate } from "../../../store/writes.ts";
-import { toCompletionRequest } from "../../chat/complete.ts";
-import { compressChat } from "../../chat/compress.ts";
-import { planChat } from "../../chat/plan.ts";
+import type { ForwardedChat } from "../../chat/forward.ts";
 import type { ChatRequest } from "../../chat/request.ts";
 import type { GatewayCaller } from "../../money/account.ts";
-import { boundChat } from "../../money/prices.ts";
-import type { CompletionRequest, Provider } from "../../providers/provider.ts";
 import { toTarget } from "../../resilience/target.ts";
 import { type BatchDeps, makeCollector } from "./collect.ts";
+import { groupOf, planItem } from "./plan-item.ts";
 import { runBatch } from "./run.ts";
 import { BATCH_PRICE } from "./settle.ts";
 
@@ -26,7 +23,12 @@ const SUBMIT_AFTER_MS = 3_000;
 /** Why a chat is answered at once although it may wait. */
 export type Ineligible = "streamed" | "widget-key" | "no-batch-interface" | "budget";
 
-type BatchedAs = { jobId: string; isRetried?: boolean; admit?: () => Promise<unknown> };
+type BatchedAs = {
+  jobId: string;
+  isRetried?: boolean;
+  admit?: () => Promise<unknown>;
+  message?: BatchItemDocument["message"];
+};
 
 export type Batches = ReturnType<typeof makeBatches>;
 
@@ -46,17 +48,15 @@ export function makeBatches(deps: BatchDeps) {
     /**
      * Accepts a chat for the next batch, once however often it is called with the same `jobId`, as a job that waits under it,
      * or says why it cannot be batched. `isRetried`: the caller retries with the same id until accepted. `admit` is called
-     * before anything is kept of a chat that can be batched.
+     * before anything is kept of a chat that can be batched. `message`: its answer is to be one of the Messages API.
      * @throws AppError as planning a chat does, `budget_exhausted`, and what `admit` throws.
      */
     async accept(
       caller: GatewayCaller,
-      given: ChatRequest,
-      { jobId, isRetried = false, admit }: BatchedAs,
+      given: ChatRequest | ForwardedChat,
+      { jobId, isRetried = false, admit, message }: BatchedAs,
     ): Promise<{ job: JobRecord } | { ineligible: Ineligible }> {
-      const isCompressed = given.options?.compress === true;
-      const { request, report } = isCompressed ? compressChat(given) : { request: given, report: undefined };
-      const plan = await planChat(gateway, caller.tenantId, request);
+      const { plan, request, bounds, raw, debug } = await planItem(gateway, caller.tenantId, given);
       const { model, requested, reason } = plan.routing;
       const { provider, key } = toTarget(gateway, plan, model);
       const { batches } = provider;
@@ -64,8 +64,6 @@ export function makeBatches(deps: BatchDeps) {
         return { ineligible: "no-batch-interface" };
       }
       await admit?.();
-      const wireRequest = toCompletionRequest(request, model);
-      const bounds = boundChat(model, wireRequest);
       const reserved = await gateway.budgets.reserveForLater(caller.tenantId, () => {
         // An item may wait for a day and must not hold the rest of a budget that long: it gets all that it may cost, or none.
         const nanoUsd = Math.ceil(bounds.mostNanoUsd * BATCH_PRICE);
@@ -77,19 +75,20 @@ export function makeBatches(deps: BatchDeps) {
         tenantId: caller.tenantId,
         keyId: caller.keyId,
         surface: caller.surface,
-        group: groupOf(key.keyId, wireRequest, batches),
+        group: groupOf(key.keyId, { request, raw }, batches),
         provider: model.provider,
         providerKeyId: key.keyId,
         model: model.id,
         requestedModel: requested,
         reason,
-        request: reserved ? { ...wireRequest, maxTokens: bounds.answerFor(bounds.askedNanoUsd) } : wireRequest,
-        requestSize: JSON.stringify(wireRequest).length,
+        request: reserved && !raw ? { ...request, maxTokens: bounds.answerFor(bounds.askedNanoUsd) } : request,
+        ...defined({ raw, message }),
+        requestSize: (raw?.body ?? JSON.stringify(request)).length,
         state: "accepted",
         expiries: 0,
         logId: newId("log"),
         ...(reserved && { reserved }),
-        ...(given.options?.debug === true && { debug: defined({ compression: report }) }),
+        ...defined({ debug }),
         createdAt: new Date(now),
         expireAt: new Date(now + KEEP_ITEM_MS),
       };
@@ -113,12 +112,6 @@ export function makeBatches(deps: BatchDeps) {
     sweep: collector.sweep,
     close: collector.close,
   };
-}
-
-/** A provider wants one model a batch; the key's id stands for the provider and, if a customer's own, the tenant. */
-function groupOf(keyId: string, request: CompletionRequest, batches: NonNullable<Provider["batches"]>): string {
-  const kind = batches === "own-workers" ? "" : (batches.kindOf?.(request) ?? "");
-  return `${keyId}/${request.model}${kind}`;
 }
 
 type BatchWork = Omit<Work, "run"> & {

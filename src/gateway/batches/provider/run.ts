@@ -1,3 +1,4 @@
+import { defined } from "../../../defined.ts";
 import { AppError } from "../../../errors.ts";
 import { forEachConcurrent } from "../../../for-each-concurrent.ts";
 import { jittered } from "../../../jitter.ts";
@@ -126,7 +127,7 @@ async function submit(deps: RunDeps, { batch, batches, context }: ProviderBatch)
     const marked = await store.markSubmitting(batch, items.length);
     if (!marked) throw new Rescheduled(jittered(FIRST_POLL_MS));
   }
-  const wanted = items.map((item) => ({ customId: item._id, request: requestOf(item) }));
+  const wanted = items.map((item) => ({ customId: item._id, request: requestOf(item), ...defined({ raw: item.raw }) }));
   id ??= await batches.submit(batch._id, wanted, context);
   await store.changeBatch(batch._id, ["closed"], {
     $set: { state: "submitted", providerBatchId: id },

@@ -6,6 +6,7 @@ import { toChatResponse } from "../../chat/response.ts";
 import { findMismatch, MISMATCH } from "../../chat/response-format.ts";
 import { estimateUsage } from "../../count-tokens.ts";
 import { markReasoning } from "../../messages.ts";
+import { toMessage } from "../../messages-api/to-message.ts";
 import { addUsage, type BilledAttempts } from "../../money/failed-attempts.ts";
 import { toNanoUsd, toUsd } from "../../money/prices.ts";
 import type { BatchItemResult, CompletionRequest, CompletionResult, Usage } from "../../providers/provider.ts";
@@ -59,7 +60,7 @@ export async function settleItem(
   const record = toRecord(item, spent, result, error);
   await gateway.ledger.write(record);
   if (error) await jobs.held.end(item._id, { error });
-  else if (result) await jobs.held.end(item._id, { result: toBody(item, result, spent) });
+  else if ("result" in outcome) await jobs.held.end(item._id, { result: toBody(item, outcome, spent) });
   const isFirst = await store.moveItem(item._id, ["batched"], { state: "done" });
   if (isFirst && item.reserved) {
     await gateway.budgets.settleLater(item.tenantId, item.reserved, record.costNanoUsd);
@@ -83,6 +84,7 @@ export async function dropEnded(deps: BatchDeps, batchId: string): Promise<void>
   }
 }
 
+type Answer = Extract<BatchItemResult, { result: unknown }>;
 type Spent = { usage: Usage; costNanoUsd: number; isCounted: boolean };
 
 /** What an item's answer, and the billed failed attempts before it, come to at half the price. */
@@ -93,7 +95,8 @@ function toSpent(
   result?: CompletionResult,
 ): Spent {
   const model = gateway.catalogue.find(item.model);
-  const asked = { messages: requestOf(item).messages, model };
+  const messages = item.raw ? [{ role: "user" as const, content: item.raw.body }] : requestOf(item).messages;
+  const asked = { messages, model };
   const used = result && (result.usage ?? estimateUsage(asked, result.text, result.toolCalls));
   const { isFlex: _, ...usage } = used ?? { inputTokens: 0, outputTokens: 0 }; // a batch has its own price
   const nanoUsd = (model === undefined ? 0 : toNanoUsd(model, usage)) + (failed?.nanoUsd ?? 0);
@@ -104,8 +107,9 @@ function toSpent(
   };
 }
 
-/** An answer in the shape of a chat that was answered at once. */
-function toBody(item: BatchItemDocument, result: CompletionResult, { usage, costNanoUsd }: Spent) {
+/** An answer in the shape of a chat that was answered at once; to a request in the provider's wire format as it came. */
+function toBody(item: BatchItemDocument, { result, raw }: Answer, { usage, costNanoUsd }: Spent) {
+  if (item.raw !== undefined) return raw;
   const { model, provider, reason, requestedModel: requested } = item;
   const { parts, ...answer } = result;
   const waitedMs = Date.now() - item.createdAt.getTime();
@@ -121,7 +125,9 @@ function toBody(item: BatchItemDocument, result: CompletionResult, { usage, cost
     routing: { requested, model, provider, reason },
     timingsMs: { total: waitedMs, provider: waitedMs },
   };
-  return toChatResponse({ ...outcome, ...item.debug }, item.debug !== undefined);
+  if (item.message === undefined) return toChatResponse({ ...outcome, ...item.debug }, item.debug !== undefined);
+  const { ignored } = item.message;
+  return { ...toMessage(outcome), ...(ignored.length > 0 && { _ignored: ignored }) };
 }
 
 function toRecord(item: BatchItemDocument, spent: Spent, result?: CompletionResult, error?: ErrorView) {

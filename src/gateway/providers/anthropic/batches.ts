@@ -37,12 +37,13 @@ export function makeAnthropicBatches(baseUrl: string, toHeaders: ToHeaders): Pro
   const client = makeBatchClient(baseUrl, toHeaders);
   return {
     async submit(_batchId, items, context) {
-      const requests = items.map(({ customId, request }) => ({
-        custom_id: customId,
-        params: toMessagesParams(request),
-      }));
-      const body = { type: "application/json", content: JSON.stringify({ requests }) };
-      return (await client.json(wireBatch, { path: BATCHES, body }, context)).id;
+      const requests = items.map(({ customId, request, raw }) => {
+        const params = raw?.body ?? JSON.stringify(toMessagesParams(request));
+        return `{"custom_id":${JSON.stringify(customId)},"params":${params}}`;
+      });
+      const body = { type: "application/json", content: `{"requests":[${requests.join(",")}]}` };
+      const { path = BATCHES, headers = {} } = items[0]?.raw ?? {}; // all of a batch have the same
+      return (await client.json(wireBatch, { path, headers, body }, context)).id;
     },
     async find({ size, since, isKnown }, context) {
       const newest = { path: `${BATCHES}?limit=${LOOK_BACK}` };
@@ -66,7 +67,7 @@ export function makeAnthropicBatches(baseUrl: string, toHeaders: ToHeaders): Pro
 function toItemResult({ custom_id: customId, result }: z.output<typeof wireResult>): BatchItemResult {
   switch (result.type) {
     case "succeeded":
-      return { customId, result: fromMessage(JSON.stringify(result.message), "") };
+      return { customId, result: fromMessage(JSON.stringify(result.message), ""), raw: result.message };
     case "errored":
       return { customId, error: fromItemError(result.error) };
     case "canceled":

@@ -1,0 +1,58 @@
+import { defined } from "../../../defined.ts";
+import { hashDigits } from "../../../ids.ts";
+import type { BatchItemDocument } from "../../../store/batch-store.ts";
+import { toCompletionRequest } from "../../chat/complete.ts";
+import { compressChat } from "../../chat/compress.ts";
+import { type ForwardedChat, planForwarded, toCountedRequest } from "../../chat/forward.ts";
+import { type Plan, planChat } from "../../chat/plan.ts";
+import type { ChatRequest } from "../../chat/request.ts";
+import type { GatewayDeps } from "../../deps.ts";
+import { boundChat, type CostBounds } from "../../money/prices.ts";
+import type { BatchItem, CompletionRequest, Provider, RawRequest } from "../../providers/provider.ts";
+
+/** How a chat is to be answered by a batch, and what it may cost at the full price. */
+type PlannedItem = {
+  plan: Plan;
+  request: CompletionRequest;
+  bounds: CostBounds;
+  raw?: RawRequest;
+  debug?: BatchItemDocument["debug"];
+};
+
+/**
+ * Plans a chat for a batch. One that goes on as it came has its text alone: what was read of it to count it is not kept.
+ * @throws AppError as planning a chat does.
+ */
+export async function planItem(
+  deps: GatewayDeps,
+  tenantId: string,
+  given: ChatRequest | ForwardedChat,
+): Promise<PlannedItem> {
+  if ("raw" in given) {
+    const { model, raw, maxTokens } = given;
+    const request = { model: model.wireId ?? model.id, messages: [], ...defined({ maxTokens }) };
+    const bounds = toCountedRequest(given).toBounds();
+    return { plan: await planForwarded(deps, { tenantId }, given), request, bounds, raw };
+  }
+  const isCompressed = given.options?.compress === true;
+  const { request: chat, report } = isCompressed ? compressChat(given) : { request: given, report: undefined };
+  const plan = await planChat(deps, tenantId, chat);
+  const { model } = plan.routing;
+  const request = toCompletionRequest(chat, model);
+  const debug = given.options?.debug === true ? defined({ compression: report }) : undefined;
+  return { plan, request, bounds: boundChat(model, request), ...defined({ debug }) };
+}
+
+/**
+ * Which chats may share a batch. A provider wants one model a batch; the key's id stands for the provider and, if a customer's
+ * own, the tenant. Requests that go on as they came share their headers too.
+ */
+export function groupOf(
+  keyId: string,
+  { request, raw }: Pick<BatchItem, "request"> & { raw: RawRequest | undefined },
+  batches: NonNullable<Provider["batches"]>,
+): string {
+  const group = `${keyId}/${request.model}`;
+  if (raw !== undefined) return `${group}/${hashDigits(JSON.stringify([raw.path, raw.headers]))}`;
+  return `${group}${batches === "own-workers" ? "" : (batches.kindOf?.(request) ?? "")}`;
+}

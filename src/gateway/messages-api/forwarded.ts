@@ -1,0 +1,45 @@
+import { AppError } from "../../errors.ts";
+import type { CataloguedModel } from "../catalogue.ts";
+import type { ForwardedChat } from "../chat/forward.ts";
+import type { ChatRequest } from "../chat/request.ts";
+import type { RawRequest } from "../providers/provider.ts";
+import { messagesBodySchema } from "./schemas.ts";
+import { toChat } from "./to-chat.ts";
+
+/** What is read of a body that goes on as it came. */
+type ForwardableBody = { model: string; max_tokens?: unknown };
+
+/** A request of the Messages API as it goes on to the provider of its model. */
+export function toForwarded(model: CataloguedModel, body: ForwardableBody, raw: RawRequest): ForwardedChat {
+  const { model: requested, max_tokens: limit } = body;
+  const maxTokens = typeof limit === "number" && Number.isInteger(limit) && limit > 0 ? limit : undefined;
+  return { model, requested, raw, chat: toCountable(body), maxTokens };
+}
+
+/** The headers of a request that are its provider's alone to read. */
+export function toForwardedHeaders(header: (name: string) => string | undefined): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name of ["anthropic-version", "anthropic-beta"]) {
+    const value = header(name);
+    if (value !== undefined) headers[name] = value;
+  }
+  return headers;
+}
+
+/** What a body says, to count it by; undefined where not all of it can be read. */
+function toCountable(body: object): ChatRequest | undefined {
+  const parsed = messagesBodySchema.safeParse(body);
+  if (!parsed.success || unreadFields(body).length > 0) return undefined;
+  try {
+    const { request, ignored } = toChat(parsed.data);
+    return ignored.length === 0 ? request : undefined;
+  } catch (error) {
+    if (error instanceof AppError) return undefined; // its provider says what is wrong
+    throw error;
+  }
+}
+
+/** The fields of a body that are not read here. */
+export function unreadFields(body: object): string[] {
+  return Object.keys(body).filter((name) => !Object.hasOwn(messagesBodySchema.shape, name));
+}

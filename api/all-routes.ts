@@ -1,6 +1,7 @@
 import { toolServer } from "./mcp/tool-server.ts";
 import type { AnyRoute } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
+import { anthropicBatchRoutes } from "./routes/anthropic/batches.ts";
 import { anthropicMessageRoutes } from "./routes/anthropic/messages.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { compositeRoutes } from "./routes/composite.ts";
@@ -49,6 +50,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...openAiFileRoutes,
   ...openAiBatchRoutes,
   ...anthropicMessageRoutes,
+  ...anthropicBatchRoutes,
   ...pageRoutes,
   ...healthRoutes,
 ];

@@ -142,13 +142,16 @@ export const settings = {
   MAX_OPEN_JOBS: setting(count(1, 10_000_000).default(10_000), "Jobs of one tenant that have not ended"),
   MAX_OPEN_BATCHES: setting(
     count(1, 10_000).default(50),
-    "Batches of files of one tenant that have not ended; each has 10,000 lines at most",
+    "Batches of files or messages of one tenant that have not ended; each has 10,000 requests at most",
   ),
   MAX_JSON_BYTES: setting(
     count(1_024, 1 << 30).default(4 << 20),
     "Largest JSON body, in bytes; for `/mcp` 2 MiB at most",
   ),
-  MAX_CONTENT_BYTES: setting(count(1_024, 1 << 30).default(20 << 20), "Largest JSON body of `/rag/ingest`, in bytes"),
+  MAX_CONTENT_BYTES: setting(
+    count(1_024, 1 << 30).default(20 << 20),
+    "Largest JSON body of `/rag/ingest` and `/v1/messages/batches`, in bytes",
+  ),
   MAX_SOURCE_BYTES: setting(count(1_024, 1 << 30).default(50 << 20), "Largest file, uploaded or fetched, in bytes"),
   FETCH_TIMEOUT_MS: setting(count(100, 600_000).default(30_000), "Longest time for fetching one source, in ms"),
   PARSE_TIMEOUT_MS: setting(count(100, 600_000).default(60_000), "Longest time for parsing one source, in ms"),

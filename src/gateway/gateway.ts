@@ -13,7 +13,7 @@ import { makeBatches } from "./batches/provider/batches.ts";
 import { type CataloguedModel, makeCatalogue, toModelEntry } from "./catalogue.ts";
 import { makeCachedChat } from "./chat/cache.ts";
 import { makeCompressedChat } from "./chat/compress.ts";
-import { makeForwardedChats } from "./chat/forward.ts";
+import { findForwarding, makeForwardedChats } from "./chat/forward.ts";
 import { checkFallbacks, ignoredBy, listModels, resolveModel, usableModels } from "./chat/plan.ts";
 import type { ChatRequest } from "./chat/request.ts";
 import { makeResponseCache } from "./chat/response-cache.ts";
@@ -78,7 +78,7 @@ export async function openGateway(input: GatewayInput) {
   return {
     /** Chats that wait for a batch. */
     batches,
-    /** Files of chats and embeddings, as OpenAI's clients submit them. */
+    /** Files of chats and embeddings, as OpenAI's clients submit them, and batches of messages, as Anthropic's do. */
     fileBatches,
     ...chat,
     embed: (caller: GatewayCaller, request: EmbedRequest) => embed(deps, caller, request),
@@ -149,5 +149,14 @@ function openBatches(deps: GatewayDeps, { config, store, jobs, logger }: Gateway
   const { batches: items, completions } = store;
   const batches = makeBatches({ gateway: deps, store: items, completions, jobs, config: batch, logger });
   const embedTexts = (caller: GatewayCaller, request: EmbedRequest) => embed(deps, caller, request);
-  return { batches, fileBatches: makeFileBatches({ store, jobs, batches, embed: embedTexts, pollMs: batch.pollMs }) };
+  const fileBatches = makeFileBatches({
+    store,
+    jobs,
+    batches,
+    embed: embedTexts,
+    findForwarding: (tenantId, name) => findForwarding(deps, tenantId, name),
+    ignoredBy: (tenantId, request) => ignoredBy(deps, tenantId, request),
+    pollMs: batch.pollMs,
+  });
+  return { batches, fileBatches };
 }

@@ -73,7 +73,7 @@ const registry = {
   },
   openBatches: {
     setting: "MAX_OPEN_BATCHES",
-    what: "open batches of files",
+    what: "open batches",
     counterOf: ({ files }) => files.countOpenBatches,
     advice: "Wait until some have ended.",
     passes: true,

@@ -19,6 +19,11 @@ const others: Record<string, { why: string; fields: string[]; headers: string[] 
   },
   "/v1/models": { why: "OpenAI's clients", fields: ["object", "data"], headers: [] },
   "/v1/files": { why: "OpenAI's clients", fields: ["object", "data", "has_more"], headers: [] },
+  "/v1/messages/batches": {
+    why: "Anthropic's clients",
+    fields: ["data", "has_more", "first_id", "last_id"],
+    headers: [],
+  },
   "/v1/batches": {
     why: "OpenAI's clients",
     fields: ["object", "data", "first_id", "last_id", "has_more"],

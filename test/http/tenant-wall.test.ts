@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { allRoutes } from "../../api/all-routes.ts";
 import type { AnyRoute } from "../../api/route.ts";
 import { customProviderRoutes } from "../../api/routes/custom-providers.ts";
-import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
@@ -12,6 +12,9 @@ const closedRoutes = allRoutes.filter((route) => route.auth !== "public");
 const hasRecordId = ({ method, path }: AnyRoute) =>
   path.includes(":") && !/:(?:provider|model)\b/.test(path) && !(method === "put" && path.endsWith("/:name"));
 const nameOf = (route: AnyRoute) => `${route.method.toUpperCase()} ${route.path}`;
+
+/** Anthropic's shape of errors has no code. */
+const reasonOf = ({ at }: ApiResponse) => at("error.code") ?? String(at("error.type")).replace(/_error$/, "");
 
 describe("every route that needs a key", () => {
   let platform: TestPlatform;
@@ -35,6 +38,9 @@ describe("every route that needs a key", () => {
     const file = await owner.request("POST", "/v1/files", { raw: form });
     const fileBatch = { input_file_id: file.string("id"), endpoint: "/v1/embeddings", completion_window: "24h" };
     const batch = await owner.post("/v1/batches", fileBatch);
+    const requests = [{ custom_id: "walrus", params: { model: "meta-llm", max_tokens: 20, messages: [] } }];
+    const messages = await owner.post("/v1/messages/batches", { requests });
+    await pollUntil(async () => (await owner.get(`/v1/messages/batches/${messages.string("id")}`)).at("ended_at"));
     const agent = await owner.post("/agents", { name: "Walrus", model: "meta-llm", systemPrompt: SECRET });
     const agentRun = await owner.post(`/agents/${agent.string("agentId")}/run`, { input: "Where does it sleep?" });
     const steps = [{ type: "human_approval", assigneeRole: "owner", message: SECRET }];
@@ -58,6 +64,7 @@ describe("every route that needs a key", () => {
       "/composite/executions/:id": run.string("executionId"),
       "/v1/files/:id": file.string("id"),
       "/v1/batches/:id": batch.string("id"),
+      "/v1/messages/batches/:id": messages.string("id"),
     };
   });
   after(() => platform.close());
@@ -96,15 +103,15 @@ describe("every route that needs a key", () => {
 
   for (const route of closedRoutes.filter(hasRecordId)) {
     it(`${nameOf(route)} is a 404 for another tenant's id`, async () => {
-      const { status, at, text } = await send(stranger, route, pathFor(route));
-      expect([status, at("error.code")]).to.deep.equal([404, "not_found"]);
-      expect(text).not.to.contain("walrus");
+      const foreign = await send(stranger, route, pathFor(route));
+      expect([foreign.status, reasonOf(foreign)]).to.deep.equal([404, "not_found"]);
+      expect(foreign.text).not.to.contain("walrus");
     });
     it(`${nameOf(route)} answers another tenant's id as one that does not exist`, async () => {
       const path = pathFor(route);
       const foreign = await send(stranger, route, path);
       const absent = await send(stranger, route, path.replace(/_[0-9A-Z]{26}/, "_01J00000000000000000000000"));
-      const view = ({ status, at }: typeof foreign) => [status, at("error.code"), at("error.message")];
+      const view = (reply: ApiResponse) => [reply.status, reasonOf(reply), reply.at("error.message")];
       expect(view(foreign)).to.deep.equal(view(absent));
     });
     it(`${nameOf(route)} is a 404 for invalid ids`, async () => {

@@ -109,9 +109,26 @@ describe("work whose job ended without it", () => {
       failed: "failed",
       open: () => openIds(5),
     },
+    {
+      name: "a batch of messages",
+      submit: () =>
+        member.post("/v1/messages/batches", {
+          requests: [{ custom_id: "one", params: { model: "meta-llm", max_tokens: 20, messages: [] } }],
+        }),
+      async made(answer) {
+        const batch = await test.platform.gateway.fileBatches.batch(tenantId, answer.string("id"));
+        return { jobId: batch.jobId, path: `/v1/messages/batches/${batch._id}` };
+      },
+      cancelled: "ended",
+      failed: "ended",
+      open: () => openIds(5),
+    },
   ];
   const sweep = () => sweepWorks(test.platform.jobs, test.platform.works, -1_000);
-  const statusOf = async ({ path }: Made) => (await member.get(path)).at("status");
+  const statusOf = async ({ path }: Made) => {
+    const { at } = await member.get(path);
+    return at("status") ?? at("processing_status");
+  };
 
   for (const kind of kinds) {
     describe(kind.name, () => {
@@ -120,7 +137,7 @@ describe("work whose job ended without it", () => {
         const add = queues.add;
         queues.add = () => Promise.reject(new Error("Redis takes nothing"));
         try {
-          expect((await kind.submit()).status).to.be.oneOf([500, 503]);
+          expect((await kind.submit()).status).to.be.oneOf([500, 503, 529]);
         } finally {
           queues.add = add;
         }
@@ -171,6 +188,25 @@ describe("work whose job ended without it", () => {
       });
     });
   }
+
+  describe("the requests of batches of messages", () => {
+    it("have results once their job is over, whether it was cancelled or failed", async () => {
+      const { data } = (await member.get("/v1/messages/batches")).body as { data: { results_url: string }[] };
+      const results = await Promise.all(data.map(async (one) => (await member.get(one.results_url)).text));
+      expect(results.map((text) => JSON.parse(text).result)).to.deep.equal([
+        {
+          type: "errored",
+          error: {
+            type: "error",
+            error: { type: "api_error", message: "It is over." },
+            request_id: JSON.parse(results[0] ?? "").result.error.request_id,
+          },
+        },
+        { type: "canceled" },
+        { type: "canceled" },
+      ]);
+    });
+  });
 
   describe("a file that batches have read", () => {
     it("can be deleted once their jobs are over", async () => {

@@ -48,7 +48,8 @@ export const toErrorEvent = (error: ErrorView & { requestId: string }): SseMessa
   data: toAnthropicError(error).body,
 });
 
-function toAnthropicError({ requestId, ...error }: ErrorView & { requestId: string }) {
+/** An error in Anthropic's shape. */
+export function toAnthropicError({ requestId, ...error }: ErrorView & { requestId: string }) {
   const own = error.code === "unknown_model" ? 404 : toStatus(error);
   const status = statusInstead[own] ?? own;
   const type = typeOfStatus[status] ?? "api_error";

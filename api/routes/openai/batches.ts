@@ -83,7 +83,10 @@ export const openAiBatchRoutes = [
       },
     },
     async result({ query, caller, platform }) {
-      const page = toOpenAiList(await platform.store.files.listBatches(caller.tenantId, toPageQuery(query)), toView);
+      const page = toOpenAiList(
+        await platform.store.files.listBatches(caller.tenantId, batchEndpoints, toPageQuery(query)),
+        toView,
+      );
       return { ...page, first_id: page.data[0]?.id ?? null, last_id: page.data.at(-1)?.id ?? null };
     },
   }),

@@ -2,9 +2,20 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 
 /** What a line holds, whichever provider it is for. */
-type Line = { customId: string; model: string; question: string; url?: string; messages?: { content: unknown }[] };
+type Line = {
+  customId: string;
+  model: string;
+  question: string;
+  url?: string;
+  messages?: { content: unknown }[];
+  /** What an Anthropic client sent, as it came. */
+  params?: unknown;
+};
 type Batch = {
   id: string;
+  /** The path with its query, and the headers, of the request that made it. */
+  sentTo: string;
+  headers: IncomingMessage["headers"];
   provider: "openai" | "anthropic";
   lines: Line[];
   metadata: Record<string, string>;
@@ -47,10 +58,15 @@ export async function startFakeBatches(): Promise<FakeBatches> {
   let durationMs = 100;
   let hook: (batch: Batch) => boolean = () => true;
 
-  const take = (provider: Batch["provider"], lines: Line[], metadata: Record<string, string>): Batch => {
+  const take = (
+    { url = "", headers }: IncomingMessage,
+    { provider, lines, metadata = {} }: Pick<Batch, "provider" | "lines"> & Partial<Batch>,
+  ): Batch => {
     for (const { customId } of lines) submitted.set(customId, (submitted.get(customId) ?? 0) + 1);
     const batch: Batch = {
       id: `batch_${batches.length}`,
+      sentTo: url,
+      headers,
       provider,
       lines,
       metadata,
@@ -85,13 +101,17 @@ export async function startFakeBatches(): Promise<FakeBatches> {
     }
     if (key === "POST /v1/batches") {
       const { input_file_id: fileId, endpoint, metadata } = JSON.parse(bytes.toString("utf8"));
-      const taken = take("openai", readOpenAi(files.get(fileId) ?? "", endpoint), metadata);
+      const taken = take(request, {
+        provider: "openai",
+        lines: readOpenAi(files.get(fileId) ?? "", endpoint),
+        metadata,
+      });
       return replyTaken(taken, openAiView(taken));
     }
     if (key === "GET /v1/batches") return reply({ data: listOf("openai").map(openAiView) });
     if (key === "POST /v1/messages/batches") {
       const { requests } = JSON.parse(bytes.toString("utf8"));
-      const taken = take("anthropic", requests.map(readAnthropic), {});
+      const taken = take(request, { provider: "anthropic", lines: requests.map(readAnthropic) });
       return replyTaken(taken, anthropicView(taken));
     }
     if (key === "GET /v1/messages/batches") return reply({ data: listOf("anthropic").map(anthropicView) });
@@ -163,7 +183,7 @@ function readAnthropic({
   params: { model: string; messages: { content: string }[] };
 }): Line {
   const { model, messages } = params;
-  return { customId, model, question: lastOf(messages), messages };
+  return { customId, model, question: lastOf(messages), messages, params };
 }
 
 function isExpired({ question, customId }: Line, submitted: Map<string, number>): boolean {

@@ -1,4 +1,4 @@
-import { AppError, notFound } from "../../../errors.ts";
+import { AppError, fromErrorView, notFound, toErrorView } from "../../../errors.ts";
 import { newId } from "../../../ids.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
 import { Rescheduled } from "../../../jobs/reschedule.ts";
@@ -12,54 +12,75 @@ import {
 import type { JobRecord } from "../../../store/job-record.ts";
 import { isFinal } from "../../../store/job-state.ts";
 import type { GatewayCaller } from "../../money/account.ts";
-import type { BatchEndpoint } from "./read-lines.ts";
-import { type FileBatchDeps, itemJobIds, moveBatch, runFileBatch } from "./run.ts";
+import { type BatchEndpoint, messagesEndpoint } from "./read-lines.ts";
+import { type FileBatchDeps, itemJobIds, moveBatch, readInput, runFileBatch } from "./run.ts";
+import { writeAnswers } from "./write-answers.ts";
 
 export type FileBatchInput = Pick<FileBatchDocument, "inputFileId" | "completionWindow" | "metadata"> & {
   endpoint: BatchEndpoint;
 };
+/** A batch of messages as its body came, how many requests that has, and how those for Anthropic's models go on. */
+export type MessageBatchInput = Required<Pick<FileBatchDocument, "sentWith">> & { bytes: Buffer; total: number };
+type Submitter = Pick<GatewayCaller, "tenantId" | "keyId">;
 
 /** Files of requests, and the batches that answer them, as OpenAI's clients use them. */
 export function makeFileBatches(deps: FileBatchDeps) {
   const { files } = deps.store;
   const requestFiles = makeRequestFiles(deps.store);
   const work = makeFileBatchWork(deps);
+  const submit = (batch: FileBatchDocument) =>
+    submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId: batch._id } });
   const findBatch = async (tenantId: string, batchId: string) => {
     const batch = await files.findBatch(tenantId, batchId);
     if (batch === null) throw notFound("batch");
     return batch;
   };
+  const findEnded = async (tenantId: string, batchId: string) => {
+    const batch = await findBatch(tenantId, batchId);
+    if (!openFileBatchStates.includes(batch.status)) return batch;
+    throw new AppError("wrong_state", "The batch has not ended.", { details: { status: batch.status } });
+  };
   return {
     ...requestFiles,
     /** @throws AppError `not_found` for a file that is not there, `unavailable`. */
-    async create({ tenantId, keyId }: Pick<GatewayCaller, "tenantId" | "keyId">, input: FileBatchInput) {
-      await requestFiles.file(tenantId, input.inputFileId);
-      const createdAt = new Date();
-      const batch: FileBatchDocument = {
-        _id: newId("fileBatch"),
-        tenantId,
-        keyId,
-        jobId: newId("job"),
-        ...input,
-        status: "validating",
-        total: 0,
-        completed: 0,
-        failed: 0,
-        outputFileId: newId("file"),
-        errorFileId: newId("file"),
-        createdAt,
-        updatedAt: createdAt,
-        reachedAt: { validating: createdAt },
-      };
+    async create(submitter: Submitter, input: FileBatchInput) {
+      await requestFiles.file(submitter.tenantId, input.inputFileId);
+      const batch = newBatch(submitter, { _id: newId("fileBatch"), total: 0, ...input });
       await files.insertBatch(batch);
-      await submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId: batch._id } });
+      await submit(batch);
+      return batch;
+    },
+    /** A batch of messages. Its requests are no file that a client sees. @throws AppError `unavailable`. */
+    async createMessages(submitter: Submitter, { bytes, ...input }: MessageBatchInput) {
+      const about = { endpoint: messagesEndpoint, inputFileId: newId("file"), completionWindow: "24h" };
+      const batch = newBatch(submitter, { _id: newId("messageBatch"), ...about, ...input });
+      await files.insertBatch(batch); // first, so that the sweep finds what a process that dies leaves behind
+      await deps.store.sources.write(batch.tenantId, batch.inputFileId, bytes);
+      await submit(batch);
       return batch;
     },
     /** @throws AppError `not_found`. */
     batch: findBatch,
+    /** The results of a batch of messages, as lines of JSON (`MessageResult`). @throws AppError `not_found`, `wrong_state`. */
+    async results(tenantId: string, batchId: string): Promise<Buffer> {
+      const { outputFileId } = await findEnded(tenantId, batchId);
+      const bytes = await deps.store.sources.read(tenantId, outputFileId);
+      if (bytes === null) throw notFound("result");
+      return bytes;
+    },
+    /** Deletes a batch of messages that has ended, its requests and its answers. @throws AppError as `results` does. */
+    async remove(tenantId: string, batchId: string): Promise<void> {
+      const batch = await findEnded(tenantId, batchId);
+      const { store } = deps;
+      const jobIds = itemJobIds(batch);
+      await store.batches.removeEnded(tenantId, jobIds);
+      await store.jobs.removeEnded(tenantId, jobIds);
+      await discard(deps, batch);
+    },
     /** Stops what has not been answered yet. @throws AppError `not_found`, `wrong_state`. */
     async cancel(tenantId: string, batchId: string): Promise<FileBatchDocument> {
       const batch = await findBatch(tenantId, batchId);
+      if (batch.status === "cancelling") return batch;
       const cancelling = await moveBatch(files, batch, cancellableFileBatchStates, { status: "cancelling" });
       if (cancelling === null) {
         const details = { status: batch.status };
@@ -70,6 +91,38 @@ export function makeFileBatches(deps: FileBatchDeps) {
     },
     work,
   };
+}
+
+function newBatch(
+  { tenantId, keyId }: Submitter,
+  about: Pick<FileBatchDocument, "_id" | "endpoint" | "inputFileId" | "completionWindow" | "total"> &
+    Pick<FileBatchDocument, "metadata" | "sentWith">,
+): FileBatchDocument {
+  const createdAt = new Date();
+  return {
+    tenantId,
+    keyId,
+    jobId: newId("job"),
+    ...about,
+    status: "validating",
+    completed: 0,
+    failed: 0,
+    outputFileId: newId("file"),
+    errorFileId: newId("file"),
+    createdAt,
+    updatedAt: createdAt,
+    reachedAt: { validating: createdAt },
+  };
+}
+
+/** Forgets a batch, and what it alone reads and has written. */
+async function discard({ store: { files, sources } }: Pick<FileBatchDeps, "store">, batch: FileBatchDocument) {
+  const { tenantId, _id, endpoint, inputFileId, outputFileId } = batch;
+  if (endpoint === messagesEndpoint) {
+    await sources.remove(tenantId, inputFileId);
+    await sources.remove(tenantId, outputFileId);
+  }
+  await files.removeBatch(tenantId, _id);
 }
 
 function makeRequestFiles({ files, sources }: FileBatchDeps["store"]) {
@@ -123,8 +176,8 @@ function makeFileBatchWork(deps: FileBatchDeps): Work {
     find: files.findBatch,
     unfinished: files.unfinishedBatches,
     touch: (batch) => files.changeBatch(batch, openFileBatchStates, { $set: { updatedAt: new Date() } }),
-    reject: ({ tenantId, _id }) => files.removeBatch(tenantId, _id),
-    closeOrphan: (batch, job) => (job ? close(deps, batch, job) : files.removeBatch(batch.tenantId, batch._id)),
+    reject: (batch) => discard(deps, batch),
+    closeOrphan: (batch, job) => (job ? close(deps, batch, job) : discard(deps, batch)),
   });
 }
 
@@ -141,9 +194,16 @@ async function close(deps: FileBatchDeps, batch: FileBatchDocument, job: JobReco
   const { files } = deps.store;
   const { tenantId, _id: batchId } = batch;
   if (job.status !== "cancelled") {
-    const { code = "internal", message = "The batch was not finished: its job was lost." } = job.error ?? {};
+    const { type, code, message } = toErrorView(
+      fromErrorView(job.error, "The batch was not finished: its job was lost."),
+    );
     const faults = [{ code, message, param: null, line: null }];
     await cancelItems(deps, batch);
+    if (batch.endpoint === messagesEndpoint) {
+      const { lines } = await readInput(deps.store, batch);
+      const failure = { type, code, message };
+      await writeAnswers(deps, { batch, lines, jobIds: itemJobIds(batch), failure });
+    }
     await moveBatch(files, batch, openFileBatchStates, { status: "failed", faults });
     return;
   }

@@ -2,19 +2,26 @@ import { z } from "zod";
 import { AppError } from "../../../errors.ts";
 import type { FileBatchFault } from "../../../store/file-store.ts";
 import { tryParseJson } from "../../../try-parse-json.ts";
+import { messagesBodySchema } from "../../messages-api/schemas.ts";
 import { openAiChatBodySchema } from "../../openai-schemas.ts";
 import { embeddingsBodySchema } from "../../schemas.ts";
 
-/** Requests of one file. */
-const MAX_FILE_LINES = 10_000;
+/** Requests of one batch. */
+export const MAX_FILE_LINES = 10_000;
 /** Faults that are reported of one file. */
 const MAX_FAULTS = 100;
 
-/** What a line may request. */
+/** What a line of a file may request. */
 export const batchEndpoints = ["/v1/chat/completions", "/v1/embeddings"] as const;
-export type BatchEndpoint = (typeof batchEndpoints)[number];
+/** What each request of a batch of messages is for. */
+export const messagesEndpoint = "/v1/messages";
+export type BatchEndpoint = (typeof batchEndpoints)[number] | typeof messagesEndpoint;
 
-const bodyOf = { "/v1/chat/completions": openAiChatBodySchema, "/v1/embeddings": embeddingsBodySchema };
+const bodyOf = {
+  [messagesEndpoint]: messagesBodySchema,
+  "/v1/chat/completions": openAiChatBodySchema,
+  "/v1/embeddings": embeddingsBodySchema,
+};
 
 const lineSchema = z.object({
   custom_id: z.string().min(1).max(200),
@@ -26,10 +33,19 @@ const lineSchema = z.object({
 /** A request of a file, its body not yet held against its endpoint's schema. */
 export type FileLine = { customId: string; body: unknown };
 
+const messagesSchema = z.object({ requests: z.array(z.object({ custom_id: z.string(), params: z.unknown() })) });
+
+/** The requests of a batch of messages, whose body was checked when it was made. */
+function readMessages(text: string): FileLine[] {
+  const { requests } = messagesSchema.parse(JSON.parse(text));
+  return requests.map(({ custom_id: customId, params: body }) => ({ customId, body }));
+}
+
 /** The requests of a file, and what is wrong with it as a whole. A body that does not fit its endpoint fails its own line. */
 export function readLines(text: string, endpoint: BatchEndpoint): { lines: FileLine[]; faults: FileBatchFault[] } {
   const lines: FileLine[] = [];
   const faults: FileBatchFault[] = [];
+  if (endpoint === messagesEndpoint) return { lines: text === "" ? [] : readMessages(text), faults };
   const seen = new Set<string>();
   const fault = (code: string, message: string, line: number | null, param: string | null = null) => {
     if (faults.length < MAX_FAULTS) faults.push({ code, message, line, param });

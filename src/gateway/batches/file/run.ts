@@ -7,24 +7,18 @@ import { Rescheduled } from "../../../jobs/reschedule.ts";
 import type { FileBatchDocument, FileBatchFault, FileBatchState } from "../../../store/file-store.ts";
 import { isFinal } from "../../../store/job-state.ts";
 import type { Store } from "../../../store/store.ts";
-import { fromOpenAi, toCompletion } from "../../chat/openai.ts";
-import { type EmbedOutcome, type EmbedRequest, toEmbeddingList, toEmbedRequest } from "../../embed.ts";
-import type { GatewayCaller } from "../../money/account.ts";
 import type { BudgetRejection } from "../../money/budget.ts";
-import type { ChatResponse } from "../../schemas.ts";
-import type { Batches } from "../provider/batches.ts";
-import { type BatchEndpoint, type FileLine, readBody, readLines } from "./read-lines.ts";
+import { beginItem, type ItemDeps } from "./begin-item.ts";
+import { type BatchEndpoint, type FileLine, messagesEndpoint, readLines } from "./read-lines.ts";
+import { writeAnswers } from "./write-answers.ts";
 
 /** What files and their batches work with. `pollMs`: longest pause between two looks at the items. */
-export type FileBatchDeps = {
-  store: Pick<Store, "files" | "sources" | "jobs">;
+export type FileBatchDeps = ItemDeps & {
+  store: Pick<Store, "batches" | "files" | "sources" | "jobs">;
   jobs: Jobs;
-  batches: Pick<Batches, "accept">;
-  embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
   pollMs: number;
 };
 
-const SURFACE = "openai-batch";
 /** Items that are submitted at once. */
 const ITEMS_AT_ONCE = 16;
 /** The first pause between two looks at the items, in ms. */
@@ -51,12 +45,10 @@ export function moveBatch(
  * @throws Rescheduled while items are under way.
  */
 export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void> {
-  const { files, sources } = deps.store;
+  const { files } = deps.store;
   const batch = await files.findBatch(run.tenantId, run.batchId);
   if (batch === null) return;
-  const endpoint = batch.endpoint as BatchEndpoint; // checked when it was made
-  const source = await sources.read(run.tenantId, batch.inputFileId);
-  const { lines, faults } = readLines(source?.toString("utf8") ?? "", endpoint);
+  const { lines, faults } = await readInput(deps.store, batch);
   if (batch.status === "validating") {
     if (faults.length > 0) return void (await moveBatch(files, batch, ["validating"], { status: "failed", faults }));
     const total = lines.length;
@@ -67,6 +59,12 @@ export async function runFileBatch(deps: FileBatchDeps, run: Run): Promise<void>
     await submitItems(deps, { batch, lines, signal: run.signal });
   }
   await finish(deps, run, lines);
+}
+
+/** The requests of a batch, and what is wrong with them as a whole. */
+export async function readInput({ sources }: Pick<Store, "sources">, batch: FileBatchDocument) {
+  const source = await sources.read(batch.tenantId, batch.inputFileId);
+  return readLines(source?.toString("utf8") ?? "", batch.endpoint as BatchEndpoint); // checked when it was made
 }
 
 type Submission = { batch: FileBatchDocument; lines: readonly FileLine[]; signal: AbortSignal };
@@ -104,25 +102,14 @@ async function submitItem(
   batch: FileBatchDocument,
   { jobId, body, signal }: { jobId: string; body: unknown; signal: AbortSignal },
 ): Promise<boolean> {
-  const { jobs, batches } = deps;
-  const { tenantId, keyId, endpoint } = batch;
-  const caller: GatewayCaller = { tenantId, keyId, surface: SURFACE, signal };
+  const { jobs } = deps;
+  const { tenantId } = batch;
   const held = { queue: batchQueue, tenantId, jobId, subject: { batchId: batch._id }, isRetried: true };
   try {
-    if (endpoint === "/v1/embeddings") {
-      const wanted = readBody("/v1/embeddings", body);
-      await jobs.held.hold(held);
-      const outcome = await deps.embed(caller, toEmbedRequest(wanted));
-      await jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) });
-      return true;
-    }
-    const chat = fromOpenAi(readBody("/v1/chat/completions", body));
-    const accepted = await batches.accept(caller, chat, { jobId, isRetried: true });
-    if ("ineligible" in accepted)
-      throw new AppError("invalid_request", `model: it has no batches (${accepted.ineligible})`);
+    await beginItem(deps, batch, { held, body, signal });
   } catch (error) {
     if (!(error instanceof AppError) || signal.aborted || isOfPart(error)) throw error;
-    if (endpoint === "/v1/chat/completions" && mayFitLater(error, batch)) return false;
+    if (batch.endpoint !== "/v1/embeddings" && mayFitLater(error, batch)) return false;
     await jobs.held.hold(held);
     await jobs.held.end(jobId, { error: toErrorView(error) });
   }
@@ -147,43 +134,9 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
   }
   if (counted === null) throw new Rescheduled(FIRST_POLL_MS); // it is being cancelled just now
   await moveBatch(files, batch, ["in_progress"], { status: "finalizing" });
-  await writeAnswers(deps, batch, lines);
+  await writeAnswers(deps, { batch, lines, jobIds: ids });
   await moveBatch(files, batch, ["finalizing", "cancelling"], { status: isCancelled ? "cancelled" : "completed" });
-}
-
-async function writeAnswers(deps: FileBatchDeps, batch: FileBatchDocument, lines: readonly FileLine[]): Promise<void> {
-  const answers: string[] = [];
-  const errors: string[] = [];
-  for (const [place, jobId] of itemJobIds(batch).entries()) {
-    const job = await deps.jobs.find(batch.tenantId, jobId);
-    if (!job) continue; // the batch was cancelled before this line had its job
-    const head = { id: `batch_req_${jobId.slice(4)}`, custom_id: lines[place]?.customId };
-    if (job.status === "completed") {
-      const isChat = batch.endpoint === "/v1/chat/completions";
-      const body = isChat ? toCompletion(job.result as ChatResponse) : job.result; // as its item's end stored it
-      answers.push(JSON.stringify({ ...head, response: { status_code: 200, request_id: jobId, body }, error: null }));
-    } else if (job.status === "failed") {
-      const { code = "internal", message = "The request failed." } = job.error ?? {};
-      errors.push(JSON.stringify({ ...head, response: null, error: { code, message } }));
-    }
-  }
-  await writeFile(deps.store, batch, "output", answers);
-  await writeFile(deps.store, batch, "error", errors);
-}
-
-async function writeFile(
-  { files, sources }: FileBatchDeps["store"],
-  batch: FileBatchDocument,
-  kind: "output" | "error",
-  lines: readonly string[],
-): Promise<void> {
-  if (lines.length === 0) return;
-  const { _id: batchId, tenantId, [`${kind}FileId` as const]: _id } = batch;
-  const bytes = Buffer.from(`${lines.join("\n")}\n`, "utf8");
-  await sources.remove(tenantId, _id); // what a worker that died had written of it
-  await sources.write(tenantId, _id, bytes);
-  const filename = `${batchId}_${kind}.jsonl`;
-  await files.ensure({ _id, tenantId, filename, purpose: "batch_output", bytes: bytes.length, createdAt: new Date() });
+  if (batch.endpoint === messagesEndpoint) await deps.store.sources.remove(tenantId, batch.inputFileId); // nobody else reads it
 }
 
 /** The jobs of a batch's items, in their order: always the same, so that an item picked up again makes no second job. */

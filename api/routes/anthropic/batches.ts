@@ -1,0 +1,202 @@
+import { z } from "zod";
+import { invalidRequest } from "../../../src/errors.ts";
+import { MAX_FILE_LINES, messagesEndpoint } from "../../../src/gateway/batches/file/read-lines.ts";
+import type { MessageResult } from "../../../src/gateway/batches/file/write-answers.ts";
+import { toForwardedHeaders } from "../../../src/gateway/messages-api/forwarded.ts";
+import { messagesBodySchema } from "../../../src/gateway/messages-api/schemas.ts";
+import { idSchema } from "../../../src/ids.ts";
+import { type FileBatchDocument, openFileBatchStates } from "../../../src/store/file-store.ts";
+import { declareRoutes } from "../../route.ts";
+import { named } from "../../schema-names.ts";
+import { betaQuery, toForwardedPath } from "./beta.ts";
+import { anthropicDialect, toAnthropicError } from "./errors.ts";
+
+const DAY_MS = 86_400_000;
+const BATCHES = "/v1/messages/batches";
+
+const count = z.number().int().min(0);
+const time = z.iso.datetime();
+/** As Anthropic has it: https://platform.claude.com/docs/en/api/messages/batches/retrieve. */
+const batchSchema = named(
+  "MessageBatch",
+  z.object({
+    id: z.string(),
+    type: z.literal("message_batch"),
+    processing_status: z.enum(["in_progress", "canceling", "ended"]),
+    request_counts: z
+      .object({ processing: count, succeeded: count, errored: count, canceled: count, expired: count })
+      .describe("All are `processing` until the whole batch has ended"),
+    created_at: time,
+    expires_at: time,
+    ended_at: time.nullable(),
+    cancel_initiated_at: time.nullable(),
+    archived_at: time.nullable(),
+    results_url: z.string().nullable().describe("The path of the results; null until the batch has ended"),
+  }),
+);
+
+const customId = z
+  .string()
+  .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, hyphens and underscores")
+  .describe("Names the request in the results; each once");
+const requestsOf = <S extends z.ZodType>(paramsSchema: S) =>
+  z.object({
+    requests: z
+      .array(z.object({ custom_id: customId, params: paramsSchema }))
+      .min(1)
+      .max(MAX_FILE_LINES)
+      .superRefine(requireOwnIds),
+  });
+
+function requireOwnIds(requests: readonly { custom_id: string }[], context: z.core.$RefinementCtx): void {
+  const seen = new Set<string>();
+  for (const [place, { custom_id: id }] of requests.entries()) {
+    if (seen.has(id))
+      context.addIssue({ code: "custom", path: [place, "custom_id"], message: "must be used only once" });
+    seen.add(id);
+  }
+}
+
+const params = z.object({ id: idSchema("messageBatch") });
+const pageQuery = betaQuery.extend({
+  after_id: z.string().max(100).optional().describe("The page after this batch, of older ones"),
+  before_id: z.string().max(100).optional().describe("The page before this batch, of newer ones"),
+  limit: z.coerce.number().int().min(1).max(1_000).default(20),
+});
+
+const routes = declareRoutes({ auth: "member", tags: ["Anthropic-compatible"] });
+const common = { dialect: anthropicDialect, query: betaQuery };
+const batchResponse = { 200: { description: "The batch", body: batchSchema } };
+
+export const anthropicBatchRoutes = [
+  routes.post(BATCHES, {
+    ...common,
+    summary: "Answer many messages within a day, at half the price",
+    description:
+      "Each request becomes a job of its own, as with `prefer_async`. Those for Claude models at Anthropic go to it as its own " +
+      "batches, with their `params` as they came; all others are translated as by `/v1/messages`.",
+    body: requestsOf(z.looseObject({})),
+    documentedBody: requestsOf(messagesBodySchema),
+    bodyLimit: "content",
+    responses: batchResponse,
+    errors: ["quota_exceeded"],
+    async result({ body, bytes = Buffer.from(JSON.stringify(body)), query, header, caller, platform }) {
+      const { quotas, gateway } = platform;
+      await quotas.check(caller.tenantId, "openJobs");
+      await quotas.check(caller.tenantId, "openBatches");
+      await quotas.check(caller.tenantId, "storedBytes", bytes.length);
+      const sentWith = { path: toForwardedPath(BATCHES, query), headers: toForwardedHeaders(header) };
+      return toView(await gateway.fileBatches.createMessages(caller, { bytes, total: body.requests.length, sentWith }));
+    },
+  }),
+  routes.get(BATCHES, {
+    ...common,
+    summary: "Batches of messages, newest first",
+    query: pageQuery,
+    responses: {
+      200: {
+        description: "A page of batches",
+        body: z.object({
+          data: z.array(batchSchema),
+          has_more: z.boolean(),
+          first_id: z.string().nullable(),
+          last_id: z.string().nullable(),
+        }),
+      },
+    },
+    async result({ query: { after_id: cursor, before_id: newerThan, limit }, caller, platform }) {
+      if (cursor !== undefined && newerThan !== undefined)
+        throw invalidRequest("before_id", "before_id and after_id exclude each other.");
+      const page = { limit, cursor, newerThan };
+      const found = await platform.store.files.listBatches(caller.tenantId, [messagesEndpoint], page);
+      const data = found.data.map(toView);
+      const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
+      return { data, has_more: found.nextCursor !== null, ...ends };
+    },
+  }),
+  routes.get(`${BATCHES}/:id`, {
+    ...common,
+    summary: "One batch of messages",
+    params,
+    responses: batchResponse,
+    result: async ({ params: { id }, caller, platform }) =>
+      toView(await platform.gateway.fileBatches.batch(caller.tenantId, id)),
+  }),
+  routes.get(`${BATCHES}/:id/results`, {
+    ...common,
+    summary: "The results of a batch that has ended",
+    description:
+      "JSON lines, each `{ custom_id, result }`. `result.type` is `succeeded`, `errored`, `canceled` or `expired`. The answer " +
+      "to a translated request has `logId` and `costUsd` too, and names in `_ignored` what of the request was not used.",
+    params,
+    responses: { 200: { description: "JSON lines", contentType: "application/x-jsonl", body: z.string() } },
+    errors: ["wrong_state"],
+    async handler({ params: { id }, caller, platform }) {
+      const bytes = await platform.gateway.fileBatches.results(caller.tenantId, id);
+      const body = toAnthropicResults(bytes.toString("utf8"));
+      return { status: 200, headers: { "content-type": "application/x-jsonl" }, body };
+    },
+  }),
+  routes.post(`${BATCHES}/:id/cancel`, {
+    ...common,
+    summary: "Stop a batch of messages",
+    description: "What has been answered until then is in its results.",
+    params,
+    responses: batchResponse,
+    errors: ["wrong_state"],
+    result: async ({ params: { id }, caller, platform }) =>
+      toView(await platform.gateway.fileBatches.cancel(caller.tenantId, id)),
+  }),
+  routes.delete(`${BATCHES}/:id`, {
+    ...common,
+    summary: "Delete a batch that has ended, with its requests and results",
+    params,
+    responses: {
+      200: {
+        description: "It is deleted",
+        body: z.object({ id: z.string(), type: z.literal("message_batch_deleted") }),
+      },
+    },
+    errors: ["wrong_state"],
+    async result({ params: { id }, caller, platform }) {
+      await platform.gateway.fileBatches.remove(caller.tenantId, id);
+      return { id, type: "message_batch_deleted" };
+    },
+  }),
+];
+
+/** The results as Anthropic's clients read them. Most lines are messages, which are as they were written. */
+function toAnthropicResults(lines: string): string {
+  const toLine = (line: string) => {
+    if (!line.includes('"type":"errored"')) return line;
+    const { result, ...head }: { result: MessageResult } = JSON.parse(line); // as it was written
+    if (result.type !== "errored") return line; // its text says so
+    const error = toAnthropicError({ ...result.error, requestId: result.jobId }).body;
+    return JSON.stringify({ ...head, result: { type: result.type, error } });
+  };
+  return lines.split("\n").map(toLine).join("\n");
+}
+
+function toView(batch: FileBatchDocument): z.output<typeof batchSchema> {
+  const { _id: id, status, reachedAt, createdAt, total, completed, failed, expired = 0 } = batch;
+  const hasEnded = !openFileBatchStates.includes(status);
+  const ended = reachedAt.completed ?? reachedAt.cancelled ?? reachedAt.failed;
+  return {
+    id,
+    type: "message_batch",
+    processing_status: hasEnded ? "ended" : status === "cancelling" ? "canceling" : "in_progress",
+    request_counts: {
+      processing: hasEnded ? 0 : total,
+      succeeded: hasEnded ? completed : 0,
+      errored: hasEnded ? failed - expired : 0,
+      canceled: hasEnded ? total - completed - failed : 0,
+      expired: hasEnded ? expired : 0,
+    },
+    created_at: createdAt.toISOString(),
+    expires_at: new Date(createdAt.getTime() + DAY_MS).toISOString(),
+    ended_at: ended?.toISOString() ?? null,
+    cancel_initiated_at: reachedAt.cancelling?.toISOString() ?? null,
+    archived_at: null,
+    results_url: hasEnded ? `${BATCHES}/${id}/results` : null,
+  };
+}

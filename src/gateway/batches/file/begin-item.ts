@@ -1,0 +1,78 @@
+import { AppError, invalidRequest } from "../../../errors.ts";
+import type { ExternalJob } from "../../../jobs/external-jobs.ts";
+import type { Jobs } from "../../../jobs/jobs.ts";
+import type { FileBatchDocument } from "../../../store/file-store.ts";
+import type { CataloguedModel } from "../../catalogue.ts";
+import type { ForwardedChat } from "../../chat/forward.ts";
+import { fromOpenAi } from "../../chat/openai.ts";
+import type { ChatRequest } from "../../chat/request.ts";
+import { type EmbedOutcome, type EmbedRequest, toEmbeddingList, toEmbedRequest } from "../../embed.ts";
+import { toForwarded, unreadFields } from "../../messages-api/forwarded.ts";
+import { toChat } from "../../messages-api/to-chat.ts";
+import type { GatewayCaller } from "../../money/account.ts";
+import type { Batches } from "../provider/batches.ts";
+import { messagesEndpoint, readBody } from "./read-lines.ts";
+
+/** What answers the requests of batches. */
+export type ItemDeps = {
+  jobs: Pick<Jobs, "held">;
+  batches: Pick<Batches, "accept">;
+  embed(caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome>;
+  /** The model of a name, if requests of the Messages API go to its provider as they come. */
+  findForwarding(tenantId: string, name: string): Promise<CataloguedModel | undefined>;
+  /** What the model of a chat does not take. */
+  ignoredBy(tenantId: string, request: ChatRequest): string[] | Promise<string[]>;
+};
+
+type Item = { held: ExternalJob; body: unknown; signal: AbortSignal };
+
+/** The store takes no record above 16 MB, and a request stands in one. */
+const MAX_REQUEST_BYTES = 12 << 20;
+
+/**
+ * Begins the work on a request of a batch, under its job: a chat waits from then on, an embedding is made at once.
+ * @throws AppError as the gateway does, `invalid_request`, `request_too_large`.
+ */
+export async function beginItem(deps: ItemDeps, batch: FileBatchDocument, { held, body, signal }: Item): Promise<void> {
+  const { tenantId, keyId, endpoint } = batch;
+  const { jobId } = held;
+  const surface = endpoint === messagesEndpoint ? "anthropic-batch" : "openai-batch";
+  const caller: GatewayCaller = { tenantId, keyId, surface, signal };
+  if (Buffer.byteLength(JSON.stringify(body) ?? "") > MAX_REQUEST_BYTES)
+    throw new AppError("request_too_large", `A request of a batch has ${MAX_REQUEST_BYTES} bytes at most.`);
+  if (endpoint === "/v1/embeddings") {
+    const wanted = readBody("/v1/embeddings", body);
+    await deps.jobs.held.hold(held);
+    const outcome = await deps.embed(caller, toEmbedRequest(wanted));
+    await deps.jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) });
+    return;
+  }
+  const { chat, message } =
+    endpoint === messagesEndpoint
+      ? await toMessagesChat(deps, batch, body)
+      : { chat: fromOpenAi(readBody("/v1/chat/completions", body)), message: undefined };
+  const accepted = await deps.batches.accept(caller, chat, { jobId, isRetried: true, ...(message && { message }) });
+  if ("ineligible" in accepted)
+    throw new AppError("invalid_request", `model: it has no batches (${accepted.ineligible})`);
+}
+
+type MessagesChat = { chat: ChatRequest | ForwardedChat; message: { ignored: string[] } };
+
+/** A request of the Messages API: as it came for a model whose provider has this API, translated for any other. */
+async function toMessagesChat(
+  { findForwarding, ignoredBy }: ItemDeps,
+  { tenantId, sentWith }: FileBatchDocument,
+  params: unknown,
+): Promise<MessagesChat> {
+  const name = Object(params).model;
+  const model = typeof name === "string" ? await findForwarding(tenantId, name) : undefined;
+  if (model !== undefined && sentWith !== undefined) {
+    const raw = { ...sentWith, body: JSON.stringify(params) };
+    return { chat: toForwarded(model, { ...Object(params), model: name }, raw), message: { ignored: [] } };
+  }
+  const body = readBody(messagesEndpoint, params);
+  if (body.stream === true) throw invalidRequest("stream", "stream: A batch does not stream.");
+  const { request, ignored } = toChat(body);
+  const settings = await ignoredBy(tenantId, request);
+  return { chat: request, message: { ignored: [...unreadFields(Object(params)), ...ignored, ...settings] } };
+}

@@ -1,7 +1,9 @@
 import { type ContentDelta, makeStringBuilder } from "../chat/streamed-response.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
+import { beginCall } from "./call-items.ts";
 import type { OutputItem, ResponseEvent } from "./response-schemas.ts";
 import { sealReasoning } from "./sealed-reasoning.ts";
+import type { FindTool } from "./tools.ts";
 
 type Emit = (event: ResponseEvent) => void;
 type ItemOf<T extends OutputItem["type"]> = Extract<OutputItem, { type: T }>;
@@ -14,7 +16,12 @@ type OpenItem = { add(text: string): void; end(isWhole: boolean): void };
  * The output items of a response, made of its deltas, and the events that a stream has for them. Items begin and end in their
  * order: clients gather them by their ends. `toItemId` names an item by its kind and place.
  */
-export function makeResponseOutput(toItemId: (kind: string, place: number) => string, isSealed: boolean, emit: Emit) {
+export function makeResponseOutput(
+  toItemId: (kind: string, place: number) => string,
+  isSealed: boolean,
+  emit: Emit,
+  findTool: FindTool = (name) => ({ type: "function", name }),
+) {
   const items: OutputItem[] = [];
   let text: OpenItem | undefined;
   let thought: ReturnType<typeof beginThought> | undefined;
@@ -54,11 +61,7 @@ export function makeResponseOutput(toItemId: (kind: string, place: number) => st
   const openCall = ({ index, id, name = "" }: Delta<"tool-call-delta">) => {
     if (index in calls) throw providerFault("The provider went on with a tool call that had ended.");
     endSpeech(true);
-    const called = { call_id: id ?? `call_${index}`, name, arguments: "" };
-    return beginCall(
-      begin("fc", (itemId) => ({ type: "function_call", id: itemId, status: "in_progress", ...called })),
-      emit,
-    );
+    return beginCall({ id: id ?? `call_${index}`, ...findTool(name) }, begin, emit);
   };
   return {
     items,
@@ -136,21 +139,6 @@ function beginThought({ item, at }: Begun<"reasoning">, emit: Emit) {
         item.summary = [part];
       }
       if (sealed !== undefined) item.encrypted_content = sealed;
-      emit({ type: "response.output_item.done", output_index: at.output_index, item });
-    },
-  };
-}
-
-function beginCall({ item, at }: Begun<"function_call">, emit: Emit): OpenItem {
-  return {
-    add(delta) {
-      item.arguments += delta;
-      if (delta !== "") emit({ type: "response.function_call_arguments.delta", ...at, delta });
-    },
-    end(isWhole) {
-      const { name, arguments: json } = item;
-      emit({ type: "response.function_call_arguments.done", ...at, name, arguments: json });
-      item.status = itemStatus(isWhole);
       emit({ type: "response.output_item.done", output_index: at.output_index, item });
     },
   };

@@ -10,7 +10,8 @@ import {
   toolCallId,
   toolName,
 } from "../message-schemas.ts";
-import { asFormat, samplingFields, schemaFormat, tokenLimit, toolSchema } from "../schemas.ts";
+import { asFormat, samplingFields, schemaFormat, tokenLimit } from "../schemas.ts";
+import { namespace, orOther, other, responseToolSchema } from "./tool-schemas.ts";
 
 /** A session of a coding agent has a call, its result and the reasoning of each turn. */
 const MAX_ITEMS = 2_000;
@@ -52,10 +53,18 @@ const functionCall = z.object({
   type: z.literal("function_call"),
   call_id: toolCallId,
   name: toolName,
+  namespace,
   arguments: text,
 });
+const customCall = z.object({
+  type: z.literal("custom_tool_call"),
+  call_id: toolCallId,
+  name: toolName,
+  namespace,
+  input: text,
+});
 const functionCallOutput = z.object({
-  type: z.literal("function_call_output"),
+  type: z.enum(["function_call_output", "custom_tool_call_output"]),
   call_id: toolCallId,
   output: parts,
 });
@@ -64,37 +73,33 @@ const reasoning = z.object({
   encrypted_content: z.string().max(MAX_SEALED_CHARACTERS).nullish().describe("As the response had it"),
 });
 
-/** Items and tools of other types belong to tools that run at OpenAI: they are left out, and named. */
-const other = z.object({ type: z.literal("other") }).describe("Any other type: left out");
-
-/** Gives what is of none of the known types the type `other`. */
-function orOther<S extends z.ZodType>(known: readonly string[], schema: S) {
-  const isOther = (value: unknown) => {
-    const type = typeof value === "object" && value !== null && "type" in value ? value.type : undefined;
-    return typeof type === "string" && !known.includes(type);
-  };
-  return z.preprocess((value) => (isOther(value) ? { type: "other" } : value), schema);
-}
+/** Tools of a later turn, or of a client that sends all of its tools like this. */
+const moreTools = z.object({ type: z.literal("additional_tools"), tools: z.array(responseToolSchema).max(MAX_TOOLS) });
 
 /** One item of a conversation: https://platform.openai.com/docs/api-reference/responses/create. */
 export const inputItemSchema = orOther(
-  ["message", "function_call", "function_call_output", "reasoning", "item_reference"],
+  [
+    "message",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "reasoning",
+    "item_reference",
+    "additional_tools",
+  ],
   z.discriminatedUnion("type", [
     message,
     functionCall,
     functionCallOutput,
+    customCall,
     reasoning,
+    moreTools,
     z.object({ type: z.literal("item_reference"), id: z.string().min(1).max(200) }),
     other,
   ]),
 );
 export type InputItem = z.output<typeof inputItemSchema>;
-
-const functionTool = toolSchema.shape.function.extend({
-  type: z.literal("function"),
-  strict: z.boolean().nullish(),
-});
-const tool = orOther(["function"], z.discriminatedUnion("type", [functionTool, other]));
 
 const textFormat = asFormat(
   z.discriminatedUnion("type", [
@@ -116,9 +121,12 @@ export const responsesBodySchema = z.object({
   instructions: text.nullish().describe("Put before the input as a system message"),
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_obfuscation: z.boolean().nullish() }).nullish(),
-  tools: z.array(tool).max(MAX_TOOLS).nullish(),
+  tools: z.array(responseToolSchema).max(MAX_TOOLS).nullish(),
   tool_choice: z
-    .union([z.enum(["auto", "none", "required"]), z.object({ type: z.literal("function"), name: toolName })])
+    .union([
+      z.enum(["auto", "none", "required"]),
+      z.object({ type: z.enum(["function", "custom"]), name: toolName, namespace }),
+    ])
     .nullish(),
   reasoning: z
     .object({

@@ -12,6 +12,7 @@ import {
 import type { ChatBody } from "../schemas.ts";
 import type { InputItem, ResponsesBody } from "./request-schemas.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
+import { toFunctions, toOfferedName, toToolCall } from "./tools.ts";
 
 /** The one entry of `include` that is known: the reasoning as text that goes back. */
 export const sealedReasoning = "reasoning.encrypted_content";
@@ -20,17 +21,14 @@ export const sealedReasoning = "reasoning.encrypted_content";
 type AskedResponse = { request: ChatRequest; ignored: string[]; places: string[] };
 
 /**
- * The chat that a body of `POST /v1/responses` asks for. Tools and items of tools that run at OpenAI are left out.
+ * The chat that a body of `POST /v1/responses` asks for. Custom tools become functions with a text; tools and items of tools
+ * that run at OpenAI are left out.
  * @throws AppError `invalid_request` for an item that cannot be, and as `toChatRequest`.
  */
 export function fromResponsesBody(body: ResponsesBody): AskedResponse {
-  const { input, reasoning, text, tools, tool_choice: choice, include, truncation, store } = body;
+  const { input, reasoning, text, tool_choice: choice, include, truncation, store } = body;
   const ignored: string[] = [];
-  const functions = (tools ?? []).flatMap((tool, place) => {
-    if (tool.type === "function") return [{ type: "function" as const, function: tool }];
-    ignored.push(`tools[${place}]`);
-    return [];
-  });
+  const functions = toFunctions(body, ignored);
   for (const [place, one] of (include ?? []).entries()) if (one !== sealedReasoning) ignored.push(`include[${place}]`);
   if (truncation === "auto") ignored.push("truncation");
   if (store !== false) ignored.push("store");
@@ -58,7 +56,8 @@ export function fromResponsesBody(body: ResponsesBody): AskedResponse {
 
 /** A tool that was left out cannot be demanded. */
 function toToolChoice(choice: ResponsesBody["tool_choice"], hasTools: boolean): ChatBody["tool_choice"] {
-  if (typeof choice === "object" && choice !== null) return { type: "function", function: { name: choice.name } };
+  if (typeof choice === "object" && choice !== null)
+    return { type: "function", function: { name: toOfferedName(choice.name, choice.namespace) } };
   return !hasTools && choice === "auto" ? undefined : choice;
 }
 
@@ -83,9 +82,10 @@ function toMessages(items: readonly InputItem[], ignored: string[]) {
   };
   for (const [place, item] of items.entries()) {
     const param = `input[${place}]`;
-    if (item.type === "function_call") {
-      turn.push({ type: "tool-call", id: item.call_id, name: item.name, arguments: item.arguments });
-    } else if (item.type === "function_call_output") {
+    if (item.type === "additional_tools") continue;
+    if (item.type === "function_call" || item.type === "custom_tool_call") {
+      turn.push(toToolCall(item));
+    } else if ("output" in item) {
       endTurn();
       add(`${param}.output`, { role: "tool", content: readContent(item.output), toolCallId: item.call_id });
     } else if (item.type === "reasoning") {

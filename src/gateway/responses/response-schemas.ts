@@ -32,7 +32,17 @@ export const outputItemSchema = z.discriminatedUnion("type", [
     status,
     call_id: z.string(),
     name: z.string(),
+    namespace: z.string().optional(),
     arguments: z.string(),
+  }),
+  z.object({
+    type: z.literal("custom_tool_call"),
+    id: z.string(),
+    status,
+    call_id: z.string(),
+    name: z.string(),
+    namespace: z.string().optional(),
+    input: z.string(),
   }),
 ]);
 export type OutputItem = z.input<typeof outputItemSchema>;
@@ -108,6 +118,8 @@ const eventFields = {
   "response.content_part.done": { ...inContent, part: outputText },
   "response.function_call_arguments.delta": { ...at, delta: z.string() },
   "response.function_call_arguments.done": { ...at, name: z.string(), arguments: z.string() },
+  "response.custom_tool_call_input.delta": { ...at, delta: z.string() },
+  "response.custom_tool_call_input.done": { ...at, input: z.string() },
   "response.output_item.done": ofItem,
   "response.completed": ofResponse,
   "response.incomplete": ofResponse,

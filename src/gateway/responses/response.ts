@@ -7,6 +7,7 @@ import { makeResponseOutput } from "./output.ts";
 import { sealedReasoning } from "./request.ts";
 import type { ResponsesBody } from "./request-schemas.ts";
 import type { ResponseObject } from "./response-schemas.ts";
+import { makeFindTool } from "./tools.ts";
 
 /** A response that has just begun: what was asked for, with OpenAI's defaults, and no output. */
 export function beginResponse(body: ResponsesBody): ResponseObject {
@@ -23,8 +24,9 @@ export function beginResponse(body: ResponsesBody): ResponseObject {
     output: [],
     usage: null,
     instructions: body.instructions ?? null,
-    tools: (tools ?? []).flatMap((tool) => {
-      if (tool.type !== "function") return [];
+    tools: (tools ?? []).flatMap((tool): object[] => {
+      if (tool.type === "other") return [];
+      if (tool.type !== "function") return [tool];
       const { type, name, description = null, parameters = null } = tool;
       return [{ type, name, description, parameters, strict: false }];
     }),
@@ -59,7 +61,7 @@ export function beginOutput(
 ) {
   const ulid = id.slice(id.indexOf("_") + 1);
   const isSealed = body.include?.includes(sealedReasoning) === true;
-  return makeResponseOutput((kind, place) => `${kind}_${ulid}_${place}`, isSealed, emit);
+  return makeResponseOutput((kind, place) => `${kind}_${ulid}_${place}`, isSealed, emit, makeFindTool(body));
 }
 
 type Ended = Pick<ChatOutcome, "finishReason" | "model" | "usage" | "logId" | "costUsd" | "cached">;

@@ -1,0 +1,103 @@
+import { invalidRequest } from "../../errors.ts";
+import { hashDigits } from "../../ids.ts";
+import { tryParseJson } from "../../try-parse-json.ts";
+import { MAX_TOOLS } from "../message-schemas.ts";
+import type { ChatBody } from "../schemas.ts";
+import type { InputItem, ResponsesBody } from "./request-schemas.ts";
+import type { OwnTool, ResponseTool } from "./tool-schemas.ts";
+
+/** Longest name of a tool that every provider takes. */
+const MAX_NAME = 64;
+/** The group of the tools that are in none. */
+const OWN_GROUP = "functions";
+
+/** Which tool of a request an offered function is. */
+export type ToolPlace = { type: OwnTool["type"]; name: string; namespace?: string };
+export type FindTool = (offeredName: string) => ToolPlace;
+
+/** The one field of what a model calls a custom tool with. */
+const customInput = {
+  type: "object",
+  properties: { input: { type: "string", description: "The input of the tool, as it is" } },
+  required: ["input"],
+  additionalProperties: false,
+};
+
+/** The name by which a tool of a group is offered to a model. */
+export function toOfferedName(name: string, namespace?: string | null): string {
+  if (!namespace || namespace === OWN_GROUP) return name;
+  const whole = `${namespace}__${name}`;
+  const plain = whole.replaceAll(/[^a-zA-Z0-9_-]/g, "_");
+  if (plain === whole && whole.length <= MAX_NAME) return whole;
+  const hash = hashDigits(whole);
+  return `${plain.slice(0, MAX_NAME - hash.length - 1)}_${hash}`;
+}
+
+/** The functions that a request offers to the model, and where in it the tools stand that nobody runs here. */
+export function toFunctions({ tools, input }: Pick<ResponsesBody, "tools" | "input">, ignored: string[]) {
+  const functions: NonNullable<ChatBody["tools"]> = [];
+  for (const { tool, place, namespace } of eachTool({ tools, input })) {
+    if (tool.type === "other") ignored.push(place);
+    else functions.push({ type: "function", function: toFunction(tool, namespace) });
+  }
+  if (functions.length > MAX_TOOLS) throw invalidRequest("tools", `tools has more than ${MAX_TOOLS} functions.`);
+  return functions;
+}
+
+/** Which tools the functions are that a model calls. */
+export function makeFindTool({ tools, input }: Pick<ResponsesBody, "tools" | "input">): FindTool {
+  const places = new Map<string, ToolPlace>();
+  for (const { tool, namespace } of eachTool({ tools, input })) {
+    if (tool.type === "other") continue;
+    const { type, name } = tool;
+    places.set(toOfferedName(name, namespace), { type, name, ...(namespace === undefined ? {} : { namespace }) });
+  }
+  return (name) => places.get(name) ?? { type: "function", name };
+}
+
+/** What a custom tool is called with, of the JSON that a model writes. */
+export function toCustomInput(json: string): string {
+  const parsed = tryParseJson(json);
+  const isWrapped = typeof parsed === "object" && parsed !== null && "input" in parsed;
+  return isWrapped && typeof parsed.input === "string" ? parsed.input : json;
+}
+
+type AnyTool = OwnTool | Extract<ResponseTool, { type: "other" }>;
+type PlacedTool = { tool: AnyTool; place: string; namespace?: string };
+
+/** All tools of a request, those of groups and those that stand in its input too. */
+function* eachTool({ tools, input }: Pick<ResponsesBody, "tools" | "input">): Generator<PlacedTool> {
+  yield* inGroups(tools ?? [], "tools");
+  if (typeof input === "string") return;
+  for (const [place, item] of input.entries())
+    if (item.type === "additional_tools") yield* inGroups(item.tools, `input[${place}].tools`);
+}
+
+function* inGroups(tools: readonly ResponseTool[], at: string): Generator<PlacedTool> {
+  for (const [n, tool] of tools.entries()) {
+    const place = `${at}[${n}]`;
+    if (tool.type !== "namespace") yield { tool, place };
+    else
+      for (const [m, inner] of tool.tools.entries())
+        yield { tool: inner, place: `${place}.tools[${m}]`, namespace: tool.name };
+  }
+}
+
+function toFunction(tool: OwnTool, namespace: string | undefined) {
+  const name = toOfferedName(tool.name, namespace);
+  if (tool.type === "function") return { name, description: tool.description, parameters: tool.parameters };
+  const { description, format } = tool;
+  const grammar =
+    format?.type === "grammar" ? `The input has this ${format.syntax} grammar:\n${format.definition}` : "";
+  const parts = [description, grammar].filter((part) => part);
+  return { name, description: parts.join("\n\n"), parameters: customInput };
+}
+
+type CalledItem = Extract<InputItem, { type: "function_call" | "custom_tool_call" }>;
+
+/** A call of an earlier turn, by the name that the model knows. */
+export function toToolCall(item: CalledItem) {
+  const { call_id: id, name, namespace } = item;
+  const json = item.type === "function_call" ? item.arguments : JSON.stringify({ input: item.input });
+  return { type: "tool-call" as const, id, name: toOfferedName(name, namespace), arguments: json };
+}

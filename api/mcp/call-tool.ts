@@ -1,34 +1,35 @@
-import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import { AppError, isOfPart } from "../../src/errors.ts";
+import { AppError } from "../../src/errors.ts";
 import { toAcceptedView } from "../../src/jobs/job-outcome.ts";
 import { allTools } from "../../src/mcp-tools/all-tools.ts";
 import { type AnyTool, resultOf, waitForJob } from "../../src/mcp-tools/tool.ts";
+import type { JobRecord } from "../../src/store/job-record.ts";
 import { isFinal } from "../../src/store/job-state.ts";
 import { hasRole } from "../../src/tenancy/roles.ts";
-import { toAppError, toErrorBody } from "../middleware/errors.ts";
+import { toAppError } from "../middleware/errors.ts";
 import { admitCall } from "../middleware/rate-limit.ts";
 import { knownFields, parseInput } from "../middleware/validate.ts";
 import { unknownIn } from "../read-input.ts";
 import type { HandlerInput } from "../route.ts";
 import { RpcFault, rpcCodes } from "./json-rpc.ts";
-import { toContent } from "./results.ts";
+import { toContent, toFailure } from "./results.ts";
 import type { Dialect } from "./revisions.ts";
+import { takesTask, toCreated } from "./tasks.ts";
 
 export const SURFACE = "mcp";
 
 export type ToolRequest = {
   dialect: Dialect;
-  params: { name?: unknown; arguments?: unknown };
+  params: Readonly<Record<string, unknown>>;
   /** Whether it runs on the rate and the place that its HTTP request took. */
   isAdmitted: boolean;
 };
 
 /**
- * Calls a tool. A failure inside the tool is a result that the model can read; arguments that the tool does not know are named
+ * Calls a tool. One whose job takes long returns a task where the client knows tasks, else the ids of the job. A failure inside the tool is a result that the model can read; arguments that the tool does not know are named
  * in `_ignored`.
  * @throws RpcFault `params` for an unknown tool and wrong arguments; `internal` when a part of the service is unavailable.
  */
-export async function callTool(input: HandlerInput, request: ToolRequest): Promise<CallToolResult> {
+export async function callTool(input: HandlerInput, request: ToolRequest): Promise<Record<string, unknown>> {
   const { dialect, params } = request;
   const tool = allTools.find((each) => each.name === params.name);
   if (!tool) throw new RpcFault(rpcCodes.params, "There is no tool of this name; tools/list has them all.");
@@ -37,8 +38,10 @@ export async function callTool(input: HandlerInput, request: ToolRequest): Promi
   const log = input.platform.logger.child({ requestId: input.requestId, tool: tool.name });
   const elapsed = () => Math.round(performance.now() - startedAt);
   try {
-    const result = await runTool(input, { tool, given, isAdmitted: request.isAdmitted });
+    const outcome = await runTool(input, { tool, given, request });
     log.info({ ms: elapsed() }, "a tool was called");
+    if ("job" in outcome) return toCreated(dialect, outcome.job);
+    const { result } = outcome;
     return toContent(dialect, ignored.length === 0 ? result : { ...Object(result), _ignored: ignored });
   } catch (thrown) {
     const error = toAppError(thrown);
@@ -46,13 +49,6 @@ export async function callTool(input: HandlerInput, request: ToolRequest): Promi
     else log.info({ code: error.code, ms: elapsed() }, "a tool was called");
     return toFailure(error, input.requestId);
   }
-}
-
-/** A tool's failure as a result. @throws RpcFault when it is the state of a part of the service. */
-export function toFailure(error: AppError, requestId: string): CallToolResult {
-  const body = toErrorBody(error, requestId);
-  if (isOfPart(error)) throw new RpcFault(rpcCodes.internal, error.message, { data: body.error });
-  return { content: [{ type: "text", text: JSON.stringify(body) }], isError: true };
 }
 
 /** The arguments as the tool takes them, and the names of those that it does not know. @throws RpcFault that names each problem. */
@@ -67,23 +63,29 @@ function readArguments(tool: AnyTool, sent: unknown): { given: unknown; ignored:
   }
 }
 
-type Run = { tool: AnyTool; given: unknown; isAdmitted: boolean };
+type Run = { tool: AnyTool; given: unknown; request: ToolRequest };
 
-async function runTool(input: HandlerInput, { tool, given, isAdmitted }: Run): Promise<unknown> {
+async function runTool(
+  input: HandlerInput,
+  { tool, given, request }: Run,
+): Promise<{ result: unknown } | { job: JobRecord }> {
   const { caller, platform, signal, rejection } = input;
   if (rejection) throw rejection;
   if (!hasRole(caller.role, tool.role)) {
     const message = `${tool.name} needs a key with the role ${tool.role}; yours has the role ${caller.role}.`;
     throw new AppError("insufficient_role", message);
   }
-  const release = isAdmitted ? undefined : await admitCall(platform.tenancy.limits, caller);
+  const release = request.isAdmitted ? undefined : await admitCall(platform.tenancy.limits, caller);
   try {
     const call = { platform, caller, surface: SURFACE, signal };
     // The tool's own schema made the arguments, so they have the types that it declared.
     const started = await tool.start?.(call, given as never);
-    if (started === undefined) return await tool.run?.(call, given as never);
+    if (started === undefined) return { result: await tool.run?.(call, given as never) };
+    const taking = takesTask(request);
+    if (taking === "now") return { job: started };
     const job = await waitForJob(call, started);
-    return isFinal(job.status) ? resultOf(job) : toAcceptedView(job);
+    if (isFinal(job.status)) return { result: resultOf(job) };
+    return taking === undefined ? { result: toAcceptedView(job) } : { job };
   } finally {
     release?.();
   }

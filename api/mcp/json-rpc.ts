@@ -39,10 +39,11 @@ export class RpcFault extends Error {
 export type RpcId = z.output<typeof rpcId>;
 export type RpcResponse = z.output<typeof rpcResponseSchema>;
 
-/** A message as we act on it. `silent`: a notification, or a response, although we send no requests. */
+/** A message as we act on it. `silent`: a notification. `answer`: a response to a request of ours, or to none. */
 export type Incoming =
   | { kind: "request"; id: string | number; method: string; params: Record<string, unknown> }
   | { kind: "silent" }
+  | { kind: "answer"; id: unknown; result: unknown }
   | { kind: "invalid"; id: RpcId; message: string; code?: number };
 
 const MAX_MESSAGE_FIELDS = 100;
@@ -103,7 +104,8 @@ export function readMessage(value: unknown): Incoming {
     if (isObject(params)) return { kind: "request", id, method, params };
     return { kind: "invalid", id, message: "params must be an object.", code: rpcCodes.params };
   }
-  if (method === undefined && ("result" in value || "error" in value)) return { kind: "silent" };
+  if (method === undefined && ("result" in value || "error" in value))
+    return { kind: "answer", id, result: value.result };
   return { kind: "invalid", id: hasId ? id : null, message: "A request needs a method." };
 }
 

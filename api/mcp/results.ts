@@ -1,6 +1,8 @@
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import { type AppError, isOfPart } from "../../src/errors.ts";
+import { toErrorBody } from "../middleware/errors.ts";
 import { apiVersion } from "../middleware/request-id.ts";
-import { isObject, type RpcId, type RpcResponse, rpcResult } from "./json-rpc.ts";
+import { isObject, RpcFault, type RpcId, type RpcResponse, rpcCodes, rpcResult } from "./json-rpc.ts";
 import { type Dialect, isSince, serverInfoKey, statelessRevision } from "./revisions.ts";
 
 export const serverInfo = { name: "switchyard", title: "Switchyard", version: apiVersion };
@@ -27,4 +29,11 @@ const signed = (result: Record<string, unknown>) => ({
 export function toContent(dialect: Dialect, value: unknown): CallToolResult {
   const content = [{ type: "text" as const, text: JSON.stringify(value) }];
   return isSince(dialect, "2025-06-18") && isObject(value) ? { content, structuredContent: value } : { content };
+}
+
+/** A tool's failure as a result. @throws RpcFault when it is the state of a part of the service. */
+export function toFailure(error: AppError, requestId: string): CallToolResult {
+  const body = toErrorBody(error, requestId);
+  if (isOfPart(error)) throw new RpcFault(rpcCodes.internal, error.message, { data: body.error });
+  return { content: [{ type: "text", text: JSON.stringify(body) }], isError: true };
 }

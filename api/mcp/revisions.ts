@@ -17,6 +17,9 @@ export const serverInfoKey = metaOf("serverInfo");
 const versionKey = metaOf("protocolVersion");
 const capabilitiesKey = metaOf("clientCapabilities");
 
+/** The extension by which clients of 2026-07-28 take a task for a result. */
+export const tasksExtension = metaOf("tasks");
+
 /** The revision of a request, and what its client can do; before 2026-07-28 that is said once, and not known here. */
 export type Dialect = { revision: Revision; capabilities: Readonly<Record<string, unknown>> };
 

@@ -1,8 +1,5 @@
-import type { InitializeResult } from "@modelcontextprotocol/sdk/types.js";
-import type { AppError } from "../../src/errors.ts";
-import { toErrorBody } from "../middleware/errors.ts";
-import { declareRoutes, type HandlerInput, type JsonReply, type RouteEnvelope } from "../route.ts";
-import { callTool } from "./call-tool.ts";
+import { idSchema } from "../../src/ids.ts";
+import { declareRoutes, type HandlerInput, type JsonReply, type Reply, type RouteEnvelope } from "../route.ts";
 import {
   type Incoming,
   isUnavailable,
@@ -17,16 +14,12 @@ import {
   rpcFailureSchema,
   rpcReplySchema,
 } from "./json-rpc.ts";
-import { cacheHints, reply, serverInfo } from "./results.ts";
-import { agreeOn, type Dialect, isSince, readDialect, readHeader, revisions, statelessRevision } from "./revisions.ts";
-import { listFor } from "./tool-list.ts";
+import { refuse, resultOf, toFault } from "./methods.ts";
+import { reply } from "./results.ts";
+import { isSince, readDialect, readHeader, revisions } from "./revisions.ts";
+import { streamResult, takeAnswer } from "./tasks.ts";
 
 const MAX_BATCH = 50;
-
-const instructions =
-  "Switchyard: models of several providers behind one gateway, search over the documents of your tenant, your tenant's " +
-  "agents, and patterns of several models. Tools return JSON as text. A long run returns a jobId: follow it by " +
-  "svc_job, or over HTTP at its statusUrl with the same key.";
 
 /** Bodies that cannot be read, and callers over their limits, get errors of the protocol; our other errors keep their shape. */
 const envelope: RouteEnvelope = {
@@ -43,7 +36,8 @@ export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] 
   summary: "The tool server: JSON-RPC 2.0 as the Model Context Protocol speaks it",
   description:
     `The revisions ${revisions.toReversed().join(", ")}: up to 2025-11-25 with \`initialize\` and \`ping\`, since 2026-07-28 with ` +
-    "`server/discover`; `tools/list` and `tools/call` in all of them, in batches up to 2025-03-26. Every valid request gets a " +
+    "`server/discover`; `tools/list` and `tools/call` in all of them, in batches up to 2025-03-26; tasks since 2025-11-25, whose " +
+    "`tasks/result` responds with a stream. Every valid request gets a " +
     "200, also when its result is an error, but for the 400 and 404 of 2026-07-28; notifications a 202. A failed tool call is a " +
     "result with `isError: true`. A batch holds 50 messages at most. A caller over its limits is refused inside a 200, with the " +
     "id null when its body is larger than 16 KiB. No session is kept: any process can respond. A foreign `Host` or `Origin` is a 403.",
@@ -56,7 +50,7 @@ export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] 
   bodyLimit: "tools",
   envelope,
   responses: {
-    200: { description: "The response, or the responses of a batch", body: rpcReplySchema },
+    200: { description: "The response, or the responses of a batch", body: rpcReplySchema, events: rpcReplySchema },
     202: { description: "Only notifications or responses: nothing to return" },
     400: { description: "The body is not JSON-RPC, or does not fit its headers or its revision", body: rpcErrorSchema },
     404: { description: "The revision 2026-07-28 has no such method here", body: rpcErrorSchema },
@@ -77,7 +71,10 @@ export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] 
       if (!(error instanceof RpcFault)) throw error;
       return { status: error.status ?? 200, body: toRpcError(null, error) };
     }
-    const responded = await respond(input, readMessage(body), true);
+    const message = readMessage(body);
+    const stream = await streamOf(input, message);
+    if (stream !== undefined) return stream;
+    const responded = await respond(input, message, true);
     if (responded === undefined) return { status: 202 };
     return withStatus([responded.response], { status: responded.status, body: responded.response });
   },
@@ -106,11 +103,29 @@ function withStatus(responses: readonly RpcResponse[], made: JsonReply): JsonRep
   return responses.every(isUnavailable) ? { ...made, status: 503, headers: { "retry-after": "2" } } : made;
 }
 
+const approvalId = idSchema("approval");
+
+/** Takes what a client returned to a question of ours, whose id is that of an approval. */
+async function hear(
+  input: HandlerInput,
+  { id, result }: { id: unknown; result: unknown },
+): Promise<undefined | Responded> {
+  const about = approvalId.safeParse(id);
+  if (!about.success || result === undefined || input.rejection) return undefined;
+  try {
+    await takeAnswer(input, about.data, result);
+    return undefined;
+  } catch (error) {
+    return { response: toRpcError(null, toFault(error, input.requestId)), status: 400 };
+  }
+}
+
 type Responded = { response: RpcResponse; status: number };
 
 /** The response to one message, with its HTTP status when it comes alone; undefined for one that needs none. */
 async function respond(input: HandlerInput, incoming: Incoming, isAdmitted: boolean): Promise<Responded | undefined> {
   if (incoming.kind === "silent") return undefined;
+  if (incoming.kind === "answer") return hear(input, incoming);
   const { id } = incoming;
   if (incoming.kind === "invalid") {
     return { response: rpcError(id, incoming.code ?? rpcCodes.request, incoming.message), status: 200 };
@@ -120,47 +135,22 @@ async function respond(input: HandlerInput, incoming: Incoming, isAdmitted: bool
     const result = await resultOf(input, { ...incoming, dialect, isAdmitted });
     return { response: reply(id, dialect, result), status: 200 };
   } catch (error) {
-    if (!(error instanceof RpcFault)) throw error;
-    return { response: toRpcError(id, error), status: error.status ?? 200 };
+    const fault = toFault(error, input.requestId);
+    return { response: toRpcError(id, fault), status: fault.status ?? 200 };
   }
 }
 
 const toRpcError = (id: RpcId, { code, message, data }: RpcFault) => rpcError(id, code, message, data);
 
-const refuse = (error: AppError, requestId: string) =>
-  new RpcFault(rpcCodes.refused, error.message, { data: toErrorBody(error, requestId).error });
-
-type Request = { method: string; params: Record<string, unknown>; dialect: Dialect; isAdmitted: boolean };
-
-/** @throws RpcFault an error of the protocol. */
-async function resultOf(input: HandlerInput, request: Request): Promise<Record<string, unknown>> {
-  const { method, params, dialect } = request;
-  if (method === "tools/call") return callTool(input, request);
-  if (input.rejection) throw refuse(input.rejection, input.requestId);
-  if (method === "tools/list") return listTools(input, request);
-  if (isSince(dialect, statelessRevision)) {
-    if (method === "server/discover") return discovered();
-  } else if (method === "initialize") {
-    return greet(params);
-  } else if (method === "ping") {
-    return {};
+/** The stream that a request is answered by; undefined when it is another request. */
+async function streamOf(input: HandlerInput, incoming: Incoming): Promise<Reply | undefined> {
+  if (incoming.kind !== "request" || incoming.method !== "tasks/result" || input.rejection) return undefined;
+  const { id, params } = incoming;
+  try {
+    const dialect = readDialect(input, incoming);
+    return dialect.revision === "2025-11-25" ? await streamResult(input, id, { params, dialect }) : undefined;
+  } catch (error) {
+    const fault = toFault(error, input.requestId);
+    return { status: fault.status ?? 200, body: toRpcError(id, fault) };
   }
-  const status = isSince(dialect, statelessRevision) ? 404 : 200;
-  throw new RpcFault(rpcCodes.method, "There is no such method.", { status });
-}
-
-function greet({ protocolVersion: offered }: { protocolVersion?: unknown }): InitializeResult {
-  return { protocolVersion: agreeOn(offered), capabilities: { tools: {} }, serverInfo, instructions };
-}
-
-/** What 2026-07-28 has in the place of `initialize`. */
-function discovered() {
-  const capabilities = { tools: {} };
-  return { supportedVersions: revisions, capabilities, instructions, ...cacheHints({ revision: statelessRevision }) };
-}
-
-/** All tools that the key may use, in one page. */
-function listTools({ caller }: HandlerInput, { params, dialect }: Request): Record<string, unknown> {
-  if (params.cursor !== undefined) throw new RpcFault(rpcCodes.params, "There is no page of this cursor.");
-  return { tools: listFor(caller.role, dialect), ...cacheHints(dialect) };
 }

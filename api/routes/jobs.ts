@@ -59,7 +59,11 @@ export const jobRoutes = [
 ];
 
 /** A job as it is now: one that awaits a decision ends here once the time for that is over, as its run does. */
-async function readJob({ jobs, workflows }: Platform, tenantId: string, jobId: string): Promise<JobRecord> {
+export async function readJob(
+  { jobs, workflows }: Pick<Platform, "jobs" | "workflows">,
+  tenantId: string,
+  jobId: string,
+): Promise<JobRecord> {
   const job = await jobs.get(tenantId, jobId);
   if (job.status !== "awaiting") return job;
   await workflows.expireOverdue(tenantId);

@@ -58,6 +58,14 @@ export function makeApprovals(deps: WorkflowsDeps) {
       const mayDecide = approval.status === "pending" && hasRole(caller.role, approval.assigneeRole);
       return { ...toApprovalView(approval), run: await runOf(approval), mayDecide };
     },
+    /** The decision that an open run awaits, and whether the caller may make it; null when it awaits none. */
+    async awaited(caller: Caller, runId: string): Promise<(ApprovalView & { mayDecide: boolean }) | null> {
+      const run = await workflowRuns.get(caller.tenantId, runId);
+      if (!run?.awaiting || run.end) return null;
+      const approval = await find(caller.tenantId, run.awaiting.approvalId);
+      if (approval.status !== "pending") return null;
+      return { ...toApprovalView(approval), mayDecide: hasRole(caller.role, approval.assigneeRole) };
+    },
     expireOverdue,
     /** @throws AppError `not_found`, `insufficient_role`; `wrong_state` when it was decided, or its time is over. */
     async decide(caller: Caller, approvalId: string, { decision, comment }: DecisionInput): Promise<DecisionResult> {

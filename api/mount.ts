@@ -95,6 +95,7 @@ function serveRoute(
       path: ctx.path,
       header: (name) => ctx.get(name) || undefined,
       ignore: (name) => noteIgnored(ctx, [name]),
+      reserve: (bytes) => budget.reserve(ctx, bytes),
       checkpoint: async () => undefined,
       ...(rejection && { rejection }),
     };

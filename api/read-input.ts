@@ -22,7 +22,7 @@ export type InputReader = ReturnType<typeof makeInputReader>;
  * Reads and validates what a route declares, and names in `x-svc-ignored` what it does not know; `maxBytes` bounds a JSON
  * body further than the route does.
  */
-export function makeInputReader(limits: Config["limits"], route: AnyRoute, reserve: BodyBudget) {
+export function makeInputReader(limits: Config["limits"], route: AnyRoute, { reserveForBody }: BodyBudget) {
   const routeBytes = bodyLimits(limits)[route.bodyLimit ?? "json"];
   const knownQuery = route.query ? knownFields(route.query) : new Set<string>();
   const knownBody = knownFields(route.body);
@@ -36,12 +36,12 @@ export function makeInputReader(limits: Config["limits"], route: AnyRoute, reser
     let body: unknown;
     const kept: { bytes?: Buffer } | undefined = route.documentedBody && {};
     if (route.multipart && mediaType(ctx) === "multipart/form-data") {
-      reserve(ctx, limits.sourceBytes);
+      reserveForBody(ctx, limits.sourceBytes);
       const form = await readMultipartBody(ctx, limits.sourceBytes);
       ignored = [...ignored, ...unknownIn(form, knownForm)];
       body = parseInput(route.multipart, form, "body");
     } else if (route.body) {
-      reserve(ctx, limitBytes);
+      reserveForBody(ctx, limitBytes);
       const isAbsent = route.isBodyOptional === true && !hasBody(ctx.req);
       const json = isAbsent ? {} : await readJsonBody(ctx, limitBytes, kept);
       ignored = [...ignored, ...unknownIn(json, knownBody)];

@@ -75,6 +75,8 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   header(name: string): string | undefined;
   /** Names in `x-svc-ignored` a setting of the request that is not used as requested. */
   ignore(name: string): void;
+  /** Sets memory aside, in bytes, for stored contents that the request takes. @throws AppError `too_many_concurrent`, `unavailable`. */
+  reserve(bytes: number): void;
   /** Why the caller, over its rate, is refused. Only set on routes with an `envelope`; others reply before the handler. */
   rejection?: AppError;
   /** For a call with an `Idempotency-Key`: stores what to replay if this process dies. Call it once the work is accepted. */

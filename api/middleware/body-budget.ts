@@ -14,10 +14,8 @@ const MEASURE_MS = 10_000;
 export type BodyBudget = ReturnType<typeof makeBodyBudget>;
 
 /**
- * The memory that large bodies of one process may take together, and those of one tenant, in bytes. A body without a
- * `Content-Length` counts as one of the largest that is allowed. The result reserves it until the response is over. The
- * connection of a body that arrives too slowly is cut, because nobody else can use the memory that waits for it.
- * @throws AppError `too_many_concurrent` when the tenant has its share, `unavailable` when there is none left; as `takeUpload`.
+ * The memory that large bodies of one process may take together, and those of one tenant, in bytes; what stored contents of a
+ * request take counts as well. The results reserve it until the response is over.
  */
 export function makeBodyBudget(options: {
   totalBytes: number;
@@ -28,29 +26,42 @@ export function makeBodyBudget(options: {
   const { totalBytes, tenantBytes, takeUpload, measureMs = MEASURE_MS } = options;
   const takenBy = new Map<string, number>();
   let taken = 0;
-  return function reserveForBody(ctx: ApiContext, limitBytes: number): void {
-    const length = ctx.get("content-length");
-    const isUnknown = length === "" && ctx.get("transfer-encoding") !== "";
-    const bytes = isUnknown ? limitBytes : Math.min(Number(length), limitBytes);
-    if (!(bytes > SMALL_BYTES)) return;
-    const name = ctx.state.caller ? rootOf(ctx.state.caller) : "";
+  const nameOf = ({ state: { caller } }: ApiContext) => (caller ? rootOf(caller) : "");
+  /** @throws AppError `too_many_concurrent` when the tenant has its share, `unavailable` when there is none left. */
+  const reserve = (ctx: ApiContext, bytes: number): void => {
+    const name = nameOf(ctx);
     const own = takenBy.get(name) ?? 0;
     if (own > 0 && own + bytes > tenantBytes) {
       const message = "Too many large bodies at once; wait until some of yours have ended.";
       throw new AppError("too_many_concurrent", message, { retryable: true, retryAfterMs: 1_000 });
     }
     if (taken + bytes > totalBytes) throw unavailable("Memory for another large body");
-    takeUpload?.(name, bytes);
     taken += bytes;
     takenBy.set(name, own + bytes);
-    const pace = watchPace(ctx.req, measureMs);
     ctx.res.once("close", () => {
-      clearInterval(pace);
       taken -= bytes;
       const left = (takenBy.get(name) ?? 0) - bytes;
       if (left > 0) takenBy.set(name, left);
       else takenBy.delete(name);
     });
+  };
+  return {
+    reserve,
+    /**
+     * Reserves for a body. One without a `Content-Length` counts as one of the largest that is allowed. The connection of one
+     * that arrives too slowly is cut, because nobody else can use the memory that waits for it.
+     * @throws AppError as `reserve`, and as `takeUpload`.
+     */
+    reserveForBody(ctx: ApiContext, limitBytes: number): void {
+      const length = ctx.get("content-length");
+      const isUnknown = length === "" && ctx.get("transfer-encoding") !== "";
+      const bytes = isUnknown ? limitBytes : Math.min(Number(length), limitBytes);
+      if (!(bytes > SMALL_BYTES)) return;
+      reserve(ctx, bytes);
+      takeUpload?.(nameOf(ctx), bytes);
+      const pace = watchPace(ctx.req, measureMs);
+      ctx.res.once("close", () => clearInterval(pace));
+    },
   };
 }
 

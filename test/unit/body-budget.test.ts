@@ -11,10 +11,10 @@ const PART = Buffer.alloc(64 << 10, "a");
 describe("the memory of a body that arrives slowly", () => {
   let server: Server;
   before(async () => {
-    const reserve = makeBodyBudget({ totalBytes: 8 << 20, tenantBytes: 8 << 20, measureMs: 300 });
+    const { reserveForBody } = makeBodyBudget({ totalBytes: 8 << 20, tenantBytes: 8 << 20, measureMs: 300 });
     server = createServer(async (req, res) => {
       const ctx = { req, res, state: {}, get: (name: string) => req.headers[name] ?? "" };
-      reserve(ctx as unknown as ApiContext, LENGTH); // all that it reads of a context
+      reserveForBody(ctx as unknown as ApiContext, LENGTH); // all that it reads of a context
       req.on("error", () => undefined);
       let bytes = 0;
       req.on("data", (part: Buffer) => {

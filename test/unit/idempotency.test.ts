@@ -64,6 +64,7 @@ function makeServer() {
         path: "/things",
         header: () => undefined,
         ignore: () => undefined,
+        reserve: () => undefined,
         checkpoint: async () => undefined,
         ...input,
       },

@@ -1,7 +1,7 @@
 /** Import directions; `test/architecture` runs the same rules. Each comment names what to import instead. */
-const areas = "agents|composite|gateway|mcp-tools|rag|tenancy|workflows";
+const areas = "agents|composite|gateway|mcp-tools|rag|responses|tenancy|workflows";
 /** Files of the gateway's folders that other areas call, besides its top level. */
-const gatewayDoors = "chat/(request|response)|money/budget";
+const gatewayDoors = "chat/(request|response)|money/budget|responses/[a-z-]+";
 
 export default {
   forbidden: [

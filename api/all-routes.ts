@@ -16,6 +16,7 @@ import { openAiChatRoutes } from "./routes/openai/chat-completions.ts";
 import { openAiFileRoutes } from "./routes/openai/files.ts";
 import { openAiModelRoutes } from "./routes/openai/models.ts";
 import { openAiResponseRoutes } from "./routes/openai/responses.ts";
+import { storedResponseRoutes } from "./routes/openai/stored-responses.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
@@ -45,6 +46,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...sessionRoutes,
   ...openAiChatRoutes,
   ...openAiResponseRoutes,
+  ...storedResponseRoutes,
   ...openAiEmbeddingRoutes,
   ...openAiModelRoutes,
   ...openAiFileRoutes,

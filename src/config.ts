@@ -132,12 +132,13 @@ export const settings = {
   MAX_ORGANIZATIONS: setting(count(1, 1_000_000).default(20), "Organizations that one tenant may found"),
   MAX_STORED_BYTES: setting(
     count(1_024, 2 ** 50).default(20 * 2 ** 30),
-    "Bytes of uploaded documents and files that one tenant may keep",
+    "Bytes of uploaded documents, files and stored responses that one tenant may keep",
   ),
   IDEMPOTENCY_BYTES_PER_TENANT: setting(
     count(1_024, 2 ** 50).default(2 ** 30),
     "Bytes of a tenant's responses that are kept for 24 hours, for repeats by `Idempotency-Key`",
   ),
+  RESPONSE_DAYS: setting(count(1, 3_650).default(30), "Days that a stored response of `/v1/responses` is kept"),
   MAX_CUSTOM_PROVIDERS: setting(count(1, 200).default(20), "Custom providers that one tenant may have"),
   MAX_OPEN_JOBS: setting(count(1, 10_000_000).default(10_000), "Jobs of one tenant that have not ended"),
   MAX_OPEN_BATCHES: setting(
@@ -220,20 +221,8 @@ function toConfig(v: Values) {
     mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },
     redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },
     identity: { bootstrapApiKey: v.BOOTSTRAP_API_KEY, masterKey: v.MASTER_KEY },
-    quotas: {
-      agents: v.MAX_AGENTS,
-      workflows: v.MAX_WORKFLOWS,
-      documents: v.MAX_DOCUMENTS,
-      files: v.MAX_FILES,
-      keys: v.MAX_KEYS,
-      widgetKeys: v.MAX_WIDGET_KEYS,
-      organizations: v.MAX_ORGANIZATIONS,
-      storedBytes: v.MAX_STORED_BYTES,
-      idempotencyBytes: v.IDEMPOTENCY_BYTES_PER_TENANT,
-      customProviders: v.MAX_CUSTOM_PROVIDERS,
-      openJobs: v.MAX_OPEN_JOBS,
-      openBatches: v.MAX_OPEN_BATCHES,
-    },
+    quotas: toQuotas(v),
+    responses: { keptDays: v.RESPONSE_DAYS, maxConversationBytes: v.MAX_JSON_BYTES },
     workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },
     jobs: { leaseMs: v.JOB_LEASE_MS, reconcileEveryMs: v.RECONCILE_EVERY_MS },
     gateway: {
@@ -263,6 +252,23 @@ function toConfig(v: Values) {
     fetch: { allowOrigins: v.FETCH_ALLOW_ORIGINS, timeoutMs: v.FETCH_TIMEOUT_MS, maxBytes: v.MAX_SOURCE_BYTES },
     parse: { timeoutMs: v.PARSE_TIMEOUT_MS },
     limits: toLimits(v),
+  };
+}
+
+function toQuotas(v: Values) {
+  return {
+    agents: v.MAX_AGENTS,
+    workflows: v.MAX_WORKFLOWS,
+    documents: v.MAX_DOCUMENTS,
+    files: v.MAX_FILES,
+    keys: v.MAX_KEYS,
+    widgetKeys: v.MAX_WIDGET_KEYS,
+    organizations: v.MAX_ORGANIZATIONS,
+    storedBytes: v.MAX_STORED_BYTES,
+    idempotencyBytes: v.IDEMPOTENCY_BYTES_PER_TENANT,
+    customProviders: v.MAX_CUSTOM_PROVIDERS,
+    openJobs: v.MAX_OPEN_JOBS,
+    openBatches: v.MAX_OPEN_BATCHES,
   };
 }
 

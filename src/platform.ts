@@ -14,6 +14,7 @@ import { makeMetrics } from "./metrics/metrics.ts";
 import { makeEgress } from "./net/egress.ts";
 import { makeRag } from "./rag/rag.ts";
 import { openRedis } from "./redis.ts";
+import { makeResponses } from "./responses/responses.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { type DataKeys, makeDataKeys } from "./tenancy/data-keys.ts";
 import { makeFallbacks } from "./tenancy/fallbacks.ts";
@@ -47,11 +48,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
   return withDisposables(async (disposables) => {
     const logger = options.logger ?? makeLogger({ level: config.logLevel, name: options.name });
     const metrics = makeMetrics();
-    const urls = await findServices(config, logger, disposables);
-    const store = await openStore({ ...config.mongo, url: urls.mongo, logger });
-    disposables.add(() => store.close());
-    const redis = await openRedis({ url: urls.redis, prefix: config.redis.prefix, logger });
-    disposables.add(() => redis.close());
+    const { store, redis } = await openServices(config, logger, disposables);
     const definitions = [...Object.values(productQueues), ...(options.queues ?? [])];
     const queues = openQueueClient({ redis, definitions, logger });
     disposables.add(() => queues.close());
@@ -68,6 +65,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, quotas, logger });
     disposables.add(() => rag.close());
+    const responses = makeResponses({ store, quotas, config: config.responses, logger });
     const composite = makeComposite({ store, jobs, gateway });
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
@@ -93,6 +91,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       providerKeys: tenants.keys,
       fallbacks: tenants.fallbacks,
       customProviders: tenants.customProviders,
+      responses,
       rag,
       composite,
       agents,
@@ -132,6 +131,16 @@ function makeTenantProviders(deps: {
     fallbacks: makeFallbacks(store.tenants),
     customProviders: makeCustomProviders({ store: store.customProviders, dataKeys, ...limits, logger }),
   };
+}
+
+/** The store and Redis, connected. */
+async function openServices(config: Config, logger: Logger, disposables: Disposables) {
+  const urls = await findServices(config, logger, disposables);
+  const store = await openStore({ ...config.mongo, url: urls.mongo, logger });
+  disposables.add(() => store.close());
+  const redis = await openRedis({ url: urls.redis, prefix: config.redis.prefix, logger });
+  disposables.add(() => redis.close());
+  return { store, redis };
 }
 
 /** The URLs of MongoDB and Redis: those of the settings, else of the embedded services. */

@@ -119,15 +119,22 @@ export function conversationOf<S extends z.ZodType<WireMessage>>(message: S, max
 
 const mediaTypes: ReadonlySet<string> = new Set(["image_url", "file", "input_image", "input_file"]);
 
+/** How many pictures and files the messages have. */
+export const countMedia = (messages: readonly WireMessage[]): number =>
+  messages.reduce((sum, message) => sum + mediaOf(message), 0);
+
+function mediaOf({ content, output }: WireMessage): number {
+  const parts = content ?? output;
+  return Array.isArray(parts) ? parts.filter(({ type }) => mediaTypes.has(type)).length : 0;
+}
+
 function boundMedia(messages: readonly WireMessage[], context: z.core.$RefinementCtx): void {
   let media = 0;
-  for (const [place, { content, output }] of messages.entries()) {
-    const parts = content ?? output;
-    if (!Array.isArray(parts)) continue;
-    media += parts.filter(({ type }) => mediaTypes.has(type)).length;
+  for (const [place, one] of messages.entries()) {
+    media += mediaOf(one);
     if (media <= MAX_MEDIA) continue;
     const message = `has one picture or file too many: a request has ${MAX_MEDIA} at most`;
-    context.addIssue({ code: "custom", path: [place, content ? "content" : "output"], message });
+    context.addIssue({ code: "custom", path: [place, one.content ? "content" : "output"], message });
     return;
   }
 }

@@ -23,6 +23,7 @@ import { apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
 import { migrations } from "./migrations.ts";
 import { makeOrganizationStore, organizationCollection } from "./organization-store.ts";
 import { dataKeyCollection, makeProviderKeyStore, providerKeyCollection } from "./provider-key-store.ts";
+import { makeResponseStore, responseCollection } from "./response-store.ts";
 import { makeSessionStore, sessionCollection } from "./session-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
 import { toStoreError } from "./store-errors.ts";
@@ -62,6 +63,7 @@ const declarations = [
   organizationCollection,
   dataKeyCollection,
   providerKeyCollection,
+  responseCollection,
   sessionCollection,
   sourceCollection,
   tenantCollection,
@@ -104,6 +106,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       executions: makeExecutionStore(db),
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),
+      responses: makeResponseStore(db),
       apiKeys: makeApiKeyStore(db),
       sessions: makeSessionStore(db),
       providerKeys: makeProviderKeyStore(db),

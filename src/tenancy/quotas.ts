@@ -44,7 +44,7 @@ const registry = {
   },
   storedBytes: {
     setting: "MAX_STORED_BYTES",
-    what: "bytes of documents and files",
+    what: "bytes of documents, files and responses",
     counterOf:
       ({ use }) =>
       (tenantId) =>

@@ -29,6 +29,11 @@ const others: Record<string, { why: string; fields: string[]; headers: string[] 
     fields: ["object", "data", "first_id", "last_id", "has_more"],
     headers: [],
   },
+  "/v1/responses/{id}/input_items": {
+    why: "OpenAI's clients",
+    fields: ["object", "data", "first_id", "last_id", "has_more"],
+    headers: [],
+  },
 };
 
 type Schema = { anyOf?: Schema[]; $ref?: string; type?: string; properties?: Record<string, Schema> };

@@ -263,7 +263,6 @@ describe("the Responses API of the official openai client", () => {
       "tools[0]",
       "input[1]",
       "truncation",
-      "store",
     ]);
     const { body } = upstreams.edge.requests[0] ?? {};
     expect(body?.tools).to.have.lengthOf(1);
@@ -309,9 +308,9 @@ describe("the Responses API of the official openai client", () => {
       return [error.status, error.param];
     };
     expect(await placeOf({ temperature: 3 })).to.deep.equal([400, "temperature"]);
-    expect(await placeOf({ previous_response_id: "resp_1" })).to.deep.equal([400, "previous_response_id"]);
+    expect(await placeOf({ previous_response_id: "resp_1" })).to.deep.equal([404, "previous_response_id"]);
     expect(await placeOf({ background: true })).to.deep.equal([400, "background"]);
-    expect(await placeOf({ input: [{ type: "item_reference", id: "msg_1" }] })).to.deep.equal([400, "input[0]"]);
+    expect(await placeOf({ input: [{ type: "item_reference", id: "msg_1" }] })).to.deep.equal([404, "input[0]"]);
     const linked = { role: "user", content: [{ type: "input_image", image_url: "http://a.b/c.png" }] };
     expect(await placeOf({ input: [linked] })).to.deep.equal([400, "input[0].content[0].image_url"]);
     const forged = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "svc1.e30" };

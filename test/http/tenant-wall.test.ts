@@ -30,6 +30,7 @@ describe("every route that needs a key", () => {
     const job = await owner.post("/rag/ingest", { title: "Walrus", content: SECRET }, { headers });
     const document = await owner.post("/rag/ingest", { title: "Walrus 2", content: `${SECRET} Twice.` });
     const chat = await owner.post("/ai/chat", { messages: [{ role: "user", content: SECRET }] });
+    const response = await owner.post("/v1/responses", { model: "meta-llm", input: SECRET });
     const keys = await owner.get("/keys");
     const run = await owner.post("/composite/execute", { pattern: "critique", profile: "content", input: SECRET });
     const form = new FormData();
@@ -65,6 +66,7 @@ describe("every route that needs a key", () => {
       "/v1/files/:id": file.string("id"),
       "/v1/batches/:id": batch.string("id"),
       "/v1/messages/batches/:id": messages.string("id"),
+      "/v1/responses/:id": response.string("id"),
     };
   });
   after(() => platform.close());

@@ -17,7 +17,7 @@ function begin() {
   const events: ResponseEvent[] = [];
   const output = makeResponseOutput(
     (kind, place) => `${kind}_${place}`,
-    true,
+    { isShown: true, isKept: false },
     (event) => events.push(event),
   );
   return { output, events };

@@ -1,11 +1,12 @@
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import { toOwnName, withOwnName } from "../../../src/gateway/responses/field-names.ts";
 import { fromResponsesBody } from "../../../src/gateway/responses/request.ts";
-import { responsesBodySchema } from "../../../src/gateway/responses/request-schemas.ts";
-import { toResponse } from "../../../src/gateway/responses/response.ts";
+import { type ResponsesBody, responsesBodySchema } from "../../../src/gateway/responses/request-schemas.ts";
+import { beginResponse, toResponse } from "../../../src/gateway/responses/response.ts";
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { makeResponseStream, type NumberedEvent } from "../../../src/gateway/responses/stream.ts";
-import { declareRoutes, type SseMessage } from "../../route.ts";
+import { type Conversation, newConversation, refersToStored } from "../../../src/responses/recall.ts";
+import { declareRoutes, type HandlerInput, type SseMessage } from "../../route.ts";
 import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
 
 const SURFACE = "responses";
@@ -19,7 +20,8 @@ export const openAiResponseRoutes = [
     summary: "Response in the shape of OpenAI's Responses API, as JSON or as a stream of events",
     description:
       "For clients of OpenAI's API: set their base URL to `/v1`. Tools and items of another type than `function` are left " +
-      "out and named in `x-svc-ignored`. Nothing is stored: `store` is false in each response. With " +
+      "out and named in `x-svc-ignored`. Unless `store` is false, the response is kept for `RESPONSE_DAYS`: it can be read, " +
+      "continued by `previous_response_id` and referred to by its items' ids. With " +
       '`include: ["reasoning.encrypted_content"]` a response has the reasoning of any provider as items that go back in ' +
       "`input` as they are. `logId`, `costUsd` and `cached` are added to the response.",
     body: responsesBodySchema,
@@ -28,23 +30,30 @@ export const openAiResponseRoutes = [
       "x-svc-surface": "Tags the source of the request for analytics; default `responses`",
     },
     responses: { 200: { description: "The response", body: responseObjectSchema, events: responseEventSchema } },
-    errors: modelCallErrors,
+    errors: [...modelCallErrors, "not_found", "quota_exceeded"],
     example: { model: "meta-llm", input: "What does a lease protect a job from?" },
     async handler(input) {
       const { body, platform } = input;
-      const { request: asked, ignored, places } = fromResponsesBody(body);
-      const request = { ...asked, options: parseSvcOptions(input.header("x-svc-options")) };
-      const misfits = platform.gateway.ignoredBy(input.caller.tenantId, request);
-      for (const name of misfits instanceof Promise ? await misfits : misfits) ignored.push(toOwnName(name, places));
-      for (const name of ignored.slice(0, MAX_IGNORED)) input.ignore(name);
+      const { tenantId } = input.caller;
+      const conversation = refersToStored(body) ? await recall(input) : newConversation(body);
+      const { request, places } = await readRequest(input, conversation);
+      const isStored = body.store !== false;
+      const store = isStored ? await platform.responses.prepare(tenantId, conversation) : undefined;
+      const keep = async (made: ReturnType<typeof toResponse>) => {
+        const response = (await store?.(made)) ?? made.response;
+        if (response.store !== isStored && body.stream !== true) input.ignore("store");
+        return response;
+      };
       const caller = toGatewayCaller(input, SURFACE);
+      const begun = beginResponse(body, isStored);
       if (body.stream !== true) {
         const outcome = await platform.gateway.complete(caller, request).catch((error: unknown) => {
           throw withOwnName(error, places);
         });
-        return { status: 200, body: toResponse(body, outcome) };
+        return { status: 200, body: await keep(toResponse(begun, body, outcome)) };
       }
-      const stream = makeResponseStream(body, platform.gateway.stream(caller, request), places);
+      const batches = platform.gateway.stream(caller, request);
+      const stream = makeResponseStream({ begun, body, batches, places, keep });
       return {
         status: 200,
         events: toSse(stream.events()),
@@ -53,6 +62,24 @@ export const openAiResponseRoutes = [
     },
   }),
 ];
+
+type ResponsesInput = HandlerInput<unknown, unknown, ResponsesBody>;
+
+const recall = ({ body, caller: { tenantId }, platform, reserve }: ResponsesInput) =>
+  platform.responses.recall({ tenantId, body, reserve });
+
+/** The chat that a response is asked of; names what of the body is not used. */
+async function readRequest(input: ResponsesInput, conversation: Conversation) {
+  const { body, platform } = input;
+  const { request: asked, ignored, places } = fromResponsesBody(body, conversation);
+  const options = parseSvcOptions(input.header("x-svc-options"));
+  // What its caller does not want to be kept is cached only where they ask for that.
+  const request = { ...asked, options: body.store === false ? { cache: false, ...options } : options };
+  const misfits = platform.gateway.ignoredBy(input.caller.tenantId, request);
+  for (const name of misfits instanceof Promise ? await misfits : misfits) ignored.push(toOwnName(name, places));
+  for (const name of ignored.slice(0, MAX_IGNORED)) input.ignore(name);
+  return { request, places };
+}
 
 async function* toSse(batches: AsyncIterable<NumberedEvent[]>): AsyncGenerator<SseMessage[]> {
   for await (const batch of batches) yield batch.map(toMessage);

@@ -12,17 +12,21 @@ type Delta<T extends ContentDelta["type"]> = Extract<ContentDelta, { type: T }>;
 /** An item that still grows: `end` makes it whole. */
 type OpenItem = { add(text: string): void; end(isWhole: boolean): void };
 
+/** Whether the reasoning of each provider is shown sealed in its item, and whether it is kept for what follows. */
+export type Sealing = { isShown: boolean; isKept: boolean };
+
 /**
  * The output items of a response, made of its deltas, and the events that a stream has for them. Items begin and end in their
  * order: clients gather them by their ends. `toItemId` names an item by its kind and place.
  */
 export function makeResponseOutput(
   toItemId: (kind: string, place: number) => string,
-  isSealed: boolean,
+  sealing: Sealing,
   emit: Emit,
   findTool: FindTool = (name) => ({ type: "function", name }),
 ) {
   const items: OutputItem[] = [];
+  const seals = makeSeals(sealing);
   let text: OpenItem | undefined;
   let thought: ReturnType<typeof beginThought> | undefined;
   /** By their places among the calls; they may grow in turns. */
@@ -53,10 +57,7 @@ export function makeResponseOutput(
   };
   const openThought = () => {
     endAll(true);
-    return beginThought(
-      begin("rs", (id) => ({ type: "reasoning", id, summary: [] })),
-      emit,
-    );
+    return beginThought(begin("rs", toThought), emit);
   };
   const openCall = ({ index, id, name = "" }: Delta<"tool-call-delta">) => {
     if (index in calls) throw providerFault("The provider went on with a tool call that had ended.");
@@ -77,7 +78,7 @@ export function makeResponseOutput(
           break;
         case "reasoning-item":
           thought ??= openThought();
-          thought.end(isSealed ? sealReasoning(delta) : undefined);
+          thought.end(seals.seal(thought.id, delta));
           thought = undefined;
           break;
         case "tool-call-delta": {
@@ -89,6 +90,28 @@ export function makeResponseOutput(
     },
     /** Ends what is open; it is incomplete unless the response is whole. */
     end: endAll,
+    /** The items with their reasoning, for the conversation to go on with. */
+    kept: () => items.map(seals.addTo),
+  };
+}
+
+const toThought = (id: string): ItemOf<"reasoning"> => ({ type: "reasoning", id, summary: [] });
+
+function makeSeals({ isShown, isKept }: Sealing) {
+  /** By the ids of their items. */
+  const sealed = new Map<string, string>();
+  return {
+    /** Seals the reasoning of an item, and returns it where it is shown. */
+    seal(itemId: string, reasoning: Delta<"reasoning-item">): string | undefined {
+      if (!isShown && !isKept) return undefined;
+      const text = sealReasoning(reasoning);
+      sealed.set(itemId, text);
+      return isShown ? text : undefined;
+    },
+    addTo(item: OutputItem): OutputItem {
+      const text = sealed.get(item.id);
+      return item.type === "reasoning" && text !== undefined ? { ...item, encrypted_content: text } : item;
+    },
   };
 }
 
@@ -125,6 +148,7 @@ function beginThought({ item, at }: Begun<"reasoning">, emit: Emit) {
   const toPart = (text: string) => ({ type: "summary_text" as const, text });
   let hasBegun = false;
   return {
+    id: item.id,
     add(delta: string): void {
       if (!hasBegun) emit({ type: "response.reasoning_summary_part.added", ...place, part: toPart("") });
       hasBegun = true;

@@ -14,7 +14,7 @@ import { asFormat, samplingFields, schemaFormat, tokenLimit } from "../schemas.t
 import { namespace, orOther, other, responseToolSchema } from "./tool-schemas.ts";
 
 /** A session of a coding agent has a call, its result and the reasoning of each turn. */
-const MAX_ITEMS = 2_000;
+export const MAX_ITEMS = 2_000;
 const MAX_INCLUDES = 20;
 /** An item of reasoning has 1 MiB at most, and is a third longer when it is sealed. */
 const MAX_SEALED_CHARACTERS = 3 << 19;
@@ -112,7 +112,7 @@ const textFormat = asFormat(
 const { response_format: _format, reasoning_effort, verbosity, stop: _stop, seed: _seed, ...settings } = samplingFields;
 
 /** Without it a model would answer another question than its caller asks. */
-const absent = z.null("nothing is stored here; send all of the conversation as input").optional();
+const absent = z.null("is not kept here; send previous_response_id, or the whole conversation as input").optional();
 
 /** The body of `POST /v1/responses`: https://platform.openai.com/docs/api-reference/responses/create. */
 export const responsesBodySchema = z.object({
@@ -139,9 +139,14 @@ export const responsesBodySchema = z.object({
   max_output_tokens: tokenLimit.nullish(),
   ...settings,
   truncation: z.enum(["auto", "disabled"]).nullish(),
-  store: z.boolean().nullish(),
+  store: z.boolean().nullish().describe("Whether it can be read again; default true"),
   background: z.literal(false, "a response is made while its caller waits").nullish(),
-  previous_response_id: absent,
+  previous_response_id: z
+    .string()
+    .min(1)
+    .max(200)
+    .nullish()
+    .describe("A stored response, which is continued, whatever model made it"),
   conversation: absent,
   prompt: absent,
 });

@@ -20,18 +20,23 @@ export const sealedReasoning = "reasoning.encrypted_content";
 /** A chat, what of its body is not used, and where in the body the contents of its messages stand. */
 type AskedResponse = { request: ChatRequest; ignored: string[]; places: string[] };
 
+/** What a chat is about: the items of earlier responses, and those of the request's own input, or its text. */
+export type Said = { before: readonly InputItem[]; input: string | readonly InputItem[] };
+
 /**
  * The chat that a body of `POST /v1/responses` asks for. Custom tools become functions with a text; tools and items of tools
  * that run at OpenAI are left out.
  * @throws AppError `invalid_request` for an item that cannot be, and as `toChatRequest`.
  */
-export function fromResponsesBody(body: ResponsesBody): AskedResponse {
-  const { input, reasoning, text, tool_choice: choice, include, truncation, store } = body;
+export function fromResponsesBody(
+  body: ResponsesBody,
+  { before, input }: Said = { before: [], input: body.input },
+): AskedResponse {
+  const { reasoning, text, tool_choice: choice, include, truncation } = body;
   const ignored: string[] = [];
   const functions = toFunctions(body, ignored);
   for (const [place, one] of (include ?? []).entries()) if (one !== sealedReasoning) ignored.push(`include[${place}]`);
   if (truncation === "auto") ignored.push("truncation");
-  if (store !== false) ignored.push("store");
   const settings: ChatBody = {
     ...body,
     messages: [],
@@ -44,11 +49,8 @@ export function fromResponsesBody(body: ResponsesBody): AskedResponse {
     tools: functions.length > 0 ? functions : undefined,
     tool_choice: toToolChoice(choice, functions.length > 0),
   };
-  const said =
-    typeof input === "string"
-      ? { messages: [{ role: "user" as const, content: input }], places: ["input"] }
-      : toMessages(input, ignored);
-  const { messages, places } = said;
+  const own = typeof input === "string" ? [{ role: "user" as const, content: input }] : input;
+  const { messages, places } = toMessages([...before, ...own], before.length, ignored);
   if (messages.length === 0) throw invalidRequest("input", "input has no message.");
   const request = { ...toChatRequest(settings), ...withoutNulls({ reasoningSummary: reasoning?.summary }), messages };
   return { request, ignored, places };
@@ -67,21 +69,25 @@ function toResponseFormat(format: NonNullable<ResponsesBody["text"]>["format"]):
   return { type, json_schema: schema };
 }
 
-/** The conversation of the items. What the assistant said, called and thought between two others is one turn of it. */
-function toMessages(items: readonly InputItem[], ignored: string[]) {
+/**
+ * The conversation of the items, of which the first ones are of earlier responses. What the assistant said, called and thought
+ * between two others is one turn of it.
+ */
+function toMessages(items: readonly InputItem[], earlier: number, ignored: string[]) {
   const messages: Message[] = [];
   const places: string[] = [];
   const add = (place: string, message: Message) => {
     messages.push(message);
     places.push(place);
   };
+  const ignore = (place: number) => void (place >= earlier && ignored.push(`input[${place - earlier}]`));
   let turn: AssistantPart[] = [];
   const endTurn = () => {
     if (turn.some(({ type }) => type !== "reasoning")) add("input", toAssistantMessage(turn));
     turn = [];
   };
   for (const [place, item] of items.entries()) {
-    const param = `input[${place}]`;
+    const param = place < earlier ? "previous_response_id" : `input[${place - earlier}]`;
     if (item.type === "additional_tools") continue;
     if (item.type === "function_call" || item.type === "custom_tool_call") {
       turn.push(toToolCall(item));
@@ -91,10 +97,10 @@ function toMessages(items: readonly InputItem[], ignored: string[]) {
     } else if (item.type === "reasoning") {
       const reasoning = openReasoning(item.encrypted_content ?? "", `${param}.encrypted_content`);
       if (reasoning) turn.push(reasoning);
-      else ignored.push(param);
+      else ignore(place);
     } else if (item.type === "item_reference") {
-      throw invalidRequest(param, `${param} refers to an item, and nothing is stored here; send the item itself.`);
-    } else if (item.type === "other") ignored.push(param);
+      throw invalidRequest(param, `${param} refers to an item; send the item itself.`);
+    } else if (item.type === "other") ignore(place);
     else if (item.role === "assistant") turn.push({ type: "text", text: toText(item.content) });
     else {
       endTurn();

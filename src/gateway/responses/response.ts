@@ -6,11 +6,11 @@ import type { Usage } from "../providers/provider.ts";
 import { makeResponseOutput } from "./output.ts";
 import { sealedReasoning } from "./request.ts";
 import type { ResponsesBody } from "./request-schemas.ts";
-import type { ResponseObject } from "./response-schemas.ts";
+import type { OutputItem, ResponseObject } from "./response-schemas.ts";
 import { makeFindTool } from "./tools.ts";
 
 /** A response that has just begun: what was asked for, with OpenAI's defaults, and no output. */
-export function beginResponse(body: ResponsesBody): ResponseObject {
+export function beginResponse(body: ResponsesBody, isStored: boolean): ResponseObject {
   const { reasoning, text, tools, user } = body;
   return {
     id: newId("response"),
@@ -47,21 +47,21 @@ export function beginResponse(body: ResponsesBody): ResponseObject {
     safety_identifier: body.safety_identifier ?? null,
     prompt_cache_key: body.prompt_cache_key ?? null,
     ...(user ? { user } : {}),
-    store: false,
+    store: isStored,
     background: false,
-    previous_response_id: null,
+    previous_response_id: body.previous_response_id ?? null,
   };
 }
 
 /** The items of a response that has begun, and their events. They are named after it, by their places. */
 export function beginOutput(
-  { id }: ResponseObject,
+  { id, store }: ResponseObject,
   body: ResponsesBody,
   emit: Parameters<typeof makeResponseOutput>[2],
 ) {
   const ulid = id.slice(id.indexOf("_") + 1);
-  const isSealed = body.include?.includes(sealedReasoning) === true;
-  return makeResponseOutput((kind, place) => `${kind}_${ulid}_${place}`, isSealed, emit, makeFindTool(body));
+  const sealing = { isShown: body.include?.includes(sealedReasoning) === true, isKept: store };
+  return makeResponseOutput((kind, place) => `${kind}_${ulid}_${place}`, sealing, emit, makeFindTool(body));
 }
 
 type Ended = Pick<ChatOutcome, "finishReason" | "model" | "usage" | "logId" | "costUsd" | "cached">;
@@ -97,13 +97,15 @@ const incompleteReasons = {
 /** Whether a response says all that the model had to say. */
 export const isWhole = (finishReason: ChatOutcome["finishReason"]) => incompleteReasons[finishReason] === undefined;
 
-/** The JSON response of a chat. */
-export function toResponse(body: ResponsesBody, outcome: ChatOutcome): ResponseObject {
-  const begun = beginResponse(body);
+/** A response that has ended, and its items as they are kept. */
+export type MadeResponse = { response: ResponseObject; kept: OutputItem[] };
+
+/** The response of a chat. */
+export function toResponse(begun: ResponseObject, body: ResponsesBody, outcome: ChatOutcome): MadeResponse {
   const output = beginOutput(begun, body, () => undefined);
   for (const delta of toDeltas(outcome)) output.take(delta);
   output.end(isWhole(outcome.finishReason));
-  return endResponse(begun, output.items, outcome);
+  return { response: endResponse(begun, output.items, outcome), kept: begun.store ? output.kept() : [] };
 }
 
 function toUsage({ inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 }: Usage) {

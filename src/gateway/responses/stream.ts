@@ -1,28 +1,34 @@
 import type { ErrorView } from "../../errors.ts";
-import type { StreamEvent } from "../chat/stream.ts";
+import type { StreamEnd, StreamEvent } from "../chat/stream.ts";
 import { withOwnName } from "./field-names.ts";
 import type { ResponsesBody } from "./request-schemas.ts";
-import { beginOutput, beginResponse, endResponse, isWhole } from "./response.ts";
-import type { ResponseEvent } from "./response-schemas.ts";
+import { beginOutput, endResponse, isWhole, type MadeResponse } from "./response.ts";
+import type { ResponseEvent, ResponseObject } from "./response-schemas.ts";
 
 export type NumberedEvent = ResponseEvent & { sequence_number: number };
 
-/** The semantic events of a streamed response, those of one batch together, and the event of one that breaks off. `places` are those of `fromResponsesBody`. */
-export function makeResponseStream(
-  body: ResponsesBody,
-  batches: AsyncIterable<StreamEvent[]>,
-  places: readonly string[],
-) {
-  const begun = beginResponse(body);
+type Streamed = {
+  /** The response as it begins. */
+  begun: ResponseObject;
+  body: ResponsesBody;
+  batches: AsyncIterable<StreamEvent[]>;
+  /** Those of `fromResponsesBody`. */
+  places: readonly string[];
+  /** Stores the response, which is reported as it is then. */
+  keep(made: MadeResponse): Promise<ResponseObject>;
+};
+
+/** The semantic events of a streamed response, those of one batch together, and the event of one that breaks off. */
+export function makeResponseStream({ begun, body, batches, places, keep }: Streamed) {
   let sequence = 0;
   let events: NumberedEvent[] = [];
   const number = (event: ResponseEvent): NumberedEvent => ({ ...event, sequence_number: sequence++ });
   const emit = (event: ResponseEvent) => void events.push(number(event));
   const output = beginOutput(begun, body, emit);
-  const take = (event: StreamEvent) => {
-    if (event.type !== "end") return output.take(event);
+  const end = async (event: StreamEnd) => {
     output.end(isWhole(event.finishReason));
-    const response = endResponse(begun, output.items, event);
+    const ended = endResponse(begun, output.items, event);
+    const response = begun.store ? await keep({ response: ended, kept: output.kept() }) : ended;
     emit({ type: response.status === "incomplete" ? "response.incomplete" : "response.completed", response });
   };
   return {
@@ -33,7 +39,10 @@ export function makeResponseStream(
             emit({ type: "response.created", response: begun });
             emit({ type: "response.in_progress", response: begun });
           }
-          for (const event of batch) take(event);
+          for (const event of batch) {
+            if (event.type === "end") await end(event);
+            else output.take(event);
+          }
           yield events;
           events = [];
         }
@@ -45,7 +54,7 @@ export function makeResponseStream(
     toFailure({ code, message }: ErrorView): NumberedEvent {
       const isLimited = code === "provider_rate_limited" || code === "rate_limited";
       const error = { code: isLimited ? "rate_limit_exceeded" : "server_error", message };
-      return number({ type: "response.failed", response: { ...begun, status: "failed", error } });
+      return number({ type: "response.failed", response: { ...begun, status: "failed", error, store: false } });
     },
   };
 }

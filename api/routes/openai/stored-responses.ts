@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { sealedReasoning } from "../../../src/gateway/responses/request.ts";
+import { responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
+import { idSchema } from "../../../src/ids.ts";
+import { shownItemSchema } from "../../../src/responses/views.ts";
+import { declareRoutes } from "../../route.ts";
+import { openAiListOf } from "./lists.ts";
+
+const params = z.object({ id: idSchema("response") });
+
+const names = z.union([z.string().max(200), z.array(z.string().max(200)).max(20)]).optional();
+/** Clients write an array in a query by either name. */
+const including = z.object({ include: names.describe(`\`${sealedReasoning}\``), "include[]": names });
+const isSealedShown = (query: z.output<typeof including>) =>
+  [query.include, query["include[]"]].flat().includes(sealedReasoning);
+
+const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
+
+export const storedResponseRoutes = [
+  routes.get("/v1/responses/:id", {
+    summary: "A stored response",
+    params,
+    query: including,
+    responses: { 200: { description: "The response", body: responseObjectSchema } },
+    result: ({ params: { id }, query, caller, platform }) =>
+      platform.responses.get(caller.tenantId, id, isSealedShown(query)),
+  }),
+  routes.get("/v1/responses/:id/input_items", {
+    summary: "The items of a stored response's own input, the last one first",
+    description:
+      "Without those of the responses before it. What the input referred to is in the places of the references.",
+    params,
+    query: including.extend({
+      limit: z.coerce.number().int().min(1).max(100).default(20),
+      order: z.enum(["asc", "desc"]).default("desc"),
+      after: z.string().max(200).optional().describe("The id of the last item of the page before"),
+    }),
+    responses: {
+      200: {
+        description: "A page of items",
+        body: openAiListOf(shownItemSchema, { first_id: z.string().nullable(), last_id: z.string().nullable() }),
+      },
+    },
+    async result({ params: { id }, query, caller, platform }) {
+      const items = await platform.responses.inputItems(caller.tenantId, id, isSealedShown(query));
+      return toPage(query.order === "asc" ? items : items.reverse(), query);
+    },
+  }),
+  routes.delete("/v1/responses/:id", {
+    summary: "Delete a stored response",
+    description: "What continues it can be read, and cannot be continued any more.",
+    params,
+    responses: {
+      200: {
+        description: "It is deleted",
+        body: z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) }),
+      },
+    },
+    async result({ params: { id }, caller, platform }) {
+      await platform.responses.remove(caller.tenantId, id);
+      return { id, object: "response", deleted: true };
+    },
+  }),
+];
+
+/** A page of all items, after the one of the id `after`; an unknown one has nothing after it. */
+function toPage<T extends { id: string }>(
+  items: readonly T[],
+  { after, limit }: { after?: string | undefined; limit: number },
+) {
+  const last = after === undefined ? -1 : items.findIndex(({ id }) => id === after);
+  const rest = after !== undefined && last < 0 ? [] : items.slice(last + 1);
+  const data = rest.slice(0, limit);
+  const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
+  return { object: "list", data, first_id, last_id, has_more: rest.length > limit };
+}

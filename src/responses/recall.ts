@@ -1,0 +1,166 @@
+import { AppError, invalidRequest } from "../errors.ts";
+import { countMedia, MAX_MEDIA } from "../gateway/message-schemas.ts";
+import { type InputItem, MAX_ITEMS, type ResponsesBody } from "../gateway/responses/request-schemas.ts";
+import type { OutputItem } from "../gateway/responses/response-schemas.ts";
+import type { ResponseStore, ResponseText, StoredResponse } from "../store/response-store.ts";
+import { findPlace, isKept, type KeptItem, toInputItemId } from "./item-ids.ts";
+
+/** The conversation that a request is about. */
+export type Conversation = {
+  /** The items of the responses before it, in their order. */
+  before: readonly InputItem[];
+  /** Those of its own input, with what it refers to in the places of the references; or its text. */
+  input: string | readonly InputItem[];
+  /** The responses before it, from the first one on, and the items and bytes that they have. */
+  chain: readonly string[];
+  total: StoredResponse["total"];
+};
+
+type Asked = Pick<ResponsesBody, "input" | "previous_response_id">;
+
+/** What recalls work with. `maxBytes`: of a conversation; `reserve` sets memory aside for it until the call is over. */
+type RecallDeps = { store: ResponseStore; maxBytes: number };
+type Recall = { tenantId: string; body: Asked; reserve(bytes: number): void };
+
+/** The items of an input; a text is one message. */
+function toItems(input: Conversation["input"]): readonly InputItem[] {
+  return typeof input === "string" ? [{ type: "message", role: "user", content: input }] : input;
+}
+
+/** Whether a request is about something that was stored. */
+export function refersToStored({ input, previous_response_id: previous }: Asked): boolean {
+  return (previous ?? undefined) !== undefined || (typeof input !== "string" && input.some(isReference));
+}
+
+/** The conversation of a request that refers to nothing. */
+export const newConversation = ({ input }: Asked): Conversation => ({ ...nothing, input });
+
+type Reference = Extract<InputItem, { type: "item_reference" }>;
+const isReference = (item: InputItem): item is Reference => item.type === "item_reference";
+
+/**
+ * The conversation of a request that refers to stored responses of its tenant. It may have as many items and pictures as a
+ * request that sends all of it, and what is stored of it as many bytes.
+ * @throws AppError `not_found` for what is not stored; `invalid_request` beyond the bounds; `wrong_state` for a response that
+ * has not ended; what `reserve` throws.
+ */
+export async function recall(
+  { store, maxBytes }: RecallDeps,
+  { tenantId, body, reserve }: Recall,
+): Promise<Conversation> {
+  const allowance = makeAllowance(maxBytes, reserve);
+  const previousId = body.previous_response_id ?? undefined;
+  const past = previousId === undefined ? nothing : await readChain(store, { tenantId, previousId, allowance });
+  const items = await resolveReferences(store, { tenantId, items: toItems(body.input), allowance });
+  const all = [...past.before, ...items];
+  const param = previousId === undefined ? "input" : "previous_response_id";
+  if (all.length > MAX_ITEMS) throw tooLong(param, `${MAX_ITEMS} items`);
+  if (countMedia(all) > MAX_MEDIA) throw tooLong(param, `${MAX_MEDIA} pictures and files`);
+  return { ...past, input: typeof body.input === "string" ? body.input : items };
+}
+
+const nothing = { before: [], chain: [], total: { items: 0, bytes: 0 } };
+
+type Allowance = ReturnType<typeof makeAllowance>;
+
+/** The bytes that a conversation may have. */
+function makeAllowance(maxBytes: number, reserve: (bytes: number) => void) {
+  let taken = 0;
+  const check = (bytes: number, param: string) => {
+    if (bytes > maxBytes) throw tooLong(param, `${maxBytes} bytes (MAX_JSON_BYTES)`);
+  };
+  return {
+    /** Makes room for what is to be read. */
+    read(bytes: number, param: string): void {
+      check(bytes, param);
+      reserve(bytes);
+    },
+    /** Counts what the conversation has. */
+    take(bytes: number, param: string): void {
+      taken += bytes;
+      check(taken, param);
+    },
+  };
+}
+
+function tooLong(param: string, most: string): AppError {
+  const advice = "Begin a new one, with what matters of it as input.";
+  return invalidRequest(param, `${param}: the conversation would have more than ${most}. ${advice}`);
+}
+
+async function readChain(
+  store: ResponseStore,
+  { tenantId, previousId, allowance }: { tenantId: string; previousId: string; allowance: Allowance },
+): Promise<Omit<Conversation, "input">> {
+  const param = "previous_response_id";
+  const previous = await store.about(tenantId, previousId);
+  if (previous === null) throw missing(param, previousId);
+  const { total } = previous;
+  if (total.items > MAX_ITEMS) throw tooLong(param, `${MAX_ITEMS} items`);
+  allowance.take(total.bytes, param);
+  allowance.read(total.bytes, param);
+  const chain = [...previous.chain, previousId];
+  const texts = await store.texts(tenantId, chain, ["input", "output"]);
+  const before = chain.flatMap((id) => {
+    const found = texts.get(id);
+    if (found === undefined) throw missing(param, id);
+    return [...parseItems(found.input), ...parseItems(found.output)];
+  });
+  return { before, chain, total };
+}
+
+const missing = (param: string, id: string) =>
+  new AppError("not_found", `${param}: there is no response ${id}. It was not stored, has expired or was deleted.`, {
+    param,
+  });
+
+/** The items of a stored text, as `toRecord` wrote it. */
+export const parseItems = (text: string) => JSON.parse(text) as (KeptItem | OutputItem)[];
+
+/** The items, with what they refer to in the places of the references. An item counts as often as it is referred to. */
+async function resolveReferences(
+  store: ResponseStore,
+  { tenantId, items, allowance }: { tenantId: string; items: readonly InputItem[]; allowance: Allowance },
+): Promise<readonly InputItem[]> {
+  const ids = new Set(items.filter(isReference).map(({ id }) => id));
+  if (ids.size === 0) return items;
+  const known = new Map<string, { item: InputItem; bytes: number }>();
+  for (const text of ["output", "input"] as const) {
+    for (const [id, item] of await readItems(store, { tenantId, ids, text, allowance })) {
+      known.set(id, { item, bytes: JSON.stringify(item).length });
+    }
+  }
+  return items.map((item, place) => {
+    if (!isReference(item)) return item;
+    const found = known.get(item.id);
+    const param = `input[${place}]`;
+    if (found === undefined) {
+      const message = `${param}: there is no item ${item.id}. Its response was not stored, has expired or was deleted.`;
+      throw new AppError("not_found", message, { param });
+    }
+    allowance.take(found.bytes, "input");
+    return found.item;
+  });
+}
+
+/** The items of one kind of texts that ids stand for, by their ids. */
+async function readItems(
+  store: ResponseStore,
+  { tenantId, ids, text, allowance }: { tenantId: string; ids: Set<string>; text: ResponseText; allowance: Allowance },
+): Promise<Map<string, InputItem>> {
+  const places = [...ids].map(findPlace).filter((place) => place?.text === text);
+  const responseIds = [...new Set(places.flatMap((place) => place?.responseId ?? []))];
+  const items = new Map<string, InputItem>();
+  if (responseIds.length === 0) return items;
+  allowance.read(await store.sumBytes(tenantId, responseIds, text), "input");
+  for (const [responseId, record] of await store.texts(tenantId, responseIds, [text])) {
+    for (const [place, item] of parseItems(record[text]).entries()) {
+      const id = text === "output" && "id" in item ? item.id : toInputItemId(responseId, item, place);
+      if (ids.has(id)) items.set(id, item);
+    }
+  }
+  return items;
+}
+
+/** The items of an input that say something, as they are stored. */
+export const keptItems = (input: Conversation["input"]): KeptItem[] => toItems(input).filter(isKept);

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import type { OutputItem } from "../gateway/responses/response-schemas.ts";
+import type { KeptItem } from "./item-ids.ts";
+
+/** An item of a response's input, as OpenAI's lists have it: https://platform.openai.com/docs/api-reference/responses/input-items. */
+export const shownItemSchema = z.looseObject({
+  id: z.string(),
+  type: z.string().describe("`message`, `reasoning`, or the call of a tool or its output"),
+});
+type ShownItem = z.output<typeof shownItemSchema>;
+
+/** An item without its sealed reasoning, which those alone get who ask for it. */
+export function withoutReasoning(item: OutputItem): OutputItem {
+  if (item.type !== "reasoning") return item;
+  const { encrypted_content: _sealed, ...shown } = item;
+  return shown;
+}
+
+type Given = { id: string; item: KeptItem | OutputItem; isSealedShown: boolean };
+
+/** An item with its id; a text that stood for itself as the one part that it is. */
+export function toShownItem({ id, item, isSealedShown }: Given): ShownItem {
+  const status = "completed";
+  switch (item.type) {
+    case "function_call":
+    case "function_call_output":
+    case "custom_tool_call":
+    case "custom_tool_call_output":
+      return { status, ...item, id };
+    case "reasoning":
+      return {
+        id,
+        type: item.type,
+        summary: "summary" in item ? item.summary : [],
+        ...(isSealedShown && item.encrypted_content ? { encrypted_content: item.encrypted_content } : {}),
+      };
+    default: {
+      const { role, content } = item;
+      const type = role === "assistant" ? "output_text" : "input_text";
+      const marks = role === "assistant" ? { annotations: [], logprobs: [] } : {};
+      const parts = typeof content === "string" ? [{ type, text: content, ...marks }] : content;
+      return { id, type: "message", status, role, content: parts };
+    }
+  }
+}

@@ -30,7 +30,7 @@ const usageSchema = named(
     from: z.string(),
     to: z.string(),
     groupBy: z.enum(usageGroupings),
-    data: z.array(countersSchema.extend({ model: groupName, surface: groupName, day: groupName })),
+    data: z.array(countersSchema.extend({ model: groupName, surface: groupName, day: groupName, key: groupName })),
     total: countersSchema,
     budget: z
       .object({
@@ -81,7 +81,7 @@ export const usageRoutes = [
   routes.get("/usage", {
     summary: "Usage and cost of the tenant's model calls, its budget and its quotas",
     description:
-      "Sums by model, surface or day, over days in UTC, both included. A call is counted within 50 ms of its end.",
+      "Sums by model, surface, day or API key, over days in UTC, both included. A call is counted within 50 ms of its end.",
     query: z.object({
       from: z.iso.date().optional().describe("First day; default: 30 days ago"),
       to: z.iso.date().optional().describe("Last day; default: today"),

@@ -7,7 +7,7 @@ const counters = ["requests", "errors", "inputTokens", "outputTokens", "costNano
 type UsageCounters = Record<(typeof counters)[number], number>;
 
 /**
- * The counters of one tenant, day (UTC, `YYYY-MM-DD`), model and surface; what single records add has documents of its own.
+ * The counters of one tenant, day (UTC, `YYYY-MM-DD`), model, surface and API key; what single records add has documents of its own.
  * Each remembers what was added to it, so that a repeated write adds nothing twice.
  */
 export type UsageDocument = UsageCounters & {
@@ -16,6 +16,8 @@ export type UsageDocument = UsageCounters & {
   day: string;
   model: string;
   surface: string;
+  /** Absent in what an earlier release counted. */
+  keyId?: string;
   /** The last batch of each writer, by the writer's id: one a process that had calls of these on this day. */
   last?: Record<string, number>;
   /** The single records that were added. */
@@ -24,9 +26,14 @@ export type UsageDocument = UsageCounters & {
 
 /** A batch of one writer, whose next one has the next number once this one is added. */
 export type UsageBatch = { writer: string; number: number };
-export type UsageIncrement = UsageCounters & { tenantId: string; day: string; model: string; surface: string };
-export const usageGroupings = ["model", "surface", "day"] as const;
-export type UsageGrouping = (typeof usageGroupings)[number];
+export type UsageIncrement = UsageCounters &
+  Required<Pick<UsageDocument, "tenantId" | "day" | "model" | "surface" | "keyId">>;
+/** The field by which each grouping sums. */
+const groupedBy = { model: "model", surface: "surface", day: "day", key: "keyId" } as const;
+export type UsageGrouping = keyof typeof groupedBy;
+export const usageGroupings = Object.keys(groupedBy) as [UsageGrouping, ...UsageGrouping[]]; // the literal has no other keys
+/** The group of what an earlier release counted without it. */
+const UNKNOWN = "unknown";
 export type UsageRow = UsageCounters & { group: string };
 
 export const usageCollection = defineCollection<UsageDocument>({
@@ -44,9 +51,9 @@ export type UsageStore = ReturnType<typeof makeUsageStore>;
 export function makeUsageStore(db: Db) {
   const collection = db.collection<UsageDocument>(usageCollection.name);
   const addOnce = async (increment: UsageIncrement, memory: Memory, triesLeft = 3): Promise<void> => {
-    const { tenantId, day, model, surface, ...counts } = increment;
-    const _id = JSON.stringify([tenantId, day, model, surface, ...memory.place]);
-    const update = { ...memory.note, $inc: counts, $setOnInsert: { day, model, surface } };
+    const { tenantId, day, model, surface, keyId, ...counts } = increment;
+    const _id = JSON.stringify([tenantId, day, model, surface, keyId, ...memory.place]);
+    const update = { ...memory.note, $inc: counts, $setOnInsert: { day, model, surface, keyId } };
     const updates = [{ q: { _id, tenantId, ...memory.isNew }, u: update, upsert: true }];
     const { duplicates } = await runWrite(db, { update: usageCollection.name, updates });
     if (duplicates === 0) return;
@@ -63,7 +70,14 @@ export function makeUsageStore(db: Db) {
       await Promise.all(increments.map((increment) => addOnce(increment, memory)));
     },
     /** Adds the increment of one log record, exactly once however often and however late it is written. */
-    addRecord: (logId: string, increment: UsageIncrement): Promise<void> => addOnce(increment, ofRecord(logId)),
+    async addRecord(logId: string, increment: UsageIncrement): Promise<void> {
+      const { tenantId, day, model, surface } = increment;
+      const memory = ofRecord(logId);
+      // An earlier release had one document for all keys.
+      const earlier = JSON.stringify([tenantId, day, model, surface, ...memory.place]);
+      if ((await collection.findOne({ _id: earlier, tenantId, ...memory.isOld })) !== null) return;
+      await addOnce(increment, memory);
+    },
     /** What the calls of several tenants cost together between two days, both included. */
     async costOf(tenantIds: readonly string[], { from, to }: { from: string; to: string }): Promise<number> {
       const ofThem = { tenantId: { $in: [...tenantIds] }, day: { $gte: from, $lte: to } };
@@ -81,14 +95,14 @@ export function makeUsageStore(db: Db) {
       { from, to, groupBy }: { from: string; to: string; groupBy: UsageGrouping },
     ): Promise<UsageRow[]> {
       const rows = await collection
-        .aggregate<UsageCounters & { _id: string }>([
+        .aggregate<UsageCounters & { _id: string | null }>([
           { $match: ofTenant(tenantId, { day: { $gte: from, $lte: to } }) },
-          { $group: { _id: `$${groupBy}`, ...sums } },
+          { $group: { _id: `$${groupedBy[groupBy]}`, ...sums } },
           { $sort: groupBy === "day" ? { _id: 1 } : { costNanoUsd: -1, requests: -1, _id: 1 } },
           { $limit: MAX_ROWS },
         ])
         .toArray();
-      return rows.map(({ _id, ...totals }) => ({ group: _id, ...totals }));
+      return rows.map(({ _id, ...totals }) => ({ group: _id ?? UNKNOWN, ...totals }));
     },
   };
 }

@@ -247,6 +247,9 @@ describe("POST /ai/chat with the offline model", () => {
       return Array.isArray(rows) ? rows.find((row) => row.surface === "cli") : undefined;
     });
     expect(usage).to.include({ requests: 1, errors: 0, inputTokens: answer.at("inputTokens") });
+    const { keyId } = (await client.get(`/ai/logs/${answer.string("logId")}`)).body as { keyId: string };
+    const byKey = (await client.get("/usage?groupBy=key")).at("data") as { key: string }[];
+    expect(byKey.map(({ key }) => key)).to.include(keyId);
     expect((await stranger.get("/usage")).at("data")).to.deep.equal([]);
     expect((await client.get("/usage?from=2026-02-01&to=2026-01-01")).status).to.equal(400);
     expect((await client.get("/usage?from=yesterday")).status).to.equal(400);

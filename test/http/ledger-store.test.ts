@@ -5,7 +5,7 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const tenantId = "ten_ledger";
 const counters = { requests: 2, errors: 1, inputTokens: 30, outputTokens: 7, costNanoUsd: 1_234_567_890 };
-const increment = { tenantId, day: "2026-11-20", model: "m", surface: "api", ...counters };
+const increment = { tenantId, day: "2026-11-20", model: "m", surface: "api", keyId: "key_1", ...counters };
 
 describe("the ledger's store", () => {
   let test: TestPlatform;

@@ -183,7 +183,13 @@ const mistakes: Mistake[] = [
   ["GET /jobs?limit=0", undefined, 400, "invalid_request", "limit must be at least 1."],
   ["GET /jobs?status=done", undefined, 400, "invalid_request", "status must be one of *"],
   ["GET /usage?from=yesterday", undefined, 400, "invalid_request", "from must be a date, as 2026-01-31."],
-  ["GET /usage?groupBy=tenant", undefined, 400, "invalid_request", 'groupBy must be one of "model", "surface", "day".'],
+  [
+    "GET /usage?groupBy=tenant",
+    undefined,
+    400,
+    "invalid_request",
+    'groupBy must be one of "model", "surface", "day", "key".',
+  ],
   [
     "GET /jobs/7",
     undefined,

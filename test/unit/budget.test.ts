@@ -73,7 +73,15 @@ describe("budgets", () => {
 
   it("count the month's cost, the reservations, and at last the real cost of a call", async () => {
     const [budgets, tenantId] = [openProcess(), await tenant(10)];
-    const counts = { tenantId, surface: "api", requests: 1, errors: 0, inputTokens: 1, outputTokens: 1 };
+    const counts = {
+      tenantId,
+      surface: "api",
+      keyId: "key_1",
+      requests: 1,
+      errors: 0,
+      inputTokens: 1,
+      outputTokens: 1,
+    };
     const days = { "2039-12-31": 9, "2040-01-01": 1, "2040-01-31": 0.5, "2040-02-01": 9 };
     const rows = Object.entries(days).map(([day, usd]) => ({ ...counts, day, model: day, costNanoUsd: usd * USD }));
     await store.usage.add({ writer: "test", number: 1 }, rows);

@@ -126,7 +126,7 @@ describe("ledger", () => {
     await ledger.close();
   });
 
-  it("sums by tenant, day, model and surface, and counts failures as errors, but not callers that left, nor cached tokens", () => {
+  it("sums by tenant, day, model, surface and key, and counts failures as errors, but not callers that left, nor cached tokens", () => {
     const rows = toIncrements([
       record(),
       record({ outcome: "failed", inputTokens: 1, outputTokens: 0, costNanoUsd: 0 }),
@@ -136,13 +136,15 @@ describe("ledger", () => {
       record({ model: "n" }),
       record({ createdAt: new Date("2026-11-21T00:00:00Z") }),
       record({ tenantId: "t2" }),
+      record({ keyId: "k2" }),
     ]);
-    expect(rows).to.have.length(5);
+    expect(rows).to.have.length(6);
     expect(rows[0]).to.deep.equal({
       tenantId: "t1",
       day: "2026-11-20",
       model: "m",
       surface: "api",
+      keyId: "k1",
       requests: 4,
       errors: 1,
       inputTokens: 21,

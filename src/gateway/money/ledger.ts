@@ -123,16 +123,17 @@ export function makeLedger({ completions, usage, checkWrites, logger, onSettled 
   };
 }
 
-/** Sums the records of a batch by tenant, day, model and surface. */
+/** Sums the records of a batch by tenant, day, model, surface and key. */
 export function toIncrements(batch: readonly CompletionDocument[]): UsageIncrement[] {
   const sums = new Map<string, UsageIncrement>();
   for (const record of batch) {
-    const { tenantId, model, surface } = record;
+    const { tenantId, model, surface, keyId } = record;
     const day = record.createdAt.toISOString().slice(0, 10);
-    const key = JSON.stringify([tenantId, day, model, surface]);
+    const key = JSON.stringify([tenantId, day, model, surface, keyId]);
     let sum = sums.get(key);
     if (sum === undefined) {
-      sum = { tenantId, day, model, surface, requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 };
+      const counters = { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 };
+      sum = { tenantId, day, model, surface, keyId, ...counters };
       sums.set(key, sum);
     }
     sum.requests++;

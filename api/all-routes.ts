@@ -3,6 +3,7 @@ import type { AnyRoute } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { anthropicBatchRoutes } from "./routes/anthropic/batches.ts";
 import { anthropicMessageRoutes } from "./routes/anthropic/messages.ts";
+import { callLogRoutes } from "./routes/call-logs.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { compositeRoutes } from "./routes/composite.ts";
 import { customProviderRoutes } from "./routes/custom-providers.ts";
@@ -35,6 +36,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...providerRoutes,
   ...widgetKeyRoutes,
   ...usageRoutes,
+  ...callLogRoutes,
   ...ragRoutes,
   ...agentRoutes,
   ...workflowRoutes,

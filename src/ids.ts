@@ -70,6 +70,11 @@ export function derivedId(kind: IdKind, { at, from }: { at: Date; from: string }
   return `${idPrefixes[kind]}_${encodeTime(at.getTime(), 10)}${hashDigits(`${kind}\n${from}`)}`;
 }
 
+/** The id of a kind before all that were made at a time or later. */
+export function firstIdAt(kind: IdKind, at: Date): string {
+  return `${idPrefixes[kind]}_${encodeTime(Math.max(0, at.getTime()), 10)}${"0".repeat(16)}`;
+}
+
 /** What stands in a ULID for its random part, by a hash of the text. */
 export function hashDigits(text: string): string {
   const bytes = createHash("sha256").update(text).digest();

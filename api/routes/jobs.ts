@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defined } from "../../src/defined.ts";
 import { idSchema } from "../../src/ids.ts";
+import type { JobChanges } from "../../src/jobs/follow-tenant.ts";
 import { jobSummarySchema, jobViewSchema, toJobSummary, toJobView } from "../../src/jobs/job-view.ts";
 import type { JobEvent } from "../../src/jobs/jobs.ts";
 import { jobKinds } from "../../src/jobs/queues.ts";
@@ -26,6 +27,18 @@ export const jobRoutes = [
       await platform.workflows.expireOverdue(tenantId);
       return mapPage(await platform.jobs.list(tenantId, query), toJobSummary);
     },
+  }),
+  routes.get("/jobs/events", {
+    summary: "Follow all jobs of the tenant by server-sent events",
+    description:
+      "An event `job` for each job that has changed, as `GET /jobs` shows it; `refresh` when more have changed than are " +
+      "reported: read the list then. Nothing that happened before is repeated, so read the list after you have connected.",
+    responses: { 200: { description: "The events", events: z.union([jobSummarySchema, z.strictObject({})]) } },
+    handler: ({ caller, platform, signal }) => ({
+      status: 200,
+      events: toChangeMessages(platform.jobs.changes(caller.tenantId, signal)),
+      isEager: true,
+    }),
   }),
   routes.get("/jobs/:id", {
     summary: "State, progress and result of a job",
@@ -73,6 +86,13 @@ export async function readJob(
 /** An id that no stream of ours sent counts as none: the stream starts at the first event. */
 function readEventId(header: string | undefined): number | undefined {
   return header !== undefined && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
+}
+
+async function* toChangeMessages(changes: AsyncIterable<JobChanges>): AsyncGenerator<readonly SseMessage[]> {
+  for await (const { jobs, isPartial } of changes) {
+    const reported = jobs.map((job) => ({ event: "job", data: toJobSummary(job) }));
+    yield isPartial ? [...reported, { event: "refresh", data: {} }] : reported;
+  }
 }
 
 async function* toMessages(events: AsyncIterable<JobEvent>): AsyncGenerator<readonly SseMessage[]> {

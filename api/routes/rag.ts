@@ -11,7 +11,7 @@ import {
   withOneSource,
 } from "../../src/rag/schemas.ts";
 import { shownStates } from "../../src/store/document-state.ts";
-import { listQuery, totalHeader } from "../list-query.ts";
+import { listOf, listQuery, totalHeader } from "../list-query.ts";
 import { uploadedFileSchema } from "../middleware/multipart.ts";
 import { acceptedSchema, serveJob, withCallback } from "../prefer.ts";
 import { declareRoutes } from "../route.ts";
@@ -34,7 +34,26 @@ const fileBodySchema = named(
   }),
 );
 
-const documentsQuery = listQuery.extend({ status: z.enum(shownStates).default("indexed") });
+const documentsQuery = listQuery.extend({
+  status: z.enum(shownStates).default("indexed"),
+  title: z.string().trim().min(1).max(200).optional().describe("Documents whose title holds this text, in any case"),
+});
+
+/** A list of chunks goes on at a chunk's number. */
+const chunksQuery = listQuery.extend({
+  cursor: z.coerce.number().int().min(0).max(1_000_000).default(0).describe("`nextCursor` of the page before"),
+});
+const chunkSchema = named(
+  "Chunk",
+  z.object({
+    chunkId: z.string(),
+    n: z.int().min(0).describe("Place in the document, from 0"),
+    content: z.string(),
+    tokens: z.int().min(0),
+    page: z.int().optional(),
+    heading: z.string().optional(),
+  }),
+);
 
 type FileBody = z.output<typeof fileBodySchema>;
 
@@ -69,7 +88,8 @@ export const ragRoutes = [
   routes.get("/rag/documents", {
     summary: "Documents of the tenant, newest first",
     description:
-      'A bare array; the next page is in the header `link` with `rel="next"`, how many there are in `x-total-count`.',
+      'A bare array; the next page is in the header `link` with `rel="next"`, how many are in this state in `x-total-count`. ' +
+      "With `title` a page looks at 5,000 documents at most: it may have few items, or none, and still a next page.",
     query: documentsQuery,
     responses: {
       200: {
@@ -89,6 +109,15 @@ export const ragRoutes = [
     params,
     responses: { 200: { description: "The document", body: documentViewSchema } },
     result: ({ params: { id }, caller, platform }) => platform.rag.get(caller, id),
+  }),
+  routes.get("/rag/documents/:id/chunks", {
+    summary: "The chunks of a document, in its order",
+    description: "Those of the version that queries see; none before there is one.",
+    params,
+    query: chunksQuery,
+    responses: { 200: { description: "A page of chunks", body: listOf(chunkSchema) } },
+    result: ({ params: { id }, query: { cursor: from, limit }, caller, platform }) =>
+      platform.rag.chunks(caller, id, { from, limit }),
   }),
   routes.post("/rag/query", {
     summary: "Find chunks by meaning, words, or both",
@@ -123,6 +152,7 @@ function toFileInput({ file, title, metadata }: FileBody) {
   };
 }
 
-function nextLink({ status, limit }: z.output<typeof documentsQuery>, cursor: string): string {
-  return `</rag/documents?${new URLSearchParams({ status, limit: String(limit), cursor })}>; rel="next"`;
+function nextLink({ status, title, limit }: z.output<typeof documentsQuery>, cursor: string): string {
+  const query = { status, ...defined({ title }), limit: String(limit), cursor };
+  return `</rag/documents?${new URLSearchParams(query)}>; rel="next"`;
 }

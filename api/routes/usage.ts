@@ -1,9 +1,6 @@
 import { z } from "zod";
-import { toView } from "../../src/defined.ts";
 import { invalidRequest } from "../../src/errors.ts";
 import { toUsd } from "../../src/gateway/money/prices.ts";
-import { idSchema } from "../../src/ids.ts";
-import type { CompletionDocument } from "../../src/store/completion-store.ts";
 import { type UsageRow, usageGroupings } from "../../src/store/usage-store.ts";
 import { quotaNames } from "../../src/tenancy/quotas.ts";
 import { declareRoutes } from "../route.ts";
@@ -15,6 +12,9 @@ const DEFAULT_DAYS = 30;
 /** Most days of one query. */
 const MAX_DAYS = 366;
 
+/** Largest budget that can be set, in USD. */
+const MAX_BUDGET_USD = 1_000_000;
+
 const count = z.number().int().min(0);
 const countersSchema = z.object({
   requests: count,
@@ -23,6 +23,15 @@ const countersSchema = z.object({
   outputTokens: count,
   costUsd: z.number().min(0),
 });
+const budgetSchema = z
+  .object({
+    month: z.string(),
+    limitUsd: z.number(),
+    leftUsd: z.number(),
+    reservedUsd: z.number().describe("Set aside for calls under way"),
+  })
+  .nullable()
+  .describe("What is left this month, in UTC; null where no budget is set");
 const groupName = z.string().optional();
 const usageSchema = named(
   "Usage",
@@ -32,15 +41,7 @@ const usageSchema = named(
     groupBy: z.enum(usageGroupings),
     data: z.array(countersSchema.extend({ model: groupName, surface: groupName, day: groupName, key: groupName })),
     total: countersSchema,
-    budget: z
-      .object({
-        month: z.string(),
-        limitUsd: z.number(),
-        leftUsd: z.number(),
-        reservedUsd: z.number().describe("Set aside for calls under way"),
-      })
-      .nullable()
-      .describe("What is left this month, in UTC; null where no budget is set"),
+    budget: budgetSchema,
     quotas: z
       .record(z.enum(quotaNames), z.object({ used: count, limit: count }))
       .describe("How many of each the tenant keeps, counted up to the limit"),
@@ -48,36 +49,23 @@ const usageSchema = named(
   }),
 );
 
-const logSchema = named(
-  "CallLog",
-  z.object({
-    logId: z.string(),
-    kind: z.enum(["chat", "embedding"]),
-    surface: z.string(),
-    keyId: z.string(),
-    requestedModel: z.string(),
-    model: z.string(),
-    provider: z.string(),
-    stream: z.boolean(),
-    status: z.enum(["completed", "aborted", "failed"]),
-    finishReason: z.string().optional(),
-    error: z.object({ type: z.string(), code: z.string(), message: z.string() }).loose().optional(),
-    inputTokens: count,
-    outputTokens: count,
-    usageSource: z.enum(["provider", "estimate"]),
-    costUsd: z.number().min(0),
-    cached: z.boolean(),
-    attempts: count,
-    durationMs: z.number(),
-    firstTokenMs: z.number().optional(),
-    createdAt: z.iso.datetime(),
-    content: z.object({ messages: z.array(z.unknown()), text: z.string() }).optional(),
-  }),
-);
-
 const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
 
 export const usageRoutes = [
+  routes.put("/budget", {
+    auth: "owner",
+    summary: "Set the limit that the tenant gives itself for a month",
+    description:
+      "It holds everywhere within 5 seconds, for all calls of the month, in UTC. The operator's limit holds beside it: the lower " +
+      "of the two counts. `null` removes your own.",
+    body: z.object({ limitUsd: z.number().min(0).max(MAX_BUDGET_USD).nullable() }),
+    example: { limitUsd: 50 },
+    responses: { 200: { description: "What holds now", body: z.object({ budget: budgetSchema }) } },
+    async result({ body, caller: { tenantId }, platform: { gateway } }) {
+      await gateway.setOwnBudget(tenantId, body.limitUsd);
+      return { budget: await gateway.budget(tenantId) };
+    },
+  }),
   routes.get("/usage", {
     summary: "Usage and cost of the tenant's model calls, its budget and its quotas",
     description:
@@ -105,14 +93,6 @@ export const usageRoutes = [
       return { from, to, groupBy, data, total: toCounters(sumOf(rows)), budget, quotas, nextCursor: null };
     },
   }),
-  routes.get("/ai/logs/:logId", {
-    summary: "The record of one model call",
-    description: "Texts are in it only where the operator has them kept (`STORE_COMPLETION_CONTENT`).",
-    params: z.object({ logId: idSchema("log") }),
-    responses: { 200: { description: "The record", body: logSchema } },
-    result: async ({ params, caller, platform }) =>
-      toLogView(await platform.gateway.log(caller.tenantId, params.logId)),
-  }),
 ];
 
 const toDay = (time: number) => new Date(time).toISOString().slice(0, 10);
@@ -128,10 +108,4 @@ function sumOf(rows: readonly Counters[]): Counters {
 
 function toCounters({ costNanoUsd, ...counts }: Counters): z.input<typeof countersSchema> {
   return { ...counts, costUsd: toUsd(costNanoUsd) };
-}
-
-function toLogView(record: CompletionDocument): z.input<typeof logSchema> {
-  const { _id, tenantId: _tenant, isStreamed, outcome, error, costNanoUsd, isCached, createdAt, ...rest } = record;
-  const about = { stream: isStreamed, status: outcome, error, costUsd: toUsd(costNanoUsd), cached: isCached };
-  return toView({ logId: _id, ...rest, ...about, createdAt });
 }

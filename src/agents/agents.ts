@@ -29,7 +29,12 @@ export function makeAgents(deps: AgentsDeps) {
     async accept(request: AgentRunRequest) {
       const record = await toRun(deps, request);
       await agentRuns.ensure(record);
-      return { job: await submitWork(deps.jobs, work, { record, isInteractive: request.isInteractive }) };
+      const about = {
+        title: record.definition.name,
+        startedBy: request.caller.subject,
+        subject: { agentId: record.agentId },
+      };
+      return { job: await submitWork(deps.jobs, work, { record, isInteractive: request.isInteractive, ...about }) };
     },
     work,
     /** A run with its audit log; `agentId` when it must be of that agent. @throws AppError `not_found`. */

@@ -51,7 +51,8 @@ export function makeComposite(deps: CompositeDeps) {
         expireAt: new Date(now.getTime() + KEPT_MS),
       };
       await deps.store.executions.insert(record);
-      return { job: await submitWork(deps.jobs, work, { record, isInteractive }) };
+      const about = { title: `${pattern} (${profile})`, startedBy: caller.subject }; // nothing of what is said in it
+      return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
     },
     work,
     patterns: listPatterns,

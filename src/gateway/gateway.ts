@@ -112,6 +112,8 @@ export async function openGateway(input: GatewayInput) {
       if (document === null) throw notFound("log record");
       return document;
     },
+    /** Log records without texts, the newest first. */
+    logs: store.completions.list,
     usage: store.usage.sum,
     /** What a tenant has left of its budget this month; null without a budget. */
     budget: budgets.view,
@@ -126,6 +128,8 @@ export async function openGateway(input: GatewayInput) {
     },
     /** Sets a tenant's budget a month, in USD; null for none. */
     setBudget: budgets.set,
+    /** Sets the limit that a tenant gives itself, in the same way; the lower of the two holds. */
+    setOwnBudget: budgets.setOwn,
     /** Resolves when the records of all calls that ended are written. */
     flush: async () => void (await Promise.all([ledger.flush(), budgets.flush()])),
     close: async () => {

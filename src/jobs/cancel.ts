@@ -32,7 +32,7 @@ export async function cancelJob(deps: CancelDeps, tenantId: string, jobId: strin
     },
   );
   if (cancelled) {
-    deps.notifications.changed(jobId);
+    deps.notifications.changed(cancelled);
     // Redis may be unavailable: a worker that is given the job later finds its record closed.
     await deps.queues.remove(record.queue, jobId).catch(deps.onError);
     return cancelled;

@@ -23,15 +23,15 @@ export type Claims = ReturnType<typeof makeClaims>;
 
 /**
  * The compare-and-sets that decide who runs a job and what becomes of it. `leaseMs`: silence after which it is lost;
- * `announce`: called with the id of a job that has changed for those who follow it. Only the holder of the lease may change
+ * `notify`: called with a job that has changed for those who follow it. Only the holder of the lease may change
  * a job that runs: all changes resolve with its record, or null when another holds it or the job has ended.
  */
-export function makeClaims(store: JobStore, leaseMs: number, notify: (jobId: string) => void = () => undefined) {
+export function makeClaims(store: JobStore, leaseMs: number, notify: (record: JobRecord) => void = () => undefined) {
   const running = (lease: Lease) => ({ jobId: lease.jobId, from: ["running"] as const, leaseToken: lease.token });
   const leaseEnd = () => new Date(Date.now() + leaseMs);
   const announced = async (change: Promise<JobRecord | null>) => {
     const record = await change;
-    if (record !== null) notify(record._id);
+    if (record !== null) notify(record);
     return record;
   };
   const end = (lease: Lease, fields: Pick<JobRecord, "status"> & Partial<JobRecord>) =>

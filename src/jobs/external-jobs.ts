@@ -56,7 +56,7 @@ export function makeExternalJobs(
         { jobId, from: ["awaiting"] },
         { $set: { ...outcome, status, ...endedNow() }, $inc: { lastEventId: 1 } },
       );
-      if (ended) notifications.changed(jobId);
+      if (ended) notifications.changed(ended);
       return ended !== null;
     },
   };

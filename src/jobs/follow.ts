@@ -33,7 +33,7 @@ export async function waitForJob(
   { timeoutMs = Number.POSITIVE_INFINITY, signal, isEnough, isOwner = false }: WaitOptions,
 ): Promise<JobRecord> {
   const deadline = performance.now() + timeoutMs;
-  const changes = await watch(deps.notifications, jobId);
+  const changes = await watch(deps.notifications, tenantId, jobId);
   try {
     for (;;) {
       const record = await readJob(deps.store, tenantId, jobId);
@@ -58,7 +58,7 @@ export async function* followJob(
   options: { afterId?: number; signal: AbortSignal },
 ): AsyncGenerator<JobEvent> {
   let lastId = options.afterId ?? -1;
-  const changes = await watch(deps.notifications, jobId);
+  const changes = await watch(deps.notifications, tenantId, jobId);
   try {
     while (!options.signal.aborted) {
       const record = await readJob(deps.store, tenantId, jobId);
@@ -90,9 +90,9 @@ export async function readJob(store: JobStore, tenantId: string, jobId: string):
 }
 
 /** The changes of a job. `stop` ends the watch. */
-async function watch(notifications: Notifications, jobId: string) {
+async function watch(notifications: Notifications, tenantId: string, jobId: string) {
   let change = new AbortController();
-  const stop = await notifications.onChange(jobId, () => change.abort());
+  const stop = await notifications.onChange(tenantId, jobId, () => change.abort());
   return {
     stop,
     /** Resolves at the next change, at once when there was one since the last call, or after `timeoutMs`. */

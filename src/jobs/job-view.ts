@@ -22,6 +22,9 @@ export const errorViewSchema = z.object({
 export const jobViewSchema = z.object({
   jobId: idSchema("job"),
   kind: z.enum(jobKinds),
+  about: z.record(z.string(), z.string()).describe("Ids of what it works on, as `{ documentId }`"),
+  title: z.string().optional().describe("What it works on: a document's title, an agent's or a workflow's name"),
+  startedBy: z.string().optional().describe("The subject of the key that asked for it"),
   status: z.enum(jobStates),
   progress: z.object({ stage: z.string(), done: z.number(), total: z.number() }),
   createdAt: z.iso.datetime(),
@@ -44,6 +47,20 @@ export function toJobView(record: JobRecord): JobView {
 
 /** A job in a list: what came of it is read job by job. */
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
+  const { subject: about, title, startedBy } = record;
   const { _id: jobId, kind, status, progress, createdAt, startedAt, finishedAt, attempts, error } = record;
-  return toView({ jobId, kind, status, progress, createdAt, startedAt, finishedAt, attempts, error });
+  return toView({
+    jobId,
+    kind,
+    about,
+    title,
+    startedBy,
+    status,
+    progress,
+    createdAt,
+    startedAt,
+    finishedAt,
+    attempts,
+    error,
+  });
 }

@@ -10,6 +10,7 @@ import { cancelJob } from "./cancel.ts";
 import { makeClaims } from "./claim.ts";
 import { makeExternalJobs } from "./external-jobs.ts";
 import { followJob, readJob, type WaitOptions, waitForJob } from "./follow.ts";
+import { followTenant } from "./follow-tenant.ts";
 import { measureClaims } from "./measure-claims.ts";
 import { makeNotifications } from "./notify.ts";
 import type { QueueClient } from "./queue-client.ts";
@@ -67,6 +68,8 @@ export function makeJobs(deps: {
     /** See `followJob`. */
     events: (tenantId: string, jobId: string, options: { afterId?: number; signal: AbortSignal }) =>
       followJob({ store, notifications }, tenantId, jobId, options),
+    /** See `followTenant`. */
+    changes: (tenantId: string, signal: AbortSignal) => followTenant({ store, notifications }, tenantId, signal),
     /** Lets a suspended job continue; false when it is not suspended. */
     async resume(jobId: string): Promise<boolean> {
       const record = await claims.resume(jobId);

@@ -1,6 +1,7 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import type { RedisConnections } from "../redis.ts";
+import type { JobRecord } from "../store/job-record.ts";
 
 /** Longest wait until a subscription is made, in ms. */
 const SUBSCRIBE_TIMEOUT_MS = 1_000;
@@ -12,13 +13,16 @@ export type Notifications = ReturnType<typeof makeNotifications>;
  * at first use. They carry ids only, for the listener to read the record. Losing one costs time, never truth.
  */
 export function makeNotifications(redis: RedisConnections, onError: (error: unknown) => void) {
-  const changeChannel = (jobId: string) => `${redis.prefix}:job-changed:${jobId}`;
+  const changeChannel = (tenantId: string, jobId: string) => `${redis.prefix}:job-changed:${tenantId}:${jobId}`;
   const cancelChannel = `${redis.prefix}:job-cancel`;
   const listeners = new EventEmitter().setMaxListeners(0);
   let subscriber: ReturnType<RedisConnections["subscriber"]> | undefined;
 
   const connection = () => {
-    subscriber ??= redis.subscriber().on("message", (channel, message) => listeners.emit(channel, message));
+    subscriber ??= redis
+      .subscriber()
+      .on("message", (channel, message) => listeners.emit(channel, message))
+      .on("pmessage", (pattern, channel) => listeners.emit(pattern, channel.slice(channel.lastIndexOf(":") + 1)));
     return subscriber;
   };
   const publish = (channel: string, message: string) => void redis.producer.publish(channel, message).catch(onError);
@@ -27,19 +31,27 @@ export function makeNotifications(redis: RedisConnections, onError: (error: unkn
     listeners.on(channel, listener);
     // Redis may be unavailable for long: a listener also polls, so the subscription is not awaited without a limit.
     const late = delay(SUBSCRIBE_TIMEOUT_MS, undefined, { ref: false });
-    if (isFirst) await Promise.race([connection().subscribe(channel).catch(onError), late]);
+    const isPattern = channel.endsWith("*");
+    const subscribe = () => (isPattern ? connection().psubscribe(channel) : connection().subscribe(channel));
+    const unsubscribe = () => (isPattern ? connection().punsubscribe(channel) : connection().unsubscribe(channel));
+    if (isFirst) await Promise.race([subscribe().catch(onError), late]);
     return () => {
       listeners.off(channel, listener);
-      if (listeners.listenerCount(channel) === 0) connection().unsubscribe(channel).catch(onError);
+      if (listeners.listenerCount(channel) === 0) unsubscribe().catch(onError);
     };
   };
   return {
     /** Notifies those who follow a job that its record has changed. */
-    changed: (jobId: string) => publish(changeChannel(jobId), ""),
+    changed: ({ tenantId, _id: jobId }: Pick<JobRecord, "_id" | "tenantId">) =>
+      publish(changeChannel(tenantId, jobId), ""),
     /** Notifies the worker that runs a job that it is to stop. */
     cancel: (jobId: string) => publish(cancelChannel, jobId),
     /** Calls `listener` at each change of a job until the result is called; resolves when it is subscribed. */
-    onChange: (jobId: string, listener: () => void) => listen(changeChannel(jobId), listener),
+    onChange: (tenantId: string, jobId: string, listener: () => void) =>
+      listen(changeChannel(tenantId, jobId), listener),
+    /** Calls `listener` with the id of each job of a tenant that changes; otherwise as `onChange`. */
+    onTenantChange: (tenantId: string, listener: (jobId: string) => void) =>
+      listen(changeChannel(tenantId, "*"), listener),
     /** Calls `listener` with the id of each job that is to be stopped. */
     onCancel: (listener: (jobId: string) => void) => listen(cancelChannel, listener),
   };

@@ -19,8 +19,14 @@ export type Submission = {
   ids: Record<string, string>;
   /** Ids of what the job makes, for the 202 body. */
   subject: Record<string, string>;
+  /** What it works on, in a few words, and the subject of the caller. */
+  title?: string;
+  startedBy?: string;
   isInteractive: boolean;
 };
+
+/** Longest title of a job, in characters. */
+const MAX_TITLE = 200;
 
 /** What the record of a new job says, however it is to be run. */
 export function newRecord(
@@ -58,7 +64,7 @@ export type SubmitDeps = {
 export async function submitJob(
   deps: SubmitDeps,
   queue: QueueDefinition,
-  { tenantId, jobId = newId("job"), ids, subject, isInteractive }: Submission,
+  { tenantId, jobId = newId("job"), ids, subject, title, startedBy, isInteractive }: Submission,
 ): Promise<JobRecord> {
   const payload = queue.payload.parse({ v: 1, jobId, tenantId, ...ids }) as Record<string, unknown>; // a strict object of ids
   const record: JobRecord = {
@@ -69,7 +75,7 @@ export async function submitJob(
     isInteractive,
     priority: fairPriority({ backlog: deps.countBefore(tenantId, queue.name), isInteractive }),
     checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
-    ...defined({ trace: currentTrace() }),
+    ...defined({ title: title?.slice(0, MAX_TITLE).toWellFormed(), startedBy, trace: currentTrace() }),
   };
   try {
     await deps.store.insert(record);

@@ -4,6 +4,7 @@ import { isFinal } from "../store/job-state.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
 import type { Jobs } from "./jobs.ts";
 import type { QueueDefinition } from "./queues.ts";
+import type { Submission } from "./submit.ts";
 
 /** What a worker's shell gives to the work of a job. */
 export type WorkContext = {
@@ -82,14 +83,17 @@ const SWEEP_AFTER_MS = 30_000;
 export async function submitWork(
   jobs: Pick<Jobs, "submit">,
   work: Pick<Work, "queue" | "idField" | "reject">,
-  accepted: { record: WorkRecord; isInteractive: boolean; subject?: Record<string, string> },
+  accepted: { record: WorkRecord; subject?: Record<string, string> } & Pick<
+    Submission,
+    "isInteractive" | "title" | "startedBy"
+  >,
 ): Promise<JobRecord> {
-  const { record, isInteractive } = accepted;
+  const { record, subject: more, ...about } = accepted;
   const { _id, tenantId, jobId } = record;
   const ids = { [work.idField]: _id };
-  const subject = { ...ids, ...accepted.subject };
+  const subject = { ...ids, ...more };
   try {
-    return await jobs.submit(work.queue, { tenantId, jobId, ids, subject, isInteractive });
+    return await jobs.submit(work.queue, { tenantId, jobId, ids, subject, ...about });
   } catch (error) {
     if (!isStoreUnavailable(error)) await work.reject(record, error);
     throw error;

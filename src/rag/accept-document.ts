@@ -37,7 +37,10 @@ export async function acceptDocument(
   const fail = (_: DocumentRecord, error: unknown) =>
     deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
   const work = isNew ? deps.work : { ...deps.work, reject: fail }; // queries still see a known document
-  return { job: await submitWork(deps.jobs, work, { record, isInteractive }), documentId };
+  return {
+    job: await submitWork(deps.jobs, work, { record, isInteractive, title: record.title, startedBy: caller.subject }),
+    documentId,
+  };
 }
 
 type Recorded = { record: DocumentRecord; isNew: boolean };

@@ -16,6 +16,8 @@ import type { DocumentView, QueryInput, QueryResult } from "./schemas.ts";
 /** The caller of a query; `limit` is the run's, if an agent or a workflow queries. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId"> & { limit?: CallLimit };
 
+type DocumentQuery = PageQuery & { status?: DocumentView["status"] | undefined; title?: string | undefined };
+
 export type Rag = ReturnType<typeof makeRag>;
 
 /** Makes retrieval, bound to its dependencies. Child processes and connections start when they are first needed. */
@@ -40,10 +42,10 @@ export function makeRag(
     accept: (given: Acceptance) => acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, given),
     query: ({ tenantId, keyId, limit }: QueryCaller, query: QueryInput, signal: AbortSignal): Promise<QueryResult[]> =>
       runQuery({ tenantId, keyId, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) }, query),
-    /** A page of the documents in a state, and how many there are. */
+    /** A page of the documents in a state, and how many there are; `title`: of those whose title holds this text. */
     async list(
       { tenantId }: Caller,
-      { status = "indexed", ...page }: PageQuery & { status?: DocumentView["status"] | undefined },
+      { status = "indexed", ...page }: DocumentQuery,
     ): Promise<Page<DocumentView> & { total: number }> {
       const found = store.documents.list(tenantId, { status, ...page });
       const [documents, total] = await Promise.all([found, store.documents.count(tenantId, status)]);
@@ -54,6 +56,15 @@ export function makeRag(
       const document = await store.documents.get(tenantId, documentId);
       if (!document) throw notFound("document");
       return toDocumentView(document);
+    },
+    /** The chunks that queries see of a document, from number `from` on. @throws AppError `not_found` */
+    async chunks({ tenantId }: Caller, documentId: string, { from, limit }: { from: number; limit: number }) {
+      const document = await store.documents.get(tenantId, documentId);
+      if (!document) throw notFound("document");
+      const found = await store.chunks.list(tenantId, { documentId, version: document.version }, { from, limit });
+      const data = found.map(({ _id, ...chunk }) => toView({ chunkId: _id, ...chunk }));
+      const last = data.at(-1)?.n ?? 0;
+      return { data, nextCursor: data.length < limit || last + 1 >= document.chunks ? null : String(last + 1) };
     },
     /** Removes a document with all its chunks and its source, also while its job runs. @throws AppError `not_found` */
     remove: ({ tenantId }: Caller, documentId: string) => removeDocument(deps, tenantId, documentId),

@@ -35,6 +35,9 @@ export const chunkCollection = defineCollection<ChunkDocument>({
 /** A chunk as ingestion makes it. Its id is `<documentId>:<version>:<n>`, so versions stand beside each other. */
 export type NewChunk = Omit<ChunkDocument, "_id" | "tenantId" | "embedding"> & { embedding: Float32Array };
 
+/** A chunk as a list shows it. */
+export type ListedChunk = Pick<ChunkDocument, "_id" | "n" | "content" | "tokens" | "page" | "heading">;
+
 export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
 
@@ -99,6 +102,14 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
         found = ids.length;
       }
     },
+    /** The chunks of a version from number `from` on, in the order of the document. */
+    list: (tenantId: string, { documentId, version }: VersionOf, { from, limit }: { from: number; limit: number }) =>
+      chunks
+        .find(ofTenant(tenantId, { documentId, version, n: { $gte: from } }))
+        .project<ListedChunk>({ n: 1, content: 1, tokens: 1, page: 1, heading: 1 })
+        .sort({ n: 1 })
+        .limit(limit)
+        .toArray(),
     count: (tenantId: string, { documentId, version }: VersionOf) =>
       chunks.countDocuments(ofTenant(tenantId, { documentId, version })),
     ...makeChunkSearch(chunks, capabilities, indexFor),

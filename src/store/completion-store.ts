@@ -1,6 +1,8 @@
 import { type Db, MongoBulkWriteError } from "mongodb";
 import type { ErrorView } from "../errors.ts";
+import { firstIdAt } from "../ids.ts";
 import { defineCollection } from "./collection.ts";
+import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { DUPLICATE_KEY, runWrite } from "./writes.ts";
 
@@ -40,8 +42,44 @@ export type CompletionDocument = {
 
 export const completionsCollection = defineCollection<CompletionDocument>({
   name: "completions",
-  indexes: [{ key: { tenantId: 1, createdAt: -1 }, name: "tenant_createdAt" }],
+  indexes: [
+    { key: { tenantId: 1, _id: -1 }, name: "failed_newest", partialFilterExpression: { outcome: "failed" } },
+    { key: { tenantId: 1, _id: -1 }, name: "tenant_newest" },
+  ],
 });
+
+const shown = [
+  "keyId",
+  "surface",
+  "kind",
+  "requestedModel",
+  "model",
+  "provider",
+  "isStreamed",
+  "outcome",
+  "finishReason",
+  "error",
+  "inputTokens",
+  "outputTokens",
+  "usageSource",
+  "costNanoUsd",
+  "isCached",
+  "isBatched",
+  "attempts",
+  "firstTokenMs",
+  "durationMs",
+  "createdAt",
+] as const;
+
+/** What a list shows of a call: not its texts. */
+export type ShownCompletion = Shown<CompletionDocument, typeof shown>;
+
+/** Which calls are meant: those that have all of these, begun between two times. */
+export type CompletionFilter = Partial<Pick<CompletionDocument, (typeof filtered)[number]>> & {
+  from?: Date;
+  to?: Date;
+};
+const filtered = ["keyId", "surface", "kind", "model", "provider", "outcome"] as const;
 
 export type CompletionStore = ReturnType<typeof makeCompletionStore>;
 
@@ -50,6 +88,21 @@ export function makeCompletionStore(db: Db) {
   const { get } = makeRecords(collection);
   return {
     get,
+    /** The newest first. */
+    list(tenantId: string, { from, to, ...filter }: CompletionFilter, page: PageQuery): Promise<Page<ShownCompletion>> {
+      const wanted = filtered.filter((field) => filter[field] !== undefined);
+      const [end, since] = [to, from].map((time) => time && firstIdAt("log", time));
+      return findPage(collection, {
+        tenantId,
+        page: { ...page, cursor: end && (page.cursor === undefined || end < page.cursor) ? end : page.cursor },
+        fields: shown,
+        since,
+        ...(filter.outcome === "failed" ? { filter: { outcome: "failed" as const } } : {}),
+        ...(wanted.length > 0
+          ? { matches: (record: ShownCompletion) => wanted.every((field) => record[field] === filter[field]) }
+          : {}),
+      });
+    },
     /** Writes records; those that are there already (a repeated write) are left as they are. */
     async insertMany(documents: readonly CompletionDocument[]): Promise<void> {
       if (documents.length === 0) return;

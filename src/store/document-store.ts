@@ -121,11 +121,16 @@ export function makeDocumentStore(db: Db) {
         .project<DocumentHeader>({ title: 1, version: 1 })
         .batchSize(documentIds.length + 1)
         .toArray(),
-    /** Documents in a state. */
-    list: (
+    /** Documents in a state; with a `title` those whose title holds this text, in any case. */
+    list(
       tenantId: string,
-      { status, ...page }: PageQuery & { status: DocumentState },
-    ): Promise<Page<ShownDocument>> => findPage(documents, { tenantId, page, filter: { status }, fields: shown }),
+      { status, title, ...page }: PageQuery & { status: DocumentState; title?: string | undefined },
+    ): Promise<Page<ShownDocument>> {
+      const wanted = title?.toLowerCase();
+      const matches =
+        wanted === undefined ? undefined : (record: ShownDocument) => record.title.toLowerCase().includes(wanted);
+      return findPage(documents, { tenantId, page, filter: { status }, fields: shown, matches });
+    },
     /** How many documents are in a state. */
     count: (tenantId: string, status: DocumentState) => documents.countDocuments(ofTenant(tenantId, { status })),
     /** How many documents a tenant has; counts no further than `limit`. */

@@ -17,6 +17,9 @@ export type JobRecord = {
   payload: Record<string, unknown>;
   /** Ids of what the job makes, shown in the 202 body, as `{ documentId }`. */
   subject: Record<string, string>;
+  /** What it works on, in a few words, and who asked for it; jobs of earlier releases have neither. */
+  title?: string;
+  startedBy?: string;
   status: JobState;
   progress: JobProgress;
   /** Whether a caller waits for it: interactive jobs come before bulk. */

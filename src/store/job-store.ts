@@ -4,7 +4,7 @@ import { unavailable } from "../errors.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
 import type { JobKind, JobRecord } from "./job-record.ts";
 import { finalStates, type JobState, openStates } from "./job-state.ts";
-import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, isDuplicateKey } from "./writes.ts";
 
@@ -13,13 +13,27 @@ export const jobCollection = defineCollection<JobRecord>({
   indexes: [
     { key: { tenantId: 1, _id: -1 }, name: "tenant_newest" },
     { key: { tenantId: 1, status: 1, queue: 1, _id: -1 }, name: "tenant_status" },
+    { key: { tenantId: 1, kind: 1, _id: -1 }, name: "kind_newest" },
+    { key: { tenantId: 1, status: 1, _id: -1 }, name: "status_newest" },
     { key: { checkAt: 1 }, name: "check", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
     { key: { queue: 1, _id: 1 }, name: "queued", partialFilterExpression: { status: "queued" } },
   ],
 });
 
-const shown = ["kind", "status", "progress", "attempts", "createdAt", "startedAt", "finishedAt", "error"] as const;
+const shown = [
+  "kind",
+  "subject",
+  "title",
+  "startedBy",
+  "status",
+  "progress",
+  "attempts",
+  "createdAt",
+  "startedAt",
+  "finishedAt",
+  "error",
+] as const;
 
 /** What a list shows of a job: neither its result nor its steps. */
 export type JobSummaryRecord = Shown<JobRecord, typeof shown>;
@@ -99,6 +113,13 @@ export function makeJobStore(db: Db) {
       const silent = { "lease.expiresAt": { $lte: now } }; // only a job that runs has one
       return changeOne(jobs, { _id: jobId, $or: [waiting, silent] }, update);
     },
+    /** These jobs of a tenant, as a list shows them; those that are not there are left out. */
+    summaries: (tenantId: string, jobIds: readonly string[]): Promise<JobSummaryRecord[]> =>
+      jobs
+        .find(ofTenant(tenantId, { _id: { $in: [...jobIds] } }))
+        .project<JobSummaryRecord>(projectionOf(shown))
+        .batchSize(jobIds.length + 1)
+        .toArray(),
     /** In which state each of these jobs of a tenant is; those that are not there are left out. */
     async statesOf(tenantId: string, jobIds: readonly string[]): Promise<Map<string, JobState>> {
       const states = new Map<string, JobState>();

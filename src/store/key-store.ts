@@ -24,9 +24,11 @@ export type ApiKeyDocument = KeyDocument & {
   name?: string;
   expiresAt?: Date;
   revokedAt?: Date;
+  /** To the minute; absent where it was never used, or by an earlier release alone. */
+  lastUsedAt?: Date;
 };
 
-const shown = ["preview", "role", "subject", "name", "createdAt", "expiresAt"] as const;
+const shown = ["preview", "role", "subject", "name", "createdAt", "expiresAt", "lastUsedAt"] as const;
 
 /** What owners see of a key: not its hash. */
 export type ShownApiKey = Shown<ApiKeyDocument, typeof shown>;
@@ -58,6 +60,10 @@ export function makeApiKeyStore(db: Db) {
     /** The keys that are not revoked. */
     list: (tenantId: string, page: PageQuery): Promise<Page<ShownApiKey>> =>
       findPage(keys, { tenantId, page, filter: notRevoked, fields: shown }),
+    /** Notes when these keys were used last, whosever they are: callers were found by them. */
+    async noteUse(keyIds: readonly string[], at: Date): Promise<void> {
+      await keys.updateMany({ _id: { $in: [...keyIds] } }, { $set: { lastUsedAt: at } });
+    },
     /** How many there are of these; counts no further than `limit`. */
     count: (tenantId: string, limit: number) => keys.countDocuments(ofTenant(tenantId, notRevoked), { limit }),
     /** Marks a key as revoked; null when there is none, or it was already. */

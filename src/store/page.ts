@@ -1,4 +1,5 @@
 import { BSON, type Collection, type Document, type Filter } from "mongodb";
+import { defined } from "../defined.ts";
 import { ofTenant, type TenantDocument } from "./collection.ts";
 
 /**
@@ -18,6 +19,10 @@ const MAX_PAGE_BYTES = 2 << 20;
  */
 const BATCH = 51;
 
+/** Records that a page of a searched list looks at; a page may end there with few items, or none, and a `nextCursor`. */
+const MAX_SEARCHED = 5_000;
+const SEARCH_BATCH = 500;
+
 type PageRequest<T> = {
   tenantId: string;
   page: PageQuery;
@@ -25,32 +30,43 @@ type PageRequest<T> = {
   filter?: Filter<T>;
   /** The fields that leave the store, besides the id; default: all. */
   fields?: readonly string[];
+  /** Ids below this one are not in the list. */
+  since?: string | undefined;
+  /** What a record must fulfil that no index answers: each record is looked at, so that a page is bounded by that too. */
+  matches?: ((record: T) => boolean) | undefined;
 };
 
 /** A record as a list shows it: its id and these fields. */
 export type Shown<T extends { _id: string }, F extends readonly (keyof T)[]> = Pick<T, "_id" | F[number]>;
 
 /** The driver's form of the fields that leave the store; all when there are none. */
-const projectionOf = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [field, 1] as const));
+export const projectionOf = (fields: readonly string[]) =>
+  Object.fromEntries(fields.map((field) => [field, 1] as const));
 
 /** One page of a tenant's records, the newest first. It ends at its limit, or before it would exceed 2 MiB. */
 export async function findPage<S extends { _id: string }, T extends TenantDocument>(
   records: Collection<T>,
-  { tenantId, page: { limit, cursor, newerThan }, filter, fields = [] }: PageRequest<T>,
+  { tenantId, page: { limit, cursor, newerThan }, filter, fields = [], since, matches }: PageRequest<S & T>,
 ): Promise<Page<S>> {
   const isBackwards = newerThan !== undefined;
-  const older = cursor === undefined ? {} : { _id: { $lt: cursor } };
-  const range = isBackwards ? { _id: { $gt: newerThan } } : older;
+  const between = defined(isBackwards ? { $gt: newerThan } : { $lt: cursor, $gte: since });
+  const within = Object.keys(between).length === 0 ? {} : { _id: between };
   const found = records
-    .find(ofTenant(tenantId, { ...filter, ...range }) as Filter<T>) // the driver cannot see that a `T` has these fields
+    .find(ofTenant(tenantId, { ...filter, ...within }) as Filter<T>) // the driver cannot see that a `T` has these fields
     .project<S>(projectionOf(fields))
     .sort({ _id: isBackwards ? 1 : -1 })
-    .limit(limit + 1)
-    .batchSize(BATCH);
+    .limit(matches ? MAX_SEARCHED + 1 : limit + 1)
+    .batchSize(matches ? SEARCH_BATCH : BATCH);
   const data: S[] = [];
   let nextCursor: string | null = null;
   let bytes = 0;
+  let searched = 0;
+  let previous = "";
   for await (const record of found) {
+    if (searched === MAX_SEARCHED) return { data, nextCursor: previous };
+    searched += 1;
+    previous = record._id;
+    if (matches?.(record as S & T) === false) continue; // it looks at no field that is not read
     bytes += BSON.calculateObjectSize(record);
     const last = data.at(-1);
     if (last !== undefined && (data.length === limit || bytes > MAX_PAGE_BYTES)) {

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection } from "./collection.ts";
+import type { Page, PageQuery } from "./page.ts";
 import { insertOrFind } from "./writes.ts";
 
 /** A model, and those that answer in its place when it fails, in order. */
@@ -13,8 +14,13 @@ export type TenantRecord = {
   rootTenantId?: string;
   /** What its model calls may cost in a month, in billionths of a US dollar; absent: any amount. */
   monthlyBudgetNanoUsd?: number;
+  /** The limit that its owners set for themselves; the lower one of the two holds. */
+  ownBudgetNanoUsd?: number;
   fallbacks?: ModelFallbacks[];
 };
+
+/** Who set a budget: the operator, or the tenant. */
+type BudgetField = "monthlyBudgetNanoUsd" | "ownBudgetNanoUsd";
 
 export const tenantCollection = defineCollection<TenantRecord>({
   name: "tenants",
@@ -46,11 +52,16 @@ export function makeTenantStore(db: Db) {
     async setFallbacks(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void> {
       await tenants.updateOne({ _id: tenantId }, { $set: { fallbacks } });
     },
-    /** Sets the budget a month, or removes it. */
-    async setBudget(tenantId: string, nanoUsd: number | null): Promise<void> {
-      const removed = { $unset: { monthlyBudgetNanoUsd: "" as const } };
-      const update = nanoUsd === null ? removed : { $set: { monthlyBudgetNanoUsd: nanoUsd } };
+    /** Sets the operator's budget a month, or the tenant's own, or removes it. */
+    async setBudget(tenantId: string, nanoUsd: number | null, field: BudgetField = "monthlyBudgetNanoUsd") {
+      const update = nanoUsd === null ? { $unset: { [field]: "" as const } } : { $set: { [field]: nanoUsd } };
       await tenants.updateOne({ _id: tenantId }, update);
+    },
+    /** A page of all tenants, for the operator, the newest first. */
+    async list({ limit, cursor }: PageQuery): Promise<Page<TenantRecord>> {
+      const found = tenants.find(cursor === undefined ? {} : { _id: { $lt: cursor } }).sort({ _id: -1 });
+      const data = await found.limit(limit + 1).toArray();
+      return { data: data.slice(0, limit), nextCursor: data.length > limit ? (data[limit - 1]?._id ?? null) : null };
     },
   };
 }

@@ -61,10 +61,20 @@ export const apiKeyViewSchema = z.object({
   name: z.string().optional(),
   createdAt: z.iso.datetime(),
   expiresAt: z.iso.datetime().optional(),
+  lastUsedAt: z.iso.datetime().optional().describe("To the minute"),
 });
 export type ApiKeyView = z.output<typeof apiKeyViewSchema>;
 
 /** What an owner may see of a key: never its hash. */
-export function toApiKeyView({ _id, preview, role, subject, createdAt, name, expiresAt }: ShownApiKey): ApiKeyView {
-  return toView({ keyId: _id, keyPreview: preview, role, subject, createdAt, name, expiresAt });
+export function toApiKeyView({
+  _id,
+  preview,
+  role,
+  subject,
+  createdAt,
+  name,
+  expiresAt,
+  lastUsedAt,
+}: ShownApiKey): ApiKeyView {
+  return toView({ keyId: _id, keyPreview: preview, role, subject, createdAt, name, expiresAt, lastUsedAt });
 }

@@ -8,6 +8,7 @@ import type { Store } from "../store/store.ts";
 import { unlessDuplicate } from "../store/writes.ts";
 import { hashApiKey, isApiKey, isUsable, makeApiKey, type NewApiKey, toApiKeyDocument, toCaller } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
+import { makeKeyUse } from "./key-use.ts";
 import { makeRateLimits } from "./limits.ts";
 import type { Caller } from "./roles.ts";
 import { makeSessions } from "./sessions.ts";
@@ -36,6 +37,12 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
   const limits = makeRateLimits({ config: config.limits, redis, logger });
   const sessions = makeSessions(store);
   const widgetKeys = makeWidgetKeys(store);
+  const keyUse = makeKeyUse({ apiKeys: store.apiKeys, logger });
+  const noted = (found: Caller | null | Promise<Caller | null>) => {
+    if (found instanceof Promise) found.then((caller) => caller && keyUse.note(caller.keyId)).catch(() => undefined);
+    else if (found) keyUse.note(found.keyId);
+    return found;
+  };
   const widgetLimits = {
     visitor: makeRateLimits({ config: config.limits.widget, redis, logger }),
     share: makeRateLimits({ config: config.limits.widgetShare, redis, logger }),
@@ -73,7 +80,7 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
      * bounds how many keys it may try. @throws AppError `rate_limited` for a key that is new here, beyond that bound.
      */
     authenticate(key: string, address?: () => string): Caller | null | Promise<Caller | null> {
-      if (isApiKey(key)) return callers.find(key, address);
+      if (isApiKey(key)) return noted(callers.find(key, address));
       return isWidgetKey(key) ? widgetKeys.authenticate(key, address) : null;
     },
     /** Makes a key, which is returned here only. */
@@ -104,8 +111,11 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
       const record = toApiKeyDocument(key, { tenantId, role: "owner", subject: "bootstrap" });
       await unlessDuplicate(store.apiKeys.insert(record)); // another process may be first
     },
-    close: () => {
+    /** Writes when keys were used last; happens once a minute by itself. */
+    writeKeyUse: keyUse.write,
+    close: async () => {
       for (const each of [limits, widgetLimits.visitor, widgetLimits.share]) each.close();
+      await keyUse.close();
     },
   };
 }

@@ -42,7 +42,8 @@ export function makeWorkflows(deps: WorkflowsDeps) {
       const record = await toRun(deps, request);
       await workflowRuns.insert(record);
       const { isInteractive, workflowId } = request;
-      return { job: await submitWork(deps.jobs, work, { record, isInteractive, subject: { workflowId } }) };
+      const about = { title: record.name, startedBy: request.caller.subject, subject: { workflowId } };
+      return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
     },
     work,
     /** @throws AppError `not_found`. */

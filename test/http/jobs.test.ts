@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type ApiClient, type ApiEvent, makeClient } from "../support/http-client.ts";
+import { type ApiClient, type ApiEvent, makeClient, valueAt } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
@@ -47,6 +47,38 @@ describe("jobs over HTTP", () => {
     expect(job.at("result")).to.deep.include({ documentId: accepted.at("documentId"), status: "indexed" });
     expect(job.at("attempts")).to.equal(1);
     expect(Date.parse(job.string("finishedAt"))).to.be.at.least(Date.parse(job.string("createdAt")));
+  });
+
+  it("says what it works on, and whose it is", async () => {
+    const accepted = await submit(31);
+    const listed = await member.get("/jobs?kind=ingestion&limit=1");
+    expect(listed.at("data[0]")).to.deep.include({
+      jobId: accepted.at("jobId"),
+      about: { documentId: accepted.at("documentId") },
+      title: "doc 31",
+      startedBy: "member@test",
+    });
+    await ended(accepted.string("jobId"));
+  });
+
+  it("are followed all together, by their own tenant alone", async () => {
+    const stranger = makeClient({ url: platform.url, key: platform.keys.stranger });
+    const leave = new AbortController();
+    const open = (client: ApiClient) => client.events("GET", "/jobs/events", { signal: leave.signal });
+    const [own, others] = await Promise.all([open(member), open(stranger)]);
+    const foreign = others.events.next().catch(() => "nothing");
+    const accepted = await submit(32);
+    const seen: unknown[] = [];
+    for await (const { event, data } of own.events) {
+      expect(event).to.equal("job");
+      if (valueAt(data, "jobId") !== accepted.at("jobId")) continue;
+      seen.push(valueAt(data, "title"), valueAt(data, "status"));
+      if (valueAt(data, "status") === "completed") break;
+    }
+    expect(seen.slice(0, 1).concat(seen.at(-1))).to.deep.equal(["doc 32", "completed"]);
+    const between = await stranger.post("/rag/ingest", text(33), { headers: { prefer: "respond-async" } });
+    expect(valueAt(await foreign, "value.data.jobId")).to.equal(between.at("jobId"));
+    leave.abort();
   });
 
   it("without a preference the call answers when the job has ended", async () => {

@@ -123,7 +123,11 @@ describe("every route that needs a key", () => {
     });
   }
 
-  for (const route of closedRoutes.filter((each) => each.method === "get" && !each.path.includes(":"))) {
+  /** Not streams, which do not end: theirs is in test/http/jobs.test.ts. */
+  const lists = closedRoutes.filter(
+    ({ method, path, responses }) => method === "get" && !path.includes(":") && responses[200]?.events === undefined,
+  );
+  for (const route of lists) {
     it(`${nameOf(route)} shows another tenant nothing of the first one`, async () => {
       const { status, text } = await stranger.get(`${route.path}`);
       expect(status).to.equal(200);

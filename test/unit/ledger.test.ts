@@ -43,13 +43,12 @@ function makeFailingStore() {
   const fail = (part: "completions" | "usage") => {
     if (failures[part]-- > 0) throw failures.error;
   };
-  const completions: CompletionStore = {
+  const completions: Pick<CompletionStore, "insertMany" | "keep"> = {
     insertMany: async (documents) => {
       fail("completions");
       written.push(documents.map(({ _id }) => _id));
     },
     keep: async (document) => document,
-    get: async () => null,
   };
   const usage: UsageStore = {
     add: async (batch, increments) => {

@@ -60,6 +60,7 @@ function makeDeps(
       reserveForLater: async () => undefined,
       settleLater: async () => undefined,
       view: async () => null,
+      setOwn: async () => undefined,
       set: async () => undefined,
       flush: async () => undefined,
     },

@@ -106,7 +106,7 @@ describe("the claims of jobs", () => {
   const announced: string[] = [];
   before(() => {
     store = makeJobStore(open());
-    claims = makeClaims(store, LEASE_MS, (jobId) => announced.push(jobId));
+    claims = makeClaims(store, LEASE_MS, ({ _id }) => announced.push(_id));
   });
   beforeEach(() => mock.timers.enable({ apis: ["Date"], now: begin }));
   afterEach(() => mock.timers.reset());

@@ -133,6 +133,9 @@ describe("the records of jobs", () => {
     const shown = {
       _id: "job_2",
       kind: "agent" as const,
+      subject: { runId: "run_1" },
+      title: "Walrus",
+      startedBy: "ana@test",
       status: "failed" as const,
       progress: { stage: "searching", done: 1, total: 2 },
       attempts: 3,

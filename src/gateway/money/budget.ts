@@ -143,6 +143,11 @@ export function makeBudgets({ store, logger, onRejection }: BudgetDeps) {
       await store.tenants.setBudget(tenantId, usd === null ? null : Math.round(usd * 1e9));
       limits.forgetWhere(() => true); // it may be one of many tenants' limits
     },
+    /** The same for the limit that a tenant sets for itself: it can only be below the operator's. */
+    async setOwn(tenantId: string, usd: number | null): Promise<void> {
+      await store.tenants.setBudget(tenantId, usd === null ? null : Math.round(usd * 1e9), "ownBudgetNanoUsd");
+      limits.forgetWhere(() => true);
+    },
     /** Resolves when all that was settled is written, or given up. */
     flush: async () => void (await Promise.all(settling)),
   };
@@ -170,9 +175,10 @@ type Limit = { tenantId: string; limitNanoUsd: number };
 async function findLimits(tenants: TenantStore, tenantId: string): Promise<Limit[] | undefined> {
   const tenant = await tenants.find(tenantId);
   const root = tenant?.rootTenantId === undefined ? null : await tenants.find(tenant.rootTenantId);
-  const limits = [tenant, root].flatMap((each) =>
-    each?.monthlyBudgetNanoUsd === undefined ? [] : [{ tenantId: each._id, limitNanoUsd: each.monthlyBudgetNanoUsd }],
-  );
+  const limits = [tenant, root].flatMap((each) => {
+    const set = [each?.monthlyBudgetNanoUsd, each?.ownBudgetNanoUsd].filter((limit) => limit !== undefined);
+    return each && set.length > 0 ? [{ tenantId: each._id, limitNanoUsd: Math.min(...set) }] : [];
+  });
   return limits.length === 0 ? undefined : limits;
 }
 

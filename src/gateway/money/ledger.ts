@@ -23,7 +23,7 @@ const ATTEMPTS_AT_CLOSE = 3;
 export type Ledger = ReturnType<typeof makeLedger>;
 
 type LedgerDeps = {
-  completions: CompletionStore;
+  completions: Pick<CompletionStore, "insertMany" | "keep">;
   usage: UsageStore;
   checkWrites: Store["checkWrites"];
   logger: Logger;

@@ -1,0 +1,89 @@
+import { z } from "zod";
+import { defined, toView } from "../../src/defined.ts";
+import { toUsd } from "../../src/gateway/money/prices.ts";
+import { idSchema } from "../../src/ids.ts";
+import type { CompletionDocument, ShownCompletion } from "../../src/store/completion-store.ts";
+import { mapPage } from "../../src/store/page.ts";
+import { listOf, pageQuery } from "../list-query.ts";
+import { declareRoutes } from "../route.ts";
+import { named } from "../schema-names.ts";
+
+const count = z.number().int().min(0);
+const outcomes = ["completed", "aborted", "failed"] as const;
+const callKinds = ["chat", "embedding"] as const;
+
+const logSchema = named(
+  "CallLog",
+  z.object({
+    logId: z.string(),
+    kind: z.enum(callKinds),
+    surface: z.string(),
+    keyId: z.string(),
+    requestedModel: z.string(),
+    model: z.string(),
+    provider: z.string(),
+    stream: z.boolean(),
+    status: z.enum(outcomes),
+    finishReason: z.string().optional(),
+    error: z.object({ type: z.string(), code: z.string(), message: z.string() }).loose().optional(),
+    inputTokens: count,
+    outputTokens: count,
+    usageSource: z.enum(["provider", "estimate"]),
+    costUsd: z.number().min(0),
+    cached: z.boolean(),
+    attempts: count,
+    durationMs: z.number(),
+    firstTokenMs: z.number().optional(),
+    createdAt: z.iso.datetime(),
+    content: z.object({ messages: z.array(z.unknown()), text: z.string() }).optional(),
+  }),
+);
+
+const logSummarySchema = named("CallLogSummary", logSchema.omit({ content: true }));
+
+const time = z.iso
+  .datetime({ offset: true })
+  .transform((text) => new Date(text))
+  .optional();
+
+const logsQuery = pageQuery("log").extend({
+  status: z.enum(outcomes).optional(),
+  kind: z.enum(callKinds).optional(),
+  model: z.string().max(200).optional(),
+  provider: z.string().max(100).optional(),
+  surface: z.string().max(64).optional(),
+  keyId: idSchema("apiKey").optional(),
+  from: time.describe("Calls that began then or later"),
+  to: time.describe("Calls that began before"),
+});
+
+const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
+
+export const callLogRoutes = [
+  routes.get("/ai/logs", {
+    summary: "Model calls of the tenant, newest first",
+    description:
+      "Each without its texts, which `/ai/logs/:logId` shows where they are kept. A page looks at 5,000 calls at most: with " +
+      "filters it may have few items, or none, and still a `nextCursor`.",
+    query: logsQuery,
+    responses: { 200: { description: "A page of calls", body: listOf(logSummarySchema) } },
+    async result({ query: { limit, cursor, status: outcome, ...fields }, caller, platform }) {
+      const filter = defined({ ...fields, outcome });
+      return mapPage(await platform.gateway.logs(caller.tenantId, filter, { limit, cursor }), toLogView);
+    },
+  }),
+  routes.get("/ai/logs/:logId", {
+    summary: "The record of one model call",
+    description: "Texts are in it only where the operator has them kept (`STORE_COMPLETION_CONTENT`).",
+    params: z.object({ logId: idSchema("log") }),
+    responses: { 200: { description: "The record", body: logSchema } },
+    result: async ({ params, caller, platform }) =>
+      toLogView(await platform.gateway.log(caller.tenantId, params.logId)),
+  }),
+];
+
+function toLogView(record: ShownCompletion & Partial<CompletionDocument>): z.input<typeof logSchema> {
+  const { _id, tenantId: _tenant, isStreamed, outcome, error, costNanoUsd, isCached, createdAt, ...rest } = record;
+  const about = { stream: isStreamed, status: outcome, error, costUsd: toUsd(costNanoUsd), cached: isCached };
+  return toView({ logId: _id, ...rest, ...about, createdAt });
+}

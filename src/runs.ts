@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { AppError, type ErrorView, notFound, toErrorView } from "./errors.ts";
 import type { CallLimit } from "./gateway/money/account.ts";
 import type { Usage } from "./gateway/providers/provider.ts";
@@ -64,23 +65,32 @@ export function errorOf({ error }: JobRecord, what: "job" | "run" = "job"): Erro
   return error ?? toErrorView(new AppError("cancelled", `The ${what} was cancelled.`));
 }
 
-/** What a step, a call or a run used. */
-export type Spent = { tokens: number; costUsd: number };
+/** What a step, a call or a run used. `outputTokens` are those of `tokens` that models wrote; older records have no count of them. */
+export type Spent = { tokens: number; outputTokens?: number | undefined; costUsd: number };
+
+/** How views show `outputTokens`. */
+export const outputTokensSchema = z.number().int().min(0).optional().describe("Those of the tokens that models wrote");
 
 /** What a model call used. */
-export const spentOf = ({ usage, costUsd }: { usage: Usage; costUsd: number }): Spent => {
-  return { tokens: usage.inputTokens + usage.outputTokens, costUsd };
+export const spentOf = ({ usage, costUsd }: { usage: Usage; costUsd: number }) => {
+  const { inputTokens, outputTokens } = usage;
+  return { tokens: inputTokens + outputTokens, outputTokens, costUsd };
 };
 
 /** The sum, to billionths of a USD, as the ledger counts. */
-export function sumSpent(all: readonly Spent[]): Spent {
-  const costUsd = all.reduce((sum, spent) => sum + spent.costUsd, 0);
-  return { tokens: all.reduce((sum, { tokens }) => sum + tokens, 0), costUsd: Math.round(costUsd * 1e9) / 1e9 };
+export function sumSpent(all: readonly Spent[]) {
+  const sum = { tokens: 0, outputTokens: 0, costUsd: 0 };
+  for (const { tokens, outputTokens = 0, costUsd } of all) {
+    sum.tokens += tokens;
+    sum.outputTokens += outputTokens;
+    sum.costUsd += costUsd;
+  }
+  return { ...sum, costUsd: Math.round(sum.costUsd * 1e9) / 1e9 };
 }
 
 /** Counts what a step uses: its model calls by `limit`, all else by `add`. `onAdd` counts it elsewhere too. */
 export function makeMeter(onAdd: (spent: Spent) => void = () => undefined) {
-  let total: Spent = { tokens: 0, costUsd: 0 };
+  let total = sumSpent([]);
   const add = (spent: Spent) => {
     total = sumSpent([total, spent]);
     onAdd(spent);

@@ -1,3 +1,4 @@
+import { isRegulated } from "../composite/profiles.ts";
 import { defined } from "../defined.ts";
 import { notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
@@ -11,10 +12,12 @@ import type { AgentsDeps } from "./deps.ts";
 import { executeRun } from "./run.ts";
 import { toRunSummary, toRunView } from "./run-view.ts";
 import { MAX_RUN_MS, type RunInput, type RunView } from "./schemas.ts";
-import { guardTexts } from "./tools.ts";
+import { guardTexts, profilesOf } from "./tools.ts";
 
 /** A run of an agent to accept. */
 type AgentRunRequest = RunRequest<RunInput & { callback?: { url: string } | undefined }> & { agentId: string };
+
+export type Agents = ReturnType<typeof makeAgents>;
 
 /** Agents and their runs, bound to what they work with. */
 export function makeAgents(deps: AgentsDeps) {
@@ -45,6 +48,14 @@ export function makeAgents(deps: AgentsDeps) {
       const [job, entries] = await Promise.all([deps.jobs.find(tenantId, run.jobId), audit.list(tenantId, runId)]);
       return toRunView(run, entries, job);
     },
+    /** What the audit log of a run has from the place `from` on. */
+    entries: audit.list,
+    /** The first regulated profile that an agent's tools use. @throws AppError `not_found`. */
+    async regulatedBy(tenantId: string, agentId: string) {
+      const agent = await agents.get(tenantId, agentId);
+      if (!agent) throw notFound("agent");
+      return profilesOf(agent.definition.tools).find(isRegulated);
+    },
     runs: makeRunList(deps.jobs, { what: "agent", runs: agentRuns, definitions: agents, toSummary: toRunSummary }),
   };
 }
@@ -56,9 +67,13 @@ async function toRun(deps: AgentsDeps, request: AgentRunRequest): Promise<AgentR
   const agent = await deps.store.agents.get(tenantId, agentId);
   if (!agent) throw notFound("agent");
   const { definition, version: agentVersion } = agent;
-  const { input, sessionId, context: given, budget, callback } = body;
+  const { input, history, sessionId, context: given, budget, callback } = body;
   const context = given && JSON.stringify(given);
-  guardTexts(definition.tools, defined({ input, sessionId, context, "callback.url": callback?.url }));
+  const earlier = Object.fromEntries((history ?? []).map(({ content }, at) => [`history[${at}].content`, content]));
+  guardTexts(definition.tools, {
+    ...earlier,
+    ...defined({ input, sessionId, context, "callback.url": callback?.url }),
+  });
   const model = await deps.gateway.resolveModel(tenantId, definition.model);
   await deps.gateway.requireBudget(tenantId, [model]);
   return defined({
@@ -68,6 +83,7 @@ async function toRun(deps: AgentsDeps, request: AgentRunRequest): Promise<AgentR
     agentVersion,
     definition,
     input: input.toWellFormed(),
+    history: history?.map(({ role, content }) => ({ role, content: content.toWellFormed() })),
     sessionId,
     context: context?.toWellFormed(),
     limits: { timeoutMs: MAX_RUN_MS, ...defined(budget ?? {}) },
@@ -92,13 +108,16 @@ function makeAgentWork(deps: AgentsDeps): Work {
       if (!run) return;
       const entries = await audit.list(tenantId, _id);
       const contents = entries.map(({ content }) => content);
-      const { tokens, costUsd } = sumSpent(contents.flatMap((content) => ("spent" in content ? [content.spent] : [])));
+      const { tokens, outputTokens, costUsd } = sumSpent(
+        contents.flatMap((content) => ("spent" in content ? [content.spent] : [])),
+      );
       await agentRuns.finish(tenantId, _id, {
         status: job.status === "failed" ? "failed" : "cancelled",
         output: "",
         error: errorOf(job),
         steps: contents.filter(({ kind }) => kind === "intention" || kind === "answer").length,
         tokensUsed: tokens,
+        outputTokens,
         costUsd,
         entries: entries.length,
         head: entries.at(-1)?.hash ?? hashRun(run),

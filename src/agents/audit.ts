@@ -24,8 +24,8 @@ export function hashEntry({ tenantId, runId, seq, at, content, previous }: Unhas
 
 /** The start of a run's chain: its input, its agent, its caller and its time. */
 export function hashRun(run: AgentRunRecord): string {
-  const { _id: runId, tenantId, agentId, agentVersion, caller, input, sessionId, context, parentRunId } = run;
-  const optional = defined({ sessionId, context, parentRunId });
+  const { _id: runId, tenantId, agentId, agentVersion, caller, input, history, sessionId, context, parentRunId } = run;
+  const optional = defined({ history, sessionId, context, parentRunId });
   const createdAt = run.createdAt.toISOString();
   const { subject, keyId } = caller;
   return hashOf({ runId, tenantId, agentId, agentVersion, subject, keyId, input, createdAt, ...optional });

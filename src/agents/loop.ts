@@ -1,20 +1,20 @@
 import { BaseChatModel, type BaseChatModelCallOptions } from "@langchain/core/language_models/chat_models";
-import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import type { ChatResult } from "@langchain/core/outputs";
 import type { Runnable } from "@langchain/core/runnables";
 import { createAgent, createMiddleware } from "langchain";
 import type { Message } from "../gateway/messages.ts";
+import type { RunTurn } from "../store/agent-run-store.ts";
 import { parseArguments } from "./arguments.ts";
 import type { Iterations, ModelTurn } from "./iterations.ts";
-import type { Turn } from "./prompt.ts";
 
 /** Steps of LangGraph that one iteration takes at most. */
 const GRAPH_STEPS_AN_ITERATION = 4;
 
 export type LoopInput = {
   systemPrompt: string;
-  /** Earlier turns of the session, and at last the run's input. */
-  messages: readonly Turn[];
+  /** What was said before, and at last the run's input. */
+  messages: readonly RunTurn[];
   maxIterations: number;
   iterations: Pick<Iterations, "recall" | "think" | "act">;
   /** Called at the first failure: ends the calls that run in parallel with what failed. */
@@ -57,9 +57,7 @@ export async function runLoop({ iterations, ...input }: LoopInput): Promise<void
     middleware: [audited],
     version: "v1", // the calls of one response run in parallel in one step
   });
-  const messages: BaseMessage[] = input.messages.map(({ role, content }) =>
-    role === "user" ? new HumanMessage(content) : new AIMessage(content),
-  );
+  const messages = input.messages.map(({ role, content }) => new messageOf[role](content));
   try {
     await agent.invoke({ messages }, { recursionLimit: (input.maxIterations + 2) * GRAPH_STEPS_AN_ITERATION });
   } catch (error) {
@@ -67,6 +65,8 @@ export async function runLoop({ iterations, ...input }: LoopInput): Promise<void
     throw failure ? failure.error : error;
   }
 }
+
+const messageOf = { system: SystemMessage, user: HumanMessage, assistant: AIMessage };
 
 /**
  * The gateway as a chat model of LangChain. It is no OpenAI client with a custom `fetch`: the gateway is in this process, so a

@@ -13,13 +13,14 @@ type Observed = { content: Extract<AuditContent, { kind: "observation" }>; at: s
 
 /** A run as it is read back: its steps joined from the entries, and whether the chain holds. */
 export function toRunView(run: AgentRunRecord, entries: readonly AuditEntry[], job: JobRecord | null): RunView {
-  const { end, context, input, definition } = run;
+  const { end, context, input, history, definition } = run;
   const contents = entries.map(({ content }) => content);
   return {
     ...toHead(run, job?.status, contents),
     agentName: definition.name,
     input,
     ...defined({
+      history,
       context: context === undefined ? undefined : JSON.parse(context),
       error: end ? end.error : job?.error,
     }),

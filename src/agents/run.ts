@@ -95,7 +95,9 @@ async function iterate({ deps, run, context, auditLog, iterations, inner, starte
   try {
     const session = { agentId, before, endedBy: startedAt, limit: MAX_TURNS };
     const earlier =
-      sessionId === undefined ? [] : await deps.store.agentRuns.turns(tenantId, { ...session, sessionId });
+      sessionId === undefined || run.history
+        ? []
+        : await deps.store.agentRuns.turns(tenantId, { ...session, sessionId });
     // Loaded by workers alone, and at their first run: LangChain is large, and the API never runs it.
     const { runLoop } = await import("./loop.ts");
     await runLoop({
@@ -131,12 +133,13 @@ function toClosing(error: unknown, { signal, isLastAttempt }: WorkContext): Clos
 }
 
 async function close({ deps, run, auditLog, usage, iterations }: Running, closing: Closing): Promise<RunEnd> {
-  const { tokens, costUsd } = usage.total();
+  const { tokens, outputTokens, costUsd } = usage.total();
   const end: RunEnd = {
     ...closing,
     output: closing.output ?? iterations.bestAnswer(),
     steps: iterations.count() || auditLog.recorded.filter(({ kind }) => kind === "intention").length,
     tokensUsed: tokens,
+    outputTokens,
     costUsd,
     ...auditLog.head(),
     finishedAt: new Date(),
@@ -147,8 +150,8 @@ async function close({ deps, run, auditLog, usage, iterations }: Running, closin
 
 /** The result of a run that has ended. @throws AppError when it failed or was cancelled. */
 function toResult(end: RunEnd, { _id: runId, agentId, agentVersion, sessionId }: AgentRunRecord): RunResult {
-  const { status, output, reason: stopReason, steps, tokensUsed, costUsd, head: auditHead, error } = end;
+  const { status, output, reason: stopReason, steps, tokensUsed, outputTokens, costUsd, head: auditHead, error } = end;
   if (status !== "completed" && status !== "stopped") throw fromErrorView(error, "The run failed.");
   const about = { stopReason, agentId, agentVersion, sessionId, auditHead };
-  return defined({ output, steps, runId, tokensUsed, costUsd, status, ...about });
+  return defined({ output, steps, runId, tokensUsed, outputTokens, costUsd, status, ...about });
 }

@@ -3,6 +3,7 @@ import { withFewFields } from "../bounded-json.ts";
 import { replacementOf, versionFields } from "../definitions.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
+import { outputTokensSchema } from "../runs.ts";
 import { stopReasons } from "../store/agent-run-store.ts";
 import { runStates } from "./run-state.ts";
 import { nameOfTool, type ToolSpec, toolSpecSchema } from "./tools.ts";
@@ -73,9 +74,25 @@ const sessionSchema = z
   .overwrite((text) => text.toWellFormed())
   .describe("Groups the runs of one conversation: earlier turns are given to the model");
 
+/** Most turns of a history, and their characters together. */
+const MAX_HISTORY_TURNS = 200;
+const MAX_HISTORY_CHARACTERS = 200_000;
+
+const historySchema = z
+  .array(z.object({ role: z.enum(["system", "user", "assistant"]), content: z.string().min(1) }))
+  .max(MAX_HISTORY_TURNS)
+  .refine(
+    (turns) => turns.reduce((sum, { content }) => sum + content.length, 0) <= MAX_HISTORY_CHARACTERS,
+    `is longer than ${MAX_HISTORY_CHARACTERS} characters`,
+  )
+  .describe(
+    "What was said before, where the caller keeps it; the turns of `sessionId` are not given to the model then",
+  );
+
 /** The body of `POST /agents/:id/run`. */
 export const runBodySchema = z.object({
   input: z.string().max(200_000).regex(/\S/, "must hold more than blanks"),
+  history: historySchema.optional(),
   sessionId: sessionSchema.optional(),
   context: withFewFields(MAX_CONTEXT_FIELDS, z.record(z.string(), z.unknown()))
     .refine((value) => JSON.stringify(value).length <= MAX_CONTEXT, `is longer than ${MAX_CONTEXT} characters as JSON`)
@@ -100,6 +117,7 @@ export const runResultSchema = z.object({
   steps: z.number().int().min(0).describe("Iterations: answers of the model"),
   runId: idSchema("run"),
   ...usage,
+  outputTokens: outputTokensSchema,
   status: z.enum(["completed", "stopped"]),
   stopReason: z.enum(stopReasons).optional(),
   agentId: idSchema("agent"),
@@ -140,6 +158,7 @@ const stepSchema = z.object({
   startedAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
   tokens: z.number().int(),
+  outputTokens: outputTokensSchema,
   costUsd: z.number(),
 });
 export type StepView = z.output<typeof stepSchema>;
@@ -168,6 +187,7 @@ export const runViewSchema = z.object({
   ...runHead,
   agentName: z.string(),
   input: z.string(),
+  history: historySchema.optional(),
   context: z.record(z.string(), z.unknown()).optional(),
   steps: z.array(stepSchema),
   finalOutput: z.string(),

@@ -50,15 +50,17 @@ export const kindOf = ({ type }: ToolSpec): ToolKind<ToolSpec["config"]> => tool
 /** The name that a model calls a tool by. */
 export const nameOfTool = ({ name, type }: ToolSpec) => name ?? type;
 
-/** Guards a run's texts, by field, for its tools' regulated profiles. @throws AppError `compliance_blocked`, `unavailable`. */
-export function guardTexts(
-  tools: readonly { type: string; config: object }[],
-  texts: Readonly<Record<string, string>>,
-) {
+type StoredTools = readonly { type: string; config: object }[];
+
+/** The profiles that an agent's tools use, each once. */
+export function profilesOf(tools: StoredTools) {
   const specs = tools as readonly ToolSpec[]; // as in `makeTools`
-  for (const profile of new Set(specs.flatMap((tool) => kindOf(tool).profile?.(tool.config) ?? []))) {
-    guardByProfile(profile, texts);
-  }
+  return [...new Set(specs.flatMap((tool) => kindOf(tool).profile?.(tool.config) ?? []))];
+}
+
+/** Guards a run's texts, by field, for its tools' regulated profiles. @throws AppError `compliance_blocked`, `unavailable`. */
+export function guardTexts(tools: StoredTools, texts: Readonly<Record<string, string>>) {
+  for (const profile of profilesOf(tools)) guardByProfile(profile, texts);
 }
 
 /** The tools of a run, as its agent's definition sets them up. @throws AppError, which fails the run. */

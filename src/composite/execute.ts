@@ -103,7 +103,7 @@ function toResult(
   const answered = new Set(ended.flatMap(({ status, model }) => (status === "completed" ? [model] : [])));
   const sameModel = `All members are the same model (${[...answered].join()}): their agreement proves little.`;
   const warnings = [...(models.length > 1 && answered.size === 1 ? [sameModel] : []), ...outcome.warnings];
-  const { tokens, costUsd } = sumSpent(ended);
+  const { tokens, outputTokens, costUsd } = sumSpent(ended);
   return defined({
     executionId: _id,
     pattern,
@@ -114,6 +114,7 @@ function toResult(
     stepsExecuted: ended.length,
     models,
     tokensUsed: tokens,
+    outputTokens,
     costUsd,
     agreement,
     dissent: dissent?.length === 0 ? undefined : dissent,

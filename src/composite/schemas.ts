@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
+import { outputTokensSchema } from "../runs.ts";
 import { jobStates } from "../store/job-state.ts";
 import { MAX_MODELS, patternIds } from "./patterns.ts";
 import { profileIds } from "./profiles.ts";
@@ -33,6 +34,7 @@ export const compositeResultSchema = z.object({
   stepsExecuted: z.number().int().describe("Model calls that were made, those that failed included"),
   models: z.array(z.string()),
   tokensUsed: z.number().int(),
+  outputTokens: outputTokensSchema,
   costUsd: z.number(),
   agreement: z.number().min(0).max(1).optional(),
   dissent: z.array(dissentSchema).optional(),
@@ -49,6 +51,7 @@ const stepSchema = z.object({
   output: z.string().optional().describe("Not kept of regulated profiles once the run has ended"),
   error: errorViewSchema.optional(),
   tokens: z.number().int(),
+  outputTokens: outputTokensSchema,
   costUsd: z.number(),
   logId: idSchema("log").optional(),
   startedAt: z.iso.datetime(),

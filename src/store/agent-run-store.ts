@@ -34,12 +34,17 @@ export type RunEnd = {
   /** Iterations: answers of the model. */
   steps: number;
   tokensUsed: number;
+  /** Those of them that models wrote. Absent in older records. */
+  outputTokens?: number;
   costUsd: number;
   /** Number of its audit entries, and the hash of the last one: what the chain must lead to. */
   entries: number;
   head: string;
   finishedAt: Date;
 };
+
+/** Something that was said before a run. */
+export type RunTurn = { role: "system" | "user" | "assistant"; content: string };
 
 /** A run of an agent. What happened in it is in its audit entries. */
 export type AgentRunRecord = WorkDocument & {
@@ -52,6 +57,8 @@ export type AgentRunRecord = WorkDocument & {
   /** Its requester: its calls are counted to them, and may do what they may. */
   caller: { keyId: string; subject: string; role: Role };
   input: string;
+  /** What the caller says that was said before. */
+  history?: RunTurn[];
   sessionId?: string;
   /** JSON text of the caller's own. */
   context?: string;

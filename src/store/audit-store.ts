@@ -6,8 +6,8 @@ import { insertIfAbsent } from "./writes.ts";
 /** One tool call that a model asked for. `arguments` is the text that the model wrote. */
 export type AuditCall = { id: string; name: string; arguments: string; idempotencyKey: string };
 
-/** What a model's answer used. */
-export type AuditSpent = { tokens: number; costUsd: number };
+/** What a model's answer used, as `Spent` of the runs. */
+export type AuditSpent = { tokens: number; outputTokens?: number; costUsd: number };
 
 /** What an entry says. Only texts, numbers and flags, so that it comes back from the store as it went in. */
 export type AuditContent =
@@ -67,8 +67,11 @@ export function makeAuditStore(db: Db) {
     async append(entry: AuditEntry): Promise<void> {
       if (!(await insertIfAbsent(entries, entry))) throw unavailable("This run's trail, which another worker writes,");
     },
-    /** The entries of a run in order. */
-    list: (tenantId: string, runId: string): Promise<AuditEntry[]> =>
-      entries.find(ofTenant(tenantId, { runId })).sort({ seq: 1 }).toArray(),
+    /** The entries of a run in order, from the place `from` on. */
+    list: (tenantId: string, runId: string, from = 0): Promise<AuditEntry[]> =>
+      entries
+        .find(ofTenant(tenantId, { runId, seq: { $gte: from } }))
+        .sort({ seq: 1 })
+        .toArray(),
   };
 }

@@ -13,6 +13,7 @@ export type ExecutionStep = {
   output?: string;
   error?: ErrorView;
   tokens: number;
+  outputTokens?: number;
   costUsd: number;
   logId?: string;
   startedAt: Date;

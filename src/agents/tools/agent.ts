@@ -50,8 +50,9 @@ export const agent = toolKind({
           createdAt: new Date(),
           updatedAt: new Date(),
         });
-        const { output, status, stopReason, tokensUsed: tokens, costUsd, runId } = await execute(child._id, signal);
-        spend({ tokens, costUsd });
+        const result = await execute(child._id, signal);
+        const { output, status, stopReason, tokensUsed: tokens, outputTokens, costUsd, runId } = result;
+        spend({ tokens, outputTokens, costUsd });
         const note = status === "stopped" ? `\n[The agent was stopped: ${stopReason}]` : "";
         return { output: `${output}${note}`, runId };
       },

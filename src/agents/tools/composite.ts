@@ -27,8 +27,8 @@ export const composite = toolKind({
         const job = await deps.jobs.wait(caller.tenantId, jobId, { signal, isOwner: true });
         if (job.status !== "completed")
           throw new AppError("provider_failed", job.error?.message ?? "It was cancelled.");
-        const { output, tokensUsed: tokens, costUsd } = compositeResultSchema.parse(job.result);
-        spend({ tokens, costUsd });
+        const { output, tokensUsed: tokens, outputTokens, costUsd } = compositeResultSchema.parse(job.result);
+        spend({ tokens, outputTokens, costUsd });
         return output;
       },
     });

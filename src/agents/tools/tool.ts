@@ -4,8 +4,8 @@ import { AppError, invalidRequest } from "../../errors.ts";
 import type { CallLimit } from "../../gateway/money/account.ts";
 import { type JsonSchema, toJsonSchema } from "../../json-schema.ts";
 import type { Logger } from "../../logger.ts";
+import type { Spent } from "../../runs.ts";
 import type { AgentRunRecord, RunEnd } from "../../store/agent-run-store.ts";
-import type { AuditSpent } from "../../store/audit-store.ts";
 import type { Caller } from "../../tenancy/roles.ts";
 import type { AgentsDeps } from "../deps.ts";
 import type { RunUsage } from "../run-usage.ts";
@@ -15,7 +15,7 @@ export type ToolContext = {
   /** Counts the model calls of the tool to the run. */
   limit: CallLimit;
   /** Counts what the tool used in other ways. */
-  spend(spent: AuditSpent): void;
+  spend(spent: Spent): void;
   /** The same at every attempt of this call. */
   idempotencyKey: string;
   /** Aborts when the run is cancelled or out of time, and when the tool is. */
@@ -40,7 +40,8 @@ export type AgentTool = {
 export type InnerResult = { output: string; status: string; stopReason?: string | undefined; runId: string } & Pick<
   RunEnd,
   "tokensUsed" | "costUsd"
->;
+> &
+  Pick<Spent, "outputTokens">;
 
 /** What a tool of a run is made with, besides its config. */
 export type ToolSetup = {

@@ -104,6 +104,10 @@ export const settings = {
   ),
   BATCH_POLL_MS: setting(count(10, 3_600_000).default(60_000), "Longest pause between two checks of a batch, in ms"),
   TOOL_WAIT_MS: setting(count(0, 600_000).default(45_000), "How long a tool call waits for its job at most, in ms"),
+  RUN_WAIT_MS: setting(
+    count(100, 900_000).default(600_000),
+    "How long a chat with an agent or a composite waits for its run at most, in ms",
+  ),
   FETCH_ALLOW_ORIGINS: setting(list.default([]), "Origins that may be fetched although they are not public, by commas"),
   RATE_LIMIT_RPM: setting(count(1, 10_000_000).default(600), "Requests a minute of one tenant"),
   RATE_LIMIT_CONCURRENT: setting(count(1, 1_000_000).default(100), "Requests at once of one tenant in one API process"),
@@ -224,7 +228,7 @@ function toConfig(v: Values) {
     quotas: toQuotas(v),
     responses: { keptDays: v.RESPONSE_DAYS, maxConversationBytes: v.MAX_JSON_BYTES },
     workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },
-    jobs: { leaseMs: v.JOB_LEASE_MS, reconcileEveryMs: v.RECONCILE_EVERY_MS },
+    jobs: { leaseMs: v.JOB_LEASE_MS, reconcileEveryMs: v.RECONCILE_EVERY_MS, runWaitMs: v.RUN_WAIT_MS },
     gateway: {
       edge: {
         baseUrl: v.EDGE_BASE_URL,

@@ -112,6 +112,25 @@ export function invalidRequest(param: string, message: string): AppError {
   return new AppError("invalid_request", message, { param });
 }
 
+/** The same error, where its caller knows the field by another name; also in the findings of a guard. */
+export function renameField(error: AppError, rename: (field: string) => string): AppError {
+  const { code, message, param, details, reason, retryable, retryAfterMs } = error;
+  const own = param === undefined ? undefined : rename(param);
+  if (param === undefined || own === undefined || own === param) return error;
+  const { findings } = Object(details);
+  const renamed = Array.isArray(findings) && findings.map((one) => ({ ...one, field: rename(one.field) }));
+  const [head = "", ...parts] = message.split(param);
+  const renamedMessage = parts.reduce((text, part) => `${text}${/^\w/.test(part) ? param : own}${part}`, head); // not within a word
+  return new AppError(code, renamedMessage, {
+    param: own,
+    details: renamed ? { ...Object(details), findings: renamed } : details,
+    reason,
+    retryable,
+    ...defined({ retryAfterMs }),
+    cause: error,
+  });
+}
+
 /** A needed part (store, Redis) does not answer; the caller may try again. */
 export function unavailable(part: string, cause?: unknown): AppError {
   return new AppError("unavailable", `${part} is not available right now.`, {

@@ -15,6 +15,7 @@ import { makeEgress } from "./net/egress.ts";
 import { makeRag } from "./rag/rag.ts";
 import { openRedis } from "./redis.ts";
 import { makeResponses } from "./responses/responses.ts";
+import { makeChat } from "./run-models/run-models.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { type DataKeys, makeDataKeys } from "./tenancy/data-keys.ts";
 import { makeFallbacks } from "./tenancy/fallbacks.ts";
@@ -74,8 +75,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, egress, quotas, evaluator, logger });
     const credentials = makeCredentials(dataKeys);
     const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, egress, credentials, quotas });
-    const { batches, fileBatches } = gateway;
-    const works = [rag, agents, workflows, composite, batches, fileBatches].map(({ work }) => work);
+    const works = [rag, agents, workflows, composite, gateway.batches, gateway.fileBatches].map(({ work }) => work);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     const organizations = makeOrganizations({ store, tenancy, quotas, logger });
@@ -88,6 +88,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       queues,
       jobs,
       gateway,
+      chat: makeChat({ gateway, agents, composite, jobs, works, quotas, waitMs: config.jobs.runWaitMs }),
       providerKeys: tenants.keys,
       fallbacks: tenants.fallbacks,
       customProviders: tenants.customProviders,

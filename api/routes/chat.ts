@@ -15,6 +15,7 @@ import type { StreamEnd, StreamEvent } from "../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import type { GatewayCaller } from "../../src/gateway/money/account.ts";
 import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
+import type { ChatCaller } from "../../src/run-models/deps.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { acceptedSchema, readPreference, replyWithJob, reserveJob } from "../prefer.ts";
 import { declareRoutes, type HandlerInput, type SseMessage } from "../route.ts";
@@ -96,13 +97,14 @@ export const chatRoutes = [
 
 /** Who makes a model call on behalf of a request. */
 export function toGatewayCaller(
-  { caller, header, signal, platform }: HandlerInput,
+  { caller, header, signal, platform, reservation }: HandlerInput,
   defaultSurface: string = DEFAULT_SURFACE,
-): GatewayCaller {
+): ChatCaller {
   // Visitors of a page must not choose the rows of its tenant's usage.
   const named = caller.widget ? WIDGET_SURFACE : header("x-svc-surface");
   const surface = (named && platform.gateway.surfaceOf(caller.tenantId, named)) || defaultSurface;
-  return { tenantId: caller.tenantId, keyId: caller.keyId, surface, signal };
+  const { tenantId, keyId, subject, role } = caller;
+  return { tenantId, keyId, subject, role, surface, signal, runJobId: reservation?.jobId };
 }
 
 type ChatInput = HandlerInput<unknown, unknown, ChatBody>;

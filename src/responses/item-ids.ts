@@ -8,6 +8,7 @@ const kinds = {
   custom_tool_call: "ctc",
   custom_tool_call_output: "ctco",
   reasoning: "rs",
+  mcp_call: "mcp",
 } as const;
 
 /** An item that a response keeps of its input: one that says something. Tools are those of each request alone. */
@@ -22,8 +23,12 @@ export type ItemPlace = { responseId: string; text: "input" | "output" };
 const form = /^[a-z]{2,4}_([0-9A-HJKMNP-TV-Z]{26})_(in)?\d{1,4}$/;
 
 /** The id of an item of a response's input. Those of its output are named alike, without `in`. */
-export function toInputItemId(responseId: string, item: KeptItem, place: number): string {
-  return `${kinds[item.type ?? "message"]}_${responseId.slice(responseId.indexOf("_") + 1)}_in${place}`;
+export function toInputItemId(
+  responseId: string,
+  { type = "message" }: { type?: keyof typeof kinds | undefined },
+  place: number,
+): string {
+  return `${kinds[type]}_${responseId.slice(responseId.indexOf("_") + 1)}_in${place}`;
 }
 
 /** Where the item of an id is; undefined for an id that no response of ours gave. */

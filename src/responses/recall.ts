@@ -104,7 +104,7 @@ async function readChain(
   const before = chain.flatMap((id) => {
     const found = texts.get(id);
     if (found === undefined) throw missing(param, id);
-    return [...parseItems(found.input), ...parseItems(found.output)];
+    return [...parseItems(found.input), ...parseItems(found.output)].map(toInputItem);
   });
   return { before, chain, total };
 }
@@ -116,6 +116,9 @@ const missing = (param: string, id: string) =>
 
 /** The items of a stored text, as `toRecord` wrote it. */
 export const parseItems = (text: string) => JSON.parse(text) as (KeptItem | OutputItem)[];
+
+/** An item as a model is given it: what an agent did by itself is no part of a conversation. */
+const toInputItem = (item: KeptItem | OutputItem): InputItem => (item.type === "mcp_call" ? { type: "other" } : item);
 
 /** The items, with what they refer to in the places of the references. An item counts as often as it is referred to. */
 async function resolveReferences(
@@ -156,7 +159,7 @@ async function readItems(
   for (const [responseId, record] of await store.texts(tenantId, responseIds, [text])) {
     for (const [place, item] of parseItems(record[text]).entries()) {
       const id = text === "output" && "id" in item ? item.id : toInputItemId(responseId, item, place);
-      if (ids.has(id)) items.set(id, item);
+      if (ids.has(id)) items.set(id, toInputItem(item));
     }
   }
   return items;

@@ -26,6 +26,7 @@ export function toShownItem({ id, item, isSealedShown }: Given): ShownItem {
     case "function_call_output":
     case "custom_tool_call":
     case "custom_tool_call_output":
+    case "mcp_call":
       return { status, ...item, id };
     case "reasoning":
       return {

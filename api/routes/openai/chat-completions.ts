@@ -1,7 +1,8 @@
 import { defined } from "../../../src/defined.ts";
 import { fromOpenAi, secondsNow, toCompletion } from "../../../src/gateway/chat/openai.ts";
 import { toChatResponse, toReasoningDetails, toWireUsage } from "../../../src/gateway/chat/response.ts";
-import type { StreamEnd, StreamEvent } from "../../../src/gateway/chat/stream.ts";
+import { type ChatDelta, type ChatEvent, toReasoningText } from "../../../src/gateway/chat/steps.ts";
+import type { StreamEnd } from "../../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import {
   type OpenAiChunk,
@@ -33,24 +34,27 @@ export const openAiChatRoutes = [
     responses: { 200: { description: "The completion", body: openAiCompletionSchema, events: openAiEventSchema } },
     errors: modelCallErrors,
     example: { model: "meta-llm", messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
+    screen({ body, platform }) {
+      if (platform.chat.isRegulated(body.model)) platform.chat.screen(fromOpenAi(body));
+    },
     async handler(input) {
       const { body, platform } = input;
       const request = { ...fromOpenAi(body), options: parseSvcOptions(input.header("x-svc-options")) };
-      const ignored = platform.gateway.ignoredBy(input.caller.tenantId, request);
+      const ignored = platform.chat.ignoredBy(input.caller.tenantId, request);
       for (const setting of ignored instanceof Promise ? await ignored : ignored) input.ignore(setting);
       const caller = toGatewayCaller(input, SURFACE);
       if (body.stream !== true) {
-        return { status: 200, body: toCompletion(toChatResponse(await platform.gateway.complete(caller, request))) };
+        return { status: 200, body: toCompletion(toChatResponse(await platform.chat.complete(caller, request))) };
       }
       const hasUsage = body.stream_options?.include_usage === true;
-      const events = toChunks(platform.gateway.stream(caller, request), { requestedModel: body.model, hasUsage });
+      const events = toChunks(platform.chat.stream(caller, request), { requestedModel: body.model, hasUsage });
       return { status: 200, events, toErrorEvent: (error) => ({ data: { error } }) };
     },
   }),
 ];
 
 /** The chunks of a stream, those of one batch in one write. The role comes first; the usage, if requested, last. */
-async function* toChunks(batches: AsyncIterable<StreamEvent[]>, { requestedModel, hasUsage }: ChunkOptions) {
+async function* toChunks(batches: AsyncIterable<ChatEvent[]>, { requestedModel, hasUsage }: ChunkOptions) {
   const head = { id: `chatcmpl-${newId("log")}`, object: "chat.completion.chunk" as const, created: secondsNow() };
   const noUsage = hasUsage ? { usage: null } : {};
   const toChunk = (model: string, delta: Delta, finish: StreamEnd["finishReason"] | null = null): OpenAiChunk => ({
@@ -84,9 +88,9 @@ async function* toChunks(batches: AsyncIterable<StreamEvent[]>, { requestedModel
 
 type Delta = OpenAiChunk["choices"][number]["delta"];
 
-function toDelta(event: Exclude<StreamEvent, { type: "end" | "reasoning-item" }>): Delta {
+function toDelta(event: Exclude<ChatDelta, { type: "reasoning-item" }>): Delta {
   if (event.type === "text-delta") return { content: event.text };
-  if (event.type === "reasoning-delta") return { reasoning_content: event.text };
+  if (event.type !== "tool-call-delta") return { reasoning_content: toReasoningText(event) };
   const { index, id, name, argumentsDelta } = event;
   const head = id === undefined ? {} : ({ id, type: "function" } as const);
   return { tool_calls: [{ index, ...head, function: defined({ name, arguments: argumentsDelta }) }] };

@@ -32,12 +32,20 @@ export const openAiResponseRoutes = [
     responses: { 200: { description: "The response", body: responseObjectSchema, events: responseEventSchema } },
     errors: [...modelCallErrors, "not_found", "quota_exceeded"],
     example: { model: "meta-llm", input: "What does a lease protect a job from?" },
+    screen({ body, platform: { chat } }) {
+      if (!chat.isRegulated(body.model)) return;
+      const { request, places } = fromResponsesBody(body, withoutReferences(body));
+      withOwnNames(places, () => chat.screen(request));
+    },
     async handler(input) {
       const { body, platform } = input;
       const { tenantId } = input.caller;
       const conversation = refersToStored(body) ? await recall(input) : newConversation(body);
       const { request, places } = await readRequest(input, conversation);
-      const isStored = body.store !== false;
+      // Nothing of a regulated profile's chats is kept but their answers, and those by their runs.
+      const isRegulated = platform.chat.isRegulated(body.model);
+      const isStored = body.store !== false && !isRegulated;
+      if (isRegulated && body.store !== false) input.ignore("store");
       const store = isStored ? await platform.responses.prepare(tenantId, conversation) : undefined;
       const keep = async (made: ReturnType<typeof toResponse>) => {
         const response = (await store?.(made)) ?? made.response;
@@ -45,14 +53,14 @@ export const openAiResponseRoutes = [
         return response;
       };
       const caller = toGatewayCaller(input, SURFACE);
-      const begun = beginResponse(body, isStored);
+      const begun = beginResponse(isRegulated ? { model: body.model, input: "" } : body, isStored);
       if (body.stream !== true) {
-        const outcome = await platform.gateway.complete(caller, request).catch((error: unknown) => {
+        const outcome = await platform.chat.complete(caller, request).catch((error: unknown) => {
           throw withOwnName(error, places);
         });
         return { status: 200, body: await keep(toResponse(begun, body, outcome)) };
       }
-      const batches = platform.gateway.stream(caller, request);
+      const batches = platform.chat.stream(caller, request);
       const stream = makeResponseStream({ begun, body, batches, places, keep });
       return {
         status: 200,
@@ -68,6 +76,15 @@ type ResponsesInput = HandlerInput<unknown, unknown, ResponsesBody>;
 const recall = ({ body, caller: { tenantId }, platform, reserve }: ResponsesInput) =>
   platform.responses.recall({ tenantId, body, reserve });
 
+/** What a body says itself. */
+const withoutReferences = ({ input }: ResponsesBody) => ({
+  before: [],
+  input:
+    typeof input === "string"
+      ? input
+      : input.map((item) => (item.type === "item_reference" ? { type: "other" as const } : item)),
+});
+
 /** The chat that a response is asked of; names what of the body is not used. */
 async function readRequest(input: ResponsesInput, conversation: Conversation) {
   const { body, platform } = input;
@@ -75,10 +92,19 @@ async function readRequest(input: ResponsesInput, conversation: Conversation) {
   const options = parseSvcOptions(input.header("x-svc-options"));
   // What its caller does not want to be kept is cached only where they ask for that.
   const request = { ...asked, options: body.store === false ? { cache: false, ...options } : options };
-  const misfits = platform.gateway.ignoredBy(input.caller.tenantId, request);
+  const misfits = withOwnNames(places, () => platform.chat.ignoredBy(input.caller.tenantId, request));
   for (const name of misfits instanceof Promise ? await misfits : misfits) ignored.push(toOwnName(name, places));
   for (const name of ignored.slice(0, MAX_IGNORED)) input.ignore(name);
   return { request, places };
+}
+
+/** Throws with the names of fields that this API has. */
+function withOwnNames<T>(places: readonly string[], work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw withOwnName(error, places);
+  }
 }
 
 async function* toSse(batches: AsyncIterable<NumberedEvent[]>): AsyncGenerator<SseMessage[]> {

@@ -1,8 +1,10 @@
+import type { ChatDelta } from "../chat/steps.ts";
 import { type ContentDelta, makeStringBuilder } from "../chat/streamed-response.ts";
 import { providerFault } from "../resilience/transport-errors.ts";
 import { beginCall } from "./call-items.ts";
 import type { OutputItem, ResponseEvent } from "./response-schemas.ts";
 import { sealReasoning } from "./sealed-reasoning.ts";
+import { makeStepCalls } from "./step-calls.ts";
 import type { FindTool } from "./tools.ts";
 
 type Emit = (event: ResponseEvent) => void;
@@ -47,13 +49,12 @@ export function makeResponseOutput(
     endSpeech(isWhole);
     for (const call of calls) call?.end(isWhole);
     calls = calls.map(() => undefined);
+    steps.end();
   };
+  const steps = makeStepCalls((toItem) => begin("mcp", toItem), emit);
   const openText = () => {
     endAll(true);
-    return beginText(
-      begin("msg", (id) => ({ type: "message", id, status: "in_progress", role: "assistant", content: [] })),
-      emit,
-    );
+    return beginText(begin("msg", toMessageItem), emit);
   };
   const openThought = () => {
     endAll(true);
@@ -66,7 +67,7 @@ export function makeResponseOutput(
   };
   return {
     items,
-    take(delta: ContentDelta): void {
+    take(delta: ChatDelta): void {
       switch (delta.type) {
         case "text-delta":
           text ??= openText();
@@ -85,7 +86,11 @@ export function makeResponseOutput(
           const call = calls[delta.index] ?? openCall(delta);
           calls[delta.index] = call;
           call.add(delta.argumentsDelta);
+          break;
         }
+        default:
+          endSpeech(true);
+          steps.take(delta);
       }
     },
     /** Ends what is open; it is incomplete unless the response is whole. */
@@ -114,6 +119,10 @@ function makeSeals({ isShown, isKept }: Sealing) {
     },
   };
 }
+
+const toMessageItem = (id: string): ItemOf<"message"> => {
+  return { type: "message", id, status: "in_progress", role: "assistant", content: [] };
+};
 
 type At = { item_id: string; output_index: number };
 type Begun<T extends OutputItem["type"]> = { item: ItemOf<T>; at: At };

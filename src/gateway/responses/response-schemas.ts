@@ -44,6 +44,19 @@ export const outputItemSchema = z.discriminatedUnion("type", [
     namespace: z.string().optional(),
     input: z.string(),
   }),
+  z
+    .object({
+      type: z.literal("mcp_call"),
+      id: z.string(),
+      status: z.enum(["in_progress", "completed", "failed"]),
+      server_label: z.string().describe("The agent"),
+      name: z.string(),
+      arguments: z.string(),
+      output: z.string().nullable(),
+      error: z.string().nullable(),
+      approval_request_id: z.null(),
+    })
+    .describe("A tool call that an agent made itself, where `model` names one"),
 ]);
 export type OutputItem = z.input<typeof outputItemSchema>;
 
@@ -120,6 +133,11 @@ const eventFields = {
   "response.function_call_arguments.done": { ...at, name: z.string(), arguments: z.string() },
   "response.custom_tool_call_input.delta": { ...at, delta: z.string() },
   "response.custom_tool_call_input.done": { ...at, input: z.string() },
+  "response.mcp_call.in_progress": at,
+  "response.mcp_call_arguments.delta": { ...at, delta: z.string() },
+  "response.mcp_call_arguments.done": { ...at, arguments: z.string() },
+  "response.mcp_call.completed": at,
+  "response.mcp_call.failed": at,
   "response.output_item.done": ofItem,
   "response.completed": ofResponse,
   "response.incomplete": ofResponse,

@@ -1,6 +1,7 @@
 import { newId } from "../../ids.ts";
 import { secondsNow } from "../chat/openai.ts";
 import type { ChatOutcome } from "../chat/outcome.ts";
+import type { AnsweredChat } from "../chat/steps.ts";
 import { toDeltas } from "../chat/streamed-response.ts";
 import type { Usage } from "../providers/provider.ts";
 import { makeResponseOutput } from "./output.ts";
@@ -101,9 +102,12 @@ export const isWhole = (finishReason: ChatOutcome["finishReason"]) => incomplete
 export type MadeResponse = { response: ResponseObject; kept: OutputItem[] };
 
 /** The response of a chat. */
-export function toResponse(begun: ResponseObject, body: ResponsesBody, outcome: ChatOutcome): MadeResponse {
+export function toResponse(begun: ResponseObject, body: ResponsesBody, outcome: AnsweredChat): MadeResponse {
   const output = beginOutput(begun, body, () => undefined);
-  for (const delta of toDeltas(outcome)) output.take(delta);
+  const { steps, reasoning, ...answer } = outcome;
+  for (const delta of steps ?? []) output.take(delta);
+  for (const delta of toDeltas({ ...answer, ...(steps || reasoning === undefined ? {} : { reasoning }) }))
+    output.take(delta);
   output.end(isWhole(outcome.finishReason));
   return { response: endResponse(begun, output.items, outcome), kept: begun.store ? output.kept() : [] };
 }

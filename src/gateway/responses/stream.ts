@@ -1,5 +1,6 @@
 import type { ErrorView } from "../../errors.ts";
-import type { StreamEnd, StreamEvent } from "../chat/stream.ts";
+import type { ChatEvent } from "../chat/steps.ts";
+import type { StreamEnd } from "../chat/stream.ts";
 import { withOwnName } from "./field-names.ts";
 import type { ResponsesBody } from "./request-schemas.ts";
 import { beginOutput, endResponse, isWhole, type MadeResponse } from "./response.ts";
@@ -11,7 +12,7 @@ type Streamed = {
   /** The response as it begins. */
   begun: ResponseObject;
   body: ResponsesBody;
-  batches: AsyncIterable<StreamEvent[]>;
+  batches: AsyncIterable<ChatEvent[]>;
   /** Those of `fromResponsesBody`. */
   places: readonly string[];
   /** Stores the response, which is reported as it is then. */

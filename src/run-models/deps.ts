@@ -1,0 +1,40 @@
+import type { Agents } from "../agents/agents.ts";
+import type { Composite } from "../composite/composite.ts";
+import type { ChatDelta } from "../gateway/chat/steps.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { GatewayCaller } from "../gateway/money/account.ts";
+import type { FinishReason } from "../gateway/providers/provider.ts";
+import type { JobEvent, Jobs } from "../jobs/jobs.ts";
+import type { Work } from "../jobs/work.ts";
+import type { Spent } from "../runs.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import type { Quotas } from "../tenancy/quotas.ts";
+import type { Caller } from "../tenancy/roles.ts";
+
+export type RunModelsDeps = {
+  gateway: Pick<Gateway, "complete" | "stream" | "ignoredBy">;
+  agents: Pick<Agents, "accept" | "idOf" | "entries" | "regulatedBy" | "list" | "get">;
+  composite: Pick<Composite, "accept">;
+  jobs: Pick<Jobs, "find" | "get" | "events" | "cancel">;
+  works: readonly Work[];
+  quotas: Pick<Quotas, "check">;
+  /** How long a chat waits for its run at most, in ms. */
+  waitMs: number;
+};
+
+/**
+ * Who chats. `runJobId`, where a call may be made again, is the id that the job of its run gets: the repeat finds the run of
+ * the first attempt.
+ */
+export type ChatCaller = GatewayCaller & Pick<Caller, "subject" | "role"> & { runJobId?: string | undefined };
+
+/** A run that is to answer a chat. */
+export type PreparedRun = {
+  /** Checks and submits it, under this id of its job when there is one. */
+  accept(jobId?: string): Promise<{ job: JobRecord }>;
+  /** What happened in the run, as it is read at each event of its job. */
+  makeNews(job: JobRecord): (event: JobEvent) => Promise<ChatDelta[]>;
+  /** What the run answered, by the result of its job. */
+  toAnswer(result: unknown): RunAnswer;
+};
+export type RunAnswer = { id: string; text: string; finishReason: FinishReason; spent: Spent };

@@ -1,0 +1,142 @@
+import { AppError, isCancel } from "../errors.ts";
+import type { ChatOutcome } from "../gateway/chat/outcome.ts";
+import type { ChatRequest } from "../gateway/chat/request.ts";
+import { type AnsweredChat, type ChatDelta, type ChatEvent, toReasoningText } from "../gateway/chat/steps.ts";
+import type { StreamEnd } from "../gateway/chat/stream.ts";
+import { newId } from "../ids.ts";
+import { toJobError, wasRejected } from "../jobs/job-outcome.ts";
+import type { JobEvent } from "../jobs/jobs.ts";
+import { cancelWork } from "../jobs/work.ts";
+import type { JobRecord } from "../store/job-record.ts";
+import { prepareAgentRun } from "./agent-run.ts";
+import { prepareCompositeRun, screenComposite } from "./composite-run.ts";
+import type { ChatCaller, PreparedRun, RunAnswer, RunModelsDeps } from "./deps.ts";
+import { AGENT, isRegulatedModel, isRunModel } from "./names.ts";
+import { ignoredByRun, requireStrict } from "./settings.ts";
+
+/** Most characters of steps that one answer shows; all of them are in the trail of the run. */
+const MAX_SHOWN = 1_000_000;
+
+/**
+ * Chats with a model, or with an agent or a pattern in its place: `agent:<agentId or name>`, `composite:<pattern>[:<profile>]`.
+ * Those are durable runs, as on their own routes. All other chats go to the gateway as they are.
+ */
+export function makeChat(deps: RunModelsDeps) {
+  const { gateway } = deps;
+  return {
+    /**
+     * As `complete` of the gateway. A caller that leaves ends the waiting and not the run; a signal that aborts with
+     * `cancelled` cancels it.
+     * @throws AppError as the gateway; as the route of the run; the run's own; `timeout` for one that takes longer than is waited.
+     */
+    complete: (caller: ChatCaller, request: ChatRequest): Promise<AnsweredChat> =>
+      isRunModel(request.model) ? completeRun(deps, caller, request) : gateway.complete(caller, request),
+    /** As `stream` of the gateway. An empty batch comes as soon as a run is accepted. Throws as `complete`. */
+    stream: (caller: ChatCaller, request: ChatRequest): AsyncIterable<ChatEvent[]> =>
+      isRunModel(request.model) ? streamRun(deps, caller, request) : gateway.stream(caller, request),
+    /** See `ignoredBy` of the gateway. @throws AppError `invalid_request`. */
+    ignoredBy: (tenantId: string, request: ChatRequest): string[] | Promise<string[]> =>
+      isRunModel(request.model) ? ignoredByRun(request) : gateway.ignoredBy(tenantId, request),
+    /**
+     * What comes before anything of a chat with a regulated profile is kept, were it a hash: its guard.
+     * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `unavailable`.
+     */
+    screen: screenComposite,
+    /** Whether chats with this model are screened, and nothing of them but the answer is kept. @throws AppError `unknown_model`. */
+    isRegulated: isRegulatedModel,
+  };
+}
+
+async function completeRun(deps: RunModelsDeps, caller: ChatCaller, request: ChatRequest): Promise<AnsweredChat> {
+  const steps: ChatDelta[] = [];
+  let text = "";
+  let end: StreamEnd | undefined;
+  for await (const batch of streamRun(deps, caller, request)) {
+    for (const event of batch) {
+      if (event.type === "end") end = event;
+      else if (event.type === "text-delta") text += event.text;
+      else steps.push(event);
+    }
+  }
+  if (end === undefined) throw new TypeError("a run has ended without its end");
+  const { type: _type, ...outcome } = end;
+  const reasoning = steps.map(toReasoningText).join("");
+  return { ...outcome, text, steps, ...(reasoning === "" ? {} : { reasoning }) };
+}
+
+async function* streamRun(deps: RunModelsDeps, caller: ChatCaller, request: ChatRequest): AsyncGenerator<ChatEvent[]> {
+  const beganAt = performance.now();
+  requireStrict(request);
+  const { tenantId } = caller;
+  const prepare = request.model.startsWith(AGENT) ? prepareAgentRun : prepareCompositeRun;
+  const run = await prepare(deps, caller, request);
+  const job = await submitOnce(deps, caller, run);
+  yield []; // it is accepted: the head may go out
+  const readNews = run.makeNews(job);
+  let left = MAX_SHOWN;
+  for await (const event of follow(deps, caller, job)) {
+    const deltas = await readNews(event);
+    left -= JSON.stringify(deltas).length;
+    if (deltas.length > 0 && left >= 0) yield deltas;
+  }
+  const ended = await deps.jobs.get(tenantId, job._id);
+  if (ended.status !== "completed") throw toJobError(ended);
+  const answer = run.toAnswer(ended.result);
+  yield [{ type: "text-delta", text: answer.text }, toEnd(answer, request.model, performance.now() - beganAt)];
+}
+
+/** Submits the run, or finds it when an earlier attempt at the same call did. */
+async function submitOnce(deps: RunModelsDeps, caller: ChatCaller, { accept }: PreparedRun): Promise<JobRecord> {
+  const { tenantId, runJobId } = caller;
+  const known = runJobId === undefined ? null : await deps.jobs.find(tenantId, runJobId);
+  if (known && !wasRejected(known)) return known;
+  await deps.quotas.check(tenantId, "openJobs");
+  return (await accept(known ? newId("job") : runJobId)).job;
+}
+
+/** The events of a run's job, for as long as is waited. */
+async function* follow(
+  { jobs, works, waitMs }: RunModelsDeps,
+  { tenantId, signal }: ChatCaller,
+  job: JobRecord,
+): AsyncGenerator<JobEvent> {
+  const overdue = new AbortController();
+  const timer = setTimeout(() => overdue.abort(tooLong(job, waitMs)), waitMs);
+  const until = AbortSignal.any([signal, overdue.signal]);
+  try {
+    yield* jobs.events(tenantId, job._id, { signal: until });
+    until.throwIfAborted();
+  } catch (error) {
+    // A caller that leaves may come back for the run; one that cancels wants no more of it.
+    if (isCancel(signal.reason)) await cancelWork(jobs, works, { tenantId, jobId: job._id }).catch(() => undefined);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function tooLong({ _id: jobId, subject }: JobRecord, waitMs: number): AppError {
+  const [id = jobId] = Object.values(subject);
+  const message = `${id} did not end within ${waitMs / 1_000} s. It goes on: GET /jobs/${jobId} shows how it ends.`;
+  return new AppError("timeout", message, { details: { jobId, ...subject } });
+}
+
+function toEnd({ id, finishReason, spent }: RunAnswer, model: string, totalMs: number): StreamEnd {
+  const { tokens, outputTokens = 0, costUsd } = spent;
+  const by: Pick<ChatOutcome, "provider" | "routing"> = {
+    provider: "switchyard",
+    routing: { requested: model, model, provider: "switchyard", reason: "named" },
+  };
+  return {
+    type: "end",
+    ...by,
+    logId: id,
+    model,
+    toolCalls: [],
+    finishReason,
+    usage: { inputTokens: tokens - outputTokens, outputTokens },
+    costUsd,
+    cached: false,
+    timingsMs: { total: totalMs, provider: totalMs },
+  };
+}

@@ -1,8 +1,10 @@
 import { AppError } from "../../src/errors.ts";
 import { toAcceptedView } from "../../src/jobs/job-outcome.ts";
 import { allTools } from "../../src/mcp-tools/all-tools.ts";
+import { findPublished } from "../../src/mcp-tools/published.ts";
 import { type AnyTool, resultOf, waitForJob } from "../../src/mcp-tools/tool.ts";
-import type { JobRecord } from "../../src/store/job-record.ts";
+import { paramHeadersOf } from "../../src/published-tools.ts";
+import type { JobKind, JobRecord } from "../../src/store/job-record.ts";
 import { isFinal } from "../../src/store/job-state.ts";
 import { hasRole } from "../../src/tenancy/roles.ts";
 import { toAppError } from "../middleware/errors.ts";
@@ -10,9 +12,9 @@ import { admitCall } from "../middleware/rate-limit.ts";
 import { knownFields, parseInput } from "../middleware/validate.ts";
 import { unknownIn } from "../read-input.ts";
 import type { HandlerInput } from "../route.ts";
-import { RpcFault, rpcCodes } from "./json-rpc.ts";
+import { isObject, RpcFault, rpcCodes } from "./json-rpc.ts";
 import { toContent, toFailure } from "./results.ts";
-import type { Dialect } from "./revisions.ts";
+import { type Dialect, isSince, requireHeader, statelessRevision } from "./revisions.ts";
 import { takesTask, toCreated } from "./tasks.ts";
 
 export const SURFACE = "mcp";
@@ -31,9 +33,10 @@ export type ToolRequest = {
  */
 export async function callTool(input: HandlerInput, request: ToolRequest): Promise<Record<string, unknown>> {
   const { dialect, params } = request;
-  const tool = allTools.find((each) => each.name === params.name);
+  const tool = await findTool(input, params.name);
   if (!tool) throw new RpcFault(rpcCodes.params, "There is no tool of this name; tools/list has them all.");
   const { given, ignored } = readArguments(tool, params.arguments ?? {});
+  if (isSince(dialect, statelessRevision)) requireParamHeaders(input, tool, given);
   const startedAt = performance.now();
   const log = input.platform.logger.child({ requestId: input.requestId, tool: tool.name });
   const elapsed = () => Math.round(performance.now() - startedAt);
@@ -41,13 +44,28 @@ export async function callTool(input: HandlerInput, request: ToolRequest): Promi
     const outcome = await runTool(input, { tool, given, request });
     log.info({ ms: elapsed() }, "a tool was called");
     if ("job" in outcome) return toCreated(dialect, outcome.job);
-    const { result } = outcome;
-    return toContent(dialect, ignored.length === 0 ? result : { ...Object(result), _ignored: ignored });
+    const { result, kind } = outcome;
+    return toContent(dialect, ignored.length === 0 ? result : { ...Object(result), _ignored: ignored }, kind);
   } catch (thrown) {
+    if (thrown instanceof RpcFault) throw thrown;
     const error = toAppError(thrown);
     if (error.code === "internal") log.error({ err: error.cause ?? error }, "a tool failed");
     else log.info({ code: error.code, ms: elapsed() }, "a tool was called");
     return toFailure(error, input.requestId);
+  }
+}
+
+/** The tool of a name: one of the product's, or of the tenant's own. */
+async function findTool({ platform, caller }: HandlerInput, name: unknown): Promise<AnyTool | undefined> {
+  if (typeof name !== "string") return undefined;
+  return allTools.find((each) => each.name === name) ?? findPublished(platform, caller.tenantId, name);
+}
+
+/** @throws RpcFault `headerMismatch` unless the headers repeat the arguments that the tool's schema says. */
+function requireParamHeaders(input: HandlerInput, { inputSchema }: AnyTool, given: unknown): void {
+  for (const { header, path } of paramHeadersOf(inputSchema)) {
+    const value = path.reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), given);
+    if (value !== undefined && value !== null) requireHeader(input, `mcp-param-${header}`, String(value));
   }
 }
 
@@ -63,12 +81,12 @@ function readArguments(tool: AnyTool, sent: unknown): { given: unknown; ignored:
   }
 }
 
+/** A result, with the kind of the job that made it, or the job that goes on. */
+type Outcome = { result: unknown; kind?: JobKind } | { job: JobRecord };
+
 type Run = { tool: AnyTool; given: unknown; request: ToolRequest };
 
-async function runTool(
-  input: HandlerInput,
-  { tool, given, request }: Run,
-): Promise<{ result: unknown } | { job: JobRecord }> {
+async function runTool(input: HandlerInput, { tool, given, request }: Run): Promise<Outcome> {
   const { caller, platform, signal, rejection } = input;
   if (rejection) throw rejection;
   if (!hasRole(caller.role, tool.role)) {
@@ -79,14 +97,23 @@ async function runTool(
   try {
     const call = { platform, caller, surface: SURFACE, signal };
     // The tool's own schema made the arguments, so they have the types that it declared.
-    const started = await tool.start?.(call, given as never);
+    const started = await tool.start?.(call, given as never).catch(rejectArguments(tool));
     if (started === undefined) return { result: await tool.run?.(call, given as never) };
     const taking = takesTask(request);
     if (taking === "now") return { job: started };
     const job = await waitForJob(call, started);
-    if (isFinal(job.status)) return { result: resultOf(job) };
+    if (isFinal(job.status)) return { result: resultOf(job), kind: job.kind };
     return taking === undefined ? { result: toAcceptedView(job) } : { job };
   } finally {
     release?.();
   }
 }
+
+/** Turns the refusal of a run's input into that of the arguments which it was. */
+const rejectArguments = (tool: AnyTool) => (error: unknown) => {
+  const isInput = error instanceof AppError && error.code === "invalid_request" && error.param?.startsWith("input");
+  if (!isInput || tool.inputSchema === undefined) throw error;
+  const path = (error.param ?? "").replace(/^input\.?/, "");
+  const data = [{ in: "arguments", path, message: error.message }];
+  throw new RpcFault(rpcCodes.params, path === "" ? error.message : `${path}: ${error.message}`, { data });
+};

@@ -6,7 +6,7 @@ import { RpcFault, rpcCodes } from "./json-rpc.ts";
 import { cacheHints, serverInfo } from "./results.ts";
 import { agreeOn, type Dialect, isSince, type Revision, revisions, statelessRevision } from "./revisions.ts";
 import { cancelTask, getTask, requireTasks, taskCapabilities, updateTask } from "./tasks.ts";
-import { listFor } from "./tool-list.ts";
+import { pageFor } from "./tool-list.ts";
 
 export type McpRequest = {
   method: string;
@@ -85,8 +85,8 @@ function discover(_: HandlerInput, { dialect }: McpRequest) {
   return { supportedVersions: revisions, capabilities, instructions, ...cacheHints(dialect) };
 }
 
-/** All tools that the key may use, in one page. */
-function listTools({ caller }: HandlerInput, { params, dialect }: McpRequest) {
-  if (params.cursor !== undefined) throw new RpcFault(rpcCodes.params, "There is no page of this cursor.");
-  return { tools: listFor(caller.role, dialect), ...cacheHints(dialect) };
+async function listTools(input: HandlerInput, { params, dialect }: McpRequest) {
+  const page = await pageFor(input, dialect, params.cursor);
+  if (page === null) throw new RpcFault(rpcCodes.params, "There is no page of this cursor.");
+  return { ...page, ...cacheHints(dialect) };
 }

@@ -76,7 +76,7 @@ const isOfService = (error: AppError) => error.code === "internal" || isOfPart(e
 /** The outcome of a job that has ended, as the call would have returned it; of one that was cancelled none. */
 function outcomeOf({ requestId }: HandlerInput, dialect: Dialect, job: JobRecord) {
   if (job.status === "cancelled") return {};
-  if (job.status === "completed") return { result: complete(dialect, toContent(dialect, job.result)) };
+  if (job.status === "completed") return { result: complete(dialect, toContent(dialect, job.result, job.kind)) };
   const error = toJobError(job);
   if (!isOfService(error)) return { result: complete(dialect, toFailure(error, requestId)) };
   return { error: { code: rpcCodes.internal, message: error.message, data: toErrorBody(error, requestId).error } };

@@ -2,14 +2,16 @@ import type { Tool } from "@modelcontextprotocol/sdk/types.js";
 import { defined } from "../../src/defined.ts";
 import { toJsonSchema } from "../../src/json-schema.ts";
 import { allTools } from "../../src/mcp-tools/all-tools.ts";
+import { listPublished } from "../../src/mcp-tools/published.ts";
 import type { AnyTool } from "../../src/mcp-tools/tool.ts";
 import type { Role } from "../../src/store/key-store.ts";
 import { hasRole } from "../../src/tenancy/roles.ts";
 import { acceptedSchema } from "../prefer.ts";
+import type { HandlerInput } from "../route.ts";
 import { type Dialect, isSince, type Revision } from "./revisions.ts";
 
-/** The tools that a key of this role may use, as a revision shows them. */
-export function listFor(role: Role, dialect: Dialect): Tool[] {
+/** The product's tools that a key of this role may use, as a revision shows them. */
+function listFor(role: Role, dialect: Dialect): Tool[] {
   const { revision } = dialect;
   let all = listed.get(revision);
   if (all === undefined) {
@@ -19,17 +21,41 @@ export function listFor(role: Role, dialect: Dialect): Tool[] {
   return all.filter((each) => hasRole(role, each.role)).map(({ shown }) => shown);
 }
 
+/** Most characters of JSON of a tenant's own tools on one page. */
+const MAX_PAGE = 256 << 10;
+
+/**
+ * A page of the tools that a key may use: those of its tenant, by name, and on the last page the product's own. `cursor`: the
+ * name of the last tool on the page before. Null when there is no such page.
+ */
+export async function pageFor(
+  { platform, caller }: Pick<HandlerInput, "platform" | "caller">,
+  dialect: Dialect,
+  cursor: unknown,
+): Promise<{ tools: Tool[]; nextCursor?: string } | null> {
+  const published = await listPublished(platform, caller.tenantId);
+  const before = cursor === undefined ? -1 : published.findIndex(({ name }) => name === cursor);
+  if (cursor !== undefined && before === -1) return null;
+  const tools: Tool[] = [];
+  let size = 0;
+  for (const each of published.slice(before + 1)) {
+    const shown = show(each, dialect);
+    size += JSON.stringify(shown).length;
+    const nextCursor = tools.at(-1)?.name;
+    if (size > MAX_PAGE && nextCursor !== undefined) return { tools, nextCursor };
+    tools.push(shown);
+  }
+  return { tools: [...tools, ...listFor(caller.role, dialect)] };
+}
+
 /** Made at the first listing: deriving the schemas costs more than any other response. */
 const listed = new Map<Revision, { role: Role; shown: Tool }[]>();
 
 /** A tool as a revision shows it. Fields that are newer are left out of an older one, but for hints, which 2025-03-26 has. */
-function show({ name, title, description, input, output, hints, start }: AnyTool, dialect: Dialect): Tool {
-  const shown = {
-    name,
-    description,
-    inputSchema: ofObject(toJsonSchema(input, "input")),
-    annotations: { title, ...hints },
-  };
+function show(tool: AnyTool, dialect: Dialect): Tool {
+  const { name, title, description, input, output, hints, start } = tool;
+  const inputSchema = ofObject(tool.inputSchema ?? toJsonSchema(input, "input"));
+  const shown = { name, description, inputSchema, annotations: { title, ...hints } };
   if (!isSince(dialect, "2025-06-18")) return shown;
   const outputSchema = output && toOutputSchema(toJsonSchema(output, "output"), start !== undefined);
   const hasTasks = dialect.revision === "2025-11-25" && start !== undefined;

@@ -33,7 +33,7 @@ export const agentRoutes = [
     body: agentBodySchema,
     example,
     responses: { 201: { description: "The agent", body: agentViewSchema } },
-    errors: ["unknown_model", "source_refused", "quota_exceeded"],
+    errors: ["unknown_model", "source_refused", "quota_exceeded", "wrong_state"],
     result: ({ body, caller, platform }) => platform.agents.create(caller, body),
   }),
   routes.get("/agents", {
@@ -57,7 +57,7 @@ export const agentRoutes = [
     body: agentReplacementSchema,
     example,
     responses: { 200: { description: "The agent", body: agentViewSchema } },
-    errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
+    errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state", "quota_exceeded"],
     result: ({ params: { id }, body, caller, platform }) => platform.agents.replace(caller, id, body),
   }),
   routes.delete("/agents/:id", {

@@ -84,7 +84,7 @@ export const workflowRoutes = [
     body: workflowBodySchema,
     example,
     responses: { 201: { description: "The workflow", body: workflowViewSchema } },
-    errors: ["unknown_model", "source_refused", "quota_exceeded"],
+    errors: ["unknown_model", "source_refused", "quota_exceeded", "wrong_state"],
     result: ({ body, caller, platform }) => platform.workflows.create(caller, body),
   }),
   routes.get("/workflows", {
@@ -108,7 +108,7 @@ export const workflowRoutes = [
     body: workflowReplacementSchema,
     example,
     responses: { 200: { description: "The workflow", body: workflowViewSchema } },
-    errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state"],
+    errors: ["unknown_model", "source_refused", "insufficient_role", "wrong_state", "quota_exceeded"],
     result: ({ params: { id }, body, caller, platform }) => platform.workflows.replace(caller, id, body),
   }),
   routes.delete("/workflows/:id", {

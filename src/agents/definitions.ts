@@ -8,6 +8,7 @@ import {
   toVersionView,
 } from "../definitions.ts";
 import { AppError, notFound } from "../errors.ts";
+import { checkPublish } from "../published-tools.ts";
 import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
 import type { AgentRecord, AgentSummaryRecord } from "../store/agent-store.ts";
 import { withPreviews } from "./credentials.ts";
@@ -31,6 +32,8 @@ export function makeAgentDefinitions(deps: AgentsDeps) {
     quotas: deps.quotas,
     async toChange(tenantId, body: AgentBody, earlier) {
       await checkDefinition(deps, tenantId, body);
+      const published = { tenantId, publish: body.publish, earlier: earlier?.definition.publish };
+      await checkPublish([deps.store.agents, deps.store.workflows], published);
       const tools = await deps.credentials.seal(tenantId, body.tools, earlier?.definition.tools ?? []);
       return { definition: { ...body, tools } };
     },
@@ -49,6 +52,9 @@ export function makeAgentDefinitions(deps: AgentsDeps) {
         details: { agentIds: [only, ...others] },
       });
     },
+    /** What is a tool of `/mcp`, at most `limit`; and the one of a name. */
+    listPublished: agents.listPublished,
+    findPublished: agents.findPublished,
     /** An agent's definition, which may be a few seconds old; null when there is none. */
     definitionOf: async (tenantId: string, agentId: string) => recent.find(`${tenantId}\n${agentId}`),
   };

@@ -3,6 +3,7 @@ import { withFewFields } from "../bounded-json.ts";
 import { replacementOf, versionFields } from "../definitions.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
+import { publishSchema } from "../published-tools.ts";
 import { outputTokensSchema } from "../runs.ts";
 import { stopReasons } from "../store/agent-run-store.ts";
 import { runStates } from "./run-state.ts";
@@ -24,6 +25,7 @@ export const agentBodySchema = z.object({
   maxIterations: z.number().int().min(1).max(MAX_ITERATIONS).default(DEFAULT_ITERATIONS),
   temperature: z.number().min(0).max(2).optional().describe("Default: the model's own"),
   maxTokens: z.number().int().min(1).max(1_000_000).optional().describe("Cap on the tokens of one answer of the model"),
+  publish: publishSchema.optional(),
 });
 export type AgentBody = z.output<typeof agentBodySchema>;
 
@@ -43,7 +45,7 @@ export type AgentView = z.input<typeof agentViewSchema>;
 
 /** An agent in a list. */
 export const agentSummarySchema = agentViewSchema
-  .omit({ systemPrompt: true, tools: true, maxIterations: true, temperature: true, maxTokens: true })
+  .omit({ systemPrompt: true, tools: true, maxIterations: true, temperature: true, maxTokens: true, publish: true })
   .extend({
     description: z.string().optional().describe("Cut after 300 characters"),
     toolTypes: z.array(z.string()).describe("Each type of its tools once"),

@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import { defineCollection } from "./collection.ts";
 import { findPage, type Page, type PageQuery } from "./page.ts";
+import { makePublished } from "./published.ts";
 import { makeVersionedRecords, type VersionedDocument } from "./records.ts";
 
 /** What an agent is to be, in one version. */
@@ -19,6 +20,8 @@ export type AgentDefinition = {
   maxIterations: number;
   temperature?: number | undefined;
   maxTokens?: number | undefined;
+  /** Set when it is a tool of `/mcp`. */
+  publish?: { name: string; description: string } | undefined;
 };
 
 /** An agent at its latest version. A run keeps the definition that it began with. */
@@ -37,8 +40,12 @@ export const agentCollection = defineCollection<AgentRecord>({
   indexes: [
     { key: { tenantId: 1, _id: -1 }, name: "tenant_newest" },
     { key: { tenantId: 1, "definition.name": 1, _id: -1 }, name: "tenant_name" },
+    { key: { tenantId: 1, "definition.publish.name": 1 }, name: "tenant_tool" },
   ],
 });
+
+const toTool = ({ _id, definition }: Pick<AgentRecord, "_id"> & { definition: Pick<AgentDefinition, "publish"> }) =>
+  definition.publish === undefined ? [] : [{ _id, ...definition.publish }];
 
 export function makeAgentStore(db: Db) {
   const agents = db.collection<AgentRecord>(agentCollection.name);
@@ -46,6 +53,7 @@ export function makeAgentStore(db: Db) {
     ...makeVersionedRecords<AgentRecord, Pick<AgentRecord, "definition">>(agents),
     list: (tenantId: string, page: PageQuery): Promise<Page<AgentSummaryRecord>> =>
       findPage(agents, { tenantId, page, fields: summaryFields }),
+    ...makePublished(agents, { name: "definition.publish.name", fields: ["definition.publish"] }, toTool),
     /** Ids of those with a name, which several may have; the newest first. */
     async idsNamed(tenantId: string, name: string, limit: number): Promise<string[]> {
       const filter = { "definition.name": name };

@@ -10,7 +10,7 @@ import type { Evaluator } from "./evaluator.ts";
 
 /** What workflows work with. */
 export type WorkflowsDeps = {
-  store: Pick<Store, "workflows" | "workflowRuns" | "approvals">;
+  store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "agents">;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "resume" | "held">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel">;
   rag: Pick<Rag, "query">;

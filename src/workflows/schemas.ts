@@ -2,6 +2,7 @@ import { z } from "zod";
 import { replacementOf, versionFields } from "../definitions.ts";
 import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
+import { publishSchema } from "../published-tools.ts";
 import { approvalStates } from "../store/approval-store.ts";
 import { workflowRunEnds } from "../store/workflow-run-store.ts";
 import { stepsSchema, stepTypes } from "./steps.ts";
@@ -22,6 +23,7 @@ export const workflowBodySchema = z.object({
     .refine((value) => JSON.stringify(value).length <= 32_000, "is longer than 32000 characters as JSON")
     .optional()
     .describe("JSON Schema that the input of a run must fit"),
+  publish: publishSchema.optional(),
 });
 export type WorkflowBody = z.output<typeof workflowBodySchema>;
 
@@ -38,7 +40,7 @@ export const workflowViewSchema = workflowBodySchema.extend({
 export type WorkflowView = z.input<typeof workflowViewSchema>;
 
 /** A workflow in a list. */
-export const workflowSummarySchema = workflowViewSchema.omit({ steps: true, inputSchema: true }).extend({
+export const workflowSummarySchema = workflowViewSchema.omit({ steps: true, inputSchema: true, publish: true }).extend({
   description: z.string().optional().describe("Cut after 300 characters"),
   stepCount: z.number().int().describe("Steps, nested ones included"),
 });

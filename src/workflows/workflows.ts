@@ -33,6 +33,9 @@ export function makeWorkflows(deps: WorkflowsDeps) {
   return {
     ...makeWorkflowDefinitions(deps),
     ...approvals,
+    /** What is a tool of `/mcp`, at most `limit`; and the one of a name. */
+    listPublished: workflows.listPublished,
+    findPublished: workflows.findPublished,
     /**
      * Records a run of a workflow as it is now, then submits its job.
      * @throws AppError `not_found`; `invalid_request` for an input that does not fit the workflow's schema;

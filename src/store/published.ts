@@ -12,8 +12,18 @@ export function makePublished<T extends TenantDocument, S extends { _id: string 
   toTool: (record: S) => P[],
 ) {
   const published = { [name]: { $gt: "" } } as Filter<T>; // the driver cannot see that a `T` has this field
-  const find = async (tenantId: string, filter: Filter<T>, limit: number): Promise<P[]> =>
-    (await findPage<S, T>(records, { tenantId, page: { limit }, filter, fields })).data.flatMap(toTool);
+  const find = async (tenantId: string, filter: Filter<T>, limit: number): Promise<P[]> => {
+    const tools: P[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = { limit: limit - tools.length, cursor };
+      const about = { tenantId, page, filter: filter as Filter<S & T>, fields }; // no field of the filter is in `S` alone
+      const { data, nextCursor } = await findPage<S, T>(records, about);
+      tools.push(...data.flatMap(toTool));
+      cursor = nextCursor ?? undefined;
+    } while (cursor !== undefined && tools.length < limit);
+    return tools;
+  };
   return {
     /** The newest first. */
     listPublished: (tenantId: string, limit: number) => find(tenantId, published, limit),

@@ -72,7 +72,8 @@ function serveRoute(
   const door = route.auth === "public" ? undefined : { tenancy, needed: route.auth, allowedHosts };
   return async function serve(ctx) {
     ctx.state.route = route.path;
-    if (route.dialect) speak(ctx, route.dialect);
+    const dialect = route.dialectOf?.((name) => ctx.get(name) || undefined) ?? route.dialect;
+    if (dialect) speak(ctx, dialect);
     if (route.envelope) rejectForeignHost(ctx, allowedHosts);
     const client = () => clientOf(ctx);
     const caller = door === undefined ? anonymous : await authenticate(ctx, door, client);

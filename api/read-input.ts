@@ -11,8 +11,10 @@ import type { AnyRoute, BodyLimit, HandlerInput } from "./route.ts";
 
 /** Largest body of a tool call, in bytes: a text of 200,000 characters fits, each of them escaped. */
 const MAX_TOOLS_BYTES = 2 << 20;
-/** Most ignored fields that one response lists. */
+/** Most unknown fields that one response lists. */
 const MAX_IGNORED = 20;
+/** Most names of whatever is ignored that one response lists: clients bound the size of headers. */
+const MAX_NOTED = 50;
 
 export type Input = Pick<HandlerInput, "params" | "query" | "body" | "bytes">;
 
@@ -77,14 +79,24 @@ export function unknownIn(value: unknown, known: Set<string> | undefined): strin
     .slice(0, MAX_IGNORED);
 }
 
-/** A body, which its route has taken as it came, by the schema by which it is understood. @throws AppError `invalid_request`. */
-export function parseBody<S extends z.ZodType>(schema: S, { body, ignore }: HandlerInput): z.output<S> {
-  for (const name of unknownIn(body, knownFields(schema))) ignore(toHeaderText(name));
-  return parseInput(schema, body, "body") as z.output<S>; // what the schema has given
+/**
+ * A body, which its route has taken as it came, by the schema by which it is understood. `unreadIn` gives the names of what is
+ * not read of one that fits.
+ * @throws AppError `invalid_request`.
+ */
+export function parseBody<S extends z.ZodType, B>(
+  schema: S,
+  { body, ignore }: Pick<HandlerInput<unknown, unknown, B>, "body" | "ignore">,
+  unreadIn: (body: B) => string[],
+): z.output<S> {
+  const parsed = parseInput(schema, body, "body") as z.output<S>; // what the schema has given
+  for (const name of unreadIn(body).slice(0, MAX_IGNORED)) ignore(toHeaderText(name));
+  return parsed;
 }
 
 /** Names in `x-svc-ignored` what of a request is not used; `shown` is how the header writes it. */
 export function noteIgnored({ state }: ApiContext, names: readonly string[], shown = names): void {
+  if ((state.ignored?.length ?? 0) >= MAX_NOTED) return;
   state.ignored = [...(state.ignored ?? []), ...names];
   const before = state.headers["x-svc-ignored"];
   state.headers["x-svc-ignored"] = [...(before === undefined ? [] : [before]), ...shown].join(", ");

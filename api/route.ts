@@ -122,6 +122,8 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
    */
   envelope?: RouteEnvelope;
   dialect?: RouteDialect;
+  /** Set where the headers of a request say in which dialect its errors are. */
+  dialectOf?(header: (name: string) => string | undefined): RouteDialect | undefined;
   /** Whether the response holds a secret, which must not be kept for repeats by `Idempotency-Key`. */
   hasSecretReply?: boolean;
   /** A body as an example, for the documentation. */

@@ -28,6 +28,7 @@ describe("the official client of Anthropic", () => {
       env: {
         EDGE_BASE_URL: upstream.url,
         EDGE_MODEL: "small",
+        PROVIDER_MAX_TRIES: "1",
         OPENAI_API_KEY: "sk-platform-0123456789abcdef",
         OPENAI_BASE_URL: upstream.url,
       },
@@ -109,6 +110,89 @@ describe("the official client of Anthropic", () => {
     });
     const ignored = response.headers.get("x-svc-ignored")?.split(", ");
     expect(ignored).to.include.members(["top_k", "tools[1]"]);
+  });
+
+  it("names once what only Anthropic reads, however many parts have it, and passes on all else", async () => {
+    const cache_control = { type: "ephemeral" as const };
+    const { response } = await client.beta.messages
+      .create({
+        model: "small",
+        max_tokens: 50,
+        betas: ["context-management-2025-06-27", "mcp-client-2025-04-04"],
+        cache_control,
+        context_management: { edits: [{ type: "clear_tool_uses_20250919" }] },
+        mcp_servers: [{ type: "url", name: "docs", url: "https://mcp.example.com" }],
+        container: "container_1",
+        thinking: { type: "adaptive", display: "summarized" },
+        system: [{ type: "text", text: "Be short.", cache_control }],
+        tools: [
+          { ...weather, strict: true, cache_control, defer_loading: true },
+          { type: "web_search_20260318", name: "web_search" },
+        ],
+        messages: [
+          {
+            role: "user",
+            content: [
+              { type: "text", text: "What is in it?", cache_control },
+              {
+                type: "document",
+                source: { type: "text", media_type: "text/plain", data: "Nine berths." },
+                citations: { enabled: true },
+                cache_control,
+              },
+              { type: "container_upload", file_id: "file_1" },
+            ],
+          },
+          {
+            role: "assistant",
+            content: [
+              { type: "text", text: "Let me look.", citations: null },
+              { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "berths" } },
+              { type: "tool_use", id: "call_1", name: "weather", input: {}, caller: { type: "direct" } },
+            ],
+          },
+          {
+            role: "user",
+            content: [
+              {
+                type: "tool_result",
+                tool_use_id: "call_1",
+                content: [
+                  { type: "text", text: "Rain.", cache_control },
+                  { type: "tool_reference", tool_name: "tides" },
+                ],
+              },
+            ],
+          },
+        ],
+      })
+      .withResponse();
+    expect(response.headers.get("x-svc-ignored")?.split(", ").toSorted()).to.deep.equal(
+      [
+        ...["cache_control", "caller", "citations", "container", "context_management", "defer_loading", "mcp_servers"],
+        ...["strict", "thinking.display", "tools[1]"],
+        ...["messages[0].content[2]", "messages[1].content[1]", "messages[2].content[0].content[1]"],
+      ].toSorted(),
+    );
+    expect(sent()?.messages).to.deep.equal([
+      { role: "system", content: "Be short." },
+      { role: "user", content: "What is in it?\nNine berths." },
+      {
+        role: "assistant",
+        content: "Let me look.",
+        tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: "{}" } }],
+      },
+      { role: "tool", tool_call_id: "call_1", content: "Rain." },
+    ]);
+    expect(sent()?.tools).to.have.length(1);
+  });
+
+  it("asks for JSON by the earlier name of the format too", async () => {
+    upstream.next({ pieces: ['{"holder":"a worker"}'] });
+    const schema = { type: "object" as const, properties: { holder: { type: "string" } }, required: ["holder"] };
+    const about = { model: "gpt-5.6-luna", max_tokens: 2_000, messages: [question] };
+    await client.beta.messages.create({ ...about, output_format: { type: "json_schema", schema } });
+    expect(JSON.stringify(sent())).to.include('"holder"');
   });
 
   it("streams the events in their order, and the message that they make", async () => {
@@ -194,13 +278,21 @@ describe("the official client of Anthropic", () => {
   it("raises its own errors, by Anthropic's types and statuses", async () => {
     const about = { model: "small", max_tokens: 50, messages: [question] };
     const stranger = new Anthropic({ baseURL: test.url, apiKey: "sk_unknown", maxRetries: 0 });
-    const cases: [Promise<unknown>, number, string][] = [
-      [failureOf(client.messages.create({ ...about, model: "nobody" })), 404, "not_found_error"],
-      [failureOf(client.messages.create({ ...about, max_tokens: 0 })), 400, "invalid_request_error"],
-      [failureOf(stranger.messages.create(about)), 401, "authentication_error"],
-    ];
-    for (const [failing, status, type] of cases) {
-      const error = (await failing) as InstanceType<typeof Anthropic.APIError>;
+    const cases = [
+      [() => client.messages.create({ ...about, model: "nobody" }), 404, "not_found_error", Anthropic.NotFoundError],
+      [
+        () => client.messages.create({ ...about, max_tokens: 0 }),
+        400,
+        "invalid_request_error",
+        Anthropic.BadRequestError,
+      ],
+      [() => stranger.messages.create(about), 401, "authentication_error", Anthropic.AuthenticationError],
+      [() => stranger.models.list(), 401, "authentication_error", Anthropic.AuthenticationError],
+      [() => client.models.retrieve("nobody"), 404, "not_found_error", Anthropic.NotFoundError],
+    ] as const;
+    for (const [call, status, type, kind] of cases) {
+      const error = await failureOf(call());
+      expect(error).to.be.instanceOf(kind);
       expect(error.status).to.equal(status);
       expect(error.type).to.equal(type);
       expect(error.error).to.have.keys("type", "error", "request_id");
@@ -209,6 +301,10 @@ describe("the official client of Anthropic", () => {
     upstream.setDefault({ status: 429 });
     const limited = await failureOf(client.messages.create(about));
     expect([limited.status, limited.type]).to.deep.equal([429, "rate_limit_error"]);
+    expect(limited).to.be.instanceOf(Anthropic.RateLimitError);
+    upstream.setDefault({ status: 503 });
+    const overloaded = await failureOf(client.messages.create(about));
+    expect([overloaded.status, overloaded.type]).to.deep.equal([529, "overloaded_error"]);
     upstream.setDefault({ status: 500 });
     const failed = await failureOf(client.messages.create(about));
     expect([failed.status, failed.type]).to.deep.equal([500, "api_error"]);

@@ -48,10 +48,18 @@ export const toErrorEvent = (error: ErrorView & { requestId: string }): SseMessa
   data: toAnthropicError(error).body,
 });
 
+/** What a provider says that has no room for more requests: Anthropic's status and type, and the status of all others. */
+const overloaded: readonly unknown[] = [503, 529, "overloaded_error"];
+
+function isOverloaded({ code, details }: ErrorView): boolean {
+  const { status, code: reason } = Object(details);
+  return code === "provider_failed" && (overloaded.includes(status) || overloaded.includes(reason));
+}
+
 /** An error in Anthropic's shape. */
 export function toAnthropicError({ requestId, ...error }: ErrorView & { requestId: string }) {
   const own = error.code === "unknown_model" ? 404 : toStatus(error);
-  const status = statusInstead[own] ?? own;
+  const status = isOverloaded(error) ? 529 : (statusInstead[own] ?? own);
   const type = typeOfStatus[status] ?? "api_error";
   const body: z.input<typeof apiErrorSchema> = {
     type: "error",

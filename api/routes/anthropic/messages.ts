@@ -12,6 +12,7 @@ import {
 import { toChat } from "../../../src/gateway/messages-api/to-chat.ts";
 import { toMessageEvents } from "../../../src/gateway/messages-api/to-events.ts";
 import { toMessage } from "../../../src/gateway/messages-api/to-message.ts";
+import { unreadFields } from "../../../src/gateway/messages-api/unread-fields.ts";
 import { newId } from "../../../src/ids.ts";
 import { parseBody } from "../../read-input.ts";
 import { declareRoutes, type HandlerInput } from "../../route.ts";
@@ -59,7 +60,7 @@ export const anthropicMessageRoutes = [
           return { status: 200, events: forwarding.stream(caller, forwarded), heartbeat: PING, toErrorEvent };
         return { status: 200, body: (await forwarding.complete(caller, forwarded)).body };
       }
-      const body = parseBody(messagesBodySchema, input);
+      const body = parseBody(messagesBodySchema, input, unreadFields);
       const { request: asked, ignored } = toChat(body);
       const request = { ...asked, options: parseSvcOptions(input.header("x-svc-options")) };
       for (const name of ignored) input.ignore(name);
@@ -89,7 +90,7 @@ export const anthropicMessageRoutes = [
         const { body } = await platform.gateway.forwarding.free(toGatewayCaller(input, SURFACE), forwarded);
         return { status: 200, body };
       }
-      const { request, ignored } = toChat(parseBody(countTokensBodySchema, input));
+      const { request, ignored } = toChat(parseBody(countTokensBodySchema, input, unreadFields));
       for (const name of ignored) input.ignore(name);
       return { status: 200, body: { input_tokens: await platform.gateway.countTokens(caller.tenantId, request) } };
     },

@@ -11,6 +11,12 @@ export const anthropicModelSchema = named(
     display_name: z.string(),
     created_at: z.iso.datetime().describe("When the catalogue's entry was made"),
     max_input_tokens: z.number().int(),
+    max_tokens: z.null(),
+    capabilities: z.null(),
+    line: z.null(),
+    lifecycle: z.literal("active"),
+    deprecated_at: z.null(),
+    retires_at: z.null(),
   }),
 );
 
@@ -24,7 +30,19 @@ export const anthropicModelsSchema = z.object({
 export function toAnthropicModel(model: ModelEntry): z.output<typeof anthropicModelSchema> {
   const { id, name, contextWindow, priceDate } = model;
   const created = new Date(priceDate ?? 0).toISOString();
-  return { type: "model", id, display_name: name, created_at: created, max_input_tokens: contextWindow };
+  return {
+    type: "model",
+    id,
+    display_name: name,
+    created_at: created,
+    max_input_tokens: contextWindow,
+    max_tokens: null,
+    capabilities: null,
+    line: null,
+    lifecycle: "active",
+    deprecated_at: null,
+    retires_at: null,
+  };
 }
 
 /** Embedding models are left out: Anthropic has none, and its clients would offer them for chats. */

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { notFound } from "../../../src/errors.ts";
 import type { ModelEntry } from "../../../src/gateway/schemas.ts";
-import { declareRoutes } from "../../route.ts";
+import { declareRoutes, type HandlerInput } from "../../route.ts";
 import { named } from "../../schema-names.ts";
+import { anthropicDialect } from "../anthropic/errors.ts";
 import {
   anthropicModelSchema,
   anthropicModelsSchema,
@@ -22,12 +23,16 @@ const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
 /** The header by which Anthropic's clients are known. */
 const ANTHROPIC_VERSION = "anthropic-version";
-const headers = { [ANTHROPIC_VERSION]: "The response has Anthropic's shape" };
+const shared = {
+  headers: { [ANTHROPIC_VERSION]: "The response has Anthropic's shape" },
+  dialectOf: (header: HandlerInput["header"]) =>
+    header(ANTHROPIC_VERSION) === undefined ? undefined : anthropicDialect,
+};
 
 export const openAiModelRoutes = [
   routes.get("/v1/models", {
     summary: "The models that your calls can use, as OpenAI lists them",
-    headers,
+    ...shared,
     responses: {
       200: {
         description: "The models",
@@ -43,7 +48,7 @@ export const openAiModelRoutes = [
   routes.get("/v1/models/:model", {
     summary: "One model, by its id or an alias of it",
     params: z.object({ model: z.string().min(1).max(200) }),
-    headers,
+    ...shared,
     responses: {
       200: { description: "The model", body: z.union([named("OpenAiModel", modelSchema), anthropicModelSchema]) },
     },

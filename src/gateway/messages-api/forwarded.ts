@@ -5,6 +5,7 @@ import type { ChatRequest } from "../chat/request.ts";
 import type { RawRequest } from "../providers/provider.ts";
 import { messagesBodySchema } from "./schemas.ts";
 import { toChat } from "./to-chat.ts";
+import { unknownFields } from "./unread-fields.ts";
 
 /** What is read of a body that goes on as it came. */
 type ForwardableBody = { model: string; max_tokens?: unknown };
@@ -29,7 +30,7 @@ export function toForwardedHeaders(header: (name: string) => string | undefined)
 /** What a body says, to count it by; undefined where not all of it can be read. */
 function toCountable(body: object): ChatRequest | undefined {
   const parsed = messagesBodySchema.safeParse(body);
-  if (!parsed.success || unreadFields(body).length > 0) return undefined;
+  if (!parsed.success || unknownFields(body).length > 0) return undefined;
   try {
     const { request, ignored } = toChat(parsed.data);
     return ignored.length === 0 ? request : undefined;
@@ -37,9 +38,4 @@ function toCountable(body: object): ChatRequest | undefined {
     if (error instanceof AppError) return undefined; // its provider says what is wrong
     throw error;
   }
-}
-
-/** The fields of a body that are not read here. */
-export function unreadFields(body: object): string[] {
-  return Object.keys(body).filter((name) => !Object.hasOwn(messagesBodySchema.shape, name));
 }

@@ -1,21 +1,13 @@
 import { z } from "zod";
-import {
-  https,
-  isHttps,
-  MAX_MEDIA,
-  MAX_PARTS,
-  MAX_TOOLS,
-  notBase64,
-  text,
-  toolCallId,
-  toolName,
-} from "../message-schemas.ts";
+import { https, isHttps, MAX_MEDIA, MAX_PARTS, MAX_TOOLS, notBase64, text, toolCallId } from "../message-schemas.ts";
 import { callersSchema, tokenCount, tokenLimit } from "../schemas.ts";
 
 /** Turns of one request: an agent makes two for each of its steps. */
 const MAX_TURNS = 4_000;
 /** A block of thinking of another provider holds up to 1 MiB of its reasoning, in base64. */
 const MAX_SIGNATURE_CHARACTERS = 3 << 20;
+/** Anthropic's own bound, above that of OpenAI's API. */
+const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/, "must be 1 to 128 letters, digits, _ or -");
 const MAX_STOPS = 16;
 const MAX_USER = 512;
 
@@ -56,10 +48,20 @@ const searchResultBlock = z.object({
   content: z.array(textBlock).max(MAX_PARTS),
 });
 const readBlocks = [textBlock, imageBlock, documentBlock, searchResultBlock] as const;
+
+/** What only Anthropic's models and tools can read. A block of a `known` type that does not fit is none of it. */
+function foreignBlock(known: readonly { shape: { type: z.ZodLiteral<string> } }[]) {
+  const types: ReadonlySet<string> = new Set(known.map(({ shape }) => shape.type.value));
+  return z
+    .looseObject({ type: z.string().max(100) })
+    .refine(({ type }) => !types.has(type), "is not a valid block of this type")
+    .transform(() => ({ type: "foreign" as const }));
+}
+const resultBlock = z.union([z.discriminatedUnion("type", readBlocks), foreignBlock(readBlocks)]);
 const toolResultBlock = z.object({
   type: z.literal("tool_result"),
   tool_use_id: toolCallId,
-  content: z.union([text, z.array(z.discriminatedUnion("type", readBlocks)).max(MAX_PARTS)]).nullish(),
+  content: z.union([text, z.array(resultBlock).max(MAX_PARTS)]).nullish(),
   is_error: z.boolean().nullish(),
 });
 const thinkingBlock = z.object({
@@ -77,41 +79,34 @@ const toolUseBlock = z.object({
   name: toolName,
   input: z.record(z.string(), z.unknown()),
 });
+const userBlocks = [...readBlocks, toolResultBlock] as const;
 const assistantBlocks = [textBlock, thinkingBlock, redactedBlock, toolUseBlock] as const;
-const assistantTypes: ReadonlySet<string> = new Set(assistantBlocks.map(({ shape }) => shape.type.value));
-/** What Anthropic's own tools left in a conversation. No other model can read it. */
-const foreignBlock = z
-  .looseObject({ type: z.string().max(100) })
-  .refine(({ type }) => !assistantTypes.has(type), "is not a valid block of this type")
-  .transform(() => ({ type: "foreign" as const }));
+/** Every block that is read. */
+export const knownBlocks = [...userBlocks, ...assistantBlocks] as const;
 
-const turnSchema = z.discriminatedUnion("role", [
-  z.object({ role: z.literal("system"), content: z.union([text, z.array(textBlock).max(MAX_PARTS)]) }),
-  z.object({
-    role: z.literal("user"),
-    content: z.union([text, z.array(z.discriminatedUnion("type", [...readBlocks, toolResultBlock])).max(MAX_PARTS)]),
-  }),
-  z.object({
-    role: z.literal("assistant"),
-    content: z.union([
-      text,
-      z.array(z.union([z.discriminatedUnion("type", assistantBlocks), foreignBlock])).max(MAX_PARTS),
-    ]),
-  }),
+/** The blocks of a turn, or its text. Those of other sides of the conversation are wrong in it, and not foreign. */
+const contentOf = <const B extends readonly [typeof textBlock, ...(typeof knownBlocks)[number][]]>(blocks: B) =>
+  z.union([text, z.array(z.union([z.discriminatedUnion("type", blocks), foreignBlock(knownBlocks)])).max(MAX_PARTS)]);
+export const turnSchema = z.discriminatedUnion("role", [
+  z.object({ role: z.literal("system"), content: contentOf([textBlock]) }),
+  z.object({ role: z.literal("user"), content: contentOf(userBlocks) }),
+  z.object({ role: z.literal("assistant"), content: contentOf(assistantBlocks) }),
 ]);
 export type Turn = z.output<typeof turnSchema>;
 export type ReadBlock = z.output<(typeof readBlocks)[number]>;
+export type ResultBlock = z.output<typeof resultBlock>;
 export type UserBlock = Exclude<Extract<Turn, { role: "user" }>["content"], string>[number];
 export type AssistantBlock = Exclude<Extract<Turn, { role: "assistant" }>["content"], string>[number];
 
+export const ownToolSchema = z.object({
+  type: z.literal("custom").nullish(),
+  name: toolName,
+  description: z.string().max(20_000).nullish(),
+  input_schema: callersSchema,
+});
 /** A tool of the caller's own, or one of Anthropic's, which carries a type and is not run here. */
 const toolSchema = z.union([
-  z.object({
-    type: z.literal("custom").nullish(),
-    name: toolName,
-    description: z.string().max(20_000).nullish(),
-    input_schema: callersSchema,
-  }),
+  ownToolSchema,
   z
     .looseObject({
       type: z
@@ -123,6 +118,7 @@ const toolSchema = z.union([
 ]);
 
 const isSingle = z.boolean().nullish();
+const outputFormat = z.object({ type: z.literal("json_schema"), schema: callersSchema }).nullish();
 const countedFields = {
   model: z.string().min(1).max(200).describe("A model, `meta-llm` or `auto`"),
   messages: z.array(turnSchema).min(1).max(MAX_TURNS).superRefine(boundMedia),
@@ -144,9 +140,10 @@ const countedFields = {
   output_config: z
     .object({
       effort: z.enum(["low", "medium", "high", "xhigh", "max"]).nullish(),
-      format: z.object({ type: z.literal("json_schema"), schema: callersSchema }).nullish(),
+      format: outputFormat,
     })
     .nullish(),
+  output_format: outputFormat.describe("The earlier name of `output_config.format`"),
 };
 
 /** The body of `POST /v1/messages/count_tokens`: https://platform.claude.com/docs/en/api/messages/count_tokens. */

@@ -13,7 +13,15 @@ import type { Effort } from "../providers/model.ts";
 import type { ToolDefinition } from "../providers/provider.ts";
 import { messagesProvider } from "../providers/registry.ts";
 import { openReasoning } from "../responses/sealed-reasoning.ts";
-import type { AssistantBlock, CountTokensBody, MessagesBody, ReadBlock, UserBlock } from "./schemas.ts";
+import type {
+  AssistantBlock,
+  CountTokensBody,
+  MessagesBody,
+  ReadBlock,
+  ResultBlock,
+  Turn,
+  UserBlock,
+} from "./schemas.ts";
 
 /** A chat, and the paths of what of its body only Anthropic can read. */
 type Translated = { request: ChatRequest; ignored: string[] };
@@ -30,16 +38,12 @@ export function toChat(body: CountTokensBody & Partial<MessagesBody>): Translate
     ignored.push(`tools[${place}]`);
     return [];
   });
-  const format = body.output_config?.format ?? undefined;
+  const format = body.output_config?.format ?? body.output_format ?? undefined;
   const stop = body.stop_sequences ?? [];
   const request = defined({
     model: body.model,
     systemPrompt: body.system ? textsOf(body.system) : undefined,
-    messages: body.messages.flatMap((turn, place): Message[] => {
-      if (turn.role === "system") return [{ role: "system", content: textsOf(turn.content) }];
-      if (turn.role === "user") return toUserMessages(turn.content);
-      return [toAssistant(turn.content, `messages[${place}].content`, ignored)];
-    }),
+    messages: body.messages.flatMap((turn, place) => toMessages(turn, `messages[${place}].content`, ignored)),
     tools: tools?.length ? tools : undefined,
     ...toToolChoice(body.tool_choice ?? undefined, tools ?? []),
     maxTokens: body.max_tokens,
@@ -62,15 +66,33 @@ const serviceTiers = { auto: "auto", standard_only: "default" } as const;
 const textsOf = (content: string | readonly { text: string }[]) =>
   typeof content === "string" ? content : content.map(({ text }) => text).join("\n");
 
+function toMessages({ role, content }: Turn, path: string, ignored: string[]): Message[] {
+  if (role === "assistant") return [toAssistant(content, path, ignored)];
+  if (role === "user") return toUserMessages(content, path, ignored);
+  return [{ role, content: textsOf(typeof content === "string" ? content : withoutForeign(content, path, ignored)) }];
+}
+
+/** The blocks of a turn but for those that only Anthropic can read. */
+function withoutForeign<B extends { type: string }>(blocks: readonly B[], path: string, ignored: string[]) {
+  return blocks.filter((block, at): block is Exclude<B, { type: "foreign" }> => {
+    const isForeign = block.type === "foreign";
+    if (isForeign) ignored.push(`${path}[${at}]`);
+    return !isForeign;
+  });
+}
+
 /** The results of tools in a turn, each a message, and then what else it has. */
-function toUserMessages(content: string | readonly UserBlock[]): Message[] {
+function toUserMessages(content: string | readonly UserBlock[], path: string, ignored: string[]): Message[] {
   if (typeof content === "string") return [{ role: "user", content }];
   const messages: Message[] = [];
   const said: ReadBlock[] = [];
-  for (const block of content) {
-    if (block.type !== "tool_result") said.push(block);
+  const toResult = (blocks: readonly ResultBlock[], at: number) =>
+    readContent(withoutForeign(blocks, `${path}[${at}].content`, ignored));
+  for (const [at, block] of content.entries()) {
+    if (block.type === "foreign") ignored.push(`${path}[${at}]`);
+    else if (block.type !== "tool_result") said.push(block);
     else {
-      const result = typeof block.content === "string" ? block.content : readContent(block.content ?? []);
+      const result = typeof block.content === "string" ? block.content : toResult(block.content ?? [], at);
       messages.push({
         role: "tool",
         toolCallId: block.tool_use_id,

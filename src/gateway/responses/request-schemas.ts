@@ -109,7 +109,8 @@ const textFormat = asFormat(
   ]),
 ).describe("An answer that does not match its schema is an error, `response_format_mismatch`");
 
-const { response_format: _format, reasoning_effort, verbosity, stop: _stop, seed: _seed, ...settings } = samplingFields;
+/** OpenAI has no `stop` here; other servers of this API, and clients of ours, do. */
+const { response_format: _format, reasoning_effort, verbosity, seed: _seed, ...settings } = samplingFields;
 
 /** Without it a model would answer another question than its caller asks. */
 const absent = z.null("is not kept here; send previous_response_id, or the whole conversation as input").optional();

@@ -124,8 +124,11 @@ const toText = (content: string | readonly SaidPart[]) =>
     : content.map((part) => (part.type === "refusal" ? part.refusal : part.text)).join("\n");
 
 function toPart(part: InputPart): ContentPart {
-  if (part.type === "input_image")
-    return { type: "image", ...withoutNulls({ url: part.image_url, detail: part.detail }) };
+  if (part.type === "input_image") {
+    // OpenAI's types demand a detail, and "auto" is what a picture without one has.
+    const detail = part.detail === "auto" ? undefined : part.detail;
+    return { type: "image", ...withoutNulls({ url: part.image_url, detail }) };
+  }
   if (part.type === "input_file")
     return defined({
       type: "file" as const,

@@ -59,6 +59,18 @@ export function toAssistantMessage(parts: readonly AssistantPart[]): Message {
   };
 }
 
+/** A turn as its provider gave it: its text and its calls, with the reasoning in its places. */
+export function toTurn<R>(
+  content: string,
+  calls: readonly ToolCall[],
+  reasoning: readonly { index: number; part: R }[],
+): (Exclude<AssistantPart, ReasoningPart> | R)[] {
+  const parts: (Exclude<AssistantPart, ReasoningPart> | R)[] = content === "" ? [] : [{ type: "text", text: content }];
+  for (const call of calls) parts.push({ type: "tool-call", ...call });
+  for (const { index, part } of reasoning.toSorted((a, b) => a.index - b.index)) parts.splice(index, 0, part);
+  return parts;
+}
+
 /** The parts of a turn, with the provider that gave it named in its reasoning. */
 export function markReasoning(parts: readonly ProvidedPart[], provider: string): AssistantPart[] {
   return parts.map((part) => (part.type === "reasoning" ? { ...part, provider } : part));

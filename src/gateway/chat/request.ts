@@ -1,15 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { defined, type WithoutNulls, withoutNulls } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
-import type { ReasoningDetail, WirePart } from "../message-schemas.ts";
-import {
-  type AssistantPart,
-  type Content,
-  type ContentPart,
-  type Message,
-  type ToolCall,
-  toContent,
-} from "../messages.ts";
+import type { WirePart } from "../message-schemas.ts";
+import { type Content, type ContentPart, type Message, toContent, toTurn } from "../messages.ts";
 import { defaultModelAlias } from "../providers/edge/models.ts";
 import type { CompletionRequest, ToolDefinition } from "../providers/provider.ts";
 import type { ChatBody } from "../schemas.ts";
@@ -90,7 +83,14 @@ function toMessage(message: ChatBody["messages"][number], place: number): Messag
   const content = toText(message.content ?? "");
   const toolCalls = calls?.map(({ id, function: called }) => ({ id, ...called }));
   const details = message.reasoning_details ?? [];
-  const parts = details.length === 0 ? undefined : toTurn(content, toolCalls ?? [], details);
+  const parts =
+    details.length === 0
+      ? undefined
+      : toTurn(
+          content,
+          toolCalls ?? [],
+          details.map(({ index, ...part }) => ({ index, part })),
+        );
   return defined({ role: "assistant" as const, content, toolCalls, parts });
 }
 
@@ -105,15 +105,6 @@ function toPart(part: WirePart): ContentPart {
   if (part.type === "image_url") return { type: "image", ...withoutNulls(part.image_url) };
   const { filename, file_data: data, file_url: url } = part.file;
   return defined({ type: "file" as const, url: data ?? url ?? "", name: filename ?? undefined });
-}
-
-/** A turn as its provider gave it: its text and its calls, with the reasoning in its places. */
-function toTurn(content: string, calls: readonly ToolCall[], details: readonly ReasoningDetail[]): AssistantPart[] {
-  const parts: AssistantPart[] = content === "" ? [] : [{ type: "text", text: content }];
-  for (const call of calls) parts.push({ type: "tool-call", ...call });
-  for (const { index, ...reasoning } of details.toSorted((a, b) => a.index - b.index))
-    parts.splice(index, 0, reasoning);
-  return parts;
 }
 
 function toToolChoice(wanted: WithoutNulls<ChatBody>["tool_choice"], tools: ToolDefinition[] | undefined) {

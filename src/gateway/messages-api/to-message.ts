@@ -68,9 +68,10 @@ export function toThinking({ provider, item }: Pick<ReasoningPart, "provider" | 
   return { type: "thinking", thinking: toText(item), signature: sealReasoning({ provider, item }) };
 }
 
-/** The text of an item of reasoning, as Anthropic and OpenAI write it. */
-function toText({ thinking, summary }: Record<string, unknown>): string {
+/** The text of an item of reasoning, as Anthropic and OpenAI write it; that of a gateway has theirs inside. */
+function toText({ thinking, summary, item }: Record<string, unknown>): string {
   if (typeof thinking === "string") return thinking;
+  if (typeof item === "object" && item !== null) return toText({ ...item });
   const texts = Array.isArray(summary) ? summary.map((part) => Object(part).text) : [];
   return texts.filter((text) => typeof text === "string").join("\n\n");
 }

@@ -17,7 +17,11 @@ type Wire = {
 const all = {
   "openai-chat": {
     open: (connection) =>
-      makeWireProvider({ ...connection, apiKey: undefined, dialect: { maxTokensField: "max_tokens" } }),
+      makeWireProvider({
+        ...connection,
+        apiKey: undefined,
+        dialect: { maxTokensField: "max_tokens", hasReasoningDetails: true },
+      }),
     hasEmbeddings: true,
     models: {
       features: ["streaming", "tool_use", "tool_choice", "vision", "json_schema", "json_object"],

@@ -29,7 +29,7 @@ export function openEdge({ edge, timeouts }: { edge: EdgeSettings; timeouts: Tra
   const server = makeWireProvider({
     baseUrl: edge.baseUrl,
     apiKey: edge.apiKey,
-    dialect: { maxTokensField: "max_tokens" },
+    dialect: { maxTokensField: "max_tokens", hasReasoningDetails: true },
     timeouts,
   });
   return {

@@ -1,6 +1,14 @@
 import { defined } from "../../../defined.ts";
 import { invalidRequest } from "../../../errors.ts";
-import { type Content, type ContentPart, type Message, type ToolCall, textOf } from "../../messages.ts";
+import {
+  type AssistantPart,
+  type Content,
+  type ContentPart,
+  type Message,
+  type ToolCall,
+  textOf,
+  toTurn,
+} from "../../messages.ts";
 import {
   type CompletionRequest,
   type CompletionResult,
@@ -10,12 +18,14 @@ import {
   type Usage,
 } from "../provider.ts";
 import { parseWire } from "../wire-errors.ts";
-import { type WireCompletion, type WireUsage, wireCompletion } from "./schemas.ts";
+import { readReasoningDetails, type WireCompletion, type WireUsage, wireCompletion } from "./schemas.ts";
 
 /** Where servers of this wire format differ. */
 export type WireDialect = {
   /** OpenAI's newer models refuse `max_tokens`; most other servers know only that. */
   maxTokensField: "max_tokens" | "max_completion_tokens";
+  /** OpenAI refuses `reasoning_details`, in which other gateways give reasoning that is to come back. */
+  hasReasoningDetails?: true;
 };
 
 /** The text of a tool's result that has none. */
@@ -25,7 +35,7 @@ const RESULT_FOLLOWS = "The result is in the next message of the user.";
 export function toWireChat(request: CompletionRequest, dialect: WireDialect, isStreamed: boolean): string {
   return JSON.stringify({
     model: request.model,
-    messages: toWireMessages(request.messages),
+    messages: toWireMessages(request.messages, dialect),
     temperature: request.temperature, // JSON leaves out what is undefined
     [dialect.maxTokensField]: request.maxTokens,
     tools: request.tools?.map((tool) => ({ type: "function", function: tool })),
@@ -50,7 +60,7 @@ export function toWireChat(request: CompletionRequest, dialect: WireDialect, isS
  * A tool's message holds text alone, and must follow its call: pictures and files of results come in a user's message after
  * the last of them (https://platform.openai.com/docs/api-reference/chat/create, "Tool message").
  */
-function toWireMessages(messages: readonly Message[]): unknown[] {
+function toWireMessages(messages: readonly Message[], dialect: WireDialect): unknown[] {
   const wire: unknown[] = [];
   let media: unknown[] = [];
   for (const message of messages) {
@@ -58,7 +68,7 @@ function toWireMessages(messages: readonly Message[]): unknown[] {
       wire.push({ role: "user", content: media });
       media = [];
     }
-    wire.push(toWireMessage(message));
+    wire.push(toWireMessage(message, dialect));
     if (message.role === "tool" && typeof message.content !== "string") {
       const ofResult = message.content.filter(({ type }) => type !== "text");
       media.push({ type: "text", text: `From the result of ${message.toolCallId}:` }, ...ofResult.map(toWirePart));
@@ -68,16 +78,25 @@ function toWireMessages(messages: readonly Message[]): unknown[] {
   return wire;
 }
 
-function toWireMessage(message: Message): unknown {
+function toWireMessage(message: Message, { hasReasoningDetails }: WireDialect): unknown {
   if (message.role === "tool") {
     const content = textOf(message.content) || (typeof message.content === "string" ? "" : RESULT_FOLLOWS);
     return { role: "tool", content, tool_call_id: message.toolCallId };
   }
-  if (message.role !== "assistant" || message.toolCalls === undefined)
-    return { role: message.role, content: toWireContent(message.content) };
-  const toolCalls = message.toolCalls.map(({ id, ...called }) => ({ id, type: "function", function: called }));
-  return { role: "assistant", content: message.content === "" ? null : message.content, tool_calls: toolCalls };
+  if (message.role !== "assistant") return { role: message.role, content: toWireContent(message.content) };
+  const { content, toolCalls } = message;
+  const details = hasReasoningDetails && toDetails(message.parts);
+  if (toolCalls === undefined) return defined({ role: "assistant", content, reasoning_details: details });
+  return defined({
+    role: "assistant",
+    content: content === "" ? null : content,
+    tool_calls: toolCalls.map(({ id, ...called }) => ({ id, type: "function", function: called })),
+    reasoning_details: details,
+  });
 }
+
+const toDetails = (parts: readonly AssistantPart[] | undefined) =>
+  parts?.flatMap((part) => (part.type === "reasoning" ? [part.item] : []));
 
 const toWireContent = (content: Content) => (typeof content === "string" ? content : content.map(toWirePart));
 
@@ -116,10 +135,16 @@ function toResult(
     ...call.function,
   }));
   const reasoning = message.reasoning_content ?? message.reasoning;
+  const text = message.content ?? message.refusal ?? "";
+  const items = readReasoningDetails(message.reasoning_details).map((item) => ({
+    index: item.index,
+    part: { type: "reasoning" as const, item },
+  }));
   return defined({
-    text: message.content ?? message.refusal ?? "",
+    text,
     reasoning: reasoning || undefined,
     toolCalls,
+    parts: items.length > 0 ? toTurn(text, toolCalls, items) : undefined,
     finishReason: toFinishReason(finishReason ?? undefined, toolCalls.length > 0),
     usage: fromWireUsage(reported, tier),
     model: model ?? requestedModel,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type ReasoningDetail, reasoningDetailsSchema } from "../../message-schemas.ts";
 
 /** What is read of OpenAI's wire format; what other servers leave out, or send as null, is allowed to be missing. */
 const usage = z.object({
@@ -22,6 +23,7 @@ const choice = z.object({
     reasoning_content: z.string().nullish(),
     /** Name in Ollama and OpenRouter. */
     reasoning: z.string().nullish(),
+    reasoning_details: z.unknown().optional(),
     tool_calls: z.array(toolCall).nullish(),
   }),
   finish_reason: z.string().nullish(),
@@ -61,6 +63,7 @@ export type WireChunk = {
       refusal?: string | null;
       reasoning_content?: string | null;
       reasoning?: string | null;
+      reasoning_details?: unknown;
       tool_calls?: { index?: number; id?: string; function?: { name?: string; arguments?: string } }[] | null;
     };
     finish_reason?: string | null;
@@ -69,3 +72,9 @@ export type WireChunk = {
   service_tier?: unknown;
   error?: unknown;
 };
+
+/** The reasoning that is to come back, as this product gives it; what other servers name so has other forms. */
+export function readReasoningDetails(details: unknown): readonly ReasoningDetail[] {
+  // Kept as it came: a schema would put its fields into another order.
+  return reasoningDetailsSchema.safeParse(details).success ? (details as ReasoningDetail[]) : [];
+}

@@ -2,7 +2,7 @@ import { type EventReader, parseEvent } from "../event-stream.ts";
 import type { StreamPart } from "../provider.ts";
 import { fromStreamError, malformed } from "../wire-errors.ts";
 import { fromWireUsage, toFinishReason } from "./chat.ts";
-import type { WireChunk } from "./schemas.ts";
+import { readReasoningDetails, type WireChunk } from "./schemas.ts";
 
 /** Tool calls of one answer, at most: more than any request has tools. */
 const MAX_CALLS = 1_024;
@@ -45,6 +45,9 @@ function readDelta(delta: WireDelta, parts: StreamPart[]): boolean {
   if (typeof text === "string" && text.length > 0) parts.push({ type: "text-delta", text });
   const reasoning = delta.reasoning_content ?? delta.reasoning;
   if (typeof reasoning === "string" && reasoning.length > 0) parts.push({ type: "reasoning-delta", text: reasoning });
+  if (delta.reasoning_details) {
+    for (const item of readReasoningDetails(delta.reasoning_details)) parts.push({ type: "reasoning-item", item });
+  }
   if (!Array.isArray(delta.tool_calls)) return false;
   delta.tool_calls.forEach((call, n) => {
     const name = call.function?.name;

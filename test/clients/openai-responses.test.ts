@@ -3,9 +3,10 @@ import OpenAI from "openai";
 import { zodTextFormat } from "openai/helpers/zod";
 import type { ResponseInputItem, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { z } from "zod";
+import { describeTargets, notBy } from "../support/describe-targets.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { pdf, pictureOf } from "../support/media.ts";
-import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import type { TestPlatform } from "../support/start-platform.ts";
 
 const question = "What does a lease protect?";
 const weather = {
@@ -16,11 +17,31 @@ const weather = {
   strict: false,
 };
 const call = { id: "call_1", name: "weather", arguments: '{"town":"Graz"}' };
-const models = { edge: "small", openai: "gpt-6-luna", anthropic: "claude-haiku-5-5" } as const;
-type Kind = keyof typeof models;
+const ids = { edge: "small", openai: "gpt-6-luna", anthropic: "claude-haiku-5-5" } as const;
+type Kind = keyof typeof ids;
 const kinds: readonly Kind[] = ["edge", "openai", "anthropic"];
 
-describe("the Responses API of the official openai client", () => {
+const leftOut = {
+  "asks OpenAI for a summary of the reasoning, and ends an item before the next one begins": notBy(
+    "the wire format cannot ask for a summary",
+    "openai-chat",
+    "anthropic-messages",
+  ),
+  "asks for the detail of a picture": notBy("Anthropic's pictures have no detail", "anthropic-messages"),
+};
+const leftOutOffline = {
+  "names by this API's fields what it does not take": notBy(
+    "models of this wire format take a verbosity",
+    "openai-responses",
+  ),
+};
+
+describeTargets("the Responses API of the official openai client", leftOut, (target) => {
+  const models = {
+    edge: target.model(ids.edge),
+    openai: target.model(ids.openai),
+    anthropic: target.model(ids.anthropic),
+  };
   let upstreams: Record<Kind, FakeProvider>;
   let test: TestPlatform;
   let openai: OpenAI;
@@ -31,11 +52,11 @@ describe("the Responses API of the official openai client", () => {
       openai: await startFakeProvider(),
       anthropic: await startFakeProvider(),
     };
-    test = await startPlatform({
+    test = await target.start({
       workers: false,
       env: {
         EDGE_BASE_URL: upstreams.edge.url,
-        EDGE_MODEL: models.edge,
+        EDGE_MODEL: ids.edge,
         OPENAI_API_KEY: "sk-platform-openai-0123456789",
         OPENAI_BASE_URL: upstreams.openai.url,
         ANTHROPIC_API_KEY: "sk-ant-platform-0123456789",
@@ -133,6 +154,12 @@ describe("the Responses API of the official openai client", () => {
     });
   }
 
+  /** The chunks of a chat have the reasoning that is to come back at their end. */
+  const turnOf = (isStreamed: boolean) => {
+    const turn = ["reasoning", "function_call"];
+    return isStreamed && target.wire === "openai-chat" ? [...turn, "reasoning"] : turn;
+  };
+
   for (const kind of ["openai", "anthropic"] as const) {
     it(`takes reasoning back as it gave it, byte for byte, by ${kind}`, async () => {
       for (const isStreamed of [false, true]) {
@@ -144,7 +171,7 @@ describe("the Responses API of the official openai client", () => {
           include: ["reasoning.encrypted_content" as const],
         };
         const { output } = isStreamed ? lastOf(await stream(wanted)) : await create(wanted);
-        expect(output.map(({ type }) => type)).to.deep.equal(["reasoning", "function_call"]);
+        expect(output.map(({ type }) => type)).to.deep.equal(turnOf(isStreamed));
         expect(output[0]).to.deep.include({ summary: [{ type: "summary_text", text: "A town is named." }] });
         const input = [
           { role: "user", content: question },
@@ -228,7 +255,7 @@ describe("the Responses API of the official openai client", () => {
     const picture = pictureOf(4, 4);
     const content = [
       { type: "input_text" as const, text: "What is this?" },
-      { type: "input_image" as const, image_url: picture, detail: "low" as const },
+      { type: "input_image" as const, image_url: picture, detail: "auto" as const },
     ];
     await create({ input: [{ role: "user", content }] });
     expect(upstreams.edge.requests[0]?.body.messages).to.deep.equal([
@@ -236,13 +263,19 @@ describe("the Responses API of the official openai client", () => {
         role: "user",
         content: [
           { type: "text", text: "What is this?" },
-          { type: "image_url", image_url: { url: picture, detail: "low" } },
+          { type: "image_url", image_url: { url: picture } },
         ],
       },
     ]);
     const file = { type: "input_file" as const, filename: "terms.pdf", file_data: pdf };
     await create({ model: models.anthropic, input: [{ role: "user", content: [file] }] });
     expect(JSON.stringify(upstreams.anthropic.requests[0]?.body)).to.contain("application/pdf");
+  });
+
+  it("asks for the detail of a picture", async () => {
+    const image = { type: "input_image" as const, image_url: pictureOf(4, 4), detail: "low" as const };
+    await create({ input: [{ role: "user", content: [image] }] });
+    expect(JSON.stringify(upstreams.edge.requests[0]?.body.messages)).to.contain('"detail":"low"');
   });
 
   it("leaves tools out that run at OpenAI, and names what is not used", async () => {
@@ -265,7 +298,8 @@ describe("the Responses API of the official openai client", () => {
       "truncation",
     ]);
     const { body } = upstreams.edge.requests[0] ?? {};
-    expect(body?.tools).to.have.lengthOf(1);
+    const { name, description, parameters } = weather;
+    expect(body?.tools).to.deep.equal([{ type: "function", function: { name, description, parameters } }]);
     expect(body?.messages).to.deep.equal([{ role: "user", content: question }]);
   });
 
@@ -322,12 +356,12 @@ describe("the Responses API of the official openai client", () => {
   });
 });
 
-describe("the Responses API on the offline model", () => {
-  const model = "switchyard-offline";
+describeTargets("the Responses API on the offline model", leftOutOffline, (target) => {
+  const model = target.model("switchyard-offline");
   let test: TestPlatform;
   let openai: OpenAI;
   before(async () => {
-    test = await startPlatform({ workers: false });
+    test = await target.start({ workers: false });
     openai = new OpenAI({ baseURL: `${test.url}/v1`, apiKey: test.keys.member, maxRetries: 0 });
   });
   after(() => test.close());

@@ -117,6 +117,8 @@ function writeError(ctx: ApiContext, error: AppError): void {
   if (retryAfterMs !== undefined && retryAfterStatuses.has(status)) {
     headers["retry-after"] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
   }
+  // What was waited for goes on: OpenAI's and Anthropic's clients would begin it again.
+  if (error.code === "timeout") headers["x-should-retry"] = "false";
   if (status === 401) headers["www-authenticate"] = 'Bearer realm="switchyard"';
   const { dialect, requestId } = ctx.state;
   const own = { status: status === 499 ? 500 : status, body: toErrorBody(error, requestId) }; // 499 is for the log; no client reads it

@@ -42,6 +42,9 @@ export const modelCallErrors = [
   "provider_timeout",
 ] as const satisfies readonly ErrorCode[];
 
+/** Errors that a chat can end with besides, where an agent or a composite pattern may be its model. */
+export const runErrors = ["compliance_blocked", "wrong_state", "timeout"] as const satisfies readonly ErrorCode[];
+
 const routes = declareRoutes({ auth: "member", tags: ["Gateway"] });
 
 export const chatRoutes = [

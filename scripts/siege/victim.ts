@@ -40,13 +40,9 @@ export async function live(options: {
   const experience: Experience = { calls: [], jobs: [], errors: [] };
   const random = seededRandom(options.seed);
   const underWay: Promise<void>[] = [];
-  /** What each victim asks for, each ask as often as its share. */
-  const lots = victims.map(({ apiKey, workflowId }) => ({
-    apiKey,
-    lot: asksOf(workflowId).flatMap((ask) => Array.from({ length: ask.share }, () => ask)),
-  }));
   while (!signal.aborted) {
-    for (const { apiKey, lot } of lots) {
+    for (const { apiKey, workflowId } of victims) {
+      const lot = asksOf(workflowId).flatMap((ask) => Array.from({ length: ask.share }, () => ask));
       const ask = lot[Math.floor(random() * lot.length)];
       if (ask) underWay.push(askOnce({ url, apiKey }, ask, experience));
       await delay(1_000 / CALLS_A_SECOND / victims.length);

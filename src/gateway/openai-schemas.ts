@@ -29,7 +29,11 @@ const messageSchema = z.discriminatedUnion("role", [
 
 /** The body of `POST /v1/chat/completions`: https://platform.openai.com/docs/api-reference/chat/create. */
 export const openAiChatBodySchema = z.object({
-  model: z.string().min(1).max(200).describe("A model, `meta-llm` or `auto`"),
+  model: z
+    .string()
+    .min(1)
+    .max(200)
+    .describe("A model, `meta-llm`, `auto`, `agent:<agentId or name>` or `composite:<pattern>[:<profile>]`"),
   messages: conversationOf(messageSchema),
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),

@@ -1,15 +1,10 @@
 import { patternIds } from "../composite/patterns.ts";
 import { isRegulated, type ProfileId, profileIds } from "../composite/profiles.ts";
 import { AppError } from "../errors.ts";
+import { COMPOSITE } from "../gateway/run-model-names.ts";
 
-/** How the models are named that stand for runs of agents and of composite patterns. */
-export const AGENT = "agent:";
-export const COMPOSITE = "composite:";
 /** The profile of a pattern that is named without one: it is of no field of work. */
 const DEFAULT_PROFILE: ProfileId = "content";
-
-/** Whether a chat with this model is answered by a run. */
-export const isRunModel = (model: string) => model.startsWith(AGENT) || model.startsWith(COMPOSITE);
 
 /** The pattern and the profile of `composite:<pattern>[:<profile>]`. @throws AppError `unknown_model`. */
 export function parseComposite(model: string) {

@@ -3,6 +3,7 @@ import type { ChatOutcome } from "../gateway/chat/outcome.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import { type AnsweredChat, type ChatDelta, type ChatEvent, toReasoningText } from "../gateway/chat/steps.ts";
 import type { StreamEnd } from "../gateway/chat/stream.ts";
+import { AGENT, isRunModel } from "../gateway/run-model-names.ts";
 import { newId } from "../ids.ts";
 import { toJobError, wasRejected } from "../jobs/job-outcome.ts";
 import type { JobEvent } from "../jobs/jobs.ts";
@@ -11,7 +12,8 @@ import type { JobRecord } from "../store/job-record.ts";
 import { prepareAgentRun } from "./agent-run.ts";
 import { prepareCompositeRun, screenComposite } from "./composite-run.ts";
 import type { ChatCaller, PreparedRun, RunAnswer, RunModelsDeps } from "./deps.ts";
-import { AGENT, isRegulatedModel, isRunModel } from "./names.ts";
+import { findRunModel, listRunModels } from "./list.ts";
+import { isRegulatedModel } from "./names.ts";
 import { ignoredByRun, requireStrict } from "./settings.ts";
 
 /** Most characters of steps that one answer shows; all of them are in the trail of the run. */
@@ -44,6 +46,10 @@ export function makeChat(deps: RunModelsDeps) {
     screen: screenComposite,
     /** Whether chats with this model are screened, and nothing of them but the answer is kept. @throws AppError `unknown_model`. */
     isRegulated: isRegulatedModel,
+    /** See `listRunModels`. */
+    listRuns: (tenantId: string) => listRunModels(deps, tenantId),
+    /** See `findRunModel`. @throws AppError `invalid_request`. */
+    findRun: (tenantId: string, model: string) => findRunModel(deps, tenantId, model),
   };
 }
 

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { guardInput } from "../../src/composite/guard-input.ts";
 import { AppError } from "../../src/errors.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
+import { pdf, pictureOf } from "../support/media.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { skipTest } from "../support/skip-test.ts";
@@ -91,6 +92,85 @@ describe("an input that a regulated profile does not take", function () {
         expect(secrets).to.include(input.slice(Number(start), Number(end)));
       }
       expect(upstream.calls).to.have.length(calls);
+    });
+  }
+
+  /** The ways in which a text comes in a chat, with the field that it is in. */
+  const chats: [name: string, path: string, body: (text: string) => object, field: string][] = [
+    ["a chat", "/v1/chat/completions", (content) => ({ messages: [{ role: "user", content }] }), "messages[0].content"],
+    [
+      "the system message of a streamed chat",
+      "/v1/chat/completions",
+      (content) => ({
+        stream: true,
+        messages: [
+          { role: "system", content },
+          { role: "user", content: "Why?" },
+        ],
+      }),
+      "messages[0].content",
+    ],
+    [
+      "an earlier turn of a chat",
+      "/v1/chat/completions",
+      (content) => ({
+        messages: [
+          { role: "user", content: "Who?" },
+          { role: "assistant", content },
+          { role: "user", content: [{ type: "text", text: "Why?" }] },
+        ],
+      }),
+      "messages[1].content",
+    ],
+    ["the input of a response", "/v1/responses", (input) => ({ input }), "input[0].content"],
+    [
+      "the instructions of a streamed response",
+      "/v1/responses",
+      (instructions) => ({ instructions, input: "Why?", stream: true }),
+      "instructions",
+    ],
+  ];
+  for (const [name, path, toBody, field] of chats) {
+    it(`is refused in ${name}, before anything of it is kept`, async () => {
+      const calls = upstream.calls.length;
+      for (const [profile, input, kind] of blocked) {
+        for (const headers of [{}, { "idempotency-key": `chat-${name}-${profile}-${kind}` }]) {
+          const model = `composite:critique:${profile}`;
+          const answer = await client.post(path, { model, ...toBody(input) }, { headers });
+          answers.push(answer);
+          expect([answer.status, answer.at("error.code")], answer.text).to.deep.equal([422, "compliance_blocked"]);
+          expect([answer.at("error.param"), answer.at("error.details.findings[0].field")]).to.deep.equal([
+            field,
+            field,
+          ]);
+          expect(answer.at("error.details.kinds")).to.deep.equal([kind]);
+        }
+      }
+      expect(upstream.calls).to.have.length(calls);
+    });
+  }
+
+  it("is refused where two messages make it together", async () => {
+    const messages = ["The patient's date of birth:", "03/12/1985"].map((content) => ({ role: "user", content }));
+    const answer = await client.post("/v1/chat/completions", { model: "composite:critique:healthcare", messages });
+    answers.push(answer);
+    expect([answer.status, answer.at("error.param")], answer.text).to.deep.equal([422, "messages"]);
+  });
+
+  for (const [kind, part] of Object.entries({
+    pictures: { type: "image_url", image_url: { url: pictureOf(40, 40) } },
+    files: { type: "file", file: { file_data: pdf } },
+  })) {
+    it(`may be in ${kind}: they are refused, too`, async () => {
+      const messages = [{ role: "user", content: [{ type: "text", text: "What is it?" }, part] }];
+      const answer = await client.post("/v1/chat/completions", { model: "composite:debate:financial", messages });
+      expect([answer.status, answer.at("error.code")], answer.text).to.deep.equal([422, "compliance_blocked"]);
+      expect(answer.at("error.param")).to.equal("messages[0].content[1]");
+      const other = await client.post("/v1/chat/completions", { model: "composite:debate:coding", messages });
+      expect([other.status, other.at("error.code")]).to.deep.equal([400, "invalid_request"]);
+      expect(other.string("error.message")).to.equal(
+        `messages[0].content[1]: a composite takes no ${kind}, but texts alone.`,
+      );
     });
   }
 

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { patternIds } from "../../src/composite/patterns.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
@@ -74,7 +75,9 @@ describe("GET /ai/models", () => {
     const idsOf = (listed: { id: string }[]) => listed.map(({ id }) => id);
     expect(idsOf(await list("?available=true"))).to.deep.equal(edge);
     expect(await list("?available=false")).to.have.length(models.length - edge.length);
-    expect(idsOf((await client.get("/v1/models")).at("data") as { id: string }[])).to.deep.equal(edge);
+    const called = idsOf((await client.get("/v1/models")).at("data") as { id: string }[]);
+    expect(called.slice(0, edge.length)).to.deep.equal(edge);
+    expect(called.slice(edge.length)).to.deep.equal(patternIds.map((id) => `composite:${id}`));
     const refused = await client.post("/ai/chat", { model: "gpt-4.1", messages: [{ role: "user", content: "hi" }] });
     expect(refused.string("error.message")).to.contain("PUT /ai/providers/openai/key");
   });

@@ -1,3 +1,4 @@
+import type { Platform } from "../../src/platform.ts";
 import { type AgentUpstream, startAgentUpstream } from "./agent-upstream.ts";
 import { type ApiClient, makeClient } from "./http-client.ts";
 import { startPlatform } from "./start-platform.ts";
@@ -8,11 +9,18 @@ export type AgentDesk = {
   upstream: AgentUpstream;
   site: ToolServer;
   member: ApiClient;
+  admin: ApiClient;
+  /** Of another tenant. */
+  stranger: ApiClient;
+  url: string;
+  /** The key of `member`. */
+  key: string;
+  platform: Platform;
   model: string;
   close(): Promise<void>;
 };
 
-export async function openAgentDesk(): Promise<AgentDesk> {
+export async function openAgentDesk(env: Record<string, string> = {}): Promise<AgentDesk> {
   const [upstream, site] = await Promise.all([startAgentUpstream(), startToolServer()]);
   const test = await startPlatform({
     env: {
@@ -20,13 +28,16 @@ export async function openAgentDesk(): Promise<AgentDesk> {
       OPENAI_BASE_URL: upstream.url,
       PROVIDER_MAX_TRIES: "1",
       FETCH_ALLOW_ORIGINS: site.origin,
+      ...env,
     },
   });
-  const member = makeClient({ url: test.url, key: test.keys.member });
+  const { url, keys } = test;
+  const clientOf = (key: string) => makeClient({ url, key });
   const close = async () => {
     await test.close();
     await upstream.close();
     await site.close();
   };
-  return { upstream, site, member, model: "gpt-5.4-mini", close };
+  const clients = { member: clientOf(keys.member), admin: clientOf(keys.admin), stranger: clientOf(keys.stranger) };
+  return { upstream, site, ...clients, url, key: keys.member, platform: test.platform, model: "gpt-5.4-mini", close };
 }

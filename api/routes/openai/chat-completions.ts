@@ -12,7 +12,7 @@ import {
 } from "../../../src/gateway/openai-schemas.ts";
 import { newId } from "../../../src/ids.ts";
 import { declareRoutes, type SseMessage } from "../../route.ts";
-import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
+import { modelCallErrors, runErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
 
 const SURFACE = "openai";
 
@@ -32,7 +32,7 @@ export const openAiChatRoutes = [
       "x-svc-surface": "Tags the source of the request for analytics; default `openai`",
     },
     responses: { 200: { description: "The completion", body: openAiCompletionSchema, events: openAiEventSchema } },
-    errors: modelCallErrors,
+    errors: [...modelCallErrors, ...runErrors],
     example: { model: "meta-llm", messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
     screen({ body, platform }) {
       if (platform.chat.isRegulated(body.model)) platform.chat.screen(fromOpenAi(body));

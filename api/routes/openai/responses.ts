@@ -7,7 +7,7 @@ import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/
 import { makeResponseStream, type NumberedEvent } from "../../../src/gateway/responses/stream.ts";
 import { type Conversation, newConversation, refersToStored } from "../../../src/responses/recall.ts";
 import { declareRoutes, type HandlerInput, type SseMessage } from "../../route.ts";
-import { modelCallErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
+import { modelCallErrors, runErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
 
 const SURFACE = "responses";
 /** Most names of what is left out that one response lists; the input may have 2,000 such items. */
@@ -30,7 +30,7 @@ export const openAiResponseRoutes = [
       "x-svc-surface": "Tags the source of the request for analytics; default `responses`",
     },
     responses: { 200: { description: "The response", body: responseObjectSchema, events: responseEventSchema } },
-    errors: [...modelCallErrors, "not_found", "quota_exceeded"],
+    errors: [...modelCallErrors, ...runErrors, "not_found", "quota_exceeded"],
     example: { model: "meta-llm", input: "What does a lease protect a job from?" },
     screen({ body, platform: { chat } }) {
       if (!chat.isRegulated(body.model)) return;

@@ -117,7 +117,11 @@ const absent = z.null("is not kept here; send previous_response_id, or the whole
 
 /** The body of `POST /v1/responses`: https://platform.openai.com/docs/api-reference/responses/create. */
 export const responsesBodySchema = z.object({
-  model: z.string().min(1).max(200).describe("A model, `meta-llm` or `auto`"),
+  model: z
+    .string()
+    .min(1)
+    .max(200)
+    .describe("A model, `meta-llm`, `auto`, `agent:<agentId or name>` or `composite:<pattern>[:<profile>]`"),
   input: z.union([text, conversationOf(inputItemSchema, MAX_ITEMS)]),
   instructions: text.nullish().describe("Put before the input as a system message"),
   stream: z.boolean().nullish(),

@@ -4,6 +4,7 @@ import { keepDoing } from "../../../keep-doing.ts";
 import type { Logger } from "../../../logger.ts";
 import { readPrefix } from "../../../net/egress.ts";
 import { tryParseJson } from "../../../try-parse-json.ts";
+import { isRunModel } from "../../run-model-names.ts";
 import { bearer } from "../openai-wire/provider.ts";
 import type { EdgeSettings, ServedModel } from "./models.ts";
 
@@ -64,5 +65,6 @@ async function listServed(
   const { text } = await readPrefix(response, MAX_BYTES);
   if (!response.ok) throw new Error(`GET /models answered with status ${response.status}`);
   const { data } = listed.parse(tryParseJson(text));
-  return [...new Map(data.map((model) => [model.id, model])).values()].slice(0, MAX_MODELS);
+  const models = data.filter(({ id }) => !isRunModel(id)); // another Switchyard's; here the names mean runs of our own
+  return [...new Map(models.map((model) => [model.id, model])).values()].slice(0, MAX_MODELS);
 }

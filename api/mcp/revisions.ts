@@ -69,7 +69,7 @@ export function readDialect(headers: Headers, request: Request): Dialect {
 /** What the header `Mcp-Name` of a request must repeat. */
 function namedBy({ method, params }: Request): unknown {
   if (method === "tools/call") return params.name;
-  return method.startsWith("tasks/") ? params.taskId : undefined;
+  return ["tasks/get", "tasks/update", "tasks/cancel"].includes(method) ? params.taskId : undefined;
 }
 
 function missingMeta(field: string, form: string): RpcFault {

@@ -1,4 +1,4 @@
-import { autoModel, requireModel } from "./catalogue.ts";
+import { autoModel, type CataloguedModel, requireModel } from "./catalogue.ts";
 import type { ChatRequest } from "./chat/request.ts";
 import { estimateMessageTokens, estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
@@ -12,8 +12,13 @@ const TOKENS_OF_SYSTEM = 4;
  * @throws AppError `unknown_model`.
  */
 export async function countPrompt(deps: GatewayDeps, tenantId: string, request: ChatRequest): Promise<number> {
-  const { model: name, messages, systemPrompt, tools } = request;
+  const { model: name } = request;
   const model = name === autoModel ? undefined : requireModel(await findModel(deps, tenantId, name), name, "chat");
+  return estimatePrompt(request, model);
+}
+
+/** The same by the rules of most models, where none is given. */
+export function estimatePrompt({ messages, systemPrompt, tools }: ChatRequest, model?: CataloguedModel): number {
   const system = systemPrompt === undefined ? 0 : TOKENS_OF_SYSTEM + estimateTokens(systemPrompt);
   return system + estimateMessageTokens(messages, model) + (tools ? estimateTokens(JSON.stringify(tools)) : 0);
 }

@@ -12,7 +12,7 @@ import type { Quotas } from "../tenancy/quotas.ts";
 import type { Caller } from "../tenancy/roles.ts";
 
 export type RunModelsDeps = {
-  gateway: Pick<Gateway, "complete" | "stream" | "ignoredBy">;
+  gateway: Pick<Gateway, "complete" | "stream" | "ignoredBy" | "countTokens">;
   agents: Pick<Agents, "accept" | "idOf" | "entries" | "regulatedBy" | "list" | "get">;
   composite: Pick<Composite, "accept">;
   jobs: Pick<Jobs, "find" | "get" | "events" | "cancel">;

@@ -3,6 +3,7 @@ import type { ChatOutcome } from "../gateway/chat/outcome.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import { type AnsweredChat, type ChatDelta, type ChatEvent, toReasoningText } from "../gateway/chat/steps.ts";
 import type { StreamEnd } from "../gateway/chat/stream.ts";
+import { estimatePrompt } from "../gateway/count-prompt.ts";
 import { AGENT, isRunModel } from "../gateway/run-model-names.ts";
 import { newId } from "../ids.ts";
 import { toJobError, wasRejected } from "../jobs/job-outcome.ts";
@@ -39,6 +40,9 @@ export function makeChat(deps: RunModelsDeps) {
     /** See `ignoredBy` of the gateway. @throws AppError `invalid_request`. */
     ignoredBy: (tenantId: string, request: ChatRequest): string[] | Promise<string[]> =>
       isRunModel(request.model) ? ignoredByRun(request) : gateway.ignoredBy(tenantId, request),
+    /** See `countTokens` of the gateway; what a run reads besides the chat is not counted. Throws the same. */
+    countTokens: async (tenantId: string, request: ChatRequest): Promise<number> =>
+      isRunModel(request.model) ? estimatePrompt(request) : gateway.countTokens(tenantId, request),
     /**
      * What comes before anything of a chat with a regulated profile is kept, were it a hash: its guard.
      * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `unavailable`.

@@ -50,6 +50,10 @@ export const anthropicMessageRoutes = [
       max_tokens: 200,
       messages: [{ role: "user", content: "What does a lease protect a job from?" }],
     },
+    screen({ body, platform }) {
+      if (!platform.chat.isRegulated(body.model)) return;
+      platform.chat.screen(toChat(parseBody(messagesBodySchema, { body, ignore: () => undefined }, () => [])).request);
+    },
     async handler(input) {
       const { platform } = input;
       const caller = toGatewayCaller(input, SURFACE);
@@ -64,13 +68,12 @@ export const anthropicMessageRoutes = [
       const { request: asked, ignored } = toChat(body);
       const request = { ...asked, options: parseSvcOptions(input.header("x-svc-options")) };
       for (const name of ignored) input.ignore(name);
-      const settings = platform.gateway.ignoredBy(input.caller.tenantId, request);
+      const settings = platform.chat.ignoredBy(input.caller.tenantId, request);
       for (const setting of settings instanceof Promise ? await settings : settings) input.ignore(setting);
-      if (body.stream !== true)
-        return { status: 200, body: toMessage(await platform.gateway.complete(caller, request)) };
-      const inputTokens = await platform.gateway.countTokens(caller.tenantId, request);
+      if (body.stream !== true) return { status: 200, body: toMessage(await platform.chat.complete(caller, request)) };
+      const inputTokens = await platform.chat.countTokens(caller.tenantId, request);
       const about = { id: newId("log"), model: body.model, inputTokens };
-      const events = toMessageEvents(platform.gateway.stream(caller, request), about);
+      const events = toMessageEvents(platform.chat.stream(caller, request), about);
       return { status: 200, events: toSse(events), heartbeat: PING, toErrorEvent };
     },
   }),
@@ -92,7 +95,7 @@ export const anthropicMessageRoutes = [
       }
       const { request, ignored } = toChat(parseBody(countTokensBodySchema, input, unreadFields));
       for (const name of ignored) input.ignore(name);
-      return { status: 200, body: { input_tokens: await platform.gateway.countTokens(caller.tenantId, request) } };
+      return { status: 200, body: { input_tokens: await platform.chat.countTokens(caller.tenantId, request) } };
     },
   }),
 ];

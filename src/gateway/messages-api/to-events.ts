@@ -1,13 +1,12 @@
 import { AppError } from "../../errors.ts";
-import type { StreamEnd, StreamEvent } from "../chat/stream.ts";
+import { type ChatDelta, type ChatEvent, toReasoningText } from "../chat/steps.ts";
+import type { StreamEnd } from "../chat/stream.ts";
 import type { AnswerBlock, BlockDelta, MessageEvent } from "./schemas.ts";
 import { stopReasons, toMessageId, toMessageUsage, toThinking } from "./to-message.ts";
 
-type Delta = Exclude<StreamEvent, StreamEnd>;
-
 /** The events of a streamed message, those of one batch together. `inputTokens` is the estimate that it begins with. */
 export async function* toMessageEvents(
-  batches: AsyncIterable<StreamEvent[]>,
+  batches: AsyncIterable<ChatEvent[]>,
   { id, model, inputTokens }: { id: string; model: string; inputTokens: number },
 ): AsyncGenerator<MessageEvent[]> {
   const blocks = makeBlocks();
@@ -60,7 +59,7 @@ function makeBlocks() {
     events.push({ type: "content_block_delta", index, delta });
   };
   /** Reasoning whose text has been streamed already gets its signature; other reasoning is a block of its own. */
-  const takeItem = (part: Extract<Delta, { type: "reasoning-item" }>, events: MessageEvent[]) => {
+  const takeItem = (part: Extract<ChatDelta, { type: "reasoning-item" }>, events: MessageEvent[]) => {
     const block = toThinking(part);
     if (block.type !== "thinking") begin("item", block, events);
     else {
@@ -69,7 +68,7 @@ function makeBlocks() {
     }
     close(events);
   };
-  const takeCall = (event: Extract<Delta, { type: "tool-call-delta" }>, events: MessageEvent[]) => {
+  const takeCall = (event: Extract<ChatDelta, { type: "tool-call-delta" }>, events: MessageEvent[]) => {
     const kind = `call ${event.index}`;
     if (open !== kind && calls.has(event.index))
       throw new AppError("provider_failed", "The provider mixed the parts of several tool calls.");
@@ -79,15 +78,18 @@ function makeBlocks() {
     if (argumentsDelta !== "") add({ type: "input_json_delta", partial_json: argumentsDelta }, events);
   };
   return {
-    take(event: Delta, events: MessageEvent[]): void {
+    take(event: ChatDelta, events: MessageEvent[]): void {
       if (event.type === "text-delta") {
         begin("text", { type: "text", text: "" }, events);
         add({ type: "text_delta", text: event.text }, events);
-      } else if (event.type === "reasoning-delta") {
-        begin("thinking", { type: "thinking", thinking: "", signature: "" }, events);
-        add({ type: "thinking_delta", thinking: event.text }, events);
       } else if (event.type === "reasoning-item") takeItem(event, events);
-      else takeCall(event, events);
+      else if (event.type === "tool-call-delta") takeCall(event, events);
+      else {
+        const thinking = toReasoningText(event);
+        if (thinking === "") return;
+        begin("thinking", { type: "thinking", thinking: "", signature: "" }, events);
+        add({ type: "thinking_delta", thinking }, events);
+      }
     },
     close,
   };

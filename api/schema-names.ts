@@ -29,7 +29,6 @@ const names = new Map<z.core.$ZodType, string>(
     OpenAiChatRequest: openai.openAiChatBodySchema,
     OpenAiChatCompletion: openai.openAiCompletionSchema,
     OpenAiChatEvent: openai.openAiEventSchema,
-    ResponsesRequest: responsesRequest.responsesBodySchema,
     ResponsesInputItem: responsesRequest.inputItemSchema,
     ResponseObject: responses.responseObjectSchema,
     ResponseEvent: responses.responseEventSchema,

@@ -1,14 +1,14 @@
-import { makeAgents } from "./agents/agents.ts";
+import { type Agents, makeAgents } from "./agents/agents.ts";
 import { makeCredentials } from "./agents/credentials.ts";
-import { makeComposite } from "./composite/composite.ts";
+import { type Composite, makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config.ts";
 import { type Disposables, withDisposables } from "./disposables.ts";
 import { ensureServices } from "./embedded/ensure.ts";
 import { openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
-import { makeJobs } from "./jobs/jobs.ts";
+import { type Jobs, makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
-import { queues as productQueues, type QueueDefinition } from "./jobs/queues.ts";
+import { queues as productQueues, type QueueDefinition, responsesQueue } from "./jobs/queues.ts";
 import { type Logger, makeLogger } from "./logger.ts";
 import { makeMetrics } from "./metrics/metrics.ts";
 import { makeEgress } from "./net/egress.ts";
@@ -66,16 +66,17 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, quotas, logger });
     disposables.add(() => rag.close());
-    const responses = makeResponses({ store, quotas, config: config.responses, logger });
     const composite = makeComposite({ store, jobs, gateway });
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
-    const callbacks = makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, logger });
     const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, egress, quotas, evaluator, logger });
     const credentials = makeCredentials(dataKeys);
     const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, egress, credentials, quotas });
-    const works = [rag, agents, workflows, composite, gateway.batches, gateway.fileBatches].map(({ work }) => work);
+    const { chat, responses } = makeAnswers({ ...base, config, quotas, gateway, agents, composite });
+    const { batches, fileBatches } = gateway;
+    const works = [rag, agents, workflows, composite, responses, batches, fileBatches].map(({ work }) => work);
+    const callbacks = makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, works, logger });
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     const organizations = makeOrganizations({ store, tenancy, quotas, logger });
@@ -88,7 +89,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       queues,
       jobs,
       gateway,
-      chat: makeChat({ gateway, agents, composite, jobs, works, quotas, waitMs: config.jobs.runWaitMs }),
+      chat,
       providerKeys: tenants.keys,
       fallbacks: tenants.fallbacks,
       customProviders: tenants.customProviders,
@@ -108,6 +109,25 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       close: disposables.close,
     };
   });
+}
+
+/** What answers chats, and keeps responses and makes them in the background. */
+function makeAnswers(
+  deps: Omit<Parameters<typeof makeChat>[0], "works" | "waitMs"> & {
+    config: Config;
+    store: Store;
+    jobs: Jobs;
+    agents: Agents;
+    composite: Composite;
+    quotas: Quotas;
+    logger: Logger;
+  },
+) {
+  const { config, agents, composite } = deps;
+  const works = [agents.work, composite.work];
+  const chatWithin = (waitMs: number) => makeChat({ ...deps, works, waitMs });
+  const responses = makeResponses({ ...deps, chat: chatWithin(responsesQueue.timeoutMs), config: config.responses });
+  return { chat: chatWithin(config.jobs.runWaitMs), responses };
 }
 
 async function openDataKeys({ identity, dataDir, mongo }: Config, { providerKeys }: Store, logger: Logger) {

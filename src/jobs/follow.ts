@@ -33,7 +33,7 @@ export async function waitForJob(
   { timeoutMs = Number.POSITIVE_INFINITY, signal, isEnough, isOwner = false }: WaitOptions,
 ): Promise<JobRecord> {
   const deadline = performance.now() + timeoutMs;
-  const changes = await watch(deps.notifications, tenantId, jobId);
+  const changes = await watchJob(deps.notifications, tenantId, jobId);
   try {
     for (;;) {
       const record = await readJob(deps.store, tenantId, jobId);
@@ -58,7 +58,7 @@ export async function* followJob(
   options: { afterId?: number; signal: AbortSignal },
 ): AsyncGenerator<JobEvent> {
   let lastId = options.afterId ?? -1;
-  const changes = await watch(deps.notifications, tenantId, jobId);
+  const changes = await watchJob(deps.notifications, tenantId, jobId);
   try {
     while (!options.signal.aborted) {
       const record = await readJob(deps.store, tenantId, jobId);
@@ -90,7 +90,7 @@ export async function readJob(store: JobStore, tenantId: string, jobId: string):
 }
 
 /** The changes of a job. `stop` ends the watch. */
-async function watch(notifications: Notifications, tenantId: string, jobId: string) {
+export async function watchJob(notifications: Notifications, tenantId: string, jobId: string) {
   let change = new AbortController();
   const stop = await notifications.onChange(tenantId, jobId, () => change.abort());
   return {

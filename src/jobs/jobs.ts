@@ -9,7 +9,7 @@ import { makeBacklog } from "./backlog.ts";
 import { cancelJob } from "./cancel.ts";
 import { makeClaims } from "./claim.ts";
 import { makeExternalJobs } from "./external-jobs.ts";
-import { followJob, readJob, type WaitOptions, waitForJob } from "./follow.ts";
+import { followJob, readJob, type WaitOptions, waitForJob, watchJob } from "./follow.ts";
 import { followTenant } from "./follow-tenant.ts";
 import { measureClaims } from "./measure-claims.ts";
 import { makeNotifications } from "./notify.ts";
@@ -70,6 +70,8 @@ export function makeJobs(deps: {
       followJob({ store, notifications }, tenantId, jobId, options),
     /** See `followTenant`. */
     changes: (tenantId: string, signal: AbortSignal) => followTenant({ store, notifications }, tenantId, signal),
+    /** The changes of a job; see `watchJob`. */
+    watch: (tenantId: string, jobId: string) => watchJob(notifications, tenantId, jobId),
     /** Lets a suspended job continue; false when it is not suspended. */
     async resume(jobId: string): Promise<boolean> {
       const record = await claims.resume(jobId);

@@ -67,6 +67,17 @@ export const compositeQueue: QueueDefinition = {
   timeoutMs: 15 * 60_000,
 };
 
+/** Make one response in the background. */
+export const responsesQueue: QueueDefinition = {
+  name: "background-responses",
+  kind: "response",
+  payload: z.strictObject({ ...ids, responseId: idSchema("response") }),
+  concurrency: 16,
+  attempts: 3,
+  backoffMs: 1_000,
+  timeoutMs: 30 * 60_000,
+};
+
 /** Submit one batch of chats to a provider, follow it, and give each chat its answer. */
 export const batchQueue: QueueDefinition = {
   name: "batch-completions",
@@ -89,6 +100,7 @@ export const queues = {
   agentRuns: agentRunsQueue,
   workflowSteps: workflowStepsQueue,
   compositeRuns: compositeQueue,
+  responses: responsesQueue,
   batchCompletions: batchQueue,
 } as const;
 

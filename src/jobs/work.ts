@@ -41,6 +41,8 @@ export type Work<R extends WorkRecord = WorkRecord> = {
   unfinished(page: { before: Date; limit: number }): Promise<R[]>;
   /** Notes that an open record was looked at, whose job is open too: the next sweep comes to others first. */
   touch(record: R, job: JobRecord): Promise<unknown>;
+  /** The message to a callback about the end of a job; absent: `job.completed` and so on, with the ids of the job. */
+  report?(job: JobRecord): Promise<object>;
   /** Undoes the record of a job that was not accepted. */
   reject(record: R, error: unknown): Promise<unknown>;
   /** Ends a record whose job ended without it (cancelled, given up, failed for good), or never existed (null). May run twice. */

@@ -94,25 +94,32 @@ async function readChain(
 ): Promise<Omit<Conversation, "input">> {
   const param = "previous_response_id";
   const previous = await store.about(tenantId, previousId);
-  if (previous === null) throw missing(param, previousId);
+  if (previous === null) throw missing(previousId);
   const { total } = previous;
   if (total.items > MAX_ITEMS) throw tooLong(param, `${MAX_ITEMS} items`);
   allowance.take(total.bytes, param);
   allowance.read(total.bytes, param);
+  if (previous.isOpen) throw new AppError("wrong_state", `${param}: the response has not ended.`, { param });
   const chain = [...previous.chain, previousId];
-  const texts = await store.texts(tenantId, chain, ["input", "output"]);
-  const before = chain.flatMap((id) => {
-    const found = texts.get(id);
-    if (found === undefined) throw missing(param, id);
-    return [...parseItems(found.input), ...parseItems(found.output)].map(toInputItem);
-  });
-  return { before, chain, total };
+  return { before: await readBefore(store, tenantId, chain), chain, total };
 }
 
-const missing = (param: string, id: string) =>
-  new AppError("not_found", `${param}: there is no response ${id}. It was not stored, has expired or was deleted.`, {
-    param,
+/** The items of the responses of a conversation, in their order. @throws AppError `not_found`. */
+export async function readBefore(store: ResponseStore, tenantId: string, chain: readonly string[]) {
+  if (chain.length === 0) return [];
+  const texts = await store.texts(tenantId, chain, ["input", "output"]);
+  return chain.flatMap((id) => {
+    const found = texts.get(id);
+    if (found === undefined) throw missing(id);
+    return [...parseItems(found.input), ...parseItems(found.output)].map(toInputItem);
   });
+}
+
+function missing(id: string): AppError {
+  const param = "previous_response_id";
+  const message = `${param}: there is no response ${id}. It was not stored, has expired or was deleted.`;
+  return new AppError("not_found", message, { param });
+}
 
 /** The items of a stored text, as `toRecord` wrote it. */
 export const parseItems = (text: string) => JSON.parse(text) as (KeptItem | OutputItem)[];
@@ -167,3 +174,7 @@ async function readItems(
 
 /** The items of an input that say something, as they are stored. */
 export const keptItems = (input: Conversation["input"]): KeptItem[] => toItems(input).filter(isKept);
+
+/** The items that hold tools, which only the response itself is asked with. */
+export const toolItems = (input: Conversation["input"]): InputItem[] =>
+  toItems(input).filter(({ type }) => type === "additional_tools");

@@ -1,62 +1,105 @@
-import { AppError, notFound } from "../errors.ts";
-import type { MadeResponse } from "../gateway/responses/response.ts";
+import { AppError, invalidRequest, notFound } from "../errors.ts";
+import type { ChatOptions } from "../gateway/chat/request.ts";
+import type { ResponsesBody } from "../gateway/responses/request-schemas.ts";
+import { beginResponse, type MadeResponse } from "../gateway/responses/response.ts";
 import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
-import type { Logger } from "../logger.ts";
-import type { ResponseStore, StoredResponse } from "../store/response-store.ts";
-import type { Quotas } from "../tenancy/quotas.ts";
+import type { Jobs } from "../jobs/jobs.ts";
+import { cancelWork, submitWork } from "../jobs/work.ts";
+import type { BackgroundResponse, StoredResponse } from "../store/response-store.ts";
+import { type BackgroundDeps, type BackgroundRequest, makeBackgroundWork } from "./background.ts";
+import { closeResponse } from "./close-response.ts";
+import { type DraftDeps, makeDrafts } from "./drafts.ts";
+import { followEvents } from "./follow-events.ts";
 import { toInputItemId } from "./item-ids.ts";
-import { type Conversation, keptItems, parseItems, recall } from "./recall.ts";
+import { type Conversation, parseItems, recall, toolItems } from "./recall.ts";
+import { readResponse } from "./records.ts";
 import { toShownItem, withoutReasoning } from "./views.ts";
 
-/** Largest record, in bytes; MongoDB takes none above 16 MiB. */
-const MAX_RECORD_BYTES = 12 << 20;
-const DAY_MS = 86_400_000;
+type ResponsesDeps = Omit<BackgroundDeps, "notify"> &
+  Omit<DraftDeps, "config"> & { jobs: Jobs; config: { keptDays: number; maxConversationBytes: number } };
 
-export type ResponsesDeps = {
-  store: { responses: ResponseStore };
-  quotas: Quotas;
-  config: { keptDays: number; maxConversationBytes: number };
-  logger: Logger;
+/** A response that is to be made in the background. */
+type BackgroundCall = {
+  caller: BackgroundResponse["caller"] & { tenantId: string };
+  body: ResponsesBody;
+  options: ChatOptions;
+  conversation: Conversation;
+  jobId: string;
 };
 
-/** Responses of the Responses API that can be read again, and continued. */
-export function makeResponses({ store: { responses }, quotas, config, logger }: ResponsesDeps) {
-  const find = async (tenantId: string, id: string): Promise<StoredResponse> => {
+/** Responses of the Responses API that can be read again, continued, and made in the background. */
+export function makeResponses({ quotas, config, logger, jobs, ...given }: ResponsesDeps) {
+  const deps: BackgroundDeps = { ...given, notify: jobs.notifications.changed };
+  const { responses, responseEvents } = deps.store;
+  const work = makeBackgroundWork(deps);
+  const drafts = makeDrafts({ store: deps.store, quotas, config, logger });
+  const find = async (tenantId: string, id: string): Promise<StoredResponse | BackgroundResponse> => {
     const record = await responses.get(tenantId, id);
     if (record === null) throw notFound("response");
     return record;
   };
+  /** Ends a response that is open, and its job. */
+  const stop = async (record: BackgroundResponse) => {
+    await closeResponse(deps, record, "cancelled");
+    const { tenantId, jobId } = record;
+    await cancelWork(jobs, [work], { tenantId, jobId }).catch((error: unknown) => {
+      const isOver = error instanceof AppError && (error.code === "wrong_state" || error.code === "not_found");
+      if (!isOver) throw error;
+    });
+  };
   return {
+    work,
     /** See `recall`. */
     recall: (asked: Parameters<typeof recall>[1]) =>
       recall({ store: responses, maxBytes: config.maxConversationBytes }, asked),
     /**
-     * Prepares to store the response to a conversation, before a model is called. The result stores the response and returns it
-     * as its caller is to get it: with `store: false` where it could not be written, since its answer is there and is paid.
+     * Prepares to store the response to a conversation, before a model is called; the result does it. See `makeDrafts`.
      * @throws AppError `request_too_large`; `quota_exceeded` when the tenant stores too much.
      */
     async prepare(tenantId: string, conversation: Conversation) {
-      const input = JSON.stringify(keptItems(conversation.input));
-      const inputBytes = Buffer.byteLength(input);
-      if (inputBytes > MAX_RECORD_BYTES) throw tooLarge();
-      const takeMore = await quotas.check(tenantId, "storedBytes", inputBytes);
-      return async (made: MadeResponse): Promise<ResponseObject> => {
-        try {
-          const record = toRecord({ tenantId, made, input, inputBytes, conversation, keptDays: config.keptDays });
-          const { bytes } = record;
-          if (bytes.response + bytes.output + bytes.input > MAX_RECORD_BYTES) throw tooLarge();
-          takeMore(bytes.response + bytes.output);
-          await responses.insert(record);
-          return made.response;
-        } catch (error) {
-          logger.warn({ err: error, tenantId, responseId: made.response.id }, "a response could not be stored");
-          return { ...made.response, store: false };
-        }
-      };
+      const draft = await drafts.begin(tenantId, conversation);
+      return (made: MadeResponse) => drafts.keep(draft, made);
+    },
+    /**
+     * Records a response that is to be made in the background, and submits its job.
+     * @throws AppError `request_too_large`, `quota_exceeded`, `unavailable`.
+     */
+    async accept({ caller: { tenantId, ...caller }, body, options, conversation, jobId }: BackgroundCall) {
+      const draft = await drafts.begin(tenantId, conversation);
+      const response: ResponseObject = { ...beginResponse(body), status: "queued" };
+      const asked: BackgroundRequest = { body: { ...body, input: toolItems(conversation.input) }, options };
+      const request = JSON.stringify(asked);
+      const stored = drafts.toRecord(draft, { response, kept: [] }, Buffer.byteLength(request));
+      const isStreamed = body.stream === true;
+      const about = { jobId, caller, isStreamed, isOpen: true as const, updatedAt: stored.createdAt };
+      const record: BackgroundResponse = { ...stored, ...about, request };
+      await responses.insert(record);
+      return { job: await submitWork(jobs, work, { record, isInteractive: isStreamed }) };
     },
     /** A stored response; with its reasoning where it is to go back. @throws AppError `not_found`. */
     async get(tenantId: string, id: string, isSealedShown: boolean): Promise<ResponseObject> {
       return toShown(await find(tenantId, id), isSealedShown);
+    },
+    /**
+     * The recorded events of a response that was made in the background, those after number `after`, until its end.
+     * @throws AppError `not_found`; `invalid_request` for a response whose events are not recorded.
+     */
+    async events(tenantId: string, id: string, { after, signal }: { after: number; signal: AbortSignal }) {
+      const record = await find(tenantId, id);
+      if (!("isStreamed" in record) || !record.isStreamed)
+        throw invalidRequest(
+          "stream",
+          "stream: only a response made with background and stream can be streamed again.",
+        );
+      return followEvents({ store: deps.store, watch: jobs.watch }, record, { after, signal });
+    },
+    /** Cancels a response in the background; one that has ended stays as it is. @throws AppError `not_found`, `invalid_request`. */
+    async cancel(tenantId: string, id: string): Promise<ResponseObject> {
+      const record = await find(tenantId, id);
+      if (!("jobId" in record))
+        throw invalidRequest("id", "id: only a response made with background can be cancelled.");
+      if (record.isOpen) await stop(record as BackgroundResponse);
+      return toShown(await find(tenantId, id), false);
     },
     /** The items of the input of a response, in their order. @throws AppError `not_found`. */
     async inputItems(tenantId: string, id: string, isSealedShown: boolean) {
@@ -65,52 +108,23 @@ export function makeResponses({ store: { responses }, quotas, config, logger }: 
         toShownItem({ id: toInputItemId(id, item, place), item, isSealedShown }),
       );
     },
-    /** Deletes a response with all that it has. @throws AppError `not_found`. */
+    /** Deletes a response with all that it has; one that is open is cancelled. @throws AppError `not_found`. */
     async remove(tenantId: string, id: string): Promise<void> {
+      const record = await find(tenantId, id);
+      if (record.isOpen) await stop(record as BackgroundResponse);
+      if ("jobId" in record) await responseEvents.erase(tenantId, id);
       if (!(await responses.remove(tenantId, id))) throw notFound("response");
     },
   };
 }
 
-function tooLarge(): AppError {
-  const message = `A response that is stored has ${MAX_RECORD_BYTES} bytes at most, with its input; send store: false.`;
-  return new AppError("request_too_large", message, { param: "input" });
-}
-
-type Draft = {
-  tenantId: string;
-  made: MadeResponse;
-  input: string;
-  inputBytes: number;
-  conversation: Conversation;
-  keptDays: number;
-};
-
-function toRecord({ tenantId, made, input, inputBytes, conversation, keptDays }: Draft): StoredResponse {
-  const { output: _output, ...about } = made.response;
-  const [response, output] = [JSON.stringify(about), JSON.stringify(made.kept)];
-  const bytes = { response: Buffer.byteLength(response), output: Buffer.byteLength(output), input: inputBytes };
-  const { chain, total, input: items } = conversation;
-  const createdAt = new Date();
+/** A response as its caller gets it. */
+function toShown(record: StoredResponse | BackgroundResponse, isSealedShown: boolean): ResponseObject {
+  const response = readResponse(record);
+  const { status } = response;
   return {
-    _id: made.response.id,
-    tenantId,
-    response,
-    output,
-    input,
-    bytes,
-    chain: [...chain],
-    total: {
-      items: total.items + keptItems(items).length + made.kept.length,
-      bytes: total.bytes + bytes.input + bytes.output,
-    },
-    createdAt,
-    expireAt: new Date(createdAt.getTime() + keptDays * DAY_MS),
+    ...response,
+    status: status === "queued" && "startedAt" in record ? "in_progress" : status,
+    output: isSealedShown ? response.output : response.output.map(withoutReasoning),
   };
-}
-
-function toShown({ response, output }: StoredResponse, isSealedShown: boolean): ResponseObject {
-  const about = JSON.parse(response) as Omit<ResponseObject, "output">; // as `toRecord` wrote it
-  const items = JSON.parse(output) as ResponseObject["output"]; // likewise
-  return { ...about, output: isSealedShown ? items : items.map(withoutReasoning) };
 }

@@ -20,6 +20,8 @@ import { ignoredByRun, requireStrict } from "./settings.ts";
 /** Most characters of steps that one answer shows; all of them are in the trail of the run. */
 const MAX_SHOWN = 1_000_000;
 
+export type Chat = ReturnType<typeof makeChat>;
+
 /**
  * Chats with a model, or with an agent or a pattern in its place: `agent:<agentId or name>`, `composite:<pattern>[:<profile>]`.
  * Those are durable runs, as on their own routes. All other chats go to the gateway as they are.

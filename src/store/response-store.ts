@@ -1,6 +1,8 @@
 import type { Db } from "mongodb";
+import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import { makeRecords } from "./records.ts";
+import type { Role } from "./key-store.ts";
+import { makeWorkRecords, type WorkDocument } from "./records.ts";
 import { makeUseStore } from "./use-store.ts";
 
 /** A response of the Responses API that is read again. Its contents are JSON texts: they may have any fields, at any depth. */
@@ -11,8 +13,8 @@ export type StoredResponse = TenantDocument & {
   output: string;
   /** The items of its own input. */
   input: string;
-  /** Bytes of the three texts. */
-  bytes: { response: number; output: number; input: number };
+  /** Bytes of the three texts; of `events`, where they are kept, too. */
+  bytes: { response: number; output: number; input: number; events?: number };
   /** The responses before it in its conversation, from the first one on. */
   chain: string[];
   /** Items and bytes of its conversation, up to its end. */
@@ -20,22 +22,47 @@ export type StoredResponse = TenantDocument & {
   createdAt: Date;
   /** When the store forgets it. */
   expireAt: Date;
+  /** Of one that is made in the background, and true until it has ended. */
+  jobId?: string;
+  isOpen?: true;
 };
+
+/** A response that is made in the background, by a job. */
+export type BackgroundResponse = StoredResponse &
+  WorkDocument & {
+    /** Who asked for it: its calls are made and counted for them. */
+    caller: { keyId: string; subject: string; role: Role; surface: string };
+    /** Whether its events are recorded. */
+    isStreamed: boolean;
+    /** What is asked for besides the input, as JSON; until it has ended. */
+    request?: string;
+    /** Why it failed. */
+    error?: ErrorView;
+  };
+
+/** What a sweep needs of a response, to close it. */
+export type OpenResponse = Pick<BackgroundResponse, "_id" | "tenantId" | "jobId">;
+
+/** How a response in the background ends. */
+export type ResponseEnd = Pick<StoredResponse, "response" | "output" | "bytes" | "total"> & { error?: ErrorView };
 
 /** The texts of a response that are read apart. */
 export type ResponseText = "input" | "output";
 
 export const responseCollection = defineCollection<StoredResponse>({
   name: "responses",
-  indexes: [{ key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 }],
+  indexes: [
+    { key: { isOpen: 1, updatedAt: 1 }, name: "open", partialFilterExpression: { isOpen: true } },
+    { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
+  ],
 });
 
 /** What the store needs for a record beside its texts, in bytes. */
 const BYTES_BESIDE_TEXTS = 512;
 
 /** The bytes by which a record counts. */
-const bytesOf = ({ bytes: { response, output, input } }: Pick<StoredResponse, "bytes">) =>
-  BYTES_BESIDE_TEXTS + response + output + input;
+const bytesOf = ({ bytes: { response, output, input, events = 0 } }: Pick<StoredResponse, "bytes">) =>
+  BYTES_BESIDE_TEXTS + response + output + input + events;
 
 /** Records that one read brings at most; each may have megabytes. */
 const BATCH = 8;
@@ -44,20 +71,34 @@ export type ResponseStore = ReturnType<typeof makeResponseStore>;
 
 export function makeResponseStore(db: Db) {
   const responses = db.collection<StoredResponse>(responseCollection.name);
+  const background = db.collection<BackgroundResponse>(responseCollection.name);
   const use = makeUseStore(db);
-  const { insert, get, remove } = makeRecords(responses);
+  const { update, insert, get, remove, ...work } = makeWorkRecords(background, {
+    watched: { isOpen: true },
+    fields: ["tenantId", "jobId"],
+  });
   const count = ({ tenantId, expireAt: expiresAt }: StoredResponse, bytes: number) =>
     use.add({ tenantId, kind: "sources", bytes, expiresAt });
   return {
-    get,
+    ...work,
+    get: (tenantId: string, id: string): Promise<StoredResponse | BackgroundResponse | null> => get(tenantId, id),
     /** Where a response stands in its conversation; null when it is not there. */
     about: (tenantId: string, id: string) =>
-      responses.findOne<Pick<StoredResponse, "chain" | "total">>(ofTenant(tenantId, { _id: id }), {
-        projection: { chain: 1, total: 1 },
+      responses.findOne<Pick<StoredResponse, "chain" | "total" | "isOpen">>(ofTenant(tenantId, { _id: id }), {
+        projection: { chain: 1, total: 1, isOpen: 1 },
       }),
     /** Writes a record, and counts its bytes as stored until it expires. */
-    async insert(record: StoredResponse): Promise<void> {
-      await Promise.all([insert(record), count(record, bytesOf(record))]);
+    async insert(record: StoredResponse | BackgroundResponse): Promise<void> {
+      await Promise.all([insert(record as BackgroundResponse), count(record, bytesOf(record))]); // the store has both kinds
+    },
+    /** Closes an open response; false for one that has ended, which stays as it is. */
+    async finish(record: BackgroundResponse, { response, output, bytes, total, error }: ResponseEnd): Promise<boolean> {
+      const ended = await update(record.tenantId, record._id, {
+        $set: { response, output, bytes, total, ...(error ? { error } : {}) },
+        $unset: { isOpen: "" as const, request: "" as const },
+      });
+      if (ended) await count(record, bytesOf({ bytes }) - bytesOf(record));
+      return ended;
     },
     /** The bytes that one text of these responses of a tenant has, together. */
     async sumBytes(tenantId: string, ids: readonly string[], text: ResponseText): Promise<number> {

@@ -23,6 +23,7 @@ import { apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
 import { migrations } from "./migrations.ts";
 import { makeOrganizationStore, organizationCollection } from "./organization-store.ts";
 import { dataKeyCollection, makeProviderKeyStore, providerKeyCollection } from "./provider-key-store.ts";
+import { makeResponseEventStore, responseEventCollection } from "./response-event-store.ts";
 import { makeResponseStore, responseCollection } from "./response-store.ts";
 import { makeSessionStore, sessionCollection } from "./session-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
@@ -64,6 +65,7 @@ const declarations = [
   dataKeyCollection,
   providerKeyCollection,
   responseCollection,
+  responseEventCollection,
   sessionCollection,
   sourceCollection,
   tenantCollection,
@@ -107,6 +109,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),
       responses: makeResponseStore(db),
+      responseEvents: makeResponseEventStore(db),
       apiKeys: makeApiKeyStore(db),
       sessions: makeSessionStore(db),
       providerKeys: makeProviderKeyStore(db),

@@ -3,6 +3,7 @@ import { AppError } from "../errors.ts";
 import { jittered } from "../jitter.ts";
 import { toAcceptedView } from "../jobs/job-outcome.ts";
 import type { Jobs } from "../jobs/jobs.ts";
+import { type Work, workOf } from "../jobs/work.ts";
 import type { Logger } from "../logger.ts";
 import type { Egress } from "../net/egress.ts";
 import type { CallbackRecord, CallbackStore } from "../store/callback-store.ts";
@@ -29,6 +30,8 @@ type CallbacksDeps = {
   jobs: Pick<Jobs, "find">;
   webhooks: Pick<Webhooks, "deliver">;
   egress: Pick<Egress, "check">;
+  /** Some report the end of their jobs in words of their own. */
+  works: readonly Work[];
   logger: Logger;
 };
 
@@ -68,7 +71,7 @@ async function check(deps: CallbacksDeps, callback: CallbackRecord): Promise<voi
 
 /** Sends the message once. The record is rescheduled first, so that other sweeps skip it meanwhile. */
 async function send(
-  { store, webhooks, logger }: CallbacksDeps,
+  { store, webhooks, works, logger }: CallbacksDeps,
   callback: CallbackRecord,
   job: JobRecord,
 ): Promise<void> {
@@ -76,7 +79,7 @@ async function send(
   const attempts = (callback.attempts ?? 0) + 1;
   const leased = { nextAt: new Date(Date.now() + LEASE_MS), attempts };
   if (!(await store.putOff(callback, leased))) return;
-  const body = {
+  const body = (await workOf(works, job)?.report?.(job)) ?? {
     type: `job.${job.status}`,
     timestamp: (job.finishedAt ?? job.updatedAt).toISOString(),
     data: { ...toAcceptedView(job), ...defined({ error: job.error }) },

@@ -343,7 +343,7 @@ describeTargets("the Responses API of the official openai client", leftOut, (tar
     };
     expect(await placeOf({ temperature: 3 })).to.deep.equal([400, "temperature"]);
     expect(await placeOf({ previous_response_id: "resp_1" })).to.deep.equal([404, "previous_response_id"]);
-    expect(await placeOf({ background: true })).to.deep.equal([400, "background"]);
+    expect(await placeOf({ background: true })).to.deep.equal([400, "store"]);
     expect(await placeOf({ input: [{ type: "item_reference", id: "msg_1" }] })).to.deep.equal([404, "input[0]"]);
     const linked = { role: "user", content: [{ type: "input_image", image_url: "http://a.b/c.png" }] };
     expect(await placeOf({ input: [linked] })).to.deep.equal([400, "input[0].content[0].image_url"]);

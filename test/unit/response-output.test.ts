@@ -15,11 +15,11 @@ const call = (index: number, argumentsDelta: string): ContentDelta => ({
 
 function begin() {
   const events: ResponseEvent[] = [];
-  const output = makeResponseOutput(
-    (kind, place) => `${kind}_${place}`,
-    { isShown: true, isKept: false },
-    (event) => events.push(event),
-  );
+  const output = makeResponseOutput({
+    toItemId: (kind, place) => `${kind}_${place}`,
+    sealing: { isShown: true, isKept: false },
+    emit: (event) => void events.push(event),
+  });
   return { output, events };
 }
 

@@ -1,3 +1,6 @@
+import type { z } from "zod";
+import { invalidRequest } from "../../../src/errors.ts";
+import type { ChatRequest } from "../../../src/gateway/chat/request.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import { toOwnName, withOwnName } from "../../../src/gateway/responses/field-names.ts";
 import { fromResponsesBody } from "../../../src/gateway/responses/request.ts";
@@ -6,12 +9,18 @@ import { beginResponse, toResponse } from "../../../src/gateway/responses/respon
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { makeResponseStream, type NumberedEvent } from "../../../src/gateway/responses/stream.ts";
 import { type Conversation, newConversation, refersToStored } from "../../../src/responses/recall.ts";
-import { declareRoutes, type HandlerInput, type SseMessage } from "../../route.ts";
+import { reserveJob, withCallback } from "../../prefer.ts";
+import { declareRoutes, type HandlerInput, type Reply, type SseMessage } from "../../route.ts";
+import { named } from "../../schema-names.ts";
 import { modelCallErrors, runErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
 
 const SURFACE = "responses";
 /** Most names of what is left out that one response lists; the input may have 2,000 such items. */
 const MAX_IGNORED = 20;
+
+const bodySchema = responsesBodySchema.extend({
+  callback: withCallback.callback.describe("Of a response in the background; notified of its end by a signed webhook"),
+});
 
 const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
@@ -23,14 +32,15 @@ export const openAiResponseRoutes = [
       "out and named in `x-svc-ignored`. Unless `store` is false, the response is kept for `RESPONSE_DAYS`: it can be read, " +
       "continued by `previous_response_id` and referred to by its items' ids. With " +
       '`include: ["reasoning.encrypted_content"]` a response has the reasoning of any provider as items that go back in ' +
-      "`input` as they are. `logId`, `costUsd` and `cached` are added to the response.",
-    body: responsesBodySchema,
+      "`input` as they are. With `background: true` a job makes it: the response is there at once, `queued`, to be polled, " +
+      "streamed or cancelled by its id; `callback` is notified of its end by `response.completed` and so on, signed. `logId`, `costUsd` and `cached` are added to the response.",
+    body: named("ResponsesRequest", bodySchema),
     headers: {
       "x-svc-options": svcOptionsHeader,
       "x-svc-surface": "Tags the source of the request for analytics; default `responses`",
     },
     responses: { 200: { description: "The response", body: responseObjectSchema, events: responseEventSchema } },
-    errors: [...modelCallErrors, ...runErrors, "not_found", "quota_exceeded"],
+    errors: [...modelCallErrors, ...runErrors, "not_found", "quota_exceeded", "source_refused"],
     example: { model: "meta-llm", input: "What does a lease protect a job from?" },
     screen({ body, platform: { chat } }) {
       if (!chat.isRegulated(body.model)) return;
@@ -46,6 +56,8 @@ export const openAiResponseRoutes = [
       const isRegulated = platform.chat.isRegulated(body.model);
       const isStored = body.store !== false && !isRegulated;
       if (isRegulated && body.store !== false) input.ignore("store");
+      if (body.background === true) return makeInBackground(input, { request, conversation, isRegulated });
+      if (body.callback) throw invalidRequest("callback", "callback: only a response in the background has one.");
       const store = isStored ? await platform.responses.prepare(tenantId, conversation) : undefined;
       const keep = async (made: ReturnType<typeof toResponse>) => {
         const response = (await store?.(made)) ?? made.response;
@@ -53,7 +65,7 @@ export const openAiResponseRoutes = [
         return response;
       };
       const caller = toGatewayCaller(input, SURFACE);
-      const begun = beginResponse(isRegulated ? { model: body.model, input: "" } : body, isStored);
+      const begun = beginResponse(isRegulated ? { model: body.model, input: "", store: false } : body);
       if (body.stream !== true) {
         const outcome = await platform.chat.complete(caller, request).catch((error: unknown) => {
           throw withOwnName(error, places);
@@ -71,7 +83,34 @@ export const openAiResponseRoutes = [
   }),
 ];
 
-type ResponsesInput = HandlerInput<unknown, unknown, ResponsesBody>;
+type ResponsesInput = HandlerInput<unknown, unknown, z.output<typeof bodySchema>>;
+
+type Background = { request: ChatRequest; conversation: Conversation; isRegulated: boolean };
+
+/** Accepts a response that a job makes, and replies with it as it is now, or with its events. */
+async function makeInBackground(
+  input: ResponsesInput,
+  { request, conversation, isRegulated }: Background,
+): Promise<Reply> {
+  const { platform, body, signal } = input;
+  const { tenantId, subject, role } = input.caller;
+  if (body.store === false) throw invalidRequest("store", "store: a response in the background is stored.");
+  if (isRegulated) throw invalidRequest("background", "background: nothing of a regulated profile's chats is kept.");
+  if (body.callback) platform.callbacks.check(body.callback.url);
+  const reserved = await reserveJob(input);
+  if (!("job" in reserved)) await platform.quotas.check(tenantId, "openJobs");
+  const { keyId, surface } = toGatewayCaller(input, SURFACE);
+  const caller = { tenantId, keyId, subject, role, surface };
+  const accept = (jobId: string) =>
+    platform.responses.accept({ caller, body, options: request.options ?? {}, conversation, jobId });
+  const { job } = "job" in reserved ? reserved : await accept(reserved.jobId);
+  // Only now: a refused call leaves nothing behind. The repeat of a call that was cut in between gets here too.
+  if (body.callback) await platform.callbacks.expect(tenantId, job._id, body.callback.url);
+  const id = job.subject.responseId ?? "";
+  if (body.stream !== true) return { status: 200, body: await platform.responses.get(tenantId, id, false) };
+  const events = await platform.responses.events(tenantId, id, { after: -1, signal });
+  return { status: 200, events: toSse(events), isEager: true };
+}
 
 const recall = ({ body, caller: { tenantId }, platform, reserve }: ResponsesInput) =>
   platform.responses.recall({ tenantId, body, reserve });
@@ -107,7 +146,7 @@ function withOwnNames<T>(places: readonly string[], work: () => T): T {
   }
 }
 
-async function* toSse(batches: AsyncIterable<NumberedEvent[]>): AsyncGenerator<SseMessage[]> {
+export async function* toSse(batches: AsyncIterable<NumberedEvent[]>): AsyncGenerator<SseMessage[]> {
   for await (const batch of batches) yield batch.map(toMessage);
 }
 

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { sealedReasoning } from "../../../src/gateway/responses/request.ts";
-import { responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
+import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { idSchema } from "../../../src/ids.ts";
 import { shownItemSchema } from "../../../src/responses/views.ts";
 import { declareRoutes } from "../../route.ts";
 import { openAiListOf } from "./lists.ts";
+import { toSse } from "./responses.ts";
 
 const params = z.object({ id: idSchema("response") });
 
@@ -18,12 +19,36 @@ const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
 export const storedResponseRoutes = [
   routes.get("/v1/responses/:id", {
-    summary: "A stored response",
+    summary: "A stored response, as it is now, or its events",
+    description:
+      "`stream=true` gives the events of a response that was made with `background` and `stream`, also while it is made: those " +
+      "after the number `starting_after`, up to its end.",
     params,
-    query: including,
-    responses: { 200: { description: "The response", body: responseObjectSchema } },
-    result: ({ params: { id }, query, caller, platform }) =>
-      platform.responses.get(caller.tenantId, id, isSealedShown(query)),
+    query: including.extend({
+      stream: z.enum(["true", "false"]).optional(),
+      starting_after: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .optional()
+        .describe("The number of the last event that was received"),
+      include_obfuscation: z.enum(["true", "false"]).optional().describe("Nothing is obfuscated"),
+    }),
+    responses: { 200: { description: "The response", body: responseObjectSchema, events: responseEventSchema } },
+    async handler({ params: { id }, query, caller: { tenantId }, platform: { responses }, signal }) {
+      if (query.stream !== "true")
+        return { status: 200, body: await responses.get(tenantId, id, isSealedShown(query)) };
+      const events = await responses.events(tenantId, id, { after: query.starting_after ?? -1, signal });
+      return { status: 200, events: toSse(events), isEager: true };
+    },
+  }),
+  routes.post("/v1/responses/:id/cancel", {
+    summary: "Cancel a response in the background",
+    description: "One that has ended stays as it is.",
+    params,
+    responses: { 200: { description: "The response as it is now", body: responseObjectSchema } },
+    errors: ["invalid_request"],
+    result: ({ params: { id }, caller, platform }) => platform.responses.cancel(caller.tenantId, id),
   }),
   routes.get("/v1/responses/:id/input_items", {
     summary: "The items of a stored response's own input, the last one first",
@@ -48,7 +73,8 @@ export const storedResponseRoutes = [
   }),
   routes.delete("/v1/responses/:id", {
     summary: "Delete a stored response",
-    description: "What continues it can be read, and cannot be continued any more.",
+    description:
+      "What continues it can be read, and cannot be continued any more. One that is made in the background is cancelled.",
     params,
     responses: {
       200: {

@@ -17,16 +17,22 @@ type OpenItem = { add(text: string): void; end(isWhole: boolean): void };
 /** Whether the reasoning of each provider is shown sealed in its item, and whether it is kept for what follows. */
 export type Sealing = { isShown: boolean; isKept: boolean };
 
+export type OutputOptions = {
+  /** Names an item by its kind and place. */
+  toItemId(kind: string, place: number): string;
+  sealing: Sealing;
+  emit: Emit;
+  findTool?: FindTool;
+  /** The place of the first item, where an earlier attempt has begun some. */
+  firstItem?: number;
+};
+
 /**
  * The output items of a response, made of its deltas, and the events that a stream has for them. Items begin and end in their
- * order: clients gather them by their ends. `toItemId` names an item by its kind and place.
+ * order: clients gather them by their ends.
  */
-export function makeResponseOutput(
-  toItemId: (kind: string, place: number) => string,
-  sealing: Sealing,
-  emit: Emit,
-  findTool: FindTool = (name) => ({ type: "function", name }),
-) {
+export function makeResponseOutput(options: OutputOptions) {
+  const { toItemId, sealing, emit, findTool = toFunction, firstItem = 0 } = options;
   const items: OutputItem[] = [];
   const seals = makeSeals(sealing);
   let text: OpenItem | undefined;
@@ -34,8 +40,9 @@ export function makeResponseOutput(
   /** By their places among the calls; they may grow in turns. */
   let calls: (OpenItem | undefined)[] = [];
   const begin = <I extends OutputItem>(kind: string, toItem: (id: string) => I): { item: I; at: At } => {
-    const item = toItem(toItemId(kind, items.length));
-    const at = { item_id: item.id, output_index: items.length };
+    const place = firstItem + items.length;
+    const item = toItem(toItemId(kind, place));
+    const at = { item_id: item.id, output_index: place };
     items.push(item);
     emit({ type: "response.output_item.added", output_index: at.output_index, item: { ...item } });
     return { item, at };
@@ -99,6 +106,8 @@ export function makeResponseOutput(
     kept: () => items.map(seals.addTo),
   };
 }
+
+const toFunction: FindTool = (name) => ({ type: "function", name });
 
 const toThought = (id: string): ItemOf<"reasoning"> => ({ type: "reasoning", id, summary: [] });
 

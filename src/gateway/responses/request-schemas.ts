@@ -145,7 +145,7 @@ export const responsesBodySchema = z.object({
   ...settings,
   truncation: z.enum(["auto", "disabled"]).nullish(),
   store: z.boolean().nullish().describe("Whether it can be read again; default true"),
-  background: z.literal(false, "a response is made while its caller waits").nullish(),
+  background: z.boolean().nullish().describe("Make it by a job, which is polled, streamed or cancelled by its id"),
   previous_response_id: z
     .string()
     .min(1)

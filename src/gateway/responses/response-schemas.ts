@@ -76,7 +76,7 @@ export const responseObjectSchema = z.object({
   object: z.literal("response"),
   created_at: z.number().int(),
   completed_at: z.number().int().nullable(),
-  status: z.enum(["in_progress", "completed", "incomplete", "failed"]),
+  status: z.enum(["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]),
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
   incomplete_details: z.object({ reason: z.enum(["max_output_tokens", "content_filter"]) }).nullable(),
   model: z.string(),
@@ -102,7 +102,7 @@ export const responseObjectSchema = z.object({
   prompt_cache_key: z.string().nullable(),
   user: z.string().optional(),
   store: z.boolean().describe("Whether it can be read again, once it has ended"),
-  background: z.literal(false),
+  background: z.boolean(),
   previous_response_id: z.string().nullable(),
   logId: z.string().optional(),
   costUsd: z.number().min(0).optional(),
@@ -119,6 +119,7 @@ const ofItem = { output_index: tokenCount, item: outputItemSchema };
 /** What the events of a stream hold, by their types: https://platform.openai.com/docs/api-reference/responses-streaming. */
 const eventFields = {
   "response.created": ofResponse,
+  "response.queued": ofResponse,
   "response.in_progress": ofResponse,
   "response.output_item.added": ofItem,
   "response.reasoning_summary_part.added": { ...inSummary, part: summaryText },
@@ -142,6 +143,7 @@ const eventFields = {
   "response.completed": ofResponse,
   "response.incomplete": ofResponse,
   "response.failed": ofResponse,
+  "response.cancelled": ofResponse,
 } as const;
 type EventFields = typeof eventFields;
 
@@ -150,7 +152,7 @@ export type ResponseEvent = {
   [T in keyof EventFields]: { type: T } & z.input<z.ZodObject<EventFields[T]>>;
 }[keyof EventFields];
 
-/** The data of an event of the stream. A stream that had begun and fails ends with `response.failed`. */
+/** The data of an event of the stream. A stream that had begun and fails ends with `response.failed`; that of a response that was cancelled with the name of OpenAI's webhook for it. */
 export const responseEventSchema = z.union(
   Object.entries(eventFields).map(([type, fields]) =>
     z.object({ type: z.literal(type), sequence_number: tokenCount, ...fields }),

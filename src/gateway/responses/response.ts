@@ -1,17 +1,18 @@
+import type { ErrorView } from "../../errors.ts";
 import { newId } from "../../ids.ts";
 import { secondsNow } from "../chat/openai.ts";
 import type { ChatOutcome } from "../chat/outcome.ts";
 import type { AnsweredChat } from "../chat/steps.ts";
 import { toDeltas } from "../chat/streamed-response.ts";
 import type { Usage } from "../providers/provider.ts";
-import { makeResponseOutput } from "./output.ts";
+import { makeResponseOutput, type OutputOptions } from "./output.ts";
 import { sealedReasoning } from "./request.ts";
 import type { ResponsesBody } from "./request-schemas.ts";
 import type { OutputItem, ResponseObject } from "./response-schemas.ts";
 import { makeFindTool } from "./tools.ts";
 
 /** A response that has just begun: what was asked for, with OpenAI's defaults, and no output. */
-export function beginResponse(body: ResponsesBody, isStored: boolean): ResponseObject {
+export function beginResponse(body: ResponsesBody): ResponseObject {
   const { reasoning, text, tools, user } = body;
   return {
     id: newId("response"),
@@ -48,8 +49,8 @@ export function beginResponse(body: ResponsesBody, isStored: boolean): ResponseO
     safety_identifier: body.safety_identifier ?? null,
     prompt_cache_key: body.prompt_cache_key ?? null,
     ...(user ? { user } : {}),
-    store: isStored,
-    background: false,
+    store: body.store !== false,
+    background: body.background === true,
     previous_response_id: body.previous_response_id ?? null,
   };
 }
@@ -58,11 +59,13 @@ export function beginResponse(body: ResponsesBody, isStored: boolean): ResponseO
 export function beginOutput(
   { id, store }: ResponseObject,
   body: ResponsesBody,
-  emit: Parameters<typeof makeResponseOutput>[2],
+  emit: OutputOptions["emit"],
+  firstItem = 0,
 ) {
   const ulid = id.slice(id.indexOf("_") + 1);
   const sealing = { isShown: body.include?.includes(sealedReasoning) === true, isKept: store };
-  return makeResponseOutput((kind, place) => `${kind}_${ulid}_${place}`, sealing, emit, makeFindTool(body));
+  const toItemId = (kind: string, place: number) => `${kind}_${ulid}_${place}`;
+  return makeResponseOutput({ toItemId, sealing, emit, findTool: makeFindTool(body), firstItem });
 }
 
 type Ended = Pick<ChatOutcome, "finishReason" | "model" | "usage" | "logId" | "costUsd" | "cached">;
@@ -86,6 +89,16 @@ export function endResponse(
     costUsd,
     cached,
   };
+}
+
+/** A response that failed. OpenAI's clients know two codes: of one that may be asked for again later, and of any other. */
+export function failResponse(
+  begun: ResponseObject,
+  { code, message }: Pick<ErrorView, "code" | "message">,
+): ResponseObject {
+  const isLimited = code === "provider_rate_limited" || code === "rate_limited";
+  const error = { code: isLimited ? "rate_limit_exceeded" : "server_error", message };
+  return { ...begun, status: "failed", error };
 }
 
 const incompleteReasons = {

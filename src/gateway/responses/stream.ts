@@ -3,7 +3,7 @@ import type { ChatEvent } from "../chat/steps.ts";
 import type { StreamEnd } from "../chat/stream.ts";
 import { withOwnName } from "./field-names.ts";
 import type { ResponsesBody } from "./request-schemas.ts";
-import { beginOutput, endResponse, isWhole, type MadeResponse } from "./response.ts";
+import { beginOutput, endResponse, failResponse, isWhole, type MadeResponse } from "./response.ts";
 import type { ResponseEvent, ResponseObject } from "./response-schemas.ts";
 
 export type NumberedEvent = ResponseEvent & { sequence_number: number };
@@ -17,45 +17,55 @@ type Streamed = {
   places: readonly string[];
   /** Stores the response, which is reported as it is then. */
   keep(made: MadeResponse): Promise<ResponseObject>;
+  /** The place of its first item, where an earlier attempt has begun some. */
+  firstItem?: number;
 };
 
-/** The semantic events of a streamed response, those of one batch together, and the event of one that breaks off. */
-export function makeResponseStream({ begun, body, batches, places, keep }: Streamed) {
-  let sequence = 0;
-  let events: NumberedEvent[] = [];
-  const number = (event: ResponseEvent): NumberedEvent => ({ ...event, sequence_number: sequence++ });
-  const emit = (event: ResponseEvent) => void events.push(number(event));
-  const output = beginOutput(begun, body, emit);
+/** The events of what a model says, those of one batch together, and at last the end of the response. */
+export async function* toOutputEvents(streamed: Streamed): AsyncGenerator<ResponseEvent[]> {
+  const { begun, body, batches, places, keep, firstItem } = streamed;
+  let events: ResponseEvent[] = [];
+  const emit = (event: ResponseEvent) => void events.push(event);
+  const output = beginOutput(begun, body, emit, firstItem);
   const end = async (event: StreamEnd) => {
     output.end(isWhole(event.finishReason));
     const ended = endResponse(begun, output.items, event);
     const response = begun.store ? await keep({ response: ended, kept: output.kept() }) : ended;
     emit({ type: response.status === "incomplete" ? "response.incomplete" : "response.completed", response });
   };
+  try {
+    for await (const batch of batches) {
+      for (const event of batch) {
+        if (event.type === "end") await end(event);
+        else output.take(event);
+      }
+      yield events;
+      events = [];
+    }
+  } catch (error) {
+    throw withOwnName(error, places);
+  }
+}
+
+/** The semantic events of a streamed response, those of one batch together, and the event of one that breaks off. */
+export function makeResponseStream(streamed: Streamed) {
+  const { begun } = streamed;
+  let sequence = 0;
+  const number = (event: ResponseEvent): NumberedEvent => ({ ...event, sequence_number: sequence++ });
   return {
     async *events(): AsyncGenerator<NumberedEvent[]> {
-      try {
-        for await (const batch of batches) {
-          if (sequence === 0) {
-            emit({ type: "response.created", response: begun });
-            emit({ type: "response.in_progress", response: begun });
-          }
-          for (const event of batch) {
-            if (event.type === "end") await end(event);
-            else output.take(event);
-          }
-          yield events;
-          events = [];
-        }
-      } catch (error) {
-        throw withOwnName(error, places);
+      for await (const events of toOutputEvents(streamed)) {
+        const first: ResponseEvent[] =
+          sequence > 0
+            ? []
+            : [
+                { type: "response.created", response: begun },
+                { type: "response.in_progress", response: begun },
+              ];
+        yield [...first, ...events].map(number);
       }
     },
-    /** OpenAI's clients know two codes of a response that failed: of one that may be asked for again later, and of any other. */
-    toFailure({ code, message }: ErrorView): NumberedEvent {
-      const isLimited = code === "provider_rate_limited" || code === "rate_limited";
-      const error = { code: isLimited ? "rate_limit_exceeded" : "server_error", message };
-      return number({ type: "response.failed", response: { ...begun, status: "failed", error, store: false } });
-    },
+    toFailure: (error: ErrorView): NumberedEvent =>
+      number({ type: "response.failed", response: { ...failResponse(begun, error), store: false } }),
   };
 }

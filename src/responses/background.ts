@@ -1,0 +1,155 @@
+import { AppError, fromErrorView, isCancel, notFound, toErrorView } from "../errors.ts";
+import type { ChatOptions } from "../gateway/chat/request.ts";
+import { withOwnName } from "../gateway/responses/field-names.ts";
+import { fromResponsesBody } from "../gateway/responses/request.ts";
+import type { InputItem, ResponsesBody } from "../gateway/responses/request-schemas.ts";
+import { type MadeResponse, toResponse } from "../gateway/responses/response.ts";
+import type { ResponseEvent, ResponseObject } from "../gateway/responses/response-schemas.ts";
+import { toOutputEvents } from "../gateway/responses/stream.ts";
+import { derivedId } from "../ids.ts";
+import { responsesQueue } from "../jobs/queues.ts";
+import { defineWork, recordsOf, type Work, type WorkContext } from "../jobs/work.ts";
+import type { ChatCaller } from "../run-models/deps.ts";
+import type { Chat } from "../run-models/run-models.ts";
+import { errorOf } from "../runs.ts";
+import type { BackgroundResponse, OpenResponse } from "../store/response-store.ts";
+import { isStoreFailure } from "../store/store-errors.ts";
+import { closeResponse, finishResponse } from "./close-response.ts";
+import { type LogDeps, openLog } from "./event-log.ts";
+import { readBefore } from "./recall.ts";
+import { readResponse } from "./records.ts";
+
+export type BackgroundDeps = LogDeps & { chat: Pick<Chat, "complete" | "stream"> };
+
+/** What the record of a response in the background keeps to ask for it, besides its items. */
+export type BackgroundRequest = {
+  /** The body; of its input the tools alone. */
+  body: ResponsesBody & { input: InputItem[] };
+  options: ChatOptions;
+};
+
+/** Responses in the background as durable work. */
+export function makeBackgroundWork(deps: BackgroundDeps): Work {
+  const { responses } = deps.store;
+  const records = recordsOf<OpenResponse>({ ...responses, get: findOpen(deps) });
+  return defineWork<OpenResponse>({
+    queue: responsesQueue,
+    idField: "responseId",
+    run: (context) => run(deps, context),
+    ...records,
+    async report(job) {
+      const id = job.subject.responseId ?? "";
+      const record = await responses.get(job.tenantId, id);
+      const status = record && record.isOpen !== true ? readResponse(record).status : job.status;
+      const createdAt = job.finishedAt ?? job.updatedAt;
+      return {
+        id: `evt_${job._id.slice(job._id.indexOf("_") + 1)}`,
+        object: "event",
+        created_at: Math.floor(createdAt.getTime() / 1_000),
+        type: `response.${status}`,
+        data: { id },
+      };
+    },
+    async closeOrphan(open, job) {
+      if (!job) return void (await records.reject(open));
+      const record = await findOpen(deps)(open.tenantId, open._id);
+      if (record) await closeResponse(deps, record, job.status === "cancelled" ? "cancelled" : errorOf(job));
+    },
+  });
+}
+
+const findOpen =
+  ({ store }: LogDeps) =>
+  async (tenantId: string, id: string): Promise<BackgroundResponse | null> => {
+    const record = await store.responses.get(tenantId, id);
+    return record?.isOpen === true ? (record as BackgroundResponse) : null; // those alone can be open
+  };
+
+/**
+ * Makes a response, or goes on where an earlier attempt left its events. The model is asked again.
+ * @throws AppError as the response failed; `cancelled`; the signal's reason.
+ */
+async function run(deps: BackgroundDeps, context: WorkContext) {
+  const { tenantId, recordId, signal } = context;
+  const record = await deps.store.responses.begin(tenantId, recordId);
+  if (record === null) return endedResult(deps, tenantId, recordId);
+  try {
+    const asked = await readRequest(deps, record, signal);
+    const status = await (record.isStreamed ? stream : complete)(deps, record, asked);
+    return status === undefined ? endedResult(deps, tenantId, recordId) : { responseId: recordId, status };
+  } catch (error) {
+    const isCancelled = isCancel(signal.reason) || isCancel(error);
+    const isRetryable = !(error instanceof AppError) || error.retryable;
+    const mayResume = isStoreFailure(error) || (isRetryable && !context.isLastAttempt);
+    if (isCancelled || (!signal.aborted && !mayResume))
+      await closeResponse(deps, record, isCancelled ? "cancelled" : toErrorView(error));
+    throw error;
+  }
+}
+
+/** What a job returns, or throws, whose response has ended, by an attempt before or from outside. */
+async function endedResult({ store }: BackgroundDeps, tenantId: string, responseId: string) {
+  const record = (await store.responses.get(tenantId, responseId)) as BackgroundResponse | null; // a job has no other
+  if (record === null) throw new AppError("cancelled", "The response was deleted.", { cause: notFound("response") });
+  const { status } = readResponse(record);
+  if (status === "cancelled") throw new AppError("cancelled", "The response was cancelled.");
+  if (record.error) throw fromErrorView(record.error, "The response failed.");
+  return { responseId, status };
+}
+
+type Asked = Awaited<ReturnType<typeof readRequest>>;
+
+async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse, signal: AbortSignal) {
+  const { body: kept, options } = JSON.parse(record.request ?? "{}") as BackgroundRequest; // as it was accepted
+  const own = JSON.parse(record.input) as InputItem[]; // likewise
+  const body: ResponsesBody = { ...kept, input: [...kept.input, ...own] };
+  const before = await readBefore(store.responses, record.tenantId, record.chain);
+  const { request, places } = fromResponsesBody(body, { before, input: own });
+  const { _id: from, tenantId, createdAt: at } = record;
+  // The run of an agent or a pattern is found again by the next attempt.
+  const caller: ChatCaller = { ...record.caller, tenantId, signal, runJobId: derivedId("job", { at, from }) };
+  const begun: ResponseObject = { ...readResponse(record), status: "in_progress" };
+  return { body, begun, request: { ...request, options }, places, caller };
+}
+
+/** Makes a response whose events nobody follows; its status, undefined when it was ended from outside. */
+async function complete(deps: BackgroundDeps, record: BackgroundResponse, asked: Asked) {
+  const { body, begun, request, places, caller } = asked;
+  const outcome = await deps.chat.complete(caller, request).catch((error: unknown) => {
+    throw withOwnName(error, places);
+  });
+  const { response, kept } = toResponse(begun, body, outcome);
+  return (await finishResponse(deps, record, { response, kept, bytes: 0 })) ? response.status : undefined;
+}
+
+/** As `complete`, with its events recorded. */
+async function stream(deps: BackgroundDeps, record: BackgroundResponse, { begun, request, caller, ...asked }: Asked) {
+  const log = await openLog(deps, record, begun);
+  if (log.end) {
+    log.writer.close();
+    return (await finishResponse(deps, record, log.end)) ? log.end.response.status : undefined;
+  }
+  const { writer, items: firstItem } = log;
+  const signal = AbortSignal.any([caller.signal, writer.signal]);
+  let made: MadeResponse | undefined;
+  const keep = async (ended: MadeResponse) => {
+    made = ended;
+    return ended.response;
+  };
+  try {
+    const batches = deps.chat.stream({ ...caller, signal }, request);
+    for await (const events of toOutputEvents({ ...asked, begun, batches, keep, firstItem })) {
+      const end = made && events.pop();
+      await writer.add(events as ResponseEvent[]);
+      if (!made || !end) continue;
+      const { response, kept } = made;
+      const bytes = await writer.end(end, kept);
+      return (await finishResponse(deps, record, { response, kept, bytes })) ? response.status : undefined;
+    }
+    throw new AppError("provider_failed", "The stream ended before the response did.", { retryable: true });
+  } catch (error) {
+    throw writer.signal.aborted ? writer.signal.reason : error;
+  } finally {
+    writer.close();
+  }
+}

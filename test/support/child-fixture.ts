@@ -10,6 +10,7 @@ export type Order = {
     | "fill-buffers"
     | "refuse"
     | "flood"
+    | "fill-pipe"
     | "crash"
     | "environment"
     | "hold"
@@ -56,6 +57,9 @@ const acts: Record<Order["act"], (send: (part: unknown) => void, to: number) => 
     send("waited");
   },
   pid: (send) => send(process.pid),
+  "fill-pipe": (send, to) => {
+    for (let n = 0; n < to; n += 1) send(Buffer.alloc(1 << 17, 1));
+  },
   flood: (send, to) => send(Buffer.alloc(to, 1)),
   refuse: () => {
     throw new AppError("source_unreadable", "It cannot be read.", { param: "file", details: { page: 2 } });

@@ -6,8 +6,10 @@ import { embedMany, generateText, jsonSchema, stepCountIs, streamText, tool } fr
 import { expect } from "chai";
 import { z } from "zod";
 import { describeTargets, notBy } from "../support/describe-targets.ts";
+import { startDocumentServer } from "../support/document-server.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
-import { pictureOf } from "../support/media.ts";
+import { valueAt } from "../support/http-client.ts";
+import { linkedPicture, pictureOf } from "../support/media.ts";
 import type { TestPlatform } from "../support/start-platform.ts";
 
 const sentParts = [
@@ -108,13 +110,13 @@ describeTargets("frameworks that speak OpenAI's API", leftOut, function (target)
   });
 
   describe("ai with @ai-sdk/openai-compatible", () => {
-    const provider = () =>
-      createOpenAICompatible({
-        name: "switchyard",
-        baseURL: `${test.url}/v1`,
-        apiKey: test.keys.member,
-        includeUsage: true,
-      });
+    const settings = () => ({
+      name: "switchyard",
+      baseURL: `${test.url}/v1`,
+      apiKey: test.keys.member,
+      includeUsage: true,
+    });
+    const provider = () => createOpenAICompatible(settings());
     const weather = tool({
       description: "The weather of a town",
       inputSchema: jsonSchema<{ town: string }>({ type: "object", properties: { town: { type: "string" } } }),
@@ -163,6 +165,45 @@ describeTargets("frameworks that speak OpenAI's API", leftOut, function (target)
       await Array.fromAsync(streamText(run).textStream);
       const sent = upstream.requests.map(({ body }) => body.messages);
       expect(sent).to.deep.equal([[{ role: "user", content: sentParts }], sent[0]]);
+    });
+
+    describe("shows a picture by its https URL, and streams about it", () => {
+      const ask = (model: ReturnType<ReturnType<typeof provider>>) => {
+        const content = [{ type: "file" as const, mediaType: "image", data: new URL(linkedPicture) }];
+        return { model, maxRetries: 0, messages: [{ role: "user" as const, content }] };
+      };
+      const sentBy = async (run: Parameters<typeof generateText>[0]) => {
+        expect((await generateText(run)).text).to.equal("The lease protects a job.");
+        await Array.fromAsync(streamText(run).textStream);
+        const urls = upstream.requests.map(({ body }) => valueAt(body, "messages[0].content[0].image_url.url"));
+        expect(urls).to.have.lengthOf(2);
+        return [...new Set(urls)];
+      };
+
+      it("which it sends on where its settings say that models read them", async () => {
+        const supportedUrls = () => ({ "image/*": [/^https:/] });
+        const reading = createOpenAICompatible({ ...settings(), supportedUrls });
+        expect(await sentBy(ask(reading(small)))).to.deep.equal([linkedPicture]);
+      });
+
+      it("which it reads itself otherwise", async () => {
+        const documents = await startDocumentServer();
+        try {
+          const [type = "", bytes = ""] = pictureOf(4, 4).replace("data:", "").split(";base64,");
+          documents.put("/quay.png", { type, body: Buffer.from(bytes, "base64") });
+          // Its own way to read refuses loopback.
+          const read = async ({ url }: { url: URL }) => {
+            const response = await fetch(`${documents.origin}${url.pathname}`);
+            return { data: await response.bytes(), mediaType: type };
+          };
+          const download = (wanted: readonly { url: URL }[]) => Promise.all(wanted.map(read));
+          const run = { ...ask(provider()(small)), experimental_download: download };
+          expect(await sentBy(run)).to.deep.equal([pictureOf(4, 4)]);
+          expect(documents.hits("/quay.png")).to.equal(2);
+        } finally {
+          documents.close();
+        }
+      });
     });
 
     it("embeds", async () => {

@@ -211,9 +211,15 @@ describe("conversations with Claude", function () {
     const toolCalls = [{ id: "toolu_1", type: "function", function: { name: "look", arguments: "{}" } }];
     const result = { role: "tool", tool_call_id: "toolu_1", content: [{ type: "text", text: "seen" }, content[0]] };
     const asked = { role: "assistant", content: "", tool_calls: toolCalls };
-    for (const messages of [[question], [question, asked, result]])
-      expect((await client.post("/ai/chat", { model, messages, tools })).status).to.equal(200);
-    const [single, conversation] = upstream.calls;
+    for (const messages of [[question], [question, asked, result]]) {
+      const body = { model, messages, tools };
+      expect((await client.post("/ai/chat", body)).status).to.equal(200);
+      const { events } = await client.events("POST", "/ai/chat", { body: { ...body, stream: true } });
+      await Array.fromAsync(events);
+    }
+    const [single, streamed, conversation, streamedConversation] = upstream.calls;
+    expect(streamed?.body).to.deep.equal({ ...single?.body, stream: true });
+    expect(streamedConversation?.body).to.deep.equal({ ...conversation?.body, stream: true });
     expect(single && marksOf(single)).to.equal(0);
     expect(single?.body.messages).to.deep.equal([{ role: "user", content: blocks }]);
     expect(conversation?.body.messages.at(-1)?.content).to.deep.equal([

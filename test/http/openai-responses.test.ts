@@ -206,6 +206,9 @@ describe("OpenAI's Responses API behind a chat", function () {
       ],
       store: false,
     });
+    const streamed = { model: "gpt-4.1", messages, stream: true };
+    await Array.fromAsync((await client.events("POST", "/ai/chat", { body: streamed })).events);
+    expect(upstream.requests[1]?.body).to.deep.equal({ ...upstream.requests[0]?.body, stream: true });
     upstream.reset();
     const local = [user(content.slice(0, 4))];
     expect((await client.post("/ai/chat", { model: "gpt-4.1", messages: local })).status).to.equal(200);

@@ -21,6 +21,7 @@ import { storedResponseRoutes } from "./routes/openai/stored-responses.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
+import { resourceMetadataRoutes } from "./routes/resource-metadata.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
@@ -43,6 +44,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...webhookRoutes,
   ...compositeRoutes,
   toolServer,
+  ...resourceMetadataRoutes,
   ...jobRoutes,
   ...keyRoutes,
   ...sessionRoutes,

@@ -46,7 +46,7 @@ function createApp(platform: Platform, routes: readonly AnyRoute[]): Koa<Request
   const app = new Koa<RequestState>();
   app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // the response is already written
   app.use(requestScope(platform));
-  app.use(respondToErrors(logger));
+  app.use(respondToErrors(logger, platform.config.http.publicUrl));
   app.use(serveOperatorPages(platform));
   mountRoutes(app, platform, [...routes, ...documentationRoutes(routes)]);
   return app;

@@ -1,37 +1,21 @@
 import { resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "./errors.ts";
-import { type KeyProvider, keyedProviders, keyProviders, ofKeyProviders } from "./gateway/providers/registry.ts";
+import { ofKeyProviders } from "./gateway/providers/registry.ts";
 import { isAddressOrRange } from "./net/client-address.ts";
-import { count, flag, fraction, headers, list, logLevel, part, textAs, url } from "./setting-forms.ts";
+import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
+import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";
 import { parseMasterKeys } from "./tenancy/master-keys.ts";
-
-/** One setting: its environment variable is the key, `about` is its line in the README's table. */
-const setting = <S extends z.ZodType>(schema: S, about: string, shown?: string) => ({ schema, about, shown });
-
-type SettingPrefix = Uppercase<KeyProvider>;
-const prefixOf = (id: KeyProvider) => id.toUpperCase() as SettingPrefix; // the same operation on the type
-const apiKeyName = (id: KeyProvider) => `${prefixOf(id)}_API_KEY` as const;
-const baseUrlName = (id: KeyProvider) => `${prefixOf(id)}_BASE_URL` as const;
-
-/** The two settings of each provider that takes customers' keys, named after its id. */
-function providerSettings() {
-  const toKey = (name: string) =>
-    setting(z.string().min(1).optional(), `The platform's key for ${name}, for tenants without one`);
-  const toUrl = (name: string, baseUrl: string) => setting(url.default(baseUrl), `${name}'s API`);
-  const all = keyProviders.flatMap((id) => {
-    const { name, baseUrl } = keyedProviders[id];
-    return [[apiKeyName(id), toKey(name)] as const, [baseUrlName(id), toUrl(name, baseUrl)] as const];
-  });
-  return Object.fromEntries(all) as { [Name in `${SettingPrefix}_API_KEY`]: ReturnType<typeof toKey> } & {
-    [Name in `${SettingPrefix}_BASE_URL`]: ReturnType<typeof toUrl>;
-  };
-}
 
 /** Every setting that the product reads, in the order of the README's table. Nothing else reads the environment. */
 export const settings = {
   PORT: setting(count(0, 65_535).default(3000), "Port of the API; 0 takes a free one"),
   HOST: setting(z.string().default("127.0.0.1"), "Address that the API binds to"),
+  PUBLIC_URL: setting(
+    url.transform((text) => text.replace(/\/$/, "")).optional(),
+    "Address by which clients reach the API, as `https://ai.example.com`",
+    "the `Host` of the request",
+  ),
   ALLOWED_HOSTS: setting(
     list.default([]),
     "Names by which `/mcp` is called besides `HOST` and loopback, as `ai.example.com`, by commas; `*`: any",
@@ -82,6 +66,17 @@ export const settings = {
   BOOTSTRAP_API_KEY: setting(
     textAs(/^sk_[0-9A-Za-z]{32}$/, "must be sk_ and 32 letters or digits"),
     "An owner's key of tenant `default`, stored at start when it is missing",
+  ),
+  AUTH_ISSUER: setting(url.optional(), "Authorization server whose access tokens are keys of tenants", "none"),
+  AUTH_AUDIENCE: setting(
+    list.default([]),
+    "Audiences of tokens that are made for us, by commas",
+    "`/mcp` and `/` of `PUBLIC_URL`",
+  ),
+  AUTH_JWKS_URL: setting(url.optional(), "Its keys", "by its metadata"),
+  AUTH_TENANT_CLAIM: setting(
+    z.string().min(1).default("switchyard_tenant"),
+    "Claim of a token that holds the name or id of its tenant",
   ),
   WORKERS: setting(count(0, 64).default(2), "Worker processes that `npm start` runs"),
   WORKER_QUEUES: setting(list.optional(), "Queues that a worker takes jobs from, separated by commas", "all"),
@@ -209,6 +204,7 @@ function toConfig(v: Values) {
     http: {
       port: v.PORT,
       host: v.HOST,
+      publicUrl: v.PUBLIC_URL,
       adminToken: v.ADMIN_TOKEN,
       allowedHosts: [v.HOST, ...v.ALLOWED_HOSTS],
       trustedProxies: v.TRUSTED_PROXIES,
@@ -224,6 +220,7 @@ function toConfig(v: Values) {
     tools: { waitMs: v.TOOL_WAIT_MS },
     mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },
     redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },
+    tokens: toTokens(v),
     identity: { bootstrapApiKey: v.BOOTSTRAP_API_KEY, masterKey: v.MASTER_KEY },
     quotas: toQuotas(v),
     responses: { keptDays: v.RESPONSE_DAYS, maxConversationBytes: v.MAX_JSON_BYTES },
@@ -274,6 +271,12 @@ function toQuotas(v: Values) {
     openJobs: v.MAX_OPEN_JOBS,
     openBatches: v.MAX_OPEN_BATCHES,
   };
+}
+
+function toTokens(v: Values) {
+  const ours = v.PUBLIC_URL === undefined ? [] : [`${v.PUBLIC_URL}/mcp`, v.PUBLIC_URL, `${v.PUBLIC_URL}/`];
+  const audience = v.AUTH_AUDIENCE.length > 0 ? v.AUTH_AUDIENCE : ours;
+  return { issuer: v.AUTH_ISSUER, audience, jwksUrl: v.AUTH_JWKS_URL, tenantClaim: v.AUTH_TENANT_CLAIM };
 }
 
 function toLimits(v: Values) {

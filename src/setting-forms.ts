@@ -1,5 +1,8 @@
 import { z } from "zod";
 
+/** One setting: its environment variable is the key, `about` is its line in the table of settings. */
+export const setting = <S extends z.ZodType>(schema: S, about: string, shown?: string) => ({ schema, about, shown });
+
 /** The forms of settings. Each one says in words what a value must be. */
 export const flag = z.enum(["true", "false"], { error: "must be true or false" }).transform((text) => text === "true");
 /** Several values by commas. */

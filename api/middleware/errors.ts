@@ -11,6 +11,7 @@ import type { Logger } from "../../src/logger.ts";
 import { toRedisError } from "../../src/redis.ts";
 import { toStoreError } from "../../src/store/store-errors.ts";
 import { type ApiContext, type RequestState, sendReply } from "../context.ts";
+import { baseUrlOf, challenge } from "../resource-url.ts";
 
 /** The only table from an error's type to its HTTP status. */
 const statusOfType: Record<ErrorType, number> = {
@@ -84,14 +85,14 @@ export function toErrorBody(error: AppError, requestId: string): { error: ErrorV
 }
 
 /** Responds to what the rest of the chain throws, in the one error shape, and logs it by its class. */
-export function respondToErrors(logger: Logger): Middleware<RequestState> {
+export function respondToErrors(logger: Logger, publicUrl: string | undefined): Middleware<RequestState> {
   return async function respondToThrownErrors(ctx, next) {
     try {
       await next();
     } catch (thrown) {
       const error = toAppError(thrown);
       logError(logger, error, ctx);
-      if (!ctx.res.headersSent) writeError(ctx, error);
+      if (!ctx.res.headersSent) writeError(ctx, error, publicUrl);
       else ctx.res.destroy();
     }
   };
@@ -106,7 +107,7 @@ export function logError(logger: Logger, error: AppError, ctx: ApiContext): void
   else if (toStatus(error) >= 500) logger.warn({ ...fields, err: error }, "request failed");
 }
 
-function writeError(ctx: ApiContext, error: AppError): void {
+function writeError(ctx: ApiContext, error: AppError, publicUrl: string | undefined): void {
   if (ctx.state.signal.aborted) {
     ctx.respond = false;
     return;
@@ -119,7 +120,7 @@ function writeError(ctx: ApiContext, error: AppError): void {
   }
   // What was waited for goes on: OpenAI's and Anthropic's clients would begin it again.
   if (error.code === "timeout") headers["x-should-retry"] = "false";
-  if (status === 401) headers["www-authenticate"] = 'Bearer realm="switchyard"';
+  if (status === 401) headers["www-authenticate"] = challenge(baseUrlOf(publicUrl, ctx.req.headers.host), ctx.path);
   const { dialect, requestId } = ctx.state;
   const own = { status: status === 499 ? 500 : status, body: toErrorBody(error, requestId) }; // 499 is for the log; no client reads it
   sendReply(ctx, { ...(dialect?.toError(toErrorView(error), requestId, error.cause) ?? own), headers });

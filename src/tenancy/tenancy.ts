@@ -6,6 +6,7 @@ import type { RedisConnections } from "../redis.ts";
 import type { ApiKeyDocument } from "../store/key-store.ts";
 import type { Store } from "../store/store.ts";
 import { unlessDuplicate } from "../store/writes.ts";
+import { makeAccessTokens } from "./access-tokens.ts";
 import { hashApiKey, isApiKey, isUsable, makeApiKey, type NewApiKey, toApiKeyDocument, toCaller } from "./api-keys.ts";
 import { makeCallerCache } from "./caller-cache.ts";
 import { makeKeyUse } from "./key-use.ts";
@@ -37,12 +38,9 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
   const limits = makeRateLimits({ config: config.limits, redis, logger });
   const sessions = makeSessions(store);
   const widgetKeys = makeWidgetKeys(store);
+  const callerOfToken = makeAccessTokens({ config, tenants: store.tenants });
   const keyUse = makeKeyUse({ apiKeys: store.apiKeys, logger });
-  const noted = (found: Caller | null | Promise<Caller | null>) => {
-    if (found instanceof Promise) found.then((caller) => caller && keyUse.note(caller.keyId)).catch(() => undefined);
-    else if (found) keyUse.note(found.keyId);
-    return found;
-  };
+  const noted = (found: Found) => noteUse(keyUse, found);
   const widgetLimits = {
     visitor: makeRateLimits({ config: config.limits.widget, redis, logger }),
     share: makeRateLimits({ config: config.limits.widgetShare, redis, logger }),
@@ -76,12 +74,12 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
     /** Limits of a widget key at one address, and of all widget keys of a root's tenants together, besides the root's. */
     widgetLimits,
     /**
-     * The caller of this key; null when it is unknown, expired or revoked. Never older than 5 s. `address`: the client's, which
-     * bounds how many keys it may try. @throws AppError `rate_limited` for a key that is new here, beyond that bound.
+     * The caller of this key or access token; null when it is unknown, expired or revoked. Never older than 5 s. `address`: the
+     * client's, which bounds how many keys it may try. @throws AppError `rate_limited` for a key that is new here, beyond that bound.
      */
     authenticate(key: string, address?: () => string): Caller | null | Promise<Caller | null> {
       if (isApiKey(key)) return noted(callers.find(key, address));
-      return isWidgetKey(key) ? widgetKeys.authenticate(key, address) : null;
+      return isWidgetKey(key) ? widgetKeys.authenticate(key, address) : callerOfToken(key);
     },
     /** Makes a key, which is returned here only. */
     async createKey(given: NewApiKey): Promise<{ key: string; record: ApiKeyDocument }> {
@@ -118,4 +116,13 @@ export function makeTenancy({ config, store, redis, logger }: TenancyDeps) {
       await keyUse.close();
     },
   };
+}
+
+type Found = Caller | null | Promise<Caller | null>;
+
+/** Notes that the key of a caller is used; the caller. */
+function noteUse(keyUse: Pick<ReturnType<typeof makeKeyUse>, "note">, found: Found): Found {
+  if (found instanceof Promise) found.then((caller) => caller && keyUse.note(caller.keyId)).catch(() => undefined);
+  else if (found) keyUse.note(found.keyId);
+  return found;
 }

@@ -223,7 +223,10 @@ describe("the tool server on the wire", () => {
     for (const key of [undefined, `sk_${"0".repeat(32)}`, "nonsense"]) {
       for (const body of [ping, note]) {
         const { status, headers } = await makeClient({ url: test.url, key }).post("/mcp", body);
-        expect([status, headers.get("www-authenticate")]).to.deep.equal([401, 'Bearer realm="switchyard"']);
+        expect([status, headers.get("www-authenticate")]).to.deep.equal([
+          401,
+          `Bearer realm="switchyard", resource_metadata="${test.url}/.well-known/oauth-protected-resource/mcp"`,
+        ]);
       }
     }
   });

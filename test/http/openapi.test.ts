@@ -54,9 +54,10 @@ describe("the OpenAPI document", () => {
   it("documents 401 and 429 on what needs a key, and marks the rest as open", () => {
     for (const { path, method, operation } of operations()) {
       const isOpen = JSON.stringify(valueAt(operation, "security")) === "[]";
-      const isPublic = /^\/($|healthz|readyz|openapi\.json|docs|widget.*|pages\/.*|approvals|runs\/\{runId\})$/.test(
-        path,
-      );
+      const isPublic =
+        /^\/($|healthz|readyz|openapi\.json|docs|widget.*|\.well-known\/.*|pages\/.*|approvals|runs\/\{runId\})$/.test(
+          path,
+        );
       expect(isOpen, `${method} ${path}`).to.equal(isPublic);
       const statuses = Object.keys(valueAt(operation, "responses") ?? {});
       const unavailable = path.startsWith("/v1/messages") ? "529" : "503"; // as Anthropic's clients know it

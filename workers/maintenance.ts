@@ -17,6 +17,7 @@ export function keepReconciled(platform: Platform) {
     if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
     await workflows.sweepApprovals();
     await gateway.batches.sweep();
+    await gateway.fileBatches.sweep();
     await sweepWorks(jobs, works);
   };
   const { reconcileEveryMs } = config.jobs;

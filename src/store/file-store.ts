@@ -48,6 +48,9 @@ export type FileBatchDocument = TenantDocument & {
   expired?: number;
   /** Of a batch of messages: the path and headers with which Anthropic gets those for its own models. */
   sentWith?: { path: string; headers: Record<string, string> };
+  /** Of a batch of messages: when its results are deleted, and when they were. */
+  expireAt?: Date;
+  archivedAt?: Date;
   faults?: FileBatchFault[];
   /** Chosen ahead, so that a second try writes the same files. */
   outputFileId: string;
@@ -70,6 +73,7 @@ export const fileBatchCollection = defineCollection<FileBatchDocument>({
     { name: "tenant_newest", key: { tenantId: 1, _id: -1 } },
     { name: "tenant_status", key: { tenantId: 1, status: 1 } },
     { name: "unfinished", key: { status: 1, updatedAt: 1 } },
+    { name: "expiring", key: { expireAt: 1 }, sparse: true },
   ],
 });
 
@@ -105,6 +109,9 @@ export function makeFileStore(db: Db) {
       const filter = { status: { $in: [...openFileBatchStates] }, updatedAt: { $lt: before } };
       return findFirst(batches, filter, { by: "updatedAt", limit });
     },
+    /** Batches of all tenants whose results are to be deleted. */
+    expiredBatches: ({ before, limit }: { before: Date; limit: number }) =>
+      findFirst(batches, { expireAt: { $lte: before } }, { by: "expireAt", limit }),
     /** How many batches of a tenant have not ended; counts no further than `limit`. */
     countOpenBatches: (tenantId: string, limit: number) =>
       batches.countDocuments(ofTenant(tenantId, { status: { $in: [...openFileBatchStates] } }), { limit }),

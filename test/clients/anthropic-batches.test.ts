@@ -214,6 +214,28 @@ describe("batches of messages through the official client of Anthropic", functio
     );
   });
 
+  it("deletes the results of a batch once they are kept no longer", async () => {
+    const { id } = await create({ one: ask("one", { model: "meta-llm" }) });
+    expect((await ended(id)).archived_at).to.equal(null);
+    const { files } = test.platform.store;
+    const kept = await test.platform.gateway.fileBatches.batch(await tenantOf(test), id);
+    const days = ((kept.expireAt?.getTime() ?? 0) - kept.createdAt.getTime()) / 86_400_000;
+    expect(days).to.be.closeTo(29, 0.1);
+    await files.changeBatch(kept, [kept.status], { $set: { expireAt: new Date() } });
+    const archived = await pollUntil(
+      async () => {
+        const batch = await client.messages.batches.retrieve(id);
+        return batch.archived_at === null ? null : batch;
+      },
+      { what: "the end of its results" },
+    );
+    expect(archived.request_counts.succeeded).to.equal(1);
+    expect((await failureOf(client.get(`/v1/messages/batches/${id}/results`))).slice(0, 2)).to.deep.equal([
+      404,
+      "not_found_error",
+    ]);
+  });
+
   it("refuses wrong batches, and more than a tenant may have open", async () => {
     const twice = client.messages.batches.create({
       requests: ["same", "same"].map((custom_id) => ({ custom_id, params: ask("x") })),

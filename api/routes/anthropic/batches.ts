@@ -178,7 +178,7 @@ function toAnthropicResults(lines: string): string {
 }
 
 function toView(batch: FileBatchDocument): z.output<typeof batchSchema> {
-  const { _id: id, status, reachedAt, createdAt, total, completed, failed, expired = 0 } = batch;
+  const { _id: id, status, reachedAt, createdAt, archivedAt, total, completed, failed, expired = 0 } = batch;
   const hasEnded = !openFileBatchStates.includes(status);
   const ended = reachedAt.completed ?? reachedAt.cancelled ?? reachedAt.failed;
   return {
@@ -196,7 +196,7 @@ function toView(batch: FileBatchDocument): z.output<typeof batchSchema> {
     expires_at: new Date(createdAt.getTime() + DAY_MS).toISOString(),
     ended_at: ended?.toISOString() ?? null,
     cancel_initiated_at: reachedAt.cancelling?.toISOString() ?? null,
-    archived_at: null,
+    archived_at: archivedAt?.toISOString() ?? null,
     results_url: hasEnded ? `${BATCHES}/${id}/results` : null,
   };
 }

@@ -3,17 +3,12 @@ import { newId } from "../../../ids.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
 import { Rescheduled } from "../../../jobs/reschedule.ts";
 import { defineWork, submitWork, type Work } from "../../../jobs/work.ts";
-import {
-  cancellableFileBatchStates,
-  type FileBatchDocument,
-  type FileDocument,
-  openFileBatchStates,
-} from "../../../store/file-store.ts";
+import { cancellableFileBatchStates, type FileBatchDocument, openFileBatchStates } from "../../../store/file-store.ts";
 import type { JobRecord } from "../../../store/job-record.ts";
-import { isFinal } from "../../../store/job-state.ts";
 import type { GatewayCaller } from "../../money/account.ts";
 import { type BatchEndpoint, messagesEndpoint } from "./read-lines.ts";
-import { type FileBatchDeps, itemJobIds, moveBatch, readInput, runFileBatch } from "./run.ts";
+import { makeRequestFiles } from "./request-files.ts";
+import { cancelItems, type FileBatchDeps, itemJobIds, moveBatch, readInput, runFileBatch } from "./run.ts";
 import { writeAnswers } from "./write-answers.ts";
 
 export type FileBatchInput = Pick<FileBatchDocument, "inputFileId" | "completionWindow" | "metadata"> & {
@@ -21,6 +16,10 @@ export type FileBatchInput = Pick<FileBatchDocument, "inputFileId" | "completion
 };
 /** A batch of messages as its body came, how many requests that has, and how those for Anthropic's models go on. */
 export type MessageBatchInput = Required<Pick<FileBatchDocument, "sentWith">> & { bytes: Buffer; total: number };
+/** Results of messages are kept for this long after their batch was made, in ms: as long as Anthropic keeps them. */
+const KEEP_RESULTS_MS = 29 * 86_400_000;
+/** Batches that one sweep archives. */
+const SWEPT = 100;
 type Submitter = Pick<GatewayCaller, "tenantId" | "keyId">;
 
 /** Files of requests, and the batches that answer them, as OpenAI's clients use them. */
@@ -53,7 +52,8 @@ export function makeFileBatches(deps: FileBatchDeps) {
     /** A batch of messages. Its requests are no file that a client sees. @throws AppError `unavailable`. */
     async createMessages(submitter: Submitter, { bytes, ...input }: MessageBatchInput) {
       const about = { endpoint: messagesEndpoint, inputFileId: newId("file"), completionWindow: "24h" };
-      const batch = newBatch(submitter, { _id: newId("messageBatch"), ...about, ...input });
+      const expireAt = new Date(Date.now() + KEEP_RESULTS_MS);
+      const batch = newBatch(submitter, { _id: newId("messageBatch"), ...about, ...input, expireAt });
       await files.insertBatch(batch); // first, so that the sweep finds what a process that dies leaves behind
       await deps.store.sources.write(batch.tenantId, batch.inputFileId, bytes);
       await submit(batch);
@@ -71,11 +71,17 @@ export function makeFileBatches(deps: FileBatchDeps) {
     /** Deletes a batch of messages that has ended, its requests and its answers. @throws AppError as `results` does. */
     async remove(tenantId: string, batchId: string): Promise<void> {
       const batch = await findEnded(tenantId, batchId);
-      const { store } = deps;
-      const jobIds = itemJobIds(batch);
-      await store.batches.removeEnded(tenantId, jobIds);
-      await store.jobs.removeEnded(tenantId, jobIds);
-      await discard(deps, batch);
+      await removeContent(deps, batch);
+      await files.removeBatch(tenantId, batchId);
+    },
+    /** Deletes the results of batches of messages that are kept no longer. Run it on a schedule. */
+    async sweep(): Promise<void> {
+      const now = new Date();
+      for (const batch of await files.expiredBatches({ before: now, limit: SWEPT })) {
+        await removeContent(deps, batch);
+        const change = { $set: { archivedAt: now }, $unset: { expireAt: "" as const } };
+        await files.changeBatch(batch, [batch.status], change);
+      }
     },
     /** Stops what has not been answered yet. @throws AppError `not_found`, `wrong_state`. */
     async cancel(tenantId: string, batchId: string): Promise<FileBatchDocument> {
@@ -96,7 +102,7 @@ export function makeFileBatches(deps: FileBatchDeps) {
 function newBatch(
   { tenantId, keyId }: Submitter,
   about: Pick<FileBatchDocument, "_id" | "endpoint" | "inputFileId" | "completionWindow" | "total"> &
-    Pick<FileBatchDocument, "metadata" | "sentWith">,
+    Pick<FileBatchDocument, "metadata" | "sentWith" | "expireAt">,
 ): FileBatchDocument {
   const createdAt = new Date();
   return {
@@ -115,52 +121,20 @@ function newBatch(
   };
 }
 
-/** Forgets a batch, and what it alone reads and has written. */
-async function discard({ store: { files, sources } }: Pick<FileBatchDeps, "store">, batch: FileBatchDocument) {
-  const { tenantId, _id, endpoint, inputFileId, outputFileId } = batch;
-  if (endpoint === messagesEndpoint) {
-    await sources.remove(tenantId, inputFileId);
-    await sources.remove(tenantId, outputFileId);
-  }
-  await files.removeBatch(tenantId, _id);
+/** Deletes what a batch of messages was asked and has answered. */
+async function removeContent({ store }: Pick<FileBatchDeps, "store">, batch: FileBatchDocument): Promise<void> {
+  const { tenantId, inputFileId, outputFileId } = batch;
+  const jobIds = itemJobIds(batch);
+  await store.batches.removeEnded(tenantId, jobIds);
+  await store.jobs.removeEnded(tenantId, jobIds);
+  await store.sources.remove(tenantId, inputFileId);
+  await store.sources.remove(tenantId, outputFileId);
 }
 
-function makeRequestFiles({ files, sources }: FileBatchDeps["store"]) {
-  const findFile = async (tenantId: string, fileId: string) => {
-    const file = await files.find(tenantId, fileId);
-    if (file === null) throw notFound("file");
-    return file;
-  };
-  return {
-    async addFile(
-      tenantId: string,
-      { filename, bytes }: { filename: string; bytes: Uint8Array },
-    ): Promise<FileDocument> {
-      const _id = newId("file");
-      const file = { _id, tenantId, filename, purpose: "batch" as const, bytes: bytes.length, createdAt: new Date() };
-      await sources.write(tenantId, _id, bytes);
-      await files.ensure(file);
-      return file;
-    },
-    /** @throws AppError `not_found`. */
-    file: findFile,
-    /** @throws AppError `not_found`. */
-    async content(tenantId: string, fileId: string): Promise<Buffer> {
-      await findFile(tenantId, fileId);
-      const bytes = await sources.read(tenantId, fileId);
-      if (bytes === null) throw notFound("file");
-      return bytes;
-    },
-    /** @throws AppError `not_found`; `wrong_state` while a batch reads it. */
-    async removeFile(tenantId: string, fileId: string): Promise<void> {
-      await findFile(tenantId, fileId);
-      if (await files.isInUse(tenantId, fileId)) {
-        throw new AppError("wrong_state", "A batch that has not ended reads this file.");
-      }
-      await files.remove(tenantId, fileId);
-      await sources.remove(tenantId, fileId);
-    },
-  };
+/** Forgets a batch whose job never was. */
+async function discard(deps: Pick<FileBatchDeps, "store">, batch: FileBatchDocument): Promise<void> {
+  if (batch.endpoint === messagesEndpoint) await removeContent(deps, batch);
+  await deps.store.files.removeBatch(batch.tenantId, batch._id);
 }
 
 /** Clients' batches of requests as durable work. */
@@ -179,14 +153,6 @@ function makeFileBatchWork(deps: FileBatchDeps): Work {
     reject: (batch) => discard(deps, batch),
     closeOrphan: (batch, job) => (job ? close(deps, batch, job) : discard(deps, batch)),
   });
-}
-
-/** Cancels the jobs of a batch's items; an item that has ended meanwhile keeps its answer. */
-async function cancelItems({ jobs, store }: FileBatchDeps, batch: FileBatchDocument): Promise<void> {
-  const { tenantId } = batch;
-  for (const [jobId, state] of await store.jobs.statesOf(tenantId, itemJobIds(batch))) {
-    if (!isFinal(state)) await jobs.cancel(tenantId, jobId).catch(ignoreEnded);
-  }
 }
 
 /** Ends a batch whose job is over. A cancelled one still gets the answers that are there; its last items may end later. */
@@ -214,8 +180,4 @@ async function close(deps: FileBatchDeps, batch: FileBatchDocument, job: JobReco
   } catch (error) {
     if (!(error instanceof Rescheduled)) throw error; // an item is still at work: the sweep comes back
   }
-}
-
-function ignoreEnded(error: unknown): void {
-  if (!(error instanceof AppError) || error.code !== "wrong_state") throw error;
 }

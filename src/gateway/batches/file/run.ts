@@ -122,11 +122,12 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
   const batch = await files.findBatch(tenantId, batchId);
   if (batch === null || batch.status === "completed" || batch.status === "cancelled") return;
   const ids = itemJobIds(batch);
+  const isCancelled = batch.status === "cancelling";
+  if (isCancelled) await cancelItems(deps, batch); // some were begun while it was being cancelled
   const states = [...(await deps.store.jobs.statesOf(tenantId, ids)).values()];
   const completed = states.filter((state) => state === "completed").length;
   const failed = states.filter((state) => state === "failed").length;
   const counted = await files.changeBatch(batch, [batch.status], { $set: { completed, failed } });
-  const isCancelled = batch.status === "cancelling";
   const expected = isCancelled ? states.length : ids.length; // a cancelled batch makes no more jobs
   if (states.filter(isFinal).length < expected) {
     const ageMs = Date.now() - batch.createdAt.getTime();
@@ -137,6 +138,18 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
   await writeAnswers(deps, { batch, lines, jobIds: ids });
   await moveBatch(files, batch, ["finalizing", "cancelling"], { status: isCancelled ? "cancelled" : "completed" });
   if (batch.endpoint === messagesEndpoint) await deps.store.sources.remove(tenantId, batch.inputFileId); // nobody else reads it
+}
+
+/** Cancels the jobs of a batch's items; an item that has ended meanwhile keeps its answer. */
+export async function cancelItems({ jobs, store }: FileBatchDeps, batch: FileBatchDocument): Promise<void> {
+  const { tenantId } = batch;
+  for (const [jobId, state] of await store.jobs.statesOf(tenantId, itemJobIds(batch))) {
+    if (!isFinal(state)) await jobs.cancel(tenantId, jobId).catch(ignoreEnded);
+  }
+}
+
+function ignoreEnded(error: unknown): void {
+  if (!(error instanceof AppError) || error.code !== "wrong_state") throw error;
 }
 
 /** The jobs of a batch's items, in their order: always the same, so that an item picked up again makes no second job. */

@@ -1,0 +1,43 @@
+import { AppError, notFound } from "../../../errors.ts";
+import { newId } from "../../../ids.ts";
+import type { FileDocument } from "../../../store/file-store.ts";
+import type { Store } from "../../../store/store.ts";
+
+/** Files of requests, and of answers to them, as OpenAI's clients see them. */
+export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sources">) {
+  const findFile = async (tenantId: string, fileId: string) => {
+    const file = await files.find(tenantId, fileId);
+    if (file === null) throw notFound("file");
+    return file;
+  };
+  return {
+    async addFile(
+      tenantId: string,
+      { filename, bytes }: { filename: string; bytes: Uint8Array },
+    ): Promise<FileDocument> {
+      const _id = newId("file");
+      const file = { _id, tenantId, filename, purpose: "batch" as const, bytes: bytes.length, createdAt: new Date() };
+      await sources.write(tenantId, _id, bytes);
+      await files.ensure(file);
+      return file;
+    },
+    /** @throws AppError `not_found`. */
+    file: findFile,
+    /** @throws AppError `not_found`. */
+    async content(tenantId: string, fileId: string): Promise<Buffer> {
+      await findFile(tenantId, fileId);
+      const bytes = await sources.read(tenantId, fileId);
+      if (bytes === null) throw notFound("file");
+      return bytes;
+    },
+    /** @throws AppError `not_found`; `wrong_state` while a batch reads it. */
+    async removeFile(tenantId: string, fileId: string): Promise<void> {
+      await findFile(tenantId, fileId);
+      if (await files.isInUse(tenantId, fileId)) {
+        throw new AppError("wrong_state", "A batch that has not ended reads this file.");
+      }
+      await files.remove(tenantId, fileId);
+      await sources.remove(tenantId, fileId);
+    },
+  };
+}

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { apiFlags } from "../start/api-flags.ts";
 import { productFile } from "../start/children.ts";
 import type { Freezer } from "./freezer.ts";
 
@@ -17,6 +18,7 @@ const CUT_SHORT = 3;
 
 type Role = "api" | "worker";
 const scripts: Record<Role, string> = { api: "../../api/server.ts", worker: "../../workers/main.ts" };
+const flagsOf: Record<Role, readonly string[]> = { api: apiFlags, worker: [] };
 
 /** A place for one process, which is started again in it whenever it was ended. */
 type Slot = {
@@ -127,6 +129,7 @@ export async function startFleet(options: {
 
 function spawnInto(slot: Slot, { env, logDir }: { env: Record<string, string>; logDir: string }): ChildProcess {
   const child = fork(productFile(scripts[slot.role]), {
+    execArgv: [...process.execArgv, ...flagsOf[slot.role]],
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });

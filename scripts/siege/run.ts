@@ -78,7 +78,7 @@ async function measure(
     name: attack.name,
     idle,
     experience,
-    peaks: await memory.stop(),
+    peaks: memory.stop(),
     ended: [...fleet.unexpected],
     answeredBytes,
   };

@@ -1,7 +1,7 @@
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 
-/** How often the processes are looked at, in ms. */
-const LOOK_EVERY_MS = 100;
+/** How often the processes are looked at, in ms: Linux keeps the peak of each, so that only one that ends in between is missed. */
+const LOOK_EVERY_MS = 500;
 
 /** The largest resident memory of each kind of process, in MB. */
 export type Peaks = Record<"api" | "worker" | "store" | "redis" | "child", number>;
@@ -15,35 +15,47 @@ const kinds: readonly [keyof Peaks, RegExp][] = [
 ];
 
 /** Looks at the memory of all processes below this one until it is stopped. */
-export function watchMemory(): { stop(): Promise<Peaks> } {
+export function watchMemory(): { stop(): Peaks } {
   const peaks: Peaks = { api: 0, worker: 0, store: 0, redis: 0, child: 0 };
-  let look = Promise.resolve();
-  const timer = setInterval(() => {
-    look = look.then(() => lookOnce(peaks));
-  }, LOOK_EVERY_MS);
+  const kindOf = new Map<string, keyof Peaks>();
+  const look = () => {
+    for (const pid of pidsBelow(String(process.pid))) {
+      const kind = kindOf.get(pid) ?? findKind(pid);
+      if (!kind) continue;
+      kindOf.set(pid, kind);
+      peaks[kind] = Math.max(peaks[kind], peakMbOf(pid));
+    }
+  };
+  const timer = setInterval(look, LOOK_EVERY_MS);
   return {
-    async stop() {
+    stop() {
       clearInterval(timer);
-      await look;
+      look();
       return peaks;
     },
   };
 }
 
-async function lookOnce(peaks: Peaks): Promise<void> {
-  for (const pid of await pidsBelow(String(process.pid))) {
-    const [command, status] = [await read(pid, "cmdline"), await read(pid, "status")];
-    const kind = kinds.find(([, pattern]) => pattern.test(command))?.[0];
-    const residentMb = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1_024;
-    if (kind) peaks[kind] = Math.max(peaks[kind], residentMb);
-  }
+function findKind(pid: string): keyof Peaks | undefined {
+  const command = read(pid, "cmdline");
+  return kinds.find(([, pattern]) => pattern.test(command))?.[0];
+}
+
+function peakMbOf(pid: string): number {
+  return Number(/^VmHWM:\s+(\d+)/m.exec(read(pid, "status"))?.[1] ?? 0) / 1_024;
 }
 
 /** The processes that one started, and those that they started. */
-async function pidsBelow(pid: string): Promise<string[]> {
-  const children = (await read(pid, `task/${pid}/children`)).split(" ").filter(Boolean);
-  return [...children, ...(await Promise.all(children.map(pidsBelow))).flat()];
+function pidsBelow(pid: string): string[] {
+  const children = read(pid, `task/${pid}/children`).split(" ").filter(Boolean);
+  return [...children, ...children.flatMap(pidsBelow)];
 }
 
-/** A file of a process; nothing of one that has ended meanwhile. */
-const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, "utf8").catch(() => "");
+/** A file of a process; nothing of one that has ended meanwhile. It is in memory, so that reading it waits for nothing. */
+function read(pid: string, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
+  } catch {
+    return "";
+  }
+}

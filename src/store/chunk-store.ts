@@ -42,16 +42,16 @@ export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
 
 /**
- * Chunks of one command for a large document. The embedded store indexes a few in a ms and does nothing else meanwhile, and
- * nobody's document may hold up the calls of others for long. A small one, whose chunks are live at once, is one command.
+ * Chunks of one command. The embedded store indexes a few in a ms and does nothing else meanwhile, and nobody's document may
+ * hold up the calls of others for long. A small document, whose chunks are live at once, is mostly one command.
  */
-const WRITTEN_AT_ONCE = 32;
-const CHANGED_AT_ONCE = 100;
+const WRITTEN_AT_ONCE = { live: 64, hidden: 32 };
+const CHANGED_AT_ONCE = 40;
 /** Commands at once for one batch: the store works on one while the next is on its way. */
 const WRITES_IN_FLIGHT = 2;
 
 function* slicesOf(items: readonly NewChunk[]): Generator<readonly NewChunk[]> {
-  const size = items[0]?.live ? items.length : WRITTEN_AT_ONCE;
+  const size = WRITTEN_AT_ONCE[items[0]?.live ? "live" : "hidden"];
   for (let n = 0; n < items.length; n += size) yield items.slice(n, n + size);
 }
 

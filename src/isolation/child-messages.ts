@@ -6,11 +6,11 @@ import type { AppErrorOptions, ErrorCode } from "../errors.ts";
 /** A message from the host to a child: one request at a time. */
 export type ChildRequest<Request> = { id: number; request: Request };
 
-/** A message from a child: parts of the response, then its end; or an error at any time. */
+/** A message from a child: parts of the response, then its end; or an error at any time. `cpuMs`: the request's processor time. */
 export type ChildMessage<Part> =
   | { id: number; kind: "part"; part: Part }
-  | { id: number; kind: "end" }
-  | { id: number; kind: "error"; error: ChildError };
+  | { id: number; kind: "end"; cpuMs: number }
+  | { id: number; kind: "error"; error: ChildError; cpuMs: number };
 
 /** An AppError as it is sent between processes. Its cause is text, for the log. */
 export type ChildError = {

@@ -1,14 +1,14 @@
 import { AppError } from "../errors.ts";
-import { type Child, ChildLost, comesToEnd, exchange, keepHostAlive, lowerPriority, startChild } from "./child.ts";
+import { type Child, ChildLost, comesToEnd, exchange, lowerPriority } from "./child.ts";
+import { keepChildren } from "./children.ts";
+import { makeEffort } from "./effort.ts";
 import { makeShares } from "./shares.ts";
 
-/** An idle child is killed after this time, to free its memory, in ms. */
-const IDLE_MS = 30_000;
 /** A request that takes longer runs at the lowest priority from then on, in ms: it may be meant to use up the processor. */
 const SLOW_MS = 500;
 
-/** How long a child may go on with a request that was left, in ms: starting another one costs as much. */
-const GRACE_MS = 1_000;
+/** How long a child may go on with a request that was left, in ms: at the lowest priority that is little work, and starting another costs more. */
+const GRACE_MS = 5_000;
 
 export type ChildPool<Request, Part> = ReturnType<typeof makeChildPool<Request, Part>>;
 
@@ -17,6 +17,8 @@ type ChildPoolOptions = {
   entry: URL;
   /** Largest number of children. */
   size: number;
+  /** Whether a child is kept ready for who comes next, for work that is quicker than a start. */
+  hasSpare?: boolean;
   /** Largest number of children for one owner; its further requests wait. */
   perOwner: number;
   /** Longest time of one request, in ms; then its child is killed. Only waiting for the next part counts. */
@@ -34,23 +36,31 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
   const { timeoutMs } = options;
   const shares = makeShares(options);
   const children = keepChildren(options);
+  const effort = makeEffort();
   let lastId = 0;
 
   async function* runIn(child: Child, request: Request, { owner, signal, hold }: Place) {
     const id = ++lastId;
     let isUsable = false;
     let isLost = false;
-    let slow: NodeJS.Timeout | undefined;
-    const watch = () => {
-      slow = setTimeout(() => (child.isReady ? lowerPriority(child, owner) : watch()), SLOW_MS);
+    const startedAt = performance.now();
+    let cpuMs: number | undefined;
+    const letOthersFirst = () => {
+      lowerPriority(child, owner);
+      children.startSpare();
     };
-    watch();
+    if (effort.isHigh(owner)) letOthersFirst();
+    const slow = setTimeout(letOthersFirst, SLOW_MS);
     try {
       for await (const message of exchange<Request, Part>(child, { id, request }, { signal, timeoutMs })) {
-        isUsable = message.kind !== "part";
+        if (message.kind === "part") {
+          yield message.part;
+          continue;
+        }
+        isUsable = true;
+        ({ cpuMs } = message);
         if (message.kind === "end") return;
-        if (message.kind === "part") yield message.part;
-        else throw new AppError(message.error.code, message.error.message, message.error.options);
+        throw new AppError(message.error.code, message.error.message, message.error.options);
       }
     } catch (error) {
       isLost = error instanceof ChildLost;
@@ -58,6 +68,7 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
     } finally {
       const giveBack = (isAlive: boolean) => {
         clearTimeout(slow);
+        effort.add(owner, cpuMs ?? performance.now() - startedAt);
         children.giveBack(child, isAlive);
       };
       if (isUsable || isLost) giveBack(isUsable);
@@ -68,8 +79,8 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
   }
   /** A used child holds the garbage of earlier requests: what it cannot do is done once more, in a new one. */
   async function* runInUsedOrNew(request: Request, given: Place) {
-    const child = children.take(given.owner);
-    let isRepeatable = child.isReady;
+    const child = await children.take(given.owner, given.signal);
+    let isRepeatable = child.lastId !== undefined;
     try {
       for await (const part of runIn(child, request, given)) {
         isRepeatable = false;
@@ -79,13 +90,13 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
     } catch (error) {
       if (!isRepeatable || !(error instanceof ChildLost) || error.reason === "time") throw error;
     }
-    yield* runIn(children.takeNew(), request, given);
+    yield* runIn(await children.takeNew(given.owner), request, given);
   }
 
   return {
     /**
      * Sends a request to a child process and yields its response part by part. `owner` is the tenant that pays for the work.
-     * After leaving the iteration early, or aborting the signal, the child has 1 s to come to its end, and keeps its place. A
+     * After leaving the iteration early, or aborting the signal, the child has 5 s to come to its end, and keeps its place. A
      * child that is ahead of the iteration blocks.
      * @throws AppError as the child reports it; ChildLost; the signal's reason.
      */
@@ -109,50 +120,3 @@ export function makeChildPool<Request, Part>(options: ChildPoolOptions) {
 type Given = { owner: string; signal: AbortSignal };
 /** `hold` keeps the owner's place until the work has ended. */
 type Place = Given & { hold(work: Promise<void>): void };
-
-/** Keeps the children of a pool between their requests. */
-function keepChildren(options: ChildPoolOptions) {
-  const idle = new Map<Child, NodeJS.Timeout>();
-  const running = new Set<Child>();
-
-  const leaveIdle = (child: Child) => {
-    clearTimeout(idle.get(child));
-    idle.delete(child);
-  };
-  const kill = (child: Child) => {
-    leaveIdle(child); // now: its end is noticed later, and until then it looks alive
-    child.isKilled = true;
-    child.process.kill("SIGKILL");
-  };
-  const takeNew = () => {
-    const child = startChild(options);
-    child.process.once("exit", () => leaveIdle(child));
-    running.add(child);
-    return child;
-  };
-  return {
-    takeNew,
-    take(owner: string): Child {
-      const [oldest] = idle.keys();
-      const reusable = [...idle.keys()].find((each) => (each.slowFor ?? owner) === owner);
-      if (!reusable && oldest && idle.size >= options.size) kill(oldest);
-      if (!reusable) return takeNew();
-      leaveIdle(reusable);
-      keepHostAlive(reusable, true);
-      running.add(reusable);
-      return reusable;
-    },
-    giveBack(child: Child, isUsable: boolean): void {
-      running.delete(child);
-      if (!isUsable || !child.process.connected) {
-        kill(child);
-        return;
-      }
-      keepHostAlive(child, false);
-      idle.set(child, setTimeout(kill, IDLE_MS, child).unref());
-    },
-    close(): void {
-      for (const child of [...idle.keys(), ...running]) kill(child);
-    },
-  };
-}

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setPriority } from "node:os";
-import { type ChildMessage, type ChildRequest, MESSAGES_FD, READY, readFrames } from "./child-messages.ts";
+import { type ChildMessage, type ChildRequest, MESSAGES_FD, readFrames } from "./child-messages.ts";
 
 /** Interval of the checks of a running time, in ms. */
 const TICK_MS = 50;
@@ -11,7 +11,9 @@ const MAX_TICK_MS = 2 * TICK_MS;
 /** Longest start of a child, in ms. A request's time does not include it. */
 const START_TIMEOUT_MS = 30_000;
 
-/** Niceness of a child whose request is slow. */
+/** The service's own processes run first: a child may run an attempt to use up the processor. */
+const NICENESS = 5;
+/** Niceness of a child whose request is slow, or whose owner uses much. */
 const SLOW_NICENESS = 19;
 
 /** The child ended before its response: it was killed for its time or its memory, or it crashed. */
@@ -29,16 +31,15 @@ export class ChildLost extends Error {
 export type Child = {
   process: ChildProcess;
   pipe: Socket;
-  /** Its messages: "ready" first, then the responses to its requests. */
+  /** Its messages: "ready" first, which `untilReady` takes, then the responses to its requests. */
   messages: AsyncGenerator<unknown, void>;
   /** The last request that it was sent. */
   lastId?: number;
   /** The message that is waited for; a request that was left leaves it to who comes next. */
   next?: Promise<IteratorResult<unknown, void>> | undefined;
-  isReady: boolean;
   /** The pool has ended it, so that its end says nothing about its request. */
   isKilled: boolean;
-  /** The owner of its slow request: it has the lowest priority, which only root could raise, and serves this owner alone. */
+  /** The owner that it was slow for: it has the lowest priority, which only root could raise, and serves this owner alone. */
   slowFor?: string;
   /** Resolves with the reason once the child has ended. */
   lost: Promise<ChildLost>;
@@ -52,10 +53,11 @@ export function startChild({ entry, memory }: { entry: URL; memory: { heapMb: nu
     env: {},
     stdio: ["ignore", "ignore", "ignore", "ipc", "pipe"],
   });
+  setNiceness(child, NICENESS);
   const pipe = child.stdio[MESSAGES_FD] as Socket; // the types do not say that a "pipe" is one
   child.on("error", () => undefined); // reported as `lost`; without a listener it would end the host
   pipe.on("error", () => undefined); // likewise
-  const state = { process: child, pipe, messages: readFrames(pipe), isReady: false, isKilled: false };
+  const state = { process: child, pipe, messages: readFrames(pipe), isKilled: false };
   const lost = once(child, "exit").then(
     ([code, name]) => toLoss(code, name, state),
     (error: Error) => new ChildLost("crash", error.message),
@@ -65,9 +67,14 @@ export function startChild({ entry, memory }: { entry: URL; memory: { heapMb: nu
 
 /** Lets every other process run first, for as long as the child lives. */
 export function lowerPriority(child: Child, owner: string): void {
+  if (child.slowFor === owner) return;
   child.slowFor = owner;
+  setNiceness(child.process, SLOW_NICENESS);
+}
+
+function setNiceness({ pid }: ChildProcess, niceness: number): void {
   try {
-    if (child.process.pid !== undefined) setPriority(child.process.pid, SLOW_NICENESS);
+    if (pid !== undefined) setPriority(pid, niceness);
   } catch {
     return; // it has just ended
   }
@@ -101,7 +108,6 @@ export async function* exchange<Request, Part>(
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     signal.throwIfAborted();
-    if (!child.isReady) await next(START_TIMEOUT_MS, new ChildLost("crash", "it did not start in time"));
     child.lastId = request.id;
     child.process.send(request, () => undefined); // if the child has ended, its pipe reports it
     const overdue = new ChildLost("time", `it took longer than ${timeoutMs} ms`);
@@ -114,6 +120,19 @@ export async function* exchange<Request, Part>(
     }
   } finally {
     signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Waits until a child takes requests. @throws ChildLost when it does not within its time. */
+export async function untilReady(child: Child): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const watch = watchRunningTime(START_TIMEOUT_MS, () =>
+    late.reject(new ChildLost("crash", "it did not start in time")),
+  );
+  try {
+    await Promise.race([nextMessage(child), late.promise]);
+  } finally {
+    watch.stop();
   }
 }
 
@@ -167,7 +186,6 @@ async function nextMessage(child: Child): Promise<unknown> {
     child.next ??= child.messages.next();
     const { value, done } = await child.next;
     child.next = undefined;
-    child.isReady ||= value === READY; // also where the request that waited for it was left
     if (!done) return value;
   } catch (error) {
     if (error instanceof RangeError) throw new ChildLost("crash", error.message);

@@ -1,4 +1,3 @@
-import { getPriority, setPriority } from "node:os";
 import { Worker } from "node:worker_threads";
 import { AppError } from "../errors.ts";
 import {
@@ -10,8 +9,6 @@ import {
   writeFrame,
 } from "./child-messages.ts";
 
-/** The service's own processes run first: a child may run an attempt to use up the processor. */
-const NICENESS = 5;
 /** Longest cause of an error in the host's log, in characters. */
 const MAX_CAUSE = 4_000;
 
@@ -27,18 +24,21 @@ export function serveRequests<Request, Part>(
   handle: (request: Request, send: (part: Part) => void) => Promise<void> | void,
 ): void {
   const reply = (message: ChildMessage<Part>) => writeFrame(MESSAGES_FD, message);
-  // The host may have lowered it already, and only root could raise it again.
-  if (getPriority() < NICENESS) setPriority(NICENESS);
   const workerData = { rssMb: Number(process.argv[3]), parentPid: process.ppid };
   new Worker(new URL("./watchdog.ts", import.meta.url), { workerData }).unref();
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined); // only the pool ends a child
   process.on("disconnect", () => process.exit(0));
   process.on("message", async ({ id, request }: ChildRequest<Request>) => {
+    const before = process.cpuUsage();
+    const cpuMs = () => {
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1_000;
+    };
     try {
       await handle(request, (part) => reply({ id, kind: "part", part }));
-      reply({ id, kind: "end" });
+      reply({ id, kind: "end", cpuMs: cpuMs() });
     } catch (error) {
-      reply({ id, kind: "error", error: toChildError(error) });
+      reply({ id, kind: "error", error: toChildError(error), cpuMs: cpuMs() });
     }
   });
   writeFrame(MESSAGES_FD, READY);

@@ -13,7 +13,7 @@ const MAX_CHUNKS = 50_000;
 /** A source above this is large, in bytes. Large ones have processes of their own, so that a small one finds a free one. */
 const LARGE_BYTES = 256 << 10;
 /** Parsing processes of a worker, and of one tenant: a slow document does not block those of others. */
-const CHILDREN = { small: { size: 3, perOwner: 2 }, large: { size: 2, perOwner: 1 } };
+const CHILDREN = { small: { size: 3, perOwner: 2, hasSpare: true }, large: { size: 2, perOwner: 1 } };
 const memory = { heapMb: 1_024, rssMb: 1_024 }; // RSS is reached first, before V8 spends its time collecting garbage
 
 export type ParsePool = ReturnType<typeof makeParsePool>;
@@ -21,7 +21,7 @@ export type ParsePool = ReturnType<typeof makeParsePool>;
 /** Makes a pool of processes that start on demand. `timeoutMs` bounds the parsing of one source. */
 export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger: Logger }) {
   const entry = new URL("./parse-child.ts", import.meta.url);
-  const open = (bounds: { size: number; perOwner: number }) =>
+  const open = (bounds: { size: number; perOwner: number; hasSpare?: boolean }) =>
     makeChildPool<ParseRequest, ParsePart>({ entry, ...bounds, timeoutMs, memory });
   const pools = { small: open(CHILDREN.small), large: open(CHILDREN.large) };
   const explain = (error: unknown) => {

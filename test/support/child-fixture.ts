@@ -6,6 +6,7 @@ export type Order = {
   act:
     | "count"
     | "spin"
+    | "burn"
     | "fill-heap"
     | "fill-buffers"
     | "refuse"
@@ -31,6 +32,11 @@ const acts: Record<Order["act"], (send: (part: unknown) => void, to: number) => 
   },
   spin: () => {
     for (;;) Math.random();
+  },
+  burn: (_send, to) => {
+    const before = process.cpuUsage();
+    const usedMs = ({ user, system }: NodeJS.CpuUsage) => (user + system) / 1_000;
+    while (usedMs(process.cpuUsage(before)) < to);
   },
   "fill-heap": () => {
     for (;;) kept.push(new Array(1_000).fill(Math.random()));

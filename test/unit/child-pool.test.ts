@@ -1,3 +1,4 @@
+import { getPriority } from "node:os";
 import { expect } from "chai";
 import { type AppError, toErrorView } from "../../src/errors.ts";
 import { type ChildLost, exchange, startChild } from "../../src/isolation/child.ts";
@@ -9,7 +10,7 @@ const entry = new URL("../support/child-fixture.ts", import.meta.url);
 
 describe("a pool of child processes", () => {
   let pool: ChildPool<Order, unknown>;
-  const open = (changed: { timeoutMs?: number; size?: number; perOwner?: number } = {}) => {
+  const open = (changed: { timeoutMs?: number; size?: number; perOwner?: number; hasSpare?: boolean } = {}) => {
     pool = makeChildPool({
       entry,
       size: 2,
@@ -152,6 +153,42 @@ describe("a pool of child processes", () => {
       child.process.kill("SIGKILL");
       await child.lost;
     }
+  });
+
+  it("lets a request take the first child that is free, also while another one starts for it", async () => {
+    open({ perOwner: 2 });
+    const [pid] = await run({ act: "pid" });
+    const busy = run({ act: "wait", to: 1 });
+    expect(await run({ act: "pid" })).to.deep.equal([pid]);
+    await busy;
+  });
+
+  it("keeps a child ready for others, which an owner that has one leaves to them", async () => {
+    open({ size: 3, perOwner: 2, hasSpare: true });
+    const starting = () => process.getActiveResourcesInfo().filter((kind) => kind === "ProcessWrap").length;
+    const [first] = await run({ act: "pid" }, { owner: "evil" });
+    await pollUntil(() => starting() === 0, { what: "a second child that is ready" });
+    const busy = run({ act: "wait", to: 60_000 }, { owner: "evil" }).catch(() => "killed");
+    const ends: string[] = [];
+    const own = run({ act: "pid" }, { owner: "evil" }).then(() => ends.push("evil"));
+    const [other] = await run({ act: "pid" }, { owner: "acme" });
+    ends.push("acme");
+    await own;
+    expect(other).not.to.equal(first);
+    expect(ends).to.deep.equal(["acme", "evil"]);
+    pool.close();
+    expect(await busy).to.equal("killed");
+  });
+
+  it("serves an owner who used much processor time of late at the lowest priority, by a child of its own", async () => {
+    open({ timeoutMs: 60_000 });
+    await run({ act: "burn", to: 200 }, { owner: "evil" });
+    const [ordinary] = await run({ act: "pid" }, { owner: "evil" });
+    expect(getPriority(Number(ordinary))).to.equal(5);
+    await run({ act: "burn", to: 400 }, { owner: "evil" });
+    const [pid] = await run({ act: "pid" }, { owner: "evil" });
+    expect(getPriority(Number(pid))).to.equal(19);
+    expect(await run({ act: "pid" }, { owner: "acme" })).not.to.deep.equal([pid]);
   });
 
   it("gives one owner its share of the children, and others theirs beside it", async () => {

@@ -1,0 +1,128 @@
+import { type Child, keepHostAlive, startChild, untilReady } from "./child.ts";
+
+/** An idle child is killed after this time, to free its memory, in ms. */
+const IDLE_MS = 30_000;
+
+/**
+ * The children of a pool: lends each to one request at a time. A request that finds none starts one, and takes whichever is
+ * free first, the new one or one that comes back. `hasSpare`: one that no owner is slow in is kept ready beside those that
+ * work, and an owner that has one already leaves it to others.
+ */
+export function keepChildren(options: Parameters<typeof startChild>[0] & { size: number; hasSpare?: boolean }) {
+  const idle = new Map<Child, NodeJS.Timeout>();
+  const starting = new Set<Child>();
+  const running = new Map<Child, string>();
+  const waiting = makeQueue();
+
+  const leaveIdle = (child: Child) => {
+    clearTimeout(idle.get(child));
+    idle.delete(child);
+  };
+  const kill = (child: Child) => {
+    leaveIdle(child); // now: its end is noticed later, and until then it looks alive
+    child.isKilled = true;
+    child.process.kill("SIGKILL");
+  };
+  const start = async () => {
+    const child = startChild(options);
+    child.process.once("exit", () => leaveIdle(child));
+    starting.add(child);
+    try {
+      await untilReady(child);
+      return child;
+    } catch (error) {
+      kill(child);
+      throw error;
+    } finally {
+      starting.delete(child);
+    }
+  };
+  const isFull = () => idle.size + starting.size + running.size >= options.size;
+  const startForAll = () =>
+    void start().then(offer, (error: unknown) => {
+      if (waiting.length() > starting.size) waiting.takeFirst(() => true)?.reject(error);
+    });
+  const startSpare = () => {
+    const isThere = starting.size > 0 || idle.keys().some(({ slowFor }) => slowFor === undefined);
+    if (options.hasSpare && !isThere && !isFull()) startForAll();
+  };
+  const lend = (child: Child, owner: string) => {
+    leaveIdle(child);
+    keepHostAlive(child, true);
+    running.set(child, owner);
+    startSpare();
+    return child;
+  };
+  /** Gives a child to who waits for one, first come, first served. */
+  const offer = (child: Child) => {
+    const first = waiting.takeFirst((owner) => mayServe(child, owner));
+    if (first) return first.resolve(lend(child, first.owner));
+    keepHostAlive(child, false);
+    idle.set(child, setTimeout(kill, IDLE_MS, child).unref());
+  };
+  return {
+    /** A child that has served nobody. @throws ChildLost when it does not start. */
+    takeNew: async (owner: string) => lend(await start(), owner),
+    /** A free child, once there is one. @throws ChildLost when none starts; the signal's reason. */
+    async take(owner: string, signal: AbortSignal): Promise<Child> {
+      const isLastLeft = options.hasSpare === true && running.values().some((other) => other === owner);
+      const free = chooseIdle([...idle.keys()], owner, isLastLeft);
+      if (free) return lend(free, owner);
+      const given = waiting.enter(owner, signal);
+      const useless = idle.keys().find((child) => !mayServe(child, owner));
+      if (useless && isFull()) kill(useless);
+      if (starting.size < waiting.length() && !isFull()) startForAll();
+      return given;
+    },
+    startSpare,
+    giveBack(child: Child, isUsable: boolean): void {
+      running.delete(child);
+      if (isUsable && child.process.connected) offer(child);
+      else kill(child);
+    },
+    close(): void {
+      for (const child of [...idle.keys(), ...starting, ...running.keys()]) kill(child);
+    },
+  };
+}
+
+/** The idle child that an owner may take: its own, else the longest idle one; not the last one if `isLastLeft` to others. */
+function chooseIdle(idle: readonly Child[], owner: string, isLastLeft: boolean): Child | undefined {
+  const own = idle.find(({ slowFor }) => slowFor === owner);
+  const [first, second] = idle.filter(({ slowFor }) => slowFor === undefined);
+  return own ?? (isLastLeft && !second ? undefined : first);
+}
+
+const mayServe = ({ slowFor }: Child, owner: string) => (slowFor ?? owner) === owner;
+
+/** Requests that wait for a child, in their order. */
+function makeQueue() {
+  type Waiting = { owner: string; resolve(child: Child): void; reject(error: unknown): void };
+  const waiting: Waiting[] = [];
+  return {
+    length: () => waiting.length,
+    /** Takes out the first whose owner fits. */
+    takeFirst(fits: (owner: string) => boolean): Waiting | undefined {
+      const place = waiting.findIndex(({ owner }) => fits(owner));
+      return place < 0 ? undefined : waiting.splice(place, 1)[0];
+    },
+    /** Waits to be taken out. @throws what it is rejected with; the signal's reason. */
+    async enter(owner: string, signal: AbortSignal): Promise<Child> {
+      signal.throwIfAborted();
+      const { promise, resolve, reject } = Promise.withResolvers<Child>();
+      const entry = { owner, resolve, reject };
+      const leave = () => {
+        const place = waiting.indexOf(entry);
+        if (place >= 0) waiting.splice(place, 1);
+        reject(signal.reason); // without effect on who has its child: the request gives it back
+      };
+      waiting.push(entry);
+      signal.addEventListener("abort", leave, { once: true });
+      try {
+        return await promise;
+      } finally {
+        signal.removeEventListener("abort", leave);
+      }
+    },
+  };
+}

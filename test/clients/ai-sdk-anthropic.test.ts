@@ -1,9 +1,10 @@
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { generateText, jsonSchema, Output, stepCountIs, streamText, tool } from "ai";
 import { expect } from "chai";
+import { describeTargets } from "../support/describe-targets.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { pictureOf } from "../support/media.ts";
-import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import type { TestPlatform } from "../support/start-platform.ts";
 
 const call = { id: "call_1", name: "weather", arguments: '{"town":"Graz"}' };
 const picture = pictureOf(4, 4);
@@ -49,13 +50,13 @@ const weather = tool({
   execute: async ({ town }) => `rain in ${town}`,
 });
 
-describe("ai with @ai-sdk/anthropic", function () {
+describeTargets("ai with @ai-sdk/anthropic", {}, function (target) {
   this.timeout(30_000);
   let upstream: FakeProvider;
   let test: TestPlatform;
   before(async () => {
     upstream = await startFakeProvider();
-    test = await startPlatform({
+    test = await target.start({
       workers: false,
       env: {
         EDGE_BASE_URL: upstream.url,
@@ -73,7 +74,8 @@ describe("ai with @ai-sdk/anthropic", function () {
     await upstream.close();
   });
 
-  const modelOf = (id: string) => createAnthropic({ baseURL: `${test.url}/v1`, apiKey: test.keys.member })(id);
+  const modelOf = (id: string) =>
+    createAnthropic({ baseURL: `${test.url}/v1`, apiKey: test.keys.member })(target.model(id));
   const sent = () => JSON.stringify(upstream.requests.at(-1)?.body);
 
   for (const { kind, id, picture, returned, asJson } of kinds) {

@@ -11,9 +11,11 @@ import {
   toWireUsage,
   usesPromptCache,
 } from "../../src/gateway/chat/response.ts";
-import type { StreamEnd, StreamEvent } from "../../src/gateway/chat/stream.ts";
+import { type ChatEvent, isSilent, isStep, toReasoningText } from "../../src/gateway/chat/steps.ts";
+import type { StreamEnd } from "../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../src/gateway/chat/svc-options.ts";
 import type { GatewayCaller } from "../../src/gateway/money/account.ts";
+import { isRunModel } from "../../src/gateway/run-model-names.ts";
 import { type ChatBody, chatBodySchema, chatEventSchema, chatResponseSchema } from "../../src/gateway/schemas.ts";
 import type { ChatCaller } from "../../src/run-models/deps.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
@@ -67,8 +69,11 @@ export const chatRoutes = [
       200: { description: "The completion", body: chatResponseSchema, events: chatEventSchema },
       202: { description: "With `prefer_async`: it waits for a batch; follow it at `Location`", body: acceptedSchema },
     },
-    errors: modelCallErrors,
+    errors: [...modelCallErrors, ...runErrors],
     example: { messages: [{ role: "user", content: "What does a lease protect a job from?" }] },
+    screen({ body, caller, platform: { chat } }) {
+      if (!caller.widget && chat.isRegulated(body.model ?? DEFAULT_MODEL)) chat.screen(toChatRequest(body));
+    },
     async handler(input) {
       const { body, platform } = input;
       // Visitors of a page get responses, but neither jobs nor debugging data.
@@ -78,7 +83,8 @@ export const chatRoutes = [
       const asked = isWidget ? await asAgent({ ...input, body: boundForWidget(input, widgetMaxTokens) }) : body;
       const hasDebug = !isWidget && input.header("x-svc-debug") === "true";
       const request = { ...toChatRequest(asked), options: { ...options, debug: hasDebug } };
-      const ignored = platform.gateway.ignoredBy(input.caller.tenantId, request);
+      const chat = isWidget ? platform.gateway : platform.chat;
+      const ignored = chat.ignoredBy(input.caller.tenantId, request);
       for (const setting of ignored instanceof Promise ? await ignored : ignored) input.ignore(setting);
       const caller = toGatewayCaller(input);
       const mayWait = body.prefer_async === true;
@@ -88,10 +94,10 @@ export const chatRoutes = [
       }
       const { headers } = batched;
       if (body.stream) {
-        const events = toSseEvents(platform.gateway.stream(caller, request), hasDebug);
+        const events = toSseEvents(chat.stream(caller, request), hasDebug);
         return { status: 200, headers, events: isWidget ? concealing(events) : events };
       }
-      const completing = platform.gateway.complete(caller, request);
+      const completing = chat.complete(caller, request);
       const outcome = await (isWidget ? completing.catch(conceal) : completing);
       return { status: 200, headers, body: toChatResponse(outcome, hasDebug) };
     },
@@ -168,6 +174,7 @@ async function acceptForBatch(
   const ineligible = (reason: Ineligible) => ({ headers: { "x-svc-batch": `ineligible; reason=${reason}` } });
   if (input.caller.widget) return ineligible("widget-key");
   if (body.stream) return ineligible("streamed");
+  if (isRunModel(call.request.model)) return ineligible("run");
   const reserved = await reserveJob(input);
   if ("job" in reserved) return reserved;
   const { quotas, gateway } = input.platform;
@@ -196,13 +203,14 @@ async function* concealing<T>(events: AsyncIterable<T>): AsyncGenerator<T> {
   }
 }
 
-async function* toSseEvents(events: AsyncIterable<StreamEvent[]>, hasDebug: boolean): AsyncGenerator<SseMessage[]> {
+async function* toSseEvents(events: AsyncIterable<ChatEvent[]>, hasDebug: boolean): AsyncGenerator<SseMessage[]> {
   for await (const batch of events) {
     const messages: SseMessage[] = [];
     for (const event of batch) {
+      if (isSilent(event)) continue;
       if (event.type === "text-delta") messages.push({ data: { delta: { content: event.text }, done: false } });
-      else if (event.type === "reasoning-delta") {
-        messages.push({ data: { delta: { content: "", reasoning: event.text }, done: false } });
+      else if (event.type === "reasoning-delta" || isStep(event)) {
+        messages.push({ data: { delta: { content: "", reasoning: toReasoningText(event) }, done: false } });
       } else if (event.type === "end") {
         const details = toReasoningDetails(event.parts);
         if (details) messages.push({ data: { delta: { content: "", reasoning_details: details }, done: false } });

@@ -102,7 +102,13 @@ const same = <S extends z.ZodType>(schema: S, name: string) => schema.describe(`
 /** The body of `POST /ai/chat`. Null stands for absence. */
 export const chatBodySchema = z.object({
   messages: conversationOf(messageSchema),
-  model: z.string().min(1).max(200).nullable().default(defaultModelAlias).describe("A model, `meta-llm` or `auto`"),
+  model: z
+    .string()
+    .min(1)
+    .max(200)
+    .nullable()
+    .default(defaultModelAlias)
+    .describe("A model, `meta-llm` or `auto`; or an agent or a pattern, as on `/v1/chat/completions`"),
   stream: z.boolean().nullable().default(false),
   ...samplingFields,
   topP: same(samplingFields.top_p, "top_p"),

@@ -80,7 +80,7 @@ describe("chats with an agent in the place of a model", function () {
       // The model is asked for its answer only now: so the step came while the run went on.
       if (String(valueAt(data, "choices[0].delta.reasoning_content")).startsWith("[calculator]")) last.resolve();
     }
-    expect(deltas.slice(0, -3).filter((delta) => valueAt(delta, "reasoning_content") !== "")).to.deep.equal([
+    expect(deltas.slice(0, -3)).to.deep.equal([
       { role: "assistant", content: "" },
       { reasoning_content: "I add.\n" },
       { reasoning_content: '[calculator] {"expression":"4 + 2"}\n' },
@@ -89,6 +89,24 @@ describe("chats with an agent in the place of a model", function () {
     const usage = { prompt_tokens: 20, completion_tokens: 10, total_tokens: 30 };
     expect(valueAt(deltas.at(-2), "usage")).to.deep.equal(usage);
     expect(deltas.at(-1)).to.equal("[DONE]");
+  });
+
+  it("have the same on /ai/chat, and are in no batch", async () => {
+    add();
+    const answer = await member.post("/ai/chat", { model: "agent:Adder", messages, prefer_async: true });
+    expect(answer.status, answer.text).to.equal(200);
+    expect(answer.headers.get("x-svc-batch")).to.equal("ineligible; reason=run");
+    expect(answer.body).to.include({ text: "It is 6.", inputTokens: 20, outputTokens: 10, model: "agent:Adder" });
+    const { events } = await member.events("POST", "/ai/chat", {
+      body: { model: "agent:Adder", messages, stream: true },
+    });
+    const deltas = (await Array.fromAsync(events)).map(({ data }) => valueAt(data, "delta") ?? valueAt(data, "done"));
+    expect(deltas).to.deep.equal([
+      { content: "", reasoning: "I add.\n" },
+      { content: "", reasoning: '[calculator] {"expression":"4 + 2"}\n' },
+      { content: "It is 6." },
+      true,
+    ]);
   });
 
   it("give the model what was said before, and keep it in the run", async () => {

@@ -95,9 +95,10 @@ describe("an input that a regulated profile does not take", function () {
     });
   }
 
+  const user = (content: string) => ({ role: "user", content });
   /** The ways in which a text comes in a chat, with the field that it is in. */
   const chats: [name: string, path: string, body: (text: string) => object, field: string][] = [
-    ["a chat", "/v1/chat/completions", (content) => ({ messages: [{ role: "user", content }] }), "messages[0].content"],
+    ["a chat", "/v1/chat/completions", (content) => ({ messages: [user(content)] }), "messages[0].content"],
     [
       "the system message of a streamed chat",
       "/v1/chat/completions",
@@ -121,6 +122,12 @@ describe("an input that a regulated profile does not take", function () {
         ],
       }),
       "messages[1].content",
+    ],
+    [
+      "the prompt of /ai/chat",
+      "/ai/chat",
+      (systemPrompt) => ({ systemPrompt, messages: [user("Why?")] }),
+      "systemPrompt",
     ],
     ["the input of a response", "/v1/responses", (input) => ({ input }), "input[0].content"],
     [

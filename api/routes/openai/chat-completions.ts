@@ -1,7 +1,7 @@
 import { defined } from "../../../src/defined.ts";
 import { fromOpenAi, secondsNow, toCompletion } from "../../../src/gateway/chat/openai.ts";
 import { toChatResponse, toReasoningDetails, toWireUsage } from "../../../src/gateway/chat/response.ts";
-import { type ChatDelta, type ChatEvent, toReasoningText } from "../../../src/gateway/chat/steps.ts";
+import { type ChatDelta, type ChatEvent, isSilent, toReasoningText } from "../../../src/gateway/chat/steps.ts";
 import type { StreamEnd } from "../../../src/gateway/chat/stream.ts";
 import { parseSvcOptions } from "../../../src/gateway/chat/svc-options.ts";
 import {
@@ -71,7 +71,7 @@ async function* toChunks(batches: AsyncIterable<ChatEvent[]>, { requestedModel, 
       hasRole = true;
     }
     for (const event of batch) {
-      if (event.type === "reasoning-item") continue; // they come together, at the end
+      if (event.type === "reasoning-item" || isSilent(event)) continue; // reasoning comes together, at the end
       if (event.type !== "end") messages.push({ data: toChunk(requestedModel, toDelta(event)) });
       else {
         const { model, logId, costUsd, cached, finishReason, usage } = event;

@@ -14,6 +14,12 @@ export type ChatEvent = StreamEvent | StepDelta;
 /** The outcome of a chat. `steps` is what a run did before it answered, which its `reasoning` has as a text. */
 export type AnsweredChat = ChatOutcome & { steps?: readonly ChatDelta[] };
 
+export const isStep = (event: ChatEvent): event is StepDelta =>
+  event.type === "step-call" || event.type === "step-result";
+
+/** Whether an event has nothing to show where a surface has no form for steps: the result of one that went well. */
+export const isSilent = (event: ChatEvent) => event.type === "step-result" && !event.isError;
+
 /** A step where a surface has no form for it: a part of the reasoning, without what tools returned. */
 export function toReasoningText(step: ChatDelta): string {
   if (step.type === "reasoning-delta") return step.text;

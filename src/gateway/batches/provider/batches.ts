@@ -21,7 +21,7 @@ const serviceTenantId = `ten_${"0".repeat(26)}`;
 /** The sweep submits a closed batch that another process should have submitted this long ago, in ms. */
 const SUBMIT_AFTER_MS = 3_000;
 /** Why a chat is answered at once although it may wait. */
-export type Ineligible = "streamed" | "widget-key" | "no-batch-interface" | "budget";
+export type Ineligible = "streamed" | "widget-key" | "run" | "no-batch-interface" | "budget";
 
 type BatchedAs = {
   jobId: string;

@@ -48,6 +48,8 @@ export function makeAgents(deps: AgentsDeps) {
       const [job, entries] = await Promise.all([deps.jobs.find(tenantId, run.jobId), audit.list(tenantId, runId)]);
       return toRunView(run, entries, job);
     },
+    /** Guards a run as `accept` does. @throws AppError `not_found`, `compliance_blocked`, `unavailable`. */
+    guard: async (request: AskedRun) => void (await findGuarded(deps, request)),
     /** What the audit log of a run has from the place `from` on. */
     entries: audit.list,
     /** The first regulated profile that an agent's tools use. @throws AppError `not_found`. */
@@ -64,16 +66,9 @@ export function makeAgents(deps: AgentsDeps) {
 async function toRun(deps: AgentsDeps, request: AgentRunRequest): Promise<AgentRunRecord> {
   const { agentId, body } = request;
   const { tenantId } = request.caller;
-  const agent = await deps.store.agents.get(tenantId, agentId);
-  if (!agent) throw notFound("agent");
-  const { definition, version: agentVersion } = agent;
-  const { input, history, sessionId, context: given, budget, callback } = body;
+  const { definition, version: agentVersion } = await findGuarded(deps, request);
+  const { input, history, sessionId, context: given, budget } = body;
   const context = given && JSON.stringify(given);
-  const earlier = Object.fromEntries((history ?? []).map(({ content }, at) => [`history[${at}].content`, content]));
-  guardTexts(definition.tools, {
-    ...earlier,
-    ...defined({ input, sessionId, context, "callback.url": callback?.url }),
-  });
   const model = await deps.gateway.resolveModel(tenantId, definition.model);
   await deps.gateway.requireBudget(tenantId, [model]);
   return defined({
@@ -89,6 +84,19 @@ async function toRun(deps: AgentsDeps, request: AgentRunRequest): Promise<AgentR
     limits: { timeoutMs: MAX_RUN_MS, ...defined(budget ?? {}) },
     depth: 1,
   });
+}
+
+type AskedRun = Pick<AgentRunRequest, "agentId" | "body"> & { caller: { tenantId: string } };
+
+/** The agent of a run, whose guards let its texts pass. @throws AppError `not_found`, `compliance_blocked`, `unavailable`. */
+async function findGuarded(deps: AgentsDeps, { caller: { tenantId }, agentId, body }: AskedRun) {
+  const agent = await deps.store.agents.get(tenantId, agentId);
+  if (!agent) throw notFound("agent");
+  const { input, history = [], sessionId, context, callback } = body;
+  const said = Object.fromEntries(history.map(({ content }, at) => [`history[${at}].content`, content]));
+  const given = { sessionId, context: context && JSON.stringify(context), "callback.url": callback?.url };
+  guardTexts(agent.definition.tools, { ...said, input, ...defined(given) });
+  return agent;
 }
 
 /** Runs of agents as durable work. */

@@ -1,4 +1,4 @@
-import { type RunResult, runBodySchema } from "../agents/schemas.ts";
+import { type RunInput, type RunResult, runBodySchema } from "../agents/schemas.ts";
 import { AppError, renameField } from "../errors.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import type { ChatDelta } from "../gateway/chat/steps.ts";
@@ -21,21 +21,23 @@ export async function prepareAgentRun(
   const { model } = request;
   const agentId = await findAgent(deps, tenantId, model);
   const conversation = toConversation(request);
+  const withRun = async <T>(work: (run: { caller: ChatCaller; agentId: string; body: RunInput }) => Promise<T>) => {
+    const { input, history } = conversation;
+    const turns = history.map(({ role, content }) => ({ role, content }));
+    const said = { input: input.content, ...(turns.length === 0 ? {} : { history: turns }) };
+    try {
+      if (conversation.media) refuseMedia(conversation, "an agent", await deps.agents.regulatedBy(tenantId, agentId));
+      return await work({ caller, agentId, body: parseRun(runBodySchema, said) });
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      throw error.code === "not_found"
+        ? unknownAgent(model)
+        : renameField(error, (name) => fieldIn(conversation, name));
+    }
+  };
   return {
-    async accept(jobId) {
-      const { input, history } = conversation;
-      const turns = history.map(({ role, content }) => ({ role, content }));
-      try {
-        if (conversation.media) refuseMedia(conversation, "an agent", await deps.agents.regulatedBy(tenantId, agentId));
-        const said = { input: input.content, ...(turns.length === 0 ? {} : { history: turns }) };
-        const body = parseRun(runBodySchema, said);
-        return await deps.agents.accept({ caller, agentId, body, isInteractive: true, ...(jobId && { jobId }) });
-      } catch (error) {
-        if (!(error instanceof AppError)) throw error;
-        if (error.code === "not_found") throw unknownAgent(model); // deleted just now
-        throw renameField(error, (name) => fieldIn(conversation, name));
-      }
-    },
+    check: () => withRun(deps.agents.guard),
+    accept: (jobId) => withRun((run) => deps.agents.accept({ ...run, isInteractive: true, ...(jobId && { jobId }) })),
     makeNews({ subject: { runId = "" } }) {
       let seen = 0;
       const server = model.slice(AGENT.length);

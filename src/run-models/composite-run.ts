@@ -1,6 +1,6 @@
 import { guardTexts } from "../composite/guard-input.ts";
 import { isRegulated } from "../composite/profiles.ts";
-import { type CompositeResult, compositeBodySchema } from "../composite/schemas.ts";
+import { type CompositeInput, type CompositeResult, compositeBodySchema } from "../composite/schemas.ts";
 import { AppError, renameField } from "../errors.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
 import { fieldIn, parseRun, refuseMedia, toConversation, toOneText } from "./conversation.ts";
@@ -13,16 +13,18 @@ export function prepareCompositeRun(deps: RunModelsDeps, caller: ChatCaller, req
   const conversation = toConversation(request);
   refuseMedia(conversation, "a composite", isRegulated(about.profile) ? about.profile : undefined);
   const isAlone = conversation.history.length === 0;
+  const withBody = async <T>(work: (body: CompositeInput) => Promise<T> | T): Promise<T> => {
+    try {
+      return await work(parseRun(compositeBodySchema, { ...about, input: toOneText(conversation) }));
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      throw renameField(error, (name) => (isAlone ? fieldIn(conversation, name) : "messages")); // it has no other field
+    }
+  };
   return {
-    async accept(jobId) {
-      try {
-        const body = parseRun(compositeBodySchema, { ...about, input: toOneText(conversation) });
-        return await deps.composite.accept({ caller, body, isInteractive: true, ...(jobId && { jobId }) });
-      } catch (error) {
-        if (!(error instanceof AppError)) throw error;
-        throw renameField(error, (name) => (isAlone ? fieldIn(conversation, name) : "messages")); // it has no other field
-      }
-    },
+    check: () => withBody(deps.composite.guard),
+    accept: (jobId) =>
+      withBody((body) => deps.composite.accept({ caller, body, isInteractive: true, ...(jobId && { jobId }) })),
     makeNews:
       () =>
       async ({ type, data }) => {

@@ -13,8 +13,8 @@ import type { Caller } from "../tenancy/roles.ts";
 
 export type RunModelsDeps = {
   gateway: Pick<Gateway, "complete" | "stream" | "ignoredBy" | "countTokens">;
-  agents: Pick<Agents, "accept" | "idOf" | "entries" | "regulatedBy" | "list" | "get">;
-  composite: Pick<Composite, "accept">;
+  agents: Pick<Agents, "accept" | "guard" | "idOf" | "entries" | "regulatedBy" | "list" | "get">;
+  composite: Pick<Composite, "accept" | "guard">;
   jobs: Pick<Jobs, "find" | "get" | "events" | "cancel">;
   works: readonly Work[];
   quotas: Pick<Quotas, "check">;
@@ -30,6 +30,8 @@ export type ChatCaller = GatewayCaller & Pick<Caller, "subject" | "role"> & { ru
 
 /** A run that is to answer a chat. */
 export type PreparedRun = {
+  /** Throws what refuses it before anything of it is kept. */
+  check(): Promise<void>;
   /** Checks and submits it, under this id of its job when there is one. */
   accept(jobId?: string): Promise<{ job: JobRecord }>;
   /** What happened in the run, as it is read at each event of its job. */

@@ -50,6 +50,15 @@ export function makeChat(deps: RunModelsDeps) {
      * @throws AppError `compliance_blocked`, `invalid_request`, `unknown_model`, `unavailable`.
      */
     screen: screenComposite,
+    /**
+     * Refuses what a run would refuse, for callers that keep something of a chat before it is made. Chats with models pass.
+     * @throws AppError `unknown_model`, `invalid_request`, `compliance_blocked`, `unavailable`.
+     */
+    async check(caller: ChatCaller, request: ChatRequest): Promise<void> {
+      if (!isRunModel(request.model)) return;
+      requireStrict(request);
+      await (await prepare(deps, caller, request)).check();
+    },
     /** Whether chats with this model are screened, and nothing of them but the answer is kept. @throws AppError `unknown_model`. */
     isRegulated: isRegulatedModel,
     /** See `listRunModels`. */
@@ -76,11 +85,14 @@ async function completeRun(deps: RunModelsDeps, caller: ChatCaller, request: Cha
   return { ...outcome, text, steps, ...(reasoning === "" ? {} : { reasoning }) };
 }
 
+async function prepare(deps: RunModelsDeps, caller: ChatCaller, request: ChatRequest): Promise<PreparedRun> {
+  return (request.model.startsWith(AGENT) ? prepareAgentRun : prepareCompositeRun)(deps, caller, request);
+}
+
 async function* streamRun(deps: RunModelsDeps, caller: ChatCaller, request: ChatRequest): AsyncGenerator<ChatEvent[]> {
   const beganAt = performance.now();
   requireStrict(request);
   const { tenantId } = caller;
-  const prepare = request.model.startsWith(AGENT) ? prepareAgentRun : prepareCompositeRun;
   const run = await prepare(deps, caller, request);
   const job = await submitOnce(deps, caller, run);
   yield []; // it is accepted: the head may go out
@@ -128,7 +140,8 @@ async function* follow(
 }
 
 function tooLong({ _id: jobId, subject }: JobRecord, waitMs: number): AppError {
-  const [id = jobId] = Object.values(subject);
+  const { runId, executionId = jobId } = subject;
+  const id = runId ?? executionId;
   const message = `${id} did not end within ${waitMs / 1_000} s. It goes on: GET /jobs/${jobId} shows how it ends.`;
   return new AppError("timeout", message, { details: { jobId, ...subject } });
 }

@@ -157,6 +157,19 @@ describe("an input that a regulated profile does not take", function () {
     });
   }
 
+  it("is refused for an agent whose tool has the profile, before a response in the background is recorded", async () => {
+    for (const [profile, input] of blocked) {
+      const tools = [{ type: "composite", config: { pattern: "critique", profile } }];
+      const about = { name: "Desk", model: "scripted", systemPrompt: "You help.", tools };
+      const model = `agent:${(await client.post("/agents", about)).string("agentId")}`;
+      for (const background of [false, true]) {
+        const answer = await client.post("/v1/responses", { model, input, background });
+        answers.push(answer);
+        expect([answer.status, answer.at("error.code")], answer.text).to.deep.equal([422, "compliance_blocked"]);
+      }
+    }
+  });
+
   it("is refused where two messages make it together", async () => {
     const messages = ["The patient's date of birth:", "03/12/1985"].map((content) => ({ role: "user", content }));
     const answer = await client.post("/v1/chat/completions", { model: "composite:critique:healthcare", messages });

@@ -56,7 +56,7 @@ export const openAiResponseRoutes = [
       const isRegulated = platform.chat.isRegulated(body.model);
       const isStored = body.store !== false && !isRegulated;
       if (isRegulated && body.store !== false) input.ignore("store");
-      if (body.background === true) return makeInBackground(input, { request, conversation, isRegulated });
+      if (body.background === true) return makeInBackground(input, { request, places, conversation, isRegulated });
       if (body.callback) throw invalidRequest("callback", "callback: only a response in the background has one.");
       const store = isStored ? await platform.responses.prepare(tenantId, conversation) : undefined;
       const keep = async (made: ReturnType<typeof toResponse>) => {
@@ -85,18 +85,22 @@ export const openAiResponseRoutes = [
 
 type ResponsesInput = HandlerInput<unknown, unknown, z.output<typeof bodySchema>>;
 
-type Background = { request: ChatRequest; conversation: Conversation; isRegulated: boolean };
+type Background = { request: ChatRequest; places: readonly string[]; conversation: Conversation; isRegulated: boolean };
 
 /** Accepts a response that a job makes, and replies with it as it is now, or with its events. */
 async function makeInBackground(
   input: ResponsesInput,
-  { request, conversation, isRegulated }: Background,
+  { request, places, conversation, isRegulated }: Background,
 ): Promise<Reply> {
   const { platform, body, signal } = input;
   const { tenantId, subject, role } = input.caller;
   if (body.store === false) throw invalidRequest("store", "store: a response in the background is stored.");
   if (isRegulated) throw invalidRequest("background", "background: nothing of a regulated profile's chats is kept.");
   if (body.callback) platform.callbacks.check(body.callback.url);
+  // The guard of a run comes before the record of the response, which keeps the input.
+  await platform.chat.check(toGatewayCaller(input, SURFACE), request).catch((error: unknown) => {
+    throw withOwnName(error, places);
+  });
   const reserved = await reserveJob(input);
   if (!("job" in reserved)) await platform.quotas.check(tenantId, "openJobs");
   const { keyId, surface } = toGatewayCaller(input, SURFACE);

@@ -4,10 +4,13 @@ import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { checkUrl } from "../../net/address-rules.ts";
 import { fillHeaders, headersSchema } from "./headers.ts";
-import { type AgentTool, type ToolOutput, toolKind } from "./tool.ts";
+import { openStateless, type RemoteResult, type RemoteTool } from "./mcp-stateless.ts";
+import { type AgentTool, type ToolOutput, type ToolSetup, toolKind } from "./tool.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const CALL_TIMEOUT_MS = 60_000;
+/** Longest time of a call at a server that may make a task of it, in ms. */
+const TASK_TIMEOUT_MS = 300_000;
 /** Tools of one server that a run takes, and pages of its list that are read. */
 const MAX_TOOLS = 64;
 const MAX_PAGES = 10;
@@ -27,10 +30,16 @@ const unchecked = {
   },
 };
 
-type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
+/** A server's tool, as far as a run reads it. */
+type ListedTool = RemoteTool & { timeoutMs: number; call: Call };
+type Call = (
+  given: Record<string, unknown>,
+  options: { signal: AbortSignal; meta: Record<string, unknown> },
+) => Promise<RemoteResult>;
+type Connection = { url: string; headers: Record<string, string>; fetch: typeof fetch; signal: AbortSignal };
 
 /**
- * The tools of an MCP server (https://modelcontextprotocol.io/specification, streamable HTTP), each under the name of this tool
+ * The tools of an MCP server (https://modelcontextprotocol.io/specification, streamable HTTP, of either era), each under the name of this tool
  * and its own, `docs_search`; none but those allowed. A server that does not answer is one tool that says so.
  */
 export const mcp = toolKind({
@@ -50,27 +59,22 @@ export const mcp = toolKind({
   },
   async make({ url, allowedTools, headers }, setup) {
     const { deps, run, name, context, signal, logger, closeLater } = setup;
-    // Loaded by workers alone, and by runs that need it.
-    const { Client: McpClient } = await import("@modelcontextprotocol/sdk/client/index.js");
-    const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-    const client = new McpClient({ name: "switchyard", version: "1.0.0" }, { jsonSchemaValidator: unchecked });
-    closeLater(() => client.close());
     try {
-      const transport = new StreamableHTTPClientTransport(new URL(url), {
-        requestInit: { headers: fillHeaders(await deps.credentials.open(run.tenantId, headers), context) },
-        fetch: async (target, init) => boundBody(await deps.egress.fetch(target, init)),
-      });
-      const options = { signal, timeout: CONNECT_TIMEOUT_MS, maxTotalTimeout: CONNECT_TIMEOUT_MS };
-      // The SDK's own types disagree with each other under exactOptionalPropertyTypes.
-      await client.connect(transport as Parameters<Client["connect"]>[0], options);
-      const listed = await listTools(client, options);
+      const listed = await findTools(
+        {
+          url,
+          headers: fillHeaders(await deps.credentials.open(run.tenantId, headers), context),
+          fetch: async (target, init) => boundBody(await deps.egress.fetch(target as string | URL, init)),
+          signal: AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]),
+        },
+        closeLater,
+      );
       return toTools(
-        client,
         name,
         listed.filter((tool) => allowedTools?.includes(tool.name) ?? true),
       );
     } catch (error) {
-      await client.close();
+      signal.throwIfAborted();
       const problem = toProblem(error);
       logger.warn({ tool: name, problem }, "an agent's MCP server cannot be used");
       return toMissingTool(name, problem);
@@ -78,11 +82,64 @@ export const mcp = toolKind({
   },
 });
 
-async function listTools(client: Client, options: { signal: AbortSignal; timeout: number }): Promise<ListedTool[]> {
-  const listed: ListedTool[] = [];
+/** The tools of a server of 2026-07-28, or else of one that begins with a handshake. */
+async function findTools(to: Connection, closeLater: ToolSetup["closeLater"]): Promise<ListedTool[]> {
+  const stateless = await openStateless(to);
+  if (stateless === null) return shakeHands(to, closeLater);
+  const listed = await listAll((cursor) => stateless.list(cursor, to.signal));
+  return listed.map((tool) => ({
+    ...tool,
+    timeoutMs: TASK_TIMEOUT_MS,
+    call: (given, options) => stateless.call(tool, given, options),
+  }));
+}
+
+async function shakeHands(to: Connection, closeLater: ToolSetup["closeLater"]): Promise<ListedTool[]> {
+  // Loaded by workers alone, and by runs that need it.
+  const { Client: McpClient } = await import("@modelcontextprotocol/sdk/client/index.js");
+  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  const client = new McpClient({ name: "switchyard", version: "1.0.0" }, { jsonSchemaValidator: unchecked });
+  closeLater(() => client.close());
+  const { url, headers, fetch, signal } = to;
+  const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers }, fetch });
+  // The SDK's own types disagree with each other under exactOptionalPropertyTypes.
+  await client.connect(transport as Parameters<Client["connect"]>[0], { signal });
+  const listed = await listAll((cursor) => client.listTools(cursor === undefined ? {} : { cursor }, { signal }));
+  return listed.map((tool) => ({ ...tool, ...toCall(client, tool) }));
+}
+
+type HandshakeTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
+
+/** How a tool is called, and for how long: one that only makes tasks is followed as a task. */
+function toCall(client: Client, { name, execution }: HandshakeTool): Pick<ListedTool, "timeoutMs" | "call"> {
+  const isTask = execution?.taskSupport === "required";
+  const timeoutMs = isTask ? TASK_TIMEOUT_MS : CALL_TIMEOUT_MS;
+  return {
+    timeoutMs,
+    async call(given, { signal, meta: _meta }) {
+      const request = { name, arguments: given, _meta };
+      const options = { signal, timeout: timeoutMs, maxTotalTimeout: timeoutMs };
+      if (!isTask) return (await client.callTool(request, undefined, options)) as RemoteResult;
+      for await (const message of client.experimental.tasks.callToolStream(request, undefined, {
+        ...options,
+        task: {},
+      })) {
+        if (message.type === "error") throw message.error;
+        if (message.type === "result") return message.result as RemoteResult;
+      }
+      throw new Error("The task has no result.");
+    },
+  };
+}
+
+/** The first pages of a list. */
+async function listAll<T>(
+  readPage: (cursor: string | undefined) => Promise<{ tools: T[]; nextCursor?: string | undefined }>,
+): Promise<T[]> {
+  const listed: T[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES && listed.length < MAX_TOOLS; page += 1) {
-    const { tools, nextCursor } = await client.listTools(cursor === undefined ? {} : { cursor }, options);
+    const { tools, nextCursor } = await readPage(cursor);
     listed.push(...tools);
     if (nextCursor === undefined) break;
     cursor = nextCursor;
@@ -90,28 +147,26 @@ async function listTools(client: Client, options: { signal: AbortSignal; timeout
   return listed;
 }
 
-function toTools(client: Client, prefix: string, listed: readonly ListedTool[]): AgentTool[] {
+function toTools(prefix: string, listed: readonly ListedTool[]): AgentTool[] {
   const tools = new Map<string, AgentTool>();
   for (const tool of listed.slice(0, MAX_TOOLS)) {
     const name = `${prefix}_${tool.name}`.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64);
-    if (!tools.has(name)) tools.set(name, toTool(client, name, tool)); // of two that a cut makes alike, the first
+    if (!tools.has(name)) tools.set(name, toTool(name, tool)); // of two that a cut makes alike, the first
   }
   return [...tools.values()];
 }
 
-function toTool(client: Client, name: string, tool: ListedTool): AgentTool {
+function toTool(name: string, tool: ListedTool): AgentTool {
   const isFit = JSON.stringify(tool.inputSchema).length <= MAX_SCHEMA;
   return {
     name,
     description: (tool.description ?? tool.title ?? tool.name).slice(0, MAX_DESCRIPTION).toWellFormed(),
     parameters: isFit ? { ...tool.inputSchema } : { type: "object" },
-    timeoutMs: CALL_TIMEOUT_MS,
+    timeoutMs: tool.timeoutMs,
     async run(input, { signal, idempotencyKey }) {
       const given = { ...(input as Record<string, unknown>) }; // `callTool` passes objects only
-      const options = { signal, timeout: CALL_TIMEOUT_MS, maxTotalTimeout: CALL_TIMEOUT_MS };
       try {
-        const request = { name: tool.name, arguments: given, _meta: { idempotencyKey } };
-        return toOutput(await client.callTool(request, undefined, options));
+        return toOutput(await tool.call(given, { signal, meta: { idempotencyKey } }));
       } catch (error) {
         signal.throwIfAborted();
         throw new AppError("provider_failed", toProblem(error), { cause: error });
@@ -121,10 +176,10 @@ function toTool(client: Client, name: string, tool: ListedTool): AgentTool {
 }
 
 /** The texts of a result; for other content, its kind. */
-function toOutput(result: Awaited<ReturnType<Client["callTool"]>>): ToolOutput {
+function toOutput(result: RemoteResult): ToolOutput {
   const content = Array.isArray(result.content) ? result.content : [];
-  const parts = content.map((part: { type: string; text?: unknown; resource?: { text?: unknown } }) => {
-    const text = part.text ?? part.resource?.text;
+  const parts = content.map((part) => {
+    const text = part.text ?? Object(part.resource).text;
     return typeof text === "string" ? text : `[${part.type}]`;
   });
   const structured = parts.length === 0 && result.structuredContent ? [JSON.stringify(result.structuredContent)] : [];

@@ -1,0 +1,215 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { createParser } from "eventsource-parser";
+import { z } from "zod";
+import { checkToolSchema, paramHeadersOf } from "../../published-tools.ts";
+
+/** A client of MCP 2026-07-28 (modelcontextprotocol.io/specification/2026-07-28), as far as agents need one: its tools and tasks. */
+
+const REVISION = "2026-07-28";
+const TASKS = "io.modelcontextprotocol/tasks";
+/** Bounds on how often a task is asked for, whatever its server says, in ms. */
+const LEAST_POLL_MS = 100;
+const MOST_POLL_MS = 10_000;
+const DEFAULT_POLL_MS = 1_000;
+const CANCEL_TIMEOUT_MS = 2_000;
+
+const meta = {
+  "io.modelcontextprotocol/protocolVersion": REVISION,
+  "io.modelcontextprotocol/clientInfo": { name: "switchyard", version: "1.0.0" },
+  "io.modelcontextprotocol/clientCapabilities": { extensions: { [TASKS]: {} } },
+};
+
+const listedSchema = z.looseObject({
+  name: z.string(),
+  title: z.string().optional(),
+  description: z.string().optional(),
+  inputSchema: z.looseObject({}),
+});
+const pageSchema = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
+const resultSchema = z.looseObject({
+  resultType: z.string().optional(),
+  content: z.array(z.looseObject({ type: z.string() })).optional(),
+  structuredContent: z.unknown().optional(),
+  isError: z.boolean().optional(),
+});
+const taskSchema = z.looseObject({
+  taskId: z.string(),
+  status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
+  pollIntervalMs: z.number().optional(),
+  result: resultSchema.optional(),
+  error: z.looseObject({ message: z.string() }).optional(),
+});
+const responseSchema = z.looseObject({
+  result: z.looseObject({}).optional(),
+  error: z.looseObject({ code: z.number(), message: z.string() }).optional(),
+});
+
+export type RemoteTool = z.output<typeof listedSchema>;
+export type RemoteResult = Pick<z.output<typeof resultSchema>, "content" | "structuredContent" | "isError">;
+type Post = (
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+  options: { signal: AbortSignal; headers?: Readonly<Record<string, string>> },
+) => Promise<z.output<typeof responseSchema> | null>;
+
+export type StatelessClient = {
+  /** One page of its tools. Those whose headers cannot be told are left out. */
+  list(
+    cursor: string | undefined,
+    signal: AbortSignal,
+  ): Promise<{ tools: RemoteTool[]; nextCursor?: string | undefined }>;
+  /** The result of a tool, also when its server makes a task of the call. */
+  call(
+    tool: RemoteTool,
+    given: Record<string, unknown>,
+    options: { signal: AbortSignal; meta: Record<string, unknown> },
+  ): Promise<RemoteResult>;
+};
+
+export type StatelessOptions = {
+  url: string;
+  headers: Record<string, string>;
+  fetch: typeof fetch;
+  signal: AbortSignal;
+};
+
+/** A client of a server that speaks 2026-07-28; null for one that does not. Throws when the server cannot be reached. */
+export async function openStateless({
+  url,
+  headers,
+  fetch,
+  signal,
+}: StatelessOptions): Promise<StatelessClient | null> {
+  const post = makePost({ url, headers, fetch });
+  const found = await post("server/discover", {}, { signal });
+  const versions = found?.result?.supportedVersions;
+  if (!Array.isArray(versions) || !versions.includes(REVISION)) return null;
+  const request = async (...given: Parameters<Post>) => {
+    const response = await post(...given);
+    if (response?.error) throw new Error(response.error.message);
+    if (!response?.result) throw new Error("The server's answer is no response of JSON-RPC.");
+    return response.result;
+  };
+  return {
+    async list(cursor, signal) {
+      const page = pageSchema.parse(await request("tools/list", cursor === undefined ? {} : { cursor }, { signal }));
+      const tools = page.tools.flatMap((tool) => listedSchema.safeParse(tool).data ?? []).filter(hasClearHeaders);
+      return { tools, nextCursor: page.nextCursor };
+    },
+    async call(tool, given, { signal, meta: more }) {
+      const params = { name: tool.name, arguments: given, _meta: more };
+      const result = await request("tools/call", params, { signal, headers: toParamHeaders(tool, given) });
+      return result.resultType === "task" ? followTask(request, taskSchema.parse(result), signal) : toResult(result);
+    },
+  };
+}
+
+function toResult(value: unknown): RemoteResult {
+  const result = resultSchema.parse(value);
+  if (result.resultType === "input_required")
+    throw new Error("The tool asks for a person's input, which an agent has not.");
+  return result;
+}
+
+type Request = (...given: Parameters<Post>) => Promise<Record<string, unknown>>;
+
+/** Asks for a task until it has ended; one that is not waited for any more is cancelled. */
+async function followTask(
+  request: Request,
+  created: z.output<typeof taskSchema>,
+  signal: AbortSignal,
+): Promise<RemoteResult> {
+  const { taskId } = created;
+  const named = { taskId };
+  let task = created;
+  try {
+    while (task.status === "working") {
+      const pollMs = Math.min(Math.max(task.pollIntervalMs ?? DEFAULT_POLL_MS, LEAST_POLL_MS), MOST_POLL_MS);
+      await delay(pollMs, undefined, { signal });
+      task = taskSchema.parse(await request("tasks/get", named, { signal }));
+    }
+    if (task.status === "input_required")
+      throw new Error("The task asks for a person's input, which an agent has not.");
+  } catch (error) {
+    const inTime = AbortSignal.timeout(CANCEL_TIMEOUT_MS);
+    await request("tasks/cancel", named, { signal: inTime }).catch(() => undefined); // it may have ended
+    throw error;
+  }
+  if (task.status === "completed") return toResult(task.result);
+  throw new Error(task.error?.message ?? `The task is ${task.status}.`);
+}
+
+/** Sends one request; null for an answer that is no response of JSON-RPC. */
+function makePost({ url, headers, fetch }: Omit<StatelessOptions, "signal">): Post {
+  let lastId = 0;
+  return async (method, params, { signal, headers: more = {} }) => {
+    lastId += 1;
+    const id = lastId;
+    const name = params.name ?? params.taskId;
+    const own = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": REVISION,
+      "mcp-method": method,
+      ...(typeof name === "string" && { "mcp-name": toHeaderText(name) }),
+    };
+    const body = JSON.stringify({
+      jsonrpc: "2.0",
+      id,
+      method,
+      params: { ...params, _meta: { ...Object(params._meta), ...meta } },
+    });
+    const response = await fetch(url, { method: "POST", headers: { ...headers, ...more, ...own }, body, signal });
+    const text = await response.text();
+    const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+    return responseSchema.safeParse(isStream ? findResponse(text, id) : toJson(text)).data ?? null;
+  };
+}
+
+/** The response to a request among the events of a stream. */
+function findResponse(text: string, id: number): unknown {
+  let found: unknown;
+  const parser = createParser({
+    onEvent: ({ data }) => {
+      const message = toJson(data);
+      if (Object(message).id === id) found = message;
+    },
+  });
+  parser.feed(text.endsWith("\n\n") ? text : `${text}\n\n`);
+  return found;
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a tool's schema names headers (`x-mcp-header`) as it may, and nowhere else; another tool must not be used. */
+function hasClearHeaders({ inputSchema }: RemoteTool): boolean {
+  try {
+    checkToolSchema({ ...inputSchema, type: "object" });
+  } catch {
+    return false;
+  }
+  const named = JSON.stringify(inputSchema).split('"x-mcp-header":').length - 1;
+  return named === paramHeadersOf(inputSchema).length;
+}
+
+function toParamHeaders({ inputSchema }: RemoteTool, given: Record<string, unknown>): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const { header, path } of paramHeadersOf(inputSchema)) {
+    const value = path.reduce<unknown>((at, name) => Object(at)[name], given);
+    if (["string", "number", "boolean"].includes(typeof value))
+      headers[`mcp-param-${header}`] = toHeaderText(String(value));
+  }
+  return headers;
+}
+
+/** A text as a header carries it: in Base64 when it is no plain ASCII, or would be taken for Base64. */
+function toHeaderText(text: string): string {
+  const isPlain = /^[\x20-\x7e]*$/.test(text) && text.trim() === text && !/^=\?base64\?.*\?=$/.test(text);
+  return isPlain ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`;
+}

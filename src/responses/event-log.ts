@@ -148,11 +148,12 @@ function endOf(last: ResponseEventRecord, erased: ResponseObject): LoggedEnd | u
   return { response: end.response, kept: JSON.parse(last.kept) as OutputItem[], bytes: last.bytes }; // as above
 }
 
+/** OpenAI has no event for a response that was cancelled, and its client refuses events that it does not know. */
 const endTypes = {
   completed: "response.completed",
   incomplete: "response.incomplete",
   failed: "response.failed",
-  cancelled: "response.cancelled",
+  cancelled: "response.incomplete",
 } as const;
 
 /** The event with which a response ends. */

@@ -276,8 +276,10 @@ describe("responses in the background", function () {
     const { events } = await client.events("GET", `${path}/${id}?stream=true`);
     const all = await Array.fromAsync(events);
     expect(all.map(({ data }) => Object(data).sequence_number)).to.deep.equal(all.map((_, n) => n));
-    expect(all.at(-1)?.event).to.equal(`response.${status}`);
+    expect(all.at(-1)?.event).to.equal(`response.${status === "cancelled" ? "incomplete" : status}`);
     expect(Object(all.at(-1)?.data).response).to.include({ id, status });
+    const gathered = await openai.responses.stream({ response_id: id }).finalResponse();
+    expect(gathered.status, "as the official client gathers it").to.equal(status);
   }
 });
 
@@ -303,7 +305,7 @@ describe("responses in the background without a worker", () => {
     expect([cancelled.status, cancelled.at("status")]).to.deep.equal([200, "cancelled"]);
     const all = await Array.fromAsync(events);
     const types = all.map(({ event }) => event);
-    expect(types).to.deep.equal(["response.created", "response.queued", "response.cancelled"]);
+    expect(types).to.deep.equal(["response.created", "response.queued", "response.incomplete"]);
     expect((await client.post(`/jobs/${Object(record).jobId}/cancel`)).status, "its job has ended").to.equal(409);
     expect((await client.delete(`${path}/${polled.string("id")}`)).status).to.equal(200);
     expect((await client.get("/jobs?status=queued")).at("data")).to.deep.equal([]);

@@ -143,7 +143,6 @@ const eventFields = {
   "response.completed": ofResponse,
   "response.incomplete": ofResponse,
   "response.failed": ofResponse,
-  "response.cancelled": ofResponse,
 } as const;
 type EventFields = typeof eventFields;
 
@@ -152,7 +151,7 @@ export type ResponseEvent = {
   [T in keyof EventFields]: { type: T } & z.input<z.ZodObject<EventFields[T]>>;
 }[keyof EventFields];
 
-/** The data of an event of the stream. A stream that had begun and fails ends with `response.failed`; that of a response that was cancelled with the name of OpenAI's webhook for it. */
+/** The data of an event of the stream. A stream that had begun and fails ends with `response.failed`. */
 export const responseEventSchema = z.union(
   Object.entries(eventFields).map(([type, fields]) =>
     z.object({ type: z.literal(type), sequence_number: tokenCount, ...fields }),

@@ -118,8 +118,8 @@ function writeError(ctx: ApiContext, error: AppError, publicUrl: string | undefi
   if (retryAfterMs !== undefined && retryAfterStatuses.has(status)) {
     headers["retry-after"] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
   }
-  // What was waited for goes on: OpenAI's and Anthropic's clients would begin it again.
-  if (error.code === "timeout") headers["x-should-retry"] = "false";
+  // The work was accepted as a job, which has attempts of its own: OpenAI's and Anthropic's clients would begin it again.
+  if (Object(error.details).jobId !== undefined) headers["x-should-retry"] = "false";
   if (status === 401) headers["www-authenticate"] = challenge(baseUrlOf(publicUrl, ctx.req.headers.host), ctx.path);
   const { dialect, requestId } = ctx.state;
   const own = { status: status === 499 ? 500 : status, body: toErrorBody(error, requestId) }; // 499 is for the log; no client reads it

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { AppError, isCancel } from "../errors.ts";
 import type { ChatOutcome } from "../gateway/chat/outcome.ts";
 import type { ChatRequest } from "../gateway/chat/request.ts";
@@ -10,6 +11,7 @@ import { toJobError, wasRejected } from "../jobs/job-outcome.ts";
 import type { JobEvent } from "../jobs/jobs.ts";
 import { cancelWork } from "../jobs/work.ts";
 import type { JobRecord } from "../store/job-record.ts";
+import { toStoreError } from "../store/store-errors.ts";
 import { prepareAgentRun } from "./agent-run.ts";
 import { prepareCompositeRun, screenComposite } from "./composite-run.ts";
 import type { ChatCaller, PreparedRun, RunAnswer, RunModelsDeps } from "./deps.ts";
@@ -92,10 +94,23 @@ async function prepare(deps: RunModelsDeps, caller: ChatCaller, request: ChatReq
 async function* streamRun(deps: RunModelsDeps, caller: ChatCaller, request: ChatRequest): AsyncGenerator<ChatEvent[]> {
   const beganAt = performance.now();
   requireStrict(request);
-  const { tenantId } = caller;
   const run = await prepare(deps, caller, request);
   const job = await submitOnce(deps, caller, run);
   yield []; // it is accepted: the head may go out
+  try {
+    const answer = yield* followRun(deps, { caller, run, job });
+    yield [{ type: "text-delta", text: answer.text }, toEnd(answer, request.model, performance.now() - beganAt)];
+  } catch (error) {
+    const lost = toStoreError(error);
+    throw lost === undefined ? error : outOfSight(lost, job);
+  }
+}
+
+/** The steps of a run as they happen; returns its answer. */
+async function* followRun(
+  deps: RunModelsDeps,
+  { caller, run, job }: { caller: ChatCaller; run: PreparedRun; job: JobRecord },
+): AsyncGenerator<ChatDelta[], RunAnswer> {
   const readNews = run.makeNews(job);
   let left = MAX_SHOWN;
   for await (const event of follow(deps, caller, job)) {
@@ -103,10 +118,9 @@ async function* streamRun(deps: RunModelsDeps, caller: ChatCaller, request: Chat
     left -= JSON.stringify(deltas).length;
     if (deltas.length > 0 && left >= 0) yield deltas;
   }
-  const ended = await deps.jobs.get(tenantId, job._id);
+  const ended = await deps.jobs.get(caller.tenantId, job._id);
   if (ended.status !== "completed") throw toJobError(ended);
-  const answer = run.toAnswer(ended.result);
-  yield [{ type: "text-delta", text: answer.text }, toEnd(answer, request.model, performance.now() - beganAt)];
+  return run.toAnswer(ended.result);
 }
 
 /** Submits the run, or finds it when an earlier attempt at the same call did. */
@@ -139,12 +153,23 @@ async function* follow(
   }
 }
 
-function tooLong({ _id: jobId, subject }: JobRecord, waitMs: number): AppError {
-  const { runId, executionId = jobId } = subject;
-  const id = runId ?? executionId;
-  const message = `${id} did not end within ${waitMs / 1_000} s. It goes on: GET /jobs/${jobId} shows how it ends.`;
-  return new AppError("timeout", message, { details: { jobId, ...subject } });
+const idOf = ({ _id, subject: { runId, executionId } }: JobRecord) => runId ?? executionId ?? _id;
+
+function tooLong(job: JobRecord, waitMs: number): AppError {
+  return new AppError("timeout", `${idOf(job)} did not end within ${waitMs / 1_000} s. ${whereItEnds(job)}`, {
+    details: { jobId: job._id, ...job.subject },
+  });
 }
+
+/** The error of a store that is unavailable while a run is followed. */
+function outOfSight({ code, message, retryAfterMs }: AppError, job: JobRecord): AppError {
+  return new AppError(code, `${message} ${idOf(job)} was accepted before. ${whereItEnds(job)}`, {
+    details: { jobId: job._id, ...job.subject },
+    ...defined({ retryAfterMs }),
+  });
+}
+
+const whereItEnds = ({ _id }: JobRecord) => `It goes on: GET /jobs/${_id} shows how it ends.`;
 
 function toEnd({ id, finishReason, spent }: RunAnswer, model: string, totalMs: number): StreamEnd {
   const { tokens, outputTokens = 0, costUsd } = spent;

@@ -1,5 +1,8 @@
 import { expect } from "chai";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { hostPid } from "../support/service-pids.ts";
+import { skipTest } from "../support/skip-test.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const CHAT = "/v1/chat/completions";
@@ -28,6 +31,28 @@ describe("chats whose runs no worker takes", () => {
     const refused = await member.post(CHAT, body);
     expect([refused.status, refused.at("error.code")], refused.text).to.deep.equal([429, "too_many_concurrent"]);
     expect((await member.get("/jobs?kind=composite")).at("data")).to.have.length(2);
+  });
+});
+
+describe("chats whose runs are accepted before the store is unavailable", function () {
+  this.timeout(30_000);
+  it("end with an error that names the run, and that no client repeats by itself", async function () {
+    if (process.env.MONGODB_URL) return skipTest(this, "only the embedded store can be frozen");
+    const test = await startPlatform({ services: "private", workers: false, env: { STORE_TIMEOUT_MS: "500" } });
+    try {
+      const member = makeClient({ url: test.url, key: test.keys.member });
+      const calling = member.post(CHAT, { model: "composite:critique:coding", messages });
+      const jobs = () => member.get("/jobs?kind=composite");
+      const id = await pollUntil(async () => (await jobs()).at("data[0].jobId"));
+      const pid = await hostPid(test.platform.config.dataDir);
+      process.kill(pid, "SIGSTOP");
+      const answer = await calling.finally(() => process.kill(pid, "SIGCONT"));
+      expect([answer.status, answer.at("error.code")], answer.text).to.deep.equal([503, "unavailable"]);
+      expect(answer.at("error.details.jobId")).to.equal(id);
+      expect(answer.headers.get("x-should-retry")).to.equal("false");
+    } finally {
+      await test.close();
+    }
   });
 });
 

@@ -95,7 +95,9 @@ function serveRoute(
       requestId: ctx.state.requestId,
       path: ctx.path,
       header: (name) => ctx.get(name) || undefined,
-      ignore: (name) => noteIgnored(ctx, [name]),
+      ignore: (name) => {
+        if (!ctx.state.ignored?.includes(name)) noteIgnored(ctx, [name]);
+      },
       reserve: (bytes) => budget.reserve(ctx, bytes),
       checkpoint: async () => undefined,
       ...(rejection && { rejection }),
@@ -161,7 +163,8 @@ async function writeReply(ctx: ApiContext, reply: Reply, platform: Platform): Pr
   if (!("events" in reply)) return sendReply(ctx, reply);
   ctx.respond = false;
   const { requestId, signal } = ctx.state;
-  const headers = { ...ctx.state.headers, ...reply.headers };
+  // Read when the head is sent: what a fallback does not take is known with the first event.
+  const headers = () => ({ ...ctx.state.headers, ...reply.headers });
   const toEvent = reply.toErrorEvent ?? ((error) => ({ data: { error, done: true } }));
   const onError = (thrown: unknown) => {
     const error = toAppError(thrown);

@@ -25,7 +25,7 @@ export async function writeEventStream(
   response: ServerResponse,
   reply: StreamReply,
   options: {
-    headers: Record<string, string>;
+    headers: () => Record<string, string>;
     signal: AbortSignal;
     onError: (error: unknown) => SseMessage;
     isHeadOnly: boolean;
@@ -36,11 +36,11 @@ export async function writeEventStream(
   const silence = reply.heartbeat ? formatSseMessage(reply.heartbeat) : ": heartbeat\n\n";
   let heartbeat: NodeJS.Timeout | undefined;
   try {
-    if (reply.isEager || options.isHeadOnly) sendHead(response, headers);
+    if (reply.isEager || options.isHeadOnly) sendHead(response, headers());
     if (options.isHeadOnly) return;
     let next = await iterator.next();
     const hasEvent = !next.done && next.value.length > 0;
-    if (!response.headersSent) sendHead(response, headers, { isHeld: hasEvent });
+    if (!response.headersSent) sendHead(response, headers(), { isHeld: hasEvent });
     heartbeat = setInterval(() => !signal.aborted && response.write(silence), HEARTBEAT_MS).unref();
     while (!next.done && !signal.aborted) {
       if (next.value.length > 0 && !response.write(toBytes(next.value))) {

@@ -106,14 +106,14 @@ export const chatRoutes = [
 
 /** Who makes a model call on behalf of a request. */
 export function toGatewayCaller(
-  { caller, header, signal, platform, reservation }: HandlerInput,
+  { caller, header, signal, platform, reservation, ignore }: HandlerInput,
   defaultSurface: string = DEFAULT_SURFACE,
 ): ChatCaller {
   // Visitors of a page must not choose the rows of its tenant's usage.
   const named = caller.widget ? WIDGET_SURFACE : header("x-svc-surface");
   const surface = (named && platform.gateway.surfaceOf(caller.tenantId, named)) || defaultSurface;
   const { tenantId, keyId, subject, role } = caller;
-  return { tenantId, keyId, subject, role, surface, signal, runJobId: reservation?.jobId };
+  return { tenantId, keyId, subject, role, surface, signal, runJobId: reservation?.jobId, onIgnored: ignore };
 }
 
 type ChatInput = HandlerInput<unknown, unknown, ChatBody>;

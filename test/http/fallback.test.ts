@@ -163,6 +163,25 @@ describe("fallbacks of a model that fails", () => {
     expect((await stranger.post("/ai/chat", { ...question, model: "claude-haiku-5-5" })).status).to.equal(502);
   });
 
+  it("names what a fallback does not take, besides what the model does not", async () => {
+    const admin = makeClient({ url: test.url, key: test.keys.admin });
+    const fallbacks = [{ model: "claude-haiku-5-5", models: ["meta-llm"] }];
+    await admin.request("PUT", "/ai/fallbacks", { body: { fallbacks } });
+    const body = { ...question, model: "claude-haiku-5-5", seed: 7, user: "ana" };
+    const ignoredAt = async (path: string) => {
+      const { headers } = await client.post(path, body);
+      const streamed = await client.events("POST", path, { body: { ...body, stream: true } });
+      await Array.fromAsync(streamed.events);
+      expect(streamed.headers.get("x-svc-ignored"), path).to.equal(headers.get("x-svc-ignored"));
+      return headers.get("x-svc-ignored");
+    };
+    expect(await ignoredAt("/ai/chat")).to.equal("seed");
+    primary.setDefault({ status: 500 });
+    for (const path of ["/ai/chat", "/v1/chat/completions"]) expect(await ignoredAt(path)).to.equal("seed, user");
+    const asked = { model: body.model, input: "What does a lease protect?", store: false, user: "ana" };
+    expect((await client.post("/v1/responses", asked)).headers.get("x-svc-ignored")).to.equal("user");
+  });
+
   it("refuses invalid fallbacks", async () => {
     const admin = makeClient({ url: test.url, key: test.keys.admin });
     const errorOf = async (...fallbacks: { model: string; models: string[] }[]) => {

@@ -31,7 +31,7 @@ describe("server-sent events", () => {
       response,
       { status: 200, ...reply },
       {
-        headers: {},
+        headers: () => ({}),
         signal,
         isHeadOnly: false,
         onError: () => ({ data: { error: { code: "internal" }, done: true } }),

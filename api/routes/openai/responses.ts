@@ -64,7 +64,8 @@ export const openAiResponseRoutes = [
         if (response.store !== isStored && body.stream !== true) input.ignore("store");
         return response;
       };
-      const caller = toGatewayCaller(input, SURFACE);
+      const onIgnored = (name: string) => input.ignore(toOwnName(name, places));
+      const caller = { ...toGatewayCaller(input, SURFACE), onIgnored };
       const begun = beginResponse(isRegulated ? { model: body.model, input: "", store: false } : body);
       if (body.stream !== true) {
         const outcome = await platform.chat.complete(caller, request).catch((error: unknown) => {

@@ -10,7 +10,7 @@ import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
 import { keepToSettings, maxTemperatureOf } from "./capabilities.ts";
 import type { ChatOutcome, RoutingView } from "./outcome.ts";
-import type { PlannedChat } from "./plan.ts";
+import { type PlannedChat, reportFallback } from "./plan.ts";
 import type { ChatRequest } from "./request.ts";
 import { findMismatch } from "./response-format.ts";
 import type { Routing } from "./route-model.ts";
@@ -36,6 +36,7 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
     const capped = call.capped(wireRequest);
     return (context) => provider.complete(capped, context);
   });
+  reportFallback(caller, share.routing, request);
   const { text, toolCalls, finishReason, reasoning, usage } = result;
   const parts = result.parts && markReasoning(result.parts, model.provider);
   const estimate = () => estimateUsage({ messages: wireRequest.messages, model }, text, toolCalls);

@@ -47,15 +47,22 @@ export async function planChat(deps: GatewayDeps, tenantId: string, request: Cha
  * stands for is planned only where there is something that it may not take. Throws as `planChat` does.
  */
 export function ignoredBy(deps: GatewayDeps, tenantId: string, request: ChatRequest): string[] | Promise<string[]> {
-  const ignored = (model: CataloguedModel | undefined) => {
-    if (model === undefined) return [];
-    const misfits = [...misfitsOf(model, request), ...settingMisfits(model, request)];
-    return misfits.map(({ param, used }) => (used === undefined ? param : `${param};used=${used}`));
-  };
+  const ignored = (model: CataloguedModel | undefined) => (model === undefined ? [] : ignoredAt(model, request));
   if (request.model === autoModel && hasSettings(request))
     return planChat(deps, tenantId, request).then(({ routing }) => ignored(routing.model));
   const found = findModel(deps, tenantId, request.model);
   return found instanceof Promise ? found.then(ignored) : ignored(found);
+}
+
+function ignoredAt(model: CataloguedModel, request: ChatRequest): string[] {
+  const misfits = [...misfitsOf(model, request), ...settingMisfits(model, request)];
+  return misfits.map(({ param, used }) => (used === undefined ? param : `${param};used=${used}`));
+}
+
+/** Reports what a model that has answered in another's place does not take. */
+export function reportFallback({ onIgnored }: GatewayCaller, { model, skipped }: Routing, request: ChatRequest): void {
+  if (onIgnored === undefined || skipped === undefined) return;
+  for (const name of ignoredAt(model, request)) onIgnored(name);
 }
 
 /**

@@ -10,7 +10,7 @@ import { askModel } from "../resilience/retry.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
 import { keptContent, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
 import type { ChatOutcome } from "./outcome.ts";
-import type { Plan, PlannedChat } from "./plan.ts";
+import { type Plan, type PlannedChat, reportFallback } from "./plan.ts";
 import { findMismatch } from "./response-format.ts";
 import type { Routing } from "./route-model.ts";
 import { type ContentDelta, makeStreamedResponse, type StreamedResponse } from "./streamed-response.ts";
@@ -148,6 +148,7 @@ async function openStream(
     };
   });
   call.onFirstToken();
+  reportFallback(caller, share.routing, chat);
   return { ...result, call, routing: share.routing, request };
 }
 

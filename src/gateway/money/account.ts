@@ -18,6 +18,8 @@ export type GatewayCaller = {
   signal: AbortSignal;
   /** The limit of a run that makes several calls. */
   limit?: CallLimit;
+  /** Called, before the first part of an answer, for each setting that a fallback does not take as it is asked for. */
+  onIgnored?(name: string): void;
 };
 
 /** What a run may still spend. `check` is called before each call and throws when it is used up; `spend` after it. */

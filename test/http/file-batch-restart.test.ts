@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { itemJobIds } from "../../src/gateway/batches/file/run.ts";
 import { Rescheduled } from "../../src/jobs/reschedule.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
@@ -14,7 +15,11 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
   let tenantId: string;
   before(async () => {
     fake = await startFakeProvider();
-    const env = { OPENAI_API_KEY: "sk-platform-0123456789abcdef", OPENAI_BASE_URL: fake.url };
+    const env = {
+      OPENAI_API_KEY: "sk-platform-0123456789abcdef",
+      OPENAI_BASE_URL: fake.url,
+      ANTHROPIC_API_KEY: "sk-ant-platform-0123456789abc",
+    };
     test = await startPlatform({ workers: false, env });
     client = makeClient({ url: test.url, key: test.keys.member });
     tenantId = await tenantOf(test);
@@ -71,5 +76,41 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
     await store.files.changeBatch(taken, ["in_progress"], { $set: { status: "validating" } });
     expect(await isPutOff()).to.equal(true);
     expect((await gateway.budget(tenantId))?.leftUsd).to.equal(left);
+  });
+
+  it("submits the requests of a batch of messages once, and gives each its result once", async () => {
+    const { gateway, store } = test.platform;
+    await gateway.setBudget(tenantId, 10);
+    const requests = ["claude-haiku-5-5", "meta-llm"].map((model) => {
+      const messages = [{ role: "user", content: "What does a lease protect?" }];
+      return { custom_id: model, params: { model, max_tokens: 100, messages, tomorrow: [1.5] } };
+    });
+    const bytes = Buffer.from(JSON.stringify({ requests }));
+    const sentWith = { path: "/v1/messages/batches", headers: { "anthropic-beta": "tomorrow" } };
+    const made = await batches().createMessages({ tenantId, keyId: "key_test" }, { bytes, total: 2, sentWith });
+    const isPutOff = async () => (await run(made._id).catch((error: unknown) => error)) instanceof Rescheduled;
+    expect(await isPutOff()).to.equal(true);
+    const left = (await gateway.budget(tenantId))?.leftUsd;
+    expect(left).to.be.below(10);
+    // It died before it could note that the requests are begun.
+    const begun = await batches().batch(tenantId, made._id);
+    await store.files.changeBatch(begun, ["in_progress"], { $set: { status: "validating" } });
+    expect(await isPutOff()).to.equal(true);
+    expect((await gateway.budget(tenantId))?.leftUsd).to.equal(left);
+    const [claude = "", own = ""] = itemJobIds(begun);
+    const item = await store.batches.item(tenantId, claude);
+    expect(item?.raw).to.deep.equal({ ...sentWith, body: JSON.stringify(requests[0]?.params) });
+    const { held } = test.platform.jobs;
+    await held.end(claude, { result: { id: "msg_1" } });
+    await held.end(own, { error: { type: "upstream_error", code: "provider_failed", message: "It failed." } });
+    await run(made._id);
+    // It died before it could note that the results are written.
+    const finished = await batches().batch(tenantId, made._id);
+    await run(made._id);
+    expect(await batches().batch(tenantId, made._id)).to.deep.equal(finished);
+    expect(finished).to.include({ status: "completed", completed: 1, failed: 1, expired: 0 });
+    const results = (await batches().results(tenantId, made._id)).toString("utf8").trim().split("\n");
+    expect(results.map((line) => JSON.parse(line).result.type)).to.deep.equal(["succeeded", "errored"]);
+    await gateway.setBudget(tenantId, null);
   });
 });

@@ -164,6 +164,10 @@ export const usageSchema = z.object({
     .object({ cached_tokens: tokenCount })
     .optional()
     .describe("Those of `prompt_tokens` that the provider read from its cache, where it read or wrote any"),
+  completion_tokens_details: z
+    .object({ reasoning_tokens: tokenCount })
+    .optional()
+    .describe("Those of `completion_tokens` that were thought, where the provider reports them"),
   cache_read_input_tokens: tokenCount.optional().describe("The same as `prompt_tokens_details.cached_tokens`"),
   cache_creation_input_tokens: tokenCount.optional().describe("Those that it wrote to its cache"),
 });

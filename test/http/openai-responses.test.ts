@@ -50,6 +50,29 @@ describe("OpenAI's Responses API behind a chat", function () {
     await upstream.close();
   });
 
+  it("reports the tokens that were thought, of either wire format that has them", async () => {
+    const usage = { prompt_tokens: 11, completion_tokens: 40, reasoning_tokens: 32 };
+    for (const withTools of [true, false]) {
+      const name = `tools: ${withTools}`; // with tools it is asked by its Responses API, else by chat completions
+      upstream.next({ usage }, { usage }, { usage }, { usage: { ...usage, reasoning_tokens: 41 } });
+      const ask = (stream: boolean) => {
+        const functions = withTools ? { tools: tools.map(({ type, function: one }) => ({ type, ...one })) } : {};
+        return { model, input: "What does a lease protect?", stream, ...functions };
+      };
+      const response = await client.post("/v1/responses", ask(false));
+      expect(response.at("usage.output_tokens_details.reasoning_tokens"), name).to.equal(32);
+      const { events } = await client.events("POST", "/v1/responses", { body: ask(true) });
+      const end = Object((await Array.fromAsync(events)).at(-1)?.data).response;
+      expect(end.usage.output_tokens_details.reasoning_tokens, name).to.equal(32);
+      const messages = [user("What does a lease protect?")];
+      const chat = await client.post("/v1/chat/completions", { model, messages, ...(withTools ? { tools } : {}) });
+      expect(chat.at("usage.completion_tokens_details"), name).to.deep.equal({ reasoning_tokens: 32 });
+      const wrong = await client.post("/v1/responses", ask(false));
+      expect(wrong.at("usage.output_tokens_details.reasoning_tokens"), "more than all").to.equal(0);
+    }
+    expect(new Set(upstream.requests.map(({ path }) => path)).size, "both formats").to.equal(2);
+  });
+
   /** An assistant's turn as a client of OpenAI's API puts it together, from JSON or from a stream's deltas. */
   const jsonTurn = (path: string) => async (messages: object[]) => {
     const response = await client.post(path, { model, tools, messages });

@@ -33,11 +33,12 @@ export function toChatResponse(outcome: ChatOutcome, hasDebug = false): ChatResp
 
 /** Tokens in OpenAI's words; those of the provider's cache in Anthropic's too, which has one for what was written. */
 export function toWireUsage(usage: Usage): WireUsage {
-  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage;
+  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens } = usage;
   const tokens = {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
+    ...(reasoningTokens === undefined ? {} : { completion_tokens_details: { reasoning_tokens: reasoningTokens } }),
   };
   if (!usesPromptCache(usage)) return tokens;
   return {

@@ -26,10 +26,12 @@ export function makeFailedAttempts(model: CataloguedModel, inputTokens: () => nu
 export function addUsage(one: Usage, other: Usage): Usage {
   const cachedTokens = (one.cachedTokens ?? 0) + (other.cachedTokens ?? 0);
   const cacheWriteTokens = (one.cacheWriteTokens ?? 0) + (other.cacheWriteTokens ?? 0);
+  const reasoningTokens = (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0);
   return {
     inputTokens: one.inputTokens + other.inputTokens,
     outputTokens: one.outputTokens + other.outputTokens,
     ...(cachedTokens > 0 ? { cachedTokens } : {}),
     ...(cacheWriteTokens > 0 ? { cacheWriteTokens } : {}),
+    ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
   };
 }

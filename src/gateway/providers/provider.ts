@@ -13,9 +13,17 @@ export type Usage = {
   /** Those of `inputTokens` that the provider read from its own prompt cache, or wrote to it: they have other prices. */
   cachedTokens?: number;
   cacheWriteTokens?: number;
+  /** Those of `outputTokens` that were thought, where the provider counts them apart. */
+  reasoningTokens?: number;
   /** It was served at the tier `flex`, at half the price. */
   isFlex?: true;
 };
+
+/** The tokens of an answer that were thought, as its server counts them; some count them beside the others, or wrongly. */
+export function countReasoning(tokens: unknown, outputTokens: number): Pick<Usage, "reasoningTokens"> {
+  const isPart = typeof tokens === "number" && Number.isInteger(tokens) && tokens > 0 && tokens <= outputTokens;
+  return isPart ? { reasoningTokens: tokens } : {};
+}
 
 /** OpenAI's `service_tier`. Of those with a price of their own models take `flex` alone. */
 export const serviceTiers = ["auto", "default", "flex", "scale", "priority"] as const;

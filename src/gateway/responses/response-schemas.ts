@@ -64,7 +64,7 @@ const usage = z.object({
   input_tokens: tokenCount,
   input_tokens_details: z.object({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
   output_tokens: tokenCount,
-  output_tokens_details: z.object({ reasoning_tokens: tokenCount.describe("Not counted apart: 0") }),
+  output_tokens_details: z.object({ reasoning_tokens: tokenCount.describe("As the provider reports them; else 0") }),
   total_tokens: tokenCount,
 });
 

@@ -125,12 +125,13 @@ export function toResponse(begun: ResponseObject, body: ResponsesBody, outcome: 
   return { response: endResponse(begun, output.items, outcome), kept: begun.store ? output.kept() : [] };
 }
 
-function toUsage({ inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 }: Usage) {
+function toUsage(usage: Usage) {
+  const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0 } = usage;
   return {
     input_tokens: inputTokens,
     input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens },
     output_tokens: outputTokens,
-    output_tokens_details: { reasoning_tokens: 0 },
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
     total_tokens: inputTokens + outputTokens,
   };
 }

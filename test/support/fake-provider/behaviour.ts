@@ -35,12 +35,13 @@ export type Behaviour = {
   fault?: Fault;
 };
 
-/** `cached_tokens` and `cache_write_tokens` are parts of `prompt_tokens`. */
+/** `cached_tokens` and `cache_write_tokens` are parts of `prompt_tokens`, `reasoning_tokens` of `completion_tokens`. */
 export type FakeUsage = {
   prompt_tokens: number;
   completion_tokens: number;
   cached_tokens?: number;
   cache_write_tokens?: number;
+  reasoning_tokens?: number;
 };
 
 type Fault =

@@ -52,11 +52,12 @@ export const tierOf = (body: WireRequest) => (body.service_tier === "flex" ? "fl
 const wireUsageOf = (body: WireRequest, behaviour: Behaviour) => {
   const usage = usageOf(behaviour, () => countUsage(body, textOf(behaviour)));
   if (usage === undefined) return undefined;
-  const { prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens } = usage;
+  const { prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, reasoning_tokens } = usage;
   return {
     prompt_tokens,
     completion_tokens,
     total_tokens: prompt_tokens + completion_tokens,
+    ...(reasoning_tokens === undefined ? {} : { completion_tokens_details: { reasoning_tokens } }),
     ...(cached_tokens === undefined
       ? {}
       : { prompt_tokens_details: { cached_tokens, cache_write_tokens, audio_tokens: 0 } }),

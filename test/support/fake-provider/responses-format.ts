@@ -58,12 +58,12 @@ function rejectItems(items: readonly WireItem[], refuse: (message: string, statu
 const wireUsageOf = (body: WireRequest, behaviour: Behaviour) => {
   const usage = usageOf(behaviour, () => countUsage(body, textOf(behaviour)));
   if (usage === undefined) return null;
-  const { prompt_tokens, completion_tokens, cached_tokens = 0, cache_write_tokens = 0 } = usage;
+  const { prompt_tokens, completion_tokens, cached_tokens = 0, cache_write_tokens = 0, reasoning_tokens = 0 } = usage;
   return {
     input_tokens: prompt_tokens,
     input_tokens_details: { cached_tokens, cache_write_tokens },
     output_tokens: completion_tokens,
-    output_tokens_details: { reasoning_tokens: 0 },
+    output_tokens_details: { reasoning_tokens },
     total_tokens: prompt_tokens + completion_tokens,
   };
 };

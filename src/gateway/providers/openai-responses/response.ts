@@ -1,7 +1,14 @@
 import { defined } from "../../../defined.ts";
 import type { AppError } from "../../../errors.ts";
 import type { ProvidedPart, ToolCall } from "../../messages.ts";
-import { type CompletionResult, type FinishReason, type Served, toServed, type Usage } from "../provider.ts";
+import {
+  type CompletionResult,
+  countReasoning,
+  type FinishReason,
+  type Served,
+  toServed,
+  type Usage,
+} from "../provider.ts";
 import { fromStreamError, fromWireError, parseWire } from "../wire-errors.ts";
 import {
   type EndedResponse,
@@ -84,9 +91,11 @@ export function toFinishReason(
 
 export function toUsage(usage: WireUsage, tier?: string | null): Usage {
   const { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens } = usage.input_tokens_details ?? {};
+  const outputTokens = usage.output_tokens ?? 0;
   return {
     inputTokens: usage.input_tokens,
-    outputTokens: usage.output_tokens ?? 0,
+    outputTokens,
+    ...countReasoning(usage.output_tokens_details?.reasoning_tokens, outputTokens),
     ...(cachedTokens ? { cachedTokens } : {}),
     ...(cacheWriteTokens ? { cacheWriteTokens } : {}),
     ...(tier === "flex" ? { isFlex: true } : {}),

@@ -10,6 +10,7 @@ const usage = z.object({
   input_tokens_details: z
     .object({ cached_tokens: z.number().nullish(), cache_write_tokens: z.number().nullish() })
     .nullish(),
+  output_tokens_details: z.object({ reasoning_tokens: z.number().nullish() }).nullish(),
 });
 
 const otherThan = (known: readonly string[]) =>

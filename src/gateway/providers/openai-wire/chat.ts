@@ -12,6 +12,7 @@ import {
 import {
   type CompletionRequest,
   type CompletionResult,
+  countReasoning,
   type FinishReason,
   type Served,
   toServed,
@@ -169,9 +170,11 @@ export function toFinishReason(text: string | undefined, hasToolCalls: boolean):
 export function fromWireUsage(usage: WireUsage | null | undefined, tier?: unknown): Usage | undefined {
   if (typeof usage?.prompt_tokens !== "number") return undefined;
   const { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens } = usage.prompt_tokens_details ?? {};
+  const outputTokens = Number(usage.completion_tokens ?? 0);
   return {
     inputTokens: usage.prompt_tokens,
-    outputTokens: Number(usage.completion_tokens ?? 0),
+    outputTokens,
+    ...countReasoning(usage.completion_tokens_details?.reasoning_tokens, outputTokens),
     ...(cachedTokens ? { cachedTokens } : {}),
     ...(cacheWriteTokens ? { cacheWriteTokens } : {}),
     ...(tier === "flex" ? { isFlex: true } : {}),

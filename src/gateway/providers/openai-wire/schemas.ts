@@ -8,6 +8,7 @@ const usage = z.object({
   prompt_tokens_details: z
     .object({ cached_tokens: z.number().nullish(), cache_write_tokens: z.number().nullish() })
     .nullish(),
+  completion_tokens_details: z.object({ reasoning_tokens: z.number().nullish() }).nullish(),
 });
 
 const toolCall = z.object({

@@ -41,7 +41,13 @@ const taskSchema = z.looseObject({
 });
 const responseSchema = z.looseObject({
   result: z.looseObject({}).optional(),
-  error: z.looseObject({ code: z.number(), message: z.string() }).optional(),
+  error: z
+    .looseObject({
+      code: z.number(),
+      message: z.string(),
+      data: z.looseObject({ supported: z.unknown() }).optional().catch(undefined),
+    })
+    .optional(),
 });
 
 export type RemoteTool = z.output<typeof listedSchema>;
@@ -81,9 +87,11 @@ export async function openStateless({
   signal,
 }: StatelessOptions): Promise<StatelessClient | null> {
   const post = makePost({ url, headers, fetch });
-  const found = await post("server/discover", {}, { signal });
-  const versions = found?.result?.supportedVersions;
-  if (!Array.isArray(versions) || !versions.includes(REVISION)) return null;
+  const discover = () => post("server/discover", {}, { signal });
+  const first = await discover();
+  // A server may refuse the first request and name our revision as one that it speaks: it is asked once more.
+  const found = includesOurs(first?.error?.data?.supported) ? await discover() : first;
+  if (!includesOurs(found?.result?.supportedVersions)) return null;
   const request = async (...given: Parameters<Post>) => {
     const response = await post(...given);
     if (response?.error) throw new Error(response.error.message);
@@ -103,6 +111,8 @@ export async function openStateless({
     },
   };
 }
+
+const includesOurs = (versions: unknown) => Array.isArray(versions) && versions.includes(REVISION);
 
 function toResult(value: unknown): RemoteResult {
   const result = resultSchema.parse(value);

@@ -236,6 +236,23 @@ describe("responses in the background", function () {
     expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "store"]);
   });
 
+  it("are made by agents and patterns, whose run is one, and not under a regulated profile", async () => {
+    const agent = await client.post("/agents", { name: "Clerk", model, systemPrompt: "You answer." });
+    const agentId = agent.string("agentId");
+    const asked = { model: `agent:${agentId}`, input, background };
+    const { events } = await client.events("POST", path, { body: { ...asked, stream: true } });
+    const end = Object((await Array.fromAsync(events)).at(-1)?.data);
+    expect([end.type, end.response.status]).to.deep.equal(["response.completed", "completed"]);
+    const polled = await openai.responses.create(asked);
+    expect((await ended(polled.id)).output_text).to.equal("The lease protects a job.");
+    expect((await client.get(`/agents/${agentId}/runs`)).at("data")).to.have.lengthOf(2);
+    const pattern = await openai.responses.create({ ...asked, model: "composite:chain-of-thought" });
+    expect((await ended(pattern.id)).status).to.equal("completed");
+    const regulated = { ...asked, model: "composite:chain-of-thought:healthcare" };
+    const refused = await client.post(path, regulated);
+    expect([refused.status, refused.at("error.param")]).to.deep.equal([400, "background"]);
+  });
+
   it("leave nothing when they are deleted, also while they run", async () => {
     const secret = "Umber lynx 5512";
     upstream.next({ pieces: [secret] });

@@ -59,8 +59,8 @@ export const errorCodes = {
 } as const satisfies Record<string, ErrorType>;
 export type ErrorCode = keyof typeof errorCodes;
 
-/** Why a provider's call failed: its breaker is open, no connection, no answer in time, its key or model is refused. */
-export type ErrorReason = "breaker_open" | "unreachable" | "silent" | "access_refused";
+/** Why a provider's call failed: breaker open, no connection, no answer in time, its key or model refused, reasoning it cannot read. */
+export type ErrorReason = "breaker_open" | "unreachable" | "silent" | "access_refused" | "reasoning_unreadable";
 
 export type AppErrorOptions = {
   /** Path of the offending field, as `messages[0].role`. */

@@ -85,6 +85,12 @@ export function forProvider(messages: Message[], provider: string): Message[] {
   return messages;
 }
 
+/** Messages without any reasoning that goes back; undefined where they have none. */
+export function withoutReasoning(messages: Message[]): Message[] | undefined {
+  const plain = forProvider(messages, "");
+  return plain === messages ? undefined : plain;
+}
+
 function withOwnReasoning(message: Message, provider: string): Message {
   if (message.role !== "assistant" || message.parts === undefined) return message;
   const { parts, ...plain } = message;

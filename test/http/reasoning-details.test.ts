@@ -15,12 +15,16 @@ const providers = [
     model: "gpt-5.6-sol",
     toBehaviour: (n: number): Behaviour => ({ reasoningItems: [encrypted(n)] }),
     toItem: (n: number): object => encrypted(n),
+    another: "gpt-5.6-luna",
+    unreadable: { errorCode: "invalid_encrypted_content", errorMessage: "It could not be verified." },
   },
   {
     name: "anthropic",
     model: "claude-opus-5-5",
     toBehaviour: (n: number): Behaviour => ({ reasoning: `thought ${n} — "ü"` }),
     toItem: (n: number): object => ({ type: "thinking", thinking: `thought ${n} — "ü"`, signature: "c2lnbmVk" }),
+    another: "claude-sonnet-5-5",
+    unreadable: { errorMessage: "messages.1.content.0: Invalid `signature` in `thinking` block" },
   },
 ] as const;
 const encrypted = (n: number) => ({
@@ -81,7 +85,7 @@ describe("reasoning that goes back", () => {
     return { role: "assistant", ...said, ...(calls.length > 0 && { tool_calls: calls }) };
   };
 
-  for (const { name, model, toBehaviour, toItem } of providers) {
+  for (const { name, model, toBehaviour, toItem, another, unreadable } of providers) {
     for (const path of ["/ai/chat", "/v1/chat/completions"]) {
       for (const [form, ask] of [
         ["JSON", asJson],
@@ -116,6 +120,26 @@ describe("reasoning that goes back", () => {
         });
       }
     }
+
+    for (const [form, ask] of [
+      ["JSON", asJson],
+      ["a stream", asStream],
+    ] as const)
+      it(`is left out where a model of ${name} cannot read it, as ${form}`, async () => {
+        const call = { id: "call_1", name: "find", arguments: "{}" };
+        upstream.next({ ...toBehaviour(1), toolCalls: [call] });
+        const turn = await ask("/ai/chat", { model, messages: [question], tools });
+        const messages = [question, turn, { role: "tool", tool_call_id: call.id, content: "found" }];
+        upstream.next({ status: 400, ...unreadable });
+        const ended = await ask("/ai/chat", { model: another, messages, tools });
+        expect(ended.content).to.equal("The lease protects a job.");
+        const sent = upstream.requests.slice(1).map(({ body }) => JSON.stringify(body));
+        expect(sent.map((body) => body.includes(JSON.stringify(toItem(1))))).to.deep.equal([true, false]);
+        expect(sent[1]).to.contain("found");
+        upstream.setDefault({ status: 400, ...unreadable });
+        const refused = await client.post("/ai/chat", { model: another, messages, tools });
+        expect([refused.status, upstream.requests.length], "once").to.deep.equal([400, 5]);
+      });
 
     it(`is in an answer of ${name} that the cache keeps, and tells two conversations apart`, async () => {
       const headers = { "x-svc-options": "cache=true" };

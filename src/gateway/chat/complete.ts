@@ -1,8 +1,9 @@
 import { defined } from "../../defined.ts";
+import { AppError } from "../../errors.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import { estimateMessageTokens, estimateUsage } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
-import { forProvider, type Message, markReasoning, textOf } from "../messages.ts";
+import { forProvider, type Message, markReasoning, textOf, withoutReasoning } from "../messages.ts";
 import type { Call, CallEnd, GatewayCaller } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
 import type { CompletionRequest, FinishReason } from "../providers/provider.ts";
@@ -34,7 +35,7 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
   const asked = toAsked(caller, model, wireRequest);
   const { call, result } = await askModel(deps, share, { ...asked, isStreamed: false }, (call) => {
     const capped = call.capped(wireRequest);
-    return (context) => provider.complete(capped, context);
+    return (context) => readably(capped, (readable) => provider.complete(readable, context));
   });
   reportFallback(caller, share.routing, request);
   const { text, toolCalls, finishReason, reasoning, usage } = result;
@@ -50,6 +51,21 @@ async function completeAt(deps: GatewayDeps, { caller, request }: PlannedChat, s
     }
   }
   return { text, toolCalls, ...settleChat(call, share.routing, end), ...defined({ reasoning, parts }) };
+}
+
+/** Asks a provider once more without the reasoning that came back, when it cannot read that. A refused request is not charged. */
+export async function readably<T>(
+  request: CompletionRequest,
+  ask: (request: CompletionRequest) => Promise<T>,
+): Promise<T> {
+  try {
+    return await ask(request);
+  } catch (error) {
+    const isUnreadable = error instanceof AppError && error.reason === "reasoning_unreadable";
+    const messages = isUnreadable ? withoutReasoning(request.messages) : undefined;
+    if (messages === undefined) throw error;
+    return ask({ ...request, messages });
+  }
 }
 
 /** What the record of a chat's call needs to know ahead. */

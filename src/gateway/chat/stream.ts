@@ -3,12 +3,12 @@ import { AppError } from "../../errors.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { markReasoning } from "../messages.ts";
 import type { Call } from "../money/account.ts";
-import type { CompletionRequest, StreamPart } from "../providers/provider.ts";
+import type { CallContext, CompletionRequest, StreamPart } from "../providers/provider.ts";
 import type { Permit } from "../resilience/breaker.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
 import { askModel } from "../resilience/retry.ts";
 import { fromAbort, providerFault, streamCut } from "../resilience/transport-errors.ts";
-import { keptContent, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
+import { keptContent, readably, settleChat, toAsked, toCompletionRequest } from "./complete.ts";
 import type { ChatOutcome } from "./outcome.ts";
 import { type Plan, type PlannedChat, reportFallback } from "./plan.ts";
 import { findMismatch } from "./response-format.ts";
@@ -136,16 +136,20 @@ async function openStream(
   const asked = { ...toAsked(caller, model, request), isStreamed: true, signal };
   const { call, result } = await askModel(deps, share, asked, (call) => {
     const capped = call.capped(request);
-    return async (context, permit) => {
-      const iterator = provider.stream(capped, context)[Symbol.asyncIterator]();
+    const begin = async (readable: CompletionRequest, context: CallContext) => {
+      const iterator = provider.stream(readable, context)[Symbol.asyncIterator]();
       const rest = async () => {
         const result = await iterator.next();
         return result.done ? undefined : result.value;
       };
       const first = await rest();
       if (first === undefined) throw providerFault("The provider sent an empty stream.");
-      return { first, rest, leave: () => iterator.return?.(), permit };
+      return { first, rest, leave: () => iterator.return?.() };
     };
+    return async (context, permit) => ({
+      ...(await readably(capped, (readable) => begin(readable, context))),
+      permit,
+    });
   });
   call.onFirstToken();
   reportFallback(caller, share.routing, chat);

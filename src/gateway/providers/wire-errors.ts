@@ -41,6 +41,14 @@ const callersFaults: ReadonlySet<number> = new Set([400, 413, 422]);
 /** Anthropic's 400 for an account without money: the request is not at fault. */
 const noMoney = /credit balance is too low/i;
 
+/**
+ * A 400 for reasoning that came back and cannot be read: OpenAI's code (or words, where a server has none), and Anthropic's
+ * words. A provider may bind it to a model or an account.
+ */
+const UNREADABLE_CODE = "invalid_encrypted_content";
+const unreadable =
+  /encrypted content\b.{0,200}\bcould not be (?:verified|decrypted)|invalid `?signature`? in `?thinking/i;
+
 /** Statuses after which the same request may succeed (the providers' own clients retry the same ones). */
 const isRetryableStatus = (status: number) => status === 408 || status === 409 || status === 429 || status >= 500;
 
@@ -65,7 +73,9 @@ export function fromWireError(status: number, headers: IncomingHttpHeaders, body
   if (status === 403) return new AppError("provider_failed", "The provider forbids this to the key.", options);
   const withMessage = { ...options, details: defined({ ...details, message }) };
   if (callersFaults.has(status) && !isUnpaid) {
-    return new AppError("provider_rejected", `The provider rejected the request: ${message ?? status}`, withMessage);
+    const isUnreadable = code === UNREADABLE_CODE || (message !== undefined && unreadable.test(message));
+    const rejected = isUnreadable ? { ...withMessage, reason: "reasoning_unreadable" as const } : withMessage;
+    return new AppError("provider_rejected", `The provider rejected the request: ${message ?? status}`, rejected);
   }
   if (status >= 400 && status < 500 && message !== undefined) {
     return new AppError("provider_failed", "The provider refused the request.", withMessage);

@@ -3,6 +3,7 @@ import { functionWords } from "../common-words.ts";
 import { defined } from "../defined.ts";
 import { invalidRequest } from "../errors.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
+import { makeShares } from "../isolation/shares.ts";
 import type { ChunkHit } from "../store/chunk.ts";
 import type { TextHit } from "../store/chunk-search.ts";
 import type { DocumentHeader } from "../store/document-store.ts";
@@ -18,6 +19,7 @@ const EXTRA_HITS = 10; // beyond topK, since hits of outdated versions are dropp
 const MAX_HITS = 1_000;
 const FUSED_DEPTH = 3; // hits of each list that hybrid ranks, as a multiple of topK
 const MIN_FUSED = 100;
+const WIDE_HITS = MIN_FUSED; // a search for more keeps the store busy: one of a tenant at a time
 const CACHED_EMBEDDINGS = 1_000;
 const HALF_SURE = 6; // the word score (BM25) at which a chunk is relevant by one half: a rare word, or a few common ones
 
@@ -26,6 +28,7 @@ export type RunQuery = (caller: GatewayCaller, input: QueryInput) => Promise<Que
 
 /** Makes the function that runs queries; it caches the embeddings of recent ones. */
 export function makeQuery(deps: QueryDeps): RunQuery {
+  const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
   const embeddings = new LRUCache<string, Float32Array>({ max: CACHED_EMBEDDINGS });
   const embed = async (caller: GatewayCaller, text: string): Promise<Float32Array> => {
     const key = `${caller.tenantId}\n${text}`;
@@ -43,19 +46,31 @@ export function makeQuery(deps: QueryDeps): RunQuery {
     ]);
     if (documentIds?.length === 0) return [];
     const search = { text: lexicalQuery(input.query), vector, ...(documentIds ? { documentIds } : {}) };
-    return searchCurrent(deps, caller.tenantId, { input, search });
+    return searchCurrent(deps, caller.tenantId, {
+      input,
+      search,
+      enter: (limit) => (limit > WIDE_HITS ? turns.enter(caller.tenantId, caller.signal) : undefined),
+    });
   };
 }
 
-/** Searches, and keeps the hits of the documents' current versions. Searches again when a version changed meanwhile. */
+/**
+ * Searches, and keeps the hits of the documents' current versions. Searches again when a version changed meanwhile. `enter`
+ * waits for the turn of a search of that depth, and answers how it ends.
+ */
 async function searchCurrent(
   deps: QueryDeps,
   tenantId: string,
-  { input, search }: { input: QueryInput; search: Search },
+  {
+    input,
+    search,
+    enter,
+  }: { input: QueryInput; search: Search; enter(limit: number): Promise<() => void> | undefined },
 ): Promise<QueryResult[]> {
   let limit = depthOf(input);
   for (let run = 0; ; run += 1) {
-    const hits = await find(deps, tenantId, input.mode, { ...search, limit });
+    const leave = await enter(limit);
+    const hits = await find(deps, tenantId, input.mode, { ...search, limit }).finally(leave);
     const headers = await headersOf(deps, tenantId, hits);
     const current = uniqueTexts(hits.filter((hit) => headers.get(hit.documentId)?.version === hit.version));
     const isStale = hits.some((hit) => hit.version < (headers.get(hit.documentId)?.version ?? 0));

@@ -3,6 +3,7 @@ import type { Lease } from "../src/jobs/claim.ts";
 import type { Work } from "../src/jobs/work.ts";
 import type { Platform } from "../src/platform.ts";
 import type { JobProgress, JobRecord } from "../src/store/job-record.ts";
+import type { Pace } from "./pace.ts";
 import type { RunAlone } from "./run-alone.ts";
 import type { StopReason } from "./verdict.ts";
 
@@ -29,6 +30,7 @@ export type ShellDeps = {
   workerId: string;
   running: RunningJobs;
   leaseMs: number;
+  pace: Pace;
   /** How a job runs that is suspected to end its process; without it, such a job runs as any other. */
   runAlone?: RunAlone;
   /** Jobs that run so now. */

@@ -7,6 +7,7 @@ import type { Platform } from "../src/platform.ts";
 import { adaptConcurrency } from "./adapt-concurrency.ts";
 import type { ShellDeps } from "./hold-lease.ts";
 import { keepReconciled } from "./maintenance.ts";
+import { makePace } from "./pace.ts";
 import { makeRelief, type Process } from "./relief.ts";
 import type { LoneJob, LoneReport, RunAlone } from "./run-alone.ts";
 import { makeProcessor } from "./run-job.ts";
@@ -66,6 +67,7 @@ function makeShell(
     workerId: `${hostname()}:${process.pid}:${name}`,
     running: new Map(),
     leaseMs: platform.config.jobs.leaseMs,
+    pace: makePace(),
     alone: new Set(),
   };
 }

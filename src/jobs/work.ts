@@ -21,6 +21,11 @@ export type WorkContext = {
   progress(progress: JobProgress): Promise<void>;
   /** Reports to followers of the job what happened in it: a few fields, no contents. Throws as `progress` does. */
   step(data: Record<string, unknown>): Promise<void>;
+  /**
+   * Runs a part of the work that keeps the store busy, as the writing of many records: while other tenants work here, one such
+   * part of a tenant at a time, with pauses. Throws what `part` throws, and the signal's reason.
+   */
+  share<T>(part: () => Promise<T>): Promise<T>;
 };
 
 /** What the record of every work has. */

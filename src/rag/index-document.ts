@@ -72,7 +72,8 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   });
   if (count === 0) throw new AppError("source_unreadable", "The source cannot be read. There is no text in it.");
   // All are shown, or none is published: a sweep may have removed some meanwhile.
-  const shown = isSmall ? count : await deps.store.chunks.makeLive(tenantId, { documentId, version }, count);
+  const show = () => deps.store.chunks.makeLive(tenantId, { documentId, version }, count);
+  const shown = isSmall ? count : await context.share(show);
   if (shown !== count)
     throw new AppError("unavailable", "Chunks of the document were removed meanwhile.", { retryable: true });
   signal.throwIfAborted();
@@ -120,7 +121,7 @@ async function writeChunks(
   await forEachConcurrent(numbered(), EMBEDS_IN_FLIGHT, async (batch) => {
     version.caller.signal.throwIfAborted();
     const chunks = await embedChunks(deps, version, batch);
-    await deps.store.chunks.insert(context.tenantId, chunks);
+    await context.share(() => deps.store.chunks.insert(context.tenantId, chunks));
     done += chunks.length;
     if (performance.now() - reportedAt < REPORT_EVERY_MS) return;
     reportedAt = performance.now();

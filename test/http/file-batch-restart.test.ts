@@ -42,7 +42,8 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
   const run = async (batchId: string, signal = new AbortController().signal) => {
     const { jobId } = await batches().batch(tenantId, batchId);
     const progress = async () => undefined;
-    const shell = { logger: test.platform.logger, progress, step: progress, isLastAttempt: false };
+    const share = <T>(part: () => Promise<T>) => part();
+    const shell = { logger: test.platform.logger, progress, step: progress, share, isLastAttempt: false };
     await batches().work.run({ tenantId, recordId: batchId, jobId, signal, ...shell });
   };
 

@@ -3,6 +3,7 @@ import { DelayedError, UnrecoverableError } from "bullmq";
 import type { QueueDefinition } from "../../src/jobs/queues.ts";
 import type { Platform } from "../../src/platform.ts";
 import type { ShellDeps } from "../../workers/hold-lease.ts";
+import { makePace } from "../../workers/pace.ts";
 import { makeProcessor } from "../../workers/run-job.ts";
 
 /** What BullMQ is left with: a job that has ended, one with a reason for its failure, or when to look at it again, in ms. */
@@ -25,6 +26,7 @@ export async function takeTurn(
     running: new Map(),
     leaseMs: config.jobs.leaseMs,
     alone: new Set<string>(),
+    pace: makePace(),
   };
   const bullToken = randomUUID();
   let at: number | undefined;

@@ -33,6 +33,7 @@ describe("sweep of documents", () => {
       logger: test.platform.logger,
       progress: async () => undefined,
       step: async () => undefined,
+      share: (part) => part(),
     });
   const sweep = (olderThanMs: number) => sweepWorks(test.platform.jobs, test.platform.works, olderThanMs);
   const stateOf = async (documentId: string) => (await client.get(`/rag/documents/${documentId}`)).at("status");

@@ -33,7 +33,7 @@ describe("a pool of child processes", function () {
   const starting = () => processes() - others;
   const processes = () => process.getActiveResourcesInfo().filter((kind) => kind === "ProcessWrap").length;
   let others = 0;
-  beforeEach(() => {
+  before(() => {
     others = processes();
   });
   const lossOf = (order: Order) =>

@@ -9,7 +9,7 @@ import type { AuditEntry } from "../../src/store/audit-store.ts";
 import { type AgentUpstream, startAgentUpstream } from "../support/agent-upstream.ts";
 import { blocksOf, type ClaudeUpstream, startClaudeUpstream, type WireBlock } from "../support/claude-upstream.ts";
 import { type Gate, startGate } from "../support/gate.ts";
-import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
 import { cancelledWithinMs } from "../support/promised-times.ts";
@@ -122,6 +122,30 @@ describe("an agent's run", function () {
     await startWorker();
     await expectWhole(run);
     expect(keysOf("/order")).to.have.length(1);
+  });
+
+  it("gives a streamed chat each of its steps once, and its answer, when its worker is killed between them", async () => {
+    site.on("/order", (_, response) => void response.writeHead(200).end("ordered"));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    play({ 2: promise });
+    const victim = await someWorker();
+    const body = { model: "agent:Clerk", messages: [{ role: "user", content: "Order one." }], stream: true };
+    const { events } = await member.events("POST", "/v1/chat/completions", { body });
+    const chunks = (async () => (await Array.fromAsync(events)).map(({ data }) => valueAt(data, "choices[0].delta")))();
+    await pollUntil(() => upstream.calls.length === 2, { timeoutMs: 20_000, what: "the second call" });
+    await victim.kill();
+    resolve();
+    await startWorker();
+    const deltas = await chunks;
+    const thought = deltas.map((delta) => valueAt(delta, "reasoning_content") ?? "").join("");
+    expect(thought.split("\n").map((line) => line.split(" ")[0])).to.deep.equal([
+      "I",
+      "[http_request]",
+      "I",
+      "[calculator]",
+      "",
+    ]);
+    expect(deltas.map((delta) => valueAt(delta, "content") ?? "").join("")).to.equal("Ordered.");
   });
 
   it("sends the reasoning of earlier turns back byte for byte when its worker is killed between them", async () => {

@@ -1,27 +1,17 @@
-import { gzipSync } from "node:zlib";
 import { z } from "zod";
 import { renderDocsPage } from "../docs-page.ts";
 import { makeOpenApi } from "../openapi.ts";
+import { type Packed, pack, toPackedReply } from "../packed-reply.ts";
 import { type AnyRoute, declareRoutes, type HandlerInput, type JsonReply } from "../route.ts";
-import { etagOf, isNamed } from "./models.ts";
 import { pageHeaders } from "./pages.ts";
 
 /** A file that is made at its first request, and served compressed to clients that accept that. */
 function makeOnce(make: () => string, headers: Record<string, string>) {
-  let made: ReturnType<typeof pack> | undefined;
+  let made: Packed | undefined;
   return function serve({ header }: HandlerInput): JsonReply {
     made ??= pack(make());
-    const { text, zipped, etag } = made;
-    const caching = { ...headers, etag, "cache-control": "no-cache", vary: "accept-encoding" };
-    if (isNamed(header("if-none-match"), etag)) return { status: 304, headers: caching };
-    const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(header("accept-encoding") ?? "");
-    if (!takesGzip) return { status: 200, headers: caching, body: text };
-    return { status: 200, headers: { ...caching, "content-encoding": "gzip" }, body: zipped };
+    return toPackedReply(made, { header, headers });
   };
-}
-
-function pack(text: string) {
-  return { text, zipped: gzipSync(text), etag: etagOf(text) };
 }
 
 const routes = declareRoutes({ auth: "public", tags: ["Documentation"] });

@@ -1,7 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
+import { defined } from "../../src/defined.ts";
+import { notFound } from "../../src/errors.ts";
 import { idSchema } from "../../src/ids.ts";
-import { declareRoutes } from "../route.ts";
+import { readConsoleFiles } from "../console-files.ts";
+import { type Packed, pack, toPackedReply } from "../packed-reply.ts";
+import { declareRoutes, type HandlerInput } from "../route.ts";
 
 /** How long a browser may keep the widget's script, in seconds. */
 const SCRIPT_MAX_AGE_S = 3_600;
@@ -11,8 +15,6 @@ type Asset = {
   path: string;
   file: string;
   summary: string;
-  /** Of the path's parameters, which the page itself reads. */
-  params?: z.ZodObject;
   headers?: Record<string, string>;
 };
 
@@ -25,19 +27,73 @@ export const pageHeaders = {
 
 const readPage = (file: string) => readFile(new URL(`../pages/${file}`, import.meta.url), "utf8");
 
-const home = declareRoutes({ auth: "public", tags: ["Pages"] }).get("/", {
-  summary: "Where to begin: a page for browsers, the same links as JSON for others",
+const types: Record<string, string> = { html: "text/html", js: "text/javascript", css: "text/css" };
+const typeOf = (file: string) => types[file.split(".").at(-1) ?? ""] ?? "text/plain";
+
+const publicPages = declareRoutes({ auth: "public", tags: ["Pages"] });
+
+let consolePage: Promise<Packed> | undefined;
+let consoleFiles: Promise<ReadonlyMap<string, Packed>> | undefined;
+
+async function sendConsole({ header }: Pick<HandlerInput, "header">, headers: Record<string, string> = {}) {
+  consolePage ??= readPage("console.html").then(pack);
+  return toPackedReply(await consolePage, { header, headers: { ...pageHeaders, ...headers } });
+}
+
+async function packConsoleFiles(): Promise<ReadonlyMap<string, Packed>> {
+  return new Map([...(await readConsoleFiles())].map(([name, text]) => [name, pack(text)]));
+}
+
+const home = publicPages.get("/", {
+  summary: "The console, a page for browsers; links as JSON for others",
   headers: { accept: "`text/html` selects the page" },
   responses: {
     200: {
       description: "The links; or the page, as `text/html`",
       body: z.union([z.object({ name: z.string(), links: z.record(z.string(), z.string()) }), z.string()]),
     },
+    304: { description: "The page that you have is current" },
   },
-  async handler({ header }) {
-    const headers = { vary: "accept" };
-    if (!header("accept")?.includes("text/html")) return { status: 200, headers, body: homeLinks };
-    return { status: 200, headers: { ...headers, ...pageHeaders }, body: await readPage("home.html") };
+  async handler(input) {
+    const headers = { vary: "accept, accept-encoding" };
+    if (!input.header("accept")?.includes("text/html")) return { status: 200, headers, body: homeLinks };
+    return sendConsole(input, headers);
+  },
+});
+
+/** Places in the console, which the page itself reads: each can be sent to a colleague. */
+const screen = z.string().regex(/^[a-z-]{1,40}$/);
+const consolePlaces = [
+  { path: "/console/:screen", params: z.object({ screen }) },
+  { path: "/console/:screen/:id", params: z.object({ screen, id: z.string().max(100) }) },
+  { path: "/runs/:runId", params: z.object({ runId: idSchema("run") }) },
+  { path: "/approvals", params: undefined },
+];
+const page = {
+  200: { description: "The page", body: z.string(), contentType: "text/html" },
+  304: { description: "The page that you have is current" },
+};
+const consoleRoutes = consolePlaces.map(({ path, params }) =>
+  publicPages.get(path, {
+    summary: "A place in the console",
+    ...defined({ params }),
+    responses: page,
+    handler: (input) => sendConsole(input),
+  }),
+);
+
+const consoleFileRoute = publicPages.get("/console/files/:file", {
+  summary: "A script or style of the console",
+  params: z.object({ file: z.string().regex(/^[a-z-]{1,40}\.(?:js|css)$/) }),
+  responses: {
+    200: { description: "The file", body: z.string(), contentType: "text/javascript" },
+    304: { description: "The file that you have is current" },
+  },
+  async handler({ params: { file }, header }) {
+    consoleFiles ??= packConsoleFiles();
+    const packed = (await consoleFiles).get(file);
+    if (packed === undefined) throw notFound("file");
+    return toPackedReply(packed, { header, headers: { "content-type": `${typeOf(file)}; charset=utf-8` } });
   },
 });
 
@@ -46,12 +102,10 @@ const homeLinks = {
   links: { reference: "/docs", openapi: "/openapi.json", openai: "/v1", tools: "/mcp", readiness: "/readyz" },
 };
 
-const types: Record<string, string> = { html: "text/html", js: "text/javascript", css: "text/css" };
-
 function assetRoutes(tag: string, assets: readonly Asset[]) {
   const routes = declareRoutes({ auth: "public", tags: [tag] });
   return assets.map(({ path, file, headers, ...about }) => {
-    const type = types[file.split(".").at(-1) ?? ""] ?? "text/plain";
+    const type = typeOf(file);
     const own = type === "text/html" ? pageHeaders : { "content-type": `${type}; charset=utf-8` };
     let content: Promise<string> | undefined;
     return routes.get(path, {
@@ -65,23 +119,7 @@ function assetRoutes(tag: string, assets: readonly Asset[]) {
   });
 }
 
-const pages: readonly Asset[] = [
-  {
-    path: "/runs/:runId",
-    file: "run.html",
-    summary: "A page that shows an agent's run as a timeline, live while it runs",
-    params: z.object({ runId: idSchema("run") }),
-  },
-  {
-    path: "/approvals",
-    file: "approvals.html",
-    summary: "A page that shows the decisions that runs wait for, with each run so far, to decide there",
-  },
-  { path: "/pages/approvals.js", file: "approvals.js", summary: "Its script" },
-  { path: "/pages/run.js", file: "run.js", summary: "Its script" },
-  { path: "/pages/session.js", file: "session.js", summary: "How the pages call the API, with their reader's key" },
-  { path: "/pages/page.css", file: "page.css", summary: "The pages' style" },
-];
+const pages: readonly Asset[] = [{ path: "/pages/page.css", file: "page.css", summary: "The pages' style" }];
 
 const widget: readonly Asset[] = [
   {
@@ -96,4 +134,10 @@ const widget: readonly Asset[] = [
   { path: "/widget/demo.css", file: "widget-demo.css", summary: "Its style" },
 ];
 
-export const pageRoutes = [home, ...assetRoutes("Widget", widget), ...assetRoutes("Pages", pages)];
+export const pageRoutes = [
+  home,
+  consoleFileRoute,
+  ...consoleRoutes,
+  ...assetRoutes("Widget", widget),
+  ...assetRoutes("Pages", pages),
+];

@@ -1,58 +1,79 @@
+import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
-/** Pages, each with the files that it loads. */
-const pages = [
-  { path: "/runs/run_01J00000000000000000000000", files: ["/pages/run.js", "/pages/page.css"] },
-  { path: "/approvals", files: ["/pages/approvals.js", "/pages/page.css"] },
-];
+const browser = { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } };
+const places = ["/", "/console/runs", "/console/runs/job_01J00000000000000000000000", "/approvals"];
+/** Most bytes, compressed, of all scripts and styles of the console. */
+const MAX_BYTES = 150_000;
 
-describe("the pages", () => {
+describe("the console's page", () => {
   let test: TestPlatform;
   before(async () => {
     test = await startPlatform({ workers: false });
   });
   after(() => test.close());
 
-  for (const { path, files } of pages) {
+  const load = (path: string) => makeClient({ url: test.url }).get(path, browser);
+
+  for (const path of [...places, "/runs/run_01J00000000000000000000000"]) {
     it(`${path} holds nothing inline and no data, and its policy allows only its own files`, async () => {
-      const nobody = makeClient({ url: test.url });
-      const page = await nobody.get(path);
+      const page = await load(path);
       expect([page.status, page.headers.get("content-type")]).to.deep.equal([200, "text/html; charset=utf-8"]);
       const policy = page.headers.get("content-security-policy") ?? "";
       expect(policy).to.contain("script-src 'self'").and.to.contain("frame-ancestors 'none'");
       expect(policy).not.to.contain("unsafe");
       expect(page.text).not.to.match(/<style|style=|<script>|\son\w+=/);
-      for (const file of files) {
-        expect(page.text).to.contain(`"${file}"`);
-        expect((await nobody.get(file)).status).to.equal(200);
-      }
-      const scripts = await Promise.all([...files, "/pages/session.js"].map((file) => nobody.get(file)));
-      // What a model or a caller wrote is shown as text.
-      for (const { text } of scripts)
-        expect(text).not.to.match(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(/);
     });
   }
 
-  it("begin at /, which links to all of them, and is JSON for programs", async () => {
-    const nobody = makeClient({ url: test.url });
-    const page = await nobody.get("/", { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } });
-    expect(page.headers.get("content-type")).to.equal("text/html; charset=utf-8");
-    expect(page.headers.get("content-security-policy")).to.contain("script-src 'self'");
-    for (const path of ["/docs", "/approvals", "/widget/demo", "/admin/queues", "/readyz"]) {
-      expect(page.text).to.contain(`href="${path}"`);
+  it("loads files that are there and import each other by paths, and no more than 150 kB of them", async () => {
+    const seen = new Map<string, string>();
+    const visit = async (path: string): Promise<void> => {
+      if (seen.has(path)) return;
+      seen.set(path, "");
+      const { status, text } = await load(path);
+      expect(status, path).to.equal(200);
+      seen.set(path, text);
+      const imports = [...text.matchAll(/\b(?:from|import)\s*"([^"]+)"/g)].map(([, name = ""]) => name);
+      for (const name of imports) expect(name, `${path} imports`).to.match(/^\.\/[a-z-]+\.js$/);
+      for (const name of imports) await visit(new URL(name, `http://x${path}`).pathname);
+    };
+    const links = [...(await load("/")).text.matchAll(/(?:href|src)="(\/[^"]+\.(?:js|css))"/g)];
+    for (const [, path = ""] of links) await visit(path);
+    const bytes = [...seen.values()].reduce((sum, text) => sum + gzipSync(text).length, 0);
+    expect(seen.size).to.be.above(20);
+    expect(bytes).to.be.below(MAX_BYTES);
+    for (const [path, text] of seen) {
+      if (/preact|purify/.test(path)) continue;
+      expect(text, path).not.to.match(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|dangerouslySet/);
     }
-    const links = await nobody.get("/");
+  });
+
+  it("is sent compressed, and as 304 to a browser that has it", async () => {
+    const first = await load("/console/files/app.js");
+    expect(first.headers.get("content-encoding")).to.equal("gzip");
+    const headers = { "if-none-match": first.headers.get("etag") ?? "" };
+    expect((await makeClient({ url: test.url }).get("/console/files/app.js", { headers })).status).to.equal(304);
+  });
+
+  it("has no other files", async () => {
+    for (const file of ["none.js", "..%2fconsole-files.ts", "tsconfig.json", "app.js.map"]) {
+      expect((await load(`/console/files/${file}`)).status, file).to.equal(404);
+    }
+  });
+
+  it("is JSON with links for programs", async () => {
+    const links = await makeClient({ url: test.url }).get("/");
     expect([links.at("name"), links.at("links.reference")]).to.deep.equal(["Switchyard", "/docs"]);
   });
 
-  it("of an invalid id are a 404", async () => {
-    expect((await makeClient({ url: test.url }).get("/runs/none")).status).to.equal(404);
+  it("of an invalid run is a 404", async () => {
+    expect((await load("/runs/none")).status).to.equal(404);
   });
 
-  it("ask for a run's steps with a key", async () => {
-    const { status } = await makeClient({ url: test.url }).get("/runs/run_01J00000000000000000000000/trail");
-    expect(status).to.equal(401);
+  it("asks for a run's steps with a session or a key", async () => {
+    expect((await load("/runs/run_01J00000000000000000000000/trail")).status).to.equal(401);
   });
 });

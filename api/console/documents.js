@@ -1,0 +1,138 @@
+import { useCallback, useState } from "preact/hooks";
+import { call, post, remove, toQuery } from "./api.js";
+import { html } from "./html.js";
+import { useAction, useJobChanges, useList, useLoad } from "./load.js";
+import { navigate } from "./router.js";
+import { Badge, Choice, Facts, Field, IdLink, number, Problem, Table, Text, Time } from "./ui.js";
+
+const states = ["indexed", "queued", "processing", "failed"];
+
+/** Files that are sent, one after the other, with what became of each. @param {{ onAccepted: () => void }} props */
+function Drop({ onAccepted }) {
+  const [files, setFiles] = useState(/** @type {{ name: string, state: string, id?: string }[]} */ ([]));
+  const [isOver, setIsOver] = useState(false);
+  /** @param {string} name @param {object} state */
+  const note = (name, state) => setFiles((all) => all.map((one) => (one.name === name ? { ...one, ...state } : one)));
+  /** @param {FileList | null | undefined} list */
+  const send = async (list) => {
+    const dropped = [...(list ?? [])];
+    setFiles((all) => [...dropped.map(({ name }) => ({ name, state: "queued" })), ...all]);
+    for (const file of dropped) {
+      const form = new FormData();
+      form.set("file", file);
+      try {
+        const response = await call("POST", "/rag/ingest", { form, headers: { prefer: "respond-async" } });
+        note(file.name, { state: "accepted", id: (await response.json()).documentId });
+      } catch (error) {
+        note(file.name, { state: /** @type {Error} */ (error).message });
+      }
+      onAccepted();
+    }
+  };
+  /** @param {any} event */
+  const drop = (event) => {
+    event.preventDefault();
+    setIsOver(false);
+    send(event.dataTransfer?.files);
+  };
+  /** @param {Event} event */
+  const over = (event) => {
+    event.preventDefault();
+    setIsOver(true);
+  };
+  /** @param {any} event */
+  const pick = (event) => send(event.target.files);
+  return html`<div class="drop ${isOver ? "over" : ""}" onDrop=${drop} onDragOver=${over} onDragLeave=${() => setIsOver(false)}>
+      <label>Drop PDF, DOCX, HTML, Markdown or text files here, or choose them <input type="file" multiple onChange=${pick} /></label></div>
+    ${files.length === 0 ? null : html`<ul class="plain" role="status">${files.map(({ name, state, id }) => html`<li>${name}: ${state} ${id ? html`<${IdLink} id=${id} />` : null}</li>`)}</ul>`}`;
+}
+
+/** The passages that a query finds, and why. @param {{ documentId?: string }} props */
+function TryQuery({ documentId }) {
+  const [text, setText] = useState("");
+  const [mode, setMode] = useState("hybrid");
+  const [results, setResults] = useState(/** @type {any[] | undefined} */ (undefined));
+  const { run, error, isBusy } = useAction();
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    const body = { query: text, mode, topK: 5, ...(documentId ? { documentIds: [documentId] } : {}) };
+    run(async () => setResults((await post("/rag/query", body)).results));
+  };
+  return html`<section><h2>Try a query</h2><form onSubmit=${submit}>
+      <${Field} label="Question" value=${text} onInput=${setText} required />
+      <${Choice} label="Mode" value=${mode} options=${["hybrid", "vector", "lexical"]} onChange=${setMode} />
+      <button type="submit" disabled=${isBusy}>Find</button></form><${Problem} error=${error} />
+    ${
+      results === undefined
+        ? null
+        : results.length === 0
+          ? html`<p class="hint" role="status">Nothing was found.</p>`
+          : html`<ol class="passages">${results.map(
+              (one) => html`<li class="card"><h3><${IdLink} id=${one.documentId} text=${one.title} /></h3>
+        <p class="meta">score ${one.score.toFixed(3)}, similarity of meaning ${one.similarity.toFixed(3)}${one.heading ? `, ${one.heading}` : ""}${one.page ? `, page ${one.page}` : ""}</p>
+        <p class="thought">${one.content}</p></li>`,
+            )}</ol>`
+    }</section>`;
+}
+
+/** @param {{ query: URLSearchParams }} props */
+export function Documents({ query }) {
+  const filter = { status: query.get("status") ?? "indexed", title: query.get("title") ?? "" };
+  const [title, setTitle] = useState(filter.title);
+  const list = useList(`/rag/documents?${toQuery({ ...filter, limit: 50 })}`);
+  const { reload } = list;
+  useJobChanges(useCallback((job) => (job && job.kind !== "ingestion" ? undefined : reload()), [reload]));
+  /** @param {object} change */
+  const choose = (change) => navigate(`/console/documents?${toQuery({ ...filter, ...change })}`);
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    choose({ title });
+  };
+  /** @param {any} one */
+  const row = (
+    one,
+  ) => html`<tr><td><${IdLink} id=${one.documentId} text=${one.title} />${one.error ? html`<br /><span class="bad">${one.error.message}</span>` : null}</td>
+    <td><${Badge} text=${one.status} /></td><td>${number(one.chunks)}</td><td>${one.source.name ?? one.source.url ?? one.source.kind}</td><td><${Time} at=${one.updatedAt} /></td></tr>`;
+  return html`<h1>Documents</h1><${Drop} onAccepted=${reload} />
+    <form onSubmit=${submit}><${Choice} label="Status" value=${filter.status} options=${states} onChange=${(/** @type {string} */ status) => choose({ status })} />
+      <${Field} label="Title holds" value=${title} onInput=${setTitle} /><button type="submit">Find</button></form>
+    <${Table} list=${list} columns=${["Title", "Status", "Chunks", "Source", "Changed"]} row=${row} /><${TryQuery} />`;
+}
+
+/** @param {{ id: string }} props */
+export function Document({ id }) {
+  const document = useLoad(`/rag/documents/${id}`);
+  const chunks = useList(`/rag/documents/${id}/chunks?limit=20`);
+  const { run, error } = useAction();
+  const { reload } = document;
+  const { reload: reloadChunks } = chunks;
+  const reloadAll = useCallback(
+    (/** @type {any} */ job) => {
+      if (job && job.about.documentId !== id) return;
+      reload();
+      reloadChunks();
+    },
+    [id, reload, reloadChunks],
+  );
+  useJobChanges(reloadAll);
+  if (!document.value) return html`<h1>Document</h1><${Problem} error=${document.error} />`;
+  const { title, status, source, metadata, jobId, createdAt, duplicateOf, error: failure } = document.value;
+  const drop = () => {
+    if (!confirm(`Delete ${title} with all its chunks?`)) return;
+    run(
+      () => remove(`/rag/documents/${id}`),
+      () => navigate("/console/documents"),
+    );
+  };
+  /** @param {any} chunk */
+  const row = (chunk) =>
+    html`<tr><td>${chunk.n + 1}</td><td><span class="meta">${chunk.heading ?? ""} ${chunk.page ? `page ${chunk.page}` : ""}</span><p class="thought">${chunk.content}</p></td><td>${chunk.tokens}</td></tr>`;
+  return html`<h1>${title} <${Badge} text=${status} /></h1>
+    <${Facts} facts=${[["Document", html`<code>${id}</code>`], ["Source", source.name ?? source.url ?? source.kind], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`]]} />
+    <${Problem} error=${failure} />
+    ${Object.keys(metadata).length > 0 ? html`<${Text} value=${metadata} label="Metadata" />` : null}
+    <p class="actions"><button type="button" class="rejected" onClick=${drop}>Delete</button></p><${Problem} error=${error} />
+    <h2>Chunks</h2><${Table} list=${chunks} columns=${["#", "Text", "Tokens"]} row=${row} empty="No chunks yet." /><${TryQuery} documentId=${id} />`;
+}

@@ -1,0 +1,155 @@
+import { useState } from "preact/hooks";
+import { post, put, remove } from "./api.js";
+import { html } from "./html.js";
+import { useAction, useList, useLoad } from "./load.js";
+import { Choice, Facts, Field, money, number, Problem, Table, Time } from "./ui.js";
+
+/** A key that was just made, which is shown this once. @param {{ text: string | undefined, label: string }} props */
+function Once({ text, label }) {
+  if (text === undefined) return null;
+  return html`<div class="card" role="status"><p>${label}</p><pre tabindex="0">${text}</pre></div>`;
+}
+
+/** @param {{ me: any }} props */
+function ApiKeys({ me }) {
+  const list = useList("/keys?limit=50");
+  const [given, setGiven] = useState({ name: "", subject: "", role: "member" });
+  const [made, setMade] = useState(/** @type {string | undefined} */ (undefined));
+  const { run, error, isBusy } = useAction();
+  /** @param {string} field */
+  const set = (field) => (/** @type {string} */ value) => setGiven((before) => ({ ...before, [field]: value }));
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    const { name, subject, role } = given;
+    const body = { role, ...(name ? { name } : {}), ...(subject ? { subject } : {}) };
+    run(async () => {
+      setMade((await post("/keys", body)).key);
+      list.reload();
+    });
+  };
+  /** @param {any} one */
+  const revoke = (one) => () => {
+    if (!confirm(`Revoke ${one.name ?? one.keyPreview}? Whoever uses it is refused within 5 seconds.`)) return;
+    run(
+      () => remove(`/keys/${one.keyId}`),
+      () => list.reload(),
+    );
+  };
+  /** @param {any} one */
+  const row = (
+    one,
+  ) => html`<tr><td>${one.name ?? ""} <code>${one.keyPreview}</code></td><td>${one.role}</td><td>${one.subject}</td><td><${Time} at=${one.lastUsedAt} /></td>
+    <td><a href="/console/calls?keyId=${one.keyId}">calls</a></td><td>${one.keyId === me.keyId ? "yours" : html`<button type="button" onClick=${revoke(one)}>Revoke</button>`}</td></tr>`;
+  return html`<section><h2>API keys</h2><${Table} list=${list} columns=${["Key", "Role", "Who", "Last used", "Calls", ""]} row=${row} />
+    <form onSubmit=${submit}><${Field} label="Name" value=${given.name} onInput=${set("name")} placeholder="laptop" /><${Field} label="Who" value=${given.subject} onInput=${set("subject")} placeholder=${me.subject} />
+      <${Choice} label="Role" value=${given.role} options=${["member", "admin", "owner"]} onChange=${set("role")} /><button type="submit" disabled=${isBusy}>Make a key</button></form>
+    <${Problem} error=${error} /><${Once} text=${made} label="The new key. It is shown only now:" /></section>`;
+}
+
+function WidgetKeys() {
+  const list = useList("/ai/widget/keys?limit=50");
+  const [origin, setOrigin] = useState("");
+  const [made, setMade] = useState(/** @type {string | undefined} */ (undefined));
+  const { run, error, isBusy } = useAction();
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    run(async () => {
+      const { key } = await post("/ai/widget/key", origin ? { allowedOrigins: [origin] } : {});
+      setMade(`<script src="${location.origin}/widget.js" data-key="${key}" data-title="Ask us" async></script>`);
+      list.reload();
+    });
+  };
+  /** @param {any} one */
+  const revoke = (one) => () =>
+    run(
+      () => remove("/ai/widget/key", { id: one.id }),
+      () => list.reload(),
+    );
+  /** @param {any} one */
+  const row = (one) =>
+    html`<tr><td><code>${one.keyPreview}</code></td><td>${one.allowedOrigins?.join(", ") ?? "any page"}</td><td><${Time} at=${one.createdAt} /></td><td><a href="/console/calls?keyId=${one.id}">calls</a></td><td><button type="button" onClick=${revoke(one)}>Revoke</button></td></tr>`;
+  return html`<section><h2>Widget keys</h2><p class="hint">Publishable keys that only chat: anybody can read them in a page.</p>
+    <${Table} list=${list} columns=${["Key", "Pages of", "Made", "Calls", ""]} row=${row} />
+    <form onSubmit=${submit}><${Field} label="Only for pages of this origin (optional)" value=${origin} onInput=${setOrigin} placeholder="https://www.example.com" /><button type="submit" disabled=${isBusy}>Make a widget key</button></form>
+    <${Problem} error=${error} /><${Once} text=${made} label="Put this line into your page. The key is shown only now:" /></section>`;
+}
+
+function ProviderKeys() {
+  const list = useList("/ai/providers");
+  const [given, setGiven] = useState({ provider: "openai", key: "" });
+  const { run, error, isBusy } = useAction();
+  const providers = list.items.map(({ provider }) => provider);
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    run(async () => {
+      await put(`/ai/providers/${given.provider}/key`, { key: given.key });
+      setGiven((before) => ({ ...before, key: "" }));
+      list.reload();
+    });
+  };
+  /** @param {any} one */
+  const drop = (one) => () =>
+    run(
+      () => remove(`/ai/providers/${one.provider}/key`),
+      () => list.reload(),
+    );
+  /** @param {any} one */
+  const row = (one) =>
+    html`<tr><td>${one.provider}</td><td>${one.configured ? html`<code>${one.keyPreview ?? "set"}</code>` : "none of your own"}</td><td><${Time} at=${one.updatedAt} /></td><td>${one.configured ? html`<button type="button" onClick=${drop(one)}>Remove</button>` : null}</td></tr>`;
+  return html`<section><h2>Provider keys</h2><${Table} list=${list} columns=${["Provider", "Your key", "Set", ""]} row=${row} />
+    <form onSubmit=${submit}><${Choice} label="Provider" value=${given.provider} options=${providers} onChange=${(/** @type {string} */ provider) => setGiven((before) => ({ ...before, provider }))} />
+      <${Field} label="Key" type="password" autocomplete="off" value=${given.key} onInput=${(/** @type {string} */ key) => setGiven((before) => ({ ...before, key }))} required /><button type="submit" disabled=${isBusy}>Set</button></form><${Problem} error=${error} /></section>`;
+}
+
+/** @param {{ me: any }} props */
+function Limits({ me }) {
+  const usage = useLoad("/usage?groupBy=day");
+  const [limit, setLimit] = useState("");
+  const { run, error, isBusy } = useAction();
+  if (!usage.value) return html`<${Problem} error=${usage.error} />`;
+  const { budget, quotas } = usage.value;
+  /** @param {number | null} limitUsd */
+  const set = (limitUsd) => () =>
+    run(
+      () => put("/budget", { limitUsd }),
+      () => usage.reload(),
+    );
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    set(Number(limit))();
+  };
+  return html`<section><h2>Budget</h2><${Facts} facts=${
+    budget
+      ? [
+          ["Month", budget.month],
+          ["Limit", money(budget.limitUsd)],
+          ["Left", money(budget.leftUsd)],
+          ["Set aside", money(budget.reservedUsd)],
+        ]
+      : [["Limit", "none is set"]]
+  } />
+    ${
+      me.role === "owner"
+        ? html`<form onSubmit=${submit}><${Field} label="Limit of a month, in USD" type="number" min="0" step="any" value=${limit} onInput=${setLimit} required /><button type="submit" disabled=${isBusy}>Set</button>
+      <button type="button" disabled=${isBusy} onClick=${set(null)}>Remove your own</button></form><p class="hint">The operator's limit, if there is one, holds beside yours.</p>`
+        : null
+    }<${Problem} error=${error} />
+    <h2>Quotas</h2><div class="scroll" tabindex="0" role="region" aria-label="Quotas"><table><thead><tr><th scope="col">What</th><th scope="col">Used</th><th scope="col">Of</th></tr></thead><tbody>${Object.entries(
+      quotas,
+    ).map(
+      ([name, quota]) =>
+        html`<tr><td>${name}</td><td>${number(/** @type {any} */ (quota).used)}</td><td>${number(/** @type {any} */ (quota).limit)}</td></tr>`,
+    )}</tbody></table></div></section>`;
+}
+
+/** What the tenant may use, and by which keys. @param {{ me: any }} props */
+export function Keys({ me }) {
+  const isAdmin = me.role !== "member";
+  return html`<h1>Keys and limits</h1><${Limits} me=${me} />
+    ${me.role === "owner" ? html`<${ApiKeys} me=${me} />` : html`<p class="hint">Owners make and revoke API keys.</p>`}
+    ${isAdmin ? html`<${WidgetKeys} /><${ProviderKeys} />` : html`<p class="hint">Admins manage widget keys and provider keys.</p>`}`;
+}

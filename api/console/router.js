@@ -1,0 +1,65 @@
+import { useEffect, useState } from "preact/hooks";
+
+/** Pages of the console stand under this path. */
+const base = "/console";
+const CHANGED = "switchyard-navigated";
+
+/** The page of an id of the product; undefined for a text that is none. @param {string} text */
+export function addressOf(text) {
+  const id = text.trim();
+  const screens = [
+    ["job", "runs"],
+    ["run", "agent-runs"],
+    ["doc", "documents"],
+    ["log", "calls"],
+    ["agt", "agents"],
+    ["wf", "workflows"],
+    ["apr", "approvals"],
+    ["exe", "composite-runs"],
+  ];
+  const found = screens.find(([prefix]) => new RegExp(`^${prefix}_[0-9A-Z]{26}$`).test(id));
+  return found && `${base}/${found[1]}/${id}`;
+}
+
+/** @param {string} path */
+export function navigate(path) {
+  history.pushState(null, "", path);
+  window.dispatchEvent(new Event(CHANGED));
+  window.scrollTo(0, 0);
+}
+
+/** Where the reader is: screen, id, and the query. */
+function here() {
+  const { pathname, search } = location;
+  const [, first = "", second = "", third = ""] = pathname.split("/");
+  const query = new URLSearchParams(search);
+  if (first === "runs") return { screen: "agent-runs", id: second, query }; // addresses of earlier releases
+  if (first === "approvals") return { screen: "approvals", id: "", query };
+  return { screen: second === "" ? "home" : second, id: third, query };
+}
+
+/** The place, as it changes; links of the console do not load the page again. */
+export function usePlace() {
+  const [place, setPlace] = useState(here);
+  useEffect(() => {
+    const update = () => setPlace(here());
+    /** @param {MouseEvent} event */
+    const follow = (event) => {
+      const link = event.target instanceof Element ? event.target.closest("a") : null;
+      const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+      if (!link || !isPlain || link.origin !== location.origin || link.target !== "") return;
+      if (link.pathname !== "/" && !link.pathname.startsWith(`${base}/`)) return;
+      event.preventDefault();
+      navigate(link.pathname + link.search);
+    };
+    document.addEventListener("click", follow);
+    window.addEventListener("popstate", update);
+    window.addEventListener(CHANGED, update);
+    return () => {
+      document.removeEventListener("click", follow);
+      window.removeEventListener("popstate", update);
+      window.removeEventListener(CHANGED, update);
+    };
+  }, []);
+  return place;
+}

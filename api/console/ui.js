@@ -1,0 +1,116 @@
+import { html } from "./html.js";
+import { addressOf } from "./router.js";
+
+/** Parts of every screen. */
+
+const good = ["completed", "approved", "indexed", "ready", "up", "intact"];
+const busy = ["queued", "running", "awaiting", "awaiting_approval", "pending", "retrying", "processing", "stopped"];
+
+/** @param {{ text: string }} props */
+export function Badge({ text }) {
+  const kind = good.includes(text) ? "good" : busy.includes(text) ? "busy" : "bad";
+  return html`<span class="badge ${kind}">${text.replace("_", " ")}</span>`;
+}
+
+/** A time in the reader's time zone. @param {{ at: string | undefined }} props */
+export function Time({ at }) {
+  if (at === undefined) return null;
+  const date = new Date(at);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return html`<time dateTime=${at} title=${date.toLocaleString()}>${isToday ? date.toLocaleTimeString() : date.toLocaleString()}</time>`;
+}
+
+/** An id, with a link to its page where it has one. @param {{ id: string | undefined, text?: string }} props */
+export function IdLink({ id, text }) {
+  if (id === undefined) return null;
+  const address = addressOf(id);
+  const shown = text ?? html`<code>${id}</code>`;
+  return address === undefined ? shown : html`<a href=${address}>${shown}</a>`;
+}
+
+/** @param {number | undefined} usd */
+export const money = (usd) =>
+  usd === undefined ? "" : usd === 0 ? "$0" : `$${usd < 0.01 ? usd.toPrecision(2) : usd.toFixed(2)}`;
+
+/** @param {number | undefined} ms */
+export const duration = (ms) =>
+  ms === undefined
+    ? ""
+    : ms < 1000
+      ? `${Math.round(ms)} ms`
+      : ms < 60_000
+        ? `${(ms / 1000).toFixed(1)} s`
+        : `${Math.round(ms / 60_000)} min`;
+
+/** @param {string | undefined} from @param {string | undefined} to */
+export const between = (from, to) => (from && to ? duration(Date.parse(to) - Date.parse(from)) : "");
+
+/** @param {number | undefined} count */
+export const number = (count) => (count ?? 0).toLocaleString();
+
+/** Names with values; what has no value is left out. @param {{ facts: readonly (readonly [string, any])[] }} props */
+export function Facts({ facts }) {
+  const known = facts.filter(([, value]) => value !== undefined && value !== "" && value !== null && value !== false);
+  return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+}
+
+/** @param {{ error: any }} props */
+export function Problem({ error }) {
+  if (!error) return null;
+  const where = error.param ? html` <code>${error.param}</code>` : null;
+  return html`<p class="problem" role="alert">${error.message}${where}</p>`;
+}
+
+/** A text, or a value as JSON; a long one is collapsed. @param {{ value: any, label: string }} props */
+export function Text({ value, label }) {
+  if (value === undefined || value === "") return null;
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const block = html`<pre tabindex="0">${text}</pre>`;
+  if (text.length <= 600) return block;
+  return html`<details><summary>${label}, ${number(text.length)} characters</summary>${block}</details>`;
+}
+
+/**
+ * A list as a table, with a button for what follows.
+ * @param {{ list: any, columns: readonly string[], row: (item: any) => any, empty?: string }} props
+ */
+export function Table({ list, columns, row, empty = "There are none." }) {
+  if (list.error) return html`<${Problem} error=${list.error} />`;
+  if (!list.isLoaded) return html`<p class="busy-note" role="status">Loading …</p>`;
+  const isEmpty = list.items.length === 0;
+  return html`
+    ${isEmpty && list.next === null ? html`<p class="hint" role="status">${empty}</p>` : null}
+    ${
+      isEmpty
+        ? null
+        : html`<div class="scroll" tabindex="0" role="region" aria-label="List"><table>
+      <thead><tr>${columns.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+      <tbody>${list.items.map(row)}</tbody>
+    </table></div>`
+    }
+    ${list.next === null ? null : html`<p class="actions"><button type="button" onClick=${list.more}>Older</button></p>`}`;
+}
+
+/**
+ * A choice among values. `all`: what no choice is called.
+ * @param {{ label: string, value: string, options: readonly string[], all?: string, onChange: (value: string) => void }} props
+ */
+export function Choice({ label, value, options, all, onChange }) {
+  /** @param {any} event */
+  const choose = (event) => onChange(event.target.value);
+  return html`<label class="field">${label}
+    <select value=${value} onChange=${choose}>
+      ${all === undefined ? null : html`<option value="">${all}</option>`}
+      ${options.map((option) => html`<option value=${option} selected=${option === value}>${option.replace("_", " ")}</option>`)}
+    </select></label>`;
+}
+
+/**
+ * @param {{ label: string, value: string, onInput: (value: string) => void, [attribute: string]: any }} props
+ */
+export function Field({ label, value, onInput, ...attributes }) {
+  /** @param {any} event */
+  const change = (event) => onInput(event.target.value);
+  const Element = attributes.rows === undefined ? "input" : "textarea";
+  return html`<label class="field">${label}<${Element} value=${value} onInput=${change} ...${attributes} /></label>`;
+}

@@ -186,10 +186,10 @@ async function settle(
     return lookAgainAt(notBefore.getTime());
   }
   if (error instanceof Suspended && stopped === undefined) {
-    // It waits without a BullMQ job, unless what it waits for has come by now.
-    if (!(await claims.suspend(lease)) || !(await error.isOver()) || !(await claims.resume(lease.jobId)))
-      return undefined;
-    return lookAgainAt(Date.now());
+    // It waits without a BullMQ job, unless what it waits for has come by now, or its cancellation.
+    const suspended = await claims.suspend(lease);
+    if (!suspended || !(suspended.cancelRequestedAt || (await error.isOver()))) return undefined;
+    return (await claims.resume(lease.jobId)) ? lookAgainAt(Date.now()) : undefined;
   }
   if (!(error instanceof AppError || isStoreFailure(error)) && stopped === undefined)
     logger.error({ err: error }, "a job threw unexpectedly");

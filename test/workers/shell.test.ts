@@ -176,6 +176,19 @@ describe("the shell in which a worker runs a job", () => {
     expect([again.left.end, again.record.status]).to.deep.equal(["done", "queued"]);
   });
 
+  it("cancels a suspended job whose cancellation came just before", async () => {
+    const jobId = await submit(async ({ jobId: own }) => {
+      await test.platform.store.jobs.change(
+        { jobId: own, from: ["running"] },
+        { $set: { cancelRequestedAt: new Date() } },
+      );
+      throw new Suspended(async () => false);
+    });
+    const first = await turn(jobId);
+    expect([first.left.end, first.record.status]).to.deep.equal(["later", "queued"]);
+    expect((await turn(jobId)).record.status).to.equal("cancelled");
+  });
+
   it("drops the outcome of a job that another has, and notes that it was no crash", async () => {
     const jobId = await submit(async () => {
       await test.platform.store.jobs.change({ jobId, from: ["running"] }, { $set: { "lease.token": "another's" } });

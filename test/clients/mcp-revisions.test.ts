@@ -1,9 +1,11 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { createTaskSessionFromClient, resultFromTaskOutcome } from "@modelcontextprotocol/ext-tasks/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { CallToolResultSchema, ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { expect } from "chai";
-import { valueAt } from "../support/http-client.ts";
+import { makeClient, valueAt } from "../support/http-client.ts";
+import { postStateless } from "../support/mcp-stateless.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { chatModel, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
 
@@ -41,6 +43,59 @@ describe("the official clients of both eras of the Model Context Protocol", func
       expect(valueAt(wrong, "code")).to.equal(-32_602);
     } finally {
       await client.close();
+    }
+  });
+
+  /** The client of today with the official extension for tasks, whose requests the test itself sends on. */
+  const connectWithTasks = async (key: string, answer: (message: unknown) => boolean) => {
+    const clientInfo = { name: "test", version: "1.0.0" };
+    const clientCapabilities = { elicitation: {}, extensions: { "io.modelcontextprotocol/tasks": {} } };
+    const options = { versionNegotiation: { mode: "auto" }, capabilities: clientCapabilities } as const;
+    const client = new Client(clientInfo, options);
+    await client.connect(new StreamableHTTPClientTransport(url(), { requestInit: requestInit(key) }));
+    const api = makeClient({ url: desk.test.url, key });
+    const session = createTaskSessionFromClient(client, {
+      endpointId: "switchyard",
+      v2RequestFraming: { protocolVersion: "2026-07-28", clientInfo, clientCapabilities },
+      async rawDispatch(request) {
+        const { method, params } = request as { method: string; params: object };
+        const { body } = await postStateless(api, method, { ...params });
+        const { result, error } = body as { result: never; error: never };
+        return error === undefined ? { kind: "result", result } : { kind: "error", error };
+      },
+      async onInputRequest(request) {
+        return { action: "accept", content: { confirm: answer(valueAt(request, "params.message")) } } as never; // of its kind
+      },
+    });
+    const close = async () => {
+      await session.close();
+      await client.close();
+    };
+    return { session, close };
+  };
+
+  it("the client of today, with its extension, gets a task, and asks its person for the decision in it", async () => {
+    const asked: unknown[] = [];
+    const { session, close } = await connectWithTasks(desk.test.keys.admin, (message) => asked.push(message) > 0);
+    try {
+      const execution = await session.callTool("greet_signed", { name: "Ada" });
+      expect(execution.kind).to.equal("task");
+      const { outcome } = await execution.settle();
+      expect(asked).to.deep.equal(["Send it?"]);
+      expect(valueAt(resultFromTaskOutcome(outcome), "structuredContent.output")).to.equal("Hello, Ada!");
+    } finally {
+      await close();
+    }
+  });
+
+  it("the client of today, with its extension, cancels a task", async () => {
+    const { session, close } = await connectWithTasks(desk.test.keys.member, () => false);
+    try {
+      const execution = await session.callTool("greet_signed", { name: "Ada" });
+      await execution.cancel();
+      expect((await execution.result()).status).to.equal("cancelled");
+    } finally {
+      await close();
     }
   });
 

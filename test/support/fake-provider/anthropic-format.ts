@@ -10,7 +10,9 @@ export const messagesFormat: WireFormat = {
     if (headers["anthropic-version"] === undefined) return refuse("anthropic-version: header is required");
     if (body.max_tokens === undefined) return refuse("max_tokens: Field required");
     if (Number(body.temperature ?? 0) > 1) return refuse("temperature: range: 0..1");
-    return rejectTurns(body.messages ?? [], refuse);
+    const turns = (body.messages ?? []) as WireTurn[];
+    const hasSystemTurns = String(headers["anthropic-beta"]).includes("mid-conversation");
+    return rejectTurns(hasSystemTurns ? turns.filter(({ role }) => role !== "system") : turns, refuse);
   },
   toAnswer: toMessage,
   toEvents: toMessageEvents,
@@ -24,9 +26,9 @@ type WireTurn = { role?: unknown; content?: unknown };
 type WireBlock = { type: string; text?: string; id?: string; tool_use_id?: string };
 
 /** Holds the turns against the rules of "Handle tool calls": roles, no empty text, each call answered in the next turn. */
-function rejectTurns(turns: unknown[], refuse: (message: string) => Behaviour): Behaviour | undefined {
+function rejectTurns(turns: readonly WireTurn[], refuse: (message: string) => Behaviour): Behaviour | undefined {
   let asked: string[] = [];
-  for (const turn of turns as WireTurn[]) {
+  for (const turn of turns) {
     if (turn.role !== "user" && turn.role !== "assistant") return refuse(`messages: unexpected role ${turn.role}`);
     const blocks: WireBlock[] = Array.isArray(turn.content)
       ? turn.content

@@ -24,6 +24,9 @@ type RecordedRequest = {
 
 type Served = { requests: number; inputTokens: number; outputTokens: number };
 
+/** What a model does in each of its turns. */
+type Script = (body: WireRequest) => Behaviour;
+
 export type FakeProvider = {
   /** What an OpenAI client takes as base URL. */
   url: string;
@@ -34,8 +37,8 @@ export type FakeProvider = {
   served(apiKey?: string): Served;
   /** Behaviours of the next requests, in order; afterwards the default holds again. */
   next(...behaviours: Behaviour[]): void;
-  /** The behaviour of requests for which none is queued. */
-  setDefault(behaviour: Behaviour): void;
+  /** The behaviour of requests for which none is queued, or how it follows from what is asked. */
+  setDefault(behaviour: Behaviour | Script): void;
   /** What `GET /models` lists from now on, without a record of the request; undefined: it is answered as any other path. */
   listModels(models: readonly object[] | undefined): void;
   /** Forgets requests and behaviours. */
@@ -57,7 +60,7 @@ const formats: Record<string, WireFormat> = {
 export async function startFakeProvider(): Promise<FakeProvider> {
   const requests: RecordedRequest[] = [];
   let queued: Behaviour[] = [];
-  let standard: Behaviour = {};
+  let standard: Behaviour | Script = {};
   let listed: readonly object[] | undefined;
   const server = createServer(async (request, response) => {
     const body: WireRequest = JSON.parse((await readText(request)) || "{}"); // a GET has no body
@@ -66,12 +69,13 @@ export async function startFakeProvider(): Promise<FakeProvider> {
       response.end(JSON.stringify({ object: "list", data: listed }));
       return;
     }
-    const behaviour = queued.shift() ?? standard;
+    const behaviour = queued.shift() ?? (typeof standard === "function" ? standard(body) : standard);
     const ended = new Promise<"completed" | "broken">((resolve) =>
       response.once("close", () => resolve(response.writableFinished ? "completed" : "broken")),
     );
     const served: FakeUsage = { prompt_tokens: 0, completion_tokens: 0 };
-    const recorded = { path: request.url ?? "", headers: request.headers, body, ended, served, hasBegun: false };
+    const path = (request.url ?? "").replace(/\?.*/, "");
+    const recorded = { path, headers: request.headers, body, ended, served, hasBegun: false };
     requests.push(recorded);
     await answer(recorded, response, behaviour);
   });

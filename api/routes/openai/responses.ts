@@ -7,12 +7,13 @@ import { fromResponsesBody } from "../../../src/gateway/responses/request.ts";
 import { type ResponsesBody, responsesBodySchema } from "../../../src/gateway/responses/request-schemas.ts";
 import { beginResponse, toResponse } from "../../../src/gateway/responses/response.ts";
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
-import { makeResponseStream, type NumberedEvent } from "../../../src/gateway/responses/stream.ts";
+import { makeResponseStream } from "../../../src/gateway/responses/stream.ts";
 import { type Conversation, newConversation, refersToStored } from "../../../src/responses/recall.ts";
 import { reserveJob, withCallback } from "../../prefer.ts";
-import { declareRoutes, type HandlerInput, type Reply, type SseMessage } from "../../route.ts";
+import { declareRoutes, type HandlerInput, type Reply } from "../../route.ts";
 import { named } from "../../schema-names.ts";
 import { modelCallErrors, runErrors, svcOptionsHeader, toGatewayCaller } from "../chat.ts";
+import { toMessage, toSse } from "./response-sse.ts";
 
 const SURFACE = "responses";
 /** Most names of what is left out that one response lists; the input may have 2,000 such items. */
@@ -150,9 +151,3 @@ function withOwnNames<T>(places: readonly string[], work: () => T): T {
     throw withOwnName(error, places);
   }
 }
-
-export async function* toSse(batches: AsyncIterable<NumberedEvent[]>): AsyncGenerator<SseMessage[]> {
-  for await (const batch of batches) yield batch.map(toMessage);
-}
-
-const toMessage = (data: NumberedEvent): SseMessage => ({ event: data.type, data });

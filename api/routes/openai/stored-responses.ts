@@ -5,7 +5,7 @@ import { idSchema } from "../../../src/ids.ts";
 import { shownItemSchema } from "../../../src/responses/views.ts";
 import { declareRoutes } from "../../route.ts";
 import { openAiListOf } from "./lists.ts";
-import { toSse } from "./responses.ts";
+import { toSse } from "./response-sse.ts";
 
 const params = z.object({ id: idSchema("response") });
 

@@ -2,7 +2,8 @@ import { makeStringBuilder } from "../chat/streamed-response.ts";
 import type { OutputItem, ResponseEvent } from "./response-schemas.ts";
 import { type ToolPlace, toCustomInput } from "./tools.ts";
 
-type Emit = (event: ResponseEvent) => void;
+/** Takes the events; undefined where nobody wants them: then none is made. */
+type Emit = ((event: ResponseEvent) => void) | undefined;
 type At = { item_id: string; output_index: number };
 type Begin = <I extends OutputItem>(kind: string, toItem: (id: string) => I) => { item: I; at: At };
 type Begun<T extends OutputItem["type"]> = { item: Extract<OutputItem, { type: T }>; at: At };
@@ -27,13 +28,13 @@ function beginFunctionCall({ item, at }: Begun<"function_call">, emit: Emit) {
   return {
     add(delta: string): void {
       item.arguments += delta;
-      if (delta !== "") emit({ type: "response.function_call_arguments.delta", ...at, delta });
+      if (delta !== "") emit?.({ type: "response.function_call_arguments.delta", ...at, delta });
     },
     end(isWhole: boolean): void {
       const { name, arguments: json } = item;
-      emit({ type: "response.function_call_arguments.done", ...at, name, arguments: json });
+      emit?.({ type: "response.function_call_arguments.done", ...at, name, arguments: json });
       item.status = toStatus(isWhole);
-      emit({ type: "response.output_item.done", output_index: at.output_index, item });
+      emit?.({ type: "response.output_item.done", output_index: at.output_index, item });
     },
   };
 }
@@ -45,10 +46,10 @@ function beginCustomCall({ item, at }: Begun<"custom_tool_call">, emit: Emit) {
     add: json.add,
     end(isWhole: boolean): void {
       item.input = toCustomInput(json.text());
-      if (item.input !== "") emit({ type: "response.custom_tool_call_input.delta", ...at, delta: item.input });
-      emit({ type: "response.custom_tool_call_input.done", ...at, input: item.input });
+      if (item.input !== "") emit?.({ type: "response.custom_tool_call_input.delta", ...at, delta: item.input });
+      emit?.({ type: "response.custom_tool_call_input.done", ...at, input: item.input });
       item.status = toStatus(isWhole);
-      emit({ type: "response.output_item.done", output_index: at.output_index, item });
+      emit?.({ type: "response.output_item.done", output_index: at.output_index, item });
     },
   };
 }

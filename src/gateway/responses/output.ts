@@ -7,7 +7,8 @@ import { sealReasoning } from "./sealed-reasoning.ts";
 import { makeStepCalls } from "./step-calls.ts";
 import type { FindTool } from "./tools.ts";
 
-type Emit = (event: ResponseEvent) => void;
+/** Takes the events; undefined where nobody wants them: then none is made. */
+type Emit = ((event: ResponseEvent) => void) | undefined;
 type ItemOf<T extends OutputItem["type"]> = Extract<OutputItem, { type: T }>;
 type Delta<T extends ContentDelta["type"]> = Extract<ContentDelta, { type: T }>;
 
@@ -44,7 +45,7 @@ export function makeResponseOutput(options: OutputOptions) {
     const item = toItem(toItemId(kind, place));
     const at = { item_id: item.id, output_index: place };
     items.push(item);
-    emit({ type: "response.output_item.added", output_index: at.output_index, item: { ...item } });
+    emit?.({ type: "response.output_item.added", output_index: at.output_index, item: { ...item } });
     return { item, at };
   };
   const endSpeech = (isWhole: boolean) => {
@@ -142,19 +143,19 @@ function beginText({ item, at }: Begun<"message">, emit: Emit): OpenItem {
   const said = makeStringBuilder();
   const place = { ...at, content_index: 0 };
   const toPart = (text: string) => ({ type: "output_text" as const, text, annotations: [], logprobs: [] });
-  emit({ type: "response.content_part.added", ...place, part: toPart("") });
+  emit?.({ type: "response.content_part.added", ...place, part: toPart("") });
   return {
     add(delta) {
       said.add(delta);
-      emit({ type: "response.output_text.delta", ...place, delta, logprobs: [] });
+      emit?.({ type: "response.output_text.delta", ...place, delta, logprobs: [] });
     },
     end(isWhole) {
       const part = toPart(said.text());
-      emit({ type: "response.output_text.done", ...place, text: part.text, logprobs: [] });
-      emit({ type: "response.content_part.done", ...place, part });
+      emit?.({ type: "response.output_text.done", ...place, text: part.text, logprobs: [] });
+      emit?.({ type: "response.content_part.done", ...place, part });
       item.content = [part];
       item.status = itemStatus(isWhole);
-      emit({ type: "response.output_item.done", output_index: at.output_index, item });
+      emit?.({ type: "response.output_item.done", output_index: at.output_index, item });
     },
   };
 }
@@ -168,20 +169,20 @@ function beginThought({ item, at }: Begun<"reasoning">, emit: Emit) {
   return {
     id: item.id,
     add(delta: string): void {
-      if (!hasBegun) emit({ type: "response.reasoning_summary_part.added", ...place, part: toPart("") });
+      if (!hasBegun) emit?.({ type: "response.reasoning_summary_part.added", ...place, part: toPart("") });
       hasBegun = true;
       shown.add(delta);
-      emit({ type: "response.reasoning_summary_text.delta", ...place, delta });
+      emit?.({ type: "response.reasoning_summary_text.delta", ...place, delta });
     },
     end(sealed?: string): void {
       if (hasBegun) {
         const part = toPart(shown.text());
-        emit({ type: "response.reasoning_summary_text.done", ...place, text: part.text });
-        emit({ type: "response.reasoning_summary_part.done", ...place, part });
+        emit?.({ type: "response.reasoning_summary_text.done", ...place, text: part.text });
+        emit?.({ type: "response.reasoning_summary_part.done", ...place, part });
         item.summary = [part];
       }
       if (sealed !== undefined) item.encrypted_content = sealed;
-      emit({ type: "response.output_item.done", output_index: at.output_index, item });
+      emit?.({ type: "response.output_item.done", output_index: at.output_index, item });
     },
   };
 }

@@ -116,7 +116,7 @@ export type MadeResponse = { response: ResponseObject; kept: OutputItem[] };
 
 /** The response of a chat. */
 export function toResponse(begun: ResponseObject, body: ResponsesBody, outcome: AnsweredChat): MadeResponse {
-  const output = beginOutput(begun, body, () => undefined);
+  const output = beginOutput(begun, body, undefined);
   const { steps, reasoning, ...answer } = outcome;
   for (const delta of steps ?? []) output.take(delta);
   for (const delta of toDeltas({ ...answer, ...(steps || reasoning === undefined ? {} : { reasoning }) }))

@@ -1,7 +1,8 @@
 import type { StepDelta } from "../chat/steps.ts";
 import type { OutputItem, ResponseEvent } from "./response-schemas.ts";
 
-type Emit = (event: ResponseEvent) => void;
+/** Takes the events; undefined where nobody wants them: then none is made. */
+type Emit = ((event: ResponseEvent) => void) | undefined;
 type CallItem = Extract<OutputItem, { type: "mcp_call" }>;
 type Begun = { item: CallItem; at: { item_id: string; output_index: number } };
 type Result = Pick<Extract<StepDelta, { type: "step-result" }>, "output" | "isError">;
@@ -19,8 +20,8 @@ export function makeStepCalls(begin: (toItem: (id: string) => CallItem) => Begun
   const end = ({ item, at, result = unfinished }: OpenCall) => {
     const { output, isError } = result;
     Object.assign(item, isError ? { status: "failed", error: output } : { status: "completed", output });
-    emit({ type: isError ? "response.mcp_call.failed" : "response.mcp_call.completed", ...at });
-    emit({ type: "response.output_item.done", output_index: at.output_index, item });
+    emit?.({ type: isError ? "response.mcp_call.failed" : "response.mcp_call.completed", ...at });
+    emit?.({ type: "response.output_item.done", output_index: at.output_index, item });
   };
   return {
     take(step: StepDelta): void {
@@ -31,9 +32,9 @@ export function makeStepCalls(begin: (toItem: (id: string) => CallItem) => Begun
           return { ...head, id: itemId, status: "in_progress", arguments: "", output: null, error: null };
         });
         const { item, at } = begun;
-        emit({ type: "response.mcp_call.in_progress", ...at });
-        emit({ type: "response.mcp_call_arguments.delta", ...at, delta: json });
-        emit({ type: "response.mcp_call_arguments.done", ...at, arguments: json });
+        emit?.({ type: "response.mcp_call.in_progress", ...at });
+        emit?.({ type: "response.mcp_call_arguments.delta", ...at, delta: json });
+        emit?.({ type: "response.mcp_call_arguments.done", ...at, arguments: json });
         item.arguments = json;
         open.push({ ...begun, id });
         return;

@@ -36,7 +36,7 @@ export function toOfferedName(name: string, namespace?: string | null): string {
 /** The functions that a request offers to the model, and where in it the tools stand that nobody runs here. */
 export function toFunctions({ tools, input }: Pick<ResponsesBody, "tools" | "input">, ignored: string[]) {
   const functions: NonNullable<ChatBody["tools"]> = [];
-  for (const { tool, place, namespace } of eachTool({ tools, input })) {
+  for (const { tool, place, namespace } of allTools({ tools, input })) {
     if (tool.type === "other") ignored.push(place);
     else functions.push({ type: "function", function: toFunction(tool, namespace) });
   }
@@ -45,14 +45,22 @@ export function toFunctions({ tools, input }: Pick<ResponsesBody, "tools" | "inp
 }
 
 /** Which tools the functions are that a model calls. */
-export function makeFindTool({ tools, input }: Pick<ResponsesBody, "tools" | "input">): FindTool {
+export function makeFindTool(body: Pick<ResponsesBody, "tools" | "input">): FindTool {
+  let places: Map<string, ToolPlace> | undefined; // most responses call none
+  return (name) => {
+    places ??= toPlaces(body);
+    return places.get(name) ?? { type: "function", name };
+  };
+}
+
+function toPlaces(body: Pick<ResponsesBody, "tools" | "input">): Map<string, ToolPlace> {
   const places = new Map<string, ToolPlace>();
-  for (const { tool, namespace } of eachTool({ tools, input })) {
+  for (const { tool, namespace } of allTools(body)) {
     if (tool.type === "other") continue;
     const { type, name } = tool;
     places.set(toOfferedName(name, namespace), { type, name, ...(namespace === undefined ? {} : { namespace }) });
   }
-  return (name) => places.get(name) ?? { type: "function", name };
+  return places;
 }
 
 /** What a custom tool is called with, of the JSON that a model writes. */
@@ -66,22 +74,21 @@ type AnyTool = OwnTool | Extract<ResponseTool, { type: "other" }>;
 type PlacedTool = { tool: AnyTool; place: string; namespace?: string };
 
 /** All tools of a request, those of groups and those that stand in its input too. */
-function* eachTool({ tools, input }: Pick<ResponsesBody, "tools" | "input">): Generator<PlacedTool> {
-  yield* inGroups(tools ?? [], "tools");
-  if (typeof input === "string") return;
-  for (const [place, item] of input.entries())
-    if (item.type === "additional_tools") yield* inGroups(item.tools, `input[${place}].tools`);
+function allTools({ tools, input }: Pick<ResponsesBody, "tools" | "input">): PlacedTool[] {
+  const own = tools ? inGroups(tools, "tools") : [];
+  if (typeof input === "string") return own;
+  const more = input.flatMap((item, place) =>
+    item.type === "additional_tools" ? inGroups(item.tools, `input[${place}].tools`) : [],
+  );
+  return [...own, ...more];
 }
 
-function* inGroups(tools: readonly ResponseTool[], at: string): Generator<PlacedTool> {
-  for (const [n, tool] of tools.entries()) {
+const inGroups = (tools: readonly ResponseTool[], at: string): PlacedTool[] =>
+  tools.flatMap((tool, n): PlacedTool[] => {
     const place = `${at}[${n}]`;
-    if (tool.type !== "namespace") yield { tool, place };
-    else
-      for (const [m, inner] of tool.tools.entries())
-        yield { tool: inner, place: `${place}.tools[${m}]`, namespace: tool.name };
-  }
-}
+    if (tool.type !== "namespace") return [{ tool, place }];
+    return tool.tools.map((inner, m) => ({ tool: inner, place: `${place}.tools[${m}]`, namespace: tool.name }));
+  });
 
 function toFunction(tool: OwnTool, namespace: string | undefined) {
   const name = toOfferedName(tool.name, namespace);

@@ -1,0 +1,64 @@
+import { type Agent, request } from "undici";
+import { format, type Measured } from "./goals.ts";
+import { median, runConcurrently } from "./measure.ts";
+import { cpuMsOf } from "./process-usage.ts";
+
+const rounds = 9;
+const atOnce = 32;
+/** Calls of one measurement. */
+const calls = { json: 2_000, streams: 400 };
+/** Calls before anything is measured. */
+const warmUp = { json: 6_000, streams: 300 };
+
+/** The surfaces of other vendors' clients, after the one that they are held against. */
+const surfaces = {
+  "/v1/chat/completions": (content: string) => ({ messages: [{ role: "user", content }] }),
+  "/v1/responses": (content: string) => ({ input: [{ role: "user", content }], store: false }),
+  "/v1/messages": (content: string) => ({ messages: [{ role: "user", content }], max_tokens: 1_000 }),
+} as const;
+type Surface = keyof typeof surfaces;
+const names = Object.keys(surfaces) as Surface[]; // the literal above has no other keys
+const anchor = "/v1/chat/completions";
+
+type Target = { url: string; headers: Record<string, string>; pid: number | undefined; dispatcher: Agent };
+
+/**
+ * The processor time of a call by each surface, for the same question to the same model. They take turns; a round's calls are
+ * compared with those of the same round. Responses are not stored: what storing costs is the store's.
+ */
+export async function measureSurfaces(target: Target, prompts: { json: string; streams: string }): Promise<Measured[]> {
+  const lines: Measured[] = [];
+  for (const kind of ["json", "streams"] as const) {
+    const measure = async (name: Surface, count: number) => {
+      const before = await cpuMsOf(target.pid);
+      await runConcurrently(count, atOnce, () => callOnce(target, name, prompts[kind], kind === "streams"));
+      return ((await cpuMsOf(target.pid)) - before) / count;
+    };
+    for (const name of names) await measure(name, warmUp[kind]);
+    const cpu: Record<Surface, number[]> = { "/v1/chat/completions": [], "/v1/responses": [], "/v1/messages": [] };
+    for (let round = 0; round < rounds; round += 1)
+      for (const name of round % 2 === 0 ? names : names.toReversed()) cpu[name].push(await measure(name, calls[kind]));
+    for (const name of names) {
+      if (name === anchor) continue;
+      const shares = cpu[name].map((one, round) => one / (cpu[anchor][round] ?? Number.NaN));
+      lines.push({
+        what: `${name} ${kind === "json" ? "JSON" : "streams"}, CPU a call, ${atOnce} at once`,
+        anchor: `${anchor} ${format(median(cpu[anchor]))} ms`,
+        product: `${format(median(cpu[name]))} ms`,
+        value: median(shares),
+        must: 1.15,
+        aim: 1,
+        isMoreBetter: false,
+        unit: "×",
+      });
+    }
+  }
+  return lines;
+}
+
+async function callOnce({ url, headers, dispatcher }: Target, name: Surface, prompt: string, stream: boolean) {
+  const body = JSON.stringify({ model: "bench", ...surfaces[name](prompt), stream });
+  const response = await request(`${url}${name}`, { method: "POST", headers, body, dispatcher });
+  const text = await response.body.text();
+  if (response.statusCode !== 200 || !text.includes("word")) throw new Error(`${name} answered ${text}`);
+}

@@ -167,6 +167,10 @@ describe("custom providers", () => {
       ["models[0].id", { models: [{ ...model, id: "two words" }] }],
       ["models[0].inputUsdPerMTok", { models: [{ ...model, inputUsdPerMTok: -1 }] }],
       ["models[0].contextWindow", { models: [{ ...model, contextWindow: 0 }] }],
+      [
+        "models[0].supportedFeatures",
+        { wire: "anthropic-messages", models: [{ ...model, supportedFeatures: ["vision", "json_object"] }] },
+      ],
       ["baseUrl", { baseUrl: "https://models.example.com/v1?key=1" }],
       ["baseUrl", { baseUrl: "http://models.example.com/v1" }],
       ["baseUrl", { baseUrl: `https://models.example.com/${"a".repeat(500)}` }],

@@ -75,7 +75,9 @@ async function startTwo(wire: WireName, options: TestOptions): Promise<TestPlatf
     wire,
     baseUrl: wire === "anthropic-messages" ? second.url : `${second.url}/v1`,
     key: second.keys.member,
-    models: models.filter(({ type }) => type !== "embedding" || wires[wire].hasEmbeddings).map(toCustomModel),
+    models: models
+      .filter(({ type }) => type !== "embedding" || wires[wire].hasEmbeddings)
+      .map((model) => toCustomModel(model, wire)),
   };
   const admin = makeClient({ url: first.url, key: first.keys.admin });
   const set = await admin.request("PUT", `/ai/providers/custom/${HOP}`, { body });
@@ -84,7 +86,7 @@ async function startTwo(wire: WireName, options: TestOptions): Promise<TestPlatf
 }
 
 /** A model of a platform's list as a custom provider of another one has it. */
-function toCustomModel(listed: ListedModel): CustomProviderBody["models"][number] {
+function toCustomModel(listed: ListedModel, wire: WireName): CustomProviderBody["models"][number] {
   const { id, type, contextWindow, inputCostPer1k, outputCostPer1k, supportedFeatures, reasoningEfforts } = listed;
   return {
     id,
@@ -92,7 +94,7 @@ function toCustomModel(listed: ListedModel): CustomProviderBody["models"][number
     contextWindow,
     inputUsdPerMTok: inputCostPer1k * 1_000,
     outputUsdPerMTok: outputCostPer1k * 1_000,
-    supportedFeatures: features.filter((one) => supportedFeatures.includes(one)),
+    supportedFeatures: features.filter((one) => supportedFeatures.includes(one) && !wires[wire].lacks?.includes(one)),
     reasoningEfforts: reasoningEfforts ?? [],
   };
 }

@@ -1,6 +1,6 @@
 import type { Connection } from "../resilience/transport.ts";
 import { openMessages } from "./anthropic/provider.ts";
-import { efforts, type ProviderModel } from "./model.ts";
+import { efforts, type Feature, type ProviderModel } from "./model.ts";
 import { makeResponsesProvider } from "./openai-responses/provider.ts";
 import { makeWireProvider } from "./openai-wire/provider.ts";
 import type { Provider } from "./provider.ts";
@@ -9,6 +9,8 @@ import type { Provider } from "./provider.ts";
 type Wire = {
   open(connection: Connection): Provider;
   hasEmbeddings: boolean;
+  /** What it has no form for, so that no model can have it. */
+  lacks?: readonly Feature[];
   /** What its servers commonly take of a model that chats. One that does not take a part of it rejects the call. */
   models: Pick<ProviderModel, "features" | "efforts" | "settings" | "maxTemperature">;
 };
@@ -60,6 +62,7 @@ const all = {
   "anthropic-messages": {
     open: openMessages,
     hasEmbeddings: false,
+    lacks: ["json_object"],
     models: {
       features: ["streaming", "tool_use", "tool_choice", "vision", "files", "json_schema", "prompt_caching"],
       efforts: ["low", "medium", "high", "xhigh", "max"],

@@ -132,11 +132,14 @@ function checkSettings({ baseUrl, wire, models }: Omit<CustomProviderBody, "key"
   if (url.protocol !== "https:" && !isAllowed) throw invalidRequest("baseUrl", "baseUrl must be an https URL.");
   if (url.search !== "" || url.hash !== "")
     throw invalidRequest("baseUrl", "baseUrl must have neither a query nor a fragment.");
-  for (const [at, { id, type }] of models.entries()) {
+  for (const [at, { id, type, supportedFeatures }] of models.entries()) {
     if (models.findIndex((one) => one.id === id) < at)
       throw invalidRequest(`models[${at}].id`, `${id} is named twice.`);
     if (type === "embedding" && !wires[wire].hasEmbeddings)
       throw invalidRequest(`models[${at}].type`, `The wire format ${wire} has no embeddings.`);
+    const lacking = supportedFeatures?.find((feature) => wires[wire].lacks?.includes(feature));
+    if (lacking !== undefined)
+      throw invalidRequest(`models[${at}].supportedFeatures`, `The wire format ${wire} has no ${lacking}.`);
   }
 }
 

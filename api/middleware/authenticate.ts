@@ -10,7 +10,7 @@ import { rejectForeignPage } from "./own-page.ts";
 const RECHECK_MS = 5_000;
 const bearer = /^Bearer +([^\s]+) *$/i;
 
-/** Where Anthropic's clients put the key. `Authorization` goes first: a client that sends both was told to use it. */
+/** Where Anthropic's clients put the key. `Authorization` goes first: a client that sends both has it from its own settings. */
 const KEY_HEADER = "x-api-key";
 
 type Door = {

@@ -40,9 +40,13 @@ export async function live(options: {
   const experience: Experience = { calls: [], jobs: [], errors: [] };
   const random = seededRandom(options.seed);
   const underWay: Promise<void>[] = [];
+  /** What each victim asks for, each ask as often as its share. */
+  const lots = victims.map(({ apiKey, workflowId }) => ({
+    apiKey,
+    lot: asksOf(workflowId).flatMap((ask) => Array.from({ length: ask.share }, () => ask)),
+  }));
   while (!signal.aborted) {
-    for (const { apiKey, workflowId } of victims) {
-      const lot = asksOf(workflowId).flatMap((ask) => Array.from({ length: ask.share }, () => ask));
+    for (const { apiKey, lot } of lots) {
       const ask = lot[Math.floor(random() * lot.length)];
       if (ask) underWay.push(askOnce({ url, apiKey }, ask, experience));
       await delay(1_000 / CALLS_A_SECOND / victims.length);

@@ -29,7 +29,7 @@ export function makeReasoning() {
 
 /**
  * A turn that calls tools as it is recorded where it has reasoning: JSON of its parts, with which its calls keep their ids; or
- * a mark, when it cannot go back as it was. `isKnown` tells the ids of earlier calls, and `most` is how many calls are made.
+ * a mark, when it cannot go back as it was. `isKnown` reports whether an id is that of an earlier call, and `most` is how many calls are made.
  */
 export function toRecordedParts(
   { parts, toolCalls }: { parts?: readonly AssistantPart[]; toolCalls: readonly ToolCall[] },

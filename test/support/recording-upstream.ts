@@ -7,7 +7,7 @@ type Recorded = { path: string; headers: IncomingHttpHeaders; raw: string };
 /** What is answered, in the pieces in which it is written; `isCut` breaks the connection off after them. */
 type Scripted = { status?: number; headers?: Record<string, string>; pieces: readonly string[]; isCut?: boolean };
 
-/** A server on loopback that keeps requests byte for byte, and answers what it is told to, one answer a request. */
+/** A server on loopback that keeps requests byte for byte, and sends the answers that it was given, one a request. */
 export async function startRecordingUpstream() {
   const requests: Recorded[] = [];
   let answers: Scripted[] = [];

@@ -49,6 +49,6 @@ describe("the output of a response", () => {
   it("takes nothing more of a call that has ended", () => {
     const { output } = begin();
     for (const delta of [call(0, "{}"), text("Done.")]) output.take(delta);
-    expect(() => output.take(call(0, "more"))).to.throw("went on with a tool call that had ended");
+    expect(() => output.take(call(0, "more"))).to.throw("continued a tool call that had ended");
   });
 });

@@ -163,7 +163,7 @@ export type ProviderBatches = {
 export type RawRequest = { path: string; body: string; headers: Record<string, string> };
 /** What is read of a raw answer, to account for it. */
 export type RawAnswer = { body: string; text: string; finishReason?: FinishReason; usage?: Usage };
-/** Whole events of a raw stream, and what they report. `failure` is an error that they tell the reader themselves. */
+/** Whole events of a raw stream, and what they report. `failure` is an error that they report to the reader themselves. */
 export type RawEvents = { bytes: Buffer; parts: StreamPart[]; failure?: unknown };
 
 /** Sends on requests in a provider's own wire format, and gives back answers byte for byte; both throw as `Provider` does. */

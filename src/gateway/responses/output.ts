@@ -69,7 +69,7 @@ export function makeResponseOutput(options: OutputOptions) {
     return beginThought(begin("rs", toThought), emit);
   };
   const openCall = ({ index, id, name = "" }: Delta<"tool-call-delta">) => {
-    if (index in calls) throw providerFault("The provider went on with a tool call that had ended.");
+    if (index in calls) throw providerFault("The provider continued a tool call that had ended.");
     endSpeech(true);
     return beginCall({ id: id ?? `call_${index}`, ...findTool(name) }, begin, emit);
   };

@@ -181,45 +181,6 @@ describe("custom providers", () => {
     }
   });
 
-  it("refuse every address that is not public, by http and by https", async () => {
-    const urls = rejectedUrls.filter((url) => url !== "");
-    const all = [...urls, ...urls.map((url) => url.replace(/^http:/, "https:"))];
-    for (const { status, at, text } of await Promise.all(all.map((baseUrl) => put("lab-d", { baseUrl })))) {
-      expect([status, at("error.code"), at("error.param")], text).to.deep.equal([400, "source_refused", "baseUrl"]);
-    }
-    expect((await member.get("/ai/providers/custom/lab-d")).status).to.equal(404);
-  });
-
-  it("change their key from one call to the next, and are gone when they are removed", async () => {
-    await put("lab-a");
-    await chat();
-    expect(keyUsed()).to.equal(firstKey);
-    const rotated = await put("lab-a", { key: secondKey });
-    expect(rotated.at("keyPreview")).to.equal("sk-c…bcde");
-    await chat();
-    expect(keyUsed()).to.equal(secondKey);
-    upstream.next({ status: 401, errorMessage: `no such key ${secondKey}` });
-    const refused = await chat();
-    expect([refused.status, refused.at("error.code")]).to.deep.equal([400, "provider_key_refused"]);
-    expect(refused.text).not.to.contain(secondKey);
-    upstream.next({ status: 400, errorMessage: `not with ${secondKey}` });
-    expect((await chat()).string("error.message")).to.contain("not with [key]");
-
-    expect((await admin.delete("/ai/providers/custom/lab-a")).status).to.equal(204);
-    expect((await admin.delete("/ai/providers/custom/lab-a")).status).to.equal(404);
-    const gone = await chat();
-    expect([gone.status, gone.at("error.code")]).to.deep.equal([400, "unknown_model"]);
-  });
-
-  it("answer at once where a batch is asked for, and say why", async () => {
-    await put("lab-a");
-    const answered = await chat({ prefer_async: true });
-    expect([answered.status, answered.headers.get("x-svc-batch")]).to.deep.equal([
-      200,
-      "ineligible; reason=no-batch-interface",
-    ]);
-  });
-
   it("answer at once also for a tenant that may make no further job", async () => {
     await put("lab-a");
     const later = { headers: { prefer: "respond-async" } };
@@ -231,55 +192,100 @@ describe("custom providers", () => {
     expect((await chat({ prefer_async: true })).status).to.equal(200);
   });
 
-  it("count against the budget, which stops them before they are called", async () => {
-    await put("lab-a", { models: [{ ...model, inputUsdPerMTok: 1_000, outputUsdPerMTok: 1_000 }] });
-    const tenantId = await tenantOf(test);
-    await test.platform.gateway.setBudget(tenantId, 0.1);
-    try {
-      const stopped = await chat();
-      expect([stopped.status, stopped.at("error.code")], stopped.text).to.deep.equal([402, "budget_exhausted"]);
-      expect(upstream.requests).to.deep.equal([]);
-    } finally {
-      await test.platform.gateway.setBudget(tenantId, null);
-    }
-  });
+  for (const { wire, baseUrl } of wires) {
+    const ofWire = () => ({ wire, baseUrl: baseUrl(), models: [model] });
 
-  it("are fallbacks, and have them", async () => {
-    await put("lab-a");
-    const fallbacks = [
-      { model: "gpt-5.4-nano", models: ["lab-a/lab/small"] },
-      { model: "lab-a/lab/small", models: ["gpt-5.4-nano"] },
-    ];
-    const set = await admin.request("PUT", "/ai/fallbacks", { body: { fallbacks } });
-    expect(set.status, set.text).to.equal(200);
-    try {
-      upstream.next({ status: 500 }, { status: 500 });
-      expect((await chat({ model: "gpt-5.4-nano" })).at("model")).to.equal("lab-a/lab/small");
+    it(`refuse every address that is not public, by http and by https, by ${wire}`, async () => {
+      const urls = rejectedUrls.filter((url) => url !== "");
+      const all = [...urls, ...urls.map((url) => url.replace(/^http:/, "https:"))];
+      for (const { status, at, text } of await Promise.all(
+        all.map((baseUrl) => put("lab-d", { ...ofWire(), baseUrl })),
+      )) {
+        expect([status, at("error.code"), at("error.param")], text).to.deep.equal([400, "source_refused", "baseUrl"]);
+      }
+      expect((await member.get("/ai/providers/custom/lab-d")).status).to.equal(404);
+    });
+
+    it(`change their key from one call to the next, and are gone when they are removed, by ${wire}`, async () => {
+      await put("lab-a", ofWire());
+      await chat();
       expect(keyUsed()).to.equal(firstKey);
-      upstream.next({ status: 500 }, { status: 500 });
-      expect((await chat()).at("model")).to.equal("gpt-5.4-nano");
-      expect(keyUsed(), "the key stays with its provider").to.equal("sk-of-the-platform-0123456789");
-      await admin.delete("/ai/providers/custom/lab-a");
-      upstream.next({ status: 500 }, { status: 500 });
-      const alone = await chat({ model: "gpt-5.4-nano" });
-      expect(alone.status, "a fallback that was removed is skipped").to.equal(200);
-    } finally {
-      await admin.request("PUT", "/ai/fallbacks", { body: { fallbacks: [] } });
-    }
-  });
+      const rotated = await put("lab-a", { ...ofWire(), key: secondKey });
+      expect(rotated.at("keyPreview")).to.equal("sk-c…bcde");
+      await chat();
+      expect(keyUsed()).to.equal(secondKey);
+      upstream.next({ status: 401, errorMessage: `no such key ${secondKey}` });
+      const refused = await chat();
+      expect([refused.status, refused.at("error.code")]).to.deep.equal([400, "provider_key_refused"]);
+      expect(refused.text).not.to.contain(secondKey);
+      upstream.next({ status: 400, errorMessage: `not with ${secondKey}` });
+      expect((await chat()).string("error.message")).to.contain("not with [key]");
 
-  it("have breakers of their own, which a new setting closes", async () => {
-    await put("lab-e");
-    await put("lab-f");
-    upstream.setDefault({ status: 500 });
-    const ask = (name: string) => chat({ model: `${name}/lab/small` });
-    for (let tries = 0; tries < 2; tries += 1) await ask("lab-e");
-    expect((await ask("lab-e")).at("error.details.code")).to.equal("breaker_open");
-    upstream.setDefault({});
-    expect((await ask("lab-f")).status, "another provider at the same server").to.equal(200);
-    await put("lab-e", { key: secondKey });
-    expect((await ask("lab-e")).status).to.equal(200);
-  });
+      expect((await admin.delete("/ai/providers/custom/lab-a")).status).to.equal(204);
+      expect((await admin.delete("/ai/providers/custom/lab-a")).status).to.equal(404);
+      const gone = await chat();
+      expect([gone.status, gone.at("error.code")]).to.deep.equal([400, "unknown_model"]);
+    });
+
+    it(`answer at once where a batch is asked for, and say why, by ${wire}`, async () => {
+      await put("lab-a", ofWire());
+      const answered = await chat({ prefer_async: true });
+      expect([answered.status, answered.headers.get("x-svc-batch")]).to.deep.equal([
+        200,
+        "ineligible; reason=no-batch-interface",
+      ]);
+    });
+
+    it(`count against the budget, which stops them before they are called, by ${wire}`, async () => {
+      await put("lab-a", { ...ofWire(), models: [{ ...model, inputUsdPerMTok: 1_000, outputUsdPerMTok: 1_000 }] });
+      const tenantId = await tenantOf(test);
+      await test.platform.gateway.setBudget(tenantId, 0.1);
+      try {
+        const stopped = await chat();
+        expect([stopped.status, stopped.at("error.code")], stopped.text).to.deep.equal([402, "budget_exhausted"]);
+        expect(upstream.requests).to.deep.equal([]);
+      } finally {
+        await test.platform.gateway.setBudget(tenantId, null);
+      }
+    });
+
+    it(`are fallbacks, and have them, by ${wire}`, async () => {
+      await put("lab-a", ofWire());
+      const fallbacks = [
+        { model: "gpt-5.4-nano", models: ["lab-a/lab/small"] },
+        { model: "lab-a/lab/small", models: ["gpt-5.4-nano"] },
+      ];
+      const set = await admin.request("PUT", "/ai/fallbacks", { body: { fallbacks } });
+      expect(set.status, set.text).to.equal(200);
+      try {
+        upstream.next({ status: 500 }, { status: 500 });
+        expect((await chat({ model: "gpt-5.4-nano" })).at("model")).to.equal("lab-a/lab/small");
+        expect(keyUsed()).to.equal(firstKey);
+        upstream.next({ status: 500 }, { status: 500 });
+        expect((await chat()).at("model")).to.equal("gpt-5.4-nano");
+        expect(keyUsed(), "the key stays with its provider").to.equal("sk-of-the-platform-0123456789");
+        await admin.delete("/ai/providers/custom/lab-a");
+        upstream.next({ status: 500 }, { status: 500 });
+        const alone = await chat({ model: "gpt-5.4-nano" });
+        expect(alone.status, "a fallback that was removed is skipped").to.equal(200);
+      } finally {
+        await admin.request("PUT", "/ai/fallbacks", { body: { fallbacks: [] } });
+      }
+    });
+
+    it(`have breakers of their own, which a new setting closes, by ${wire}`, async () => {
+      await put("lab-e", ofWire());
+      await put("lab-f", ofWire());
+      upstream.setDefault({ status: 500 });
+      const ask = (name: string) => chat({ model: `${name}/lab/small` });
+      for (let tries = 0; tries < 2; tries += 1) await ask("lab-e");
+      expect((await ask("lab-e")).at("error.details.code")).to.equal("breaker_open");
+      upstream.setDefault({});
+      expect((await ask("lab-f")).status, "another provider at the same server").to.equal(200);
+      await put("lab-e", { ...ofWire(), key: secondKey });
+      expect((await ask("lab-e")).status).to.equal(200);
+    });
+  }
 
   it("are not believed when they report a usage that cannot be", async () => {
     await put("lab-a");
@@ -303,7 +309,7 @@ describe("custom providers", () => {
     }
   });
 
-  it("fail when they answer with too much, with a redirect, or with a tool call at an impossible place", async () => {
+  it("fail when they answer with too much, with a redirect, or with what is no chunk", async () => {
     await put("lab-g");
     const model = "lab-g/lab/small";
     const call = { index: 4_000_000_000, id: "a", function: { name: "weather", arguments: "{}" } };
@@ -314,6 +320,10 @@ describe("custom providers", () => {
       502,
       "malformed_answer",
     ]);
+    await put("lab-g"); // closes its breaker
+    upstream.setDefault({ rawBody: 'data: {"choices":[null]}\n\ndata: [DONE]\n\n' });
+    const empty = await member.post("/ai/chat", { ...question, model, stream: true });
+    expect([empty.status, empty.at("error.details.code")], empty.text).to.deep.equal([502, "malformed_answer"]);
     upstream.reset();
     upstream.next({ status: 302, headers: { location: `${upstream.url}/chat/completions` } });
     expect((await chat({ model })).at("error.code")).to.equal("provider_failed");

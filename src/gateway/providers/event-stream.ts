@@ -80,7 +80,8 @@ export function makeEvents(reader: EventReader) {
         reader.read(event.data, parts);
         hasBegun = true;
       } catch (error) {
-        failure = error;
+        // Readers check a shape as they need it: what they stumble over is the server's mistake.
+        failure = error instanceof TypeError ? malformed("a chunk of another form", error) : error;
       }
     },
     onError: (error) => {

@@ -52,6 +52,31 @@ describe("an edge server whose models no setting names", () => {
     });
   });
 
+  it("leaves a name to the custom provider that a tenant has given it", async () => {
+    edge.listModels(listOf("llama-4", "lab/small"));
+    const lab = await startFakeProvider();
+    const given = { EDGE_BASE_URL: edge.url, FETCH_ALLOW_ORIGINS: lab.origin };
+    const test = await startPlatform({ workers: false, env: given });
+    try {
+      const admin = makeClient({ url: test.url, key: test.keys.admin });
+      const stranger = makeClient({ url: test.url, key: test.keys.stranger });
+      const models = [{ id: "small", type: "chat", contextWindow: 32_000, inputUsdPerMTok: 1, outputUsdPerMTok: 1 }];
+      const body = { baseUrl: lab.url, key: "sk-lab-0123456789abcdef", wire: "openai-chat", models };
+      const set = await admin.request("PUT", "/ai/providers/custom/lab", { body });
+      expect(set.status, set.text).to.equal(200);
+      for (const client of [admin, stranger]) await client.post("/ai/chat", { ...question, model: "lab/small" });
+      expect([lab, edge].map(({ requests }) => requests.map((one) => one.body.model))).to.deep.equal([
+        ["small"],
+        ["lab/small"],
+      ]);
+      const listed = (await admin.get("/ai/models")).at("models") as { id: string; provider: string }[];
+      expect(listed.filter(({ id }) => id === "lab/small").map(({ provider }) => provider)).to.deep.equal(["lab"]);
+    } finally {
+      await test.close();
+      await lab.close();
+    }
+  });
+
   it("serves one model where EDGE_MODEL names it, and is not asked", async () => {
     edge.listModels(listOf("llama-4"));
     await withPlatform({ EDGE_MODEL: "mine" }, async (client) => {

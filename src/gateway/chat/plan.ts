@@ -91,7 +91,7 @@ export async function checkFallbacks(
 export async function listModels(deps: GatewayDeps, tenantId: string, query: ModelQuery): Promise<ListedModel[]> {
   const { provider, type, available } = query;
   const custom = await deps.customProviders.models(tenantId);
-  const all = [...deps.catalogue.all, ...custom.values()];
+  const all = [...deps.catalogue.all.filter(({ id }) => !custom.has(id)), ...custom.values()];
   if (provider !== undefined && !all.some((model) => model.provider === provider))
     throw invalidRequest("provider", `There is no provider ${provider}.`);
   const keys = await findKeys(deps, tenantId, { providers: providerIds });

@@ -165,7 +165,8 @@ describe("a pool of child processes", function () {
     open({ size: 3, perOwner: 2, hasSpare: true });
     const [first] = await run({ act: "pid" }, { owner: "evil" });
     await pollUntil(() => starting() === 0, { what: "a second child that is ready", timeoutMs: 15_000 });
-    const busy = run({ act: "wait", to: 60_000 }, { owner: "evil" }).catch(() => "killed");
+    const stop = new AbortController();
+    const busy = run({ act: "wait", to: 60_000 }, { owner: "evil", signal: stop.signal }).catch(() => "stopped");
     const ends: string[] = [];
     const own = run({ act: "pid" }, { owner: "evil" }).then(() => ends.push("evil"));
     const [other] = await run({ act: "pid" }, { owner: "acme" });
@@ -173,8 +174,8 @@ describe("a pool of child processes", function () {
     await own;
     expect(other).not.to.equal(first);
     expect(ends).to.deep.equal(["acme", "evil"]);
-    pool.close();
-    expect(await busy).to.equal("killed");
+    stop.abort(new Error("enough"));
+    expect(await busy).to.equal("stopped");
   });
 
   it("serves an owner who used much processor time of late at the lowest priority, by a child of its own", async () => {

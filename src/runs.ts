@@ -89,7 +89,7 @@ export function sumSpent(all: readonly Spent[]) {
 }
 
 /** Counts what a step uses: its model calls by `limit`, all else by `add`. `onAdd` counts it elsewhere too. */
-export function makeMeter(onAdd: (spent: Spent) => void = () => undefined) {
+export function makeUsageTracker(onAdd: (spent: Spent) => void = () => undefined) {
   let total = sumSpent([]);
   const add = (spent: Spent) => {
     total = sumSpent([total, spent]);

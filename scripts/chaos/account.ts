@@ -15,8 +15,11 @@ export async function takeAccount(evidence: Evidence): Promise<Check[]> {
     ...(await checkMoney(evidence, jobOf)),
     {
       promise: "no tenant sees another's data",
-      found: `${evidence.load.reads} reads that looked for it, ${total(evidence.outside.answered)} prompts`,
-      breaches: [...evidence.load.breaches, ...evidence.outside.mixed.map((who) => `a prompt held the data of ${who}`)],
+      found: `${evidence.load.reads} reads that looked for it, ${total(evidence.external.answered)} prompts`,
+      breaches: [
+        ...evidence.load.breaches,
+        ...evidence.external.mixed.map((who) => `a prompt held the data of ${who}`),
+      ],
     },
     {
       promise: "no answer of 5xx but 502, 503 and 504",

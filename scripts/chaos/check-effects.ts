@@ -6,10 +6,10 @@ import { about, type Check, type Evidence, total } from "./evidence.ts";
 /** Results that a whole run of the workflow has. */
 const STEPS_A_RUN = 3;
 
-/** What runs did in the world outside: each order was placed for a run, under one idempotency key, which is the run's own. */
-export function checkEffects({ load, outside }: Evidence, jobOf: JobOf): Check {
+/** What runs did in the world external: each order was placed for a run, under one idempotency key, which is the run's own. */
+export function checkEffects({ load, external }: Evidence, jobOf: JobOf): Check {
   const breaches: string[] = [];
-  const orders = new Map(outside.orders);
+  const orders = new Map(external.orders);
   for (const accepted of load.accepted.filter(({ work }) => work === "agent" || work === "workflow")) {
     const job = jobOf(accepted);
     const keys = [...(orders.get(accepted.ticket)?.keys() ?? [])];
@@ -19,10 +19,10 @@ export function checkEffects({ load, outside }: Evidence, jobOf: JobOf): Check {
     if (!isOnce || !isOwn) breaches.push(`${about(accepted)} has the effects ${keys.join(", ") || "none"}`);
   }
   for (const ticket of orders.keys()) breaches.push(`order ${ticket} was made for nobody`);
-  const deliveries = [...outside.orders.values()].reduce((sum, keys) => sum + total(keys), 0);
+  const deliveries = [...external.orders.values()].reduce((sum, keys) => sum + total(keys), 0);
   return {
     promise: "each effect outside happens once, by its idempotency key",
-    found: `${outside.orders.size} orders, delivered ${deliveries} times`,
+    found: `${external.orders.size} orders, delivered ${deliveries} times`,
     breaches,
   };
 }

@@ -11,7 +11,7 @@ import { jobWorks } from "./work.ts";
 export type JobOf = (accepted: Accepted) => JobRecord | undefined;
 
 /** Codes of failures that the world outside is the cause of: its provider is busy, or breaks off, now and then. */
-const outsideFailures = new Set(["provider_failed", "provider_timeout", "provider_rate_limited"]);
+const externalFailures = new Set(["provider_failed", "provider_timeout", "provider_rate_limited"]);
 
 /** The promises about jobs and what they make. */
 export async function checkJobs(evidence: Evidence): Promise<{ checks: Check[]; jobOf: JobOf }> {
@@ -64,7 +64,7 @@ function judgeResult(accepted: Accepted, job: JobRecord | undefined): string | u
   if (job?.status === "completed" && !jobWorks[accepted.work].isRight(job.result, accepted.ticket)) {
     return `${about(accepted)} has another result: ${JSON.stringify(job.result).slice(0, 200)}`;
   }
-  if (job?.status === "failed" && !outsideFailures.has(job.error?.code ?? "")) {
+  if (job?.status === "failed" && !externalFailures.has(job.error?.code ?? "")) {
     return `${about(accepted)} failed by our own fault: ${JSON.stringify(job.error)}`;
   }
   return job?.status === "cancelled" ? `${about(accepted)} is cancelled, which no client asked for` : undefined;

@@ -6,7 +6,7 @@ import { models } from "./work.ts";
 
 /** The promises about money: what a provider did is charged once at most, and what a batch did exactly once. */
 export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Check[]> {
-  const { db, tenants, load, outside, submitted } = evidence;
+  const { db, tenants, load, external, submitted } = evidence;
   const records = await db.collection<CompletionDocument>(completionsCollection.name).find().toArray();
   const usage = await db.collection<UsageDocument>(usageCollection.name).find().toArray();
   const byLog = new Map(records.map((record) => [record._id, record]));
@@ -15,7 +15,7 @@ export async function checkMoney(evidence: Evidence, jobOf: JobOf): Promise<Chec
   let [charged, answered] = [0, 0];
   for (const { number, tenantId } of tenants) {
     for (const model of online) {
-      const calls = outside.answered.get(`${number} ${model}`) ?? 0;
+      const calls = external.answered.get(`${number} ${model}`) ?? 0;
       const paid = records.filter(
         (one) => one.tenantId === tenantId && one.model === model && one.usageSource === "provider",
       ).length;

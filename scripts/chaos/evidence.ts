@@ -1,17 +1,17 @@
 import type { Db } from "mongodb";
-import type { Outside } from "./external-world.ts";
+import type { ExternalWorld } from "./external-world.ts";
 import type { Accepted, Load } from "./load.ts";
 import type { Tenant } from "./work.ts";
 
 /** One promise: what was found, and what breaks it, if anything. */
 export type Check = { promise: string; found: string; breaches: string[] };
 
-/** The evidence of the account: the responses to clients, the calls that reached the outside, and the database itself. */
+/** The evidence of the account: the responses to clients, the calls that reached the external, and the database itself. */
 export type Evidence = {
   db: Db;
   tenants: readonly Tenant[];
   load: Load;
-  outside: Outside;
+  external: ExternalWorld;
   /** How often each item of a batch was submitted to the provider, by job. */
   submitted: ReadonlyMap<string, number>;
   strangeAnswers: readonly string[];

@@ -5,7 +5,7 @@ import { seededRandom } from "../bench/measure.ts";
 import { tenantsIn, ticketIn } from "./tickets.ts";
 
 /** The world outside of the platform: a model provider, and a shop where agents place orders. */
-export type Outside = {
+export type ExternalWorld = {
   origin: string;
   /** As `127.0.0.1:4711`, for what an agent may call. */
   host: string;
@@ -32,7 +32,7 @@ const SHOP_MS = [5, 60] as const;
 type WireMessage = { role: string; content: string | null };
 type WireBody = { model: string; messages: WireMessage[]; tools?: unknown[] };
 
-export async function startOutside(seed: number): Promise<Outside> {
+export async function startExternalWorld(seed: number): Promise<ExternalWorld> {
   const random = seededRandom(seed);
   const between = ([from, to]: readonly [number, number]) => from + random() * (to - from);
   const world = {

@@ -12,7 +12,7 @@ import { startFakeBatches } from "../../test/support/fake-provider/batch-server.
 import { takeAccount } from "./account.ts";
 import { type Meetings, makeTenantClient } from "./client.ts";
 import type { Check } from "./evidence.ts";
-import { type Outside, startOutside } from "./external-world.ts";
+import { type ExternalWorld, startExternalWorld } from "./external-world.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
 import { type Freezer, makeFreezer } from "./freezer.ts";
 import { type Load, runLoad } from "./load.ts";
@@ -62,12 +62,12 @@ export function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
 
 async function underFire(options: ChaosOptions, disposables: Disposables): Promise<ChaosOutcome> {
   const { seed, durationMs, everyMs, say } = options;
-  const outside = await startOutside(seed);
-  disposables.add(() => outside.close());
+  const external = await startExternalWorld(seed);
+  disposables.add(() => external.close());
   const batches = await startFakeBatches();
   disposables.add(() => batches.close());
   batches.setDuration(500);
-  const { services, env } = await openServices(options, disposables, { outside, batchUrl: batches.origin });
+  const { services, env } = await openServices(options, disposables, { external, batchUrl: batches.origin });
   say(`starting ${options.apis} APIs and ${options.workers} workers …`);
   const giveUp = new AbortController();
   const meetings: Meetings = { statuses: new Map(), strange: [] };
@@ -76,7 +76,7 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
   const freezer = openFreezer(disposables);
   const fleet = await startFleet({ env, apis: options.apis, workers: options.workers, logDir, freezer });
   disposables.add(() => fleet.close());
-  const tenants = await openTenants({ ...options, env, fleet, outside, meetings, giveUp: giveUp.signal });
+  const tenants = await openTenants({ ...options, env, fleet, external, meetings, giveUp: giveUp.signal });
   const load: Load = { accepted: [], chats: [], reads: 0, breaches: [] };
   say(`load and faults for ${Math.round(durationMs / 1_000)} s, seed ${seed} …`);
   const until = AbortSignal.timeout(durationMs);
@@ -100,7 +100,7 @@ async function underFire(options: ChaosOptions, disposables: Disposables): Promi
     db: store.db,
     tenants,
     load,
-    outside,
+    external,
     submitted: batches.submitted,
     strangeAnswers: meetings.strange,
     statuses: meetings.statuses,
@@ -126,7 +126,7 @@ function openFreezer(disposables: Disposables): Freezer {
 async function openServices(
   { folder }: ChaosOptions,
   disposables: Disposables,
-  world: { outside: Outside; batchUrl: string },
+  world: { external: ExternalWorld; batchUrl: string },
 ): Promise<{ services: Services; env: Record<string, string> }> {
   const dataDir = join(folder, "data");
   const logger = makeLogger({ level: "silent", name: "chaos" });
@@ -139,10 +139,10 @@ async function openServices(
     REDIS_URL: services.redisUrl ?? "",
     PORT: "0",
     OPENAI_API_KEY: "sk-chaos",
-    OPENAI_BASE_URL: `${world.outside.origin}/v1`,
+    OPENAI_BASE_URL: `${world.external.origin}/v1`,
     ANTHROPIC_API_KEY: "sk-ant-chaos",
     ANTHROPIC_BASE_URL: world.batchUrl,
-    FETCH_ALLOW_ORIGINS: world.outside.origin,
+    FETCH_ALLOW_ORIGINS: world.external.origin,
     BATCH_MAX_LINES: "50",
     BATCH_COLLECT_MS: "500",
     BATCH_POLL_MS: "300",
@@ -161,12 +161,12 @@ async function openTenants(
   options: Pick<ChaosOptions, "tenants"> & {
     env: Record<string, string>;
     fleet: Fleet;
-    outside: Outside;
+    external: ExternalWorld;
     meetings: Meetings;
     giveUp: AbortSignal;
   },
 ): Promise<Tenant[]> {
-  const { env, fleet, outside, meetings, giveUp } = options;
+  const { env, fleet, external, meetings, giveUp } = options;
   const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "chaos" });
   try {
     return await Promise.all(
@@ -174,9 +174,9 @@ async function openTenants(
         const tenantId = await platform.tenancy.ensureTenant(`tenant-${index + 1}`);
         const { key: apiKey } = await platform.tenancy.createKey({ tenantId, role: "owner", subject: "chaos" });
         const client = makeTenantClient({ apiKey, nextUrl: fleet.nextUrl, meetings, giveUp });
-        const made = await client.settle("/agents", { key: "clerk", body: agentBody(outside.host) });
+        const made = await client.settle("/agents", { key: "clerk", body: agentBody(external.host) });
         const { agentId } = made.body as { agentId: string }; // of a 201
-        const order = await client.settle("/workflows", { key: "order", body: workflowBody(outside.origin) });
+        const order = await client.settle("/workflows", { key: "order", body: workflowBody(external.origin) });
         const { workflowId } = order.body as { workflowId: string }; // of a 201
         return { number: index + 1, tenantId, agentId, workflowId, client };
       }),

@@ -1,7 +1,7 @@
 import { estimateMessageTokens } from "../gateway/count-tokens.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Message } from "../gateway/messages.ts";
-import { makeMeter } from "../runs.ts";
+import { makeUsageTracker } from "../runs.ts";
 import type { RunLimits } from "../store/agent-run-store.ts";
 import { RunStopped } from "./run-state.ts";
 
@@ -12,7 +12,7 @@ export type RunUsage = ReturnType<typeof makeRunUsage>;
 
 /** What a run has used, and what is left of its limits. Calls that failed or were cut count as far as their usage is known. */
 export function makeRunUsage({ tenantId, limits }: RunOfTenant, gateway: Pick<Gateway, "findModel">) {
-  const { add, spent: total } = makeMeter();
+  const { add, spent: total } = makeUsageTracker();
   const { maxTokens = UNLIMITED, maxCostUsd = UNLIMITED } = limits;
   const isLimited = Math.min(maxTokens, maxCostUsd) < UNLIMITED;
 
@@ -28,7 +28,7 @@ export function makeRunUsage({ tenantId, limits }: RunOfTenant, gateway: Pick<Ga
     /** Counts what an earlier worker recorded. */
     recall: add,
     /** Tracks the usage of one step, which counts to the run too. */
-    ofStep: () => makeMeter(add),
+    ofStep: () => makeUsageTracker(add),
     /** Longest answer to these messages, in tokens; Infinity without a limit. @throws RunStopped: not even the prompt is left. */
     async tokensLeft(model: string, messages: readonly Message[]): Promise<number> {
       if (!isLimited) return UNLIMITED;

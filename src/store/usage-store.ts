@@ -50,7 +50,7 @@ export type UsageStore = ReturnType<typeof makeUsageStore>;
 
 export function makeUsageStore(db: Db) {
   const collection = db.collection<UsageDocument>(usageCollection.name);
-  const addOnce = async (increment: UsageIncrement, memory: Memory, triesLeft = 3): Promise<void> => {
+  const addOnce = async (increment: UsageIncrement, memory: Memory, attemptsLeft = 3): Promise<void> => {
     const { tenantId, day, model, surface, keyId, ...counts } = increment;
     const _id = JSON.stringify([tenantId, day, model, surface, keyId, ...memory.place]);
     const update = { ...memory.note, $inc: counts, $setOnInsert: { day, model, surface, keyId } };
@@ -60,8 +60,8 @@ export function makeUsageStore(db: Db) {
     // The document is there and did not match: this was added before, or another process made the document just now.
     const isAdded = (await collection.findOne({ _id, tenantId, ...memory.isOld })) !== null;
     if (isAdded) return;
-    if (triesLeft <= 1) throw new Error("a usage document is made and removed again and again");
-    await addOnce(increment, memory, triesLeft - 1);
+    if (attemptsLeft <= 1) throw new Error("a usage document is made and removed again and again");
+    await addOnce(increment, memory, attemptsLeft - 1);
   };
   return {
     /** Adds the increments of a batch, each exactly once however often the batch is written before its writer's next one. */

@@ -1,18 +1,18 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { expect } from "chai";
-import { type AgentDesk, openAgentDesk } from "../support/agent-harness.ts";
+import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 
 describe("messages from an agent in the place of a model", function () {
   this.timeout(30_000);
-  let desk: AgentDesk;
+  let harness: AgentHarness;
   let client: Anthropic;
   before(async () => {
-    desk = await openAgentDesk();
-    client = new Anthropic({ baseURL: desk.url, apiKey: desk.key, maxRetries: 0 });
+    harness = await openAgentHarness();
+    client = new Anthropic({ baseURL: harness.url, apiKey: harness.key, maxRetries: 0 });
     const tools = [{ type: "calculator" }];
-    await desk.member.post("/agents", { name: "Adder", model: desk.model, systemPrompt: "You add.", tools });
+    await harness.member.post("/agents", { name: "Adder", model: harness.model, systemPrompt: "You add.", tools });
   });
-  after(() => desk.close());
+  after(() => harness.close());
 
   const about = {
     model: "agent:Adder",
@@ -21,7 +21,7 @@ describe("messages from an agent in the place of a model", function () {
   };
 
   it("have the steps of the run as thinking, also as a stream", async () => {
-    desk.upstream.play(({ turn }) =>
+    harness.upstream.play(({ turn }) =>
       turn === 1
         ? { text: "I add.", calls: [{ name: "calculator", arguments: { expression: "4 + 2" } }] }
         : { text: "It is 6." },
@@ -41,7 +41,7 @@ describe("messages from an agent in the place of a model", function () {
   });
 
   it("are refused by the guard of a regulated profile in Anthropic's shape, before a model is asked", async () => {
-    desk.upstream.play(() => ({ text: "Never asked." }));
+    harness.upstream.play(() => ({ text: "Never asked." }));
     const messages = [{ role: "user" as const, content: "Patient SSN: 078-05-1120" }];
     const blocked = await client.messages
       .create({ ...about, messages, model: "composite:critique:healthcare" })
@@ -49,6 +49,6 @@ describe("messages from an agent in the place of a model", function () {
     if (!(blocked instanceof Anthropic.BadRequestError)) throw new Error(`it is not refused: ${blocked}`);
     expect(blocked.type).to.equal("invalid_request_error");
     expect(blocked.message).not.to.include("078-05");
-    expect(desk.upstream.calls).to.deep.equal([]);
+    expect(harness.upstream.calls).to.deep.equal([]);
   });
 });

@@ -263,8 +263,8 @@ describe("batches of messages through the official client of Anthropic", functio
     const { id } = await create({ dear: ask("dear"), free: ask("free", { model: "meta-llm" }) });
     await ended(id);
     const results = await resultsOf(id);
-    const dear = results.get("dear");
-    expect(dear?.type === "errored" && dear.error.error.type).to.equal("billing_error");
+    const costly = results.get("dear");
+    expect(costly?.type === "errored" && costly.error.error.type).to.equal("billing_error");
     expect(results.get("free")?.type).to.equal("succeeded");
     await test.platform.gateway.setBudget(tenantId, null);
   });

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { makeClient, valueAt } from "../support/http-client.ts";
 import { postStateless } from "../support/mcp-stateless.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { chatModel, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
+import { chatModel, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 const description = "A tool of the tenant's own.";
 const inputSchema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
@@ -16,22 +16,24 @@ const sign = { type: "human_approval", id: "sign", assigneeRole: "admin", messag
 
 describe("the official clients of both eras of the Model Context Protocol", function () {
   this.timeout(60_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowHarness;
   before(async () => {
-    desk = await openWorkflowDesk();
-    desk.model.play(() => ({ text: "Hello, Ada!" }));
-    await desk.create([greet], { inputSchema, publish: { name: "greet", description } });
-    await desk.create([sign, greet], { inputSchema, publish: { name: "greet_signed", description } });
+    harness = await openWorkflowHarness();
+    harness.model.play(() => ({ text: "Hello, Ada!" }));
+    await harness.create([greet], { inputSchema, publish: { name: "greet", description } });
+    await harness.create([sign, greet], { inputSchema, publish: { name: "greet_signed", description } });
   });
-  after(() => desk?.close());
+  after(() => harness?.close());
 
-  const url = () => new URL(`${desk.test.url}/mcp`);
+  const url = () => new URL(`${harness.test.url}/mcp`);
   const requestInit = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
 
   it("the client of today agrees on 2026-07-28, lists and calls, and checks results by their schemas", async () => {
     const options = { versionNegotiation: { mode: "auto" } } as const;
     const client = new Client({ name: "test", version: "1.0.0" }, options);
-    await client.connect(new StreamableHTTPClientTransport(url(), { requestInit: requestInit(desk.test.keys.member) }));
+    await client.connect(
+      new StreamableHTTPClientTransport(url(), { requestInit: requestInit(harness.test.keys.member) }),
+    );
     try {
       expect(client.getNegotiatedProtocolVersion()).to.equal("2026-07-28");
       const { tools } = await client.listTools();
@@ -53,7 +55,7 @@ describe("the official clients of both eras of the Model Context Protocol", func
     const options = { versionNegotiation: { mode: "auto" }, capabilities: clientCapabilities } as const;
     const client = new Client(clientInfo, options);
     await client.connect(new StreamableHTTPClientTransport(url(), { requestInit: requestInit(key) }));
-    const api = makeClient({ url: desk.test.url, key });
+    const api = makeClient({ url: harness.test.url, key });
     const session = createTaskSessionFromClient(client, {
       endpointId: "switchyard",
       v2RequestFraming: { protocolVersion: "2026-07-28", clientInfo, clientCapabilities },
@@ -76,7 +78,7 @@ describe("the official clients of both eras of the Model Context Protocol", func
 
   it("the client of today, with its extension, gets a task, and asks its person for the decision in it", async () => {
     const asked: unknown[] = [];
-    const { session, close } = await connectWithTasks(desk.test.keys.admin, (message) => asked.push(message) > 0);
+    const { session, close } = await connectWithTasks(harness.test.keys.admin, (message) => asked.push(message) > 0);
     try {
       const execution = await session.callTool("greet_signed", { name: "Ada" });
       expect(execution.kind).to.equal("task");
@@ -89,7 +91,7 @@ describe("the official clients of both eras of the Model Context Protocol", func
   });
 
   it("the client of today, with its extension, cancels a task", async () => {
-    const { session, close } = await connectWithTasks(desk.test.keys.member, () => false);
+    const { session, close } = await connectWithTasks(harness.test.keys.member, () => false);
     try {
       const execution = await session.callTool("greet_signed", { name: "Ada" });
       await execution.cancel();
@@ -109,7 +111,7 @@ describe("the official clients of both eras of the Model Context Protocol", func
   };
 
   it("the client of 2025-11-25 gets a task, follows it, and asks its person for the decision in it", async () => {
-    const client = await connectOld(desk.test.keys.admin);
+    const client = await connectOld(harness.test.keys.admin);
     const asked: string[] = [];
     client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
       asked.push(params.message);
@@ -130,7 +132,7 @@ describe("the official clients of both eras of the Model Context Protocol", func
   });
 
   it("the client of 2025-11-25 cancels a task", async () => {
-    const client = await connectOld(desk.test.keys.member);
+    const client = await connectOld(harness.test.keys.member);
     const call = { name: "greet_signed", arguments: { name: "Ada" } };
     const stream = client.experimental.tasks.callToolStream(call, CallToolResultSchema, { task: {} });
     const created = (await stream.next()).value;

@@ -120,10 +120,10 @@ describe("the official client of the Model Context Protocol", () => {
       const { isError, at } = await call(client, "svc_agent_run", { ...which, ...asked });
       expect([isError, at("status")]).to.deep.equal([false, "completed"]);
       expect(at("output")).to.contain("before the season");
-      const trail = await owner.get(`/agents/${agentId}/runs/${at("runId")}`);
-      expect(trail.at("steps")).to.have.lengthOf(Number(at("steps")));
-      expect(trail.at("integrity.verified")).to.equal(true);
-      const job = await owner.get(`/jobs/${trail.string("jobId")}`);
+      const auditLog = await owner.get(`/agents/${agentId}/runs/${at("runId")}`);
+      expect(auditLog.at("steps")).to.have.lengthOf(Number(at("steps")));
+      expect(auditLog.at("integrity.verified")).to.equal(true);
+      const job = await owner.get(`/jobs/${auditLog.string("jobId")}`);
       expect([job.at("kind"), job.at("status")]).to.deep.equal(["agent", "completed"]);
     }
     await owner.post("/agents", { ...agent, tools });

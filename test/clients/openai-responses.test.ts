@@ -89,7 +89,7 @@ describeTargets("the Responses API of the official openai client", leftOut, (tar
   };
   const typesOf = (events: readonly ResponseStreamEvent[]) => events.map(({ type }) => type.replace("response.", ""));
   /** The types of events, repeated ones once. */
-  const courseOf = (events: readonly ResponseStreamEvent[]) =>
+  const sequenceOf = (events: readonly ResponseStreamEvent[]) =>
     typesOf(events).filter((type, place, all) => type !== all[place - 1]);
   const lastOf = (events: readonly ResponseStreamEvent[]) => {
     const last = events.at(-1);
@@ -111,7 +111,7 @@ describeTargets("the Responses API of the official openai client", leftOut, (tar
     it(`numbers every event of a stream, in their order, by ${kind}`, async () => {
       const events = await stream({ model: models[kind] });
       expect(events.map(({ sequence_number: number }) => number)).to.deep.equal(events.map((_, place) => place));
-      expect(courseOf(events)).to.deep.equal([
+      expect(sequenceOf(events)).to.deep.equal([
         "created",
         "in_progress",
         "output_item.added",
@@ -143,7 +143,7 @@ describeTargets("the Responses API of the official openai client", leftOut, (tar
         .to.contain("rain")
         .and.contain("call_1");
       const events = await stream({ model: models[kind], tools: [weather] });
-      expect(courseOf(events).slice(2)).to.deep.equal([
+      expect(sequenceOf(events).slice(2)).to.deep.equal([
         "output_item.added",
         "function_call_arguments.delta",
         "function_call_arguments.done",
@@ -196,7 +196,7 @@ describeTargets("the Responses API of the official openai client", leftOut, (tar
     upstreams.openai.next({ reasoning: "A lease is a lock." });
     const events = await stream({ model: models.openai, reasoning: { effort: "low", summary: "detailed" } });
     expect(upstreams.openai.requests[0]?.body.reasoning).to.deep.equal({ effort: "low", summary: "detailed" });
-    expect(courseOf(events).slice(2)).to.deep.equal([
+    expect(sequenceOf(events).slice(2)).to.deep.equal([
       "output_item.added",
       "reasoning_summary_part.added",
       "reasoning_summary_text.delta",

@@ -1,7 +1,7 @@
 import { ChatOpenAI } from "@langchain/openai";
 import { expect } from "chai";
 import OpenAI from "openai";
-import { type AgentDesk, openAgentDesk } from "../support/agent-harness.ts";
+import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 
 const input = "What is 4 + 2?";
 const messages = [{ role: "user" as const, content: input }];
@@ -9,22 +9,22 @@ const model = "agent:Adder";
 
 describe("the official openai client with agents and patterns as models", function () {
   this.timeout(60_000);
-  let desk: AgentDesk;
+  let harness: AgentHarness;
   let openai: OpenAI;
   before(async () => {
-    desk = await openAgentDesk();
-    openai = new OpenAI({ baseURL: `${desk.url}/v1`, apiKey: desk.key, maxRetries: 0 });
-    const about = { name: "Adder", model: desk.model, systemPrompt: "You add.", tools: [{ type: "calculator" }] };
-    await desk.member.post("/agents", about);
+    harness = await openAgentHarness();
+    openai = new OpenAI({ baseURL: `${harness.url}/v1`, apiKey: harness.key, maxRetries: 0 });
+    const about = { name: "Adder", model: harness.model, systemPrompt: "You add.", tools: [{ type: "calculator" }] };
+    await harness.member.post("/agents", about);
   });
   beforeEach(() =>
-    desk.upstream.play(({ turn, tools }) =>
+    harness.upstream.play(({ turn, tools }) =>
       turn === 1 && tools.length > 0
         ? { text: "I add.", calls: [{ name: "calculator", arguments: { expression: "4 + 2" } }] }
         : { text: "It is 6." },
     ),
   );
-  after(() => desk.close());
+  after(() => harness.close());
 
   it("finds them in its list of models, and chats with each kind", async () => {
     const listed = (await Array.fromAsync(openai.models.list())).map(({ id }) => id);
@@ -49,9 +49,9 @@ describe("the official openai client with agents and patterns as models", functi
     expect(response.output.map(({ type }) => type)).to.deep.equal(["reasoning", "mcp_call", "message"]);
     expect(response.output[1]).to.include({ type: "mcp_call", name: "calculator", output: "6", status: "completed" });
     const events = await Array.fromAsync(await openai.responses.create({ model, input, stream: true }));
-    const course = events.map((event) => event.type.replace("response.", ""));
-    const begins = course.indexOf("mcp_call.in_progress");
-    expect(course.slice(begins - 1, begins + 5)).to.deep.equal([
+    const sequence = events.map((event) => event.type.replace("response.", ""));
+    const begins = sequence.indexOf("mcp_call.in_progress");
+    expect(sequence.slice(begins - 1, begins + 5)).to.deep.equal([
       "output_item.added",
       "mcp_call.in_progress",
       "mcp_call_arguments.delta",
@@ -68,11 +68,11 @@ describe("the official openai client with agents and patterns as models", functi
 
   it("goes on with a response, of another model too, and sends its items back", async () => {
     const first = await openai.responses.create({ model, input });
-    for (const next of [model, desk.model]) {
-      desk.upstream.play(() => ({ text: "7." }));
+    for (const next of [model, harness.model]) {
+      harness.upstream.play(() => ({ text: "7." }));
       const answer = await openai.responses.create({ model: next, input: "One more?", previous_response_id: first.id });
       expect(answer.output_text).to.equal("7.");
-      const said = desk.upstream.calls[0]?.messages.filter(({ role }) => role !== "system");
+      const said = harness.upstream.calls[0]?.messages.filter(({ role }) => role !== "system");
       expect(said?.map(({ content }) => content)).to.deep.equal([input, "It is 6.", "One more?"]);
     }
     const items = [
@@ -81,7 +81,7 @@ describe("the official openai client with agents and patterns as models", functi
       { role: "user" as const, content: "More?" },
     ];
     const { data, response } = await openai.responses
-      .create({ model: desk.model, input: items as OpenAI.Responses.ResponseInput, store: false })
+      .create({ model: harness.model, input: items as OpenAI.Responses.ResponseInput, store: false })
       .withResponse();
     expect(data.output_text).to.equal("7.");
     expect(response.headers.get("x-svc-ignored")).to.include("input[2]");
@@ -102,7 +102,7 @@ describe("the official openai client with agents and patterns as models", functi
   });
 
   it("has the same through LangChain's client", async () => {
-    const options = { apiKey: desk.key, configuration: { baseURL: `${desk.url}/v1` }, maxRetries: 0 };
+    const options = { apiKey: harness.key, configuration: { baseURL: `${harness.url}/v1` }, maxRetries: 0 };
     for (const useResponsesApi of [false, true]) {
       const chat = new ChatOpenAI({ ...options, model, useResponsesApi });
       expect((await chat.invoke(input)).text).to.equal("It is 6.");

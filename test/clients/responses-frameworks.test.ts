@@ -23,7 +23,7 @@ const models = {
   "the offline model": "switchyard-offline",
 } as const;
 const question = "How is the weather in Graz?";
-const told = "The weather in Graz is rain of strength 7431.";
+const reported = "The weather in Graz is rain of strength 7431.";
 const handoff = "transfer_to_Weather_agent";
 
 /** A model that hands over where it can, calls the tool once, and repeats what that returned. */
@@ -34,7 +34,7 @@ function play(body: WireRequest): Behaviour {
   });
   const offers = (name: string) => JSON.stringify(body.tools ?? []).includes(`"${name}"`);
   if (offers(handoff)) return call(handoff, {});
-  if (text.includes(told)) return { pieces: ["It says: ", told] };
+  if (text.includes(reported)) return { pieces: ["It says: ", reported] };
   return offers("weather") ? call("weather", { town: "Graz" }) : { pieces: ["No ", "tool."] };
 }
 
@@ -70,7 +70,7 @@ describe("frameworks that speak the Responses API", function () {
 
   const own = () => ({ baseURL: `${test.url}/v1`, apiKey: test.keys.member });
   /** What the last request to a provider held of the tool's result. */
-  const expectTold = (text: string, kind: string) => {
+  const expectReported = (text: string, kind: string) => {
     expect(text, kind).to.include("rain of strength 7431");
   };
 
@@ -80,7 +80,7 @@ describe("frameworks that speak the Responses API", function () {
         name: "weather",
         description: "The weather of a town",
         parameters: z.object({ town: z.string() }),
-        execute: async () => told,
+        execute: async () => reported,
       });
       const runner = () =>
         new Runner({
@@ -92,7 +92,7 @@ describe("frameworks that speak the Responses API", function () {
 
       it("runs tools", async () => {
         const { finalOutput = "" } = await runner().run(agent(), question);
-        expectTold(finalOutput, kind);
+        expectReported(finalOutput, kind);
       });
 
       it("streams", async () => {
@@ -100,7 +100,7 @@ describe("frameworks that speak the Responses API", function () {
         const texts: string[] = [];
         for await (const text of stream.toTextStream()) texts.push(text);
         await stream.completed;
-        expectTold(texts.join(""), kind);
+        expectReported(texts.join(""), kind);
       });
 
       if (name !== models["the offline model"])
@@ -108,7 +108,7 @@ describe("frameworks that speak the Responses API", function () {
           const triage = Agent.create({ name: "Triage", instructions: "Hand over.", model: name, handoffs: [agent()] });
           const result = await runner().run(triage, question);
           expect(result.lastAgent?.name).to.equal("Weather agent");
-          expectTold(result.finalOutput ?? "", kind);
+          expectReported(result.finalOutput ?? "", kind);
         });
 
       it("continues a stored response", async () => {
@@ -116,7 +116,7 @@ describe("frameworks that speak the Responses API", function () {
         const next = await runner().run(agent(), "What was the weather in Graz again?", {
           previousResponseId: first.lastResponseId ?? "none",
         });
-        expectTold(next.finalOutput ?? "", kind);
+        expectReported(next.finalOutput ?? "", kind);
       });
     });
 
@@ -137,20 +137,20 @@ describe("frameworks that speak the Responses API", function () {
             required: ["town"],
             additionalProperties: false,
           }),
-          execute: async () => told,
+          execute: async () => reported,
         });
         const ask = () => ({ model: model(), prompt: question, maxRetries: 0 });
 
         it("runs tools over several steps", async () => {
           const { text, steps, usage } = await generateText({ ...ask(), tools: { weather }, stopWhen: stepCountIs(3) });
-          expectTold(text, kind);
+          expectReported(text, kind);
           expect(steps).to.have.lengthOf(2);
           expect(usage.totalTokens).to.be.above(0);
         });
 
         it("streams tools over several steps", async () => {
           const result = streamText({ ...ask(), tools: { weather }, stopWhen: stepCountIs(3) });
-          expectTold((await Array.fromAsync(result.textStream)).join(""), kind);
+          expectReported((await Array.fromAsync(result.textStream)).join(""), kind);
           expect((await result.usage).totalTokens).to.be.above(0);
         });
 
@@ -193,7 +193,7 @@ describe("frameworks that speak the Responses API", function () {
           useResponsesApi: true,
           maxRetries: 0,
         });
-      const weather = langchainTool(async () => told, {
+      const weather = langchainTool(async () => reported, {
         name: "weather",
         description: "The weather of a town",
         schema: z.object({ town: z.string() }),
@@ -208,10 +208,10 @@ describe("frameworks that speak the Responses API", function () {
         expect(call.name).to.equal("weather");
         const result = await weather.invoke({ ...call, type: "tool_call" });
         const conversation = [asked, answer, result];
-        expectTold((await withTools.invoke(conversation)).text, kind);
+        expectReported((await withTools.invoke(conversation)).text, kind);
         let text = "";
         for await (const chunk of await withTools.stream(conversation)) text += chunk.text;
-        expectTold(text, kind);
+        expectReported(text, kind);
       });
     });
   }

@@ -96,7 +96,7 @@ describe("an agent's run", function () {
     });
   const keysOf = (path: string) =>
     site.requests.filter((request) => request.path === path).map(({ headers }) => headers["idempotency-key"]);
-  /** What came of a run whose first worker was killed: each answer recorded once, and the trail whole. */
+  /** What came of a run whose first worker was killed: each answer recorded once, and the audit log whole. */
   const expectWhole = async ({ jobId, runId }: { jobId: string; runId: string }) => {
     const job = await ended(jobId);
     expect([job.at("status"), job.at("result.output"), job.at("result.steps")]).to.deep.equal([
@@ -104,9 +104,9 @@ describe("an agent's run", function () {
       "Ordered.",
       3,
     ]);
-    const trail = await auditLogOf(runId);
-    expect([trail.at("integrity.verified"), trail.at("integrity.entries")]).to.deep.equal([true, 5]);
-    expect(trail.at("steps")).to.have.length(3);
+    const auditLog = await auditLogOf(runId);
+    expect([auditLog.at("integrity.verified"), auditLog.at("integrity.entries")]).to.deep.equal([true, 5]);
+    expect(auditLog.at("steps")).to.have.length(3);
   };
 
   it("resumes when its worker is killed before the first answer", async () => {
@@ -271,9 +271,9 @@ describe("an agent's run", function () {
     await expectWhole(await submit());
     await worker.kill();
     const started = [...log.matchAll(/Command started.*?command: '(.*?)'/gs)].map(([, command = ""]) => command);
-    const onTrail = started.filter((command) => command.includes('"auditSteps"'));
-    const names = new Set(onTrail.map((command) => /^\{"(\w+)"/.exec(command)?.[1]));
-    expect(onTrail.filter((command) => command.startsWith('{"insert"'))).to.have.length(5);
+    const onAuditLog = started.filter((command) => command.includes('"auditSteps"'));
+    const names = new Set(onAuditLog.map((command) => /^\{"(\w+)"/.exec(command)?.[1]));
+    expect(onAuditLog.filter((command) => command.startsWith('{"insert"'))).to.have.length(5);
     expect([...names].sort()).to.deep.equal(["createIndexes", "find", "insert"]);
     expect(
       started.some((command) => command.includes('"agentRuns"')),
@@ -293,8 +293,8 @@ describe("an agent's run", function () {
     expect(await site.requests[0]?.ended).to.equal("left");
     expect((await ended(jobId)).at("status")).to.equal("cancelled");
     expect(performance.now() - cancelledAt).to.be.below(cancelledWithinMs);
-    const trail = await auditLogOf(runId);
-    expect([trail.at("status"), trail.at("integrity.verified")]).to.deep.equal(["cancelled", true]);
+    const auditLog = await auditLogOf(runId);
+    expect([auditLog.at("status"), auditLog.at("integrity.verified")]).to.deep.equal(["cancelled", true]);
     expect(upstream.calls).to.have.length(1);
   });
 
@@ -346,8 +346,11 @@ describe("an agent's run", function () {
       for (const [way, seq, tampered] of ways) {
         await entries.deleteMany({ runId });
         await entries.insertMany(tampered);
-        const trail = await auditLogOf(runId);
-        expect([trail.at("integrity.verified"), trail.at("integrity.breach.seq")], way).to.deep.equal([false, seq]);
+        const auditLog = await auditLogOf(runId);
+        expect([auditLog.at("integrity.verified"), auditLog.at("integrity.breach.seq")], way).to.deep.equal([
+          false,
+          seq,
+        ]);
         if (way !== "removed in the middle") continue; // the command is a process of its own, and takes its time
         const reported = await auditCommand(["verify", runId], test.env);
         expect(reported).to.deep.include({ code: 1 });

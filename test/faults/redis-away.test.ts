@@ -72,24 +72,24 @@ describe("when Redis is unavailable", function () {
     await closed;
     const [command, first] = [producer.get("any").catch(isRedisUnavailable), submit("try 0")]; // before it is back
     expect(await command, "a command without a connection").to.equal(true);
-    const tries = [(await first).status];
+    const attempts = [(await first).status];
     const back = await pollUntil(
       async () => {
-        const answer = await submit(`try ${tries.length}`);
-        tries.push(answer.status);
+        const answer = await submit(`try ${attempts.length}`);
+        attempts.push(answer.status);
         await expectAnswers();
         return answer.status === 202 ? answer : null;
       },
       { timeoutMs: 20_000, what: "the return of Redis" },
     );
-    expect(tries[0], "the first submission after its death").to.equal(503);
+    expect(attempts[0], "the first submission after its death").to.equal(503);
     letGo();
     for (const accepted of [running, back, ...before]) {
       expect(await ended(accepted.string("jobId"))).to.include({ status: "completed", attempts: 1 });
     }
     const { body } = await client.get("/rag/documents?limit=200");
     const titles = (body as { title: string }[]).map(({ title }) => title);
-    expect(titles.filter((title) => title.startsWith("try "))).to.deep.equal([`try ${tries.length - 1}`]);
+    expect(titles.filter((title) => title.startsWith("try "))).to.deep.equal([`try ${attempts.length - 1}`]);
   });
 
   it("refuses jobs in time while it hangs, and accepts them when it continues", async () => {

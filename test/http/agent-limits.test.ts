@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type AgentDesk, openAgentDesk } from "../support/agent-harness.ts";
+import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 import type { AgentScript, AgentUpstream } from "../support/agent-upstream.ts";
 import type { ApiClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -7,29 +7,29 @@ import type { ToolServer } from "../support/tool-server.ts";
 
 describe("limits of an agent's run", function () {
   this.timeout(30_000);
-  let harness: AgentDesk;
+  let harness: AgentHarness;
   let upstream: AgentUpstream;
   let site: ToolServer;
   let member: ApiClient;
   let model: string;
   before(async () => {
-    harness = await openAgentDesk();
+    harness = await openAgentHarness();
     ({ upstream, site, member, model } = harness);
   });
   after(() => harness.close());
 
   const makeAgent = async (fields: object = {}) => {
     const tools = [{ type: "calculator" }, { type: "http_request", config: { allowedHosts: [site.host] } }];
-    const made = { name: "Clerk", model, systemPrompt: "You keep the harness.", tools, ...fields };
+    const made = { name: "Clerk", model, systemPrompt: "You keep the desk.", tools, ...fields };
     return (await member.post("/agents", made)).string("agentId");
   };
   const run = async (script: AgentScript, body: object = {}, fields: object = {}) => {
     upstream.play(script);
     const agentId = await makeAgent(fields);
     const answer = await member.post(`/agents/${agentId}/run`, { input: "Count on.", ...body });
-    const trail =
+    const auditLog =
       answer.status === 200 ? await member.get(`/agents/${agentId}/runs/${answer.string("runId")}`) : answer;
-    return { answer, trail, agentId };
+    return { answer, auditLog, agentId };
   };
   /** Counts for ever, and says each time how far it is. */
   const endless: AgentScript = ({ turn }) => ({
@@ -45,17 +45,17 @@ describe("limits of an agent's run", function () {
     { what: "USD", body: { budget: { maxCostUsd: 0.0011 } }, reason: "max_cost", calls: 3 },
   ] as { what: string; body?: object; fields?: object; reason: string; calls: number }[]) {
     it(`stop it when its ${what} are used up, with the best answer so far`, async () => {
-      const { answer, trail } = await run(endless, body, fields);
+      const { answer, auditLog } = await run(endless, body, fields);
       expect([answer.status, answer.at("status"), answer.at("stopReason")]).to.deep.equal([200, "stopped", reason]);
       expect(upstream.calls.length).to.be.within(calls - 1, calls);
       expect(answer.at("output")).to.equal(`I am at ${upstream.calls.length}.`);
-      expect([trail.at("status"), trail.at("stopReason"), trail.at("integrity.verified")]).to.deep.equal([
+      expect([auditLog.at("status"), auditLog.at("stopReason"), auditLog.at("integrity.verified")]).to.deep.equal([
         "stopped",
         reason,
         true,
       ]);
-      expect(trail.at("tokensUsed")).to.equal(upstream.calls.length * 200);
-      const job = await member.get(`/jobs/${trail.string("jobId")}`);
+      expect(auditLog.at("tokensUsed")).to.equal(upstream.calls.length * 200);
+      const job = await member.get(`/jobs/${auditLog.string("jobId")}`);
       expect(job.at("status"), "an answer all the same").to.equal("completed");
     });
   }
@@ -63,7 +63,7 @@ describe("limits of an agent's run", function () {
   it("stop it when its time is over, in the middle of a tool that hangs", async () => {
     site.on("/hangs", () => undefined);
     site.requests.length = 0;
-    const { answer, trail } = await run(
+    const { answer, auditLog } = await run(
       () => ({ text: "I look.", calls: [{ name: "http_request", arguments: { url: `${site.origin}/hangs` } }] }),
       { budget: { timeoutMs: 500 } },
     );
@@ -73,7 +73,7 @@ describe("limits of an agent's run", function () {
       "I look.",
     ]);
     expect(await site.requests[0]?.ended, "the tool's request is given up too").to.equal("left");
-    expect(trail.at("integrity.verified")).to.equal(true);
+    expect(auditLog.at("integrity.verified")).to.equal(true);
   });
 
   it("stop it when its time is over while the model thinks", async () => {
@@ -103,8 +103,8 @@ describe("limits of an agent's run", function () {
     expect(answer.status).to.be.within(400, 502);
     const runs = await member.get(`/agents/${agentId}/runs`);
     expect([runs.at("data[0].status"), runs.at("data[0].steps")]).to.deep.equal(["failed", 1]);
-    const trail = await member.get(`/agents/${agentId}/runs/${runs.string("data[0].runId")}`);
-    expect([trail.at("integrity.verified"), trail.at("steps[0].observation")]).to.deep.equal([true, "1"]);
+    const auditLog = await member.get(`/agents/${agentId}/runs/${runs.string("data[0].runId")}`);
+    expect([auditLog.at("integrity.verified"), auditLog.at("steps[0].observation")]).to.deep.equal([true, "1"]);
   });
 
   it("refuse an invalid run, naming the field", async () => {
@@ -195,8 +195,8 @@ describe("limits of an agent's run", function () {
       expect((await member.delete(`/agents/${agentId}`)).status).to.equal(204);
       const runs = await member.get(`/agents/${agentId}/runs`);
       expect(runs.at("data")).to.have.lengthOf(2);
-      const trail = await member.get(`/agents/${agentId}/runs/${answer.string("runId")}`);
-      expect([trail.at("agentName"), trail.at("integrity.verified")]).to.deep.equal(["Clerk", true]);
+      const auditLog = await member.get(`/agents/${agentId}/runs/${answer.string("runId")}`);
+      expect([auditLog.at("agentName"), auditLog.at("integrity.verified")]).to.deep.equal(["Clerk", true]);
       expect((await member.post(`/agents/${agentId}/run`, { input: "x" })).status).to.equal(404);
     });
 

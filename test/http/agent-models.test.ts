@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { patternIds } from "../../src/composite/patterns.ts";
 import { AppError } from "../../src/errors.ts";
-import { type AgentDesk, openAgentDesk } from "../support/agent-harness.ts";
+import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 import type { AgentUpstream } from "../support/agent-upstream.ts";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
 import { pdf, pictureOf } from "../support/media.ts";
@@ -12,19 +12,19 @@ const messages = [{ role: "user", content: "What is 4 + 2?" }];
 
 describe("chats with an agent in the place of a model", function () {
   this.timeout(30_000);
-  let desk: AgentDesk;
+  let harness: AgentHarness;
   let upstream: AgentUpstream;
   let member: ApiClient;
   let agentId: string;
   before(async () => {
-    desk = await openAgentDesk();
-    ({ upstream, member } = desk);
+    harness = await openAgentHarness();
+    ({ upstream, member } = harness);
     agentId = await makeAgent("Adder");
   });
-  after(() => desk.close());
+  after(() => harness.close());
 
   const makeAgent = async (name: string, fields: object = {}, client = member) => {
-    const about = { name, model: desk.model, systemPrompt: "You add.", tools: [{ type: "calculator" }] };
+    const about = { name, model: harness.model, systemPrompt: "You add.", tools: [{ type: "calculator" }] };
     return (await client.post("/agents", { ...about, ...fields })).string("agentId");
   };
   const add = () =>
@@ -44,7 +44,7 @@ describe("chats with an agent in the place of a model", function () {
     });
     return { asked: asked.promise, open: opened.resolve };
   };
-  const trailOf = (runId: string) => member.get(`/runs/${runId}/trail`);
+  const auditLogOf = (runId: string) => member.get(`/runs/${runId}/trail`);
   const newestRun = async (ofAgent = agentId) =>
     (await member.get(`/agents/${ofAgent}/runs?limit=1`)).string("data[0].runId");
 
@@ -57,7 +57,7 @@ describe("chats with an agent in the place of a model", function () {
     expect(answer.at("choices[0].message.reasoning_content")).to.equal('I add.\n[calculator] {"expression":"4 + 2"}\n');
     expect(answer.at("choices[0].finish_reason")).to.equal("stop");
     expect(answer.at("usage")).to.deep.equal({ prompt_tokens: 20, completion_tokens: 10, total_tokens: 30 });
-    const run = await trailOf(answer.string("logId"));
+    const run = await auditLogOf(answer.string("logId"));
     expect(run.body).to.include({ agentId, input: "What is 4 + 2?", status: "completed", finalOutput: "It is 6." });
     expect([run.at("costUsd"), run.at("tokensUsed")]).to.deep.equal([answer.at("costUsd"), 30]);
     expect(run.at("integrity.verified")).to.equal(true);
@@ -121,7 +121,7 @@ describe("chats with an agent in the place of a model", function () {
     expect(answer.status, answer.text).to.equal(200);
     const said = upstream.calls[0]?.messages.slice(1).map(({ role, content }) => ({ role, content }));
     expect(said).to.deep.equal([...earlier, again]);
-    const run = await trailOf(answer.string("logId"));
+    const run = await auditLogOf(answer.string("logId"));
     expect([run.at("history"), run.at("input")]).to.deep.equal([earlier, "And again?"]);
     expect(run.at("integrity.verified")).to.equal(true);
   });
@@ -151,7 +151,7 @@ describe("chats with an agent in the place of a model", function () {
       previous_response_id: response.string("id"),
     });
     expect(next.status, next.text).to.equal(200);
-    const run = await trailOf(next.string("logId"));
+    const run = await auditLogOf(next.string("logId"));
     expect(run.at("history")).to.deep.equal([...messages, { role: "assistant", content: "It is 6." }]);
   });
 
@@ -286,7 +286,7 @@ describe("chats with an agent in the place of a model", function () {
   });
 
   it("know no agent of another tenant, nor a name that is unclear", async () => {
-    const named = await makeAgent("Foreign", {}, desk.stranger);
+    const named = await makeAgent("Foreign", {}, harness.stranger);
     for (const model of [`agent:${named}`, "agent:Foreign", "agent:", "agent:agt_00000000000000000000000000"]) {
       for (const [path, body] of [
         [CHAT, { messages }],
@@ -329,16 +329,16 @@ describe("chats with an agent in the place of a model", function () {
     leaving.abort();
     await calling.catch(() => undefined);
     const runId = await newestRun();
-    expect((await trailOf(runId)).at("status")).to.equal("running");
+    expect((await auditLogOf(runId)).at("status")).to.equal("running");
     open();
-    await pollUntil(async () => (await trailOf(runId)).at("finalOutput") === "At last.");
+    await pollUntil(async () => (await auditLogOf(runId)).at("finalOutput") === "At last.");
   });
 
   it("end with the run's cancellation", async () => {
     const { asked, open } = hold();
     const calling = member.post(CHAT, { model: "agent:Adder", messages });
     await asked;
-    const run = await trailOf(await newestRun());
+    const run = await auditLogOf(await newestRun());
     await member.post(`/jobs/${run.string("jobId")}/cancel`);
     const answer = await calling;
     open();
@@ -368,7 +368,7 @@ describe("chats with an agent in the place of a model", function () {
 
   it("find the run of an earlier attempt at the same call", async () => {
     add();
-    const { platform, key } = desk;
+    const { platform, key } = harness;
     const known = await platform.tenancy.authenticate(key);
     if (known === null) throw new Error("the key is not known");
     const signal = new AbortController().signal;
@@ -382,7 +382,7 @@ describe("chats with an agent in the place of a model", function () {
 
   it("cancel the run when their caller is cancelled", async () => {
     const { asked, open } = hold();
-    const { platform, key } = desk;
+    const { platform, key } = harness;
     const known = await platform.tenancy.authenticate(key);
     if (known === null) throw new Error("the key is not known");
     const stopping = new AbortController();
@@ -394,19 +394,19 @@ describe("chats with an agent in the place of a model", function () {
     expect(await calling).to.equal("cancelled");
     open();
     const runId = await newestRun();
-    await pollUntil(async () => (await trailOf(runId)).at("status") === "cancelled");
+    await pollUntil(async () => (await auditLogOf(runId)).at("status") === "cancelled");
   });
 
   it("are refused for a widget's key, whatever the surface", async () => {
-    const made = await desk.admin.post("/ai/widget/key", {});
-    const widget = makeClient({ url: desk.url, key: made.string("key") });
+    const made = await harness.admin.post("/ai/widget/key", {});
+    const widget = makeClient({ url: harness.url, key: made.string("key") });
     expect((await widget.post(CHAT, { model: "agent:Adder", messages })).status).to.equal(403);
     const answer = await widget.post("/ai/chat", { model: "agent:Adder", messages });
     expect([answer.status, answer.at("error.code")]).to.deep.equal([400, "unknown_model"]);
   });
 
   it("are refused without budget", async () => {
-    const { platform, key } = desk;
+    const { platform, key } = harness;
     const { tenantId = "" } = (await platform.tenancy.authenticate(key)) ?? {};
     await platform.gateway.setBudget(tenantId, 1e-6);
     const answer = await member.post(CHAT, { model: "agent:Adder", messages, stream: true });

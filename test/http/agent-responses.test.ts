@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type AgentDesk, openAgentDesk } from "../support/agent-harness.ts";
+import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 import { valueAt } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
@@ -7,51 +7,51 @@ const body = { model: "agent:Adder", input: "What is 4 + 2?", background: true }
 
 describe("responses of agents in the background", function () {
   this.timeout(30_000);
-  let desk: AgentDesk;
+  let harness: AgentHarness;
   let agentId: string;
   before(async () => {
-    desk = await openAgentDesk();
-    const about = { name: "Adder", model: desk.model, systemPrompt: "You add.", tools: [{ type: "calculator" }] };
-    agentId = (await desk.member.post("/agents", about)).string("agentId");
+    harness = await openAgentHarness();
+    const about = { name: "Adder", model: harness.model, systemPrompt: "You add.", tools: [{ type: "calculator" }] };
+    agentId = (await harness.member.post("/agents", about)).string("agentId");
   });
-  after(() => desk.close());
+  after(() => harness.close());
 
   const add = () =>
-    desk.upstream.play(({ turn }) =>
+    harness.upstream.play(({ turn }) =>
       turn === 1
         ? { text: "I add.", calls: [{ name: "calculator", arguments: { expression: "4 + 2" } }] }
         : { text: "It is 6." },
     );
-  const runs = async () => (await desk.member.get(`/agents/${agentId}/runs`)).at("data") as { status: string }[];
+  const runs = async () => (await harness.member.get(`/agents/${agentId}/runs`)).at("data") as { status: string }[];
   const ended = (id: string) =>
     pollUntil(async () => {
-      const response = await desk.member.get(`/v1/responses/${id}`);
+      const response = await harness.member.get(`/v1/responses/${id}`);
       return ["queued", "in_progress"].includes(response.string("status")) ? undefined : response;
     });
 
   it("are one run each, whose steps are their items", async () => {
     add();
-    const accepted = await desk.member.post("/v1/responses", body);
+    const accepted = await harness.member.post("/v1/responses", body);
     expect([accepted.status, accepted.at("status")], accepted.text).to.deep.equal([200, "queued"]);
     const response = await ended(accepted.string("id"));
     expect(response.at("status")).to.equal("completed");
     expect(response.at("output[1]")).to.include({ type: "mcp_call", name: "calculator", output: "6" });
     expect(response.at("output[2].content[0].text")).to.equal("It is 6.");
-    const run = await desk.member.get(`/runs/${response.string("logId")}/trail`);
+    const run = await harness.member.get(`/runs/${response.string("logId")}/trail`);
     expect(run.body).to.include({ agentId, status: "completed" });
     expect(await runs()).to.have.length(1);
   });
 
   it("stream the steps, from any number on", async () => {
     add();
-    const { events } = await desk.member.events("POST", "/v1/responses", { body: { ...body, stream: true } });
+    const { events } = await harness.member.events("POST", "/v1/responses", { body: { ...body, stream: true } });
     const all = (await Array.fromAsync(events)).map(({ data }) => data);
     const typeOf = (event: unknown) => valueAt(event, "type");
     expect(all.map(typeOf)).to.include.members(["response.mcp_call.completed", "response.completed"]);
     const id = valueAt(all[0], "response.id");
     const from = all.findIndex((event) => typeOf(event) === "response.mcp_call.in_progress");
     const path = `/v1/responses/${id}?stream=true&starting_after=${valueAt(all[from], "sequence_number")}`;
-    const { events: later } = await desk.member.events("GET", path);
+    const { events: later } = await harness.member.events("GET", path);
     expect((await Array.fromAsync(later)).map(({ data }) => data)).to.deep.equal(all.slice(from + 1));
   });
 
@@ -59,18 +59,18 @@ describe("responses of agents in the background", function () {
     it(`cancel their run when they are cancelled${stream ? ", while they are streamed" : ""}`, async () => {
       const asked = Promise.withResolvers<void>();
       const opened = Promise.withResolvers<void>();
-      desk.upstream.play(async () => {
+      harness.upstream.play(async () => {
         asked.resolve();
         await opened.promise;
         return { text: "Too late." };
       });
       const accepted = stream
-        ? await desk.member.events("POST", "/v1/responses", { body: { ...body, stream } })
-        : await desk.member.post("/v1/responses", body);
+        ? await harness.member.events("POST", "/v1/responses", { body: { ...body, stream } })
+        : await harness.member.post("/v1/responses", body);
       const first = "events" in accepted ? (await accepted.events.next()).value : undefined;
       const id = "events" in accepted ? valueAt(first?.data, "response.id") : accepted.at("id");
       await asked.promise;
-      const cancelled = await desk.member.post(`/v1/responses/${id}/cancel`, {});
+      const cancelled = await harness.member.post(`/v1/responses/${id}/cancel`, {});
       expect([cancelled.status, cancelled.at("status")], cancelled.text).to.deep.equal([200, "cancelled"]);
       await pollUntil(async () => (await runs())[0]?.status === "cancelled");
       opened.resolve();
@@ -80,17 +80,17 @@ describe("responses of agents in the background", function () {
   it("are refused before they are recorded, as without a background", async () => {
     const config = { pattern: "critique", profile: "healthcare" };
     const tools = [{ type: "composite", config }];
-    await desk.member.post("/agents", { name: "Nurse", model: desk.model, systemPrompt: "You nurse.", tools });
-    const before = (await desk.member.get("/jobs")).at("data");
+    await harness.member.post("/agents", { name: "Nurse", model: harness.model, systemPrompt: "You nurse.", tools });
+    const before = (await harness.member.get("/jobs")).at("data");
     const refusals: [object, number, string, string][] = [
       [{ model: "agent:Nurse", input: "My SSN is 219-47-8831." }, 422, "compliance_blocked", "input[0].content"],
       [{ model: "agent:Nobody" }, 400, "unknown_model", "model"],
       [{ model: "composite:critique:healthcare" }, 400, "invalid_request", "background"],
     ];
     for (const [fields, ...refusal] of refusals) {
-      const answer = await desk.member.post("/v1/responses", { ...body, ...fields });
+      const answer = await harness.member.post("/v1/responses", { ...body, ...fields });
       expect([answer.status, answer.at("error.code"), answer.at("error.param")], answer.text).to.deep.equal(refusal);
     }
-    expect((await desk.member.get("/jobs")).at("data")).to.deep.equal(before);
+    expect((await harness.member.get("/jobs")).at("data")).to.deep.equal(before);
   });
 });

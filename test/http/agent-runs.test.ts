@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type AgentDesk, openAgentDesk } from "../support/agent-harness.ts";
+import { type AgentHarness, openAgentHarness } from "../support/agent-harness.ts";
 import type { AgentUpstream } from "../support/agent-upstream.ts";
 import type { ApiClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -7,19 +7,19 @@ import type { ToolServer } from "../support/tool-server.ts";
 
 describe("runs of agents", function () {
   this.timeout(30_000);
-  let harness: AgentDesk;
+  let harness: AgentHarness;
   let upstream: AgentUpstream;
   let site: ToolServer;
   let member: ApiClient;
   let model: string;
   before(async () => {
-    harness = await openAgentDesk();
+    harness = await openAgentHarness();
     ({ upstream, site, member, model } = harness);
   });
   after(() => harness.close());
 
   const makeAgent = async (fields: object = {}) =>
-    (await member.post("/agents", { name: "Desk", model, systemPrompt: "You keep the harness.", ...fields })).string(
+    (await member.post("/agents", { name: "Desk", model, systemPrompt: "You keep the desk.", ...fields })).string(
       "agentId",
     );
   const auditLogOf = (agentId: string, runId: string) => member.get(`/agents/${agentId}/runs/${runId}`);
@@ -32,14 +32,14 @@ describe("runs of agents", function () {
     expect(run.status).to.equal(200);
     expect(run.string("output")).to.contain("each spring");
     expect(run.body).to.include({ steps: 2, status: "completed" });
-    const trail = await auditLogOf(agentId, run.string("runId"));
-    expect(trail.at("steps[0].action")).to.equal("rag_query");
-    expect(trail.at("steps[0].actionInput.query")).to.equal("When is pump P-100 bled?");
-    expect(trail.string("steps[0].observation")).to.contain(passage);
-    expect(trail.at("steps[1].action")).to.equal("final_answer");
-    expect(trail.string("finalOutput")).to.equal(run.string("output"));
-    expect(trail.at("integrity.verified")).to.equal(true);
-    expect(trail.at("integrity.head")).to.equal(run.at("auditHead"));
+    const auditLog = await auditLogOf(agentId, run.string("runId"));
+    expect(auditLog.at("steps[0].action")).to.equal("rag_query");
+    expect(auditLog.at("steps[0].actionInput.query")).to.equal("When is pump P-100 bled?");
+    expect(auditLog.string("steps[0].observation")).to.contain(passage);
+    expect(auditLog.at("steps[1].action")).to.equal("final_answer");
+    expect(auditLog.string("finalOutput")).to.equal(run.string("output"));
+    expect(auditLog.at("integrity.verified")).to.equal(true);
+    expect(auditLog.at("integrity.head")).to.equal(run.at("auditHead"));
   });
 
   it("take several steps, each with thought, action, input and observation, in order", async () => {
@@ -73,8 +73,8 @@ describe("runs of agents", function () {
     );
     expect(job.at("kind")).to.equal("agent");
     expect(job.at("result")).to.include({ output: "There will be 6.", steps: 3, tokensUsed: 45 });
-    const trail = await auditLogOf(agentId, accepted.string("runId"));
-    const steps = trail.at("steps") as Record<string, unknown>[]; // the schema was checked by the client
+    const auditLog = await auditLogOf(agentId, accepted.string("runId"));
+    const steps = auditLog.at("steps") as Record<string, unknown>[]; // the schema was checked by the client
     expect(steps.map(({ index, thought, action }) => [index, thought, action])).to.deep.equal([
       [1, "I look it up.", "http_request"],
       [2, "I add two.", "calculator"],

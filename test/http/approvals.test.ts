@@ -2,13 +2,19 @@ import { expect } from "chai";
 import { queues } from "../../src/jobs/queues.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { tenantOf } from "../support/tenant-of.ts";
-import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-harness.ts";
+import {
+  chatModel,
+  condition,
+  openWorkflowHarness,
+  stepsOf,
+  type WorkflowHarness,
+} from "../support/workflow-harness.ts";
 
 describe("approvals", function () {
   this.timeout(60_000);
-  let harness: WorkflowDesk;
+  let harness: WorkflowHarness;
   before(async () => {
-    harness = await openWorkflowDesk();
+    harness = await openWorkflowHarness();
     harness.model.play(() => ({ text: "A draft." }));
   });
   after(() => harness?.close());
@@ -160,7 +166,7 @@ describe("approvals", function () {
   });
 
   it("read as expired from their deadline on, wherever they are read, before a sweep finds them", async () => {
-    const quiet = await openWorkflowDesk({ env: { RECONCILE_EVERY_MS: "600000" } });
+    const quiet = await openWorkflowHarness({ env: { RECONCILE_EVERY_MS: "600000" } });
     try {
       const workflowId = await quiet.create([ask({ timeoutMs: 1_000 })]);
       const runId = await quiet.start(workflowId);

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import OpenAI, { toFile } from "openai";
 import {
+  type CostlyProvider,
   SPENT_OUTPUT,
   SPENT_PROMPT,
-  type SpendingProvider,
-  startSpendingProvider,
+  startCostlyProvider,
 } from "../support/fake-provider/usage-server.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { callTool } from "../support/mcp-call.ts";
@@ -26,12 +26,12 @@ const messages = [{ role: "user" as const, content: "Tell me a long story." }];
 
 describe(`${CALLS} calls at once with 1 USD left`, function () {
   this.timeout(120_000);
-  let upstream: SpendingProvider;
+  let upstream: CostlyProvider;
   let test: TestPlatform;
   let client: ApiClient;
   let tenantId: string;
   before(async () => {
-    upstream = await startSpendingProvider();
+    upstream = await startCostlyProvider();
     test = await startPlatform({
       env: {
         OPENAI_API_KEY: "sk-platform-0123456789abcdef",

@@ -2,16 +2,16 @@ import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
 import { pollUntil } from "../support/poll-until.ts";
 import type { ToolRequest } from "../support/tool-server.ts";
-import { chatModel, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
+import { chatModel, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 const later = { headers: { prefer: "respond-async" } };
 
 describe("callbacks of jobs", function () {
   this.timeout(30_000);
-  let harness: WorkflowDesk;
+  let harness: WorkflowHarness;
   let secret: string;
   before(async () => {
-    harness = await openWorkflowDesk();
+    harness = await openWorkflowHarness();
     harness.model.play(() => ({ text: "Done." }));
     secret = (await harness.admin.get("/webhooks/secret")).string("secret");
   });

@@ -104,12 +104,12 @@ describe("conversations with Claude", function () {
     const invoice = upstream.invoice(price);
     expect((await ledger()) - spentBefore).to.equal(invoice);
     expect(run.at("costUsd")).to.be.closeTo(invoice / 1e9, 1e-12);
-    const trail = await client.get(`/agents/${agentId}/runs/${run.string("runId")}`);
-    expect(trail.at("integrity.verified")).to.equal(true);
-    expect(trail.text).not.to.match(/signature|c2lnbmVk|c2VjcmV0/);
+    const auditLog = await client.get(`/agents/${agentId}/runs/${run.string("runId")}`);
+    expect(auditLog.at("integrity.verified")).to.equal(true);
+    expect(auditLog.text).not.to.match(/signature|c2lnbmVk|c2VjcmV0/);
     const costs: unknown[] = [];
     for (const step of usages.keys())
-      costs.push((await client.get(`/ai/logs/${trail.string(`steps[${step}].logId`)}`)).at("costUsd"));
+      costs.push((await client.get(`/ai/logs/${auditLog.string(`steps[${step}].logId`)}`)).at("costUsd"));
     const charges = usages.map((usage) => chargeOf(usage, price));
     expect(costs.map((usd) => Math.round(Number(usd) * 1e9))).to.deep.equal(charges);
   });

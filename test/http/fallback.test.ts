@@ -6,7 +6,7 @@ import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const question = { messages: [{ role: "user", content: "Hello, how are you?" }], model: "auto" };
 const debug = { headers: { "x-svc-debug": "true" } };
-const MAX_TRIES = 4;
+const MAX_ATTEMPTS = 4;
 
 const readAll = async (events: AsyncIterable<ApiEvent>) => {
   const all: unknown[] = [];
@@ -30,7 +30,7 @@ describe("fallbacks of a model that fails", () => {
         OPENAI_BASE_URL: other.url,
         ANTHROPIC_API_KEY: "sk-ant-platform-0123456789",
         ANTHROPIC_BASE_URL: primary.origin,
-        PROVIDER_MAX_TRIES: String(MAX_TRIES),
+        PROVIDER_MAX_TRIES: String(MAX_ATTEMPTS),
         PROVIDER_FIRST_BYTE_TIMEOUT_MS: "300",
         PROVIDER_ANSWER_TIMEOUT_MS: "300",
         PROVIDER_IDLE_TIMEOUT_MS: "200",
@@ -104,7 +104,7 @@ describe("fallbacks of a model that fails", () => {
     const response = await chat();
     expect([response.status, response.at("error.code")]).to.deep.equal([502, "provider_failed"]);
     expect(response.at("error.details.status")).to.be.oneOf([500, 503]);
-    expect(primary.requests.length + other.requests.length).to.equal(MAX_TRIES);
+    expect(primary.requests.length + other.requests.length).to.equal(MAX_ATTEMPTS);
   });
 
   it("tries the next model after silence, rate limits and refused keys, but not after a rejected request", async () => {

@@ -1,12 +1,12 @@
 import { expect } from "chai";
 import { circularSchemas, manyLoops } from "../support/hostile-workflows.ts";
-import { chatModel, condition, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
+import { chatModel, condition, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 describe("workflows written to exhaust the service", function () {
   this.timeout(60_000);
-  let harness: WorkflowDesk;
+  let harness: WorkflowHarness;
   before(async () => {
-    harness = await openWorkflowDesk();
+    harness = await openWorkflowHarness();
     harness.model.play(() => ({ text: "ok" }));
   });
   after(() => harness?.close());

@@ -3,7 +3,7 @@ import { type ApiResponse, valueAt } from "../support/http-client.ts";
 import { rpc, toolCall } from "../support/mcp-call.ts";
 import { postStateless } from "../support/mcp-stateless.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
+import { openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 const tasks = { extensions: { "io.modelcontextprotocol/tasks": {} } };
 const able = { ...tasks, elicitation: {} };
@@ -16,15 +16,15 @@ const ask = { type: "human_approval", id: "sign", assigneeRole: "admin", message
 
 describe("tasks of the tool server", function () {
   this.timeout(60_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowHarness;
   before(async () => {
-    desk = await openWorkflowDesk({ env: { TOOL_WAIT_MS: "0" } });
-    desk.model.play(() => ({ text: "Because." }));
+    harness = await openWorkflowHarness({ env: { TOOL_WAIT_MS: "0" } });
+    harness.model.play(() => ({ text: "Because." }));
   });
-  after(() => desk?.close());
+  after(() => harness?.close());
 
   const send = (who: "member" | "admin" | "stranger", method: string, params: object, capabilities: object = able) =>
-    postStateless(desk[who], method, { ...params }, { capabilities });
+    postStateless(harness[who], method, { ...params }, { capabilities });
   const get = (who: "member" | "admin" | "stranger", taskId: string, capabilities?: object) =>
     send(who, "tasks/get", { taskId }, capabilities);
   const until = (taskId: string, ...states: string[]) =>
@@ -35,8 +35,8 @@ describe("tasks of the tool server", function () {
   const errorOf = ({ status, at }: ApiResponse) => [status, at("error.code")];
   /** A run that waits for a decision; its job. */
   const waiting = async () => {
-    const workflowId = await desk.create([ask]);
-    const run = await desk.reach(workflowId, await desk.start(workflowId), "awaiting_approval");
+    const workflowId = await harness.create([ask]);
+    const run = await harness.reach(workflowId, await harness.start(workflowId), "awaiting_approval");
     return { taskId: run.string("jobId"), approvalId: run.string("awaiting.approvalId") };
   };
 
@@ -51,7 +51,7 @@ describe("tasks of the tool server", function () {
     expect(ended.at("result.resultType")).to.equal("complete");
     expect(ended.at("result.result.structuredContent.output")).to.equal("Because.");
     expect(ended.at("result.ttlMs")).to.be.greaterThan(0);
-    const job = await desk.member.get(`/jobs/${taskId}`);
+    const job = await harness.member.get(`/jobs/${taskId}`);
     expect(job.at("result")).to.deep.equal(ended.at("result.result.structuredContent"));
   });
 
@@ -109,7 +109,7 @@ describe("tasks of the tool server", function () {
     expect(decided.at("result.resultType")).to.equal("complete");
     const ended = await until(taskId, "completed");
     expect(ended.at("result.result.structuredContent.status")).to.equal("completed");
-    const approval = await desk.admin.get(`/workflows/approvals/${approvalId}`);
+    const approval = await harness.admin.get(`/workflows/approvals/${approvalId}`);
     expect([approval.at("status"), approval.at("comment")]).to.deep.equal(["approved", "Go."]);
     const again = await answer("admin", { action: "accept", content: { confirm: false } });
     expect(again.at("result.resultType"), "what is decided stays").to.equal("complete");
@@ -128,24 +128,24 @@ describe("tasks of the tool server", function () {
   });
 
   it("complete with an error for their result when the tool failed", async () => {
-    desk.model.play(() => ({ status: 400 }));
+    harness.model.play(() => ({ status: 400 }));
     try {
       const created = await send("member", "tools/call", { name: "svc_composite_execute", arguments: given });
       const ended = await until(created.string("result.taskId"), "completed", "failed");
       expect([ended.at("result.status"), ended.at("result.result.isError")]).to.deep.equal(["completed", true]);
     } finally {
-      desk.model.play(() => ({ text: "Because." }));
+      harness.model.play(() => ({ text: "Because." }));
     }
   });
 
   describe("of the revision 2025-11-25", () => {
     const headers = { "mcp-protocol-version": "2025-11-25" };
     const old = (who: "member" | "admin" | "stranger", method: string, params: object) =>
-      desk[who].post("/mcp", rpc(1, method, params), { headers });
+      harness[who].post("/mcp", rpc(1, method, params), { headers });
 
     it("are announced, made at once when a call asks for one, read and cancelled", async () => {
       const offer = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } };
-      const greeted = await desk.member.post("/mcp", rpc(1, "initialize", offer));
+      const greeted = await harness.member.post("/mcp", rpc(1, "initialize", offer));
       expect(greeted.at("result.capabilities.tasks.requests.tools.call")).to.deep.equal({});
       const listed = (await old("member", "tools/list", {})).at("result.tools") as Record<string, unknown>[];
       const supports = listed.filter(({ execution }) => valueAt(execution, "taskSupport") === "optional");
@@ -168,7 +168,7 @@ describe("tasks of the tool server", function () {
       for (const revision of [undefined, "2025-06-18"]) {
         const sent: Record<string, string> = revision === undefined ? {} : { "mcp-protocol-version": revision };
         for (const method of ["tasks/get", "tasks/result", "tasks/update"]) {
-          const refused = await desk.member.post("/mcp", rpc(1, method, { taskId: "x" }), { headers: sent });
+          const refused = await harness.member.post("/mcp", rpc(1, method, { taskId: "x" }), { headers: sent });
           expect(errorOf(refused), method).to.deep.equal([200, -32_601]);
         }
       }

@@ -255,8 +255,8 @@ describe("the ledger records what the provider served", function () {
       const ways = calls.filter(({ kind, path }) => kinds.includes(kind) && !(isAtProvider && path.startsWith("/v1")));
       for (const call of ways) {
         it(call.name, async () => {
-          const isPromptTold = call.kind === "stream" && call.model.startsWith("claude");
-          const behaviours = isPromptTold ? provider.map(withPromptTold) : provider;
+          const isPromptReported = call.kind === "stream" && call.model.startsWith("claude");
+          const behaviours = isPromptReported ? provider.map(withPromptReported) : provider;
           await expectServed(behaviours, 1, async (surface) => {
             expect(await run(call, surface, end)).to.equal(end);
           });
@@ -271,7 +271,7 @@ describe("the ledger records what the provider served", function () {
       afterEach(heal);
       const auto: Call = { name: "auto", path: "/ai/chat", kind, model: "auto" };
       it("is charged at both models, a record each", async () => {
-        const lost = kind === "stream" ? withPromptTold(at(0, "cut")) : at(2, "cut");
+        const lost = kind === "stream" ? withPromptReported(at(0, "cut")) : at(2, "cut");
         await expectServed([overloaded, lost, reported], 2, async (surface) => {
           expect(await run(auto, surface, 200)).to.equal(200);
         });
@@ -416,7 +416,7 @@ describe("the ledger records what the provider served of a batch, at half the pr
 });
 
 /** Anthropic reports a stream's prompt at its start, so that it is known also when the rest does not come. */
-function withPromptTold(behaviour: Behaviour): Behaviour {
+function withPromptReported(behaviour: Behaviour): Behaviour {
   const hasStart = behaviour.fault !== undefined && behaviour.fault.type !== "reset";
   return hasStart ? { ...behaviour, usage: reportedUsage } : behaviour;
 }

@@ -147,12 +147,12 @@ describe("customers' provider keys", () => {
 
   it("lets only admins change keys", async () => {
     const member = makeClient({ url: test.url, key: test.keys.member });
-    const tries = [
+    const attempts = [
       member.request("PUT", "/ai/providers/openai/key", { body: { key: first } }),
       member.post("/ai/providers/openai/rotate", { key: first }),
       member.delete("/ai/providers/openai/key"),
     ];
-    for (const { status } of await Promise.all(tries)) expect(status).to.equal(403);
+    for (const { status } of await Promise.all(attempts)) expect(status).to.equal(403);
   });
 
   describe("as they are stored", () => {

@@ -2,13 +2,13 @@ import { createHmac } from "node:crypto";
 import { expect } from "chai";
 import { rejectedUrls } from "../support/refused-urls.ts";
 import type { ToolRequest } from "../support/tool-server.ts";
-import { openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-harness.ts";
+import { openWorkflowHarness, stepsOf, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 describe("webhooks of workflows", function () {
   this.timeout(60_000);
-  let harness: WorkflowDesk;
+  let harness: WorkflowHarness;
   before(async () => {
-    harness = await openWorkflowDesk();
+    harness = await openWorkflowHarness();
   });
   after(() => harness?.close());
 

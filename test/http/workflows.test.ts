@@ -1,12 +1,18 @@
 import { expect } from "chai";
 import { pollUntil } from "../support/poll-until.ts";
-import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-harness.ts";
+import {
+  chatModel,
+  condition,
+  openWorkflowHarness,
+  stepsOf,
+  type WorkflowHarness,
+} from "../support/workflow-harness.ts";
 
 describe("workflows", function () {
   this.timeout(30_000);
-  let harness: WorkflowDesk;
+  let harness: WorkflowHarness;
   before(async () => {
-    harness = await openWorkflowDesk();
+    harness = await openWorkflowHarness();
     const document = { title: "Pump manual", content: "Bleed pump P-100 every Monday before the shift begins." };
     expect((await harness.member.post("/rag/ingest", document)).status).to.equal(201);
   });

@@ -119,7 +119,7 @@ describe("responses in the background while things break", function () {
       const foreign = made.find((one) => one.tenant !== tenant)?.id;
       expect((await client.get(`/v1/responses/${foreign}`)).status).to.equal(404);
     }
-    const told = await pollUntil(
+    const reported = await pollUntil(
       () => {
         const messages = site.requests.map(({ body }) => JSON.parse(body) as { type: string; data: { id: string } });
         const byId = new Map(messages.map((message) => [message.data.id, message]));
@@ -127,7 +127,7 @@ describe("responses in the background while things break", function () {
       },
       { timeoutMs: 60_000, what: "the messages to callbacks" },
     );
-    for (const { id, status } of responses) expect(told.get(id)?.type).to.equal(`response.${status}`);
+    for (const { id, status } of responses) expect(reported.get(id)?.type).to.equal(`response.${status}`);
   });
 
   async function cancel({ id, openai }: Pick<Made, "id" | "openai">): Promise<void> {

@@ -3,17 +3,17 @@ import { type HostileWorkflow, longText, manyLoops, slowRuns, slowSchemas } from
 import type { ApiClient, ApiResponse } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
-import { condition, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
+import { condition, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 /** How long what takes milliseconds may take here while others have the processor, in ms. A freeze lasts longer. */
 const PROMPT_MS = 10_000;
 
 describe("workflows written to exhaust the service", function () {
   this.timeout(120_000);
-  let harness: WorkflowDesk;
+  let harness: WorkflowHarness;
   let worker: HostProcess;
   before(async () => {
-    harness = await openWorkflowDesk({ workers: false });
+    harness = await openWorkflowHarness({ workers: false });
     worker = await startProcess("workers/main.ts", harness.test.env);
     harness.model.play(() => ({ text: "ok" }));
   });

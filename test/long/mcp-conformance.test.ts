@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { publishFixtures } from "../support/mcp-fixtures.ts";
-import { openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
+import { openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 const suite = fileURLToPath(
   new URL("../../node_modules/@modelcontextprotocol/conformance/dist/index.js", import.meta.url),
@@ -26,11 +26,11 @@ const taskScenarios = [
 ];
 
 /** Passes requests on with a key, which the suite cannot send. */
-async function startKeyProxy(desk: WorkflowDesk) {
-  const { port } = new URL(desk.test.url);
+async function startKeyProxy(harness: WorkflowHarness) {
+  const { port } = new URL(harness.test.url);
   const proxy = createServer((incoming, response) => {
     const { url: path, method } = incoming;
-    const headers = { ...incoming.headers, authorization: `Bearer ${desk.test.keys.owner}` };
+    const headers = { ...incoming.headers, authorization: `Bearer ${harness.test.keys.owner}` };
     const sent = request({ host: "127.0.0.1", port, path, method, headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 500, answer.headers);
       answer.pipe(response);
@@ -55,18 +55,18 @@ async function startKeyProxy(desk: WorkflowDesk) {
 
 describe("the conformance suite of the Model Context Protocol", function () {
   this.timeout(120_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowHarness;
   let proxy: Awaited<ReturnType<typeof startKeyProxy>>;
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "mcp-conformance-"));
-    desk = await openWorkflowDesk({ env: { TOOL_WAIT_MS: "700", RATE_LIMIT_RPM: "100000" } });
-    await publishFixtures(desk);
-    proxy = await startKeyProxy(desk);
+    harness = await openWorkflowHarness({ env: { TOOL_WAIT_MS: "700", RATE_LIMIT_RPM: "100000" } });
+    await publishFixtures(harness);
+    proxy = await startKeyProxy(harness);
   });
   after(async () => {
     await proxy?.close();
-    await desk?.close();
+    await harness?.close();
     await rm(folder, { recursive: true, force: true });
   });
 

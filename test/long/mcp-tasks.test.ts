@@ -3,7 +3,7 @@ import { makeClient, valueAt } from "../support/http-client.ts";
 import { postStateless } from "../support/mcp-stateless.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
-import { chatModel, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
+import { chatModel, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 const able = { capabilities: { elicitation: {}, extensions: { "io.modelcontextprotocol/tasks": {} } } };
 const draft = { type: "ai_completion", id: "draft", model: chatModel, prompt: "Draft." };
@@ -12,33 +12,33 @@ const sign = { type: "human_approval", id: "sign", assigneeRole: "admin", messag
 
 describe("a task of the tool server", function () {
   this.timeout(60_000);
-  let desk: WorkflowDesk;
+  let harness: WorkflowHarness;
   const processes: HostProcess[] = [];
   before(async () => {
     const env = { TOOL_WAIT_MS: "0", JOB_LEASE_MS: "1000", RECONCILE_EVERY_MS: "300" };
-    desk = await openWorkflowDesk({ services: "private", workers: false, env });
+    harness = await openWorkflowHarness({ services: "private", workers: false, env });
   });
   after(async () => {
     await Promise.all(processes.map((one) => one.kill()));
-    await desk?.close();
+    await harness?.close();
   });
 
   const start = async (script: "api/server.ts" | "workers/main.ts") => {
-    const started = await startProcess(script, desk.test.env);
+    const started = await startProcess(script, harness.test.env);
     processes.push(started);
     return started;
   };
-  const clientOf = ({ ready }: HostProcess) => makeClient({ url: String(ready.url), key: desk.test.keys.admin });
+  const clientOf = ({ ready }: HostProcess) => makeClient({ url: String(ready.url), key: harness.test.keys.admin });
   const emptyRedis = async () => {
-    if (!process.env.REDIS_URL) await desk.test.platform.redis.producer.flushall(); // another's Redis is not emptied
+    if (!process.env.REDIS_URL) await harness.test.platform.redis.producer.flushall(); // another's Redis is not emptied
   };
 
   it("outlives kill -9 of the API and of the worker, and an emptied Redis, at work and while it awaits a decision", async () => {
     const publish = { name: "send_draft", description: "Drafts, and sends after a decision." };
-    await desk.create([draft, sign, send], { publish });
+    await harness.create([draft, sign, send], { publish });
     const asked: string[] = [];
     const held = Promise.withResolvers<void>();
-    desk.model.play(async ({ input }) => {
+    harness.model.play(async ({ input }) => {
       asked.push(input);
       if (asked.length === 1) await held.promise; // the first worker never gets this answer
       return { text: "The text." };

@@ -6,7 +6,13 @@ import { pollUntil } from "../support/poll-until.ts";
 import { type HostProcess, startProcess } from "../support/processes.ts";
 import { hostPid } from "../support/service-pids.ts";
 import { tenantOf } from "../support/tenant-of.ts";
-import { chatModel, condition, openWorkflowDesk, stepsOf, type WorkflowDesk } from "../support/workflow-harness.ts";
+import {
+  chatModel,
+  condition,
+  openWorkflowHarness,
+  stepsOf,
+  type WorkflowHarness,
+} from "../support/workflow-harness.ts";
 
 const runCount = 300;
 /** Chooses the workers that are killed. */
@@ -15,10 +21,10 @@ const env = { JOB_LEASE_MS: "1000", RECONCILE_EVERY_MS: "300", STORE_TIMEOUT_MS:
 
 describe("runs of workflows while things break", function () {
   this.timeout(120_000);
-  let harness: WorkflowDesk;
+  let harness: WorkflowHarness;
   const workers: HostProcess[] = [];
   before(async () => {
-    harness = await openWorkflowDesk({ services: "private", workers: false, env });
+    harness = await openWorkflowHarness({ services: "private", workers: false, env });
   });
   after(async () => {
     await Promise.all(workers.map((worker) => worker.kill()));

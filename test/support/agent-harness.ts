@@ -5,7 +5,7 @@ import { startPlatform } from "./start-platform.ts";
 import { startToolServer, type ToolServer } from "./tool-server.ts";
 
 /** A platform whose agents think with a scripted model, `model`, and may call the sites of a tool server. */
-export type AgentDesk = {
+export type AgentHarness = {
   upstream: AgentUpstream;
   site: ToolServer;
   member: ApiClient;
@@ -20,7 +20,7 @@ export type AgentDesk = {
   close(): Promise<void>;
 };
 
-export async function openAgentDesk(env: Record<string, string> = {}): Promise<AgentDesk> {
+export async function openAgentHarness(env: Record<string, string> = {}): Promise<AgentHarness> {
   const [upstream, site] = await Promise.all([startAgentUpstream(), startToolServer()]);
   const test = await startPlatform({
     env: {

@@ -1,4 +1,4 @@
-import { chatModel, openWorkflowDesk } from "./workflow-harness.ts";
+import { chatModel, openWorkflowHarness } from "./workflow-harness.ts";
 
 /**
  * The client that the conformance suite runs: an agent with the tools of the server at the URL of its last argument, whose model
@@ -10,9 +10,9 @@ const { toolCalls = [] } = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}
 };
 const inTool = (name: string) => `remote_${name}`.replace(/[^a-zA-Z0-9_-]/g, "_");
 
-const desk = await openWorkflowDesk({ env: { FETCH_ALLOW_ORIGINS: new URL(url).origin } });
+const harness = await openWorkflowHarness({ env: { FETCH_ALLOW_ORIGINS: new URL(url).origin } });
 try {
-  desk.model.play(({ turn, tools }) => {
+  harness.model.play(({ turn, tools }) => {
     if (turn > 1) return { text: "Done." };
     const named = toolCalls.map((call) => ({ name: inTool(call.name), arguments: call.arguments }));
     const schema = tools[0]?.function.parameters;
@@ -22,11 +22,11 @@ try {
   });
   const tools = [{ type: "mcp", name: "remote", config: { url } }];
   const agent = { name: "Conformance", model: chatModel, systemPrompt: "You call tools.", tools };
-  const agentId = (await desk.member.post("/agents", agent)).string("agentId");
-  const ran = await desk.member.post(`/agents/${agentId}/run`, { input: "Go." }, { headers: { prefer: "wait=60" } });
-  const run = await desk.member.get(`/agents/${agentId}/runs/${ran.string("runId")}`);
+  const agentId = (await harness.member.post("/agents", agent)).string("agentId");
+  const ran = await harness.member.post(`/agents/${agentId}/run`, { input: "Go." }, { headers: { prefer: "wait=60" } });
+  const run = await harness.member.get(`/agents/${agentId}/runs/${ran.string("runId")}`);
   process.stdout.write(`${JSON.stringify(run.at("steps"))}\n`);
 } finally {
-  await desk.close();
+  await harness.close();
 }
 process.exit(0);

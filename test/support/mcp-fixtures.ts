@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { chatModel, type WorkflowDesk } from "./workflow-harness.ts";
+import { chatModel, type WorkflowHarness } from "./workflow-harness.ts";
 
 /** A schema with the keywords of JSON Schema 2020-12 that the conformance suite looks for, but for `if`, which is refused here. */
 const schema2020 = {
@@ -28,14 +28,16 @@ const properties = (fields: object, ...required: string[]) => ({ type: "object",
 const text = { type: "string" };
 
 /** The tools that the conformance suite expects of a server, as workflows that a tenant publishes. */
-export async function publishFixtures(desk: WorkflowDesk): Promise<void> {
-  desk.model.play(({ input }) => ({ text: input }));
+export async function publishFixtures(harness: WorkflowHarness): Promise<void> {
+  harness.model.play(({ input }) => ({ text: input }));
   const once = { attempts: 1, backoffMs: 0 };
   const visit = (path: string) => [
-    { type: "webhook", id: "visit", method: "POST", url: `${desk.site.origin}${path}`, retry: once },
+    { type: "webhook", id: "visit", method: "POST", url: `${harness.site.origin}${path}`, retry: once },
   ];
-  desk.site.on("/sleep", async ({ path }, response) => {
-    await delay(1_000 * Number(new URL(path, desk.site.origin).searchParams.get("seconds")), undefined, { ref: false });
+  harness.site.on("/sleep", async ({ path }, response) => {
+    await delay(1_000 * Number(new URL(path, harness.site.origin).searchParams.get("seconds")), undefined, {
+      ref: false,
+    });
     response.writeHead(path.includes("fail") ? 400 : 200).end();
   });
   const ask = [{ type: "human_approval", id: "ask", assigneeRole: "admin", message: "Delete {{ input.filename }}?" }];
@@ -58,7 +60,7 @@ export async function publishFixtures(desk: WorkflowDesk): Promise<void> {
     ["confirm_delete", ask, properties({ filename: text }, "filename")],
   ];
   for (const [name, steps, inputSchema] of tools) {
-    await desk.create(steps, {
+    await harness.create(steps, {
       ...(inputSchema && { inputSchema }),
       publish: { name, description: `The tool ${name}` },
     });

@@ -17,7 +17,7 @@ export type StepRun = {
   error?: { code: string; message: string; param?: string; details?: Record<string, unknown> };
 };
 
-export type WorkflowDesk = {
+export type WorkflowHarness = {
   test: TestPlatform;
   /** The model that completion steps ask. */
   model: AgentUpstream;
@@ -41,7 +41,7 @@ export type WorkflowDesk = {
 const ends = ["completed", "failed", "rejected", "expired", "cancelled"];
 
 /** The product with a model, a receiver of webhooks, and a client of each role. */
-export async function openWorkflowDesk(options: TestOptions = {}): Promise<WorkflowDesk> {
+export async function openWorkflowHarness(options: TestOptions = {}): Promise<WorkflowHarness> {
   const [model, site] = await Promise.all([startAgentUpstream(), startToolServer()]);
   const test = await startPlatform({
     ...options,
@@ -56,7 +56,7 @@ export async function openWorkflowDesk(options: TestOptions = {}): Promise<Workf
   });
   const clientOf = (key: string) => makeClient({ url: test.url, key });
   const member = clientOf(test.keys.member);
-  const harness: WorkflowDesk = {
+  const harness: WorkflowHarness = {
     test,
     model,
     site,

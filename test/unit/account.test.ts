@@ -37,7 +37,7 @@ const ofUsage = 400_000;
 const none = { inputTokens: 0, outputTokens: 0 };
 
 /** A caller whose client is there, and what was recorded of its calls, settled and counted to its run. */
-function makeDesk() {
+function makeHarness() {
   const records: CompletionDocument[] = [];
   const settled: number[] = [];
   const spent: object[] = [];
@@ -51,7 +51,7 @@ function makeDesk() {
 
 describe("the account of a model call", () => {
   it("is one record with all its facts, however often it is settled", () => {
-    const { records, settled, spent, caller, held, ledger } = makeDesk();
+    const { records, settled, spent, caller, held, ledger } = makeHarness();
     const { now } = performance;
     const before = new Date();
     let clock = 1_000;
@@ -141,7 +141,7 @@ describe("the account of a model call", () => {
   ];
   for (const [how, { isLeft, isBilled, ...end }, expected] of ways) {
     it(`counts a call that ended ${how}`, () => {
-      const { records, settled, spent, leaving, caller, held, ledger } = makeDesk();
+      const { records, settled, spent, leaving, caller, held, ledger } = makeHarness();
       const call = beginCall(ledger, caller, about, held);
       if (isBilled) call.onCharged({ usage: counted });
       if (isLeft) leaving.abort();
@@ -157,7 +157,7 @@ describe("the account of a model call", () => {
   }
 
   it("limits each attempt to what the reservation has left, and refuses one that it cannot pay for", () => {
-    const { caller, held, ledger } = makeDesk();
+    const { caller, held, ledger } = makeHarness();
     const request = { model: "m", messages: [], maxTokens: 5_000 };
     expect(beginCall(ledger, caller, about).capped(request)).to.equal(request);
     const call = beginCall(ledger, caller, about, held);
@@ -171,7 +171,7 @@ describe("the account of a model call", () => {
   });
 
   it("is opened once the store takes records, the run's limit allows it and an amount is reserved", async () => {
-    const { caller, held, ledger, records } = makeDesk();
+    const { caller, held, ledger, records } = makeHarness();
     const order: string[] = [];
     const step = async (name: string) => void order.push(name);
     const deps = {
@@ -186,7 +186,7 @@ describe("the account of a model call", () => {
   });
 
   it("is opened at once where there is nothing to wait for, and without the store for a free model", async () => {
-    const { caller, ledger } = makeDesk();
+    const { caller, ledger } = makeHarness();
     const budgets = { reserve: () => undefined };
     expect(openCall({ ledger, budgets }, caller, about)).to.have.property("logId");
     const full = { ...ledger, requireTaken: () => Promise.reject(unavailable("The store")) };

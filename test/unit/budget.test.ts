@@ -291,16 +291,16 @@ describe("budgets", () => {
   it("give up after a hundred conflicts with other processes", async () => {
     const tenantId = await tenant(1);
     const error = { code: "unavailable", message: "The budget changes too often right now.", retryable: true };
-    let tries = 0;
+    let attempts = 0;
     const take = async () => {
-      tries += 1;
-      expect(tries).to.be.at.most(100);
+      attempts += 1;
+      expect(attempts).to.be.at.most(100);
       return false;
     };
     for (const call of [callOf(0.5), callOf(2, 0.5)]) {
-      tries = 0;
+      attempts = 0;
       expect(await errorOf(openProcess({ take }).reserve(tenantId, call, signal))).to.include(error);
-      expect(tries).to.equal(100);
+      expect(attempts).to.equal(100);
     }
     let moves = 0;
     const moveLimit = async () => {
@@ -315,13 +315,13 @@ describe("budgets", () => {
 
   it("try again when another process was faster", async () => {
     const tenantId = await tenant(10);
-    let tries = 0;
+    let attempts = 0;
     const take: typeof store.budgets.take = async (...claim) => {
-      tries += 1;
-      return tries > 1 && store.budgets.take(...claim);
+      attempts += 1;
+      return attempts > 1 && store.budgets.take(...claim);
     };
     expect((await begin(openProcess({ take }), tenantId, callOf(4))).nanoUsd).to.equal(4 * USD);
-    tries = 0;
+    attempts = 0;
     expect((await begin(openProcess({ take }), tenantId, callOf(9, 1))).nanoUsd, "of the rest").to.equal(6 * USD);
   });
 

@@ -268,24 +268,24 @@ describe("token estimate", () => {
 describe("retry", () => {
   const failed = (options: object = {}) => new AppError("provider_failed", "x", { retryable: true, ...options });
   it("retries transient failures up to a limit, and not silence", async () => {
-    let tries = 0;
+    let attempts = 0;
     const signal = new AbortController().signal;
     const run = (error: unknown) => {
-      tries = 0;
+      attempts = 0;
       const attempt = () => {
-        tries++;
+        attempts++;
         return Promise.reject(error);
       };
       return withRetries(attempt, { signal, maxAttempts: 3 }).catch((thrown: unknown) => thrown);
     };
     const error = failed();
-    expect([await run(error), tries]).to.deep.equal([error, 3]);
+    expect([await run(error), attempts]).to.deep.equal([error, 3]);
     await run(new AppError("provider_failed", "x"));
-    expect(tries).to.equal(1);
+    expect(attempts).to.equal(1);
     await run(new AppError("provider_timeout", "x", { retryable: true, reason: "silent" }));
-    expect(tries).to.equal(1);
+    expect(attempts).to.equal(1);
     await run(failed({ retryAfterMs: 60_000 }));
-    expect(tries).to.equal(1);
+    expect(attempts).to.equal(1);
   });
 
   it("obeys Retry-After and spreads the attempts", () => {

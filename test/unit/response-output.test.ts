@@ -37,11 +37,11 @@ describe("the output of a response", () => {
     ];
     for (const delta of [...deltas, thought("so")]) output.take(delta);
     output.end(true);
-    const course = events.flatMap((event) => {
+    const sequence = events.flatMap((event) => {
       if (event.type === "response.output_item.added") return [`+${event.output_index}`];
       return event.type === "response.output_item.done" ? [`-${event.output_index}`] : [];
     });
-    expect(course.join(" ")).to.equal("+0 -0 +1 -1 +2 +3 -2 -3 +4 -4 +5 -5");
+    expect(sequence.join(" ")).to.equal("+0 -0 +1 -1 +2 +3 -2 -3 +4 -4 +5 -5");
     expect(output.items.map(({ id }) => id)).to.deep.equal(["rs_0", "msg_1", "fc_2", "fc_3", "msg_4", "rs_5"]);
     expect(output.items[3]).to.deep.include({ call_id: "call_1", arguments: "{}", status: "completed" });
   });

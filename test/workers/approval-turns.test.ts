@@ -7,20 +7,20 @@ import type { WorkflowRunEnd } from "../../src/store/workflow-run-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { tenantOf } from "../support/tenant-of.ts";
 import { takeTurn } from "../support/worker-turn.ts";
-import { condition, openWorkflowDesk, type WorkflowDesk } from "../support/workflow-harness.ts";
+import { condition, openWorkflowHarness, type WorkflowHarness } from "../support/workflow-harness.ts";
 
 const day = 86_400_000;
 
 /** No worker runs: a run goes on when the test takes its turn, and nothing is swept unless the test asks. */
 describe("an approval and its run, turn by turn", function () {
   this.timeout(60_000);
-  let harness: WorkflowDesk;
+  let harness: WorkflowHarness;
   let tenantId: string;
   let workflowId: string;
   const longAgo = new Date(Date.now() - day);
   const ask = (fields: object = {}) => ({ type: "human_approval", id: "sign", assigneeRole: "admin", ...fields });
   before(async () => {
-    harness = await openWorkflowDesk({ workers: false });
+    harness = await openWorkflowHarness({ workers: false });
     tenantId = await tenantOf(harness.test);
     workflowId = await harness.create([ask(), condition("steps.sign.output.comment == null", [])]);
   });

@@ -58,11 +58,11 @@ describe("sweep of documents", () => {
     const error = { type: "server_error", code: "unavailable", message: "away" } as const;
     await store.jobs.reject({ ...record, status: "failed", error }, "queued");
     const repeat = await submit("the repeat of a call that was cut");
-    const told = await store.documents.get(tenantId, repeat.documentId);
-    if (!told) throw new Error("there is no document");
-    const cut = { ...told, _id: newId("document") };
+    const repeated = await store.documents.get(tenantId, repeat.documentId);
+    if (!repeated) throw new Error("there is no document");
+    const cut = { ...repeated, _id: newId("document") };
     await store.documents.insert(cut);
-    const neverSubmitted = { ...told, _id: newId("document"), jobId: newId("job") };
+    const neverSubmitted = { ...repeated, _id: newId("document"), jobId: newId("job") };
     await store.documents.insert(neverSubmitted);
     await sweep(-1_000);
     expect((await client.get(`/rag/documents/${refused.documentId}`)).status).to.equal(404);

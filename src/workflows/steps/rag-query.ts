@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { invalidRequest } from "../../errors.ts";
 import { idSchema } from "../../ids.ts";
-import { makeMeter } from "../../runs.ts";
+import { makeUsageTracker } from "../../runs.ts";
 import { commonFields, stepKind, template, textField } from "./step.ts";
 
 const DEFAULT_TOP_K = 10;
@@ -24,7 +24,7 @@ export const ragQuery = stepKind({
     const invalid = (message: string) => invalidRequest(`${place.field}.query`, message);
     if (query === "") throw invalid("The query is empty.");
     if (query.length > MAX_QUERY) throw invalid(`The query is longer than ${MAX_QUERY} characters.`);
-    const { limit, spent } = makeMeter();
+    const { limit, spent } = makeUsageTracker();
     const { topK = DEFAULT_TOP_K, documentIds } = step;
     const { tenantId, caller } = run;
     const request = { query, topK, mode: "hybrid" as const, ...(documentIds ? { documentIds } : {}) };

@@ -9,7 +9,7 @@ type WireChat = {
   stream?: boolean;
 };
 
-export type SpendingProvider = {
+export type CostlyProvider = {
   /** What an OpenAI client takes as base URL. */
   url: string;
   /** The chats that were asked, those of batches included, and the output tokens that each was charged. */
@@ -34,8 +34,8 @@ const TOKEN_BYTES = 4;
 const THINKING_MS = 50;
 
 /** OpenAI's chat, batches and embeddings on loopback: whatever is asked, the answer costs 50,000 output tokens, unless a limit is honoured. */
-export async function startSpendingProvider(): Promise<SpendingProvider> {
-  const chats: SpendingProvider["chats"] = [];
+export async function startCostlyProvider(): Promise<CostlyProvider> {
+  const chats: CostlyProvider["chats"] = [];
   const embeddings: number[] = [];
   const files: string[] = [];
   let isHonoured = true;

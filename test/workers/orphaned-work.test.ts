@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { queues } from "../../src/jobs/queues.ts";
+import { type QueueDefinition, queues } from "../../src/jobs/queues.ts";
 import { defineWork, sweepWorks } from "../../src/jobs/work.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -51,9 +51,10 @@ describe("work whose job ended without it", () => {
     defineWork({ queue: queues.ingestion, idField: "documentId", run: async () => ({}), ...records });
   });
 
-  const openIds = async (place: number) => {
-    const work = test.platform.works[place];
-    const found = (await work?.unfinished({ before: new Date(Date.now() + 60_000), limit: 100 })) ?? [];
+  const openIds = async (queue: QueueDefinition, idField: string) => {
+    const work = test.platform.works.find((one) => one.queue === queue && one.idField === idField);
+    if (!work) throw new Error(`no work runs the jobs of ${queue.name}`);
+    const found = await work.unfinished({ before: new Date(Date.now() + 60_000), limit: 100 });
     return found.map(({ _id }) => _id);
   };
   const ids = (path: (answer: ApiResponse) => string) => async (answer: ApiResponse) => ({
@@ -67,7 +68,7 @@ describe("work whose job ended without it", () => {
       made: ids((answer) => `/rag/documents/${answer.string("documentId")}`),
       cancelled: "failed",
       failed: "failed",
-      open: () => openIds(0),
+      open: () => openIds(queues.ingestion, "documentId"),
     },
     {
       name: "a run of an agent",
@@ -75,7 +76,7 @@ describe("work whose job ended without it", () => {
       made: ids((answer) => `/agents/${agentId}/runs/${answer.string("runId")}`),
       cancelled: "cancelled",
       failed: "failed",
-      open: () => openIds(1),
+      open: () => openIds(queues.agentRuns, "runId"),
     },
     {
       name: "a run of a workflow",
@@ -83,7 +84,7 @@ describe("work whose job ended without it", () => {
       made: ids((answer) => `/workflows/${workflowId}/runs/${answer.string("runId")}`),
       cancelled: "cancelled",
       failed: "failed",
-      open: () => openIds(2),
+      open: () => openIds(queues.workflowSteps, "runId"),
     },
     {
       name: "a composite run",
@@ -91,7 +92,19 @@ describe("work whose job ended without it", () => {
       made: ids((answer) => `/composite/executions/${answer.string("executionId")}`),
       cancelled: "cancelled",
       failed: "failed",
-      open: () => openIds(3),
+      open: () => openIds(queues.compositeRuns, "executionId"),
+    },
+    {
+      name: "a response in the background",
+      submit: () => member.post("/v1/responses", { model: "meta-llm", input: "Why?", background: true }),
+      async made(answer) {
+        const record = await test.platform.store.responses.get(tenantId, answer.string("id"));
+        if (!record || !("jobId" in record)) throw new Error("the response has no job");
+        return { jobId: String(record.jobId), path: `/v1/responses/${record._id}` };
+      },
+      cancelled: "cancelled",
+      failed: "failed",
+      open: () => openIds(queues.responses, "responseId"),
     },
     {
       name: "a batch of a client's file",
@@ -107,7 +120,7 @@ describe("work whose job ended without it", () => {
       },
       cancelled: "cancelled",
       failed: "failed",
-      open: () => openIds(5),
+      open: () => openIds(queues.batchCompletions, "fileBatchId"),
     },
     {
       name: "a batch of messages",
@@ -121,7 +134,7 @@ describe("work whose job ended without it", () => {
       },
       cancelled: "ended",
       failed: "ended",
-      open: () => openIds(5),
+      open: () => openIds(queues.batchCompletions, "fileBatchId"),
     },
   ];
   const sweep = () => sweepWorks(test.platform.jobs, test.platform.works, -1_000);

@@ -29,8 +29,8 @@ export const openAiResponseRoutes = [
   routes.post("/v1/responses", {
     summary: "Response in the shape of OpenAI's Responses API, as JSON or as a stream of events",
     description:
-      "For clients of OpenAI's API: set their base URL to `/v1`. Tools and items of another type than `function` are left " +
-      "out and named in `x-svc-ignored`. Unless `store` is false, the response is kept for `RESPONSE_DAYS`: it can be read, " +
+      "For clients of OpenAI's API: set their base URL to `/v1`. Functions and custom tools are offered to the model; tools " +
+      "that run at OpenAI, and their items, are left out and named in `x-svc-ignored`. Unless `store` is false, the response is kept for `RESPONSE_DAYS`: it can be read, " +
       "continued by `previous_response_id` and referred to by its items' ids. With " +
       '`include: ["reasoning.encrypted_content"]` a response has the reasoning of any provider as items that go back in ' +
       "`input` as they are. With `background: true` a job makes it: the response is there at once, `queued`, to be polled, " +

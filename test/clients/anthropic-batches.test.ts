@@ -184,6 +184,11 @@ describe("batches of messages through the official client of Anthropic", functio
   });
 
   it("stops what is not answered when it is cancelled, and deletes what has ended with all that it kept", async () => {
+    const cancelledJobs = async () => {
+      const jobs = (await api.get("/jobs?limit=200")).at("data") as { status: string }[];
+      return jobs.filter(({ status }) => status === "cancelled").length;
+    };
+    const others = await cancelledJobs();
     upstream.setDuration(60_000);
     const made = await create({ one: ask("one"), two: ask("two") });
     await pollUntil(() => upstream.batches.at(-1)?.lines.some(({ question }) => question === "two"), {
@@ -199,8 +204,8 @@ describe("batches of messages through the official client of Anthropic", functio
     expect((await failureOf(client.messages.batches.cancel(made.id)))[1]).to.equal("invalid_request_error");
     const stored = async () => Number((await api.get("/usage")).at("quotas.storedBytes.used"));
     const before = await stored();
-    const jobs = (await api.get("/jobs")).at("data") as { jobId: string; status: string }[];
-    expect(jobs.filter(({ status }) => status === "cancelled").length).to.be.at.least(2);
+    // The batch has ended when its requests have results; their jobs end just after.
+    await pollUntil(async () => (await cancelledJobs()) === others + 2, { what: "the end of its requests' jobs" });
     expect(await client.messages.batches.delete(made.id)).to.deep.include({
       id: made.id,
       type: "message_batch_deleted",
@@ -208,10 +213,7 @@ describe("batches of messages through the official client of Anthropic", functio
     expect((await failureOf(client.messages.batches.retrieve(made.id)))[0]).to.equal(404);
     expect((await failureOf(client.messages.batches.delete(made.id)))[0]).to.equal(404);
     expect(await stored()).to.be.below(before);
-    const left = (await api.get("/jobs")).at("data") as { status: string }[];
-    expect(left.filter(({ status }) => status === "cancelled")).to.have.length(
-      jobs.filter(({ status }) => status === "cancelled").length - 2,
-    );
+    expect(await cancelledJobs()).to.equal(others);
   });
 
   it("deletes the results of a batch once they are kept no longer", async () => {

@@ -42,8 +42,8 @@ export function makeStaleWhileRevalidate<V>(lookup: (key: string) => Promise<V>,
       }
       return entry.value;
     },
-    /** Whether a value was found for this key, however long ago. */
-    has: (key: string) => entries.has(key),
+    /** Whether a value was found for this key, however long ago, or is being read. */
+    has: (key: string) => entries.has(key) || reading.has(key),
     /** Forgets a value that was changed here; other processes learn of it when they read again. */
     forget: (key: string) => void entries.delete(key),
     /** The same for each value that `fits` accepts. */

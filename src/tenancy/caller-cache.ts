@@ -27,7 +27,8 @@ const unknownKey = Symbol("unknown key");
 
 /**
  * Callers by key, as fresh as `makeStaleWhileRevalidate` has them; `toFound` is null for a key that cannot be used. Keys that
- * were used here before take part in the next read whatever others ask for; keys that are new here have places by address.
+ * were used here before take part in the next read whatever others ask for; keys that are new here have places by address, one a
+ * key: calls with a key that is being read share that read.
  */
 export function makeCallerCache<K extends KeyDocument>({
   tenants,

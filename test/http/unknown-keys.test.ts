@@ -50,7 +50,16 @@ describe("a flood of unknown keys from one address", () => {
     expect(outcomes.filter((outcome) => outcome === "rate_limited")).to.have.length(FLOOD - 64);
     await Promise.all(Array.from({ length: FLOOD }, (_, n) => tryKey(`198.51.${n >> 8}.${n & 255}`)));
     expect(asked, "one more, for all addresses together").to.deep.equal([64, 512]);
-    tenancy.close();
+    await tenancy.close();
+  });
+
+  it("is none when it is many first calls with one key", async () => {
+    const { config, store, redis, logger } = test.platform;
+    const tenancy = makeTenancy({ config, store, redis, logger });
+    const key = await makeKey();
+    const found = await Promise.all(Array.from({ length: 200 }, () => tenancy.authenticate(key, () => "203.0.113.11")));
+    expect(new Set(found.map((caller) => caller?.subject))).to.deep.equal(new Set(["m@neighbours"]));
+    await tenancy.close();
   });
 
   it("stops no key that was used here before, and a new one only at its own address, and not for long", async () => {

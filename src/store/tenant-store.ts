@@ -1,6 +1,5 @@
 import type { Db } from "mongodb";
 import { defineCollection } from "./collection.ts";
-import type { Page, PageQuery } from "./page.ts";
 import { insertOrFind } from "./writes.ts";
 
 /** A model, and those that answer in its place when it fails, in order. */
@@ -56,12 +55,6 @@ export function makeTenantStore(db: Db) {
     async setBudget(tenantId: string, nanoUsd: number | null, field: BudgetField = "monthlyBudgetNanoUsd") {
       const update = nanoUsd === null ? { $unset: { [field]: "" as const } } : { $set: { [field]: nanoUsd } };
       await tenants.updateOne({ _id: tenantId }, update);
-    },
-    /** A page of all tenants, for the operator, the newest first. */
-    async list({ limit, cursor }: PageQuery): Promise<Page<TenantRecord>> {
-      const found = tenants.find(cursor === undefined ? {} : { _id: { $lt: cursor } }).sort({ _id: -1 });
-      const data = await found.limit(limit + 1).toArray();
-      return { data: data.slice(0, limit), nextCursor: data.length > limit ? (data[limit - 1]?._id ?? null) : null };
     },
   };
 }

@@ -57,7 +57,7 @@ function Health({ health }) {
     <ul class="plain">${parts.map(([name, part]) => html`<li>${name} <${Badge} text=${/** @type {any} */ (part).status} /> <span class="meta">${/** @type {any} */ (part).detail ?? ""}</span></li>`)}</ul></section>`;
 }
 
-/** What goes on, at a glance. */
+/** The present state, at a glance. */
 export function Home() {
   const usage = useLoad("/usage?groupBy=day");
   const byModel = useLoad("/usage?groupBy=model");

@@ -4,7 +4,7 @@ import { call, get } from "./api.js";
 /** @typedef {{ value: any, error: Error | undefined, reload: () => void, set: (value: any) => void }} Loaded */
 
 /**
- * What a path responds, loaded anew when the path changes and on demand; nothing for no path.
+ * What a path responds, loaded again when the path changes and on demand; nothing for no path.
  * @param {string | undefined} path
  * @returns {Loaded}
  */

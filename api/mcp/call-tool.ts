@@ -81,7 +81,7 @@ function readArguments(tool: AnyTool, sent: unknown): { given: unknown; ignored:
   }
 }
 
-/** A result, with the kind of the job that made it, or the job that goes on. */
+/** A result, with the kind of the job that made it, or the job that continues. */
 type Outcome = { result: unknown; kind?: JobKind } | { job: JobRecord };
 
 type Run = { tool: AnyTool; given: unknown; request: ToolRequest };

@@ -9,7 +9,7 @@ import { type Dialect, isSince, serverInfoKey, statelessRevision } from "./revis
 
 export const serverInfo = { name: "switchyard", title: "Switchyard", version: apiVersion };
 
-/** How long a client may keep a list, in ms; it depends on the key, so nobody else may have it. */
+/** How long a client may keep a list, in ms; it depends on the key, so no other client may have it. */
 const LIST_TTL_MS = 60_000;
 
 /** Longest output of a run in a result, in characters. */

@@ -49,7 +49,7 @@ export function makeBodyBudget(options: {
     reserve,
     /**
      * Reserves for a body. One without a `Content-Length` counts as one of the largest that is allowed. The connection of one
-     * that arrives too slowly is cut, because nobody else can use the memory that waits for it.
+     * that arrives too slowly is cut, because no other body can use the memory that waits for it.
      * @throws AppError as `reserve`, and as `takeUpload`.
      */
     reserveForBody(ctx: ApiContext, limitBytes: number): void {

@@ -39,7 +39,7 @@ const documentsQuery = listQuery.extend({
   title: z.string().trim().min(1).max(200).optional().describe("Documents whose title holds this text, in any case"),
 });
 
-/** A list of chunks goes on at a chunk's number. */
+/** A list of chunks continues at a chunk's number. */
 const chunksQuery = listQuery.extend({
   cursor: z.coerce.number().int().min(0).max(1_000_000).default(0).describe("`nextCursor` of the page before"),
 });

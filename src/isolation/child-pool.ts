@@ -7,7 +7,7 @@ import { makeShares } from "./shares.ts";
 /** A request that takes longer runs at the lowest priority from then on, in ms: it may be meant to use up the processor. */
 const SLOW_MS = 500;
 
-/** How long a child may go on with a request that was left, in ms: at the lowest priority that is little work, and starting another costs more. */
+/** How long a child may continue a request that was left, in ms: at the lowest priority that is little work, and starting another costs more. */
 const GRACE_MS = 5_000;
 
 export type ChildPool<Request, Part> = ReturnType<typeof makeChildPool<Request, Part>>;

@@ -61,7 +61,7 @@ export function keepChildren(options: Parameters<typeof startChild>[0] & { size:
     idle.set(child, setTimeout(kill, IDLE_MS, child).unref());
   };
   return {
-    /** A child that has served nobody. @throws ChildLost when it does not start. */
+    /** A child that has served no request. @throws ChildLost when it does not start. */
     takeNew: async (owner: string) => lend(await start(), owner),
     /** A free child, once there is one. @throws ChildLost when none starts; the signal's reason. */
     async take(owner: string, signal: AbortSignal): Promise<Child> {

@@ -57,7 +57,7 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   const source = await inSpan(stage("fetch source"), () => fetchSource(deps, document, signal));
   const contentHash = createHash("sha256").update(source.bytes).digest("base64url");
   if (source.bytes.length > REPORT_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
-  // Not beside the parsing: when the store fails, nobody would take the chunks, and their process would wait for ever.
+  // Not beside the parsing: when the store fails, nothing would take the chunks, and their process would wait for ever.
   const duplicateOf = await deps.store.documents.findByContent(tenantId, contentHash, documentId);
   const read = await inSpan(stage("parse source"), () => deps.parser.read(source, { tenantId, signal }));
   const title = document.isTitleGiven ? document.title : (read.title ?? document.title);

@@ -66,7 +66,7 @@ const findOpen =
   };
 
 /**
- * Makes a response, or goes on where an earlier attempt left its events. The model is asked again.
+ * Makes a response, or continues where an earlier attempt left its events. The model is asked again.
  * @throws AppError as the response failed; `cancelled`; the signal's reason.
  */
 async function run(deps: BackgroundDeps, context: WorkContext) {
@@ -112,7 +112,7 @@ async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse
   return { body, begun, request: { ...request, options }, places, caller };
 }
 
-/** Makes a response whose events nobody follows; its status, undefined when it was ended from outside. */
+/** Makes a response whose events no client follows; its status, undefined when it was ended from outside. */
 async function complete(deps: BackgroundDeps, record: BackgroundResponse, asked: Asked) {
   const { body, begun, request, places, caller } = asked;
   const outcome = await deps.chat.complete(caller, request).catch((error: unknown) => {

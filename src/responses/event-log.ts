@@ -26,7 +26,7 @@ export type LogDeps = {
 export type LoggedEnd = { response: ResponseObject; kept: OutputItem[]; bytes: number };
 
 /**
- * Goes on with the events of a response. After an attempt that was cut, its unfinished items are ended as incomplete, and the
+ * Continues the events of a response. After an attempt that was cut, its unfinished items are ended as incomplete, and the
  * items of this one come after them: so what clients gathered stays valid. `begun` is the response as it begins.
  */
 export async function openLog(deps: LogDeps, record: BackgroundResponse, begun: ResponseObject) {
@@ -83,7 +83,7 @@ function makeWriter(
     pending = [];
     pendingBytes = 0;
     writing = writing.then(() => append(events, kept));
-    writing.catch((error: unknown) => failed.abort(error)); // whoever writes next gets it too
+    writing.catch((error: unknown) => failed.abort(error)); // the next write gets it too
     return writing;
   };
   const timer = setInterval(() => void write(), WRITE_EVERY_MS);

@@ -8,7 +8,7 @@ const POLL_MS = 2_000;
 
 type FollowDeps = Pick<LogDeps, "store"> & Pick<Jobs, "watch">;
 
-/** The events of a response after number `after`, those of one record together, until its end. Any process can go on with them. */
+/** The events of a response after number `after`, those of one record together, until its end. Any process can continue them. */
 export async function* followEvents(
   { store, watch }: FollowDeps,
   { tenantId, _id: responseId, jobId }: Pick<BackgroundResponse, "tenantId" | "_id" | "jobId">,

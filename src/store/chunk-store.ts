@@ -42,7 +42,7 @@ export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
 
 /**
- * Chunks of one command. The embedded store indexes a few in a ms and does nothing else meanwhile, and nobody's document may
+ * Chunks of one command. The embedded store indexes a few in a ms and does nothing else meanwhile, and no document may
  * hold up the calls of others for long. A small document, whose chunks are live at once, is mostly one command.
  */
 const WRITTEN_AT_ONCE = { live: 64, hidden: 32 };

@@ -28,7 +28,7 @@ const isAccessToken = (text: string) => text.length <= MAX_TOKEN && jwt.test(tex
 /**
  * Access tokens of the operator's authorization server as keys: JWTs (RFC 9068) that are signed by a key of its, made for us
  * and not expired. A claim names the tenant, by its name or id; a scope gives the role.
- * @throws ConfigError when tokens could not be told to be made for us.
+ * @throws ConfigError when tokens could not be recognised as made for us.
  */
 export function makeAccessTokens({
   config,

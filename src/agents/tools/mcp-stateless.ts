@@ -59,7 +59,7 @@ type Post = (
 ) => Promise<z.output<typeof responseSchema> | null>;
 
 export type StatelessClient = {
-  /** One page of its tools. Those whose headers cannot be told are left out. */
+  /** One page of its tools. Those whose headers cannot be determined are left out. */
   list(
     cursor: string | undefined,
     signal: AbortSignal,

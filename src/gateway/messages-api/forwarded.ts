@@ -7,10 +7,10 @@ import { messagesBodySchema } from "./schemas.ts";
 import { toChat } from "./to-chat.ts";
 import { unknownFields } from "./unread-fields.ts";
 
-/** What is read of a body that goes on as it came. */
+/** What is read of a body that is forwarded as it came. */
 type ForwardableBody = { model: string; max_tokens?: unknown };
 
-/** A request of the Messages API as it goes on to the provider of its model. */
+/** A request of the Messages API as it is forwarded to the provider of its model. */
 export function toForwarded(model: CataloguedModel, body: ForwardableBody, raw: RawRequest): ForwardedChat {
   const { model: requested, max_tokens: limit } = body;
   const maxTokens = typeof limit === "number" && Number.isInteger(limit) && limit > 0 ? limit : undefined;

@@ -2,7 +2,7 @@ import { makeStringBuilder } from "../chat/streamed-response.ts";
 import type { OutputItem, ResponseEvent } from "./response-schemas.ts";
 import { type ToolPlace, toCustomInput } from "./tools.ts";
 
-/** Takes the events; undefined where nobody wants them: then none is made. */
+/** Takes the events; undefined when they are not needed: then none is made. */
 type Emit = ((event: ResponseEvent) => void) | undefined;
 type At = { item_id: string; output_index: number };
 type Begin = <I extends OutputItem>(kind: string, toItem: (id: string) => I) => { item: I; at: At };

@@ -7,7 +7,7 @@ import { sealReasoning } from "./sealed-reasoning.ts";
 import { makeStepCalls } from "./step-calls.ts";
 import type { FindTool } from "./tools.ts";
 
-/** Takes the events; undefined where nobody wants them: then none is made. */
+/** Takes the events; undefined when they are not needed: then none is made. */
 type Emit = ((event: ResponseEvent) => void) | undefined;
 type ItemOf<T extends OutputItem["type"]> = Extract<OutputItem, { type: T }>;
 type Delta<T extends ContentDelta["type"]> = Extract<ContentDelta, { type: T }>;
@@ -103,7 +103,7 @@ export function makeResponseOutput(options: OutputOptions) {
     },
     /** Ends what is open; it is incomplete unless the response is whole. */
     end: endAll,
-    /** The items with their reasoning, for the conversation to go on with. */
+    /** The items with their reasoning, with which the conversation continues. */
     kept: () => items.map(seals.addTo),
   };
 }

@@ -1,7 +1,7 @@
 import type { StepDelta } from "../chat/steps.ts";
 import type { OutputItem, ResponseEvent } from "./response-schemas.ts";
 
-/** Takes the events; undefined where nobody wants them: then none is made. */
+/** Takes the events; undefined when they are not needed: then none is made. */
 type Emit = ((event: ResponseEvent) => void) | undefined;
 type CallItem = Extract<OutputItem, { type: "mcp_call" }>;
 type Begun = { item: CallItem; at: { item_id: string; output_index: number } };

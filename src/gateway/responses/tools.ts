@@ -33,7 +33,7 @@ export function toOfferedName(name: string, namespace?: string | null): string {
   return `${plain.slice(0, MAX_NAME - hash.length - 1)}_${hash}`;
 }
 
-/** The functions that a request offers to the model, and where in it the tools stand that nobody runs here. */
+/** The functions that a request offers to the model, and where in it the tools stand that are not run here. */
 export function toFunctions({ tools, input }: Pick<ResponsesBody, "tools" | "input">, ignored: string[]) {
   const functions: NonNullable<ChatBody["tools"]> = [];
   for (const { tool, place, namespace } of allTools({ tools, input })) {

@@ -14,7 +14,7 @@ import { writeAnswers } from "./write-answers.ts";
 export type FileBatchInput = Pick<FileBatchDocument, "inputFileId" | "completionWindow" | "metadata"> & {
   endpoint: BatchEndpoint;
 };
-/** A batch of messages as its body came, how many requests that has, and how those for Anthropic's models go on. */
+/** A batch of messages as its body came, how many requests that has, and how those for Anthropic's models are forwarded. */
 export type MessageBatchInput = Required<Pick<FileBatchDocument, "sentWith">> & { bytes: Buffer; total: number };
 /** Results of messages are kept for this long after their batch was made, in ms: as long as Anthropic keeps them. */
 const KEEP_RESULTS_MS = 29 * 86_400_000;

@@ -137,7 +137,7 @@ async function finish(deps: FileBatchDeps, { tenantId, batchId }: Run, lines: re
   await moveBatch(files, batch, ["in_progress"], { status: "finalizing" });
   await writeAnswers(deps, { batch, lines, jobIds: ids });
   await moveBatch(files, batch, ["finalizing", "cancelling"], { status: isCancelled ? "cancelled" : "completed" });
-  if (batch.endpoint === messagesEndpoint) await deps.store.sources.remove(tenantId, batch.inputFileId); // nobody else reads it
+  if (batch.endpoint === messagesEndpoint) await deps.store.sources.remove(tenantId, batch.inputFileId); // nothing else reads it
 }
 
 /** Cancels the jobs of a batch's items; an item that has ended meanwhile keeps its answer. */

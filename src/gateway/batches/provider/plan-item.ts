@@ -20,7 +20,7 @@ type PlannedItem = {
 };
 
 /**
- * Plans a chat for a batch. One that goes on as it came has its text alone: what was read of it to count it is not kept.
+ * Plans a chat for a batch. One that is forwarded as it came has its text alone: what was read of it to count it is not kept.
  * @throws AppError as planning a chat does.
  */
 export async function planItem(
@@ -45,7 +45,7 @@ export async function planItem(
 
 /**
  * Which chats may share a batch. A provider wants one model a batch; the key's id stands for the provider and, if a customer's
- * own, the tenant. Requests that go on as they came share their headers too.
+ * own, the tenant. Requests that are forwarded as they came share their headers too.
  */
 export function groupOf(
   keyId: string,

@@ -1,0 +1,52 @@
+import type { ChunkHit } from "../store/chunk.ts";
+import type { DocumentHeader } from "../store/document-store.ts";
+import { depthOf, findCandidates, MIN_FUSED, type Search } from "./candidates.ts";
+import type { RagDeps } from "./deps.ts";
+import { type Hit, rankHits } from "./rank-hits.ts";
+import type { QueryInput } from "./schemas.ts";
+
+const MAX_RERUNS = 2;
+const MAX_HITS = 1_000;
+const WIDE_HITS = MIN_FUSED; // a search for more keeps the store busy: one of a tenant at a time
+
+/** Hits of the documents' current versions, and what is shown of these documents. */
+export type CurrentHits = { hits: Hit[]; headers: ReadonlyMap<string, DocumentHeader> };
+
+/**
+ * Searches, and keeps the hits of the documents' current versions, at most `topK`. Searches again when a version changed
+ * meanwhile. `enterWide` waits for the turn of a deep search, and answers how it ends.
+ */
+export async function findCurrent(
+  { store }: Pick<RagDeps, "store">,
+  tenantId: string,
+  { mode, topK, ...given }: Search & Pick<QueryInput, "mode" | "topK"> & { enterWide(): Promise<() => void> },
+): Promise<CurrentHits> {
+  const { enterWide, ...search } = given;
+  let limit = depthOf({ mode, topK });
+  for (let run = 0; ; run += 1) {
+    const leave = limit > WIDE_HITS ? await enterWide() : undefined;
+    const hits = rankHits(await findCandidates({ store }, tenantId, { ...search, mode, limit }).finally(leave));
+    const headers = await headersOf({ store }, tenantId, hits);
+    const current = uniqueTexts(hits.filter((hit) => headers.get(hit.documentId)?.version === hit.version));
+    const isStale = hits.some((hit) => hit.version < (headers.get(hit.documentId)?.version ?? 0));
+    const isShort = current.length < Math.min(topK, hits.length) && hits.length >= limit && limit < MAX_HITS;
+    if (run === MAX_RERUNS || !(isStale || isShort)) return { hits: current.slice(0, topK), headers };
+    if (isShort) limit = Math.min(MAX_HITS, limit * 4);
+  }
+}
+
+/** The hits without those of a text that another one has: the same content may have been ingested twice. */
+function uniqueTexts(hits: readonly Hit[]): Hit[] {
+  const seen = new Set<string>();
+  return hits.filter(({ content }) => !seen.has(content) && seen.add(content));
+}
+
+async function headersOf(
+  { store }: Pick<RagDeps, "store">,
+  tenantId: string,
+  hits: readonly ChunkHit[],
+): Promise<Map<string, DocumentHeader>> {
+  const ids = [...new Set(hits.map(({ documentId }) => documentId))];
+  const headers = ids.length === 0 ? [] : await store.documents.headers(tenantId, ids);
+  return new Map(headers.map((header) => [header._id, header]));
+}

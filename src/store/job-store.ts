@@ -12,9 +12,9 @@ export const jobCollection = defineCollection<JobRecord>({
   name: "jobs",
   indexes: [
     { key: { tenantId: 1, _id: -1 }, name: "tenant_newest" },
-    { key: { tenantId: 1, status: 1, queue: 1, _id: -1 }, name: "tenant_status" },
     { key: { tenantId: 1, kind: 1, _id: -1 }, name: "kind_newest" },
     { key: { tenantId: 1, status: 1, _id: -1 }, name: "status_newest" },
+    { key: { tenantId: 1, queue: 1 }, name: "tenant_queued", partialFilterExpression: { status: "queued" } },
     { key: { checkAt: 1 }, name: "check", sparse: true },
     { key: { expireAt: 1 }, name: "expire", expireAfterSeconds: 0 },
     { key: { queue: 1, _id: 1 }, name: "queued", partialFilterExpression: { status: "queued" } },

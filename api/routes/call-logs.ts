@@ -18,6 +18,7 @@ const logSchema = named(
     logId: z.string(),
     kind: z.enum(callKinds),
     surface: z.string(),
+    endUser: z.string().optional().describe("Whom the call was made for: its `safety_identifier`, or its `user`"),
     keyId: z.string(),
     requestedModel: z.string(),
     model: z.string(),

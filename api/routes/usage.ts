@@ -1,27 +1,42 @@
 import { z } from "zod";
+import { defined } from "../../src/defined.ts";
 import { invalidRequest } from "../../src/errors.ts";
 import { toUsd } from "../../src/gateway/money/prices.ts";
-import { type UsageRow, usageGroupings } from "../../src/store/usage-store.ts";
+import type { UsageReport } from "../../src/gateway/money/usage-report.ts";
+import { idSchema } from "../../src/ids.ts";
+import { percentilesOf } from "../../src/store/latency-buckets.ts";
+import { type UsageGrouping, usageGroupings } from "../../src/store/usage-store.ts";
 import { quotaNames } from "../../src/tenancy/quotas.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
 
 const DAY_MS = 24 * 3_600_000;
-/** Days that are summed when the request names none. */
-const DEFAULT_DAYS = 30;
-/** Most days of one query. */
-const MAX_DAYS = 366;
+/** Days that are summed when the request names none, and most days of one query: there are many hours and many end users. */
+const spans: Record<UsageGrouping, { usual: number; most: number }> = {
+  model: { usual: 30, most: 366 },
+  surface: { usual: 30, most: 366 },
+  day: { usual: 30, most: 366 },
+  key: { usual: 30, most: 366 },
+  hour: { usual: 2, most: 7 },
+  subject: { usual: 30, most: 31 },
+};
 
 /** Largest budget that can be set, in USD. */
 const MAX_BUDGET_USD = 1_000_000;
 
 const count = z.number().int().min(0);
+const time = z.number().min(0);
+const percentilesSchema = named("Percentiles", z.object({ p50: time, p95: time, p99: time }));
 const countersSchema = z.object({
   requests: count,
   errors: count,
   inputTokens: count,
   outputTokens: count,
   costUsd: z.number().min(0),
+  latencyMs: percentilesSchema
+    .optional()
+    .describe("Of calls that a provider completed, batches left out; to 13 %. Absent where none was timed"),
+  firstTokenMs: percentilesSchema.optional().describe("The same to the first token, of streamed calls"),
 });
 const budgetSchema = z
   .object({
@@ -39,8 +54,17 @@ const usageSchema = named(
     from: z.string(),
     to: z.string(),
     groupBy: z.enum(usageGroupings),
-    data: z.array(countersSchema.extend({ model: groupName, surface: groupName, day: groupName, key: groupName })),
-    total: countersSchema,
+    data: z.array(
+      countersSchema.extend({
+        model: groupName,
+        surface: groupName,
+        day: groupName,
+        hour: groupName.describe("As `2026-11-20T13`, in UTC"),
+        key: groupName,
+        subject: z.string().nullish().describe("Null: the calls that name none"),
+      }),
+    ),
+    total: countersSchema.describe("Of all groups, also where `data` ends at 1,000"),
     budget: budgetSchema,
     quotas: z
       .record(z.enum(quotaNames), z.object({ used: count, limit: count }))
@@ -69,43 +93,58 @@ export const usageRoutes = [
   routes.get("/usage", {
     summary: "Usage and cost of the tenant's model calls, its budget and its quotas",
     description:
-      "Sums by model, surface, day or API key, over days in UTC, both included. A call is counted within 50 ms of its end.",
+      "Sums by model, surface, API key, day, hour or subject, over days in UTC, both included. A subject is whom a call was made " +
+      "for: its `safety_identifier`, or its `user`. A report has at most 1,000 rows, those that cost most. It covers 366 days at " +
+      "most; by subject 31, by hour 7 of the last 32. A call is counted within 50 ms of its end.",
     query: z.object({
-      from: z.iso.date().optional().describe("First day; default: 30 days ago"),
+      from: z.iso.date().optional().describe("First day; default: 30 days ago, by hour yesterday"),
       to: z.iso.date().optional().describe("Last day; default: today"),
       groupBy: z.enum(usageGroupings).default("day"),
+      model: z.string().min(1).max(200).optional().describe("Only its calls"),
+      surface: z.string().min(1).max(64).optional().describe("Only calls from there"),
+      key: idSchema("apiKey").optional().describe("Only its calls"),
     }),
     responses: { 200: { description: "A row for each group, and the sum of all", body: usageSchema } },
     async result({ query, caller, platform }) {
-      const { groupBy } = query;
-      const now = Date.now();
-      const to = query.to ?? toDay(now);
-      const from = query.from ?? toDay(Math.min(now, Date.parse(to)) - (DEFAULT_DAYS - 1) * DAY_MS);
-      const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
-      if (days < 1) throw invalidRequest("from", "from must not be after to.");
-      if (days > MAX_DAYS) throw invalidRequest("from", `At most ${MAX_DAYS} days can be summed.`);
-      const [rows, budget, quotas] = await Promise.all([
-        platform.gateway.usage(caller.tenantId, { from, to, groupBy }),
+      const { groupBy, model, surface, key: keyId } = query;
+      const filter = defined({ model, surface, keyId });
+      rejectFilter(groupBy, query);
+      const span = toSpan(query);
+      const [{ rows, total }, budget, quotas] = await Promise.all([
+        platform.gateway.usage(caller.tenantId, { ...span, groupBy, filter }),
         platform.gateway.budget(caller.tenantId),
         platform.quotas.usage(caller.tenantId),
       ]);
       const data = rows.map(({ group, ...counters }) => ({ [groupBy]: group, ...toCounters(counters) }));
-      return { from, to, groupBy, data, total: toCounters(sumOf(rows)), budget, quotas, nextCursor: null };
+      return { ...span, groupBy, data, total: toCounters(total), budget, quotas, nextCursor: null };
     },
   }),
 ];
 
-const toDay = (time: number) => new Date(time).toISOString().slice(0, 10);
+type SpanQuery = { from?: string | undefined; to?: string | undefined; groupBy: UsageGrouping };
 
-type Counters = Omit<UsageRow, "group">;
-const counterNames = ["requests", "errors", "inputTokens", "outputTokens", "costNanoUsd"] as const;
-
-function sumOf(rows: readonly Counters[]): Counters {
-  const sum = { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 };
-  for (const row of rows) for (const name of counterNames) sum[name] += row[name];
-  return sum;
+/** The days that a query means. @throws AppError `invalid_request` for too many, or none. */
+function toSpan({ groupBy, ...given }: SpanQuery): { from: string; to: string } {
+  const { usual, most } = spans[groupBy];
+  const now = Date.now();
+  const to = given.to ?? toDay(now);
+  const from = given.from ?? toDay(Math.min(now, Date.parse(to)) - (usual - 1) * DAY_MS);
+  const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
+  if (days < 1) throw invalidRequest("from", "from must not be after to.");
+  if (days > most) throw invalidRequest("from", `At most ${most} days can be summed by ${groupBy}.`);
+  return { from, to };
 }
 
-function toCounters({ costNanoUsd, ...counts }: Counters): z.input<typeof countersSchema> {
-  return { ...counts, costUsd: toUsd(costNanoUsd) };
+/** @throws AppError `invalid_request`: what is counted by subject knows nothing else of a call. */
+function rejectFilter(groupBy: UsageGrouping, query: { model?: unknown; surface?: unknown; key?: unknown }): void {
+  if (groupBy !== "subject") return;
+  const name = (["model", "surface", "key"] as const).find((one) => query[one] !== undefined);
+  if (name !== undefined) throw invalidRequest(name, `Usage by subject cannot be limited to one ${name}.`);
+}
+
+const toDay = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+function toCounters({ costNanoUsd, times = {}, ...counts }: UsageReport["total"]): z.input<typeof countersSchema> {
+  const latency = { latencyMs: percentilesOf(times, "ms"), firstTokenMs: percentilesOf(times, "firstMs") };
+  return { ...counts, costUsd: toUsd(costNanoUsd), ...defined(latency) };
 }

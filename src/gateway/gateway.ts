@@ -26,6 +26,8 @@ import type { GatewayCaller } from "./money/account.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
 import { makeLedger } from "./money/ledger.ts";
 import { makeSurfaces } from "./money/surfaces.ts";
+import { makeUsageIncrements } from "./money/usage-increments.ts";
+import { reportUsage, type UsageQuery } from "./money/usage-report.ts";
 import type { EdgeSettings } from "./providers/edge/models.ts";
 import { followServedModels } from "./providers/edge/served-models.ts";
 import { openProviders } from "./providers/registry.ts";
@@ -54,7 +56,7 @@ type GatewayInput = {
 export async function openGateway(input: GatewayInput) {
   const { config, store, keys, fallbacks, customProviders, redis, logger, metrics } = input;
   const budgets = makeBudgets({ store, logger, onRejection: metrics.budgetRefused });
-  const ledger = makeLedger({ ...store, logger, onSettled: metrics.settled });
+  const ledger = makeLedger({ ...store, toIncrements: makeUsageIncrements(), logger, onSettled: metrics.settled });
   const breakers = makeBreakers();
   metrics.watchBreakers(breakers.countOpen);
   const providers = openProviders(config);
@@ -114,7 +116,8 @@ export async function openGateway(input: GatewayInput) {
     },
     /** Log records without texts, the newest first. */
     logs: store.completions.list,
-    usage: store.usage.sum,
+    /** See `reportUsage`. */
+    usage: (tenantId: string, query: UsageQuery) => reportUsage(store.usage, tenantId, query),
     /** What a tenant has left of its budget this month; null without a budget. */
     budget: budgets.view,
     /**

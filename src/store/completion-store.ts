@@ -13,6 +13,8 @@ export type CompletionDocument = {
   tenantId: string;
   keyId: string;
   surface: string;
+  /** Whom it was made for, where the caller says so. */
+  endUser?: string;
   kind: "chat" | "embedding";
   requestedModel: string;
   model: string;
@@ -51,6 +53,7 @@ export const completionsCollection = defineCollection<CompletionDocument>({
 const shown = [
   "keyId",
   "surface",
+  "endUser",
   "kind",
   "requestedModel",
   "model",

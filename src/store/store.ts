@@ -29,7 +29,7 @@ import { makeSessionStore, sessionCollection } from "./session-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
 import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
-import { makeUsageStore, usageCollection } from "./usage-store.ts";
+import { makeUsageStore, usageCollection, usageDetailCollection } from "./usage-store.ts";
 import { makeUseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
 import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
@@ -70,6 +70,7 @@ const declarations = [
   sourceCollection,
   tenantCollection,
   usageCollection,
+  usageDetailCollection,
   useCollection,
   webhookSecretCollection,
   widgetKeyCollection,

@@ -1,134 +1,194 @@
-import type { Db, Document, Filter } from "mongodb";
+import type { Db } from "mongodb";
 import { defineCollection, ofTenant } from "./collection.ts";
-import { runWrite } from "./writes.ts";
+import { type Addition, type CountedDocument, makeCountedOnce, type UsageBatch } from "./counted-once.ts";
+import { type BucketCounts, bucketFields } from "./latency-buckets.ts";
 
 /** What is counted. Cost is in billionths of a US dollar: integers, so that any number of sums stays exact. */
-const counters = ["requests", "errors", "inputTokens", "outputTokens", "costNanoUsd"] as const;
-type UsageCounters = Record<(typeof counters)[number], number>;
+export const usageCounters = ["requests", "errors", "inputTokens", "outputTokens", "costNanoUsd"] as const;
+export type UsageCounters = Record<(typeof usageCounters)[number], number>;
 
 /**
- * The counters of one tenant, day (UTC, `YYYY-MM-DD`), model, surface and API key; what single records add has documents of its own.
- * Each remembers what was added to it, so that a repeated write adds nothing twice.
+ * The counters of one tenant, day (UTC, `YYYY-MM-DD`), model, surface and API key, and the buckets of the calls' times; what
+ * single records add has documents of its own.
  */
-export type UsageDocument = UsageCounters & {
-  _id: string;
+export type UsageDocument = CountedDocument &
+  UsageCounters & {
+    day: string;
+    model: string;
+    surface: string;
+    /** Absent in what an earlier release counted. */
+    keyId?: string;
+  };
+
+/** The same of one hour (UTC, `YYYY-MM-DDTHH`), for a month; and of one day and end user, for a year. */
+type UsageDetailDocument = CountedDocument &
+  UsageCounters &
+  Partial<Record<"hour" | "model" | "surface" | "keyId" | "day" | "endUser", string>> & { expiresAt: Date };
+
+export type UsageIncrement = UsageCounters & {
   tenantId: string;
   day: string;
   model: string;
   surface: string;
-  /** Absent in what an earlier release counted. */
-  keyId?: string;
-  /** The last batch of each writer, by the writer's id: one a process that had calls of these on this day. */
-  last?: Record<string, number>;
-  /** The single records that were added. */
-  records?: string[];
+  keyId: string;
+  /** What counts it by the hour; absent: nothing does. Its names may be others than those of the day. */
+  inHour?: { hour: string; model: string; surface: string; keyId: string };
+  /** Whom the calls were made for. */
+  endUser?: string;
+  times?: BucketCounts;
 };
 
-/** A batch of one writer, whose next one has the next number once this one is added. */
-export type UsageBatch = { writer: string; number: number };
-export type UsageIncrement = UsageCounters &
-  Required<Pick<UsageDocument, "tenantId" | "day" | "model" | "surface" | "keyId">>;
 /** The field by which each grouping sums. */
-const groupedBy = { model: "model", surface: "surface", day: "day", key: "keyId" } as const;
+const groupedBy = {
+  model: "model",
+  surface: "surface",
+  day: "day",
+  hour: "hour",
+  key: "keyId",
+  subject: "endUser",
+} as const;
 export type UsageGrouping = keyof typeof groupedBy;
 export const usageGroupings = Object.keys(groupedBy) as [UsageGrouping, ...UsageGrouping[]]; // the literal has no other keys
 /** The group of what an earlier release counted without it. */
 const UNKNOWN = "unknown";
-export type UsageRow = UsageCounters & { group: string };
+export type UsageRow = UsageCounters & { group: string; times?: BucketCounts };
+/** Days, both included; which calls are summed, besides. */
+export type UsageSpan = { from: string; to: string };
+export type UsageFilter = { model?: string; surface?: string; keyId?: string };
 
 export const usageCollection = defineCollection<UsageDocument>({
   name: "usage",
   indexes: [{ key: { tenantId: 1, day: 1 }, name: "tenant_day" }],
 });
 
-/** Characters of a ULID's time: half a minute shares documents. The last, random character spreads a burst over 32. */
-const SPAN_CHARACTERS = 7;
-const MAX_ROWS = 1_000;
-const sums = Object.fromEntries(counters.map((counter) => [counter, { $sum: `$${counter}` }]));
+export const usageDetailCollection = defineCollection<UsageDetailDocument>({
+  name: "usageDetails",
+  indexes: [
+    { name: "tenant_hour", key: { tenantId: 1, hour: 1 } },
+    { name: "tenant_day", key: { tenantId: 1, day: 1 } },
+    { name: "expiry", key: { expiresAt: 1 }, expireAfterSeconds: 0 },
+  ],
+});
+
+/** How long hours, and days of end users, are kept from their begin, in ms. */
+const KEEP_HOURS_MS = 32 * 86_400_000;
+const KEEP_END_USERS_MS = 366 * 86_400_000;
+
+/** Most rows of one report. */
+export const MAX_USAGE_ROWS = 1_000;
+const sums = Object.fromEntries([...usageCounters, ...bucketFields].map((name) => [name, { $sum: `$${name}` }]));
 
 export type UsageStore = ReturnType<typeof makeUsageStore>;
 
 export function makeUsageStore(db: Db) {
-  const collection = db.collection<UsageDocument>(usageCollection.name);
-  const addOnce = async (increment: UsageIncrement, memory: Memory, attemptsLeft = 3): Promise<void> => {
-    const { tenantId, day, model, surface, keyId, ...counts } = increment;
-    const _id = JSON.stringify([tenantId, day, model, surface, keyId, ...memory.place]);
-    const update = { ...memory.note, $inc: counts, $setOnInsert: { day, model, surface, keyId } };
-    const updates = [{ q: { _id, tenantId, ...memory.isNew }, u: update, upsert: true }];
-    const { duplicates } = await runWrite(db, { update: usageCollection.name, updates });
-    if (duplicates === 0) return;
-    // The document is there and did not match: this was added before, or another process made the document just now.
-    const isAdded = (await collection.findOne({ _id, tenantId, ...memory.isOld })) !== null;
-    if (isAdded) return;
-    if (attemptsLeft <= 1) throw new Error("a usage document is made and removed again and again");
-    await addOnce(increment, memory, attemptsLeft - 1);
-  };
+  const days = db.collection<UsageDocument>(usageCollection.name);
+  const details = db.collection<UsageDetailDocument>(usageDetailCollection.name);
+  const dayCounts = makeCountedOnce(db, usageCollection.name);
+  const detailCounts = makeCountedOnce(db, usageDetailCollection.name);
   return {
     /** Adds the increments of a batch, each exactly once however often the batch is written before its writer's next one. */
     async add(batch: UsageBatch, increments: readonly UsageIncrement[]): Promise<void> {
-      const memory = ofBatch(batch);
-      await Promise.all(increments.map((increment) => addOnce(increment, memory)));
+      const writes = [dayCounts.add(batch, merge(increments.map(toDayAddition)))];
+      const detailed = merge(increments.flatMap(toDetailAdditions));
+      if (detailed.length > 0) writes.push(detailCounts.add(batch, detailed));
+      await Promise.allSettled(writes); // both have ended before anything is tried again
+      await Promise.all(writes);
     },
     /** Adds the increment of one log record, exactly once however often and however late it is written. */
     async addRecord(logId: string, increment: UsageIncrement): Promise<void> {
       const { tenantId, day, model, surface } = increment;
-      const memory = ofRecord(logId);
       // An earlier release had one document for all keys.
-      const earlier = JSON.stringify([tenantId, day, model, surface, ...memory.place]);
-      if ((await collection.findOne({ _id: earlier, tenantId, ...memory.isOld })) !== null) return;
-      await addOnce(increment, memory);
+      if (await dayCounts.hasRecord(logId, { tenantId, key: [tenantId, day, model, surface] })) return;
+      await dayCounts.addRecord(logId, toDayAddition(increment));
+      for (const addition of toDetailAdditions(increment)) await detailCounts.addRecord(logId, addition);
     },
     /** What the calls of several tenants cost together between two days, both included. */
-    async costOf(tenantIds: readonly string[], { from, to }: { from: string; to: string }): Promise<number> {
-      const ofThem = { tenantId: { $in: [...tenantIds] }, day: { $gte: from, $lte: to } };
-      const [sum] = await collection
+    async costOf(tenantIds: readonly string[], span: UsageSpan): Promise<number> {
+      const [sum] = await days
         .aggregate<{ costNanoUsd: number }>([
-          { $match: ofThem },
+          { $match: { tenantId: { $in: [...tenantIds] }, day: within(span) } },
           { $group: { _id: null, costNanoUsd: { $sum: "$costNanoUsd" } } },
         ])
         .toArray();
       return sum?.costNanoUsd ?? 0;
     },
-    /** Sums between two days, both included; the largest cost first, days in order. */
+    /** Sums between two days, both included; the largest cost first, days and hours in order. */
     async sum(
       tenantId: string,
-      { from, to, groupBy }: { from: string; to: string; groupBy: UsageGrouping },
+      { from, to, groupBy, filter = {} }: UsageSpan & { groupBy: UsageGrouping; filter?: UsageFilter },
     ): Promise<UsageRow[]> {
-      const rows = await collection
-        .aggregate<UsageCounters & { _id: string | null }>([
-          { $match: ofTenant(tenantId, { day: { $gte: from, $lte: to } }) },
-          { $group: { _id: `$${groupedBy[groupBy]}`, ...sums } },
-          { $sort: groupBy === "day" ? { _id: 1 } : { costNanoUsd: -1, requests: -1, _id: 1 } },
-          { $limit: MAX_ROWS },
-        ])
-        .toArray();
-      return rows.map(({ _id, ...totals }) => ({ group: _id ?? UNKNOWN, ...totals }));
+      const rows = await sumIn(groupBy, { tenantId, span: { from, to }, filter }).toArray();
+      return rows.map(({ _id, ...totals }) => ({ group: _id ?? UNKNOWN, ...readTotals(totals) }));
     },
   };
+
+  function sumIn(groupBy: UsageGrouping, { tenantId, span, filter }: SumOptions) {
+    const field = groupedBy[groupBy];
+    const isDetail = groupBy === "hour" || groupBy === "subject";
+    const time = groupBy === "hour" ? { hour: { $gte: span.from, $lte: `${span.to}T24` } } : { day: within(span) };
+    const inOrder = groupBy === "day" || groupBy === "hour";
+    const stages = [
+      { $match: ofTenant(tenantId, { ...time, ...filter }) },
+      { $group: { _id: `$${field}`, ...sums } },
+      { $sort: inOrder ? { _id: 1 } : { costNanoUsd: -1, requests: -1, _id: 1 } },
+      { $limit: MAX_USAGE_ROWS },
+    ];
+    return isDetail ? details.aggregate<Sum>(stages) : days.aggregate<Sum>(stages);
+  }
 }
 
-/** The marker against double counting: its place in the key, the filters for "not yet" and "already added", the update that sets it. */
-type Memory = { place: string[]; isNew: Filter<UsageDocument>; isOld: Filter<UsageDocument>; note: Document };
+type SumOptions = { tenantId: string; span: UsageSpan; filter: UsageFilter };
+type Sum = UsageCounters & BucketCounts & { _id: string | null };
 
-/** A writer adds its batches in order: one that is not after the last has been added. */
-function ofBatch({ writer, number }: UsageBatch): Memory {
-  const field = `last.${writer}`;
-  const isAdded = { $gte: number };
-  return {
-    place: [],
-    isNew: { [field]: { $not: isAdded } },
-    isOld: { [field]: isAdded },
-    note: { $set: { [field]: number } },
-  };
+const within = ({ from, to }: UsageSpan) => ({ $gte: from, $lte: to });
+
+/** The counters, and the buckets that are not empty. */
+function readTotals(totals: UsageCounters & BucketCounts): UsageCounters & { times?: BucketCounts } {
+  const counted = bucketFields.filter((name) => (totals[name] ?? 0) > 0).map((name) => [name, totals[name] ?? 0]);
+  const { requests, errors, inputTokens, outputTokens, costNanoUsd } = totals;
+  const counters = { requests, errors, inputTokens, outputTokens, costNanoUsd };
+  return counted.length === 0 ? counters : { ...counters, times: Object.fromEntries(counted) };
 }
 
-/** A record may be repeated at any time, so the ids of all are kept, in documents that stay small. */
-function ofRecord(logId: string): Memory {
-  const ulid = logId.slice(logId.indexOf("_") + 1);
-  return {
-    place: [`${ulid.slice(0, SPAN_CHARACTERS)}${ulid.at(-1)}`],
-    isNew: { records: { $ne: logId } },
-    isOld: { records: logId },
-    note: { $push: { records: logId } },
-  };
+function countsOf(increment: UsageIncrement): Record<string, number> {
+  const counters = usageCounters.map((name) => [name, increment[name]] as const);
+  return { ...Object.fromEntries(counters), ...increment.times };
+}
+
+function toDayAddition(increment: UsageIncrement): Addition {
+  const { tenantId, day, model, surface, keyId } = increment;
+  const fields = { day, model, surface, keyId };
+  return { key: [tenantId, day, model, surface, keyId], tenantId, fields, counts: countsOf(increment) };
+}
+
+/** What counts an increment by the hour and by the end user, as far as it says so. */
+function toDetailAdditions(increment: UsageIncrement): Addition[] {
+  const { tenantId, day, inHour, endUser } = increment;
+  const counts = countsOf(increment);
+  const additions: Addition[] = [];
+  if (inHour !== undefined) {
+    const { hour, model, surface, keyId } = inHour;
+    const fields = { ...inHour, expiresAt: new Date(Date.parse(`${hour}:00Z`) + KEEP_HOURS_MS) };
+    additions.push({ key: [tenantId, "hour", hour, model, surface, keyId], tenantId, fields, counts });
+  }
+  if (endUser !== undefined) {
+    const fields = { day, endUser, expiresAt: new Date(Date.parse(day) + KEEP_END_USERS_MS) };
+    additions.push({ key: [tenantId, "user", day, endUser], tenantId, fields, counts });
+  }
+  return additions;
+}
+
+/** Additions to the same document as one. */
+function merge(additions: readonly Addition[]): Addition[] {
+  const merged = new Map<string, Addition>();
+  for (const addition of additions) {
+    const key = JSON.stringify(addition.key);
+    const known = merged.get(key);
+    if (known === undefined) {
+      merged.set(key, { ...addition, counts: { ...addition.counts } });
+      continue;
+    }
+    for (const [name, count] of Object.entries(addition.counts)) known.counts[name] = (known.counts[name] ?? 0) + count;
+  }
+  return [...merged.values()];
 }

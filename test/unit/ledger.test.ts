@@ -2,10 +2,12 @@ import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
 import { expect } from "chai";
 import { AppError } from "../../src/errors.ts";
-import { makeLedger, toIncrements } from "../../src/gateway/money/ledger.ts";
+import { makeLedger } from "../../src/gateway/money/ledger.ts";
+import { makeUsageIncrements } from "../../src/gateway/money/usage-increments.ts";
 import { makeLogger } from "../../src/logger.ts";
 import type { CompletionDocument, CompletionStore } from "../../src/store/completion-store.ts";
-import type { UsageBatch, UsageIncrement, UsageStore } from "../../src/store/usage-store.ts";
+import type { UsageBatch } from "../../src/store/counted-once.ts";
+import type { UsageIncrement, UsageStore } from "../../src/store/usage-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const logger = makeLogger({ level: "silent", name: "test" });
@@ -60,7 +62,7 @@ function makeFailingStore() {
     sum: async () => [],
     costOf: async () => 0,
   };
-  const deps = { completions, usage, checkWrites: async () => undefined };
+  const deps = { completions, usage, toIncrements: makeUsageIncrements(), checkWrites: async () => undefined };
   return {
     ...deps,
     onSettled: (one: CompletionDocument) => void settled.push(one),
@@ -126,7 +128,7 @@ describe("ledger", () => {
   });
 
   it("sums by tenant, day, model, surface and key, and counts failures as errors, but not callers that left, nor cached tokens", () => {
-    const rows = toIncrements([
+    const rows = makeUsageIncrements()([
       record(),
       record({ outcome: "failed", inputTokens: 1, outputTokens: 0, costNanoUsd: 0 }),
       record({ outcome: "aborted", outputTokens: 2 }),
@@ -144,11 +146,13 @@ describe("ledger", () => {
       model: "m",
       surface: "api",
       keyId: "k1",
+      inHour: { hour: "2026-11-20T12", model: "m", surface: "api", keyId: "k1" },
       requests: 4,
       errors: 1,
       inputTokens: 21,
       outputTokens: 7,
       costNanoUsd: 14,
+      times: { ms1: 1 },
     });
   });
 
@@ -240,7 +244,7 @@ describe("ledger", () => {
     const [first, repeated] = [record({ inputTokens: 30 }), record()];
     store.completions.keep = async () => first;
     await ledger.write(repeated);
-    expect(store.single).to.deep.equal([[first._id, toIncrements([first])[0]]]);
+    expect(store.single).to.deep.equal([[first._id, makeUsageIncrements()([first])[0]]]);
     expect(store.settled).to.deep.equal([repeated]);
   });
 

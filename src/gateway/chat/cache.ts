@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { defined } from "../../defined.ts";
 import { AppError } from "../../errors.ts";
 import type { GatewayDeps } from "../deps.ts";
-import { beginCall, type GatewayCaller } from "../money/account.ts";
+import { beginCall, type GatewayCaller, withEndUser } from "../money/account.ts";
 import { complete, toCompletionRequest, toRoutingView } from "./complete.ts";
 import type { CachedResponse, ChatOutcome } from "./outcome.ts";
 import { type Plan, type PlannedChat, planChat } from "./plan.ts";
@@ -97,14 +97,17 @@ export function makeCachedChat(deps: GatewayDeps, responses: ResponseCache): Cha
   }
 
   return {
-    async complete(caller, request) {
+    async complete(given, request) {
+      const caller = withEndUser(given, request);
       const chat = { caller, request, plan: await planChat(deps, caller.tenantId, request) };
       return isCacheable(request) ? completeCached(chat) : complete(deps, chat);
     },
-    stream: (caller, request) =>
-      isCacheable(request)
+    stream(given, request) {
+      const caller = withEndUser(given, request);
+      return isCacheable(request)
         ? streamCached(caller, request)
-        : streamChat(deps, { caller, request, toPlan: () => planChat(deps, caller.tenantId, request) }),
+        : streamChat(deps, { caller, request, toPlan: () => planChat(deps, caller.tenantId, request) });
+    },
   };
 }
 

@@ -3,7 +3,7 @@ import type { CataloguedModel } from "../catalogue.ts";
 import { estimateMessageTokens, estimateTokens } from "../count-tokens.ts";
 import type { GatewayDeps } from "../deps.ts";
 import { findModel } from "../find-model.ts";
-import type { GatewayCaller } from "../money/account.ts";
+import { type GatewayCaller, withEndUser } from "../money/account.ts";
 import { boundChat } from "../money/prices.ts";
 import type { CompletionRequest, Forwarding, RawAnswer, RawEvents, RawRequest } from "../providers/provider.ts";
 import { type Share, withFallbacks } from "../resilience/fallback.ts";
@@ -164,5 +164,6 @@ function toCounted(deps: GatewayDeps, caller: GatewayCaller, chat: ForwardedChat
     estimate: () => ({ inputTokens: inputTokens(), outputTokens: estimateTokens(text) }),
     ...keptContent(deps, wire.messages, text),
   });
-  return { wire, toEnd, about: { caller, kind: "chat" as const, inputTokens, toBounds } };
+  const named = withEndUser(caller, chat.chat ?? {});
+  return { wire, toEnd, about: { caller: named, kind: "chat" as const, inputTokens, toBounds } };
 }

@@ -9,6 +9,7 @@ import type { Budgets, Reservation } from "./budget.ts";
 import { addUsage, makeFailedAttempts } from "./failed-attempts.ts";
 import type { Ledger } from "./ledger.ts";
 import { type CostBounds, plausible, toNanoUsd, toUsd } from "./prices.ts";
+import { endUserOf } from "./usage-increments.ts";
 
 /** Who makes a call: the tenant and key that it is counted to, and the surface that it came from. */
 export type GatewayCaller = {
@@ -16,11 +17,19 @@ export type GatewayCaller = {
   keyId: string;
   surface: string;
   signal: AbortSignal;
+  /** Whom it is made for, as the tenant names them. */
+  endUser?: string | undefined;
   /** The limit of a run that makes several calls. */
   limit?: CallLimit;
   /** Called, before the first part of an answer, for each setting that a fallback does not take as it is asked for. */
   onIgnored?(name: string): void;
 };
+
+/** The caller, and whom a request says that it is made for. */
+export function withEndUser(caller: GatewayCaller, request: Parameters<typeof endUserOf>[0]): GatewayCaller {
+  const endUser = endUserOf(request);
+  return endUser === undefined ? caller : { ...caller, endUser };
+}
 
 /** What a run may still spend. `check` is called before each call and throws when it is used up; `spend` after it. */
 export type CallLimit = { check(): void; spend(spent: { usage: Usage; costUsd: number }): void };
@@ -137,7 +146,8 @@ export function beginCall(ledger: Pick<Ledger, "record">, caller: GatewayCaller,
         attempts,
         durationMs,
         createdAt,
-        ...defined({ finishReason: end.finishReason, error, firstTokenMs, content: end.content }),
+        ...defined({ endUser: caller.endUser, finishReason: end.finishReason, error, firstTokenMs }),
+        ...defined({ content: end.content }),
       });
       const providerMs = round(durationMs - (firstAttemptAt - startedAt));
       const timingsMs = defined({ total: durationMs, provider: providerMs, firstToken: firstTokenMs });

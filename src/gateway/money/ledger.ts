@@ -6,7 +6,8 @@ import type { CallMetrics } from "../../metrics/call-metrics.ts";
 import type { CompletionDocument, CompletionStore } from "../../store/completion-store.ts";
 import type { Store } from "../../store/store.ts";
 import { isStoreRejection } from "../../store/store-errors.ts";
-import type { UsageIncrement, UsageStore } from "../../store/usage-store.ts";
+import type { UsageStore } from "../../store/usage-store.ts";
+import type { UsageIncrements } from "./usage-increments.ts";
 
 /** Records wait at most this long for others to be written with, in ms; with the write they are settled within 50. */
 const GATHER_MS = 40;
@@ -25,6 +26,7 @@ export type Ledger = ReturnType<typeof makeLedger>;
 type LedgerDeps = {
   completions: Pick<CompletionStore, "insertMany" | "keep">;
   usage: UsageStore;
+  toIncrements: UsageIncrements;
   checkWrites: Store["checkWrites"];
   logger: Logger;
   /** Counts a record. One that is written again after a crash is counted again; the ledger has it once. */
@@ -32,7 +34,7 @@ type LedgerDeps = {
 };
 
 /** Writes what model calls cost, in groups and behind the calls: the hot path does not wait for the store. */
-export function makeLedger({ completions, usage, checkWrites, logger, onSettled }: LedgerDeps) {
+export function makeLedger({ completions, usage, toIncrements, checkWrites, logger, onSettled }: LedgerDeps) {
   const waiting = new Map<string, CompletionDocument>();
   const writer = `w${randomBytes(6).toString("hex")}`;
   let batches = 0;
@@ -50,11 +52,11 @@ export function makeLedger({ completions, usage, checkWrites, logger, onSettled 
   };
 
   const write = async (batch: readonly CompletionDocument[]) => {
-    const number = ++batches;
+    const [number, increments] = [++batches, toIncrements(batch)]; // once: each attempt must add the same
     for (let attempts = 1; ; attempts++) {
       try {
         // At the same time, which halves what a group costs; either can be repeated. Both end before another attempt.
-        const parts = [completions.insertMany(batch), usage.add({ writer, number }, toIncrements(batch))];
+        const parts = [completions.insertMany(batch), usage.add({ writer, number }, increments)];
         await Promise.allSettled(parts);
         await noted(Promise.all(parts));
         return;
@@ -121,29 +123,4 @@ export function makeLedger({ completions, usage, checkWrites, logger, onSettled 
       await start();
     },
   };
-}
-
-/** Sums the records of a batch by tenant, day, model, surface and key. */
-export function toIncrements(batch: readonly CompletionDocument[]): UsageIncrement[] {
-  const sums = new Map<string, UsageIncrement>();
-  for (const record of batch) {
-    const { tenantId, model, surface, keyId } = record;
-    const day = record.createdAt.toISOString().slice(0, 10);
-    const key = JSON.stringify([tenantId, day, model, surface, keyId]);
-    let sum = sums.get(key);
-    if (sum === undefined) {
-      const counters = { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 };
-      sum = { tenantId, day, model, surface, keyId, ...counters };
-      sums.set(key, sum);
-    }
-    sum.requests++;
-    if (record.outcome === "failed") sum.errors++;
-    if (!record.isCached) {
-      // Only what a provider served is counted.
-      sum.inputTokens += record.inputTokens;
-      sum.outputTokens += record.outputTokens;
-    }
-    sum.costNanoUsd += record.costNanoUsd;
-  }
-  return [...sums.values()];
 }

@@ -1,30 +1,19 @@
-import { LRUCache } from "lru-cache";
+import { makeFirstNames } from "./first-names.ts";
 
 const MAX_CHARACTERS = 64;
 /** Surfaces that one tenant may name in a day (UTC) in one process: each is a row of its usage for every model. */
 const MAX_SURFACES = 100;
-/** Further surfaces count as this one. */
-const OTHER = "other";
 /** Tenants whose surfaces a process remembers. */
 const MAX_TENANTS = 2_000;
 const DAY_MS = 86_400_000;
 
 /** The surfaces that tenants name for their calls, few enough to be rows of usage. */
 export function makeSurfaces() {
-  const named = new LRUCache<string, { day: number; surfaces: Set<string> }>({ max: MAX_TENANTS });
+  const keep = makeFirstNames({ names: MAX_SURFACES, tenants: MAX_TENANTS, periodMs: DAY_MS });
   /** The surface by which a call is counted that names this one; null for a text that names none. */
   return (tenantId: string, text: string): string | null => {
     const surface = toSurface(text);
-    if (surface === "") return null;
-    const day = Math.floor(Date.now() / DAY_MS);
-    let today = named.get(tenantId);
-    if (today?.day !== day) {
-      today = { day, surfaces: new Set() };
-      named.set(tenantId, today);
-    }
-    if (today.surfaces.size >= MAX_SURFACES && !today.surfaces.has(surface)) return OTHER;
-    today.surfaces.add(surface);
-    return surface;
+    return surface === "" ? null : keep(tenantId, surface, Date.now());
   };
 }
 

@@ -9,6 +9,7 @@ import { markReasoning } from "../../messages.ts";
 import { toMessage } from "../../messages-api/to-message.ts";
 import { addUsage, type BilledAttempts } from "../../money/failed-attempts.ts";
 import { toNanoUsd, toUsd } from "../../money/prices.ts";
+import { endUserOf } from "../../money/usage-increments.ts";
 import type { BatchItemResult, CompletionRequest, CompletionResult, Usage } from "../../providers/provider.ts";
 import type { BatchDeps, RunDeps } from "./collect.ts";
 
@@ -136,6 +137,7 @@ function toRecord(item: BatchItemDocument, spent: Spent, result?: CompletionResu
     tenantId: item.tenantId,
     keyId: item.keyId,
     surface: item.surface,
+    endUser: endUserOf(item.request),
     kind: "chat" as const,
     requestedModel: item.requestedModel,
     model: item.model,

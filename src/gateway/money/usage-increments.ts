@@ -1,0 +1,72 @@
+import type { CompletionDocument } from "../../store/completion-store.ts";
+import { type BucketCounts, bucketOf } from "../../store/latency-buckets.ts";
+import type { UsageIncrement } from "../../store/usage-store.ts";
+import type { CompletionRequest } from "../providers/provider.ts";
+import { makeFirstNames, OTHER } from "./first-names.ts";
+
+const HOUR_MS = 3_600_000;
+/** Rows of one tenant in an hour, and end users in a day, that one process counts apart; the others are one row. */
+const HOURLY_ROWS = 200;
+const DAILY_END_USERS = 1_000;
+/** Tenants of which a process remembers them. */
+const MAX_TENANTS = 500;
+/** Longest name of an end user, in characters. */
+const MAX_END_USER = 64;
+
+export type UsageIncrements = ReturnType<typeof makeUsageIncrements>;
+
+/** Sums the records of a batch as usage counts them. Remembers which names each tenant has had. */
+export function makeUsageIncrements() {
+  const rowOf = makeFirstNames({ names: HOURLY_ROWS, tenants: MAX_TENANTS, periodMs: HOUR_MS });
+  const endUserOf = makeFirstNames({ names: DAILY_END_USERS, tenants: MAX_TENANTS, periodMs: 24 * HOUR_MS });
+  const placeOf = (record: CompletionDocument) => {
+    const { tenantId, model, surface, keyId, endUser } = record;
+    const time = record.createdAt.getTime();
+    const iso = record.createdAt.toISOString();
+    const hour = iso.slice(0, 13);
+    const isOther = rowOf(tenantId, JSON.stringify([model, surface, keyId]), time) === OTHER;
+    const names = isOther ? { model: OTHER, surface: OTHER, keyId: OTHER } : { model, surface, keyId };
+    const place = { tenantId, day: iso.slice(0, 10), model, surface, keyId, inHour: { hour, ...names } };
+    return endUser === undefined ? place : { ...place, endUser: endUserOf(tenantId, endUser, time) };
+  };
+  return (batch: readonly CompletionDocument[]): UsageIncrement[] => {
+    const sums = new Map<string, UsageIncrement & { times: BucketCounts }>();
+    for (const record of batch) {
+      const place = placeOf(record);
+      const key = JSON.stringify(place);
+      let sum = sums.get(key);
+      if (sum === undefined) {
+        const counters = { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 };
+        sum = { ...place, ...counters, times: {} };
+        sums.set(key, sum);
+      }
+      addTo(sum, record);
+    }
+    return [...sums.values()];
+  };
+}
+
+function addTo(sum: UsageIncrement & { times: BucketCounts }, record: CompletionDocument): void {
+  sum.requests++;
+  if (record.outcome === "failed") sum.errors++;
+  sum.costNanoUsd += record.costNanoUsd;
+  if (record.isCached) return; // only what a provider served is counted and timed
+  sum.inputTokens += record.inputTokens;
+  sum.outputTokens += record.outputTokens;
+  if (record.outcome !== "completed" || record.isBatched) return;
+  count(sum.times, bucketOf("ms", record.durationMs));
+  if (record.firstTokenMs !== undefined) count(sum.times, bucketOf("firstMs", record.firstTokenMs));
+}
+
+function count(times: BucketCounts, bucket: string): void {
+  times[bucket] = (times[bucket] ?? 0) + 1;
+}
+
+/** Whom a chat is made for, as its body says; undefined where it says nothing. */
+export function endUserOf({
+  safetyIdentifier,
+  user,
+}: Pick<CompletionRequest, "safetyIdentifier" | "user">): string | undefined {
+  const name = (safetyIdentifier ?? user)?.slice(0, MAX_END_USER).toWellFormed().trim();
+  return name === "" ? undefined : name;
+}

@@ -11,6 +11,7 @@ export const errorCodes = {
   EmptyFieldName: 56,
   InvalidBSON: 22,
   NamespaceNotFound: 26,
+  IndexNotFound: 27,
   PathNotViable: 28,
   ConflictingUpdateOperators: 40,
   CursorNotFound: 43,

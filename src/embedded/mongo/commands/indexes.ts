@@ -5,7 +5,7 @@ import { commandError, failedToParse, notOffered } from "../command-error.ts";
 import { type Fields, readFields } from "../fields.ts";
 import { checkPartialFilter } from "../query/predicates.ts";
 import { readTextDefinition, readVectorDefinition } from "../search/definitions.ts";
-import { createIndex, createSearchIndex } from "../storage/catalog.ts";
+import { createIndex, createSearchIndex, redefineSearchIndex } from "../storage/catalog.ts";
 import { allRows, type Collection, type SearchIndex, type SearchIndexSpec } from "../storage/collection.ts";
 import { fileDocument } from "../storage/documents.ts";
 import { type CommandContext, type CommandFamily, collectionName, defineCommand, findCollection } from "./command.ts";
@@ -14,11 +14,13 @@ import { type CommandContext, type CommandFamily, collectionName, defineCommand,
 const maxIndexPaths = 31;
 
 const indexesShape = { indexes: "documents" } as const;
+const updateShape = { name: "text", definition: "document" } as const;
 
 /** Indexes of both kinds are declared, and live as long as their collection; a database is dropped as a whole. */
 export const indexCommands: CommandFamily = {
   createIndexes: defineCommand("createIndexes", indexesShape, createIndexes),
   createSearchIndexes: defineCommand("createSearchIndexes", indexesShape, createSearchIndexes),
+  updateSearchIndex: defineCommand("updateSearchIndex", updateShape, updateSearchIndex),
   dropDatabase: defineCommand("dropDatabase", {}, dropDatabase),
 };
 
@@ -131,6 +133,21 @@ function createSearchIndexes(context: CommandContext, fields: Fields<typeof inde
   );
   collection.searchIndexes.push(...added);
   return { indexesCreated: indexes.map(({ id, name }) => ({ id: String(id), name })) };
+}
+
+/** Gives an index other paths to filter by. Its vector and its words stay as they are filed. */
+function updateSearchIndex(context: CommandContext, { name, definition }: Fields<typeof updateShape>): Document {
+  const { storage } = context.engine;
+  const collection = findCollection(context);
+  const at = collection?.searchIndexes.findIndex((index) => index.name === name) ?? -1;
+  const known = collection?.searchIndexes[at];
+  if (!collection || !known) throw commandError("IndexNotFound", `there is no search index ${name}`);
+  const spec = { ...readSearchIndexSpec({ name, definition, type: known.type }), id: known.id };
+  const { text } = known;
+  if (text && !isDeepStrictEqual(readTextDefinition(spec.definition).textPaths, text.definition.textPaths))
+    throw notOffered("another text in updateSearchIndex");
+  collection.searchIndexes[at] = storage.atomically(() => redefineSearchIndex(storage, collection, spec));
+  return {};
 }
 
 const searchIndexShape = { name: "text", type: "text", definition: "document" } as const;

@@ -99,8 +99,9 @@ function* runTextSearch(collection: Collection, index: TextIndex, clauses: Searc
   }
 }
 
-/** After this many rows that the filter excluded, all matching rows are looked up at once, by an index. */
+/** After this many rows that the filter excluded, all matching rows are looked up at once, by an index, unless they are many. */
 const patience = 200;
+const mostAllowed = 20_000;
 
 /** Answers the row's document when the filter lets it through. */
 function makeRowTest(collection: Collection, filter: Document): (rid: number) => Document | undefined {
@@ -108,7 +109,11 @@ function makeRowTest(collection: Collection, filter: Document): (rid: number) =>
   let excluded = 0;
   let allowed: Set<number> | undefined;
   return (rid) => {
-    if (excluded === patience) allowed ??= new Set(findRows(collection, { filter }).map((row) => row.rid));
+    if (excluded === patience) {
+      excluded++;
+      const rids = new Set(findRows(collection, { filter, limit: mostAllowed }).map((row) => row.rid));
+      if (rids.size < mostAllowed) allowed = rids;
+    }
     if (allowed?.has(rid) === false) return undefined;
     const document = readRow(collection, rid)?.document();
     if (document === undefined || allowed !== undefined || matches(document)) return document;

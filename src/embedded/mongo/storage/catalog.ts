@@ -82,6 +82,14 @@ export function createSearchIndex(storage: Storage, collection: Collection, spec
   return openSearchIndex(storage, collection, { ...spec, id });
 }
 
+/** Opens a search index by another definition, which is kept from now on. */
+export function redefineSearchIndex(storage: Storage, collection: Collection, row: SearchIndexSpec & { id: number }) {
+  storage.beginWrite();
+  const update = storage.sqlite.prepare("UPDATE search_indexes SET definition = ? WHERE id = ?");
+  update.run(encodeDocument(row.definition), row.id);
+  return openSearchIndex(storage, collection, row);
+}
+
 /** Adds a row to a table of the catalogue, and answers its id. */
 function addRow({ sqlite, beginWrite }: Storage, into: string, values: SQLInputValue[]): number {
   beginWrite();

@@ -8,7 +8,15 @@ import { failureTable, showProgress, totalSize } from "./ingest/report.ts";
 /** Exit codes: all is loaded; something failed; the call cannot work as it is; the user stopped it. */
 const [LOADED, FAILED, REFUSED, STOPPED] = [0, 1, 2, 130];
 
-type Options = { url: string; key?: string; manifest: string; concurrency: number; dryRun?: boolean; json?: boolean };
+type Options = {
+  url: string;
+  key?: string;
+  collection?: string;
+  manifest: string;
+  concurrency: number;
+  dryRun?: boolean;
+  json?: boolean;
+};
 
 /** `npm run ingest`: loads many documents, and resumes where an earlier run of the same command stopped. */
 const program = new Command("ingest")
@@ -16,6 +24,7 @@ const program = new Command("ingest")
   .argument("<what...>", "files, folders, globs, URLs, .txt files of URLs, .jsonl files of {content, title?} or {url}")
   .addOption(new Option("--url <url>", "the API").env("URL").default("http://127.0.0.1:3000"))
   .addOption(new Option("--key <key>", "an API key").env("KEY"))
+  .option("--collection <name>", "the collection that the documents go to; default: `default`, or what a line names")
   .option("--manifest <file>", "where to note loaded documents; one for each tenant", ".ingest-manifest.jsonl")
   .option("--concurrency <n>", "documents at once, at most; fewer while the server says 429", toCount, 16)
   .option("--dry-run", "print what would be loaded, and load nothing")
@@ -35,7 +44,8 @@ async function ingest(what: readonly string[], options: Options): Promise<number
   const say = (text: string) => options.json || console.log(text);
   const { items, problems, notes, passedOver } = await findItems(what);
   const url = options.url.replace(/\/+$/, "");
-  const manifest = openManifest(options.manifest, url);
+  const { collection } = options;
+  const manifest = openManifest(options.manifest, collection === undefined ? url : `${url}#${collection}`);
   try {
     const wanted = items.filter((item) => !isLoaded(manifest, item));
     const skipped = items.length - wanted.length;
@@ -55,7 +65,7 @@ async function ingest(what: readonly string[], options: Options): Promise<number
       console.error("No API key was given: name one by --key or in KEY. `npm start` prints the first one.");
       return REFUSED;
     }
-    const client = makeIngestClient(url, options.key);
+    const client = makeIngestClient(url, options.key, collection);
     const check = wanted.length === 0 ? { status: 200, message: "" } : await client.jobs(1);
     if (check.status !== 200) {
       console.error(

@@ -29,7 +29,9 @@ export type IngestClient = {
   removeDocument(documentId: string): Promise<ApiResponse>;
 };
 
-export function makeIngestClient(url: string, apiKey: string): IngestClient {
+/** `collection`: where documents go that do not name one themselves. */
+export function makeIngestClient(url: string, apiKey: string, collection?: string): IngestClient {
+  const place = collection === undefined ? {} : { collection };
   const call = async (
     method: string,
     path: string,
@@ -52,14 +54,16 @@ export function makeIngestClient(url: string, apiKey: string): IngestClient {
     }
   };
   return {
-    async submit({ source }, idempotencyKey) {
-      const headers = { prefer: "respond-async", "idempotency-key": idempotencyKey };
+    async submit({ source }, itemKey) {
+      const key = collection === undefined ? itemKey : `${itemKey}-${collection}`;
+      const headers = { prefer: "respond-async", "idempotency-key": key };
       if (source.kind === "file") {
         const form = new FormData();
         form.set("file", new File([new Uint8Array(await readFile(source.path))], basename(source.path)));
+        if (collection !== undefined) form.set("collection", collection);
         return call("POST", "/rag/ingest", { body: form, headers });
       }
-      const body = JSON.stringify(source.kind === "url" ? { url: source.url } : source.body);
+      const body = JSON.stringify({ ...place, ...(source.kind === "url" ? { url: source.url } : source.body) });
       return call("POST", "/rag/ingest", { body, headers });
     },
     jobs: (limit) => call("GET", `/jobs?kind=ingestion&limit=${limit}`),

@@ -7,16 +7,16 @@ import type { Jobs } from "./jobs/jobs.ts";
 import type { JobRecord } from "./store/job-record.ts";
 import type { JobState } from "./store/job-state.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
-import type { Caller } from "./tenancy/roles.ts";
+import { type Caller, toStoredCaller } from "./tenancy/roles.ts";
 
 /** A run to accept; its job gets `jobId`, or an id of its own. `isInteractive`: the caller waits for it. */
 export type RunRequest<B> = { caller: Caller; body: B; isInteractive: boolean; jobId?: string };
 
 /** What the record of every run that is about to be accepted has. */
 export function newRun({ caller, jobId = newId("job") }: RunRequest<unknown>) {
-  const { tenantId, keyId, subject, role } = caller;
+  const { tenantId } = caller;
   const now = new Date();
-  return { tenantId, jobId, caller: { keyId, subject, role }, isOpen: true as const, createdAt: now, updatedAt: now };
+  return { tenantId, jobId, caller: toStoredCaller(caller), isOpen: true as const, createdAt: now, updatedAt: now };
 }
 
 /** The state of a run that has not ended, by the state of its job. */

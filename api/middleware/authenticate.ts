@@ -79,4 +79,10 @@ export function watchKey(ctx: ApiContext, { authenticate: find, sessions }: Door
 }
 
 /** The caller of a public route, without a tenant, so that a query on tenant data by mistake throws. */
-export const anonymous: Caller = Object.freeze({ tenantId: "", keyId: "", subject: "", role: "member" });
+export const anonymous: Caller = Object.freeze({
+  tenantId: "",
+  keyId: "",
+  subject: "",
+  role: "member",
+  collections: undefined,
+});

@@ -141,11 +141,11 @@ async function claim(store: IdempotencyStore, record: IdempotencyDocument): Prom
 }
 
 function makeRecord(input: HandlerInput, key: string): IdempotencyDocument {
-  const { tenantId, role, subject } = input.caller;
+  const { tenantId, role, subject, collections = [] } = input.caller;
   const now = Date.now();
   return {
     // Some roles are checked in handlers, which a repeat does not reach. The API key may be rotated between two attempts.
-    _id: `${tenantId}:${sha256(canonical([role, subject, key]))}`,
+    _id: `${tenantId}:${sha256(canonical([role, subject, key, ...collections]))}`,
     tenantId,
     fingerprint: fingerprint(key, `POST ${input.path} ${canonical(input.query)} ${canonical(input.body)}`),
     token: randomUUID(),

@@ -112,8 +112,18 @@ export function toGatewayCaller(
   // Visitors of a page must not choose the rows of its tenant's usage.
   const named = caller.widget ? WIDGET_SURFACE : header("x-svc-surface");
   const surface = (named && platform.gateway.surfaceOf(caller.tenantId, named)) || defaultSurface;
-  const { tenantId, keyId, subject, role } = caller;
-  return { tenantId, keyId, subject, role, surface, signal, runJobId: reservation?.jobId, onIgnored: ignore };
+  const { tenantId, keyId, subject, role, collections } = caller;
+  return {
+    tenantId,
+    keyId,
+    subject,
+    role,
+    collections,
+    surface,
+    signal,
+    runJobId: reservation?.jobId,
+    onIgnored: ignore,
+  };
 }
 
 type ChatInput = HandlerInput<unknown, unknown, ChatBody>;

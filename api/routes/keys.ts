@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { defined } from "../../src/defined.ts";
 import { idSchema } from "../../src/ids.ts";
+import { chooseCollections, collectionNameSchema, MAX_NAMED_COLLECTIONS } from "../../src/rag/collections.ts";
 import { roles } from "../../src/store/key-store.ts";
 import { mapPage } from "../../src/store/page.ts";
 import { apiKeyViewSchema, toApiKeyView } from "../../src/tenancy/api-keys.ts";
+import type { Caller } from "../../src/tenancy/roles.ts";
 import { listOf, pageQuery } from "../list-query.ts";
 import { declareRoutes } from "../route.ts";
 import { named } from "../schema-names.ts";
@@ -24,6 +26,14 @@ const createBody = named(
       .datetime({ offset: true })
       .refine((text) => !(Date.parse(text) <= Date.now()), "must be in the future")
       .optional(),
+    collections: z
+      .array(collectionNameSchema)
+      .min(1)
+      .max(MAX_NAMED_COLLECTIONS)
+      .optional()
+      .describe(
+        "The only collections of documents that the key may use, at most those of yours; default: those of yours",
+      ),
   }),
 );
 
@@ -43,8 +53,9 @@ export const keyRoutes = [
     },
     async result({ body, caller, platform }) {
       const { role, subject = caller.subject, name, expiresAt: text } = body;
+      const collections = collectionsOf(caller, body.collections);
       const expiresAt = text === undefined ? undefined : new Date(text);
-      const given = { tenantId: caller.tenantId, role, subject, ...defined({ name, expiresAt }) };
+      const given = { tenantId: caller.tenantId, role, subject, ...defined({ name, collections, expiresAt }) };
       await platform.quotas.check(caller.tenantId, "keys");
       const { key, record } = await platform.tenancy.createKey(given);
       return { key, ...toApiKeyView(record) };
@@ -66,3 +77,9 @@ export const keyRoutes = [
     result: ({ params, caller, platform }) => platform.tenancy.revokeKey(caller.tenantId, params.id),
   }),
 ];
+
+/** The collections of a new key: a limited key makes no key that may use more. @throws AppError `insufficient_scope`. */
+function collectionsOf(caller: Caller, wanted: string[] | undefined): string[] | undefined {
+  const names = chooseCollections(caller, wanted);
+  return names && [...names];
+}

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defined } from "../../src/defined.ts";
 import { idSchema } from "../../src/ids.ts";
+import { collectionNameSchema } from "../../src/rag/collections.ts";
 import {
   documentViewSchema,
   fileFieldsSchema,
@@ -37,6 +38,9 @@ const fileBodySchema = named(
 const documentsQuery = listQuery.extend({
   status: z.enum(shownStates).default("indexed"),
   title: z.string().trim().min(1).max(200).optional().describe("Documents whose title holds this text, in any case"),
+  collection: collectionNameSchema
+    .optional()
+    .describe("Documents of this collection; default: all that the key may use"),
 });
 
 /** A list of chunks continues at a chunk's number. */
@@ -140,11 +144,12 @@ export const ragRoutes = [
   }),
 ];
 
-function toFileInput({ file, title, metadata }: FileBody) {
+function toFileInput({ file, title, metadata, collection }: FileBody) {
   const { bytes, filename, mediaType } = file;
   return {
     title,
     metadata,
+    collection,
     file: {
       bytes,
       ...defined({ name: filename.slice(-255) || undefined, type: mediaType.slice(0, 255) || undefined }),
@@ -152,7 +157,7 @@ function toFileInput({ file, title, metadata }: FileBody) {
   };
 }
 
-function nextLink({ status, title, limit }: z.output<typeof documentsQuery>, cursor: string): string {
-  const query = { status, ...defined({ title }), limit: String(limit), cursor };
+function nextLink({ status, title, collection, limit }: z.output<typeof documentsQuery>, cursor: string): string {
+  const query = { status, ...defined({ title, collection }), limit: String(limit), cursor };
   return `</rag/documents?${new URLSearchParams(query)}>; rel="next"`;
 }

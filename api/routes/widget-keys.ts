@@ -83,6 +83,7 @@ export const widgetKeyRoutes = [
       const { key, record } = await platform.tenancy.widgetKeys.create({
         tenantId: caller.tenantId,
         createdBy: caller.subject,
+        ...defined({ collections: caller.collections }),
         ...defined({ agentId: scopedTo, allowedOrigins, models, maxTokens }),
       });
       return { id: record._id, key, keyPreview: record.preview };

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { guardTexts as guardByProfile } from "../composite/guard-input.ts";
+import { fromStoredCaller } from "../tenancy/roles.ts";
 import { agent } from "./tools/agent.ts";
 import { calculator } from "./tools/calculator.ts";
 import { composite } from "./tools/composite.ts";
@@ -70,7 +71,7 @@ export async function makeTools(
   const { run } = env;
   const common = {
     ...env,
-    caller: { tenantId: run.tenantId, ...run.caller },
+    caller: fromStoredCaller(run.tenantId, run.caller),
     context: run.context === undefined ? undefined : JSON.parse(run.context),
     guard: guardTexts,
   };

@@ -5,9 +5,11 @@ import { AppError, toErrorView } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { submitWork, type Work } from "../jobs/work.ts";
 import { assertFetchable } from "../net/egress.ts";
+import { collectionField, DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { DocumentRecord, DocumentSource } from "../store/document-store.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import type { Caller } from "../tenancy/roles.ts";
+import { collectionForIngest } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
 import { rejectUnreadable } from "./parse/parse-source.ts";
 import { firstLineOf } from "./parse/section.ts";
@@ -52,7 +54,9 @@ async function recordUrl(
   { caller, document, jobId, url }: NewDocument<IngestInput> & { url: URL },
 ): Promise<Recorded> {
   url.hash = "";
-  const urlHash = createHash("sha256").update(url.href).digest("base64url");
+  const collection = collectionForIngest(caller, document.collection);
+  const place = collection === DEFAULT_COLLECTION ? "" : `${collection}\n`;
+  const urlHash = createHash("sha256").update(`${place}${url.href}`).digest("base64url");
   const fresh = {
     ...toRecord({ caller, document, jobId, source: { kind: "url", url: url.href }, fallback: nameOf(url) }),
     urlHash,
@@ -104,6 +108,7 @@ function toRecord(input: NewDocument<IngestInput> & { source: DocumentSource; fa
   return {
     _id: newId("document"),
     tenantId: caller.tenantId,
+    ...collectionField(collectionForIngest(caller, document.collection)),
     title: title ?? fallback,
     isTitleGiven: title !== undefined,
     source,

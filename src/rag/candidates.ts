@@ -1,5 +1,6 @@
 import type { ChunkHit } from "../store/chunk.ts";
 import type { TextHit } from "../store/chunk-search.ts";
+import type { CollectionNames } from "../store/collection-filter.ts";
 import type { RagDeps } from "./deps.ts";
 import { withFeedback } from "./feedback.ts";
 import type { QueryInput } from "./schemas.ts";
@@ -9,7 +10,12 @@ const FUSED_DEPTH = 3; // hits of each list that hybrid ranks, as a multiple of 
 export const MIN_FUSED = 100;
 
 /** What the store is searched for. */
-export type Search = { text: string; vector: Float32Array; documentIds?: readonly string[] };
+export type Search = {
+  text: string;
+  vector: Float32Array;
+  documentIds?: readonly string[];
+  collections?: CollectionNames;
+};
 
 /** The lists of chunks that the searches of a mode gave, each with its best first. A mode without a search has no list of it. */
 export type Candidates = { byText?: TextHit[]; byVector?: ChunkHit[] };

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { defined } from "../defined.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import type { NewChunk } from "../store/chunk-store.ts";
 import type { RagDeps } from "./deps.ts";
@@ -11,6 +12,7 @@ export const EMBED_BATCH = 256;
 export type VersionContext = {
   caller: GatewayCaller;
   documentId: string;
+  collection?: string;
   version: number;
   /** The document's own. */
   title: string;
@@ -28,7 +30,7 @@ export async function embedChunks(
   context: VersionContext,
   { from, texts }: { from: number; texts: readonly ChunkText[] },
 ): Promise<NewChunk[]> {
-  const { caller, documentId, version, title, isLive } = context;
+  const { caller, documentId, collection, version, title, isLive } = context;
   const model = deps.gateway.defaultEmbeddingModel;
   const inputs = texts.map(toEmbeddingInput);
   const hashes = inputs.map((input) => createHash("sha256").update(input).digest("base64url"));
@@ -43,7 +45,7 @@ export async function embedChunks(
     const embedding = known.get(hash) ?? fresh.next().value;
     if (embedding === undefined) throw new TypeError("the gateway returned fewer embeddings than texts");
     const live = isLive ? { live: true, liveAt: new Date() } : { live: false };
-    const place = { documentId, version, title: pathTo(title, text), n: from + index };
+    const place = { documentId, ...defined({ collection }), version, title: pathTo(title, text), n: from + index };
     return { ...place, ...text, ...live, hash, embedding, model };
   });
 }

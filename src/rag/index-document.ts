@@ -58,13 +58,14 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   const contentHash = createHash("sha256").update(source.bytes).digest("base64url");
   if (source.bytes.length > REPORT_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
   // Not beside the parsing: when the store fails, nothing would take the chunks, and their process would wait for ever.
-  const duplicateOf = await deps.store.documents.findByContent(tenantId, contentHash, documentId);
+  const duplicateOf = await deps.store.documents.findByContent(document, contentHash);
   const read = await inSpan(stage("parse source"), () => deps.parser.read(source, { tenantId, signal }));
   const title = document.isTitleGiven ? document.title : (read.title ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
   const count = await writeChunks(deps, context, read, {
     caller: { tenantId, keyId: document.keyId, surface: "ingest", signal },
     documentId,
+    ...(document.collection === undefined ? {} : { collection: document.collection }),
     version,
     title,
     isLive: isSmall,

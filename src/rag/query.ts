@@ -2,6 +2,7 @@ import { defined } from "../defined.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { makeShares } from "../isolation/shares.ts";
 import type { DocumentHeader } from "../store/document-store.ts";
+import type { Caller } from "../tenancy/roles.ts";
 import { chooseDocuments } from "./choose-documents.ts";
 import { findCurrent } from "./current-hits.ts";
 import type { RagDeps } from "./deps.ts";
@@ -11,7 +12,10 @@ import type { Hit } from "./rank-hits.ts";
 import type { QueryInput, QueryResult } from "./schemas.ts";
 
 export type QueryDeps = Pick<RagDeps, "store" | "gateway">;
-export type RunQuery = (caller: GatewayCaller, input: QueryInput) => Promise<QueryResult[]>;
+export type RunQuery = (
+  caller: GatewayCaller & Pick<Caller, "collections">,
+  input: QueryInput,
+) => Promise<QueryResult[]>;
 
 /**
  * Makes the function that runs queries. Its stages: the documents that are asked (`choose-documents.ts`), the searches
@@ -23,12 +27,9 @@ export function makeQuery(deps: QueryDeps): RunQuery {
   return async (caller, input) => {
     const { tenantId, signal } = caller;
     const { query, mode, topK } = input;
-    const [vector, documentIds] = await Promise.all([
-      embedQuery(caller, query),
-      chooseDocuments(deps, tenantId, input),
-    ]);
-    if (documentIds?.length === 0) return [];
-    const search = { text: lexicalQuery(query), vector, ...defined({ documentIds }) };
+    const [vector, chosen] = await Promise.all([embedQuery(caller, query), chooseDocuments(deps, caller, input)]);
+    if (chosen.documentIds?.length === 0) return [];
+    const search = { text: lexicalQuery(query), vector, ...chosen };
     const enterWide = () => turns.enter(tenantId, signal);
     const { hits, headers } = await findCurrent(deps, tenantId, { ...search, mode, topK, enterWide });
     return hits.map((hit) => toResult(hit, headers.get(hit.documentId)));

@@ -3,10 +3,12 @@ import { defined, toView } from "../defined.ts";
 import { notFound } from "../errors.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
+import { collectionOf } from "../store/collection-filter.ts";
 import type { ShownDocument } from "../store/document-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { type Acceptance, acceptDocument } from "./accept-document.ts";
+import { chooseCollections, mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeDocumentWork, removeDocument } from "./document-work.ts";
 import { makeParsePool } from "./parse-in-child.ts";
@@ -14,9 +16,13 @@ import { makeQuery } from "./query.ts";
 import type { DocumentView, QueryInput, QueryResult } from "./schemas.ts";
 
 /** The caller of a query; `limit` is the run's, if an agent or a workflow queries. */
-export type QueryCaller = Pick<Caller, "tenantId" | "keyId"> & { limit?: CallLimit };
+export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & { limit?: CallLimit };
 
-type DocumentQuery = PageQuery & { status?: DocumentView["status"] | undefined; title?: string | undefined };
+type DocumentQuery = PageQuery & {
+  status?: DocumentView["status"] | undefined;
+  title?: string | undefined;
+  collection?: string | undefined;
+};
 
 export type Rag = ReturnType<typeof makeRag>;
 
@@ -33,6 +39,11 @@ export function makeRag(
   const deps: RagDeps = { store, jobs, gateway, quotas, logger, fetcher, parser };
   const runQuery = makeQuery(deps);
   const work = makeDocumentWork(deps);
+  const find = async (caller: Caller, documentId: string) => {
+    const document = await store.documents.get(caller.tenantId, documentId);
+    if (!document || !mayUse(caller, document)) throw notFound("document");
+    return document;
+  };
   return {
     work,
     /**
@@ -40,34 +51,46 @@ export function makeRag(
      * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
      */
     accept: (given: Acceptance) => acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, given),
-    query: ({ tenantId, keyId, limit }: QueryCaller, query: QueryInput, signal: AbortSignal): Promise<QueryResult[]> =>
-      runQuery({ tenantId, keyId, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) }, query),
+    query: (
+      { tenantId, keyId, collections, limit }: QueryCaller,
+      query: QueryInput,
+      signal: AbortSignal,
+    ): Promise<QueryResult[]> =>
+      runQuery(
+        { tenantId, keyId, collections, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) },
+        query,
+      ),
     /** A page of the documents in a state, and how many there are; `title`: of those whose title holds this text. */
     async list(
-      { tenantId }: Caller,
-      { status = "indexed", ...page }: DocumentQuery,
+      caller: Caller,
+      { status = "indexed", collection, ...page }: DocumentQuery,
     ): Promise<Page<DocumentView> & { total: number }> {
-      const found = store.documents.list(tenantId, { status, ...page });
-      const [documents, total] = await Promise.all([found, store.documents.count(tenantId, status)]);
+      const { tenantId } = caller;
+      const collections = chooseCollections(caller, collection);
+      const found = store.documents.list(tenantId, { status, collections, ...page });
+      const [documents, total] = await Promise.all([found, store.documents.count(tenantId, status, collections)]);
       return { ...mapPage(documents, toDocumentView), total };
     },
     /** @throws AppError `not_found` */
-    async get({ tenantId }: Caller, documentId: string): Promise<DocumentView> {
-      const document = await store.documents.get(tenantId, documentId);
-      if (!document) throw notFound("document");
-      return toDocumentView(document);
-    },
+    get: async (caller: Caller, documentId: string): Promise<DocumentView> =>
+      toDocumentView(await find(caller, documentId)),
     /** The chunks that queries see of a document, from number `from` on. @throws AppError `not_found` */
-    async chunks({ tenantId }: Caller, documentId: string, { from, limit }: { from: number; limit: number }) {
-      const document = await store.documents.get(tenantId, documentId);
-      if (!document) throw notFound("document");
-      const found = await store.chunks.list(tenantId, { documentId, version: document.version }, { from, limit });
+    async chunks(caller: Caller, documentId: string, { from, limit }: { from: number; limit: number }) {
+      const document = await find(caller, documentId);
+      const found = await store.chunks.list(
+        caller.tenantId,
+        { documentId, version: document.version },
+        { from, limit },
+      );
       const data = found.map(({ _id, ...chunk }) => toView({ chunkId: _id, ...chunk }));
       const last = data.at(-1)?.n ?? 0;
       return { data, nextCursor: data.length < limit || last + 1 >= document.chunks ? null : String(last + 1) };
     },
     /** Removes a document with all its chunks and its source, also while its job runs. @throws AppError `not_found` */
-    remove: ({ tenantId }: Caller, documentId: string) => removeDocument(deps, tenantId, documentId),
+    async remove(caller: Caller, documentId: string): Promise<void> {
+      await find(caller, documentId);
+      await removeDocument(deps, caller.tenantId, documentId);
+    },
     async close(): Promise<void> {
       parser.close();
       await fetcher.close();
@@ -83,6 +106,7 @@ function toDocumentView(record: ShownDocument): DocumentView {
   return toView({
     documentId,
     title,
+    collection: collectionOf(record),
     chunks,
     createdAt,
     updatedAt,

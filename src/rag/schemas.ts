@@ -4,6 +4,7 @@ import { idSchema } from "../ids.ts";
 import { errorViewSchema } from "../jobs/job-view.ts";
 import { shownStates } from "../store/document-state.ts";
 import { tryParseJson } from "../try-parse-json.ts";
+import { collectionChoiceSchema, collectionNameSchema } from "./collections.ts";
 
 /** The readable document types. */
 export const sourceTypes = ["pdf", "docx", "html", "markdown", "text"] as const;
@@ -47,7 +48,10 @@ export function withOneSource<S extends z.ZodType>(form: "json" | "multipart", s
   }, schema);
 }
 
-const description = { title: title.optional(), metadata: metadataSchema.optional() };
+const collection = collectionNameSchema
+  .optional()
+  .describe("The collection that it belongs to; default: `default`, or the only one that the key may use");
+const description = { title: title.optional(), metadata: metadataSchema.optional(), collection };
 
 /** The body of `POST /rag/ingest` as JSON. Files come as multipart/form-data instead. */
 export const ingestBodySchema = z.union([
@@ -68,6 +72,7 @@ export const fileFieldsSchema = z.object({
     .transform(tryParseJson)
     .pipe(metadataSchema)
     .optional(),
+  collection,
 });
 
 const duplicateOf = idSchema("document").describe("An earlier document of the same content");
@@ -83,6 +88,7 @@ export type IngestResult = z.output<typeof ingestResultSchema>;
 export const documentViewSchema = z.object({
   documentId: idSchema("document"),
   title: z.string(),
+  collection: z.string(),
   chunks: z.number().int(),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
@@ -109,6 +115,7 @@ const filterValue = z.union([metadataValue, z.array(metadataValue).min(1).max(64
 export const queryBodySchema = z.object({
   query: z.string().trim().min(1).max(8_192),
   topK: z.number().int().min(1).max(MAX_TOP_K).default(10),
+  collection: collectionChoiceSchema.optional(),
   documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
   filter: withFewFields(MAX_METADATA_FIELDS, z.record(metadataKey, filterValue))
     .optional()

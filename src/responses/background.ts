@@ -14,6 +14,7 @@ import type { Chat } from "../run-models/run-models.ts";
 import { errorOf } from "../runs.ts";
 import type { BackgroundResponse, OpenResponse } from "../store/response-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
+import { fromStoredCaller } from "../tenancy/roles.ts";
 import { closeResponse, finishResponse } from "./close-response.ts";
 import { type LogDeps, openLog } from "./event-log.ts";
 import { readBefore } from "./recall.ts";
@@ -107,7 +108,9 @@ async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse
   const { request, places } = fromResponsesBody(body, { before, input: own });
   const { _id: from, tenantId, createdAt: at } = record;
   // The run of an agent or a pattern is found again by the next attempt.
-  const caller: ChatCaller = { ...record.caller, tenantId, signal, runJobId: derivedId("job", { at, from }) };
+  const { surface, ...stored } = record.caller;
+  const about = { surface, signal, runJobId: derivedId("job", { at, from }) };
+  const caller: ChatCaller = { ...fromStoredCaller(tenantId, stored), ...about };
   const begun: ResponseObject = { ...readResponse(record), status: "in_progress" };
   return { body, begun, request: { ...request, options }, places, caller };
 }

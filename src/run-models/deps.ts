@@ -26,7 +26,8 @@ export type RunModelsDeps = {
  * Who chats. `runJobId`, where a call may be made again, is the id that the job of its run gets: the repeat finds the run of
  * the first attempt.
  */
-export type ChatCaller = GatewayCaller & Pick<Caller, "subject" | "role"> & { runJobId?: string | undefined };
+export type ChatCaller = GatewayCaller &
+  Pick<Caller, "subject" | "role" | "collections"> & { runJobId?: string | undefined };
 
 /** A run that is to answer a chat. */
 export type PreparedRun = {

@@ -2,7 +2,7 @@ import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import type { AgentDefinition } from "./agent-store.ts";
 import { defineCollection, ofTenant } from "./collection.ts";
-import type { Role } from "./key-store.ts";
+import type { StoredCaller } from "./key-store.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeWorkRecords, type WorkDocument } from "./records.ts";
 
@@ -55,7 +55,7 @@ export type AgentRunRecord = WorkDocument & {
   /** Of a sub-agent's run: the job of the outermost one. */
   jobId: string;
   /** Its requester: its calls are counted to them, and may do what they may. */
-  caller: { keyId: string; subject: string; role: Role };
+  caller: StoredCaller;
   input: string;
   /** What the caller says that was said before. */
   history?: RunTurn[];

@@ -1,6 +1,13 @@
 import { Binary, type Collection, type Filter } from "mongodb";
 import type { ChunkDocument, ChunkHit } from "./chunk.ts";
 import { ofTenant, type StoreCapabilities } from "./collection.ts";
+import {
+  atlasTextFilter,
+  atlasVectorFilter,
+  type CollectionNames,
+  embeddedTextFilter,
+  inCollections,
+} from "./collection-filter.ts";
 import { type RankedHit, type Scored, scanText, scanVectors, similarity } from "./exact-scan.ts";
 import type { IndexFor } from "./search-indexes.ts";
 
@@ -12,8 +19,9 @@ export type VectorSearch = {
   /** What they are scored by, where it is another vector. */
   scoreBy?: Float32Array;
   limit: number;
-  documentIds?: readonly string[];
-};
+} & Within;
+/** Which of a tenant's chunks are searched. */
+type Within = { documentIds?: readonly string[]; collections?: CollectionNames };
 export type TextSearch = Omit<VectorSearch, "scoreBy"> & { text: string };
 /** A chunk as searches read it: the embedding only where the score has to be computed here. */
 type Found = Omit<ChunkHit, "similarity"> & { wordScore: number; embedding?: Binary };
@@ -34,8 +42,14 @@ export function makeChunkSearch(
   indexFor: IndexFor,
 ) {
   const isLate = capabilities.searchLag === "eventual";
+  /** Atlas' indexes are the ones that are late. */
+  const vectorFilter = (tenantId: string, { collections, ...within }: Within) =>
+    isLate
+      ? { ...live(tenantId, within), ...atlasVectorFilter(collections) }
+      : live(tenantId, { collections, ...within });
+  const textFilter = isLate ? atlasTextFilter : embeddedTextFilter;
 
-  const byVectorIndex = async (tenantId: string, { vector, scoreBy, limit, documentIds }: VectorSearch) => {
+  const byVectorIndex = async (tenantId: string, { vector, scoreBy, limit, ...within }: VectorSearch) => {
     const index = await indexFor(vector.length);
     const found = await chunks
       .aggregate<Omit<ChunkHit, "similarity"> & { rank: number; embedding?: Binary }>(
@@ -47,7 +61,7 @@ export function makeChunkSearch(
               queryVector: Binary.fromFloat32Array(vector),
               numCandidates: Math.min(MAX_CANDIDATES, Math.max(MIN_CANDIDATES, 20 * limit)),
               limit,
-              filter: live(tenantId, documentIds),
+              filter: vectorFilter(tenantId, within),
             },
           },
           { $project: { ...shown, rank: { $meta: "vectorSearchScore" }, ...(scoreBy ? { embedding: 1 } : {}) } },
@@ -60,11 +74,12 @@ export function makeChunkSearch(
     });
   };
 
-  const byTextIndex = (tenantId: string, { text, limit, documentIds }: TextSearch) => {
+  const byTextIndex = (tenantId: string, { text, limit, documentIds, collections }: TextSearch) => {
     const filter: object[] = [
       { equals: { path: "tenantId", value: tenantId } },
       { equals: { path: "live", value: true } },
       ...(documentIds ? [{ in: { path: "documentId", value: [...documentIds] } }] : []),
+      ...textFilter(collections),
     ];
     const compound = { must: [{ text: { query: text, path: ["content", "title"] } }], filter };
     return chunks
@@ -79,18 +94,18 @@ export function makeChunkSearch(
       .toArray();
   };
 
-  const byTextOperator = (tenantId: string, { text, limit, documentIds }: TextSearch) =>
+  const byTextOperator = (tenantId: string, { text, limit, ...within }: TextSearch) =>
     chunks
-      .find({ ...live(tenantId, documentIds), $text: { $search: text.replace(/["-]/g, " ") } })
+      .find({ ...live(tenantId, within), $text: { $search: text.replace(/["-]/g, " ") } })
       .project<Found>({ ...shown, embedding: 1, wordScore: { $meta: "textScore" } })
       .sort({ wordScore: { $meta: "textScore" } })
       .limit(limit)
       .toArray();
 
-  const recent = async (tenantId: string, documentIds?: readonly string[]): Promise<(Scored & { title: string })[]> => {
+  const recent = async (tenantId: string, within: Within): Promise<(Scored & { title: string })[]> => {
     const since = new Date(Date.now() - RECENT_MS);
     return chunks
-      .find({ ...live(tenantId, documentIds), liveAt: { $gte: since } })
+      .find({ ...live(tenantId, within), liveAt: { $gte: since } })
       .sort({ liveAt: -1 })
       .limit(MAX_RECENT)
       .project<Scored & { title: string }>({ ...shown, title: 1, embedding: 1 })
@@ -101,14 +116,11 @@ export function makeChunkSearch(
     /** The chunks nearest to the vector, best first. */
     async searchVectors(tenantId: string, search: VectorSearch): Promise<ChunkHit[]> {
       if (!capabilities.vectorSearch) {
-        const all = chunks.find(live(tenantId, search.documentIds)).project<Scored>({ ...shown, embedding: 1 });
+        const all = chunks.find(live(tenantId, search)).project<Scored>({ ...shown, embedding: 1 });
         return scanVectors(all, search);
       }
       if (!isLate) return byVectorIndex(tenantId, search);
-      const [indexed, late] = await Promise.all([
-        byVectorIndex(tenantId, search),
-        recent(tenantId, search.documentIds),
-      ]);
+      const [indexed, late] = await Promise.all([byVectorIndex(tenantId, search), recent(tenantId, search)]);
       const united = new Map([...indexed, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
       return [...united.values()].sort((a, b) => b.rank - a.rank).slice(0, search.limit);
     },
@@ -117,7 +129,7 @@ export function makeChunkSearch(
       if (!capabilities.textSearch) return (await byTextOperator(tenantId, search)).map(scoredFor(search.vector));
       const indexed = byTextIndex(tenantId, search);
       if (!isLate) return (await indexed).map(scoredFor(search.vector));
-      const [hits, late] = await Promise.all([indexed, recent(tenantId, search.documentIds)]);
+      const [hits, late] = await Promise.all([indexed, recent(tenantId, search)]);
       const known = new Set(hits.map(({ _id }) => _id));
       const missed = scanText(
         late.filter(({ _id }) => !known.has(_id)),
@@ -128,8 +140,12 @@ export function makeChunkSearch(
   };
 }
 
-function live(tenantId: string, documentIds?: readonly string[]): Filter<ChunkDocument> & object {
-  return { ...ofTenant(tenantId, { live: true }), ...(documentIds ? { documentId: { $in: [...documentIds] } } : {}) };
+function live(tenantId: string, { documentIds, collections }: Within): Filter<ChunkDocument> & object {
+  return {
+    ...ofTenant(tenantId, { live: true }),
+    ...(documentIds ? { documentId: { $in: [...documentIds] } } : {}),
+    ...(inCollections(collections) as Filter<ChunkDocument>), // null matches what has no such field
+  };
 }
 
 function scoredFor(vector: Float32Array): (found: Found) => TextHit {

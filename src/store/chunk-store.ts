@@ -10,6 +10,7 @@ export const chunkCollection = defineCollection<ChunkDocument>({
   indexes: [
     { name: "document", key: { tenantId: 1, documentId: 1, version: 1, n: 1 } },
     { name: "hash", key: { tenantId: 1, documentId: 1, hash: 1 } },
+    { name: "collection", key: { tenantId: 1, collection: 1, live: 1 } },
   ],
   searchIndexes: [
     vectorIndex(),
@@ -24,6 +25,7 @@ export const chunkCollection = defineCollection<ChunkDocument>({
             title: { type: "string", analyzer: "lucene.english" },
             tenantId: { type: "token" },
             documentId: { type: "token" },
+            collection: { type: "token" },
             live: { type: "boolean" },
           },
         },

@@ -4,6 +4,8 @@ import type { TenantDocument } from "./collection.ts";
 /** A passage of a document as queries find it. Several versions of a document's chunks may be there at a time. */
 export type ChunkDocument = TenantDocument & {
   documentId: string;
+  /** Absent in the collection `default`. */
+  collection?: string;
   version: number;
   /** From 0, in the order of the document. */
   n: number;

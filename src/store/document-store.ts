@@ -1,6 +1,7 @@
 import type { Db, Filter } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { type CollectionNames, inCollections } from "./collection-filter.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
@@ -20,10 +21,12 @@ export type DocumentSource = {
 
 export type DocumentRecord = TenantDocument & {
   title: string;
+  /** Absent in the collection `default`. */
+  collection?: string;
   /** Whether the caller named it; else each reading of the source does. */
   isTitleGiven: boolean;
   source: DocumentSource;
-  /** SHA-256 of the URL, unique in a tenant: the same URL is the same document. */
+  /** SHA-256 of the URL, with the collection, unique in a tenant: the same URL of a collection is the same document. */
   urlHash?: string;
   status: DocumentState;
   /** The version of the chunks that queries see; 0 before there is one. */
@@ -57,6 +60,7 @@ export const documentCollection = defineCollection<DocumentRecord>({
       partialFilterExpression: { urlHash: { $exists: true } },
     },
     { name: "list", key: { tenantId: 1, status: 1, _id: -1 } },
+    { name: "collection", key: { tenantId: 1, collection: 1, status: 1, _id: -1 } },
     { name: "tags", key: { tenantId: 1, tags: 1 } },
     { name: "content", key: { tenantId: 1, contentHash: 1 } },
     { name: "unfinished", key: { status: 1, updatedAt: 1 } },
@@ -65,6 +69,7 @@ export const documentCollection = defineCollection<DocumentRecord>({
 
 const shown = [
   "title",
+  "collection",
   "chunks",
   "createdAt",
   "updatedAt",
@@ -80,7 +85,7 @@ const shown = [
 export type ShownDocument = Shown<DocumentRecord, typeof shown>;
 
 /** What a query needs of the documents that it found. */
-export type DocumentHeader = Pick<DocumentRecord, "_id" | "title" | "version">;
+export type DocumentHeader = Pick<DocumentRecord, "_id" | "title" | "collection" | "version">;
 
 export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
   Partial<Pick<DocumentRecord, "title" | "metadata" | "tags">>;
@@ -90,6 +95,18 @@ export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
   contentHash: string;
   duplicateOf: string | null;
 };
+
+/** Documents of one content that are looked at, to find an earlier one of the same collection. */
+const MAX_ALIKE = 100;
+
+type DocumentQuery = PageQuery & {
+  status: DocumentState;
+  title?: string | undefined;
+  collections?: CollectionNames;
+};
+
+/** The driver's types cannot say that null matches what has no such field. */
+const within = (collections: CollectionNames) => inCollections(collections) as Filter<DocumentRecord>;
 
 export function makeDocumentStore(db: Db) {
   const documents = db.collection<DocumentRecord>(documentCollection.name);
@@ -109,35 +126,43 @@ export function makeDocumentStore(db: Db) {
       documents.findOne(ofTenant(tenantId, { _id: documentId, status: { $ne: "deleting" as const } })),
     findByUrl: (tenantId: string, urlHash: string): Promise<DocumentRecord | null> =>
       documents.findOne(ofTenant(tenantId, { urlHash })),
-    /** The oldest indexed document, other than `documentId`, whose source has this hash; null if there is none. */
-    async findByContent(tenantId: string, contentHash: string, documentId: string): Promise<string | null> {
-      const filter = ofTenant(tenantId, { contentHash, status: "indexed" as const, _id: { $ne: documentId } });
-      const first = await documents.findOne(filter, { sort: { _id: 1 }, projection: { _id: 1 } });
-      return first?._id ?? null;
+    /** The oldest other indexed document of the same collection whose source has this hash; null if there is none. */
+    async findByContent({ tenantId, _id, collection }: DocumentRecord, contentHash: string): Promise<string | null> {
+      // By the hash alone, so that its index serves: few documents share one.
+      const alike = documents.find(ofTenant(tenantId, { contentHash }), { limit: MAX_ALIKE });
+      const shape = { _id: 1, status: 1, collection: 1 } as const;
+      const found = await alike.project<Pick<DocumentRecord, "_id" | "status" | "collection">>(shape).toArray();
+      const others = found.filter(
+        (one) => one._id !== _id && one.status === "indexed" && one.collection === collection,
+      );
+      return others.map((one) => one._id).sort()[0] ?? null;
     },
     headers: (tenantId: string, documentIds: readonly string[]): Promise<DocumentHeader[]> =>
       documents
         .find(ofTenant(tenantId, { _id: { $in: [...documentIds] }, status: { $ne: "deleting" as const } }))
-        .project<DocumentHeader>({ title: 1, version: 1 })
+        .project<DocumentHeader>({ title: 1, collection: 1, version: 1 })
         .batchSize(documentIds.length + 1)
         .toArray(),
     /** Documents in a state; with a `title` those whose title holds this text, in any case. */
-    list(
-      tenantId: string,
-      { status, title, ...page }: PageQuery & { status: DocumentState; title?: string | undefined },
-    ): Promise<Page<ShownDocument>> {
+    list(tenantId: string, { status, title, collections, ...page }: DocumentQuery): Promise<Page<ShownDocument>> {
       const wanted = title?.toLowerCase();
       const matches =
         wanted === undefined ? undefined : (record: ShownDocument) => record.title.toLowerCase().includes(wanted);
-      return findPage(documents, { tenantId, page, filter: { status }, fields: shown, matches });
+      const filter = { status, ...within(collections) };
+      return findPage(documents, { tenantId, page, filter, fields: shown, matches });
     },
     /** How many documents are in a state. */
-    count: (tenantId: string, status: DocumentState) => documents.countDocuments(ofTenant(tenantId, { status })),
+    count: (tenantId: string, status: DocumentState, collections?: CollectionNames) =>
+      documents.countDocuments({ ...ofTenant(tenantId, { status }), ...within(collections) }),
     /** How many documents a tenant has; counts no further than `limit`. */
     countAll: makeRecords(documents).count,
-    /** Ids of documents that have a tag of each group, at most `limit`. */
-    async idsByTags(tenantId: string, groups: readonly string[][], limit: number): Promise<string[]> {
-      const filter = ofTenant(tenantId, { $and: groups.map((tags) => ({ tags: { $in: tags } })) });
+    /** Ids of documents of these collections that have a tag of each group, at most `limit`. */
+    async idsByTags(
+      tenantId: string,
+      { groups, collections, limit }: { groups: readonly string[][]; collections: CollectionNames; limit: number },
+    ): Promise<string[]> {
+      const tagged = { $and: groups.map((tags) => ({ tags: { $in: tags } })) };
+      const filter = { ...ofTenant(tenantId, tagged), ...within(collections) };
       const found = await documents.find(filter).project<{ _id: string }>({ _id: 1 }).limit(limit).toArray();
       return found.map(({ _id }) => _id);
     },

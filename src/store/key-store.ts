@@ -22,16 +22,21 @@ export type ApiKeyDocument = KeyDocument & {
   /** Who acts by this key. */
   subject: string;
   name?: string;
+  /** The collections of documents that it is limited to. */
+  collections?: string[];
   expiresAt?: Date;
   revokedAt?: Date;
   /** To the minute; absent where it was never used, or by an earlier release alone. */
   lastUsedAt?: Date;
 };
 
-const shown = ["preview", "role", "subject", "name", "createdAt", "expiresAt", "lastUsedAt"] as const;
+const shown = ["preview", "role", "subject", "name", "collections", "createdAt", "expiresAt", "lastUsedAt"] as const;
 
 /** What owners see of a key: not its hash. */
 export type ShownApiKey = Shown<ApiKeyDocument, typeof shown>;
+
+/** Who started a run, as its record keeps them: what it does is counted to their key, and may do what that may. */
+export type StoredCaller = { keyId: string; subject: string; role: Role; collections?: readonly string[] };
 
 export const keyIndexes: readonly IndexDeclaration[] = [
   { name: "hash", key: { hash: 1 }, unique: true },

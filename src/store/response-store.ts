@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import type { Role } from "./key-store.ts";
+import type { StoredCaller } from "./key-store.ts";
 import { makeWorkRecords, type WorkDocument } from "./records.ts";
 import { makeUseStore } from "./use-store.ts";
 
@@ -31,7 +31,7 @@ export type StoredResponse = TenantDocument & {
 export type BackgroundResponse = StoredResponse &
   WorkDocument & {
     /** Who asked for it: its calls are made and counted for them. */
-    caller: { keyId: string; subject: string; role: Role; surface: string };
+    caller: StoredCaller & { surface: string };
     /** Whether its events are recorded. */
     isStreamed: boolean;
     /** What is asked for besides the input, as JSON; until it has ended. */

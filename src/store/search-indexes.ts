@@ -22,6 +22,7 @@ export function vectorIndex(dimensions = OWN_DIMENSIONS): SearchIndexDeclaration
         { type: "filter", path: "tenantId" },
         { type: "filter", path: "documentId" },
         { type: "filter", path: "live" },
+        { type: "filter", path: "collection" },
       ],
     },
   };
@@ -48,12 +49,18 @@ export function makeIndexFor(chunks: Chunks): IndexFor {
 }
 
 /**
- * Creates those of the declared search indexes that are missing, and waits until all of them can be queried. Safe to run
- * in many processes at once. @throws the driver's error where the server has no search indexes.
+ * Creates those of the declared search indexes that are missing, adds to the others the paths that they lack, and waits until
+ * all of them can be queried. Atlas answers by the earlier definition until it has built the new one. Safe to run in many
+ * processes at once. @throws the driver's error where the server has no search indexes.
  */
 export async function createSearchIndexes(chunks: Chunks, declared: Declared): Promise<void> {
-  const present = new Set((await list(chunks)).map(({ name }) => name));
+  const present = new Map((await list(chunks)).map((index) => [index.name, index]));
   const missing = declared.filter(({ name }) => !present.has(name));
+  for (const { name, definition } of declared) {
+    const known = present.get(name)?.latestDefinition;
+    if (known && pathsOf(definition).some((path) => !pathsOf(known).includes(path)))
+      await chunks.updateSearchIndex(name, definition);
+  }
   if (missing.length > 0) {
     await chunks.createSearchIndexes([...missing]).catch((error: unknown) => {
       if (!isAlreadyThere(error)) throw error; // another process made them at the same time
@@ -73,9 +80,17 @@ export async function areQueryable(chunks: Chunks, declared: Declared): Promise<
 }
 
 /** The indexes as the server describes them; `queryable` is false while one is built, and missing in the driver's type. */
-async function list(chunks: Chunks): Promise<{ name: string; queryable?: boolean }[]> {
+async function list(chunks: Chunks): Promise<{ name: string; queryable?: boolean; latestDefinition?: Definition }[]> {
   return chunks.listSearchIndexes().toArray();
 }
+
+type Definition = { fields?: { path: string }[]; mappings?: { fields?: object } };
+
+/** The paths that an index of either type holds. */
+const pathsOf = ({ fields = [], mappings }: Definition) => [
+  ...fields.map(({ path }) => path),
+  ...Object.keys(mappings?.fields ?? {}),
+];
 
 function isAlreadyThere(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

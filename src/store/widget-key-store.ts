@@ -14,6 +14,8 @@ export type WidgetKeyDocument = KeyDocument & {
   models?: string[];
   /** Cap on the tokens of one response, below the one of all widget keys. */
   maxTokens?: number;
+  /** The collections that the key that made it is limited to, and so the agents that its visitors run. */
+  collections?: readonly string[];
   /** The subject of the key that made it. */
   createdBy: string;
 };

@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
-import type { Role } from "./key-store.ts";
+import type { StoredCaller } from "./key-store.ts";
 import { findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeWorkRecords, type WorkDocument } from "./records.ts";
 import { insertIfAbsent } from "./writes.ts";
@@ -38,7 +38,7 @@ export type WorkflowRunRecord = WorkDocument & {
   /** The definition as JSON. */
   definition: string;
   /** Who started it: its model calls are theirs. */
-  caller: { keyId: string; subject: string; role: Role };
+  caller: StoredCaller;
   /** JSON; absent when none was given. */
   input?: string;
   /** True while the run is open and awaits no decision: sweeps look after those alone, however many wait. */

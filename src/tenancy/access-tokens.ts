@@ -84,7 +84,14 @@ function toCaller(
     throw new AppError("insufficient_scope", `The token needs one of the scopes ${roles.map(scopeOf).join(", ")}.`);
   }
   const keyId = derivedId("apiKey", { at, from: `${claims.iss}\n${tenantId}\n${claims.sub}` });
-  return { tenantId, keyId, subject: claims.sub.slice(0, 256), role, ...defined({ rootTenantId }) };
+  return {
+    tenantId,
+    keyId,
+    subject: claims.sub.slice(0, 256),
+    role,
+    collections: undefined,
+    ...defined({ rootTenantId }),
+  };
 }
 
 const unreachable = (cause: unknown) => unavailable("The authorization server", cause);

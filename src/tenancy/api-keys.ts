@@ -30,7 +30,7 @@ export function hashApiKey(key: string): string {
 }
 
 /** What a key is made for. `keyId` is set where a second key must not be made. */
-export type NewApiKey = Pick<ApiKeyDocument, "tenantId" | "role" | "subject" | "name" | "expiresAt"> & {
+export type NewApiKey = Pick<ApiKeyDocument, "tenantId" | "role" | "subject" | "name" | "collections" | "expiresAt"> & {
   keyId?: string;
 };
 
@@ -49,7 +49,7 @@ export function isUsable(key: ApiKeyDocument, at: Date): boolean {
 
 /** The caller that this key stands for. */
 export function toCaller(key: ApiKeyDocument): Caller {
-  return { tenantId: key.tenantId, keyId: key._id, subject: key.subject, role: key.role };
+  return { tenantId: key.tenantId, keyId: key._id, subject: key.subject, role: key.role, collections: key.collections };
 }
 
 /** A key as `GET /keys` shows it. */
@@ -59,6 +59,7 @@ export const apiKeyViewSchema = z.object({
   role: z.enum(roles),
   subject: z.string(),
   name: z.string().optional(),
+  collections: z.array(z.string()).optional().describe("The collections of documents that it is limited to"),
   createdAt: z.iso.datetime(),
   expiresAt: z.iso.datetime().optional(),
   lastUsedAt: z.iso.datetime().optional().describe("To the minute"),
@@ -73,8 +74,19 @@ export function toApiKeyView({
   subject,
   createdAt,
   name,
+  collections,
   expiresAt,
   lastUsedAt,
 }: ShownApiKey): ApiKeyView {
-  return toView({ keyId: _id, keyPreview: preview, role, subject, createdAt, name, expiresAt, lastUsedAt });
+  return toView({
+    keyId: _id,
+    keyPreview: preview,
+    role,
+    subject,
+    createdAt,
+    name,
+    collections,
+    expiresAt,
+    lastUsedAt,
+  });
 }

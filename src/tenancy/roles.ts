@@ -1,4 +1,4 @@
-import { type Role, roles } from "../store/key-store.ts";
+import { type Role, roles, type StoredCaller } from "../store/key-store.ts";
 
 /** The caller: resolved from the key of the request, never from a header or body. */
 export type Caller = {
@@ -9,6 +9,8 @@ export type Caller = {
   /** The acting person or service, as given when the key was made; recorded with what it decides. */
   subject: string;
   role: Role;
+  /** The collections of documents that the key is limited to; undefined: all. */
+  collections: readonly string[] | undefined;
   /** Set when the key is a widget's: it only chats, whatever its role. */
   widget?: WidgetScope;
 };
@@ -20,6 +22,21 @@ export type WidgetScope = {
   models?: readonly string[];
   maxTokens?: number;
 };
+
+/** What the record of a run keeps of its caller. */
+export const toStoredCaller = ({ keyId, subject, role, collections }: Omit<Caller, "tenantId">): StoredCaller => ({
+  keyId,
+  subject,
+  role,
+  ...(collections === undefined ? {} : { collections }),
+});
+
+/** The caller whose run it is. */
+export const fromStoredCaller = (tenantId: string, { collections, ...stored }: StoredCaller): Caller => ({
+  tenantId,
+  ...stored,
+  collections,
+});
 
 /** The tenant whose rate, places and memory a caller's requests take. */
 export const rootOf = ({ tenantId, rootTenantId = tenantId }: Caller) => rootTenantId;

@@ -13,7 +13,7 @@ const keyPattern = /^pk_[0-9A-Za-z]{32}$/;
 
 type NewWidgetKey = Pick<
   WidgetKeyDocument,
-  "tenantId" | "createdBy" | "agentId" | "allowedOrigins" | "models" | "maxTokens"
+  "tenantId" | "createdBy" | "collections" | "agentId" | "allowedOrigins" | "models" | "maxTokens"
 >;
 
 /** How a caller names widget keys. */
@@ -76,7 +76,8 @@ function toChoice({ key, id, keyPreview, agentId }: WidgetKeySelector): WidgetKe
   return Object.keys(choice).length === 0 ? { agentId: null } : choice;
 }
 
-function toCaller({ _id, tenantId, agentId, allowedOrigins, models, maxTokens }: WidgetKeyDocument): Caller {
+function toCaller(record: WidgetKeyDocument): Caller {
+  const { _id, tenantId, agentId, allowedOrigins, models, maxTokens, collections } = record;
   const widget = defined({ agentId, allowedOrigins, models, maxTokens });
-  return { tenantId, keyId: _id, subject: `widget:${_id}`, role: "member", widget };
+  return { tenantId, keyId: _id, subject: `widget:${_id}`, role: "member", collections, widget };
 }

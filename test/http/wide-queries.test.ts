@@ -32,7 +32,13 @@ describe("queries at the same time", () => {
     const query = makeQuery({ store: { ...store, chunks: { ...store.chunks, searchText } }, gateway });
     mostAtOnce = 0;
     const found = tenants.map((id) => {
-      const caller = { tenantId: id, keyId: "key_test", surface: "api", signal: new AbortController().signal };
+      const caller = {
+        tenantId: id,
+        keyId: "key_test",
+        collections: undefined,
+        surface: "api",
+        signal: new AbortController().signal,
+      };
       return query(caller, { query: "pump", topK, mode: "hybrid" });
     });
     return { found: await Promise.all(found), mostAtOnce };

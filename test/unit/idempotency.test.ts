@@ -57,7 +57,7 @@ function makeServer() {
         params: {},
         query: {},
         body,
-        caller: { tenantId: "ten_1", keyId: "key_1", subject: "ann", role: "member" },
+        caller: { tenantId: "ten_1", keyId: "key_1", subject: "ann", role: "member", collections: undefined },
         signal: new AbortController().signal,
         platform: {} as Platform, // no handler of these tests uses it
         requestId: "req_1",
@@ -189,7 +189,13 @@ describe("a call with an idempotency key", () => {
 
   it("belongs to the tenant, the subject and the role of its caller, whichever API key they use", async () => {
     const { ask, runs } = makeServer();
-    const caller = { tenantId: "ten_1", keyId: "key_1", subject: "ann", role: "owner" } as const;
+    const caller = {
+      tenantId: "ten_1",
+      keyId: "key_1",
+      subject: "ann",
+      role: "owner",
+      collections: undefined,
+    } as const;
     await ask("k", { caller });
     for (const changes of [{ tenantId: "ten_2" }, { subject: "bob" }, { role: "member" }] as const) {
       const before = runs.length;

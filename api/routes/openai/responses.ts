@@ -9,6 +9,7 @@ import { beginResponse, toResponse } from "../../../src/gateway/responses/respon
 import { responseEventSchema, responseObjectSchema } from "../../../src/gateway/responses/response-schemas.ts";
 import { makeResponseStream } from "../../../src/gateway/responses/stream.ts";
 import { type Conversation, newConversation, refersToStored } from "../../../src/responses/recall.ts";
+import { toStoredCaller } from "../../../src/tenancy/roles.ts";
 import { reserveJob, withCallback } from "../../prefer.ts";
 import { declareRoutes, type HandlerInput, type Reply } from "../../route.ts";
 import { named } from "../../schema-names.ts";
@@ -95,7 +96,7 @@ async function makeInBackground(
   { request, places, conversation, isRegulated }: Background,
 ): Promise<Reply> {
   const { platform, body, signal } = input;
-  const { tenantId, subject, role } = input.caller;
+  const { tenantId } = input.caller;
   if (body.store === false) throw invalidRequest("store", "store: a response in the background is stored.");
   if (isRegulated) throw invalidRequest("background", "background: nothing of a regulated profile's chats is kept.");
   if (body.callback) platform.callbacks.check(body.callback.url);
@@ -105,8 +106,8 @@ async function makeInBackground(
   });
   const reserved = await reserveJob(input);
   if (!("job" in reserved)) await platform.quotas.check(tenantId, "openJobs");
-  const { keyId, surface } = toGatewayCaller(input, SURFACE);
-  const caller = { tenantId, keyId, subject, role, surface };
+  const { surface } = toGatewayCaller(input, SURFACE);
+  const caller = { tenantId, ...toStoredCaller(input.caller), surface };
   const accept = (jobId: string) =>
     platform.responses.accept({ caller, body, options: request.options ?? {}, conversation, jobId });
   const { job } = "job" in reserved ? reserved : await accept(reserved.jobId);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defined } from "../../defined.ts";
 import { idSchema } from "../../ids.ts";
+import { collectionChoiceSchema } from "../../rag/collections.ts";
 import { defineTool, toolKind } from "./tool.ts";
 
 const DEFAULT_TOP_K = 5;
@@ -12,9 +13,10 @@ export const ragQuery = toolKind({
     .strictObject({
       topK: z.number().int().min(1).max(50).optional(),
       documentIds: z.array(idSchema("document")).min(1).max(1_000).optional().describe("All that it may find"),
+      collection: collectionChoiceSchema.optional(),
     })
     .default({}),
-  make: ({ topK: most = DEFAULT_TOP_K, documentIds }, setup) =>
+  make: ({ topK: most = DEFAULT_TOP_K, documentIds, collection }, setup) =>
     defineTool(setup, {
       description: "Searches the documents and returns the passages that fit best, with their titles.",
       input: z.object({
@@ -24,7 +26,12 @@ export const ragQuery = toolKind({
       timeoutMs: TIMEOUT_MS,
       async run({ query, topK = most }, { limit, signal }) {
         const { deps, caller } = setup;
-        const request = { query, mode: "hybrid" as const, topK: Math.min(topK, most), ...defined({ documentIds }) };
+        const request = {
+          query,
+          mode: "hybrid" as const,
+          topK: Math.min(topK, most),
+          ...defined({ documentIds, collection }),
+        };
         const results = await deps.rag.query({ ...caller, limit }, request, signal);
         if (results.length === 0) return "No passage fits.";
         return results

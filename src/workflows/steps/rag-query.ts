@@ -1,7 +1,10 @@
 import { z } from "zod";
+import { defined } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import { idSchema } from "../../ids.ts";
+import { collectionChoiceSchema } from "../../rag/collections.ts";
 import { makeUsageTracker } from "../../runs.ts";
+import { fromStoredCaller } from "../../tenancy/roles.ts";
 import { commonFields, stepKind, template, textField } from "./step.ts";
 
 const DEFAULT_TOP_K = 10;
@@ -16,8 +19,9 @@ export const ragQuery = stepKind({
     query: template,
     topK: z.number().int().min(1).max(50).optional(),
     documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
+    collection: collectionChoiceSchema.optional(),
   }),
-  summary: "query, topK?, documentIds?",
+  summary: "query, topK?, documentIds?, collection?",
   fields: ({ query }) => textField("query", query),
   async run({ deps, run, step, place, fill, signal }) {
     const query = String((await fill()).query).trim();
@@ -25,10 +29,10 @@ export const ragQuery = stepKind({
     if (query === "") throw invalid("The query is empty.");
     if (query.length > MAX_QUERY) throw invalid(`The query is longer than ${MAX_QUERY} characters.`);
     const { limit, spent } = makeUsageTracker();
-    const { topK = DEFAULT_TOP_K, documentIds } = step;
-    const { tenantId, caller } = run;
-    const request = { query, topK, mode: "hybrid" as const, ...(documentIds ? { documentIds } : {}) };
-    const output = await deps.rag.query({ tenantId, keyId: caller.keyId, limit }, request, signal);
+    const { topK = DEFAULT_TOP_K, documentIds, collection } = step;
+    const request = { query, topK, mode: "hybrid" as const, ...defined({ documentIds, collection }) };
+    const caller = { ...fromStoredCaller(run.tenantId, run.caller), limit };
+    const output = await deps.rag.query(caller, request, signal);
     return { output, spent: spent() };
   },
 });

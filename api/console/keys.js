@@ -13,6 +13,8 @@ function Once({ text, label }) {
 /** @param {{ me: any }} props */
 function ApiKeys({ me }) {
   const list = useList("/keys?limit=50");
+  const usage = useLoad("/usage?groupBy=key");
+  const spent = new Map((usage.value?.data ?? []).map((/** @type {any} */ row) => [row.key, row.costUsd]));
   const [given, setGiven] = useState({ name: "", subject: "", role: "member" });
   const [made, setMade] = useState(/** @type {string | undefined} */ (undefined));
   const { run, error, isBusy } = useAction();
@@ -40,8 +42,8 @@ function ApiKeys({ me }) {
   const row = (
     one,
   ) => html`<tr><td>${one.name ?? ""} <code>${one.keyPreview}</code></td><td>${one.role}</td><td>${one.subject}</td><td><${Time} at=${one.lastUsedAt} /></td>
-    <td><a href="/console/calls?keyId=${one.keyId}">calls</a></td><td>${one.keyId === me.keyId ? "yours" : html`<button type="button" onClick=${revoke(one)}>Revoke</button>`}</td></tr>`;
-  return html`<section><h2>API keys</h2><${Table} list=${list} columns=${["Key", "Role", "Who", "Last used", "Calls", ""]} row=${row} />
+    <td>${usage.value ? money(spent.get(one.keyId) ?? 0) : ""}</td><td><a href="/console/calls?keyId=${one.keyId}">calls</a></td><td>${one.keyId === me.keyId ? "yours" : html`<button type="button" onClick=${revoke(one)}>Revoke</button>`}</td></tr>`;
+  return html`<section><h2>API keys</h2><${Table} list=${list} columns=${["Key", "Role", "Who", "Last used", "Spend of 30 days", "Calls", ""]} row=${row} />
     <form onSubmit=${submit}><${Field} label="Name" value=${given.name} onInput=${set("name")} placeholder="laptop" /><${Field} label="Who" value=${given.subject} onInput=${set("subject")} placeholder=${me.subject} />
       <${Choice} label="Role" value=${given.role} options=${["member", "admin", "owner"]} onChange=${set("role")} /><button type="submit" disabled=${isBusy}>Make a key</button></form>
     <${Problem} error=${error} /><${Once} text=${made} label="The new key. It is shown only now:" /></section>`;

@@ -3,7 +3,7 @@ import { call, post, readEvents } from "./api.js";
 import { html } from "./html.js";
 import { useLoad } from "./load.js";
 import { Markdown } from "./markdown.js";
-import { Choice, duration, Facts, Field, IdLink, money, number, Problem, Text } from "./ui.js";
+import { Choice, duration, Facts, Field, IdLink, money, number, Problem } from "./ui.js";
 
 /** Passages that are given to the model. */
 const PASSAGES = 5;
@@ -50,7 +50,7 @@ function Shown({ answer }) {
         ["From the cache", end.cached ? "yes" : undefined],
         ["Ended by", end.finishReason],
         ["Call", html`<${IdLink} id=${end.logId} />`],
-      ]} /><${Text} value=${end._preprocessing} label="What preprocessing did" />`
+      ]} />${end._preprocessing ? html`<details><summary>What preprocessing did</summary><pre tabindex="0">${JSON.stringify(end._preprocessing, null, 2)}</pre></details>` : null}`
     }
     ${passages.length === 0 ? null : html`<h3>Passages</h3><ol class="passages">${passages.map((one) => html`<li><${IdLink} id=${one.documentId} text=${one.title} /> <span class="meta">score ${one.score.toFixed(3)}</span><p class="thought">${one.content}</p></li>`)}</ol>`}</section>`;
 }

@@ -24,6 +24,8 @@ export type Behaviour = {
   firstByteMs?: number;
   /** Waits for this before the first byte. */
   until?: Promise<unknown>;
+  /** Waits for this within a stream, once so many pieces have been sent. */
+  hold?: { afterPieces: number; until: Promise<unknown> };
   /** Waits so long between two pieces of a stream. */
   pieceMs?: number;
   /** Embeddings as arrays although base64 was asked for, as servers that do not know base64 do. */

@@ -207,6 +207,7 @@ async function sendEvents(
   };
   for (const { kind, event, data, text } of format.toEvents(body, behaviour)) {
     if (kind !== "head" && pieces === faultAfter) break;
+    if (behaviour.hold?.afterPieces === pieces) await behaviour.hold.until;
     if (kind === "piece" && behaviour.pieceMs !== undefined) await delay(behaviour.pieceMs, undefined, { ref: false });
     if (response.destroyed) return;
     response.write(`${event === undefined ? "" : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`);

@@ -1,0 +1,102 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { loadConfig } from "../../src/config.ts";
+import type { Disposables } from "../../src/disposables.ts";
+import { type FakeProvider, startFakeProvider } from "../../test/support/fake-provider/server.ts";
+import { runStack } from "../start/run-stack.ts";
+import { openBrowser, openWindow, showLast, type Window } from "./browser.ts";
+import { findPlaces, lookAround, type Places } from "./look-around.ts";
+import * as walk from "./walk.ts";
+import { beMember, seeNothing } from "./walls.ts";
+
+const windowNames = ["owner", "approver", "member", "stranger"] as const;
+
+/** Does in a browser what a person does in the console. Returns what is wrong, each as a line. @throws NoBrowser */
+export async function checkConsole(disposables: Disposables, { pictures }: { pictures?: string }): Promise<string[]> {
+  const dataDir = await mkdtemp(join(tmpdir(), "switchyard-console-"));
+  disposables.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
+  const provider = await startFakeProvider();
+  disposables.add(() => provider.close());
+  const config = loadConfig({ ...process.env, DATA_DIR: dataDir, PORT: "0", WORKERS: "1" });
+  const env = { PORT: "0", RATE_LIMIT_RPM: "100000", FETCH_ALLOW_ORIGINS: provider.origin };
+  const stack = await runStack(config, { say: () => undefined, env });
+  disposables.add(() => stack.close());
+  const browser = await openBrowser(disposables); // closed first: its streams of events would keep the API from ending
+  const { url, apiKey } = stack;
+  const opened = windowNames.map(async (name) => {
+    const expected = name === "stranger" ? [{ status: 404, path: /_[0-9A-Z]{26}/ }] : [];
+    return [name, await openWindow(browser, { url, name, expected })] as const;
+  });
+  const windows = Object.fromEntries(await Promise.all(opened)) as Record<(typeof windowNames)[number], Window>;
+  const { owner, approver, member, stranger } = windows;
+  const faults: string[] = [];
+  let shots: string | undefined;
+  const step = async (name: string, work: () => Promise<unknown>) => {
+    const startedAt = performance.now();
+    try {
+      await work();
+    } catch (error) {
+      shots ??= await mkdtemp(join(tmpdir(), "switchyard-console-failed-"));
+      const folder = shots;
+      const last = Object.values(windows).map((window) => showLast(window, { folder, step: name }));
+      faults.push([`${name}: ${(error as Error).message}`, ...(await Promise.all(last))].join("\n"));
+    }
+    console.log(`  ${name}, ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
+  };
+  let places: Places = { lists: [], details: [] };
+  await setProvider({ url, apiKey, provider });
+  await step("sign in", () => walk.signIn(owner, apiKey));
+  await step("sign in in a second window", () => walk.signIn(approver, apiKey));
+  await step("drop three documents", () => walk.dropDocuments(owner));
+  await step("ask in the playground", () => walk.askInPlayground(owner, provider));
+  await step("make an agent and watch it run", () => walk.runAgent(owner, provider));
+  await step("approve a workflow in a second window", () => walk.approveWorkflow(owner, approver));
+  await step("see the spend by model and key", () => walk.seeSpend(owner));
+  await step("find every screen", async () => {
+    places = await findPlaces(owner);
+  });
+  await step("look at every screen", async () => {
+    faults.push(...(await lookAround(owner, [...places.lists, ...places.details], pictures)));
+  });
+  await step("make and revoke a key", () => walk.makeAndRevokeKey(owner, url));
+  await step("be a member", async () => {
+    await walk.signIn(member, await makeKey(url, apiKey));
+    await beMember(member);
+  });
+  await step("be another tenant, and see nothing", async () => {
+    await walk.signIn(stranger, await makeTenant(dataDir));
+    await seeNothing(stranger, places);
+  });
+  await step("sign out", () => walk.signOut(owner, url));
+  return [...faults, ...Object.values(windows).flatMap((window) => window.faults)];
+}
+
+/** A provider of the tenant's own, whose answers this program gives, at prices. */
+async function setProvider({ url, apiKey, provider }: { url: string; apiKey: string; provider: FakeProvider }) {
+  const model = { id: "large", type: "chat", contextWindow: 100_000, inputUsdPerMTok: 2, outputUsdPerMTok: 6 };
+  const body = { baseUrl: provider.url, key: "none", wire: "openai-chat", models: [model] };
+  await send(`${url}/ai/providers/custom/desk`, { method: "PUT", apiKey, body });
+}
+
+async function makeKey(url: string, apiKey: string): Promise<string> {
+  const body = { role: "member", subject: "mia@acme.io" };
+  return String((await send(`${url}/keys`, { method: "POST", apiKey, body })).key);
+}
+
+async function send(url: string, { method, apiKey, body }: { method: string; apiKey: string; body: object }) {
+  const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+  const response = await fetch(url, { method, headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${method} ${url} answers ${response.status}: ${await response.text()}`);
+  return (await response.json()) as Record<string, unknown>; // as the API documents it
+}
+
+/** Another tenant's key, made as an operator does. */
+async function makeTenant(dataDir: string): Promise<string> {
+  const command = ["scripts/keys.ts", "create", "--tenant", "other", "--role", "owner", "--subject", "eve@other.io"];
+  const env = { ...process.env, DATA_DIR: dataDir };
+  const { stdout } = await promisify(execFile)(process.execPath, command, { env });
+  return /sk_\w{32}/.exec(stdout)?.[0] ?? "";
+}

@@ -1,0 +1,79 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { findBarriers, type Window } from "./browser.ts";
+
+/** How each screen is looked at; width in px. */
+const looks = [
+  { name: "light", colorScheme: "light", width: 1280 },
+  { name: "dark", colorScheme: "dark", width: 1280 },
+  { name: "narrow", colorScheme: "light", width: 390 },
+] as const;
+
+export type Places = { lists: string[]; details: string[] };
+
+/** Every screen that the navigation names, and the first thing that each of them lists. */
+export async function findPlaces({ page, settle }: Window): Promise<Places> {
+  await page.goto("/");
+  await page.locator("header nav a").first().waitFor();
+  const lists = (await page.evaluate(
+    "[...document.querySelectorAll('header nav a')].map((link) => link.getAttribute('href'))",
+  )) as string[]; // as written above
+  const details: string[] = [];
+  for (const list of lists) {
+    await page.goto(list);
+    await page.locator("main h1").first().waitFor();
+    await settle();
+    const first = (await page.evaluate(
+      "[...document.querySelectorAll('tbody a')].find(({ pathname, search }) => search === '' && /_[0-9A-Z]{26}$/.test(pathname))?.pathname",
+    )) as string | undefined; // as written above
+    if (first) details.push(first);
+  }
+  return { lists, details };
+}
+
+/** Every place in every look; returns what is wrong with them. `pictures`: a folder for a picture of each. */
+export async function lookAround(window: Window, places: string[], pictures?: string): Promise<string[]> {
+  const { page, settle } = window;
+  if (pictures) await mkdir(pictures, { recursive: true });
+  const faults: string[] = [];
+  for (const place of places) {
+    await page.goto(place);
+    await page.locator("main h1").first().waitFor();
+    await settle();
+    for (const { name, colorScheme, width } of looks) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 900 });
+      const wrong = [...(await findStrangeParts(window)), ...(await findBarriers(page))];
+      faults.push(...wrong.map((barrier) => `${place} (${name}): ${barrier}`));
+      if (pictures) await page.screenshot({ path: join(pictures, `${nameOf(place)}-${name}.png`), fullPage: true });
+    }
+  }
+  return faults;
+}
+
+/** What no page of the console may have: something inline, a part that is wider than the screen, a link that does not name where it leads. */
+export async function findStrangeParts({ page }: Window): Promise<string[]> {
+  return (await page.evaluate(`(() => {
+    const all = (selector) => [...document.querySelectorAll(selector)];
+    const markup = (node) => node.outerHTML.slice(0, 200);
+    // An empty style is what axe leaves behind.
+    const inline = all("*").filter((node) => node.matches("style, [style]:not([style=\\"\\"]), script:not([src]), iframe, object, embed, base")
+      || [...node.attributes].some(({ name }) => name.startsWith("on")));
+    const foreign = all("a[href]").filter(({ origin }) => origin !== location.origin);
+    const unmarked = foreign.filter(({ rel, target, textContent, host }) =>
+      !rel.split(" ").includes("noopener") || target !== "_blank" || !textContent.includes(host));
+    const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+    return [
+      ...inline.map((node) => "inline: " + markup(node)),
+      ...unmarked.map((node) => "a link that does not show where it leads: " + markup(node)),
+      ...(wide > 0 ? [wide + " px too wide"] : []),
+      ...(window.harmed === undefined ? [] : ["a script from outside has run: " + window.harmed]),
+    ];
+  })()`)) as string[]; // as written above
+}
+
+/** A name for a picture of a place, as `runs-one`. */
+export function nameOf(place: string): string {
+  const [, , screen = "", id = ""] = place.split(/[?#]/)[0]?.split("/") ?? [];
+  return `${screen === "" ? place.split("/")[1] || "home" : screen}${id === "" ? "" : "-one"}`;
+}

@@ -1,17 +1,13 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { createParser } from "eventsource-parser";
 import { z } from "zod";
 import { checkToolSchema, paramHeadersOf } from "../../published-tools.ts";
+import type { Connection, RemoteResult, RemoteTool } from "./mcp-connection.ts";
+import { followTask, RefusedByServer, taskStates } from "./mcp-task.ts";
 
 /** A client of MCP 2026-07-28 (modelcontextprotocol.io/specification/2026-07-28), as far as agents need one: its tools and tasks. */
 
 const REVISION = "2026-07-28";
 const TASKS = "io.modelcontextprotocol/tasks";
-/** Bounds on how often a task is asked for, whatever its server says, in ms. */
-const LEAST_POLL_MS = 100;
-const MOST_POLL_MS = 10_000;
-const DEFAULT_POLL_MS = 1_000;
-const CANCEL_TIMEOUT_MS = 2_000;
 
 const meta = {
   "io.modelcontextprotocol/protocolVersion": REVISION,
@@ -34,7 +30,8 @@ const resultSchema = z.looseObject({
 });
 const taskSchema = z.looseObject({
   taskId: z.string(),
-  status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
+  status: z.enum(taskStates),
+  statusMessage: z.string().optional(),
   pollIntervalMs: z.number().optional(),
   result: resultSchema.optional(),
   error: z.looseObject({ message: z.string() }).optional(),
@@ -50,8 +47,6 @@ const responseSchema = z.looseObject({
     .optional(),
 });
 
-export type RemoteTool = z.output<typeof listedSchema>;
-export type RemoteResult = Pick<z.output<typeof resultSchema>, "content" | "structuredContent" | "isError">;
 type Post = (
   method: string,
   params: Readonly<Record<string, unknown>>,
@@ -72,20 +67,8 @@ export type StatelessClient = {
   ): Promise<RemoteResult>;
 };
 
-export type StatelessOptions = {
-  url: string;
-  headers: Record<string, string>;
-  fetch: typeof fetch;
-  signal: AbortSignal;
-};
-
 /** A client of a server that speaks 2026-07-28; null for one that does not. Throws when the server cannot be reached. */
-export async function openStateless({
-  url,
-  headers,
-  fetch,
-  signal,
-}: StatelessOptions): Promise<StatelessClient | null> {
+export async function openStateless({ url, headers, fetch, signal }: Connection): Promise<StatelessClient | null> {
   const post = makePost({ url, headers, fetch });
   const discover = () => post("server/discover", {}, { signal });
   const first = await discover();
@@ -94,7 +77,7 @@ export async function openStateless({
   if (!includesOurs(found?.result?.supportedVersions)) return null;
   const request = async (...given: Parameters<Post>) => {
     const response = await post(...given);
-    if (response?.error) throw new Error(response.error.message);
+    if (response?.error) throw new RefusedByServer(response.error.message);
     if (!response?.result) throw new Error("The server's answer is no response of JSON-RPC.");
     return response.result;
   };
@@ -107,7 +90,7 @@ export async function openStateless({
     async call(tool, given, { signal, meta: more }) {
       const params = { name: tool.name, arguments: given, _meta: more };
       const result = await request("tools/call", params, { signal, headers: toParamHeaders(tool, given) });
-      return result.resultType === "task" ? followTask(request, taskSchema.parse(result), signal) : toResult(result);
+      return result.resultType === "task" ? resultOfTask(request, taskSchema.parse(result), signal) : toResult(result);
     },
   };
 }
@@ -117,40 +100,36 @@ const includesOurs = (versions: unknown) => Array.isArray(versions) && versions.
 function toResult(value: unknown): RemoteResult {
   const result = resultSchema.parse(value);
   if (result.resultType === "input_required")
-    throw new Error("The tool asks for a person's input, which an agent has not.");
+    throw new Error("The tool asks for a person's input, which an agent cannot give.");
   return result;
 }
 
 type Request = (...given: Parameters<Post>) => Promise<Record<string, unknown>>;
 
-/** Asks for a task until it has ended; one that is not waited for any more is cancelled. */
-async function followTask(
+async function resultOfTask(
   request: Request,
   created: z.output<typeof taskSchema>,
   signal: AbortSignal,
 ): Promise<RemoteResult> {
-  const { taskId } = created;
-  const named = { taskId };
-  let task = created;
-  try {
-    while (task.status === "working") {
-      const pollMs = Math.min(Math.max(task.pollIntervalMs ?? DEFAULT_POLL_MS, LEAST_POLL_MS), MOST_POLL_MS);
-      await delay(pollMs, undefined, { signal });
-      task = taskSchema.parse(await request("tasks/get", named, { signal }));
-    }
-    if (task.status === "input_required")
-      throw new Error("The task asks for a person's input, which an agent has not.");
-  } catch (error) {
-    const inTime = AbortSignal.timeout(CANCEL_TIMEOUT_MS);
-    await request("tasks/cancel", named, { signal: inTime }).catch(() => undefined); // it may have ended
-    throw error;
-  }
-  if (task.status === "completed") return toResult(task.result);
-  throw new Error(task.error?.message ?? `The task is ${task.status}.`);
+  const named = { taskId: created.taskId };
+  const toState = (value: unknown) => {
+    const task = taskSchema.parse(value);
+    return { ...task, pollMs: task.pollIntervalMs };
+  };
+  const ended = await followTask(
+    {
+      created: toState(created),
+      read: async (signal) => toState(await request("tasks/get", named, { signal })),
+      cancel: (signal) => request("tasks/cancel", named, { signal }),
+    },
+    signal,
+  );
+  if (ended.status === "completed") return toResult(ended.result);
+  throw new Error(ended.error?.message ?? ended.statusMessage ?? `The task is ${ended.status}.`);
 }
 
 /** Sends one request; null for an answer that is no response of JSON-RPC. */
-function makePost({ url, headers, fetch }: Omit<StatelessOptions, "signal">): Post {
+function makePost({ url, headers, fetch }: Omit<Connection, "signal">): Post {
   let lastId = 0;
   return async (method, params, { signal, headers: more = {} }) => {
     lastId += 1;

@@ -1,16 +1,14 @@
-import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import type { JsonSchemaValidator } from "@modelcontextprotocol/sdk/validation";
 import { z } from "zod";
 import { AppError } from "../../errors.ts";
 import { checkUrl } from "../../net/address-rules.ts";
 import { fillHeaders, headersSchema } from "./headers.ts";
-import { openStateless, type RemoteResult, type RemoteTool } from "./mcp-stateless.ts";
+import type { Connection, ListedTool, RemoteResult } from "./mcp-connection.ts";
+import { openHandshake } from "./mcp-handshake.ts";
+import { openStateless } from "./mcp-stateless.ts";
+import { TASK_TIMEOUT_MS } from "./mcp-task.ts";
 import { type AgentTool, type ToolOutput, type ToolSetup, toolKind } from "./tool.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
-const CALL_TIMEOUT_MS = 60_000;
-/** Longest time of a call at a server that may make a task of it, in ms. */
-const TASK_TIMEOUT_MS = 300_000;
 /** Tools of one server that a run takes, and pages of its list that are read. */
 const MAX_TOOLS = 64;
 const MAX_PAGES = 10;
@@ -19,24 +17,6 @@ const MAX_DESCRIPTION = 2_000;
 const MAX_SCHEMA = 20_000;
 /** Longest answer of a server, in bytes. */
 const MAX_ANSWER_BYTES = 4 << 20;
-
-/**
- * Results are not checked against the schemas that a server gives for them: the model reads a result as text, and a schema's
- * regular expressions could hold up the worker for as long as the server likes.
- */
-const unchecked = {
-  getValidator<T>(): JsonSchemaValidator<T> {
-    return (input) => ({ valid: true, data: input as T, errorMessage: undefined }); // nothing reads it as a T
-  },
-};
-
-/** A server's tool, as far as a run reads it. */
-type ListedTool = RemoteTool & { timeoutMs: number; call: Call };
-type Call = (
-  given: Record<string, unknown>,
-  options: { signal: AbortSignal; meta: Record<string, unknown> },
-) => Promise<RemoteResult>;
-type Connection = { url: string; headers: Record<string, string>; fetch: typeof fetch; signal: AbortSignal };
 
 /**
  * The tools of an MCP server (https://modelcontextprotocol.io/specification, streamable HTTP, of either era), each under the name of this tool
@@ -85,51 +65,16 @@ export const mcp = toolKind({
 /** The tools of a server of 2026-07-28, or else of one that begins with a handshake. */
 async function findTools(to: Connection, closeLater: ToolSetup["closeLater"]): Promise<ListedTool[]> {
   const stateless = await openStateless(to);
-  if (stateless === null) return shakeHands(to, closeLater);
+  if (stateless === null) {
+    const client = await openHandshake(to, closeLater);
+    return listAll((cursor) => client.list(cursor, to.signal));
+  }
   const listed = await listAll((cursor) => stateless.list(cursor, to.signal));
   return listed.map((tool) => ({
     ...tool,
     timeoutMs: TASK_TIMEOUT_MS,
     call: (given, options) => stateless.call(tool, given, options),
   }));
-}
-
-async function shakeHands(to: Connection, closeLater: ToolSetup["closeLater"]): Promise<ListedTool[]> {
-  // Loaded by workers alone, and by runs that need it.
-  const { Client: McpClient } = await import("@modelcontextprotocol/sdk/client/index.js");
-  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-  const client = new McpClient({ name: "switchyard", version: "1.0.0" }, { jsonSchemaValidator: unchecked });
-  closeLater(() => client.close());
-  const { url, headers, fetch, signal } = to;
-  const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers }, fetch });
-  // The SDK's own types disagree with each other under exactOptionalPropertyTypes.
-  await client.connect(transport as Parameters<Client["connect"]>[0], { signal });
-  const listed = await listAll((cursor) => client.listTools(cursor === undefined ? {} : { cursor }, { signal }));
-  return listed.map((tool) => ({ ...tool, ...toCall(client, tool) }));
-}
-
-type HandshakeTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
-
-/** How a tool is called, and for how long: one that only makes tasks is followed as a task. */
-function toCall(client: Client, { name, execution }: HandshakeTool): Pick<ListedTool, "timeoutMs" | "call"> {
-  const isTask = execution?.taskSupport === "required";
-  const timeoutMs = isTask ? TASK_TIMEOUT_MS : CALL_TIMEOUT_MS;
-  return {
-    timeoutMs,
-    async call(given, { signal, meta: _meta }) {
-      const request = { name, arguments: given, _meta };
-      const options = { signal, timeout: timeoutMs, maxTotalTimeout: timeoutMs };
-      if (!isTask) return (await client.callTool(request, undefined, options)) as RemoteResult;
-      for await (const message of client.experimental.tasks.callToolStream(request, undefined, {
-        ...options,
-        task: {},
-      })) {
-        if (message.type === "error") throw message.error;
-        if (message.type === "result") return message.result as RemoteResult;
-      }
-      throw new Error("The task has no result.");
-    },
-  };
 }
 
 /** The first pages of a list. */

@@ -104,16 +104,13 @@ function writeDate(out: Output, value: Date): void {
 function writeString(out: Output, type: number, text: string): void {
   reserve(out, text.length * 3 + 3);
   out.bytes[out.length++] = type;
-  if (text.includes("\0")) writeBytes(out, escapeZeros(text));
-  else out.length += out.bytes.write(text, out.length, "utf8");
+  // Through latin1, where each byte is a character.
+  const isPlain = !text.includes("\0");
+  if (isPlain) out.length += out.bytes.write(text, out.length, "utf8");
+  else writeBytes(out, Buffer.from(Buffer.from(text).toString("latin1").replaceAll("\0", "\0\xff"), "latin1"));
   reserve(out, 2);
   out.bytes[out.length++] = 0;
   out.bytes[out.length++] = 1;
-}
-
-function escapeZeros(text: string): Buffer {
-  const bytes = Buffer.from(text).toString("latin1"); // a character each
-  return Buffer.from(bytes.replaceAll("\0", "\0\xff"), "latin1");
 }
 
 function writeObjectId(out: Output, { id }: ObjectId): void {

@@ -143,11 +143,8 @@ function loadScan(): Scan {
 }
 
 function scanInJavaScript(block: Float32Array, query: Float32Array, wanted: number): number[] {
-  const products = new Float32Array(block.length / query.length);
-  for (let place = 0; place < products.length; place++) {
-    products[place] = dotProduct(block, place * query.length, query);
-  }
-  const places = Array.from(products.keys());
+  const places = Array.from({ length: block.length / query.length }, (_, place) => place);
+  const products = places.map((place) => dotProduct(block, place * query.length, query));
   return places.sort((a, b) => (products[b] ?? 0) - (products[a] ?? 0)).slice(0, wanted);
 }
 

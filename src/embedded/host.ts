@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { withDisposables } from "../disposables.ts";
 import { AppError } from "../errors.ts";
+import { lockFile } from "../lock-file.ts";
 import { makeLogger } from "../logger.ts";
 import { openDataFolder } from "../private-files.ts";
 import { startMongoServer } from "./mongo/server.ts";
@@ -39,18 +39,6 @@ export function openHost(options: HostOptions) {
     }
     return { close: disposables.close };
   });
-}
-
-/** Holds a file until released or dead, however the process ends: SQLite's lock is the system's. */
-function lockFile(path: string): () => void {
-  const lock = new DatabaseSync(path);
-  try {
-    lock.exec("BEGIN EXCLUSIVE");
-  } catch (error) {
-    lock.close();
-    throw error;
-  }
-  return () => lock.close();
 }
 
 /** The process that `ensureServices` forks. Its argument says what to host. It ends when its parent does. */

@@ -39,7 +39,7 @@ async function writeUntilKilled(things: Collection<Document>, host: Host): Promi
   const write = async (writer: number) => {
     for (let n = 0; !isDead; n++) {
       const _id = `${writer}:${n}` as unknown as Document["_id"];
-      await things.insertOne({ _id, writer, n, version: 0, text: "x".repeat(500) });
+      await things.insertOne({ _id, writer, n, version: 0, text: "x".repeat(5_000) }); // enough for the log to be copied meanwhile
       acknowledged.inserted.add(String(_id));
       count();
       const filter = { _id, version: 0 };

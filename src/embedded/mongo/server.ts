@@ -6,6 +6,7 @@ import { withDisposables } from "../../disposables.ts";
 import type { Logger } from "../../logger.ts";
 import { openEngine } from "./engine.ts";
 import { startHousekeeping } from "./housekeeping.ts";
+import { startCheckpoints } from "./storage/checkpoints.ts";
 import { type Dispatcher, makeDispatcher } from "./wire/dispatch.ts";
 import { type Lanes, makeLanes } from "./wire/lanes.ts";
 import { encodeReply } from "./wire/reply.ts";
@@ -33,6 +34,7 @@ export function startMongoServer(options: MongoServerOptions) {
     const { logger, socketPath } = options;
     const engine = openEngine({ dataFile: options.dataFile, logger });
     disposables.add(() => engine.storage.close());
+    disposables.add(startCheckpoints(engine.storage, options.dataFile, logger));
     const dispatcher = makeDispatcher(engine);
     disposables.add(() => dispatcher.flush());
     const lanes = makeLanes(dispatcher.flush);

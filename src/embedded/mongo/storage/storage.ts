@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { lockFile } from "../../../lock-file.ts";
 import { decodeDocument } from "../bson/bson-reader.ts";
 import type { Document } from "../bson/bson-types.ts";
 import { watchDisk } from "./disk-space.ts";
@@ -26,20 +27,22 @@ const schema = `
 
 /**
  * Opens the data file with a write-ahead log. `synchronous = NORMAL`: a commit survives the death of the process at any
- * moment; a power loss may take the last commits with it, never the file's consistency. The lock on the file is held
- * until it is closed: a second process that opens it fails at once.
+ * moment; a power loss may take the last commits with it, never the file's consistency. A lock beside the file is held
+ * until it is closed: a second store that opens it fails at once.
  * https://www.sqlite.org/wal.html
  */
 export function openStorage(dataFile: string) {
   makePrivate(dataFile);
+  const unlock = lockFile(`${dataFile}.lock`);
   const sqlite = new DatabaseSync(dataFile);
-  sqlite.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -${pageCacheKiB};
-    PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 2000; PRAGMA journal_size_limit = 67108864;`);
+  sqlite.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -${pageCacheKiB};
+    PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;`);
   sqlite.exec(schema);
   const begin = sqlite.prepare("BEGIN IMMEDIATE");
   const commit = sqlite.prepare("COMMIT");
   let isOpen = false;
   let writeCount = 0;
+  const listeners: (() => void)[] = [];
   /** Opens the shared transaction if it is not open; every write calls it first. */
   const beginWrite = () => {
     writeCount++;
@@ -67,7 +70,10 @@ export function openStorage(dataFile: string) {
       if (!isOpen) return;
       commit.run();
       isOpen = false;
+      for (const onCommit of listeners) onCommit();
     },
+    /** What is called after each commit. */
+    listeners,
     /** Runs `work` so that it is undone alone when it throws. */
     atomically: <T>(work: () => T): T => {
       beginWrite();
@@ -84,6 +90,7 @@ export function openStorage(dataFile: string) {
     close: () => {
       rollback();
       sqlite.close();
+      unlock();
     },
   };
 }

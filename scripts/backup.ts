@@ -19,7 +19,7 @@ program
     if (mongo.url !== undefined) {
       throw new ConfigError("MONGODB_URL names a server with backups of its own: see docs/deploy.md for what to save.");
     }
-    const files = await withStore("backup", ({ store }) => backUp({ store, dataDir, folder }));
+    const files = await withStore("backup", () => backUp({ dataDir, folder }));
     console.log(`saved ${files.join(", ")} in ${folder}`);
   });
 

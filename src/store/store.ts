@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Db } from "mongodb";
 import { newId } from "../ids.ts";
 import type { Logger } from "../logger.ts";
@@ -36,9 +35,6 @@ import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secre
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
 import { makeWorkflowRunStore, workflowRunCollection, workflowStepCollection } from "./workflow-run-store.ts";
 import { makeWorkflowStore, workflowCollection } from "./workflow-store.ts";
-
-/** How often a backup is asked whether it is done, in ms. */
-const BACKUP_POLL_MS = 50;
 
 /** Every repository of the product, and what concerns the connection as a whole. */
 export type Store = Awaited<ReturnType<typeof openStore>>;
@@ -131,13 +127,6 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       /** Resolves when the search indexes, where the server has any, can be queried. Throws `unavailable` when not. */
       async checkSearch(): Promise<void> {
         if (capabilities.vectorSearch) await checkSearchIndexes(db);
-      },
-      /**
-       * Copies the data of the embedded store to a new file, by the absolute path that the store's process sees, while it
-       * works. What was acknowledged before the call is in the copy. On any other MongoDB the command does not exist.
-       */
-      async backUp(path: string): Promise<void> {
-        while (!(await db.admin().command({ backupTo: path })).done) await delay(BACKUP_POLL_MS);
       },
       close,
     };

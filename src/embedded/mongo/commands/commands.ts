@@ -1,7 +1,6 @@
 import type { Document } from "../bson/bson-types.ts";
 import { maxDocumentBytes } from "../bson/codec.ts";
 import { maxMessageBytes } from "../wire/wire.ts";
-import { backupCommands } from "./backup.ts";
 import type { Command, CommandContext, CommandFamily } from "./command.ts";
 import { indexCommands } from "./indexes.ts";
 import { readCommands } from "./reads.ts";
@@ -35,7 +34,7 @@ function describe(context: CommandContext): Document {
   };
 }
 
-const families = { ...serverInfoCommands, ...readCommands, ...writeCommands, ...indexCommands, ...backupCommands };
+const families = { ...serverInfoCommands, ...readCommands, ...writeCommands, ...indexCommands };
 
 /** Every command that the server knows; any other is answered with CommandNotFound. */
 export const commands: ReadonlyMap<string, Command> = new Map(Object.entries(families));

@@ -85,6 +85,11 @@ export const settings = {
   EDGE_API_KEY: setting(z.string().optional(), "Its key"),
   EDGE_MODEL: setting(z.string().optional(), "Its chat model", "all that its `GET /models` lists"),
   EDGE_EMBEDDING_MODEL: setting(z.string().optional(), "Its embedding model", "offline embedding"),
+  EMBEDDING_MODEL: setting(
+    z.string().optional(),
+    "Embedding model of documents, as `text-embedding-3-small`; a tenant may choose another",
+    "`EDGE_EMBEDDING_MODEL`",
+  ),
   ...providerSettings(),
   PROVIDER_MAX_TRIES: setting(count(1, 20).default(5), "Most attempts at one model call, those at fallbacks included"),
   CACHE_BYTES_PER_TENANT: setting(
@@ -252,6 +257,7 @@ function toConfig(v: Values) {
     },
     fetch: { allowOrigins: v.FETCH_ALLOW_ORIGINS, timeoutMs: v.FETCH_TIMEOUT_MS, maxBytes: v.MAX_SOURCE_BYTES },
     parse: { timeoutMs: v.PARSE_TIMEOUT_MS },
+    rag: { embeddingModel: v.EMBEDDING_MODEL },
     limits: toLimits(v),
   };
 }

@@ -8,7 +8,9 @@ import {
   ingestBodySchema,
   ingestResultSchema,
   queryBodySchema,
-  queryResultSchema,
+  queryOutcomeSchema,
+  ragSettingsBodySchema,
+  ragSettingsSchema,
   withOneSource,
 } from "../../src/rag/schemas.ts";
 import { shownStates } from "../../src/store/document-state.ts";
@@ -58,6 +60,11 @@ const chunkSchema = named(
     heading: z.string().optional(),
   }),
 );
+
+const settingsSchema = named("RagSettings", ragSettingsSchema);
+const aboutModels =
+  "Documents keep the vectors of the model that embedded them, and are found all the same: a query is embedded once by each " +
+  "of these models, up to 4, and their results are united by rank.";
 
 type FileBody = z.output<typeof fileBodySchema>;
 
@@ -129,11 +136,28 @@ export const ragRoutes = [
     responses: {
       200: {
         description: "Chunks, best first",
-        body: named("QueryResponse", z.object({ results: z.array(queryResultSchema) })),
+        body: named("QueryResponse", queryOutcomeSchema),
       },
     },
     example: { query: "When is the pump bled?", topK: 5 },
-    result: async ({ body, caller, platform, signal }) => ({ results: await platform.rag.query(caller, body, signal) }),
+    result: ({ body, caller, platform, signal }) => platform.rag.query(caller, body, signal),
+  }),
+  routes.get("/rag/settings", {
+    auth: "admin",
+    summary: "The embedding model of your documents",
+    description: aboutModels,
+    responses: { 200: { description: "Your tenant's settings", body: settingsSchema } },
+    result: ({ caller, platform }) => platform.rag.settings(caller),
+  }),
+  routes.put("/rag/settings", {
+    auth: "admin",
+    summary: "Choose the embedding model of your documents",
+    description: `${aboutModels} Holds everywhere within 5 seconds.`,
+    body: named("RagSettingsRequest", ragSettingsBodySchema),
+    responses: { 200: { description: "They are set", body: settingsSchema } },
+    errors: ["unknown_model", "provider_not_configured", "wrong_state"],
+    example: { embeddingModel: "text-embedding-3-small" },
+    result: ({ body, caller, platform }) => platform.rag.changeSettings(caller, body),
   }),
   routes.delete("/rag/documents/:id", {
     summary: "Delete a document with all its chunks",

@@ -162,7 +162,8 @@ async function addDocument(db: Db, document: { tenantId: string; chunks: number;
   const source = { kind: "content" };
   const about = { _id: documentId, tenantId, title, status: "indexed", version: 1, lastVersion: 1, source };
   const rest = { chunks: document.chunks, metadata: {}, tags: [], createdAt: now, updatedAt: now };
-  await insert(db, "documents", [{ ...about, ...rest }]);
+  const vectorSpace = `switchyard-offline-embedding:${dimensions}`;
+  await insert(db, "documents", [{ ...about, ...rest, vectorSpace }]);
   const chunks = Array.from({ length: document.chunks }, (_, n) => ({
     _id: `${documentId}:1:${n}`,
     tenantId,

@@ -122,6 +122,7 @@ async function loadChunks(stack: Stack, from: number, to: number): Promise<void>
         status: "indexed",
         version: 1,
         chunks: 1_000,
+        vectorSpace: `switchyard-offline-embedding:${dimensions}`,
         source: { kind: "content" },
         metadata: {},
         createdAt: now,

@@ -1,5 +1,5 @@
 import { defined, withoutNulls } from "../defined.ts";
-import { AppError } from "../errors.ts";
+import { AppError, renameField } from "../errors.ts";
 import { requireModel } from "./catalogue.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { GatewayDeps } from "./deps.ts";
@@ -9,7 +9,7 @@ import { boundEmbedding } from "./money/prices.ts";
 import type { CallContext } from "./providers/provider.ts";
 import { withFallbacks } from "./resilience/fallback.ts";
 import { askModel } from "./resilience/retry.ts";
-import { findKeys, type Target } from "./resilience/target.ts";
+import { findKeys, isUsable, notConfigured, type Target } from "./resilience/target.ts";
 import type { EmbeddingsBody } from "./schemas.ts";
 
 export type EmbedRequest = { input: string[]; model?: string; dimensions?: number };
@@ -74,6 +74,21 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
       logId: call.logId,
     };
   });
+}
+
+/**
+ * The id of the embedding model that a name stands for, if the tenant can call it now.
+ * @throws AppError `unknown_model` for none, and for one that does not embed; `provider_not_configured`. They name `param`.
+ */
+export async function checkEmbeddingModel(
+  deps: GatewayDeps,
+  tenantId: string,
+  { name, param }: { name: string; param: string },
+): Promise<string> {
+  const model = requireModel(await findModel(deps, tenantId, name), name, "embedding", param);
+  const keys = await findKeys(deps, tenantId, { providers: [model.provider], required: model.provider });
+  if (!isUsable(keys, model)) throw renameField(notConfigured(model), () => param);
+  return model.id;
 }
 
 /** The provider's call. @throws AppError `unknown_model` when the provider has no embeddings. */

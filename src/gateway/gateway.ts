@@ -20,7 +20,7 @@ import { makeResponseCache } from "./chat/response-cache.ts";
 import type { SchemaChecks } from "./chat/response-format.ts";
 import { countPrompt } from "./count-prompt.ts";
 import type { GatewayDeps } from "./deps.ts";
-import { type EmbedRequest, embed } from "./embed.ts";
+import { checkEmbeddingModel, type EmbedRequest, embed } from "./embed.ts";
 import { findModel } from "./find-model.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
@@ -105,6 +105,9 @@ export async function openGateway(input: GatewayInput) {
     usableModels: (tenantId: string) => usableModels(deps, tenantId),
     /** See `resolveModel`. @throws AppError `unknown_model`, `provider_not_configured`. */
     resolveModel: (tenantId: string, name: string, task?: string) => resolveModel(deps, tenantId, name, task),
+    /** See `checkEmbeddingModel`. @throws AppError `unknown_model`, `provider_not_configured`. */
+    checkEmbeddingModel: (tenantId: string, name: string, param: string) =>
+      checkEmbeddingModel(deps, tenantId, { name, param }),
     /** The embedding model that is used when none is named. */
     defaultEmbeddingModel: catalogue.defaultEmbedding.id,
     /** The log record of a call, also of one that is not written yet. Throws `not_found`. */

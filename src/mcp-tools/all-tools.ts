@@ -6,7 +6,7 @@ import { toChatResponse } from "../gateway/chat/response.ts";
 import { chatBodySchema, chatResponseSchema, listedModelSchema, modelQuerySchema } from "../gateway/schemas.ts";
 import { checkHealth, readinessSchema } from "../health.ts";
 import { idSchema } from "../ids.ts";
-import { queryBodySchema, queryResultSchema } from "../rag/schemas.ts";
+import { queryBodySchema, queryOutcomeSchema } from "../rag/schemas.ts";
 import {
   addedTenantSchema,
   addTenantSchema,
@@ -36,13 +36,11 @@ export const allTools: readonly AnyTool[] = [
     name: "svc_rag_query",
     title: "Search the documents",
     hints: { readOnlyHint: true, openWorldHint: false },
-    output: z.object({ results: z.array(queryResultSchema) }),
+    output: queryOutcomeSchema,
     description:
       "Search the ingested documents by meaning and words. Returns chunks, best first, each with its document, title, page and score.",
     input: queryBodySchema,
-    async run({ platform, caller, signal }, given) {
-      return { results: await platform.rag.query(caller, given, signal) };
-    },
+    run: ({ platform, caller, signal }, given) => platform.rag.query(caller, given, signal),
   }),
   tool({
     name: "svc_agent_run",

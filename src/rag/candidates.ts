@@ -2,6 +2,7 @@ import type { ChunkHit } from "../store/chunk.ts";
 import type { TextHit } from "../store/chunk-search.ts";
 import type { CollectionNames } from "../store/collection-filter.ts";
 import type { RagDeps } from "./deps.ts";
+import type { QueryVector } from "./embed-query.ts";
 import { withFeedback } from "./feedback.ts";
 import type { QueryInput } from "./schemas.ts";
 
@@ -12,31 +13,41 @@ export const MIN_FUSED = 100;
 /** What the store is searched for. */
 export type Search = {
   text: string;
-  vector: Float32Array;
+  vectors: readonly QueryVector[];
   documentIds?: readonly string[];
   collections?: CollectionNames;
 };
 
-/** The lists of chunks that the searches of a mode gave, each with its best first. A mode without a search has no list of it. */
-export type Candidates = { byText?: TextHit[]; byVector?: ChunkHit[] };
+/**
+ * The lists of chunks that the searches of a mode gave, each with its best first: one of words, one of each embedding model. A
+ * mode without a search has no list of it.
+ */
+export type Candidates = { byText?: TextHit[]; byVector?: ChunkHit[][] };
 
 /** How many hits each search is asked for first. */
 export function depthOf({ mode, topK }: Pick<QueryInput, "mode" | "topK">): number {
   return mode === "hybrid" ? Math.max(MIN_FUSED, FUSED_DEPTH * topK) : topK + EXTRA_HITS;
 }
 
-/** Searches by words, by vectors, or by both; then the first hits by words move the vector that is searched for. */
+/** Searches by words, by vectors, or by both; then the first hits by words move the vectors that are searched for. */
 export async function findCandidates(
   { store: { chunks } }: Pick<RagDeps, "store">,
   tenantId: string,
-  { mode, ...search }: Search & { mode: QueryInput["mode"]; limit: number },
+  { mode, text, vectors, ...where }: Search & { mode: QueryInput["mode"]; limit: number },
 ): Promise<Candidates> {
-  if (mode === "vector") return { byVector: await chunks.searchVectors(tenantId, search) };
-  const byText = await chunks.searchText(tenantId, search);
+  const byModel = new Map(vectors.map(({ model, vector }) => [model, vector]));
+  const byText = mode === "vector" ? [] : await chunks.searchText(tenantId, { ...where, text, vectors: byModel });
   if (mode === "lexical") return { byText };
-  const vector = withFeedback(
-    search.vector,
-    byText.flatMap(({ embedding }) => (embedding ? [embedding] : [])),
-  );
-  return { byText, byVector: await chunks.searchVectors(tenantId, { ...search, vector, scoreBy: search.vector }) };
+  const search = ({ vector: scoreBy, dimensions, ...space }: QueryVector) => {
+    const ofSpace = byText.filter(({ model }) => model === space.model);
+    const vector = withFeedback(
+      scoreBy,
+      ofSpace.flatMap(({ embedding }) => (embedding ? [embedding] : [])),
+    );
+    return chunks.searchVectors(tenantId, { ...where, ...space, vector, ...(vector === scoreBy ? {} : { scoreBy }) });
+  };
+  // Documents move to the present model, which comes last: one that moves meanwhile is found before or after.
+  const former = await Promise.all(vectors.slice(0, -1).map(search));
+  const present = await Promise.all(vectors.slice(-1).map(search));
+  return mode === "vector" ? { byVector: [...present, ...former] } : { byText, byVector: [...present, ...former] };
 }

@@ -4,13 +4,15 @@ import type { Logger } from "../logger.ts";
 import type { GuardedFetch } from "../net/guarded-fetch.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
+import type { EmbeddingModels } from "./embedding-models.ts";
 import type { ParsePool } from "./parse-in-child.ts";
 
 /** The dependencies of this folder's functions. */
 export type RagDeps = {
-  store: Pick<Store, "documents" | "chunks" | "sources">;
+  store: Pick<Store, "documents" | "chunks" | "sources" | "tenants">;
   jobs: Pick<Jobs, "submit" | "get" | "cancel">;
-  gateway: Pick<Gateway, "embed" | "defaultEmbeddingModel">;
+  gateway: Pick<Gateway, "embed" | "defaultEmbeddingModel" | "checkEmbeddingModel">;
+  embeddingModels: EmbeddingModels;
   quotas: Pick<Quotas, "check">;
   fetcher: GuardedFetch;
   parser: ParsePool;

@@ -11,6 +11,8 @@ export const EMBED_BATCH = 256;
 /** The common properties of all chunks of one version. */
 export type VersionContext = {
   caller: GatewayCaller;
+  /** The model that embeds them. */
+  model: string;
   documentId: string;
   collection?: string;
   version: number;
@@ -30,15 +32,16 @@ export async function embedChunks(
   context: VersionContext,
   { from, texts }: { from: number; texts: readonly ChunkText[] },
 ): Promise<NewChunk[]> {
-  const { caller, documentId, collection, version, title, isLive } = context;
-  const model = deps.gateway.defaultEmbeddingModel;
+  const { caller, model, documentId, collection, version, title, isLive } = context;
   const inputs = texts.map(toEmbeddingInput);
   const hashes = inputs.map((input) => createHash("sha256").update(input).digest("base64url"));
   const known = context.hasEarlier
     ? await deps.store.chunks.embeddingsByHash(caller.tenantId, { documentId, model, hashes })
     : new Map<string, Float32Array>();
   const missing = inputs.filter((_, index) => !known.has(hashes[index] ?? ""));
-  const made = missing.length === 0 ? [] : (await deps.gateway.embed(caller, { input: missing })).embeddings;
+  const made = missing.length === 0 ? [] : (await deps.gateway.embed(caller, { model, input: missing })).embeddings;
+  const isChanged = known.values().some(({ length }) => length !== (made[0]?.length ?? length));
+  if (isChanged) return embedChunks(deps, { ...context, hasEarlier: false }, { from, texts }); // of the model's earlier length
   const fresh = made[Symbol.iterator]();
   return texts.map((text, index): NewChunk => {
     const hash = hashes[index] ?? "";

@@ -1,19 +1,99 @@
 import { LRUCache } from "lru-cache";
+import { AppError } from "../errors.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
+import { readSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 
 const CACHED_EMBEDDINGS = 1_000;
+/** Spaces that one query searches; documents of further ones are found by their words. */
+export const MAX_SPACES = 4;
+/** How long a query waits for a model that documents were embedded by before the present one, in ms. */
+const FORMER_TIMEOUT_MS = 10_000;
 
-/** Makes the function that embeds queries; it caches the vectors of recent ones. */
-export function makeEmbedQuery({ gateway }: Pick<RagDeps, "gateway">) {
-  const embeddings = new LRUCache<string, Float32Array>({ max: CACHED_EMBEDDINGS });
-  return async (caller: GatewayCaller, text: string): Promise<Float32Array> => {
-    const key = `${caller.tenantId}\n${text}`;
-    const known = embeddings.get(key);
+/** A query's vector, for the documents of one space. */
+export type QueryVector = VectorSpace & {
+  vector: Float32Array;
+  /** Whether the tenant has documents of other models with vectors of this length. */
+  isLengthShared: boolean;
+};
+
+/** The vectors of a query, that of the present model last; and what documents of some models are not searched by, in words. */
+export type QueryVectors = { vectors: QueryVector[]; warnings: string[] };
+
+type EmbedDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "logger">;
+
+/**
+ * Makes what embeds queries: once for each model that the tenant's documents are embedded by. Which they are is remembered from
+ * the query before, so that none has to wait for it; `inUse` says whether it still holds.
+ */
+export function makeEmbedQuery({ store, gateway, embeddingModels, logger }: EmbedDeps) {
+  const made = new LRUCache<string, Float32Array>({ max: CACHED_EMBEDDINGS });
+  const remembered = new LRUCache<string, readonly string[]>({ max: CACHED_EMBEDDINGS });
+  const embedBy = async (caller: GatewayCaller, model: string, text: string): Promise<Float32Array> => {
+    const key = `${caller.tenantId}\n${model}\n${text}`;
+    const known = made.get(key);
     if (known) return known;
-    const [made] = (await gateway.embed(caller, { input: [text] })).embeddings;
-    if (!made) throw new TypeError("the gateway gave no embedding for the query");
-    embeddings.set(key, made);
-    return made;
+    const [vector] = (await gateway.embed(caller, { model, input: [text] })).embeddings;
+    if (!vector) throw new TypeError("the gateway gave no embedding for the query");
+    made.set(key, vector);
+    return vector;
+  };
+  const embedByFormer = async (caller: GatewayCaller, model: string, text: string) => {
+    const signal = AbortSignal.any([caller.signal, AbortSignal.timeout(FORMER_TIMEOUT_MS)]);
+    try {
+      return await embedBy({ ...caller, signal }, model, text);
+    } catch (error) {
+      caller.signal.throwIfAborted();
+      logger.warn({ err: error, tenantId: caller.tenantId, model }, "documents of a model are found by words alone");
+      return error instanceof AppError ? error.message : "it did not answer in time";
+    }
+  };
+  /** The spaces of a tenant's documents now. */
+  const inUse = async (tenantId: string): Promise<readonly string[]> => {
+    const spaces = await store.documents.spaces(tenantId, MAX_SPACES + 1);
+    remembered.set(tenantId, spaces);
+    return spaces;
+  };
+  return {
+    inUse,
+    /** The spaces of the query before. */
+    lastInUse: async (tenantId: string) => remembered.get(tenantId) ?? inUse(tenantId),
+    /**
+     * Embeds a query for the documents of some spaces. Where a former model fails, or makes vectors of another length by now,
+     * its documents have no vector to be searched by.
+     * @throws AppError as `gateway.embed` does, for the present model.
+     */
+    async embed(caller: GatewayCaller, text: string, keys: readonly string[]): Promise<QueryVectors> {
+      const present = await embeddingModels.find(caller.tenantId);
+      const isFormer = ({ model }: VectorSpace) => model !== present;
+      const all = keys.map(readSpaceKey);
+      const spaces = [...all.filter(isFormer).slice(-MAX_SPACES), ...all.filter((space) => !isFormer(space))];
+      const searched = spaces.slice(-MAX_SPACES);
+      const models = [...new Set(searched.map(({ model }) => model))];
+      const vectors = new Map(
+        await Promise.all(
+          models.map(async (model) => {
+            const embedded = model === present ? embedBy(caller, model, text) : embedByFormer(caller, model, text);
+            return [model, await embedded] as const;
+          }),
+        ),
+      );
+      const warnings = searched.length < keys.length ? [tooMany(keys.length)] : [];
+      const found: QueryVector[] = [];
+      for (const space of searched) {
+        const vector = vectors.get(space.model) ?? "";
+        const isLengthShared = all.some((one) => one.dimensions === space.dimensions && one.model !== space.model);
+        if (typeof vector === "string") warnings.push(`${foundByWords(space)}: ${vector}`);
+        else if (vector.length === space.dimensions) found.push({ ...space, vector, isLengthShared });
+        else warnings.push(`${foundByWords(space)}: it makes vectors of ${vector.length} dimensions now.`);
+      }
+      return { vectors: found, warnings };
+    },
   };
 }
+
+const foundByWords = ({ model, dimensions }: VectorSpace) =>
+  `Documents that ${model} embedded in ${dimensions} dimensions are found by their words alone`;
+
+const tooMany = (count: number) =>
+  `Documents are embedded by ${count > MAX_SPACES ? `more than ${MAX_SPACES}` : count} models; those of ${MAX_SPACES} are searched by meaning, the others by their words alone: POST /rag/reindex moves all to one.`;

@@ -5,6 +5,7 @@ import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { WorkContext } from "../jobs/work.ts";
 import type { DocumentRecord } from "../store/document-store.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
+import { toSpaceKey } from "../store/vector-space.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, embedChunks, type VersionContext } from "./embed-chunks.ts";
@@ -62,8 +63,10 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   const read = await inSpan(stage("parse source"), () => deps.parser.read(source, { tenantId, signal }));
   const title = document.isTitleGiven ? document.title : (read.title ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
-  const count = await writeChunks(deps, context, read, {
+  const model = await deps.embeddingModels.find(tenantId);
+  const { count, dimensions } = await writeChunks(deps, context, read, {
     caller: { tenantId, keyId: document.keyId, surface: "ingest", signal },
+    model,
     documentId,
     ...(document.collection === undefined ? {} : { collection: document.collection }),
     version,
@@ -78,7 +81,8 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   if (shown !== count)
     throw new AppError("unavailable", "Chunks of the document were removed meanwhile.", { retryable: true });
   signal.throwIfAborted();
-  const change = { version, chunks: count, type: read.type, title, contentHash, duplicateOf };
+  const vectorSpace = toSpaceKey({ model, dimensions });
+  const change = { version, chunks: count, type: read.type, title, contentHash, vectorSpace, duplicateOf };
   const published = await deps.store.documents.publish(tenantId, documentId, change);
   if (!published) return superseded(deps, document);
   if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
@@ -103,14 +107,18 @@ function stage(name: string): SpanStart {
   return { name, kind: "INTERNAL", attributes: {} };
 }
 
-/** Embeds and writes the chunks of the child process, a few batches at a time. Returns their number. */
+/**
+ * Embeds and writes the chunks of the child process, a few batches at a time. Returns their number, and the length of their
+ * vectors. @throws AppError `provider_failed` when these differ in length: no search would find all of them.
+ */
 async function writeChunks(
   deps: RagDeps,
   context: WorkContext,
   read: { chunks: AsyncIterable<ChunkText[]>; expected: number },
   version: VersionContext,
-): Promise<number> {
+): Promise<{ count: number; dimensions: number }> {
   let count = 0;
+  const lengths = new Set<number>();
   const numbered = async function* () {
     for await (const texts of inBatches(read.chunks, EMBED_BATCH)) {
       yield { from: count, texts };
@@ -122,13 +130,17 @@ async function writeChunks(
   await forEachConcurrent(numbered(), EMBEDS_IN_FLIGHT, async (batch) => {
     version.caller.signal.throwIfAborted();
     const chunks = await embedChunks(deps, version, batch);
+    for (const { embedding } of chunks) lengths.add(embedding.length);
+    if (lengths.size > 1)
+      throw new AppError("provider_failed", `${version.model} made vectors of different lengths for one document.`);
     await context.share(() => deps.store.chunks.insert(context.tenantId, chunks));
     done += chunks.length;
     if (performance.now() - reportedAt < REPORT_EVERY_MS) return;
     reportedAt = performance.now();
     await context.progress({ stage: "embedding", done, total: Math.max(done, read.expected) });
   });
-  return count;
+  const [dimensions = 0] = lengths;
+  return { count, dimensions };
 }
 
 /** Regroups arrays of any length into arrays of `size`; the last may be shorter. */

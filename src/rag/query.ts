@@ -9,30 +9,41 @@ import type { RagDeps } from "./deps.ts";
 import { makeEmbedQuery } from "./embed-query.ts";
 import { lexicalQuery } from "./query-words.ts";
 import type { Hit } from "./rank-hits.ts";
-import type { QueryInput, QueryResult } from "./schemas.ts";
+import type { QueryInput, QueryOutcome, QueryResult } from "./schemas.ts";
 
-export type QueryDeps = Pick<RagDeps, "store" | "gateway">;
+export type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "logger">;
 export type RunQuery = (
   caller: GatewayCaller & Pick<Caller, "collections">,
   input: QueryInput,
-) => Promise<QueryResult[]>;
+) => Promise<QueryOutcome>;
 
 /**
- * Makes the function that runs queries. Its stages: the documents that are asked (`choose-documents.ts`), the searches
- * (`candidates.ts`), one list of them (`rank-hits.ts`), the hits that still hold (`current-hits.ts`), the results.
+ * Makes the function that runs queries. Its stages: the documents that are asked (`choose-documents.ts`), the vectors of the
+ * query (`embed-query.ts`), the searches (`candidates.ts`), one list of them (`rank-hits.ts`), the hits that still hold
+ * (`current-hits.ts`), the results.
  */
 export function makeQuery(deps: QueryDeps): RunQuery {
   const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
-  const embedQuery = makeEmbedQuery(deps);
+  const queryVectors = makeEmbedQuery(deps);
   return async (caller, input) => {
     const { tenantId, signal } = caller;
     const { query, mode, topK } = input;
-    const [vector, chosen] = await Promise.all([embedQuery(caller, query), chooseDocuments(deps, caller, input)]);
-    if (chosen.documentIds?.length === 0) return [];
-    const search = { text: lexicalQuery(query), vector, ...chosen };
-    const enterWide = () => turns.enter(tenantId, signal);
-    const { hits, headers } = await findCurrent(deps, tenantId, { ...search, mode, topK, enterWide });
-    return hits.map((hit) => toResult(hit, headers.get(hit.documentId)));
+    const embed = (spaces: readonly string[]) => queryVectors.embed(caller, query, spaces);
+    const spaces = await queryVectors.lastInUse(tenantId);
+    const [chosen] = await Promise.all([chooseDocuments(deps, caller, input), embed(spaces)]);
+    if (chosen.documentIds?.length === 0) return { results: [] };
+    const { hits, headers, warnings } = await findCurrent(deps, tenantId, {
+      text: lexicalQuery(query),
+      mode,
+      topK,
+      ...chosen,
+      spaces,
+      spacesInUse: () => queryVectors.inUse(tenantId),
+      vectorsFor: embed,
+      enterWide: () => turns.enter(tenantId, signal),
+    });
+    const results = hits.map((hit) => toResult(hit, headers.get(hit.documentId)));
+    return { results, ...(warnings.length > 0 ? { warnings } : {}) };
   };
 }
 

@@ -6,14 +6,17 @@ import { makeGuardedFetch } from "../net/guarded-fetch.ts";
 import { collectionOf } from "../store/collection-filter.ts";
 import type { ShownDocument } from "../store/document-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
+import { readSpaceKey } from "../store/vector-space.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { type Acceptance, acceptDocument } from "./accept-document.ts";
 import { chooseCollections, mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeDocumentWork, removeDocument } from "./document-work.ts";
+import { makeEmbeddingModels } from "./embedding-models.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
-import type { DocumentView, QueryInput, QueryResult } from "./schemas.ts";
+import type { DocumentView, QueryInput, QueryOutcome, RagSettingsBody } from "./schemas.ts";
+import { changeSettings, viewSettings } from "./settings.ts";
 
 /** The caller of a query; `limit` is the run's, if an agent or a workflow queries. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & { limit?: CallLimit };
@@ -28,7 +31,7 @@ export type Rag = ReturnType<typeof makeRag>;
 
 /** Makes retrieval, bound to its dependencies. Child processes and connections start when they are first needed. */
 export function makeRag(
-  input: { config: Pick<Config, "fetch" | "parse"> } & Pick<
+  input: { config: Pick<Config, "fetch" | "parse" | "rag"> } & Pick<
     RagDeps,
     "store" | "jobs" | "gateway" | "quotas" | "logger"
   >,
@@ -36,7 +39,8 @@ export function makeRag(
   const { config, store, jobs, gateway, quotas, logger } = input;
   const fetcher = makeGuardedFetch(config.fetch);
   const parser = makeParsePool({ timeoutMs: config.parse.timeoutMs, logger });
-  const deps: RagDeps = { store, jobs, gateway, quotas, logger, fetcher, parser };
+  const embeddingModels = makeEmbeddingModels({ store }, config.rag.embeddingModel ?? gateway.defaultEmbeddingModel);
+  const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, logger, fetcher, parser };
   const runQuery = makeQuery(deps);
   const work = makeDocumentWork(deps);
   const find = async (caller: Caller, documentId: string) => {
@@ -55,11 +59,14 @@ export function makeRag(
       { tenantId, keyId, collections, limit }: QueryCaller,
       query: QueryInput,
       signal: AbortSignal,
-    ): Promise<QueryResult[]> =>
+    ): Promise<QueryOutcome> =>
       runQuery(
         { tenantId, keyId, collections, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) },
         query,
       ),
+    settings: ({ tenantId }: Caller) => viewSettings(deps, tenantId),
+    /** See `changeSettings`. @throws AppError `unknown_model`, `provider_not_configured`, `wrong_state` */
+    changeSettings: ({ tenantId }: Caller, body: RagSettingsBody) => changeSettings(deps, tenantId, body),
     /** A page of the documents in a state, and how many there are; `title`: of those whose title holds this text. */
     async list(
       caller: Caller,
@@ -102,6 +109,7 @@ function toDocumentView(record: ShownDocument): DocumentView {
   const { _id: documentId, title, chunks, createdAt, updatedAt, metadata, jobId, duplicateOf, error } = record;
   const { kind, url, name, type } = record.source;
   const source = defined({ kind, url, name, type });
+  const space = record.vectorSpace === undefined ? undefined : readSpaceKey(record.vectorSpace);
   const status = record.status === "deleting" ? "failed" : record.status; // it is never shown in that state; only the type needs this
   return toView({
     documentId,
@@ -115,6 +123,8 @@ function toDocumentView(record: ShownDocument): DocumentView {
     metadata,
     jobId,
     duplicateOf,
+    embeddingModel: space?.model,
+    dimensions: space?.dimensions,
     error,
   });
 }

@@ -10,10 +10,22 @@ export type Hit = ChunkHit & { score: number };
 
 /** Makes one list of the candidates, best first, each with its score. */
 export function rankHits({ byText, byVector }: Candidates): Hit[] {
-  if (!byText) return (byVector ?? []).map((hit) => ({ ...hit, score: hit.similarity }));
+  if (!byText) return rankByVectors(byVector ?? []);
   if (!byVector) return scoreFalling(byText);
-  const fused = fuseRanks<ChunkHit>([byText, byVector], (hit) => hit._id);
-  const best = Math.max(relevanceOf(byText), ...byVector.map(cosineOf));
+  const best = Math.max(relevanceOf(byText), ...byVector.flat().map(cosineOf));
+  return fuse([byText, ...byVector], best);
+}
+
+/** Similarities compare within the space of one model; lists of several are united by rank. */
+function rankByVectors(lists: readonly ChunkHit[][]): Hit[] {
+  const [first = [], ...others] = lists.filter((list) => list.length > 0);
+  if (others.length === 0) return first.map((hit) => ({ ...hit, score: hit.similarity }));
+  return fuse([first, ...others], Math.max(...lists.flat().map(({ similarity }) => similarity)));
+}
+
+/** Lists of the same or of different chunks as one by their ranks, whose first hit has the score `best`. */
+function fuse(lists: readonly (readonly ChunkHit[])[], best: number): Hit[] {
+  const fused = fuseRanks<ChunkHit>(lists, (hit) => hit._id);
   return fused.map(({ item, sum }) => ({ ...item, score: (best * sum) / (fused[0]?.sum ?? 1) }));
 }
 

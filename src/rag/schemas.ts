@@ -102,9 +102,37 @@ export const documentViewSchema = z.object({
   metadata: metadataSchema,
   jobId: idSchema("job"),
   duplicateOf: duplicateOf.optional(),
+  embeddingModel: z.string().optional().describe("The model that made the vectors of its chunks"),
+  dimensions: z.int().optional().describe("The length of these vectors"),
   error: errorViewSchema.optional(),
 });
 export type DocumentView = z.output<typeof documentViewSchema>;
+
+/** The body of `PUT /rag/settings`. */
+export const ragSettingsBodySchema = z.object({
+  embeddingModel: z
+    .string()
+    .min(1)
+    .max(200)
+    .nullable()
+    .describe("Any embedding model of `GET /ai/models?type=embedding` that you can call; null: the platform's"),
+});
+export type RagSettingsBody = z.output<typeof ragSettingsBodySchema>;
+
+export const ragSettingsSchema = z.object({
+  embeddingModel: z.string().describe("The model that embeds documents from now on"),
+  models: z
+    .array(
+      z.object({
+        model: z.string(),
+        dimensions: z.int(),
+        documents: z.int().describe("Documents that it embedded"),
+        isPresent: z.boolean().describe("Whether it is the model that embeds documents now"),
+      }),
+    )
+    .describe("The models that embedded the documents that are there; a query searches up to 4 of them by meaning"),
+});
+export type RagSettings = z.output<typeof ragSettingsSchema>;
 
 export const queryModes = ["hybrid", "vector", "lexical"] as const;
 
@@ -132,10 +160,24 @@ export const queryResultSchema = z.object({
     .min(0)
     .max(1)
     .describe("What the results are ordered by: the similarity in `vector` mode, else a relevance from 0 to 1"),
-  similarity: z.number().min(0).max(1).describe("(1 + cosine) / 2 of the vectors of query and chunk"),
+  similarity: z
+    .number()
+    .min(0)
+    .max(1)
+    .describe("(1 + cosine) / 2 of the vectors of query and chunk; 0 if the query has none by the chunk's model"),
   title: z.string(),
   chunkId: z.string(),
   page: z.number().int().optional(),
   heading: z.string().optional(),
 });
 export type QueryResult = z.output<typeof queryResultSchema>;
+
+/** What a query answers. */
+export const queryOutcomeSchema = z.object({
+  results: z.array(queryResultSchema),
+  warnings: z
+    .array(z.string())
+    .optional()
+    .describe("Which documents could not be searched by meaning, and why; they are found by their words"),
+});
+export type QueryOutcome = z.output<typeof queryOutcomeSchema>;

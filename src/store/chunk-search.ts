@@ -14,6 +14,10 @@ import type { IndexFor } from "./search-indexes.ts";
 /** A hit of a search for words, with its vector and the index's score of its words (BM25), which has no upper limit. */
 export type TextHit = ChunkHit & { wordScore: number; embedding?: Float32Array };
 export type VectorSearch = {
+  /** The model that made the vectors: chunks of others are left out. */
+  model: string;
+  /** Whether the tenant may have chunks of other models with vectors of this length. */
+  isLengthShared?: boolean;
   /** What the chunks shall be near to. */
   vector: Float32Array;
   /** What they are scored by, where it is another vector. */
@@ -22,7 +26,11 @@ export type VectorSearch = {
 } & Within;
 /** Which of a tenant's chunks are searched. */
 type Within = { documentIds?: readonly string[]; collections?: CollectionNames };
-export type TextSearch = Omit<VectorSearch, "scoreBy"> & { text: string };
+export type TextSearch = Pick<VectorSearch, "limit" | "documentIds" | "collections"> & {
+  text: string;
+  /** The query's vectors, by their models: what the similarity of hits is computed by. */
+  vectors: ReadonlyMap<string, Float32Array>;
+};
 /** A chunk as searches read it: the embedding only where the score has to be computed here. */
 type Found = Omit<ChunkHit, "similarity"> & { wordScore: number; embedding?: Binary };
 
@@ -30,7 +38,7 @@ const MIN_CANDIDATES = 200;
 const MAX_CANDIDATES = 10_000;
 const RECENT_MS = 5 * 60_000; // how far an index may lag behind; Atlas' usually does by seconds
 const MAX_RECENT = 5_000; // chunks of one tenant that are looked through for that
-const shown = { documentId: 1, version: 1, content: 1, page: 1, heading: 1 } as const;
+const shown = { documentId: 1, version: 1, content: 1, page: 1, heading: 1, model: 1 } as const;
 
 /**
  * Searches over a tenant's live chunks, by the server's indexes where it has them, else by an exact scan and `$text`.
@@ -49,8 +57,11 @@ export function makeChunkSearch(
       : live(tenantId, { collections, ...within });
   const textFilter = isLate ? atlasTextFilter : embeddedTextFilter;
 
-  const byVectorIndex = async (tenantId: string, { vector, scoreBy, limit, ...within }: VectorSearch) => {
+  const byVectorIndex = async (tenantId: string, search: VectorSearch) => {
+    const { model, isLengthShared, vector, scoreBy, limit, ...within } = search;
     const index = await indexFor(vector.length);
+    // Atlas refuses the path while it still answers by an index that was made without it.
+    const filter = { ...vectorFilter(tenantId, within), ...(isLengthShared ? { model } : {}) };
     const found = await chunks
       .aggregate<Omit<ChunkHit, "similarity"> & { rank: number; embedding?: Binary }>(
         [
@@ -61,7 +72,7 @@ export function makeChunkSearch(
               queryVector: Binary.fromFloat32Array(vector),
               numCandidates: Math.min(MAX_CANDIDATES, Math.max(MIN_CANDIDATES, 20 * limit)),
               limit,
-              filter: vectorFilter(tenantId, within),
+              filter,
             },
           },
           { $project: { ...shown, rank: { $meta: "vectorSearchScore" }, ...(scoreBy ? { embedding: 1 } : {}) } },
@@ -69,7 +80,8 @@ export function makeChunkSearch(
         { batchSize: limit + 1 },
       )
       .toArray();
-    return found.map(({ embedding, ...hit }): RankedHit => {
+    const comparable = found.filter((hit) => hit.model === model); // a document may just have moved to another model
+    return comparable.map(({ embedding, ...hit }): RankedHit => {
       return { ...hit, similarity: scoreBy && embedding ? similarity(scoreBy, embedding.toFloat32Array()) : hit.rank };
     });
   };
@@ -116,26 +128,27 @@ export function makeChunkSearch(
     /** The chunks nearest to the vector, best first. */
     async searchVectors(tenantId: string, search: VectorSearch): Promise<ChunkHit[]> {
       if (!capabilities.vectorSearch) {
-        const all = chunks.find(live(tenantId, search)).project<Scored>({ ...shown, embedding: 1 });
-        return scanVectors(all, search);
+        const filter = { ...live(tenantId, search), model: search.model };
+        return scanVectors(chunks.find(filter).project<Scored>({ ...shown, embedding: 1 }), search);
       }
       if (!isLate) return byVectorIndex(tenantId, search);
       const [indexed, late] = await Promise.all([byVectorIndex(tenantId, search), recent(tenantId, search)]);
-      const united = new Map([...indexed, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
+      const ofModel = late.filter(({ model }) => model === search.model);
+      const united = new Map([...indexed, ...(await scanVectors(ofModel, search))].map((hit) => [hit._id, hit]));
       return [...united.values()].sort((a, b) => b.rank - a.rank).slice(0, search.limit);
     },
     /** The chunks that match the words best, best first. */
     async searchText(tenantId: string, search: TextSearch): Promise<TextHit[]> {
-      if (!capabilities.textSearch) return (await byTextOperator(tenantId, search)).map(scoredFor(search.vector));
+      if (!capabilities.textSearch) return (await byTextOperator(tenantId, search)).map(scoredFor(search.vectors));
       const indexed = byTextIndex(tenantId, search);
-      if (!isLate) return (await indexed).map(scoredFor(search.vector));
+      if (!isLate) return (await indexed).map(scoredFor(search.vectors));
       const [hits, late] = await Promise.all([indexed, recent(tenantId, search)]);
       const known = new Set(hits.map(({ _id }) => _id));
       const missed = scanText(
         late.filter(({ _id }) => !known.has(_id)),
         search.text,
       );
-      return interleave(hits, missed).slice(0, search.limit).map(scoredFor(search.vector));
+      return interleave(hits, missed).slice(0, search.limit).map(scoredFor(search.vectors));
     },
   };
 }
@@ -148,10 +161,12 @@ function live(tenantId: string, { documentIds, collections }: Within): Filter<Ch
   };
 }
 
-function scoredFor(vector: Float32Array): (found: Found) => TextHit {
+function scoredFor(vectors: TextSearch["vectors"]): (found: Found) => TextHit {
   return ({ embedding, ...hit }) => {
+    const vector = vectors.get(hit.model);
     const floats = embedding?.toFloat32Array();
-    return floats ? { ...hit, similarity: similarity(vector, floats), embedding: floats } : { ...hit, similarity: 0 };
+    if (vector === undefined || floats?.length !== vector.length) return { ...hit, similarity: 0 };
+    return { ...hit, similarity: similarity(vector, floats), embedding: floats };
   };
 }
 

@@ -22,11 +22,12 @@ export type ChunkDocument = TenantDocument & {
   heading?: string;
   /** float32 vector (BSON Binary subtype 9). */
   embedding: Binary;
+  /** The model that made it; one model may make vectors of several lengths. */
   model: string;
 };
 
-/** A chunk that a search found; `similarity` is (1 + cosine) / 2 of its vector and the query's. */
-export type ChunkHit = Pick<ChunkDocument, "documentId" | "version" | "content"> & {
+/** A chunk that a search found; `similarity` is (1 + cosine) / 2 of its vector and the query's by the same model, 0 without one. */
+export type ChunkHit = Pick<ChunkDocument, "documentId" | "version" | "content" | "model"> & {
   _id: string;
   page?: number;
   heading?: string;

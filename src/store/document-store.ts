@@ -2,6 +2,7 @@ import type { Db, Filter } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { type CollectionNames, inCollections } from "./collection-filter.ts";
+import { makeSpaceQueries } from "./document-spaces.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
@@ -48,6 +49,8 @@ export type DocumentRecord = TenantDocument & {
   contentHash?: string;
   /** A document that had the same content when this one was indexed. */
   duplicateOf?: string;
+  /** The space of its chunks' vectors, of the version that queries see; see `vector-space.ts`. */
+  vectorSpace?: string;
 };
 
 export const documentCollection = defineCollection<DocumentRecord>({
@@ -63,6 +66,7 @@ export const documentCollection = defineCollection<DocumentRecord>({
     { name: "collection", key: { tenantId: 1, collection: 1, status: 1, _id: -1 } },
     { name: "tags", key: { tenantId: 1, tags: 1 } },
     { name: "content", key: { tenantId: 1, contentHash: 1 } },
+    { name: "vectorSpace", key: { tenantId: 1, vectorSpace: 1, _id: 1 } },
     { name: "unfinished", key: { status: 1, updatedAt: 1 } },
   ],
 });
@@ -78,6 +82,7 @@ const shown = [
   "metadata",
   "jobId",
   "duplicateOf",
+  "vectorSpace",
   "error",
 ] as const;
 
@@ -93,6 +98,7 @@ export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
   type: string;
   title?: string;
   contentHash: string;
+  vectorSpace: string;
   duplicateOf: string | null;
 };
 
@@ -156,6 +162,7 @@ export function makeDocumentStore(db: Db) {
       documents.countDocuments({ ...ofTenant(tenantId, { status }), ...within(collections) }),
     /** How many documents a tenant has; counts no further than `limit`. */
     countAll: makeRecords(documents).count,
+    ...makeSpaceQueries(documents),
     /** Ids of documents of these collections that have a tag of each group, at most `limit`. */
     async idsByTags(
       tenantId: string,

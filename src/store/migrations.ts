@@ -1,7 +1,11 @@
 import type { Db } from "mongodb";
+import type { ChunkDocument } from "./chunk.ts";
+import { chunkCollection } from "./chunk-store.ts";
+import { type DocumentRecord, documentCollection } from "./document-store.ts";
 import { fileBatchCollection } from "./file-store.ts";
 import { type OrganizationDocument, organizationCollection } from "./organization-store.ts";
 import { type TenantRecord, tenantCollection } from "./tenant-store.ts";
+import { toSpaceKey } from "./vector-space.ts";
 import { workflowCollection } from "./workflow-store.ts";
 
 /**
@@ -48,6 +52,20 @@ export const migrations: readonly Migration[] = [
         let rootTenantId = maker;
         for (let next = makers.get(maker); next !== undefined; next = makers.get(next)) rootTenantId = next;
         await tenants.updateOne({ _id: tenantId }, { $set: { rootTenantId } });
+      }
+    },
+  },
+  {
+    what: "note by which model each document was embedded",
+    async run(db) {
+      const documents = db.collection<DocumentRecord>(documentCollection.name);
+      const chunks = db.collection<ChunkDocument>(chunkCollection.name);
+      const unnoted = documents.find({ vectorSpace: { $exists: false }, version: { $gt: 0 } });
+      for await (const { _id, tenantId, version } of unnoted.project<DocumentRecord>({ tenantId: 1, version: 1 })) {
+        const chunk = await chunks.findOne({ tenantId, documentId: _id, version });
+        if (chunk === null) continue;
+        const vectorSpace = toSpaceKey({ model: chunk.model, dimensions: chunk.embedding.toFloat32Array().length });
+        await documents.updateOne({ _id, version }, { $set: { vectorSpace } });
       }
     },
   },

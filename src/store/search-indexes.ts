@@ -23,6 +23,7 @@ export function vectorIndex(dimensions = OWN_DIMENSIONS): SearchIndexDeclaration
         { type: "filter", path: "documentId" },
         { type: "filter", path: "live" },
         { type: "filter", path: "collection" },
+        { type: "filter", path: "model" },
       ],
     },
   };

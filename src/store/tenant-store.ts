@@ -16,6 +16,8 @@ export type TenantRecord = {
   /** The limit that its owners set for themselves; the lower one of the two holds. */
   ownBudgetNanoUsd?: number;
   fallbacks?: ModelFallbacks[];
+  /** By which its documents are embedded from now on; absent: the platform's. */
+  embeddingModel?: string;
 };
 
 /** Who set a budget: the operator, or the tenant. */
@@ -50,6 +52,12 @@ export function makeTenantStore(db: Db) {
     ensure: (tenant: TenantRecord): Promise<TenantRecord> => insertOrFind(tenants, tenant, { name: tenant.name }),
     async setFallbacks(tenantId: string, fallbacks: ModelFallbacks[]): Promise<void> {
       await tenants.updateOne({ _id: tenantId }, { $set: { fallbacks } });
+    },
+    /** Sets the model by which its documents are embedded; null for the platform's. */
+    async setEmbeddingModel(tenantId: string, embeddingModel: string | null): Promise<void> {
+      const update =
+        embeddingModel === null ? { $unset: { embeddingModel: "" as const } } : { $set: { embeddingModel } };
+      await tenants.updateOne({ _id: tenantId }, update);
     },
     /** Sets the operator's budget a month, or the tenant's own, or removes it. */
     async setBudget(tenantId: string, nanoUsd: number | null, field: BudgetField = "monthlyBudgetNanoUsd") {

@@ -35,6 +35,7 @@ const earlierChunk = {
   live: true,
   title: "Boilers",
   content: "A valve of brass",
+  model: "small",
   embedding: Binary.fromFloat32Array(new Float32Array(512).fill(1)),
 };
 
@@ -55,7 +56,14 @@ describe("embedded store: definitions of search indexes", () => {
             await client.close();
           }
           const store = await openStore(options);
-          const asked = { vector: new Float32Array(512).fill(1), limit: 5 };
+          const vector = new Float32Array(512).fill(1);
+          const asked = {
+            vector,
+            vectors: new Map([["small", vector]]),
+            model: "small",
+            isLengthShared: true,
+            limit: 5,
+          };
           const search = async (collections: string[]) => {
             const found = await store.chunks.searchVectors("ten_1", { ...asked, collections });
             const worded = await store.chunks.searchText("ten_1", { ...asked, collections, text: "valve" });

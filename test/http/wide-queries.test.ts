@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { makeEmbeddingModels } from "../../src/rag/embedding-models.ts";
 import { makeQuery } from "../../src/rag/query.ts";
 import { makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -19,17 +20,26 @@ describe("queries at the same time", () => {
   });
   after(() => test.close());
 
-  /** The most searches that the store had at the same time. */
-  const run = async (tenants: readonly string[], topK: number) => {
+  /** The most searches that the store had at the same time; each waits until `gathered` of them are there. */
+  const run = async (tenants: readonly string[], topK: number, gathered = 1) => {
     const { store, gateway } = test.platform;
+    const { promise: met, resolve } = Promise.withResolvers<void>();
     const searchText: typeof store.chunks.searchText = async (...given) => {
       atOnce += 1;
+      if (atOnce >= gathered) resolve();
+      await met;
       mostAtOnce = Math.max(mostAtOnce, atOnce);
       return store.chunks.searchText(...given).finally(() => {
         atOnce -= 1;
       });
     };
-    const query = makeQuery({ store: { ...store, chunks: { ...store.chunks, searchText } }, gateway });
+    const embeddingModels = makeEmbeddingModels({ store }, gateway.defaultEmbeddingModel);
+    const query = makeQuery({
+      store: { ...store, chunks: { ...store.chunks, searchText } },
+      gateway,
+      embeddingModels,
+      logger: test.platform.logger,
+    });
     mostAtOnce = 0;
     const found = tenants.map((id) => {
       const caller = {
@@ -47,11 +57,11 @@ describe("queries at the same time", () => {
   it("are searched one after the other when they are wide and of one tenant", async () => {
     const { found, mostAtOnce: most } = await run([tenantId, tenantId, tenantId], 100);
     expect(most).to.equal(1);
-    expect(found.map((results) => results.length)).to.deep.equal([1, 1, 1]);
+    expect(found.map(({ results }) => results.length)).to.deep.equal([1, 1, 1]);
   });
 
   it("do not wait for each other when they are ordinary, or of several tenants", async () => {
-    expect((await run([tenantId, tenantId, tenantId], 5)).mostAtOnce).to.equal(3);
-    expect((await run([tenantId, "ten_other"], 100)).mostAtOnce).to.equal(2);
+    expect((await run([tenantId, tenantId, tenantId], 5, 3)).mostAtOnce).to.equal(3);
+    expect((await run([tenantId, "ten_other"], 100, 2)).mostAtOnce).to.equal(2);
   });
 });

@@ -32,7 +32,7 @@ export const ragQuery = toolKind({
           topK: Math.min(topK, most),
           ...defined({ documentIds, collection }),
         };
-        const results = await deps.rag.query({ ...caller, limit }, request, signal);
+        const { results } = await deps.rag.query({ ...caller, limit }, request, signal);
         if (results.length === 0) return "No passage fits.";
         return results
           .map(({ title, heading, page, documentId, content }) => {

@@ -32,7 +32,7 @@ export const ragQuery = stepKind({
     const { topK = DEFAULT_TOP_K, documentIds, collection } = step;
     const request = { query, topK, mode: "hybrid" as const, ...defined({ documentIds, collection }) };
     const caller = { ...fromStoredCaller(run.tenantId, run.caller), limit };
-    const output = await deps.rag.query(caller, request, signal);
+    const { results: output } = await deps.rag.query(caller, request, signal);
     return { output, spent: spent() };
   },
 });

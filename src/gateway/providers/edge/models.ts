@@ -50,7 +50,12 @@ export function edgeModels({ baseUrl, model, embeddingModel }: EdgeSettings, lis
   return {
     chat,
     embedding: embeddingModel === undefined ? offlineEmbedding : toServedEmbedding({ id: embeddingModel }),
-    others: [...chats.map(toServedChat), ...embeddings.map(toServedEmbedding)],
+    others: [
+      ...chats.map(toServedChat),
+      ...embeddings.map(toServedEmbedding),
+      // Documents of the time before the server was there are still asked by it.
+      ...(embeddingModel === undefined ? [] : [offlineEmbedding]),
+    ],
   };
 }
 

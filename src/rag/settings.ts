@@ -1,0 +1,44 @@
+import { AppError } from "../errors.ts";
+import { readSpaceKey, type VectorSpace } from "../store/vector-space.ts";
+import type { RagDeps } from "./deps.ts";
+import { MAX_SPACES } from "./embed-query.ts";
+import type { RagSettings, RagSettingsBody } from "./schemas.ts";
+
+type SettingsDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels">;
+
+/** What a tenant sets for its documents, and by which models they are embedded. */
+export async function viewSettings(deps: SettingsDeps, tenantId: string): Promise<RagSettings> {
+  const [embeddingModel, spaces] = await Promise.all([deps.embeddingModels.find(tenantId), spacesOf(deps, tenantId)]);
+  const models = spaces.map(async (space) => {
+    const documents = await deps.store.documents.countInSpace(tenantId, space);
+    return { ...space, documents, isPresent: space.model === embeddingModel };
+  });
+  return { embeddingModel, models: await Promise.all(models) };
+}
+
+/**
+ * Sets the model by which documents are embedded from now on. Those that are there stay as they are, and are found.
+ * @throws AppError `unknown_model`, `provider_not_configured`; `wrong_state` when they are embedded by too many models already.
+ */
+export async function changeSettings(
+  deps: SettingsDeps,
+  tenantId: string,
+  { embeddingModel: wanted }: RagSettingsBody,
+): Promise<RagSettings> {
+  const name = wanted ?? deps.embeddingModels.platformModel;
+  const model = await deps.gateway.checkEmbeddingModel(tenantId, name, "embeddingModel");
+  const spaces = await spacesOf(deps, tenantId);
+  if (spaces.length >= MAX_SPACES && !spaces.some((space) => space.model === model)) throw tooManySpaces(spaces);
+  await deps.embeddingModels.set(tenantId, wanted === null ? null : model);
+  return viewSettings(deps, tenantId);
+}
+
+async function spacesOf({ store }: SettingsDeps, tenantId: string): Promise<VectorSpace[]> {
+  return (await store.documents.spaces(tenantId, 2 * MAX_SPACES)).map(readSpaceKey);
+}
+
+function tooManySpaces(spaces: readonly VectorSpace[]): AppError {
+  const names = spaces.map(({ model, dimensions }) => `${model} (${dimensions} dimensions)`).join(", ");
+  const message = `Your documents are embedded by ${spaces.length} models, ${names}, and a query can search ${MAX_SPACES}. Move them with POST /rag/reindex first.`;
+  return new AppError("wrong_state", message, { param: "embeddingModel" });
+}

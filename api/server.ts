@@ -102,13 +102,20 @@ export async function openApi(options: { routes?: readonly AnyRoute[]; queues?: 
   const operations = await serveAdmin(platform, { isWholeFleet: true });
   const api = await serveApi(platform, options.routes);
   platform.logger.info({ url: api.url }, "listening");
+  const search = platform.rag.describeSearch();
+  platform.logger.info(search);
   const close = async () => {
     await api.close();
     await operations.close();
     await platform.close();
     await tracing.close();
   };
-  return { platform, ready: { url: api.url, metricsUrl: operations.url }, graceMs: config.shutdownGraceMs, close };
+  return {
+    platform,
+    ready: { url: api.url, metricsUrl: operations.url, search },
+    graceMs: config.shutdownGraceMs,
+    close,
+  };
 }
 
 if (import.meta.main) await runProcess(openApi);

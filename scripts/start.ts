@@ -41,6 +41,8 @@ Switchyard is up.${isEmbedded ? " The embedded store is for one machine: see the
   Workers     ${stack.workers}
   Data        ${config.dataDir}
 
+${stack.search}
+
 Try:
   export URL=${url} KEY=${apiKey}
   curl $URL/rag/ingest -H "authorization: Bearer $KEY" -F file=@examples/manuals/pump-manual.md

@@ -85,11 +85,7 @@ export const settings = {
   EDGE_API_KEY: setting(z.string().optional(), "Its key"),
   EDGE_MODEL: setting(z.string().optional(), "Its chat model", "all that its `GET /models` lists"),
   EDGE_EMBEDDING_MODEL: setting(z.string().optional(), "Its embedding model", "offline embedding"),
-  EMBEDDING_MODEL: setting(
-    z.string().optional(),
-    "Embedding model of documents, as `text-embedding-3-small`; a tenant may choose another",
-    "`EDGE_EMBEDDING_MODEL`",
-  ),
+  EMBEDDING_MODEL: setting(z.string().optional(), "Embeds documents; a tenant may choose another", "the edge's"),
   ...providerSettings(),
   PROVIDER_MAX_TRIES: setting(count(1, 20).default(5), "Most attempts at one model call, those at fallbacks included"),
   CACHE_BYTES_PER_TENANT: setting(

@@ -17,6 +17,8 @@ export type LocalStack = {
   apiKey: string;
   adminToken: string;
   workers: number;
+  /** How documents are searched, in one line. */
+  search: string;
   close(): Promise<void>;
 };
 
@@ -71,6 +73,7 @@ export function runStack(config: Config, options: { say(text: string): void; env
       apiKey,
       adminToken,
       workers: workers.length,
+      search: String(api.ready.search),
       close: disposables.close,
     };
   });

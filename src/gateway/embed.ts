@@ -44,6 +44,24 @@ export function toEmbeddingList(outcome: EmbedOutcome, format: EmbeddingsBody["e
   };
 }
 
+/** Embedding, bound to its dependencies. */
+export function makeEmbeddings(deps: GatewayDeps) {
+  const { catalogue } = deps;
+  return {
+    /** See `embed`. */
+    embed: (caller: GatewayCaller, request: EmbedRequest) => embed(deps, caller, request),
+    /** See `checkModel`. @throws AppError `unknown_model`, `provider_not_configured`. */
+    checkEmbeddingModel: (tenantId: string, name: string, param: string) => checkModel(deps, tenantId, { name, param }),
+    /** Whether an embedding model of the catalogue knows meanings, not only words; undefined for none of it. */
+    isSemantic(name: string): boolean | undefined {
+      const model = catalogue.find(name);
+      return model?.type === "embedding" ? model.isStub !== true : undefined;
+    },
+    /** The embedding model that is used when none is named. */
+    defaultEmbeddingModel: catalogue.defaultEmbedding.id,
+  };
+}
+
 /** Embeds texts; without a model by the platform's own. @throws AppError as `complete` does. */
 export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: EmbedRequest): Promise<EmbedOutcome> {
   const model =
@@ -80,7 +98,7 @@ export async function embed(deps: GatewayDeps, caller: GatewayCaller, request: E
  * The id of the embedding model that a name stands for, if the tenant can call it now.
  * @throws AppError `unknown_model` for none, and for one that does not embed; `provider_not_configured`. They name `param`.
  */
-export async function checkEmbeddingModel(
+async function checkModel(
   deps: GatewayDeps,
   tenantId: string,
   { name, param }: { name: string; param: string },

@@ -20,7 +20,7 @@ import { makeResponseCache } from "./chat/response-cache.ts";
 import type { SchemaChecks } from "./chat/response-format.ts";
 import { countPrompt } from "./count-prompt.ts";
 import type { GatewayDeps } from "./deps.ts";
-import { checkEmbeddingModel, type EmbedRequest, embed } from "./embed.ts";
+import { type EmbedRequest, embed, makeEmbeddings } from "./embed.ts";
 import { findModel } from "./find-model.ts";
 import type { GatewayCaller } from "./money/account.ts";
 import { makeBudgets, requireLeft } from "./money/budget.ts";
@@ -83,7 +83,7 @@ export async function openGateway(input: GatewayInput) {
     /** Files of chats and embeddings, as OpenAI's clients submit them, and batches of messages, as Anthropic's do. */
     fileBatches,
     ...chat,
-    embed: (caller: GatewayCaller, request: EmbedRequest) => embed(deps, caller, request),
+    ...makeEmbeddings(deps),
     /** The surface by which a tenant's call is counted that names one. */
     surfaceOf: makeSurfaces(),
     /** The catalogue as a tenant sees it. */
@@ -105,11 +105,6 @@ export async function openGateway(input: GatewayInput) {
     usableModels: (tenantId: string) => usableModels(deps, tenantId),
     /** See `resolveModel`. @throws AppError `unknown_model`, `provider_not_configured`. */
     resolveModel: (tenantId: string, name: string, task?: string) => resolveModel(deps, tenantId, name, task),
-    /** See `checkEmbeddingModel`. @throws AppError `unknown_model`, `provider_not_configured`. */
-    checkEmbeddingModel: (tenantId: string, name: string, param: string) =>
-      checkEmbeddingModel(deps, tenantId, { name, param }),
-    /** The embedding model that is used when none is named. */
-    defaultEmbeddingModel: catalogue.defaultEmbedding.id,
     /** The log record of a call, also of one that is not written yet. Throws `not_found`. */
     async log(tenantId: string, logId: string) {
       const pending = ledger.pending(logId);

@@ -11,7 +11,7 @@ import type { ParsePool } from "./parse-in-child.ts";
 export type RagDeps = {
   store: Pick<Store, "documents" | "chunks" | "sources" | "tenants">;
   jobs: Pick<Jobs, "submit" | "get" | "cancel">;
-  gateway: Pick<Gateway, "embed" | "defaultEmbeddingModel" | "checkEmbeddingModel">;
+  gateway: Pick<Gateway, "embed" | "defaultEmbeddingModel" | "checkEmbeddingModel" | "isSemantic">;
   embeddingModels: EmbeddingModels;
   quotas: Pick<Quotas, "check">;
   fetcher: GuardedFetch;

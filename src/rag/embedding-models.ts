@@ -1,10 +1,13 @@
 import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
-import type { RagDeps } from "./deps.ts";
+import type { TenantStore } from "../store/tenant-store.ts";
 
 export type EmbeddingModels = ReturnType<typeof makeEmbeddingModels>;
 
 /** The models by which documents are embedded, as tenants chose them; `platformModel` for those that chose none. */
-export function makeEmbeddingModels({ store }: { store: Pick<RagDeps["store"], "tenants"> }, platformModel: string) {
+export function makeEmbeddingModels(
+  { store }: { store: { tenants: Pick<TenantStore, "find" | "setEmbeddingModel"> } },
+  platformModel: string,
+) {
   const cache = makeStaleWhileRevalidate(async (tenantId) => (await store.tenants.find(tenantId))?.embeddingModel);
   return {
     platformModel,

@@ -16,7 +16,7 @@ import { makeEmbeddingModels } from "./embedding-models.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
 import type { DocumentView, QueryInput, QueryOutcome, RagSettingsBody } from "./schemas.ts";
-import { changeSettings, viewSettings } from "./settings.ts";
+import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 
 /** The caller of a query; `limit` is the run's, if an agent or a workflow queries. */
 export type QueryCaller = Pick<Caller, "tenantId" | "keyId" | "collections"> & { limit?: CallLimit };
@@ -64,6 +64,7 @@ export function makeRag(
         { tenantId, keyId, collections, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) },
         query,
       ),
+    describeSearch: () => describeSearch(deps),
     settings: ({ tenantId }: Caller) => viewSettings(deps, tenantId),
     /** See `changeSettings`. @throws AppError `unknown_model`, `provider_not_configured`, `wrong_state` */
     changeSettings: ({ tenantId }: Caller, body: RagSettingsBody) => changeSettings(deps, tenantId, body),

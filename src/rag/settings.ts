@@ -33,6 +33,15 @@ export async function changeSettings(
   return viewSettings(deps, tenantId);
 }
 
+/** How the documents of tenants that chose no model are searched, in one line. */
+export function describeSearch({ gateway, embeddingModels: { platformModel } }: SettingsDeps): string {
+  const isSemantic = gateway.isSemantic(platformModel);
+  if (isSemantic === undefined)
+    return `Search: documents cannot be embedded, since there is no embedding model ${platformModel} (EMBEDDING_MODEL).`;
+  if (isSemantic) return `Search is semantic: documents are embedded by ${platformModel}.`;
+  return "Search is by words and parts of words only, not by meaning: set EMBEDDING_MODEL or EDGE_EMBEDDING_MODEL to change that.";
+}
+
 async function spacesOf({ store }: SettingsDeps, tenantId: string): Promise<VectorSpace[]> {
   return (await store.documents.spaces(tenantId, 2 * MAX_SPACES)).map(readSpaceKey);
 }

@@ -1,12 +1,12 @@
 import type { Collection } from "mongodb";
-import { ofTenant } from "./collection.ts";
-import type { DocumentRecord } from "./document-store.ts";
+import { ofTenant, type TenantDocument } from "./collection.ts";
 import { toSpaceKey, type VectorSpace } from "./vector-space.ts";
 
-type Documents = Collection<DocumentRecord>;
+type InSpace = TenantDocument & { vectorSpace?: string };
 
 /** What is asked of documents by the space of their vectors. */
-export function makeSpaceQueries(documents: Documents) {
+export function makeSpaceQueries<T extends InSpace>(collection: Collection<T>) {
+  const documents = collection as unknown as Collection<InSpace>; // the driver's types cannot follow a generic record
   /** The first or last space of a tenant in the order of the index: one look into it, however many documents there are. */
   const end = async (tenantId: string, { after = "", direction }: { after?: string; direction: 1 | -1 }) => {
     const filter = ofTenant(tenantId, { vectorSpace: { $gt: after } });

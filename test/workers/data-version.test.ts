@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import type { Db } from "mongodb";
+import { Binary, type Db } from "mongodb";
 import { ensureServices, type Services } from "../../src/embedded/ensure.ts";
 import { ConfigError } from "../../src/errors.ts";
 import { makeLogger } from "../../src/logger.ts";
@@ -63,6 +63,22 @@ describe("the version of the stored data", function () {
     await migrate();
     expect(await record()).to.deep.equal({ _id: "data", version: 3 });
     expect(await stepsRun()).to.deep.equal([]);
+  });
+
+  it("brings documents of an earlier release to the space of their vectors, and leaves later ones alone", async () => {
+    type Stored = { _id: string; [field: string]: unknown };
+    const about = { tenantId: "ten_1", version: 2 };
+    const embedding = Binary.fromFloat32Array(new Float32Array(256).fill(1));
+    await db
+      .collection<Stored>("chunks")
+      .insertOne({ _id: "c", ...about, documentId: "old", n: 0, model: "m:8b", embedding });
+    const documents = db.collection<Stored>("documents");
+    const later = { _id: "new", ...about, vectorSpace: "other:512" };
+    await documents.insertMany([{ _id: "old", ...about }, later, { _id: "pending", ...about, version: 0 }]);
+    const step = migrations.find(({ what }) => what.includes("embedded"));
+    for (const _ of ["first", "again"]) await step?.run(db);
+    const spaces = (await documents.find().sort({ _id: 1 }).toArray()).map(({ vectorSpace }) => vectorSpace);
+    expect(spaces).to.deep.equal(["other:512", "m:8b:256", undefined]);
   });
 
   it("of one without a record is 1, and each step runs once, in order", async () => {

@@ -91,4 +91,5 @@ const offlineChat: ProviderModel = {
 const offlineEmbedding: ProviderModel = {
   ...toServedEmbedding({ id: offlineEmbeddingModelId }),
   name: "Switchyard offline embedding (feature hashing, 512)",
+  isStub: true,
 };

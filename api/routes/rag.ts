@@ -3,6 +3,7 @@ import { defined } from "../../src/defined.ts";
 import { idSchema } from "../../src/ids.ts";
 import { collectionNameSchema } from "../../src/rag/collections.ts";
 import {
+  chunkPlaceFields,
   documentViewSchema,
   fileFieldsSchema,
   ingestBodySchema,
@@ -56,8 +57,7 @@ const chunkSchema = named(
     n: z.int().min(0).describe("Place in the document, from 0"),
     content: z.string(),
     tokens: z.int().min(0),
-    page: z.int().optional(),
-    heading: z.string().optional(),
+    ...chunkPlaceFields,
   }),
 );
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { defined } from "../defined.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
+import { toHeading } from "../store/chunk.ts";
 import type { NewChunk } from "../store/chunk-store.ts";
 import type { RagDeps } from "./deps.ts";
 import type { ChunkText } from "./split.ts";
@@ -54,13 +55,16 @@ export async function embedChunks(
 }
 
 /** The titles above a chunk. The first heading is often the document's title. */
-function pathTo(title: string, { heading = "" }: ChunkText): string {
+function pathTo(title: string, { headings = [] }: ChunkText): string {
+  const heading = toHeading(headings);
   return heading === title || heading.startsWith(`${title} > `)
     ? heading
     : [title, heading].filter(Boolean).join(" > ");
 }
 
 /** Embeds the headings with the content, so that a query finds them too; often the content begins with them already. */
-function toEmbeddingInput({ content, heading }: ChunkText): string {
-  return heading === undefined || content.startsWith(heading) ? content : `${heading}\n${content}`;
+function toEmbeddingInput({ content, headings }: ChunkText): string {
+  if (headings === undefined) return content;
+  const heading = toHeading(headings);
+  return content.startsWith(heading) ? content : `${heading}\n${content}`;
 }

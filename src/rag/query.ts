@@ -1,6 +1,6 @@
-import { defined } from "../defined.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { makeShares } from "../isolation/shares.ts";
+import { placeOf } from "../store/chunk.ts";
 import type { DocumentHeader } from "../store/document-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { chooseDocuments } from "./choose-documents.ts";
@@ -55,6 +55,6 @@ function toResult(hit: Hit, header: DocumentHeader | undefined): QueryResult {
     similarity: hit.similarity,
     title: header?.title ?? "",
     chunkId: hit._id,
-    ...defined({ page: hit.page, heading: hit.heading }),
+    ...placeOf(hit),
   };
 }

@@ -3,6 +3,7 @@ import { defined, toView } from "../defined.ts";
 import { notFound } from "../errors.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
+import { placeOf } from "../store/chunk.ts";
 import { collectionOf } from "../store/collection-filter.ts";
 import type { ShownDocument } from "../store/document-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
@@ -90,7 +91,13 @@ export function makeRag(
         { documentId, version: document.version },
         { from, limit },
       );
-      const data = found.map(({ _id, ...chunk }) => toView({ chunkId: _id, ...chunk }));
+      const data = found.map(({ _id: chunkId, n, content, tokens, ...place }) => ({
+        chunkId,
+        n,
+        content,
+        tokens,
+        ...placeOf(place),
+      }));
       const last = data.at(-1)?.n ?? 0;
       return { data, nextCursor: data.length < limit || last + 1 >= document.chunks ? null : String(last + 1) };
     },

@@ -134,6 +134,13 @@ export const ragSettingsSchema = z.object({
 });
 export type RagSettings = z.output<typeof ragSettingsSchema>;
 
+/** Where in its document a chunk is. */
+export const chunkPlaceFields = {
+  page: z.int().optional().describe("From 1, of documents with pages"),
+  heading: z.string().optional().describe("The headings above, joined by ` > `"),
+  headings: z.array(z.string()).optional().describe("The headings above, outermost first"),
+};
+
 export const queryModes = ["hybrid", "vector", "lexical"] as const;
 
 export const MAX_TOP_K = 100;
@@ -167,8 +174,7 @@ export const queryResultSchema = z.object({
     .describe("(1 + cosine) / 2 of the vectors of query and chunk; 0 if the query has none by the chunk's model"),
   title: z.string(),
   chunkId: z.string(),
-  page: z.number().int().optional(),
-  heading: z.string().optional(),
+  ...chunkPlaceFields,
 });
 export type QueryResult = z.output<typeof queryResultSchema>;
 

@@ -1,11 +1,12 @@
 import { RecursiveCharacterTextSplitter } from "@langchain/textsplitters";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { defined } from "../defined.ts";
+import { blocksOf, cellsOf } from "./parse/markdown-table.ts";
 import type { Section } from "./parse/section.ts";
 import type { SourceType } from "./schemas.ts";
 
 /** A chunk's text, its length in tokens, and its place in the document. */
-export type ChunkText = { content: string; tokens: number; page?: number; heading?: string };
+export type ChunkText = { content: string; tokens: number; page?: number; headings?: readonly string[] };
 
 /** Longest chunk, in characters. */
 export const CHUNK_CHARACTERS = 1_600; // about 400 tokens of English
@@ -16,6 +17,7 @@ const SMALL_SECTION = 400; // characters; a shorter section is joined to its nei
 const MAX_RESPLITS = 4;
 const SLICE_CHARACTERS = 65_536; // the splitter's largest input
 const PIECES_A_CHUNK = 50; // at least
+const MAX_HEAD_SHARE = 0.75; // of a piece: a longer head of a table is not repeated
 const plainText = { disallowedSpecial: new Set<string>() }; // text that spells a model's control token is still just text
 
 /** Tokens of a text as OpenAI's o200k_base counts them. */
@@ -24,8 +26,9 @@ export function tokensOf(text: string): number {
 }
 
 /**
- * Splits sections into pieces of about 1,600 characters, by paragraph, line and word, never across pages or headings. It
- * measures characters: a splitter that counts tokens takes forty times as long. It stops at the first piece beyond `atMost`.
+ * Splits sections into pieces of about 1,600 characters, by paragraph, line and word, never across pages or headings; tables
+ * by row, each piece with the table's head. It measures characters: a splitter that counts tokens takes forty times as long.
+ * It stops at the first piece beyond `atMost`.
  */
 export async function splitSections(
   sections: readonly Section[],
@@ -33,15 +36,84 @@ export async function splitSections(
   atMost = Number.POSITIVE_INFINITY,
 ): Promise<Section[]> {
   const pieces: Section[] = [];
-  const splitter = makeSplitter(type, CHUNK_CHARACTERS, OVERLAP_CHARACTERS);
   for (const section of joinSmall(sections)) {
-    for (const slice of slicesOf(section.text)) {
-      const texts = slice.length <= CHUNK_CHARACTERS ? [slice.trim()] : await splitter.splitText(slice);
-      for (const text of texts) if (/\S/.test(text)) pieces.push({ ...section, text });
+    for await (const text of textsOf(section.text, type, CHUNK_CHARACTERS)) {
+      if (/\S/.test(text)) pieces.push({ ...section, text });
       if (pieces.length > atMost) return pieces;
     }
   }
   return pieces;
+}
+
+/** Splits a text into pieces of `size` characters at most. A small piece beside a table is joined to it. */
+async function* textsOf(text: string, type: SourceType, size: number): AsyncGenerator<string> {
+  if (text.length <= size) return yield text.trim();
+  const small = (SMALL_SECTION * size) / CHUNK_CHARACTERS;
+  let held = "";
+  for (const block of blocksOf(text)) {
+    let isFirst = true;
+    const isLead = "head" in block && held.length < small;
+    const lead = isLead && held !== "" ? `${held}\n\n` : "";
+    if (isLead) held = "";
+    for await (const piece of "prose" in block
+      ? proseOf(block.prose, type, size)
+      : rowsOf({ ...block, lead }, type, size)) {
+      if (isFirst && held !== "" && piece.length < small && held.length + piece.length + 2 <= size)
+        held += `\n\n${piece}`;
+      else {
+        if (held !== "") yield held;
+        held = piece;
+      }
+      isFirst = false;
+    }
+  }
+  if (held !== "") yield held;
+}
+
+async function* proseOf(text: string, type: SourceType, size: number): AsyncGenerator<string> {
+  const splitter = makeSplitter(type, size, Math.floor((size * OVERLAP_CHARACTERS) / CHUNK_CHARACTERS));
+  for (const slice of slicesOf(text)) yield* slice.length <= size ? [slice.trim()] : await splitter.splitText(slice);
+}
+
+type LedTable = { lead: string; head: string; rows: readonly string[] };
+
+/**
+ * Splits a table by rows, and repeats its head; the first piece begins with `lead`. A row that is too long for that is
+ * written as lines of its columns' names and texts, each piece with the first of them. A table with a very long head is
+ * split as prose.
+ */
+async function* rowsOf({ lead, head, rows }: LedTable, type: SourceType, size: number): AsyncGenerator<string> {
+  if (head.length > size * MAX_HEAD_SHARE) return yield* proseOf([lead + head, ...rows].join("\n"), type, size);
+  const room = size - head.length;
+  let open: string[] = [];
+  let length = lead.length;
+  let top = lead + head;
+  const close = () => {
+    const piece = [top, ...open].join("\n");
+    [open, length, top] = [[], 0, head];
+    return piece;
+  };
+  for (const row of rows) {
+    const isLong = row.length + 1 > room;
+    if (length + row.length + 1 > room && (open.length > 0 || top !== head)) yield close();
+    if (isLong) yield* longRowOf(head, row, type, size);
+    else {
+      open.push(row);
+      length += row.length + 1;
+    }
+  }
+  if (open.length > 0 || rows.length === 0) yield close();
+}
+
+async function* longRowOf(head: string, row: string, type: SourceType, size: number): AsyncGenerator<string> {
+  const names = cellsOf(head.slice(0, head.indexOf("\n")));
+  const lines = cellsOf(row).map((text, column) => (names[column] ? `${names[column]}: ${text}` : text));
+  const [label = "", ...others] = lines;
+  const isShort = label.length <= size / 8;
+  const repeated = isShort ? `${label}\n` : "";
+  for await (const piece of proseOf((isShort ? others : lines).join("\n"), type, size - repeated.length)) {
+    yield repeated + piece;
+  }
 }
 
 /** Slices a text, if possible at the last end of a paragraph, line or word in the second half of each slice. */
@@ -69,10 +141,11 @@ export async function toChunks(piece: Section, type: SourceType, depth = 0): Pro
   const tokens = tokensOf(text);
   if (tokens <= MAX_TOKENS || depth >= MAX_RESPLITS || text.length < 8) return [{ content: text, tokens, ...place }];
   const size = Math.max(4, Math.floor((text.length * TARGET_TOKENS * 0.95) / tokens));
-  const smaller = makeSplitter(type, size, Math.floor((size * OVERLAP_CHARACTERS) / CHUNK_CHARACTERS));
-  const parts = await smaller.splitText(text);
-  const chunks = await Promise.all(parts.map((part) => toChunks({ ...place, text: part }, type, depth + 1)));
-  return chunks.flat();
+  const chunks: ChunkText[] = [];
+  for await (const part of textsOf(text, type, size)) {
+    if (/\S/.test(part)) chunks.push(...(await toChunks({ ...place, text: part }, type, depth + 1)));
+  }
+  return chunks;
 }
 
 /**
@@ -121,21 +194,20 @@ function joinSmall(sections: readonly Section[]): Section[] {
   const joined: Section[] = [];
   for (const section of sections) {
     const last = joined.at(-1);
-    const heading = commonHeading(last?.heading, section.heading);
-    const isNear = last && last.page === section.page && (heading !== undefined || last.heading === section.heading);
+    const headings = commonHeadings(last?.headings, section.headings);
+    const isNear = last && last.page === section.page && (headings !== undefined || last.headings === section.headings);
     const isSmall = last && Math.min(last.text.length, section.text.length) < SMALL_SECTION;
     const fits = last && last.text.length + section.text.length + 2 <= CHUNK_CHARACTERS;
     if (last && isNear && isSmall && fits) {
-      joined[joined.length - 1] = { ...section, text: `${last.text}\n\n${section.text}`, ...defined({ heading }) };
+      joined[joined.length - 1] = { ...section, text: `${last.text}\n\n${section.text}`, ...defined({ headings }) };
     } else joined.push(section);
   }
   return joined;
 }
 
-function commonHeading(a: string | undefined, b: string | undefined): string | undefined {
-  if (a === undefined || b === undefined) return undefined;
-  const [left, right] = [a.split(" > "), b.split(" > ")];
+function commonHeadings(left: Section["headings"], right: Section["headings"]): Section["headings"] {
+  if (left === undefined || right === undefined) return undefined;
   const length = left.findIndex((part, index) => part !== right[index]);
-  const common = length === -1 ? left : left.slice(0, length);
-  return common.length === 0 ? undefined : common.join(" > ");
+  if (length === 0) return undefined;
+  return length === -1 || length === left.length ? left : left.slice(0, length);
 }

@@ -38,7 +38,16 @@ const MIN_CANDIDATES = 200;
 const MAX_CANDIDATES = 10_000;
 const RECENT_MS = 5 * 60_000; // how far an index may lag behind; Atlas' usually does by seconds
 const MAX_RECENT = 5_000; // chunks of one tenant that are looked through for that
-const shown = { documentId: 1, version: 1, content: 1, page: 1, heading: 1, model: 1 } as const;
+const shown = {
+  documentId: 1,
+  version: 1,
+  n: 1,
+  content: 1,
+  page: 1,
+  headings: 1,
+  heading: 1,
+  model: 1,
+} as const;
 
 /**
  * Searches over a tenant's live chunks, by the server's indexes where it has them, else by an exact scan and `$text`.

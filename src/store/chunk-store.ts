@@ -38,7 +38,7 @@ export const chunkCollection = defineCollection<ChunkDocument>({
 export type NewChunk = Omit<ChunkDocument, "_id" | "tenantId" | "embedding"> & { embedding: Float32Array };
 
 /** A chunk as a list shows it. */
-export type ListedChunk = Pick<ChunkDocument, "_id" | "n" | "content" | "tokens" | "page" | "heading">;
+export type ListedChunk = Pick<ChunkDocument, "_id" | "n" | "content" | "tokens" | "page" | "headings" | "heading">;
 
 export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
@@ -108,7 +108,7 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
     list: (tenantId: string, { documentId, version }: VersionOf, { from, limit }: { from: number; limit: number }) =>
       chunks
         .find(ofTenant(tenantId, { documentId, version, n: { $gte: from } }))
-        .project<ListedChunk>({ n: 1, content: 1, tokens: 1, page: 1, heading: 1 })
+        .project<ListedChunk>({ n: 1, content: 1, tokens: 1, page: 1, headings: 1, heading: 1 })
         .sort({ n: 1 })
         .limit(limit)
         .toArray(),

@@ -1,4 +1,5 @@
 import type { Binary } from "mongodb";
+import { defined } from "../defined.ts";
 import type { TenantDocument } from "./collection.ts";
 
 /** A passage of a document as queries find it. Several versions of a document's chunks may be there at a time. */
@@ -19,6 +20,9 @@ export type ChunkDocument = TenantDocument & {
   /** Hash of what was embedded, by which a later version takes over the embedding. */
   hash: string;
   page?: number;
+  /** The headings above, outermost first. */
+  headings?: readonly string[];
+  /** The headings in one text, as earlier releases stored them. */
   heading?: string;
   /** float32 vector (BSON Binary subtype 9). */
   embedding: Binary;
@@ -27,9 +31,21 @@ export type ChunkDocument = TenantDocument & {
 };
 
 /** A chunk that a search found; `similarity` is (1 + cosine) / 2 of its vector and the query's by the same model, 0 without one. */
-export type ChunkHit = Pick<ChunkDocument, "documentId" | "version" | "content" | "model"> & {
+export type ChunkHit = Pick<ChunkDocument, "documentId" | "version" | "content" | "model" | ChunkPlaceField> & {
   _id: string;
-  page?: number;
-  heading?: string;
   similarity: number;
 };
+
+/** Fields that say where in its document a chunk is. */
+type ChunkPlaceField = "n" | "page" | "headings" | "heading";
+
+/** The path of headings in one text. */
+export function toHeading(headings: readonly string[]): string {
+  return headings.join(" > ");
+}
+
+/** Where a chunk is, as it is shown: its page, the path of headings, and the path in one text. */
+export function placeOf({ page, headings, heading }: Pick<ChunkDocument, "page" | "headings" | "heading">) {
+  const path = headings ?? heading?.split(" > ");
+  return defined({ page, heading: path && toHeading(path), headings: path && [...path] });
+}

@@ -33,6 +33,18 @@ export async function makeSizedPdf(pages: readonly (readonly [text: string, size
   return Buffer.concat(parts);
 }
 
+/** A PDF of one page with texts at places, in points from its upper left corner. */
+export async function makeTextsPdf(texts: readonly { text: string; x: number; y: number }[]): Promise<Buffer> {
+  const pdf = new PdfDocument();
+  const parts: Buffer[] = [];
+  pdf.on("data", (part: Buffer) => parts.push(part));
+  const ended = once(pdf, "end");
+  for (const { text, x, y } of texts) pdf.fontSize(10).text(text, x, y, { lineBreak: false });
+  pdf.end();
+  await ended;
+  return Buffer.concat(parts);
+}
+
 type Block = { heading: string; level: 1 | 2 } | { text: string } | { row: string[] };
 const levels = { 1: HeadingLevel.HEADING_1, 2: HeadingLevel.HEADING_2 } as const;
 

@@ -58,10 +58,10 @@ describe("parsing PDF", () => {
       ]),
     );
     expect(sections).to.deep.equal([
-      { page: 1, heading: "Pumps", text: "Pumps\nA pump moves water." },
-      { page: 1, heading: "Pumps > Bleeding", text: "Bleeding\nOpen the valve first." },
-      { page: 2, heading: "Pumps > Bleeding", text: "Close it when no air comes out." },
-      { page: 2, heading: "Valves", text: "Valves\nA valve holds water back." },
+      { page: 1, headings: ["Pumps"], text: "Pumps\nA pump moves water." },
+      { page: 1, headings: ["Pumps", "Bleeding"], text: "Bleeding\nOpen the valve first." },
+      { page: 2, headings: ["Pumps", "Bleeding"], text: "Close it when no air comes out." },
+      { page: 2, headings: ["Valves"], text: "Valves\nA valve holds water back." },
     ]);
   });
 
@@ -102,7 +102,7 @@ describe("parsing DOCX", () => {
     ]);
     const { type, title, sections } = await parse(docx, { name: "misleading.txt" });
     expect({ type, title }).to.deep.equal({ type: "docx", title: "Safety" });
-    expect(sections.map(({ heading }) => heading)).to.deep.equal(["Safety", "Safety > Chemicals", "Storage"]);
+    expect(sections.map(({ headings }) => headings)).to.deep.equal([["Safety"], ["Safety", "Chemicals"], ["Storage"]]);
     expect(sections[1]?.text).to.contain("Acid | burns");
   });
 
@@ -131,7 +131,7 @@ describe("parsing HTML", () => {
     const { type, title, sections } = await parse(page);
     const text = sections.map((section) => section.text).join("\n");
     expect({ type, title }).to.deep.equal({ type: "html", title: "Pumps" });
-    expect(sections.at(-1)?.heading).to.contain("Care & use");
+    expect(sections.at(-1)?.headings).to.contain("Care & use");
     expect(text).to.contain("- Oil it\n- Bleed it").and.to.contain("a | b").and.to.contain("    stop();");
     expect(text).not.to.contain("hidden");
     expect(text).not.to.contain("Home");
@@ -142,7 +142,7 @@ describe("parsing HTML", () => {
       <h1>Pump P-9</h1><p>${makeProse(20)}</p><h2>Care</h2><p>${makeProse(20)}</p></article></body></html>`;
     for (const html of [page, page.replace("Pump P-9 - Acme", "Pump P-9")]) {
       const { sections } = await parse(html);
-      expect(sections.map(({ heading }) => heading)).to.deep.equal(["Pump P-9", "Pump P-9 > Care"]);
+      expect(sections.map(({ headings }) => headings)).to.deep.equal([["Pump P-9"], ["Pump P-9", "Care"]]);
     }
   });
 
@@ -184,9 +184,9 @@ describe("parsing Markdown", () => {
     expect({ type, title }).to.deep.equal({ type: "markdown", title: "The pump" });
     expect(sections).to.deep.equal([
       { text: "Before." },
-      { text: "# One\n```\n# no heading\n```", heading: "One" },
-      { text: "Two\n---\n- item\n---", heading: "One > Two" },
-      { text: "### Deep `code` [link](http://x)\nend", heading: "One > Two > Deep code link" },
+      { text: "# One\n```\n# no heading\n```", headings: ["One"] },
+      { text: "Two\n---\n- item\n---", headings: ["One", "Two"] },
+      { text: "### Deep `code` [link](http://x)\nend", headings: ["One", "Two", "Deep code link"] },
     ]);
   });
 

@@ -41,24 +41,24 @@ describe("splitting", () => {
       { page: 1, content: "short one" },
       { page: 2, content: "short two" },
     ]);
-    const [only] = await split([{ text: makeProse(5), heading: "A > B" }]);
-    expect(only?.heading).to.equal("A > B");
+    const [only] = await split([{ text: makeProse(5), headings: ["A", "B"] }]);
+    expect(only?.headings).to.deep.equal(["A", "B"]);
   });
 
   it("joins small sections under the heading that they share, and only those", async () => {
     const sections = [
-      { text: "one", heading: "A > B" },
-      { text: "two", heading: "A > C" },
-      { text: "three", heading: "D" },
+      { text: "one", headings: ["A", "B"] },
+      { text: "two", headings: ["A", "C"] },
+      { text: "three", headings: ["D"] },
     ];
-    expect((await split(sections, "markdown")).map(({ content, heading }) => [content, heading])).to.deep.equal([
-      ["one\n\ntwo", "A"],
-      ["three", "D"],
+    expect((await split(sections, "markdown")).map(({ content, headings }) => [content, headings])).to.deep.equal([
+      ["one\n\ntwo", ["A"]],
+      ["three", ["D"]],
     ]);
   });
 
   it("gives the same chunks every time", async () => {
-    const sections = [{ text: makeProse(200), heading: "X" }, { text: makeProse(100, "valve") }];
+    const sections = [{ text: makeProse(200), headings: ["X"] }, { text: makeProse(100, "valve") }];
     expect(await split(sections)).to.deep.equal(await split(sections));
   });
 

@@ -1,10 +1,8 @@
+import { type DomNode, ELEMENT, TEXT } from "./dom-node.ts";
+import { holdsAny, makeRepetition, readTable, textOf } from "./html-table.ts";
 import { collectSections } from "./section.ts";
+import { toMarkdownTable } from "./table.ts";
 
-/** The properties of a DOM node that are read here. */
-export type DomNode = { nodeType: number; nodeName: string; textContent: string | null; childNodes: Iterable<DomNode> };
-
-const ELEMENT = 1;
-const TEXT = 3;
 const KEPT_BLANK = "\ue000"; // of the private use area
 const MAX_DEPTH = 400; // deeper markup is reduced to its text
 const skipped = new Set("SCRIPT STYLE NOSCRIPT TEMPLATE SVG IFRAME OBJECT NAV HEAD BUTTON".split(" "));
@@ -14,9 +12,13 @@ const blocks = new Set(
   ),
 );
 
-/** Returns the text below a node, cut at its headings. Lists keep dashes, table rows their cells, code its lines. */
+/** A cell that holds one of these is a part of a page, not of a table. */
+const partsOfLayout = new Set("H1 H2 H3 H4 H5 H6 TABLE PRE".split(" "));
+
+/** Returns the text below a node, cut at its headings. Lists keep dashes, code its lines; tables become Markdown. */
 export function renderSections(root: DomNode) {
   const found = collectSections();
+  const repetition = makeRepetition();
   let parts: string[] = [];
 
   const close = () => {
@@ -41,12 +43,17 @@ export function renderSections(root: DomNode) {
     if (level) return void heading(Number(level), inline(node.textContent));
     if (name === "BR") return void parts.push("\n");
     if (name === "PRE") return void parts.push("\n\n", keepBlanks(node.textContent ?? ""), "\n\n");
-    if (name === "TD" || name === "TH") return void parts.push(inline(node.textContent), " | ");
     if (depth > MAX_DEPTH) return void parts.push(inline(node.textContent));
+    if (name === "TABLE") {
+      const table = readTable(node, repetition);
+      if (table) return void parts.push("\n\n", toMarkdownTable(table), "\n\n");
+    }
+    const isCell = name === "TD" || name === "TH";
+    if (isCell && !holdsAny(node, partsOfLayout)) return void parts.push(textOf(node), " | ");
     if (name === "LI") parts.push("\n- ");
     else if (blocks.has(name)) parts.push(name === "TR" || name === "DD" ? "\n" : "\n\n");
     for (const child of node.childNodes) visit(child, depth + 1);
-    if (blocks.has(name)) parts.push("\n");
+    if (blocks.has(name) || isCell) parts.push("\n");
   };
 
   for (const child of root.childNodes) visit(child, 0);

@@ -1,7 +1,7 @@
 import { collectSections, type Section } from "./section.ts";
 
-/** A line of a page: the size of its letters, and the font that most of them have. */
-export type Line = { text: string; size: number; font: string };
+/** A line of a page: the size of its letters, and the font that most of them have. A whole table is one line. */
+export type Line = { text: string; size: number; font: string; isTable?: boolean };
 
 /** A heading's letters are larger than the text's by this factor at least. */
 const HEADING_SCALE = 1.08;
@@ -27,11 +27,11 @@ export function sectionsOf(pages: readonly (readonly Line[])[]): Section[] {
     };
     let isInHeading = false;
     for (const line of lines) {
-      const level = levelOf(line);
+      const level = line.isTable ? undefined : levelOf(line);
       if (level !== undefined && !isInHeading) close();
       if (level !== undefined) found.enter(level, line.text.trim());
       isInHeading = level !== undefined;
-      open.push(line.text);
+      open.push(line.isTable ? `\n${line.text}\n` : line.text);
     }
     close();
   }
@@ -47,14 +47,15 @@ function toText(lines: readonly string[]): string {
 /** The value that most letters of a document have. */
 function commonest<T>(pages: readonly (readonly Line[])[], pick: (line: Line) => T): T | undefined {
   const letters = new Map<T, number>();
-  for (const line of pages.flat()) letters.set(pick(line), (letters.get(pick(line)) ?? 0) + line.text.length);
+  for (const line of pages.flat().filter(({ isTable }) => !isTable))
+    letters.set(pick(line), (letters.get(pick(line)) ?? 0) + line.text.length);
   return [...letters].sort((a, b) => b[1] - a[1])[0]?.[0];
 }
 
 /** The level of a line that is a heading: the depth of its number, else the place of its size among those of headings. */
 function makeLevels(pages: readonly (readonly Line[])[], body: { size: number; font: string }) {
-  const isLarge = ({ text, size }: Line) =>
-    size >= body.size * HEADING_SCALE && text.length <= MAX_HEADING_CHARACTERS && /\p{L}{2}/u.test(text);
+  const isLarge = ({ text, size, isTable }: Line) =>
+    !isTable && size >= body.size * HEADING_SCALE && text.length <= MAX_HEADING_CHARACTERS && /\p{L}{2}/u.test(text);
   const large = pages.flat().filter(isLarge);
   const sizes = [...new Set(large.map(({ size }) => size))].sort((a, b) => b - a);
   return (line: Line): number | undefined => {
@@ -65,7 +66,8 @@ function makeLevels(pages: readonly (readonly Line[])[], body: { size: number; f
 }
 
 function withoutRunningLines(pages: readonly (readonly Line[])[]): (readonly Line[])[] {
-  const fold = (line: Line | undefined) => line?.text.replace(/\d+|\b[ivxlc]+\b/g, "").trim() ?? "";
+  const fold = (line: Line | undefined) =>
+    (line?.isTable ? line.text : line?.text.replace(/\d+|\b[ivxlc]+\b/g, "").trim()) ?? "";
   const ends = [0, -1].map((at) => Map.groupBy(pages, (lines) => fold(lines.at(at))));
   return pages.map((lines) => {
     const [isHead, isFoot] = [0, -1].map((at, place) => {

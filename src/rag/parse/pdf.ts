@@ -1,6 +1,8 @@
 import { getDocumentProxy } from "unpdf";
 import { type Line, sectionsOf } from "./pdf-sections.ts";
+import { findTables, type PageTable } from "./pdf-table.ts";
 import { firstLineOf, type ParsedDocument, unreadable } from "./section.ts";
+import { toMarkdownTable } from "./table.ts";
 
 const MAX_PAGES = 10_000;
 
@@ -40,9 +42,21 @@ async function linesOf(pdf: PdfDocument, number: number): Promise<Line[]> {
     lines.push({ text, size: line.size, font: line.font });
     line = { text: "", size: 0, font: "", longest: 0 };
   };
-  for (const item of items) {
+  const tables = findTables(items);
+  const tableOf = new Map(tables.flatMap((table) => [...table.items].map((item) => [item, table])));
+  const shown = new Set<PageTable>();
+  for (const [index, item] of items.entries()) {
     if (!("str" in item)) continue;
-    line.text += item.str;
+    const table = tableOf.get(index);
+    if (table) {
+      if (!shown.has(table)) {
+        if (line.text !== "") end();
+        lines.push({ text: toMarkdownTable(table), size: 0, font: "", isTable: true });
+        shown.add(table);
+      }
+      continue;
+    }
+    if (line.text !== "" || item.str.trim() !== "") line.text += item.str;
     if (item.str.trim().length > line.longest) {
       line = { ...line, size: Math.round(item.height * 10) / 10, font: item.fontName, longest: item.str.trim().length };
     }
@@ -59,7 +73,7 @@ function printedTitle(pages: readonly (readonly Line[])[]): string | undefined {
   return firstLineOf(lines.find((line) => line.size === size)?.text ?? "");
 }
 
-const hasWord = ({ text }: Line) => /\p{L}{2}/u.test(text);
+const hasWord = ({ text, isTable }: Line) => !isTable && /\p{L}{2}/u.test(text);
 
 async function pdfTitle(pdf: PdfDocument): Promise<string | undefined> {
   const { info } = await pdf.getMetadata();

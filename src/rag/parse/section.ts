@@ -6,9 +6,13 @@ export type Section = {
   text: string;
   /** From 1, where the type has pages. */
   page?: number;
-  /** The headings above the text, outermost first, joined by " > ". */
-  heading?: string;
+  /** The headings above the text, outermost first. */
+  headings?: readonly string[];
 };
+
+/** Deepest heading of a path: those below stand beside it. */
+const MAX_LEVEL = 8;
+const MAX_HEADING = 200; // characters
 
 export type ParsedDocument = { type: SourceType; title?: string; sections: Section[] };
 
@@ -28,19 +32,23 @@ export function firstLineOf(text: string): string | undefined {
 export function collectSections() {
   const sections: Section[] = [];
   const path: { level: number; text: string }[] = [];
+  let headings: readonly string[] | undefined; // of the path: its sections share it
   return {
     sections,
     firstHeading: undefined as string | undefined,
     /** Adds a text under the headings entered so far, unless it is blank. */
     add(source: string, place: Pick<Section, "page"> = {}): void {
       const text = tidy(source);
-      const heading = path.map((entered) => entered.text).join(" > ");
-      if (text !== "") sections.push({ text, ...place, ...(path.length === 0 ? {} : { heading }) });
+      if (text === "") return;
+      headings ??= path.map((entered) => entered.text);
+      sections.push({ text, ...place, ...(path.length === 0 ? {} : { headings }) });
     },
     /** Enters a heading, which closes those of its level and below. */
     enter(level: number, text: string): void {
-      while ((path.at(-1)?.level ?? 0) >= level) path.pop();
-      path.push({ level, text: text.slice(0, 200) });
+      const depth = Math.min(level, MAX_LEVEL);
+      while ((path.at(-1)?.level ?? 0) >= depth) path.pop();
+      path.push({ level: depth, text: text.slice(0, MAX_HEADING) });
+      headings = undefined;
       this.firstHeading ??= text;
     },
   };

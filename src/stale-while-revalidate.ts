@@ -13,20 +13,23 @@ export function makeStaleWhileRevalidate<V>(lookup: (key: string) => Promise<V>,
   const entries = new LRUCache<string, Entry<V>>({ max });
   const reading = new Map<string, Promise<V>>();
 
-  const read = async (key: string): Promise<V> => {
+  const read = async (key: string, isCurrent: () => boolean): Promise<V> => {
     const readAt = performance.now(); // before the read: what changes during it may not be seen
     try {
       const value = await lookup(key);
-      entries.set(key, { value, readAt, isRefreshing: false });
+      // What was forgotten during the read may have been read before it changed: it serves its callers, and is not kept.
+      if (isCurrent()) entries.set(key, { value, readAt, isRefreshing: false });
       return value;
     } finally {
-      reading.delete(key);
+      if (isCurrent()) reading.delete(key);
     }
   };
   const readOnce = (key: string): Promise<V> => {
-    const running = reading.get(key) ?? read(key);
-    reading.set(key, running);
-    return running;
+    const running = reading.get(key);
+    if (running) return running;
+    const started: Promise<V> = read(key, () => reading.get(key) === started);
+    reading.set(key, started);
+    return started;
   };
   return {
     /** The value of a key; a promise only when it must be read. Concurrent calls for a key share one read. */
@@ -45,10 +48,14 @@ export function makeStaleWhileRevalidate<V>(lookup: (key: string) => Promise<V>,
     /** Whether a value was found for this key, however long ago, or is being read. */
     has: (key: string) => entries.has(key) || reading.has(key),
     /** Forgets a value that was changed here; other processes learn of it when they read again. */
-    forget: (key: string) => void entries.delete(key),
+    forget(key: string): void {
+      entries.delete(key);
+      reading.delete(key);
+    },
     /** The same for each value that `fits` accepts. */
     forgetWhere(fits: (value: V) => boolean): void {
       for (const [key, { value }] of entries) if (fits(value)) entries.delete(key);
+      reading.clear(); // nobody knows yet what they will find
     },
   };
 }

@@ -31,6 +31,7 @@ export const jobViewSchema = z.object({
   startedAt: z.iso.datetime().optional(),
   finishedAt: z.iso.datetime().optional(),
   attempts: z.number().int(),
+  traceId: z.string().optional().describe("The W3C trace of its work, where the operator collects traces"),
   result: z.unknown().optional(),
   error: errorViewSchema.optional(),
 });
@@ -48,6 +49,7 @@ export function toJobView(record: JobRecord): JobView {
 /** A job in a list: what came of it is read job by job. */
 export function toJobSummary(record: JobSummaryRecord): JobSummary {
   const { subject: about, title, startedBy } = record;
+  const traceId = record.trace?.split("-")[1]; // a `traceparent` is version, trace, span and flags
   const { _id: jobId, kind, status, progress, createdAt, startedAt, finishedAt, attempts, error } = record;
   return toView({
     jobId,
@@ -61,6 +63,7 @@ export function toJobSummary(record: JobSummaryRecord): JobSummary {
     startedAt,
     finishedAt,
     attempts,
+    traceId,
     error,
   });
 }

@@ -32,6 +32,7 @@ const shown = [
   "createdAt",
   "startedAt",
   "finishedAt",
+  "trace",
   "error",
 ] as const;
 

@@ -7,12 +7,14 @@ import { loadConfig } from "../../src/config.ts";
 import type { Disposables } from "../../src/disposables.ts";
 import { type FakeProvider, startFakeProvider } from "../../test/support/fake-provider/server.ts";
 import { runStack } from "../start/run-stack.ts";
+import { type ApiClient, makeApiClient } from "./api-client.ts";
 import { openBrowser, openWindow, showLast, type Window } from "./browser.ts";
+import { lookAtHostileTexts, plantHostileTexts } from "./hostile.ts";
 import { findPlaces, lookAround, type Places } from "./look-around.ts";
 import * as walk from "./walk.ts";
 import { beMember, seeNothing } from "./walls.ts";
 
-const windowNames = ["owner", "approver", "member", "stranger"] as const;
+const windowNames = ["owner", "approver", "member", "stranger", "guarded"] as const;
 
 /** Does in a browser what a person does in the console. Returns what is wrong, each as a line. @throws NoBrowser */
 export async function checkConsole(disposables: Disposables, { pictures }: { pictures?: string }): Promise<string[]> {
@@ -31,7 +33,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
     return [name, await openWindow(browser, { url, name, expected })] as const;
   });
   const windows = Object.fromEntries(await Promise.all(opened)) as Record<(typeof windowNames)[number], Window>;
-  const { owner, approver, member, stranger } = windows;
+  const { owner, approver, member, stranger, guarded } = windows;
   const faults: string[] = [];
   let shots: string | undefined;
   const step = async (name: string, work: () => Promise<unknown>) => {
@@ -47,7 +49,8 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
     console.log(`  ${name}, ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
   };
   let places: Places = { lists: [], details: [] };
-  await setProvider({ url, apiKey, provider });
+  const call = makeApiClient(url, apiKey);
+  await setProvider(call, provider);
   await step("sign in", () => walk.signIn(owner, apiKey));
   await step("sign in in a second window", () => walk.signIn(approver, apiKey));
   await step("drop three documents", () => walk.dropDocuments(owner));
@@ -63,39 +66,38 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   });
   await step("make and revoke a key", () => walk.makeAndRevokeKey(owner, url));
   await step("be a member", async () => {
-    await walk.signIn(member, await makeKey(url, apiKey));
+    await walk.signIn(member, await makeKey(call));
     await beMember(member);
   });
   await step("be another tenant, and see nothing", async () => {
-    await walk.signIn(stranger, await makeTenant(dataDir));
+    await walk.signIn(stranger, await makeTenant(dataDir, "other"));
     await seeNothing(stranger, places);
+  });
+  await step("show hostile texts", async () => {
+    const key = await makeTenant(dataDir, "third");
+    const hostile = await plantHostileTexts(makeApiClient(url, key), provider);
+    await walk.signIn(guarded, key);
+    faults.push(...(await lookAtHostileTexts(guarded, { places: hostile, provider })));
   });
   await step("sign out", () => walk.signOut(owner, url));
   return [...faults, ...Object.values(windows).flatMap((window) => window.faults)];
 }
 
 /** A provider of the tenant's own, whose answers this program gives, at prices. */
-async function setProvider({ url, apiKey, provider }: { url: string; apiKey: string; provider: FakeProvider }) {
+async function setProvider(call: ApiClient, provider: FakeProvider): Promise<void> {
   const model = { id: "large", type: "chat", contextWindow: 100_000, inputUsdPerMTok: 2, outputUsdPerMTok: 6 };
   const body = { baseUrl: provider.url, key: "none", wire: "openai-chat", models: [model] };
-  await send(`${url}/ai/providers/custom/desk`, { method: "PUT", apiKey, body });
+  await call("PUT", "/ai/providers/custom/desk", { body });
 }
 
-async function makeKey(url: string, apiKey: string): Promise<string> {
-  const body = { role: "member", subject: "mia@acme.io" };
-  return String((await send(`${url}/keys`, { method: "POST", apiKey, body })).key);
-}
-
-async function send(url: string, { method, apiKey, body }: { method: string; apiKey: string; body: object }) {
-  const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
-  const response = await fetch(url, { method, headers, body: JSON.stringify(body) });
-  if (!response.ok) throw new Error(`${method} ${url} answers ${response.status}: ${await response.text()}`);
-  return (await response.json()) as Record<string, unknown>; // as the API documents it
+/** Makes a key with a person behind it. */
+async function makeKey(call: ApiClient): Promise<string> {
+  return String((await call("POST", "/keys", { body: { role: "member", subject: "mia@acme.io" } })).key);
 }
 
 /** Another tenant's key, made as an operator does. */
-async function makeTenant(dataDir: string): Promise<string> {
-  const command = ["scripts/keys.ts", "create", "--tenant", "other", "--role", "owner", "--subject", "eve@other.io"];
+async function makeTenant(dataDir: string, tenant: string): Promise<string> {
+  const command = ["scripts/keys.ts", "create", "--tenant", tenant, "--role", "owner", "--subject", "eve@other.io"];
   const env = { ...process.env, DATA_DIR: dataDir };
   const { stdout } = await promisify(execFile)(process.execPath, command, { env });
   return /sk_\w{32}/.exec(stdout)?.[0] ?? "";

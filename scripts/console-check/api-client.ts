@@ -1,0 +1,20 @@
+/** What the check asks of the API beside the browser, by a key. */
+export type ApiClient = ReturnType<typeof makeApiClient>;
+
+type Call = { body?: object; form?: FormData; headers?: Record<string, string>; mayFail?: boolean };
+
+export function makeApiClient(url: string, key: string) {
+  /** The body of a response. @throws Error for one that is no success, unless that is said to be fine */
+  return async function call(method: string, path: string, { body, form, headers, mayFail }: Call = {}) {
+    const json = body === undefined ? {} : { "content-type": "application/json" };
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${key}`, ...json, ...headers },
+      body: form ?? (body === undefined ? null : JSON.stringify(body)),
+    });
+    const text = await response.text();
+    if (!response.ok && !mayFail) throw new Error(`${method} ${path} answers ${response.status}: ${text}`);
+    // Read as the API documents it: what is not there shows as such in the browser.
+    return (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>;
+  };
+}

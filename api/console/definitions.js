@@ -2,17 +2,20 @@ import { useEffect, useState } from "preact/hooks";
 import { post, put, remove } from "./api.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
+import { Publish } from "./publish.js";
 import { navigate } from "./router.js";
 import { Facts, Field, IdLink, Problem, Table, Time } from "./ui.js";
 
 /** Agents and workflows: lists, and definitions as JSON with the mistakes that the API names. */
 
 /** Fields of a definition that the API writes. */
-const written = ["agentId", "workflowId", "createdAt", "updatedAt", "createdBy", "version"];
+const written = ["agentId", "workflowId", "createdAt", "updatedAt", "createdBy", "version", "status"];
 
 /** @param {any} definition */
-const toText = (definition) =>
-  JSON.stringify(Object.fromEntries(Object.entries(definition).filter(([name]) => !written.includes(name))), null, 2);
+const withoutWritten = (definition) =>
+  Object.fromEntries(Object.entries(definition).filter(([name]) => !written.includes(name)));
+/** @param {any} definition */
+const toText = (definition) => JSON.stringify(withoutWritten(definition), null, 2);
 
 /**
  * @typedef {{ title: string, path: string, screen: string, idField: string, example: object, columns: readonly string[], cells: (item: any) => any }} Kind
@@ -74,6 +77,12 @@ export function DefinitionPage({ kind, id, RunForm }) {
       () => navigate(`/console/${kind.screen}`),
     );
   };
+  /** @param {object | undefined} wanted */
+  const publish = async (wanted) => {
+    const { publish: _before, ...definition } = withoutWritten(value);
+    const body = { ...definition, version: value.version, ...(wanted ? { publish: wanted } : {}) };
+    set(await put(`${kind.path}/${id}`, body));
+  };
   /** @param {any} one */
   const row = (one) =>
     html`<tr><td><${IdLink} id=${one.jobId} text=${one.runId} /></td><td>${one.status.replace("_", " ")}</td><td><${Time} at=${one.createdAt} /></td></tr>`;
@@ -81,6 +90,7 @@ export function DefinitionPage({ kind, id, RunForm }) {
     <${Facts} facts=${[["Id", html`<code>${id}</code>`], ["Version", value.version], ["Changed", html`<${Time} at=${value.updatedAt} />`], ["By", value.createdBy]]} />
     <h2>Run it</h2><${RunForm} definition=${value} />
     <h2>Runs</h2><${Table} list=${runs} columns=${["Run", "Status", "Begun"]} row=${row} empty="It has not run yet." />
+    <${Publish} published=${value.publish} save=${publish} />
     <h2>Definition</h2><${Editor} kind=${kind} definition=${value} onSaved=${set} />
     <p class="actions"><button type="button" class="rejected" onClick=${drop}>Delete</button></p><${Problem} error=${failure} />`;
 }

@@ -7,24 +7,35 @@ import { Badge, Choice, Facts, Field, IdLink, number, Problem, Table, Text, Time
 
 const states = ["indexed", "queued", "processing", "failed"];
 
+/** Dropped files that the page follows; older ones are in the list. */
+const MAX_FOLLOWED = 50;
+
 /** Files that are sent, one after the other, with what became of each. @param {{ onAccepted: () => void }} props */
 function Drop({ onAccepted }) {
   const [files, setFiles] = useState(/** @type {{ name: string, state: string, id?: string }[]} */ ([]));
   const [isOver, setIsOver] = useState(false);
-  /** @param {string} name @param {object} state */
-  const note = (name, state) => setFiles((all) => all.map((one) => (one.name === name ? { ...one, ...state } : one)));
+  /** @param {(one: { name: string, id?: string }) => boolean} isIt @param {object} state */
+  const note = (isIt, state) => setFiles((all) => all.map((one) => (isIt(one) ? { ...one, ...state } : one)));
+  useJobChanges(
+    useCallback((job) => {
+      if (job?.kind !== "ingestion") return;
+      note(({ id }) => id === job.about.documentId, { state: job.error?.message ?? job.status });
+    }, []),
+  );
   /** @param {FileList | null | undefined} list */
   const send = async (list) => {
     const dropped = [...(list ?? [])];
-    setFiles((all) => [...dropped.map(({ name }) => ({ name, state: "queued" })), ...all]);
+    setFiles((all) => [...dropped.map(({ name }) => ({ name, state: "waits" })), ...all].slice(0, MAX_FOLLOWED));
     for (const file of dropped) {
+      const isIt = (/** @type {{ name: string, id?: string }} */ { name, id }) =>
+        name === file.name && id === undefined;
       const form = new FormData();
       form.set("file", file);
       try {
         const response = await call("POST", "/rag/ingest", { form, headers: { prefer: "respond-async" } });
-        note(file.name, { state: "accepted", id: (await response.json()).documentId });
+        note(isIt, { state: "accepted", id: (await response.json()).documentId });
       } catch (error) {
-        note(file.name, { state: /** @type {Error} */ (error).message });
+        note(isIt, { state: /** @type {Error} */ (error).message, id: "" });
       }
       onAccepted();
     }
@@ -101,6 +112,38 @@ export function Documents({ query }) {
     <${Table} list=${list} columns=${["Title", "Status", "Chunks", "Source", "Changed"]} row=${row} /><${TryQuery} />`;
 }
 
+/**
+ * Replaces a document: by what its URL has now, or by a file. The file is a document of its own, and the old one goes when
+ * that is indexed, so that queries find one of the two at any time.
+ * @param {{ document: any }} props
+ */
+function Replace({ document: { documentId, title, source, collection } }) {
+  const { run, error, isBusy } = useAction();
+  const fetchAgain = () =>
+    run(async () => {
+      const body = { url: source.url, title, ...(collection ? { collection } : {}) };
+      await post("/rag/ingest", body, { headers: { prefer: "respond-async" } });
+    });
+  /** @param {any} event */
+  const pick = (event) => {
+    const [file] = event.target.files;
+    if (!file) return;
+    run(async () => {
+      const form = new FormData();
+      for (const [name, value] of Object.entries({ file, title, collection })) if (value) form.set(name, value);
+      const response = await call("POST", "/rag/ingest", { form, headers: { prefer: "wait=60" } });
+      const made = (await response.json()).documentId;
+      if (response.status !== 201) throw new Error(`The new document ${made} is not indexed yet; this one stays.`);
+      await remove(`/rag/documents/${documentId}`);
+      navigate(`/console/documents/${made}`);
+    });
+  };
+  const control = source.url
+    ? html`<button type="button" disabled=${isBusy} onClick=${fetchAgain}>Fetch it again</button>`
+    : html`<label class="button">Replace by a file <input type="file" disabled=${isBusy} onChange=${pick} /></label>`;
+  return html`${control}${isBusy ? html`<span class="busy-note" role="status">Working …</span>` : null}<${Problem} error=${error} />`;
+}
+
 /** @param {{ id: string }} props */
 export function Document({ id }) {
   const document = useLoad(`/rag/documents/${id}`);
@@ -133,6 +176,6 @@ export function Document({ id }) {
     <${Facts} facts=${[["Document", html`<code>${id}</code>`], ["Source", source.name ?? source.url ?? source.kind], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`]]} />
     <${Problem} error=${failure} />
     ${Object.keys(metadata).length > 0 ? html`<${Text} value=${metadata} label="Metadata" />` : null}
-    <p class="actions"><button type="button" class="rejected" onClick=${drop}>Delete</button></p><${Problem} error=${error} />
+    <div class="actions"><${Replace} document=${document.value} /><button type="button" class="rejected" onClick=${drop}>Delete</button></div><${Problem} error=${error} />
     <h2>Chunks</h2><${Table} list=${chunks} columns=${["#", "Text", "Tokens"]} row=${row} empty="No chunks yet." /><${TryQuery} documentId=${id} />`;
 }

@@ -40,7 +40,7 @@ function Spend({ usage }) {
     ${
       data.length === 0
         ? html`<p class="hint">No model calls yet: try the <a href="/console/playground">playground</a>.</p>`
-        : html`<div class="grid">
+        : html`<div class="grid four">
       <${Bars} label="Calls" points=${points("requests")} show=${number} />
       <${Bars} label="Errors" points=${points("errors")} show=${number} />
       <${Bars} label="Tokens out" points=${points("outputTokens")} show=${number} />

@@ -2,7 +2,8 @@ import { useState } from "preact/hooks";
 import { post, put, remove } from "./api.js";
 import { html } from "./html.js";
 import { useAction, useList, useLoad } from "./load.js";
-import { Choice, Facts, Field, money, number, Problem, Table, Time } from "./ui.js";
+import { CustomProviders, ProviderKeys } from "./providers.js";
+import { Choice, Facts, Field, IdLink, money, number, Problem, Table, Time } from "./ui.js";
 
 /** A key that was just made, which is shown this once. @param {{ text: string | undefined, label: string }} props */
 function Once({ text, label }) {
@@ -51,6 +52,8 @@ function ApiKeys({ me }) {
 
 function WidgetKeys() {
   const list = useList("/ai/widget/keys?limit=50");
+  const agents = useList("/agents?limit=100");
+  const [agentId, setAgentId] = useState("");
   const [origin, setOrigin] = useState("");
   const [made, setMade] = useState(/** @type {string | undefined} */ (undefined));
   const { run, error, isBusy } = useAction();
@@ -58,7 +61,10 @@ function WidgetKeys() {
   const submit = (event) => {
     event.preventDefault();
     run(async () => {
-      const { key } = await post("/ai/widget/key", origin ? { allowedOrigins: [origin] } : {});
+      const { key } = await post("/ai/widget/key", {
+        ...(origin ? { allowedOrigins: [origin] } : {}),
+        ...(agentId ? { agentId } : {}),
+      });
       setMade(`<script src="${location.origin}/widget.js" data-key="${key}" data-title="Ask us" async></script>`);
       list.reload();
     });
@@ -69,41 +75,15 @@ function WidgetKeys() {
       () => remove("/ai/widget/key", { id: one.id }),
       () => list.reload(),
     );
+  /** @param {string | undefined} id */
+  const nameOf = (id) => agents.items.find((one) => one.agentId === id)?.name ?? id;
   /** @param {any} one */
   const row = (one) =>
-    html`<tr><td><code>${one.keyPreview}</code></td><td>${one.allowedOrigins?.join(", ") ?? "any page"}</td><td><${Time} at=${one.createdAt} /></td><td><a href="/console/calls?keyId=${one.id}">calls</a></td><td><button type="button" onClick=${revoke(one)}>Revoke</button></td></tr>`;
+    html`<tr><td><code>${one.keyPreview}</code></td><td><${IdLink} id=${one.agent_id} text=${nameOf(one.agent_id)} /></td><td>${one.allowedOrigins?.join(", ") ?? "any page"}</td><td><${Time} at=${one.createdAt} /></td><td><a href="/console/calls?keyId=${one.id}">calls</a></td><td><button type="button" onClick=${revoke(one)}>Revoke</button></td></tr>`;
   return html`<section><h2>Widget keys</h2><p class="hint">Publishable keys that only chat: anybody can read them in a page.</p>
-    <${Table} list=${list} columns=${["Key", "Pages of", "Made", "Calls", ""]} row=${row} />
-    <form onSubmit=${submit}><${Field} label="Only for pages of this origin (optional)" value=${origin} onInput=${setOrigin} placeholder="https://www.example.com" /><button type="submit" disabled=${isBusy}>Make a widget key</button></form>
+    <${Table} list=${list} columns=${["Key", "Agent", "Pages of", "Made", "Calls", ""]} row=${row} />
+    <form onSubmit=${submit}><${Choice} label="With model and prompt of an agent, without its tools" value=${agentId} options=${agents.items.map(({ agentId: id }) => id)} nameOf=${nameOf} all="none" onChange=${setAgentId} /><${Field} label="Only for pages of this origin (optional)" value=${origin} onInput=${setOrigin} placeholder="https://www.example.com" /><button type="submit" disabled=${isBusy}>Make a widget key</button></form>
     <${Problem} error=${error} /><${Once} text=${made} label="Put this line into your page. The key is shown only now:" /></section>`;
-}
-
-function ProviderKeys() {
-  const list = useList("/ai/providers");
-  const [given, setGiven] = useState({ provider: "openai", key: "" });
-  const { run, error, isBusy } = useAction();
-  const providers = list.items.map(({ provider }) => provider);
-  /** @param {Event} event */
-  const submit = (event) => {
-    event.preventDefault();
-    run(async () => {
-      await put(`/ai/providers/${given.provider}/key`, { key: given.key });
-      setGiven((before) => ({ ...before, key: "" }));
-      list.reload();
-    });
-  };
-  /** @param {any} one */
-  const drop = (one) => () =>
-    run(
-      () => remove(`/ai/providers/${one.provider}/key`),
-      () => list.reload(),
-    );
-  /** @param {any} one */
-  const row = (one) =>
-    html`<tr><td>${one.provider}</td><td>${one.configured ? html`<code>${one.keyPreview ?? "set"}</code>` : "none of your own"}</td><td><${Time} at=${one.updatedAt} /></td><td>${one.configured ? html`<button type="button" onClick=${drop(one)}>Remove</button>` : null}</td></tr>`;
-  return html`<section><h2>Provider keys</h2><${Table} list=${list} columns=${["Provider", "Your key", "Set", ""]} row=${row} />
-    <form onSubmit=${submit}><${Choice} label="Provider" value=${given.provider} options=${providers} onChange=${(/** @type {string} */ provider) => setGiven((before) => ({ ...before, provider }))} />
-      <${Field} label="Key" type="password" autocomplete="off" value=${given.key} onInput=${(/** @type {string} */ key) => setGiven((before) => ({ ...before, key }))} required /><button type="submit" disabled=${isBusy}>Set</button></form><${Problem} error=${error} /></section>`;
 }
 
 /** @param {{ me: any }} props */
@@ -153,5 +133,5 @@ export function Keys({ me }) {
   const isAdmin = me.role !== "member";
   return html`<h1>Keys and limits</h1><${Limits} me=${me} />
     ${me.role === "owner" ? html`<${ApiKeys} me=${me} />` : html`<p class="hint">Owners make and revoke API keys.</p>`}
-    ${isAdmin ? html`<${WidgetKeys} /><${ProviderKeys} />` : html`<p class="hint">Admins manage widget keys and provider keys.</p>`}`;
+    ${isAdmin ? html`<${WidgetKeys} /><${ProviderKeys} /><${CustomProviders} />` : html`<p class="hint">Admins manage widget keys and provider keys.</p>`}`;
 }

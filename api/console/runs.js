@@ -6,7 +6,7 @@ import { navigate } from "./router.js";
 import { AgentRunView, CompositeView, WorkflowRunView } from "./timeline.js";
 import { Badge, between, Choice, Facts, IdLink, Problem, Table, Text, Time } from "./ui.js";
 
-const kinds = ["ingestion", "agent", "workflow", "composite", "completion"];
+const kinds = ["ingestion", "agent", "workflow", "composite", "response", "completion"];
 const states = ["queued", "running", "awaiting", "completed", "failed", "cancelled"];
 
 /** @param {any} job */
@@ -51,9 +51,13 @@ function detailOf({ runId, workflowId, executionId }) {
 }
 
 /** Starts the same again. @param {any} about @param {any} detail */
-async function runAgain({ agentId, workflowId }, detail) {
-  const path = workflowId ? `/workflows/${workflowId}/execute` : `/agents/${agentId}/run`;
-  const body = detail.input === undefined ? {} : { input: detail.input };
+async function runAgain({ agentId, workflowId, executionId }, { input, pattern, profile }) {
+  const path = workflowId
+    ? `/workflows/${workflowId}/execute`
+    : executionId
+      ? "/composite/execute"
+      : `/agents/${agentId}/run`;
+  const body = { ...(input === undefined ? {} : { input }), ...(executionId ? { pattern, profile } : {}) };
   const { jobId } = await post(path, body, { headers: { prefer: "respond-async" } });
   navigate(`/console/runs/${jobId}`);
 }
@@ -62,7 +66,8 @@ async function runAgain({ agentId, workflowId }, detail) {
 function Actions({ job, detail, onChange }) {
   const { run, error, isBusy } = useAction();
   const isOpen = ["queued", "running", "awaiting"].includes(job.status);
-  const mayRepeat = !isOpen && detail && (job.about.workflowId || job.about.agentId);
+  const { workflowId, agentId, executionId } = job.about;
+  const mayRepeat = !isOpen && detail && (workflowId || agentId || (executionId && detail.input !== undefined));
   const cancel = () =>
     run(
       () => post(`/jobs/${job.jobId}/cancel`, undefined),
@@ -88,8 +93,8 @@ export function Run({ id }) {
     return job.error
       ? html`<h1>Run</h1><${Problem} error=${job.error} />`
       : html`<p class="busy-note" role="status">Loading …</p>`;
-  const { kind, title, status, progress, startedBy, createdAt, startedAt, finishedAt, attempts, error, about, result } =
-    job.value;
+  const { kind, title, status, progress, startedBy, createdAt, startedAt, finishedAt } = job.value;
+  const { attempts, traceId, error, about, result } = job.value;
   return html`<h1>${title ?? kind} <${Badge} text=${status} /></h1>
     <${Facts} facts=${[
       ["Kind", kind],
@@ -100,6 +105,7 @@ export function Run({ id }) {
       ["Took", between(startedAt, finishedAt)],
       ["Stage", status === "running" ? `${progress.stage} ${progress.done} of ${progress.total}` : undefined],
       ["Attempts", attempts > 1 ? attempts : undefined],
+      ["Trace", traceId && html`<code>${traceId}</code>`],
       ...Object.entries(about).map(([name, value]) => /** @type {const} */ ([name, html`<${IdLink} id=${value} />`])),
     ]} />
     <${Problem} error=${error} /><${Actions} job=${job.value} detail=${detail.value} onChange=${reload} />

@@ -1,6 +1,6 @@
 import { html } from "./html.js";
 import { Markdown } from "./markdown.js";
-import { Badge, between, Facts, IdLink, money, number, Problem, Text, Time } from "./ui.js";
+import { Badge, between, duration, Facts, IdLink, money, number, Problem, Text, Time } from "./ui.js";
 
 /** What happened in a run, step by step. */
 
@@ -12,24 +12,37 @@ const call = ({ action, actionInput, observation, isError, runId, startedAt, fin
   ${finishedAt ? html`<${Text} value=${observation} label="The result" />` : html`<p class="busy-note">running …</p>`}
 </div>`;
 
-/** Time of the tools of a step, and what is left of the step for the model. @param {any} step */
-function timesOf({ startedAt, finishedAt, actions }) {
-  const tools = (actions ?? []).filter((/** @type {any} */ one) => one.startedAt && one.finishedAt);
-  if (tools.length === 0) return between(startedAt, finishedAt);
-  const first = tools.map((/** @type {any} */ one) => one.startedAt).sort()[0];
-  const last = tools
-    .map((/** @type {any} */ one) => one.finishedAt)
-    .sort()
-    .at(-1);
-  return `${between(startedAt, finishedAt)}, of it tools ${between(first, last)}`;
+/** @param {string | undefined} from @param {string | undefined} to */
+const span = (from, to) => (from && to ? Math.max(Date.parse(to) - Date.parse(from), 0) : 0);
+
+/**
+ * What the model and the tools took of each step, in ms: a step begins with the model's answer, which it waited for since
+ * the step before, and ends with the last of its tools.
+ * @param {any} run
+ */
+function timesOf({ startedAt, steps }) {
+  return steps.map((/** @type {any} */ step, /** @type {number} */ at) => ({
+    model: span(steps[at - 1]?.finishedAt ?? (at === 0 ? startedAt : undefined), step.startedAt),
+    tools: step.action === "final_answer" ? 0 : span(step.startedAt, step.finishedAt),
+  }));
 }
 
-/** @param {any} step */
-const agentStep = (step) => {
+/** @param {readonly number[]} values */
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+/** Names with times; those of nothing are left out. @param {Record<string, number>} times */
+const shown = (times) =>
+  Object.entries(times)
+    .filter(([, ms]) => ms > 0)
+    .map(([name, ms]) => `${name} ${duration(ms)}`)
+    .join(", ");
+
+/** @param {any} step @param {{ model: number, tools: number }} times */
+const agentStep = (step, times) => {
   const isAnswer = step.action === "final_answer";
   return html`<li class=${step.isError ? "failed" : ""}>
     <h3>${isAnswer ? "Answer" : step.action}</h3>
-    <p class="meta"><${Time} at=${step.startedAt} /> ${timesOf(step)}, ${step.model}, ${number(step.tokens)} tokens, ${money(step.costUsd)}, <${IdLink} id=${step.logId} text="model call" /></p>
+    <p class="meta"><${Time} at=${step.startedAt} /> ${shown(times)}${times.model + times.tools > 0 ? ", " : ""}${step.model}, ${number(step.tokens)} tokens, ${money(step.costUsd)}, <${IdLink} id=${step.logId} text="model call" /></p>
     ${step.thought && !isAnswer ? html`<p class="thought">${step.thought}</p>` : null}
     ${isAnswer ? null : (step.actions ?? [step]).map(call)}
   </li>`;
@@ -49,10 +62,22 @@ export function AgentRunView({ run }) {
     tokensUsed,
     costUsd,
     stopReason,
+    createdAt,
+    startedAt,
   } = run;
+  const times = timesOf(run);
+  const waited = span(createdAt, startedAt);
   return html`<${Facts} facts=${[
     ["Agent", html`<${IdLink} id=${agentId} text=${agentName} />, version ${agentVersion}`],
     ["Stopped by", stopReason],
+    [
+      "Time",
+      shown({
+        model: sum(times.map((/** @type {any} */ one) => one.model)),
+        tools: sum(times.map((/** @type {any} */ one) => one.tools)),
+        waiting: waited,
+      }),
+    ],
     ["Used", `${number(tokensUsed)} tokens, ${money(costUsd)}`],
     [
       "Audit log",
@@ -62,7 +87,7 @@ export function AgentRunView({ run }) {
     ],
   ]} />
     <h2>Question</h2><${Text} value=${input} label="The question" />
-    <h2>Steps</h2><ol class="timeline">${steps.map(agentStep)}</ol>
+    <h2>Steps</h2><ol class="timeline">${steps.map((/** @type {any} */ step, /** @type {number} */ at) => agentStep(step, times[at]))}</ol>
     <${Problem} error=${error} />
     ${finalOutput ? html`<h2>Answer</h2><${Markdown} text=${finalOutput} />` : null}`;
 }
@@ -87,8 +112,25 @@ const workflowStep = ({
 /** @param {{ run: any }} props */
 export function WorkflowRunView({ run }) {
   const { workflowId, workflowName, version, input, output, steps, error, awaiting, tokensUsed, costUsd } = run;
+  /** @param {(type: string) => boolean} isOne */
+  const took = (isOne) =>
+    sum(
+      steps.map((/** @type {any} */ { type, startedAt, finishedAt }) =>
+        isOne(type) ? span(startedAt, finishedAt) : 0,
+      ),
+    );
+  const isModel = (/** @type {string} */ type) => type === "ai_completion";
+  const isWait = (/** @type {string} */ type) => type === "human_approval";
   return html`<${Facts} facts=${[
     ["Workflow", html`<${IdLink} id=${workflowId} text=${workflowName} />, version ${version}`],
+    [
+      "Time",
+      shown({
+        model: took(isModel),
+        "other steps": took((type) => !isModel(type) && !isWait(type)),
+        approvals: took(isWait),
+      }),
+    ],
     ["Used", `${number(tokensUsed)} tokens, ${money(costUsd)}`],
     [
       "Waits for",
@@ -120,7 +162,7 @@ const compositeStep = ({
 /** @param {{ run: any }} props */
 export function CompositeView({ run }) {
   const { pattern, profile, models, input, steps, result } = run;
-  return html`<${Facts} facts=${[["Pattern", pattern], ["Profile", profile], ["Models", models?.join(", ")]]} />
+  return html`<${Facts} facts=${[["Pattern", pattern], ["Profile", profile], ["Models", models?.join(", ")], ["Used", `${number(sum(steps.map((/** @type {any} */ one) => one.tokens)))} tokens, ${money(sum(steps.map((/** @type {any} */ one) => one.costUsd)))}`]]} />
     ${input === undefined ? null : html`<h2>Input</h2><${Text} value=${input} label="The input" />`}
     <h2>Model calls</h2><ol class="timeline">${steps.map(compositeStep)}</ol>
     ${result === undefined ? null : html`<h2>Result</h2><${Text} value=${result} label="The result" />`}`;

@@ -92,16 +92,16 @@ export function Table({ list, columns, row, empty = "There are none." }) {
 }
 
 /**
- * A choice among values. `all`: what no choice is called.
- * @param {{ label: string, value: string, options: readonly string[], all?: string, onChange: (value: string) => void }} props
+ * A choice among values. `all`: what no choice is called; `nameOf`: what a value is called.
+ * @param {{ label: string, value: string, options: readonly string[], all?: string, nameOf?: (option: string) => string, onChange: (value: string) => void }} props
  */
-export function Choice({ label, value, options, all, onChange }) {
+export function Choice({ label, value, options, all, nameOf = (option) => option.replace("_", " "), onChange }) {
   /** @param {any} event */
   const choose = (event) => onChange(event.target.value);
   return html`<label class="field">${label}
     <select value=${value} onChange=${choose}>
       ${all === undefined ? null : html`<option value="">${all}</option>`}
-      ${options.map((option) => html`<option value=${option} selected=${option === value}>${option.replace("_", " ")}</option>`)}
+      ${options.map((option) => html`<option value=${option} selected=${option === value}>${nameOf(option)}</option>`)}
     </select></label>`;
 }
 

@@ -18,6 +18,7 @@ import { openAiFileRoutes } from "./routes/openai/files.ts";
 import { openAiModelRoutes } from "./routes/openai/models.ts";
 import { openAiResponseRoutes } from "./routes/openai/responses.ts";
 import { storedResponseRoutes } from "./routes/openai/stored-responses.ts";
+import { operatorRoutes } from "./routes/operator.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
@@ -58,5 +59,6 @@ export const allRoutes: readonly AnyRoute[] = [
   ...anthropicMessageRoutes,
   ...anthropicBatchRoutes,
   ...pageRoutes,
+  ...operatorRoutes,
   ...healthRoutes,
 ];

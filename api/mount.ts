@@ -8,6 +8,7 @@ import { anonymous, authenticate, watchKey } from "./middleware/authenticate.ts"
 import { type BodyBudget, makeBodyBudget } from "./middleware/body-budget.ts";
 import { logError, toAppError, toErrorBody } from "./middleware/errors.ts";
 import { respondIdempotently } from "./middleware/idempotency.ts";
+import { admitOperator } from "./middleware/operator.ts";
 import { rejectForeignHost } from "./middleware/own-host.ts";
 import { admit } from "./middleware/rate-limit.ts";
 import { makeUploadRate } from "./middleware/upload-rate.ts";
@@ -16,6 +17,7 @@ import { type Input, type InputReader, makeInputReader, noteIgnored } from "./re
 import {
   type AnyRoute,
   type HandlerInput,
+  isForTenants,
   type JsonReply,
   type Reply,
   type RouteDialect,
@@ -69,13 +71,14 @@ function serveRoute(
   const { tenancy } = platform;
   const isSecret = route.hasSecretReply === true;
   const { allowedHosts } = platform.config.http;
-  const door = route.auth === "public" ? undefined : { tenancy, needed: route.auth, allowedHosts };
+  const door = isForTenants(route.auth) ? { tenancy, needed: route.auth, allowedHosts } : undefined;
   return async function serve(ctx) {
     ctx.state.route = route.path;
     const dialect = route.dialectOf?.((name) => ctx.get(name) || undefined) ?? route.dialect;
     if (dialect) speak(ctx, dialect);
     if (route.envelope) rejectForeignHost(ctx, allowedHosts);
     const client = () => clientOf(ctx);
+    if (route.auth === "operator") await admitOperator(ctx, { operator: platform.operator, allowedHosts, client });
     const caller = door === undefined ? anonymous : await authenticate(ctx, door, client);
     let rejection: AppError | undefined;
     if (door !== undefined) {

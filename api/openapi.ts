@@ -65,6 +65,13 @@ export function makeOpenApi(routes: readonly AnyRoute[]): OpenApiDocument {
       securitySchemes: {
         apiKey: { type: "http", scheme: "bearer", description: "An API key, `sk_…`; `x-api-key` takes it too" },
         session: { type: "apiKey", in: "cookie", name: "switchyard", description: "A session of `POST /session`" },
+        operator: { type: "http", scheme: "basic", description: "`ADMIN_TOKEN` as password, or as bearer" },
+        operatorSession: {
+          type: "apiKey",
+          in: "cookie",
+          name: "switchyard-operator",
+          description: "A session of `POST /operator/session`",
+        },
       },
       schemas: components.schemas,
     },
@@ -80,6 +87,7 @@ function toOperation(route: AnyRoute, components: Components): Operation {
     ...defined({ description: route.description }),
     tags: route.tags,
     ...(route.auth === "public" ? { security: [] } : {}),
+    ...(route.auth === "operator" ? { security: [{ operator: [] }, { operatorSession: [] }] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...defined({ requestBody }),
     responses: { ...toResponses(route, components), ...toErrorResponses(route, components) },
@@ -186,18 +194,20 @@ function toHeaders(headers: Readonly<Record<string, string>>): JsonSchema {
 /** The error codes that a route can respond with: its own, and those of its kind. */
 export function errorCodesOf(route: AnyRoute): ErrorCode[] {
   const isPublic = route.auth === "public";
+  const isOperators = route.auth === "operator";
   const takesBody = route.body !== undefined || route.multipart !== undefined;
   const takesInput = takesBody || route.query !== undefined || (route.method === "post" && !isPublic);
   const codes: [isGiven: boolean | undefined, codes: readonly ErrorCode[]][] = [
     [!isPublic, ["missing_api_key", "invalid_api_key"]],
-    [!isPublic && route.auth !== "member", ["insufficient_role"]],
+    [!isPublic && !isOperators && route.auth !== "member", ["insufficient_role"]],
     [!isPublic, ["insufficient_scope", "foreign_origin"]],
-    [route.params !== undefined, ["not_found"]],
+    [route.params !== undefined || isOperators, ["not_found"]],
     [takesInput, ["invalid_request"]],
     [takesBody, ["malformed_json"]],
     [takesBody && !route.envelope, ["request_too_large", "unsupported_media_type"]],
     [takesIdempotencyKey(route), ["idempotency_key_reused", "idempotency_in_progress", "quota_exceeded"]],
-    [!isPublic, ["rate_limited", "too_many_concurrent"]],
+    [!isPublic, ["rate_limited"]],
+    [!isPublic && !isOperators, ["too_many_concurrent"]],
     [route.isAsync, ["wrong_state", "timeout"]],
     [true, [...(route.errors ?? []), "internal"]],
     [!isPublic, ["unavailable", "store_read_only", "storage_full"]],

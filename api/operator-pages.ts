@@ -1,10 +1,11 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { Middleware } from "koa";
 import { AppError, notFound } from "../src/errors.ts";
 import { renderMetrics } from "../src/metrics/admin-server.ts";
+import { makeClientAddress } from "../src/net/client-address.ts";
 import type { Platform } from "../src/platform.ts";
 import { type ApiContext, type RequestState, sendReply } from "./context.ts";
 import { toErrorBody } from "./middleware/errors.ts";
+import { isOperator } from "./middleware/operator.ts";
 
 /** Where operators find Bull Board. */
 export const boardPath = "/admin/queues";
@@ -22,21 +23,24 @@ const boardPolicy = [
 ].join("; ");
 
 /**
- * Bull Board and the metrics of the whole service, for the operator's `ADMIN_TOKEN` as the password of HTTP Basic or as bearer.
- * A tenant's key opens neither. Without an `ADMIN_TOKEN` both are a 404. The board is loaded at its first use; it cannot
+ * Bull Board and the metrics of the whole service, for the operator's `ADMIN_TOKEN` as the password of HTTP Basic or as bearer,
+ * or for a session of the console. A tenant's key opens neither. Without an `ADMIN_TOKEN` both are a 404. The board is loaded at its first use; it cannot
  * retry failed jobs, because their records are final.
  */
 export function serveOperatorPages(platform: Platform): Middleware<RequestState> {
-  const { adminToken } = platform.config.http;
+  const { operator, config } = platform;
+  const { allowedHosts, trustedProxies } = config.http;
+  const findClient = makeClientAddress(trustedProxies);
   let board: Promise<Middleware> | undefined;
   return async function serveOperatorPage(ctx, next) {
     const isBoard = ctx.path === boardPath || ctx.path.startsWith(`${boardPath}/`);
     if (!isBoard && ctx.path !== metricsPath) return next();
     ctx.state.route = isBoard ? boardPath : metricsPath;
-    if (adminToken === undefined) throw notFound("page");
-    if (!isOperator(ctx.get("authorization"), adminToken)) return askForPassword(ctx);
+    if (!operator.isSet) throw notFound("page");
+    const client = () =>
+      findClient({ remoteAddress: ctx.req.socket.remoteAddress, forwardedFor: ctx.get("x-forwarded-for") });
+    if (!(await isOperator(ctx, { operator, allowedHosts, client }))) return askForPassword(ctx);
     if (!isBoard) return sendMetrics(ctx, platform);
-    rejectForeignOrigin(ctx);
     board ??= loadBoard(platform);
     const serve = await board;
     ctx.set({ ...ctx.state.headers, "content-security-policy": boardPolicy }); // Koa writes the board's responses
@@ -68,36 +72,9 @@ async function loadBoard(platform: Platform): Promise<Middleware> {
   return serverAdapter.registerPlugin();
 }
 
-/**
- * A browser sends the operator's password by itself, so another site must not be able to act with it. Browsers name the
- * site in `Origin` with every request that changes something, and in `Sec-Fetch-Site` where the connection is trustworthy.
- */
-function rejectForeignOrigin(ctx: ApiContext): void {
-  if (ctx.method === "GET" || ctx.method === "HEAD") return;
-  const origin = ctx.get("origin");
-  const isOwnOrigin = origin === "" || origin.replace(/^https?:\/\//, "") === ctx.get("host");
-  if (isOwnOrigin && ["", "same-origin", "none"].includes(ctx.get("sec-fetch-site"))) return;
-  throw new AppError("insufficient_scope", "Another site may not act on the queues.");
-}
-
 /** A 401 that makes a browser ask for the password. */
 function askForPassword(ctx: ApiContext): void {
   const body = toErrorBody(new AppError("missing_api_key", "Operators only."), ctx.state.requestId);
   const headers = { "www-authenticate": 'Basic realm="switchyard operators", charset="UTF-8"' };
   sendReply(ctx, { status: 401, headers, body });
-}
-
-/** Whether an `Authorization` header holds the operator's token, as Basic password or as bearer. */
-function isOperator(header: string, adminToken: string): boolean {
-  const [scheme = "", value = ""] = header.split(/ +/, 2);
-  if (scheme.toLowerCase() === "bearer") return isSame(value, adminToken);
-  if (scheme.toLowerCase() !== "basic") return false;
-  const text = Buffer.from(value, "base64").toString("utf8");
-  return isSame(text.slice(text.indexOf(":") + 1), adminToken);
-}
-
-/** Compares in a time that reveals neither the length nor where the two differ. */
-function isSame(a: string, b: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }

@@ -6,8 +6,8 @@ import type { Caller } from "../src/tenancy/roles.ts";
 
 export type Method = "get" | "post" | "put" | "delete";
 
-/** Who may call a route: a key of at least this role, or anybody. */
-export type RouteAuth = Role | "public";
+/** Who may call a route: a key of at least this role, the operator of the service, or anybody. */
+export type RouteAuth = Role | "operator" | "public";
 
 /**
  * A response that a route can give besides errors: what it means and the schema of its JSON `body` (none: no body).
@@ -64,7 +64,7 @@ export type HandlerInput<P = unknown, Q = unknown, B = unknown> = {
   body: B;
   /** The body as it came; only on routes with a `documentedBody`. */
   bytes?: Buffer;
-  /** On a public route this is `anonymous`, without a tenant. */
+  /** On a public route, and on one of the operator's, this is `anonymous`, without a tenant. */
   caller: Caller;
   /** Aborts when the client disconnects; from the socket's `close`. */
   signal: AbortSignal;
@@ -159,8 +159,11 @@ export type AnyRoute = RouteGroup &
 
 /** Whether a repeat of a call of the route is recognised by its `Idempotency-Key`. */
 export function takesIdempotencyKey({ method, auth, envelope }: AnyRoute): boolean {
-  return method === "post" && auth !== "public" && envelope === undefined;
+  return method === "post" && isForTenants(auth) && envelope === undefined;
 }
+
+/** Whether a tenant's key opens a route. */
+export const isForTenants = (auth: RouteAuth): auth is Role => auth !== "public" && auth !== "operator";
 
 /**
  * Functions that declare the routes of a group, by method and path; what a route itself says of the group's fields counts.

@@ -42,8 +42,8 @@ export const settings = {
   REDIS_PREFIX: setting(z.string().default("switchyard"), "Prefix of every key in Redis"),
   ADMIN_TOKEN: setting(
     z.string().min(12, "must have at least 12 characters").optional(),
-    "The operator's credential for Bull Board and `/metrics`",
-    "both are off",
+    "The operator's credential for Bull Board, `/metrics` and `/operator`",
+    "all of them are off",
   ),
   METRICS_PORT: setting(
     count(0, 65_535).optional(),

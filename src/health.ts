@@ -39,7 +39,7 @@ export type Readiness = z.output<typeof readinessSchema>;
 /** The readiness, which anybody may know, and the figures behind it. */
 export type Inspection = { readiness: Readiness; queues: readonly QueueLag[] };
 
-type Inspected = {
+export type Inspected = {
   store: Store;
   redis: RedisConnections;
   queues: QueueClient;

@@ -20,6 +20,7 @@ import { openStore, type Store } from "./store/store.ts";
 import { type DataKeys, makeDataKeys } from "./tenancy/data-keys.ts";
 import { makeFallbacks } from "./tenancy/fallbacks.ts";
 import { openMasterKeys } from "./tenancy/master-keys.ts";
+import { makeOperator } from "./tenancy/operator.ts";
 import { makeOrganizations } from "./tenancy/organizations.ts";
 import { makeProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
@@ -103,6 +104,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       webhooks,
       callbacks,
       tenancy,
+      operator: makeOperator({ password: config.http.adminToken, sessions: store.operatorSessions }),
       quotas,
       organizations,
       /** Closes everything, queues before the store. Calling it again waits for the same end. */

@@ -9,6 +9,7 @@ import type { ShellDeps } from "./hold-lease.ts";
 import { keepReconciled } from "./maintenance.ts";
 import { makePace } from "./pace.ts";
 import { makeRelief, type Process } from "./relief.ts";
+import { reportWorker } from "./report-worker.ts";
 import type { LoneJob, LoneReport, RunAlone } from "./run-alone.ts";
 import { makeProcessor } from "./run-job.ts";
 
@@ -41,6 +42,13 @@ export async function startWorkers(platform: Platform, options: WorkersOptions) 
   const stopCancels = await takeCancels(deps);
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   const reconciling = keepReconciled(platform);
+  const stopReports = reportWorker(platform, {
+    workerId: deps.workerId,
+    read: () => ({
+      runningJobs: deps.running.size,
+      queues: started.map(({ queue, worker }) => ({ queue: queue.name, concurrency: worker.concurrency })),
+    }),
+  });
   return {
     /** Takes no more jobs, lets running ones end within the grace, then stops the rest and gives them back. */
     async close(): Promise<void> {
@@ -52,6 +60,7 @@ export async function startWorkers(platform: Platform, options: WorkersOptions) 
       }, options.shutdownGraceMs);
       await Promise.all(started.flatMap(({ worker, relief }) => [worker.close(), relief.close()]));
       clearTimeout(grace);
+      await stopReports();
     },
   };
 }

@@ -114,6 +114,8 @@ export async function openGateway(input: GatewayInput) {
     },
     /** Log records without texts, the newest first. */
     logs: store.completions.list,
+    /** How many breakers are open in this process, by provider. */
+    openBreakers: breakers.countOpen,
     /** See `reportUsage`. */
     usage: (tenantId: string, query: UsageQuery) => reportUsage(store.usage, tenantId, query),
     /** What a tenant has left of its budget this month; null without a budget. */

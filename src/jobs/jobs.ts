@@ -11,6 +11,7 @@ import { makeClaims } from "./claim.ts";
 import { makeExternalJobs } from "./external-jobs.ts";
 import { followJob, readJob, type WaitOptions, waitForJob, watchJob } from "./follow.ts";
 import { followTenant } from "./follow-tenant.ts";
+import { makeHeartbeats } from "./heartbeats.ts";
 import { measureClaims } from "./measure-claims.ts";
 import { makeNotifications } from "./notify.ts";
 import type { QueueClient } from "./queue-client.ts";
@@ -43,6 +44,8 @@ export function makeJobs(deps: {
   const cancel = (tenantId: string, jobId: string) =>
     cancelJob({ store, queues, notifications, onError }, tenantId, jobId);
   return {
+    /** Which workers are alive. */
+    heartbeats: makeHeartbeats(redis),
     /** Accepts a job; see `submitJob`. @throws AppError `unavailable` when it could not be accepted. */
     async submit(queue: QueueDefinition, submission: Submission): Promise<JobRecord> {
       const attributes = { "messaging.system": "bullmq", "messaging.destination.name": queue.name };

@@ -66,6 +66,11 @@ async function readVersion(db: Db, versions: Collection<VersionRecord>, newest: 
   return insertOrFind(versions, { _id: "data", version: isEmpty ? newest : 1 }, { _id: "data" });
 }
 
+/** The version of the data; undefined while nothing is stored. */
+export async function dataVersionOf(db: Db): Promise<number | undefined> {
+  return (await db.collection<VersionRecord>(versionCollection.name).findOne({ _id: "data" }))?.version;
+}
+
 function lock(
   versions: Collection<VersionRecord>,
   { owner, version, lockMs }: { owner: string; version: number; lockMs: number },

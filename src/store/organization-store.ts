@@ -38,7 +38,7 @@ export const organizationCollection = defineCollection<OrganizationDocument>({
 /** Which members of an organization are meant. */
 export type MemberChoice = MemberId & { roles: readonly Role[] };
 
-/** Every function acts on behalf of a member: an organization of others does not exist for it. */
+/** Every function but `namesOf` acts on behalf of a member: an organization of others does not exist for it. */
 export function makeOrganizationStore(db: Db) {
   const organizations = db.collection<OrganizationDocument>(organizationCollection.name);
   return {
@@ -51,6 +51,19 @@ export function makeOrganizationStore(db: Db) {
     /** An organization that holds the tenant, and in which the member has one of the roles. */
     findHolding: (member: MemberChoice, tenantId: string): Promise<OrganizationDocument | null> =>
       organizations.findOne({ "tenants.tenantId": tenantId, ...ofMember(member) }),
+    /** Names of organizations that hold any of these tenants, for the operator; at most `limit`. */
+    async namesOf(tenantIds: readonly string[], limit: number) {
+      const holding = organizations.find({ "tenants.tenantId": { $in: [...tenantIds] } });
+      const found = await holding
+        .project<Pick<OrganizationDocument, "_id" | "name" | "tenants">>({ name: 1, "tenants.tenantId": 1 })
+        .limit(limit)
+        .toArray();
+      return found.map(({ _id, name, tenants }) => ({
+        organizationId: _id,
+        name,
+        tenantIds: tenants.map(({ tenantId }) => tenantId),
+      }));
+    },
     /** How many a tenant has founded; counts no further than `limit`. */
     countFounded: (tenantId: string, limit: number) =>
       organizations.countDocuments({ founderTenantId: tenantId }, { limit }),

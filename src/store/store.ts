@@ -12,7 +12,7 @@ import { chunkCollection, makeChunkStore } from "./chunk-store.ts";
 import { completionsCollection, makeCompletionStore } from "./completion-store.ts";
 import { connectStore } from "./connect.ts";
 import { customProviderCollection, makeCustomProviderStore } from "./custom-provider-store.ts";
-import { migrateData } from "./data-version.ts";
+import { dataVersionOf, migrateData } from "./data-version.ts";
 import { documentCollection, makeDocumentStore } from "./document-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
@@ -20,6 +20,7 @@ import { idempotencyCollection, makeIdempotencyStore } from "./idempotency-store
 import { jobCollection, makeJobStore } from "./job-store.ts";
 import { apiKeyCollection, makeApiKeyStore } from "./key-store.ts";
 import { migrations } from "./migrations.ts";
+import { makeOperatorSessionStore, operatorSessionCollection } from "./operator-session-store.ts";
 import { makeOrganizationStore, organizationCollection } from "./organization-store.ts";
 import { dataKeyCollection, makeProviderKeyStore, providerKeyCollection } from "./provider-key-store.ts";
 import { makeResponseEventStore, responseEventCollection } from "./response-event-store.ts";
@@ -57,6 +58,7 @@ const declarations = [
   executionCollection,
   idempotencyCollection,
   jobCollection,
+  operatorSessionCollection,
   organizationCollection,
   dataKeyCollection,
   providerKeyCollection,
@@ -109,6 +111,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       responseEvents: makeResponseEventStore(db),
       apiKeys: makeApiKeyStore(db),
       sessions: makeSessionStore(db),
+      operatorSessions: makeOperatorSessionStore(db),
       providerKeys: makeProviderKeyStore(db),
       customProviders: makeCustomProviderStore(db),
       widgetKeys: makeWidgetKeyStore(db),
@@ -122,6 +125,8 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       batches: makeBatchStore(db),
       files: makeFileStore(db),
       ping,
+      /** The version of the stored data. */
+      dataVersion: () => dataVersionOf(db),
       /** Writes a document and removes it. @throws AppError `unavailable`, `storage_full`, `store_read_only`. */
       checkWrites: () => checkWrites(db),
       /** Resolves when the search indexes, where the server has any, can be queried. Throws `unavailable` when not. */

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { defineCollection } from "./collection.ts";
+import type { Page, PageQuery } from "./page.ts";
 import { insertOrFind } from "./writes.ts";
 
 /** A model, and those that answer in its place when it fails, in order. */
@@ -38,6 +39,17 @@ export function makeTenantStore(db: Db) {
   return {
     find: (tenantId: string): Promise<TenantRecord | null> => tenants.findOne({ _id: tenantId }),
     findByName: (name: string): Promise<TenantRecord | null> => tenants.findOne({ name }),
+    /** All tenants, the newest first; for the operator. */
+    async list({ limit, cursor }: PageQuery): Promise<Page<TenantRecord>> {
+      const filter = cursor === undefined ? {} : { _id: { $lt: cursor } };
+      const found = await tenants
+        .find(filter)
+        .sort({ _id: -1 })
+        .limit(limit + 1)
+        .toArray();
+      const data = found.slice(0, limit);
+      return { data, nextCursor: found.length > limit ? (data.at(-1)?._id ?? null) : null };
+    },
     /** The ids of the tenants that one has made; `organizations.ts` bounds their number. */
     madeBy: (rootTenantId: string): Promise<string[]> =>
       tenants

@@ -76,7 +76,9 @@ const KEEP_END_USERS_MS = 366 * 86_400_000;
 
 /** Most rows of one report. */
 export const MAX_USAGE_ROWS = 1_000;
-const sums = Object.fromEntries([...usageCounters, ...bucketFields].map((name) => [name, { $sum: `$${name}` }]));
+const sumsOf = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, { $sum: `$${name}` }]));
+const counterSums = sumsOf(usageCounters);
+const sums = { ...counterSums, ...sumsOf(bucketFields) };
 
 export type UsageStore = ReturnType<typeof makeUsageStore>;
 
@@ -111,6 +113,16 @@ export function makeUsageStore(db: Db) {
         ])
         .toArray();
       return sum?.costNanoUsd ?? 0;
+    },
+    /** What the calls of each of these tenants came to between two days, both included; without those that made none. */
+    async sumsOf(tenantIds: readonly string[], span: UsageSpan): Promise<Map<string, UsageCounters>> {
+      const rows = await days
+        .aggregate<UsageCounters & { _id: string }>([
+          { $match: { tenantId: { $in: [...tenantIds] }, day: within(span) } },
+          { $group: { _id: "$tenantId", ...counterSums } },
+        ])
+        .toArray();
+      return new Map(rows.map(({ _id, ...counters }) => [_id, counters]));
     },
     /** Sums between two days, both included; the largest cost first, days and hours in order. */
     async sum(

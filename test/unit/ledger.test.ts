@@ -60,6 +60,7 @@ function makeFailingStore() {
     },
     addRecord: async (logId, increment) => void single.push([logId, increment]),
     sum: async () => [],
+    sumsOf: async () => new Map(),
     costOf: async () => 0,
   };
   const deps = { completions, usage, toIncrements: makeUsageIncrements(), checkWrites: async () => undefined };

@@ -1,0 +1,57 @@
+import { z } from "zod";
+import type { RedisConnections } from "../redis.ts";
+import { tryParseJson } from "../try-parse-json.ts";
+
+/** How often a worker reports, and how long it counts as alive after a report, in ms. */
+export const BEAT_EVERY_MS = 5_000;
+const ALIVE_MS = 20_000;
+/** Workers that a list has, those that began last. */
+const MAX_LISTED = 500;
+
+const count = z.number().int().min(0);
+
+/** A worker process, as it reports itself. */
+export const workerSchema = z.object({
+  workerId: z.string(),
+  host: z.string(),
+  pid: count,
+  version: z.string().describe("Of Switchyard"),
+  node: z.string(),
+  startedAt: z.iso.datetime(),
+  seenAt: z.iso.datetime().describe("Its last report; one that is 20 s old is gone"),
+  runningJobs: count,
+  queues: z.array(z.object({ queue: z.string(), concurrency: count })),
+});
+export type WorkerView = z.output<typeof workerSchema>;
+
+/** Which workers are alive: each reports itself to Redis, where a report ends by itself. */
+export function makeHeartbeats({ producer, prefix }: Pick<RedisConnections, "producer" | "prefix">) {
+  const index = `${prefix}:workers`;
+  const keyOf = (workerId: string) => `${prefix}:worker:${workerId}`;
+  return {
+    async beat(worker: WorkerView): Promise<void> {
+      const { workerId } = worker;
+      const now = Date.parse(worker.seenAt);
+      await producer.set(keyOf(workerId), JSON.stringify(worker), "PX", ALIVE_MS);
+      await producer.zadd(index, now, workerId);
+      await producer.zremrangebyscore(index, "-inf", now - ALIVE_MS);
+      await producer.pexpire(index, ALIVE_MS);
+    },
+    /** The worker has ended. */
+    async stop(workerId: string): Promise<void> {
+      await producer.del(keyOf(workerId));
+      await producer.zrem(index, workerId);
+    },
+    /** Those that are alive, the ones that began last first. */
+    async list(): Promise<WorkerView[]> {
+      const ids = await producer.zrevrange(index, 0, MAX_LISTED - 1);
+      if (ids.length === 0) return [];
+      const texts = await producer.mget(ids.map(keyOf));
+      const found = texts.flatMap((text) => {
+        const parsed = workerSchema.safeParse(tryParseJson(text ?? ""));
+        return parsed.success ? [parsed.data] : []; // one of another release, or one that has just ended
+      });
+      return found.sort((a, b) => b.startedAt.localeCompare(a.startedAt) || a.workerId.localeCompare(b.workerId));
+    },
+  };
+}

@@ -36,7 +36,8 @@ export async function call(method, path, { body, form, headers, signal } = {}) {
   });
   if (response.ok || path === "/readyz") return response; // which is 503 with what is not ready
   const { error } = await response.json().catch(() => ({}));
-  if (response.status === 401) window.dispatchEvent(new Event(SIGNED_OUT));
+  // The operator's session is another one.
+  if (response.status === 401 && !path.startsWith("/operator/")) window.dispatchEvent(new Event(SIGNED_OUT));
   throw new ApiError(response.status, error);
 }
 

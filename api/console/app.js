@@ -8,10 +8,12 @@ import { Document, Documents } from "./documents.js";
 import { Home } from "./home.js";
 import { html } from "./html.js";
 import { Keys } from "./keys.js";
+import { Operator } from "./operator.js";
 import { Playground } from "./playground.js";
 import { addressOf, navigate, usePlace } from "./router.js";
 import { AgentRun, CompositeRun, Run, Runs } from "./runs.js";
 import { SignIn } from "./session.js";
+import { Usage } from "./usage.js";
 import { Workflows } from "./workflows.js";
 
 /**
@@ -29,6 +31,7 @@ const screens = {
   agents: { title: "Agents", isListed: true, all: Agents, one: Agents },
   workflows: { title: "Workflows", isListed: true, all: Workflows, one: Workflows },
   approvals: { title: "Approvals", isListed: true, all: Approvals, one: Approvals },
+  usage: { title: "Usage", isListed: true, all: Usage },
   keys: { title: "Keys and limits", isListed: true, all: Keys },
 };
 
@@ -98,6 +101,8 @@ function App() {
       document.removeEventListener("keydown", onKey);
     };
   }, []);
+  if (place.screen === "operator")
+    return html`<header><p class="product"><a href="/">Switchyard</a></p></header><main><${Operator} /></main>`;
   if (me === undefined) return html`<main><p class="busy-note" role="status">Loading …</p></main>`;
   if (me === null) return html`<header><p class="product">Switchyard</p></header><${SignIn} onSignedIn=${setMe} />`;
   const signOut = () => call("DELETE", "/session").finally(() => setMe(null));

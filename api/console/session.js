@@ -28,5 +28,5 @@ export function SignIn({ onSignedIn }) {
     </form>
     <${Problem} error=${error} />
     <p class="hint">Programs: <a href="/docs">API reference</a>, <code>/v1</code> for clients of OpenAI's API, <code>/mcp</code> for tools.
-    <a href="/widget/demo">Widget demo</a>. <a href="/readyz">Readiness</a>.</p></main>`;
+    <a href="/widget/demo">Widget demo</a>. <a href="/readyz">Readiness</a>. <a href="/console/operator">Operator</a>.</p></main>`;
 }

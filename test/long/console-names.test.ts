@@ -1,0 +1,133 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Page } from "playwright-core";
+import { findBarriers, NoBrowser, openBrowser, openWindow, type Window } from "../../scripts/console-check/browser.ts";
+import { type Disposables, withDisposables } from "../../src/disposables.ts";
+import { makeClient } from "../support/http-client.ts";
+import { skipTest } from "../support/skip-test.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+
+const PASSWORD = "operator-token-of-the-tests";
+/** Markup, an attribute's end, a template, text that runs backwards, and a word that has no place to break. */
+const hostile = (what: string) =>
+  `${what} <img src=x onerror="window.hit=1">"'><script>window.hit=1</script>\u202e{{7*7}} ${"W".repeat(100)}`;
+/** Set it to keep a picture of each screen there. */
+const shots = process.env.SHOTS;
+
+describe("screens with names that others chose", function () {
+  this.timeout(120_000);
+  let test: TestPlatform;
+  let window: Window;
+  let closing: Disposables | undefined;
+  before(async function () {
+    test = await startPlatform();
+    try {
+      await withDisposables(async (disposables) => {
+        const browser = await openBrowser(disposables);
+        window = await openWindow(browser, test.url);
+        closing = disposables;
+      });
+    } catch (error) {
+      if (!(error instanceof NoBrowser)) throw error;
+      skipTest(this, error.message);
+    }
+    const tenantId = await tenantOf(test);
+    await test.platform.tenancy.ensureTenant(hostile("tenant"));
+    const owner = makeClient({ url: test.url, key: test.keys.owner });
+    const key = await owner.post("/keys", { subject: hostile("subject").slice(0, 100), name: "<b>key</b>" });
+    const counters = { requests: 3, errors: 1, inputTokens: 5, outputTokens: 7, costNanoUsd: 9_000_000 };
+    const day = new Date().toISOString().slice(0, 10);
+    const hour = new Date().toISOString().slice(0, 13);
+    const place = { model: hostile("model"), surface: hostile("surface"), keyId: key.string("keyId") };
+    await test.platform.store.usage.add({ writer: "wnames", number: 1 }, [
+      {
+        tenantId,
+        day,
+        ...place,
+        inHour: { hour, ...place },
+        endUser: hostile("user"),
+        ...counters,
+        times: { ms20: 3 },
+      },
+    ]);
+  });
+  after(async () => {
+    await closing?.close();
+    await test.close();
+  });
+
+  const look = async (page: Page, name: string) => {
+    expect(await page.evaluate("window.hit"), `${name}: a script ran`).to.equal(undefined);
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await findBarriers(page), `${name}, ${colorScheme}`).to.deep.equal([]);
+    }
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      const wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+      expect(wide, `${name} at ${width} px is wider than the screen`).to.be.at.most(0);
+      if (shots === undefined) continue;
+      await mkdir(shots, { recursive: true });
+      await page.screenshot({ path: join(shots, `${name.replace(/\W+/g, "-")}-${width}.png`), fullPage: true });
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+  };
+
+  it("Usage shows them as text, by each grouping", async () => {
+    const { page } = window;
+    await page.goto("/");
+    await page.getByLabel("Your API key").fill(test.keys.owner);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("link", { name: "Usage" }).click();
+    for (const [group, text] of [
+      ["model", "model <img"],
+      ["key", "<b>key</b>"],
+      ["surface", "surface <img"],
+      ["subject", "user <img"],
+    ] as const) {
+      await page.getByLabel("Group by").selectOption(group);
+      await page.getByRole("cell", { name: text }).waitFor();
+      await look(page, `usage by ${group}`);
+    }
+    await page.getByLabel("Over time").selectOption("hour");
+    await page.getByLabel("Group by").selectOption("model");
+    await page.getByRole("link", { name: "model <img" }).click();
+    await page.getByText("Only model").waitFor();
+    await look(page, "usage of one model by the hour");
+    expect(window.faults).to.deep.equal([]);
+  });
+
+  it("Operator shows them as text, by a session that no script reads, and ends it", async () => {
+    const { page } = window;
+    await page.goto("/console/operator");
+    const password = page.getByLabel("The operator's password");
+    await password.fill("not-the-password");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").waitFor();
+    await look(page, "operator before sign-in");
+    await password.fill(PASSWORD);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("cell", { name: "tenant <img" }).waitFor();
+    await page.getByText("ingestion 4").waitFor();
+    await look(page, "operator");
+    expect(await page.evaluate("document.cookie + Object.keys(localStorage) + Object.keys(sessionStorage)")).to.equal(
+      "",
+    );
+    const [board] = await Promise.all([
+      window.context.waitForEvent("page"),
+      page.getByRole("link", { name: "Bull Board" }).click(),
+    ]);
+    await board.getByText("composite-runs").first().waitFor();
+    await board.close();
+    await page.getByLabel("Name, as it is").fill("second");
+    await page.getByRole("button", { name: "Find" }).click();
+    await page.getByRole("cell", { name: "tenant <img" }).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await password.waitFor();
+    await page.goto("/console/usage");
+    await page.getByRole("heading", { name: "Usage" }).waitFor();
+    expect(window.faults).to.deep.equal([]);
+  });
+});

@@ -74,7 +74,7 @@ async function keepRunning(
   { url, apiKey, boardUrl, adminToken }: LocalStack,
   interrupted: Promise<unknown>,
 ): Promise<void> {
-  console.log(`\nStill running at ${url}\n  export KEY=${apiKey}`);
+  console.log(`\nStill running at ${url}, in a browser the console\n  export KEY=${apiKey}`);
   console.log(`  Bull Board: ${boardUrl}, any user, password ${adminToken}\nCtrl-C stops it and removes its data.`);
   const keepAlive = setInterval(() => undefined, 60_000);
   await interrupted;

@@ -34,10 +34,13 @@ async function start(): Promise<void> {
   console.log(`
 Switchyard is up.${isEmbedded ? " The embedded store is for one machine: see the README for Atlas and Redis." : ""}
 
+  Console     ${url}, for browsers; sign in with the key
   API         ${url}, reference at /docs
-  Bull Board  ${stack.boardUrl}
-              any user, password ${stack.adminToken}
   Key         ${apiKey}, owner of tenant default
+  Operator    ${url}/console/operator
+              password ${stack.adminToken}
+  Bull Board  ${stack.boardUrl}
+              any user, the operator's password
   Workers     ${stack.workers}
   Data        ${config.dataDir}
 

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -74,6 +74,10 @@ describe("the processes of one machine", function () {
         said += text;
       });
       await pollUntil(() => said.includes("Ctrl-C stops it."), { timeoutMs: 40_000, what: "the start" });
+      const labels = (text: string) => [...text.matchAll(/^ {2}([A-Z][\w ]*?) {2,}\S/gm)].map(([, label]) => label);
+      const [sample = ""] = /^Switchyard is up\.[^`]*/m.exec(await readFile("README.md", "utf8")) ?? [];
+      expect(labels(said), "as the README has it").to.deep.equal(labels(sample)).and.to.include("Console");
+      expect(said).to.match(/Console {5}http:\/\/127\.0\.0\.1:\d+/);
       const files = ["scripts/start.ts", "api/server.ts", "workers/main.ts", "embedded/host.ts"];
       const started = (await Promise.all(files.map((file) => descendantPids(file, npm.pid ?? 0)))).flat();
       expect(started).to.have.length.of.at.least(4); // npm runs the first of them in a shell

@@ -23,6 +23,7 @@ import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
 import { ragRoutes } from "./routes/rag.ts";
 import { resourceMetadataRoutes } from "./routes/resource-metadata.ts";
+import { searchToolRoutes } from "./routes/search-tools.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
@@ -40,6 +41,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...usageRoutes,
   ...callLogRoutes,
   ...ragRoutes,
+  ...searchToolRoutes,
   ...agentRoutes,
   ...workflowRoutes,
   ...webhookRoutes,

@@ -5,8 +5,8 @@ import type { Gateway } from "./gateway/gateway.ts";
 import { newId } from "./ids.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
 import type { VersionedDocument } from "./store/records.ts";
-import type { Quotas } from "./tenancy/quotas.ts";
 import { type Caller, hasRole } from "./tenancy/roles.ts";
+import type { ToolNames } from "./tool-names.ts";
 
 /** Most bytes of an agent's or a workflow's definition, as JSON: each run keeps a copy of it. */
 const MAX_DEFINITION_BYTES = 256 * 1_024;
@@ -29,9 +29,15 @@ type Versioned = { version?: number | undefined };
 
 /** What a kind says of itself: `B` are the bodies of replacements, `V` a definition as it is read back, `S` one in a list. */
 type DefinitionKind<B extends Versioned, V, S, C, P> = {
-  what: "agent" | "workflow";
+  what: "agent" | "workflow" | "tool";
   store: DefinitionStore<C, P>;
-  quotas: Pick<Quotas, "check">;
+  toolNames: ToolNames;
+  /** @throws AppError `quota_exceeded` when the tenant may have no more. */
+  checkQuota?(tenantId: string): Promise<unknown>;
+  /** The name of the tool that a definition is, if it is one. */
+  publishedAs(change: C): string | undefined;
+  /** The field of a body that holds it; default: `publish.name`. */
+  nameField?: string;
   /** Checks a body; what is stored of it, in the place of `earlier`. @throws AppError as `create`. */
   toChange(tenantId: string, body: Omit<B, "version">, earlier: C | undefined): Promise<C>;
   toView(record: DefinitionRecord<C>): V;
@@ -53,15 +59,31 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
     if (record.createdBy === caller.subject || hasRole(caller.role, "admin")) return record;
     throw new AppError("insufficient_role", `Only an admin changes the ${what}s of others.`);
   };
+  const put = async (
+    tenantId: string,
+    id: string,
+    { expected, change }: { expected: number | undefined; change: C },
+  ) => {
+    for (let attempt = 0; attempt < REPLACE_ATTEMPTS; attempt += 1) {
+      const { version } = await find(tenantId, id);
+      if (expected !== undefined && expected !== version) {
+        throw new AppError("wrong_state", `The ${what} is at version ${version}.`, { details: { version } });
+      }
+      const replaced = await store.replace(tenantId, id, { version, change });
+      if (replaced) return kind.toView(replaced);
+    }
+    throw new AppError("wrong_state", `Others are changing the ${what} at the same time.`);
+  };
   return {
     /** @throws AppError `invalid_request`, `unknown_model`, `source_refused` with the field's `param`; `quota_exceeded`. */
     async create({ tenantId, subject: createdBy }: Caller, body: Omit<B, "version">): Promise<V> {
       const change = await kind.toChange(tenantId, body, undefined);
-      await kind.quotas.check(tenantId, `${what}s`);
+      await kind.checkQuota?.(tenantId);
       const now = new Date();
       const about = { _id: newId(what), tenantId, version: 1, createdBy, createdAt: now, updatedAt: now };
       const record = { ...change, ...about };
-      await store.insert(record);
+      const tool = { tenantId, ownerId: record._id, name: kind.publishedAs(change), earlier: undefined };
+      await kind.toolNames.hold({ ...tool, field: kind.nameField }, () => store.insert(record));
       return kind.toView(record);
     },
     /** The newest first. */
@@ -75,27 +97,24 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
      */
     async replace(caller: Caller, id: string, { version: expected, ...body }: B): Promise<V> {
       const { tenantId } = caller;
-      const change = await kind.toChange(tenantId, body, await findToChange(caller, id));
-      for (let attempt = 0; attempt < REPLACE_ATTEMPTS; attempt += 1) {
-        const { version } = await find(tenantId, id);
-        if (expected !== undefined && expected !== version) {
-          throw new AppError("wrong_state", `The ${what} is at version ${version}.`, { details: { version } });
-        }
-        const replaced = await store.replace(tenantId, id, { version, change });
-        if (replaced) return kind.toView(replaced);
-      }
-      throw new AppError("wrong_state", `Others are changing the ${what} at the same time.`);
+      const current = await findToChange(caller, id);
+      const change = await kind.toChange(tenantId, body, current);
+      const tool = { tenantId, ownerId: id, name: kind.publishedAs(change), earlier: kind.publishedAs(current) };
+      return kind.toolNames.hold({ ...tool, field: kind.nameField }, () => put(tenantId, id, { expected, change }));
     },
     /** Its runs continue, and stay. @throws AppError `not_found`, `insufficient_role`. */
     async remove(caller: Caller, id: string): Promise<void> {
-      await findToChange(caller, id);
-      if (!(await store.remove(caller.tenantId, id))) throw notFound(what);
+      const { tenantId } = caller;
+      const earlier = kind.publishedAs(await findToChange(caller, id));
+      await kind.toolNames.hold({ tenantId, ownerId: id, name: undefined, earlier }, async () => {
+        if (!(await store.remove(tenantId, id))) throw notFound(what);
+      });
     },
   };
 }
 
 /** The schema of a replacement's body, by that of the body of a new definition. */
-export function replacementOf<S extends z.ZodRawShape>(what: "agent" | "workflow", body: z.ZodObject<S>) {
+export function replacementOf<S extends z.ZodRawShape>(what: "agent" | "workflow" | "tool", body: z.ZodObject<S>) {
   const description = `Refused with 409 when the ${what} is at another version`;
   return body.extend({ version: z.number().int().min(1).optional().describe(description) });
 }

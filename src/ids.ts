@@ -11,6 +11,7 @@ export const idPrefixes = {
   document: "doc",
   agent: "agt",
   run: "run",
+  tool: "tool",
   workflow: "wf",
   workflowRun: "wfr",
   approval: "apr",

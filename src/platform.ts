@@ -13,6 +13,7 @@ import { type Logger, makeLogger } from "./logger.ts";
 import { makeMetrics } from "./metrics/metrics.ts";
 import { makeEgress } from "./net/egress.ts";
 import { makeRag } from "./rag/rag.ts";
+import { makeSearchTools } from "./rag/search-tools.ts";
 import { openRedis } from "./redis.ts";
 import { makeResponses } from "./responses/responses.ts";
 import { makeChat } from "./run-models/run-models.ts";
@@ -25,6 +26,7 @@ import { makeOrganizations } from "./tenancy/organizations.ts";
 import { makeProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
 import { makeTenancy } from "./tenancy/tenancy.ts";
+import { makeToolNames } from "./tool-names.ts";
 import { makeCallbacks } from "./webhooks/callbacks.ts";
 import { makeWebhooks } from "./webhooks/webhooks.ts";
 import { makeEvaluator } from "./workflows/evaluator.ts";
@@ -61,6 +63,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => evaluator.close());
     const base = { store, redis, jobs, schemaChecks: evaluator, logger };
     const quotas = makeQuotas({ store, limits: config.quotas });
+    const toolNames = makeToolNames({ store });
     const tenants = makeTenantProviders({ ...base, config, dataKeys, quotas });
     disposables.add(() => tenants.customProviders.close());
     const gateway = await openGateway({ ...base, ...tenants, config: config.gateway, metrics: metrics.calls });
@@ -71,9 +74,11 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
-    const workflows = makeWorkflows({ store, jobs, gateway, rag, webhooks, egress, quotas, evaluator, logger });
+    const searchTools = makeSearchTools({ store, toolNames });
+    const runDeps = { store, jobs, gateway, rag, egress, quotas, toolNames };
+    const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
     const credentials = makeCredentials(dataKeys);
-    const agents = makeAgents({ store, jobs, gateway, rag, composite, workflows, egress, credentials, quotas });
+    const agents = makeAgents({ ...runDeps, composite, workflows, credentials });
     const { chat, responses } = makeAnswers({ ...base, config, quotas, gateway, agents, composite });
     const { batches, fileBatches } = gateway;
     const works = [rag, agents, workflows, composite, responses, batches, fileBatches].map(({ work }) => work);
@@ -96,6 +101,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       customProviders: tenants.customProviders,
       responses,
       rag,
+      searchTools,
       composite,
       agents,
       workflows,

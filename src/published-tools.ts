@@ -1,8 +1,6 @@
 import { z } from "zod";
-import { AppError, invalidRequest } from "./errors.ts";
+import { invalidRequest } from "./errors.ts";
 
-/** Tools that one tenant publishes at most: the list of tools shows all of them. */
-export const MAX_PUBLISHED = 100;
 /** What the names of the product's own tools begin with. */
 const RESERVED = "svc_";
 
@@ -17,32 +15,6 @@ export const publishSchema = z
     description: z.string().trim().min(1).max(1_024).describe("For the model that chooses among the tools"),
   })
   .describe("Makes it a tool of `/mcp`; without it, it is none");
-export type Publish = z.output<typeof publishSchema>;
-
-/** Which definitions of one kind a tenant has published. */
-export type PublishedStore = {
-  countPublished(tenantId: string, limit: number): Promise<number>;
-  findPublished(tenantId: string, name: string): Promise<{ _id: string } | null>;
-};
-
-/**
- * Checks that the name of a tool is free; `earlier` is what the definition published before.
- * @throws AppError `wrong_state` for a name that is taken; `quota_exceeded` beyond the most that a tenant publishes.
- */
-export async function checkPublish(
-  stores: readonly PublishedStore[],
-  { tenantId, publish, earlier }: { tenantId: string; publish: Publish | undefined; earlier: Publish | undefined },
-): Promise<void> {
-  if (publish === undefined || publish.name === earlier?.name) return;
-  const taken = await Promise.all(stores.map((store) => store.findPublished(tenantId, publish.name)));
-  if (taken.some((found) => found !== null)) {
-    throw new AppError("wrong_state", `There is a tool ${publish.name} already.`, { param: "publish.name" });
-  }
-  if (earlier !== undefined) return;
-  const counts = await Promise.all(stores.map((store) => store.countPublished(tenantId, MAX_PUBLISHED)));
-  if (counts.reduce((sum, count) => sum + count, 0) < MAX_PUBLISHED) return;
-  throw new AppError("quota_exceeded", `A tenant publishes ${MAX_PUBLISHED} tools at most.`, { param: "publish" });
-}
 
 /** Header names by which clients repeat an argument (`x-mcp-header`), and the path of each argument. */
 export type ParamHeader = { header: string; path: readonly string[]; type: unknown };

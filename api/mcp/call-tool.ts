@@ -58,7 +58,7 @@ export async function callTool(input: HandlerInput, request: ToolRequest): Promi
 /** The tool of a name: one of the product's, or of the tenant's own. */
 async function findTool({ platform, caller }: HandlerInput, name: unknown): Promise<AnyTool | undefined> {
   if (typeof name !== "string") return undefined;
-  return allTools.find((each) => each.name === name) ?? findPublished(platform, caller.tenantId, name);
+  return allTools.find((each) => each.name === name) ?? findPublished(platform, caller, name);
 }
 
 /** @throws RpcFault `headerMismatch` unless the headers repeat the arguments that the tool's schema says. */

@@ -33,7 +33,7 @@ export async function pageFor(
   dialect: Dialect,
   cursor: unknown,
 ): Promise<{ tools: Tool[]; nextCursor?: string } | null> {
-  const published = await listPublished(platform, caller.tenantId);
+  const published = await listPublished(platform, caller);
   const before = cursor === undefined ? -1 : published.findIndex(({ name }) => name === cursor);
   if (cursor !== undefined && before === -1) return null;
   const tools: Tool[] = [];

@@ -8,7 +8,6 @@ import {
   toVersionView,
 } from "../definitions.ts";
 import { AppError, notFound } from "../errors.ts";
-import { checkPublish } from "../published-tools.ts";
 import { makeStaleWhileRevalidate } from "../stale-while-revalidate.ts";
 import type { AgentRecord, AgentSummaryRecord } from "../store/agent-store.ts";
 import { withPreviews } from "./credentials.ts";
@@ -29,11 +28,11 @@ export function makeAgentDefinitions(deps: AgentsDeps) {
   const definitions: Definitions<AgentReplacement, AgentView, AgentSummary> = makeDefinitions({
     what: "agent",
     store: agents,
-    quotas: deps.quotas,
+    toolNames: deps.toolNames,
+    checkQuota: (tenantId) => deps.quotas.check(tenantId, "agents"),
+    publishedAs: ({ definition }) => definition.publish?.name,
     async toChange(tenantId, body: AgentBody, earlier) {
       await checkDefinition(deps, tenantId, body);
-      const published = { tenantId, publish: body.publish, earlier: earlier?.definition.publish };
-      await checkPublish([deps.store.agents, deps.store.workflows], published);
       const tools = await deps.credentials.seal(tenantId, body.tools, earlier?.definition.tools ?? []);
       return { definition: { ...body, tools } };
     },

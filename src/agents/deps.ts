@@ -5,6 +5,7 @@ import type { Egress } from "../net/egress.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
+import type { ToolNames } from "../tool-names.ts";
 import type { Workflows } from "../workflows/workflows.ts";
 import type { Credentials } from "./credentials.ts";
 
@@ -19,5 +20,6 @@ export type AgentsDeps = {
   /** How tools call other servers. */
   egress: Egress;
   credentials: Credentials;
+  toolNames: ToolNames;
   quotas: Pick<Quotas, "check">;
 };

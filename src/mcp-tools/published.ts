@@ -1,33 +1,61 @@
 import { z } from "zod";
 import { runBodySchema, runResultSchema } from "../agents/schemas.ts";
-import { MAX_PUBLISHED } from "../published-tools.ts";
+import { queryBodySchema, queryResultSchema } from "../rag/schemas.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import { MAX_PUBLISHED } from "../tool-names.ts";
 import { executeBodySchema, workflowResultSchema } from "../workflows/schemas.ts";
 import { type AnyTool, type ToolPlatform, tool } from "./tool.ts";
 
-/** The tools of a tenant's own: agents and workflows that it has published. */
+/** The tools of a tenant's own: agents, workflows and sets of documents that it has published. */
 
 type Published = { _id: string; name: string; description: string };
 
-/** All of them, by name. */
-export async function listPublished({ agents, workflows }: ToolPlatform, tenantId: string): Promise<AnyTool[]> {
-  const [ofAgents, ofWorkflows] = await Promise.all([
-    agents.listPublished(tenantId, MAX_PUBLISHED),
-    workflows.listPublished(tenantId, MAX_PUBLISHED),
+/** All of them that a key may use, by name. */
+export async function listPublished(
+  { agents, workflows, searchTools }: ToolPlatform,
+  caller: Caller,
+): Promise<AnyTool[]> {
+  const [ofAgents, ofWorkflows, ofDocuments] = await Promise.all([
+    agents.listPublished(caller.tenantId, MAX_PUBLISHED),
+    workflows.listPublished(caller.tenantId, MAX_PUBLISHED),
+    searchTools.listPublished(caller, MAX_PUBLISHED),
   ]);
-  const all = [...ofWorkflows.map(toWorkflowTool), ...ofAgents.map(toAgentTool)];
+  const all = [...ofDocuments.map(toSearchTool), ...ofWorkflows.map(toWorkflowTool), ...ofAgents.map(toAgentTool)];
   return [...new Map(all.map((each) => [each.name, each])).values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The tool of a name; undefined when the tenant has none. Of an agent and a workflow, made at the same time, the agent. */
+/** The tool of a name; undefined when the key has none. Of several, which an earlier version could make, the agent. */
 export async function findPublished(
-  { agents, workflows }: ToolPlatform,
-  tenantId: string,
+  { agents, workflows, searchTools }: ToolPlatform,
+  caller: Caller,
   name: string,
 ): Promise<AnyTool | undefined> {
-  const agent = await agents.findPublished(tenantId, name);
+  const agent = await agents.findPublished(caller.tenantId, name);
   if (agent) return toAgentTool(agent);
-  const workflow = await workflows.findPublished(tenantId, name);
-  return workflow ? toWorkflowTool(workflow) : undefined;
+  const workflow = await workflows.findPublished(caller.tenantId, name);
+  if (workflow) return toWorkflowTool(workflow);
+  const search = await searchTools.findPublished(caller, name);
+  return search ? toSearchTool(search) : undefined;
+}
+
+const searchInput = queryBodySchema
+  .pick({ query: true })
+  .extend({ topK: queryBodySchema.shape.topK.unwrap().optional() });
+
+function toSearchTool({ _id: toolId, name, description }: Published): AnyTool {
+  return tool({
+    name,
+    title: name,
+    description,
+    hints: { readOnlyHint: true, openWorldHint: false },
+    input: searchInput,
+    output: z.object({ results: z.array(queryResultSchema) }),
+    async run({ platform, caller, signal }, given) {
+      const scope = await platform.searchTools.scopeOf(caller, toolId);
+      const query = queryBodySchema.parse({ ...scope, ...given });
+      return { results: await platform.rag.query(caller, query, signal) };
+    },
+  });
 }
 
 const agentInput = runBodySchema.pick({ input: true, sessionId: true });

@@ -18,6 +18,7 @@ export type ToolPlatform = Pick<
   | "jobs"
   | "gateway"
   | "rag"
+  | "searchTools"
   | "agents"
   | "composite"
   | "organizations"

@@ -25,10 +25,12 @@ import { makeOrganizationStore, organizationCollection } from "./organization-st
 import { dataKeyCollection, makeProviderKeyStore, providerKeyCollection } from "./provider-key-store.ts";
 import { makeResponseEventStore, responseEventCollection } from "./response-event-store.ts";
 import { makeResponseStore, responseCollection } from "./response-store.ts";
+import { makeSearchToolStore, searchToolCollection } from "./search-tool-store.ts";
 import { makeSessionStore, sessionCollection } from "./session-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
 import { toStoreError } from "./store-errors.ts";
 import { makeTenantStore, tenantCollection } from "./tenant-store.ts";
+import { makeToolNameStore, toolNameCollection } from "./tool-name-store.ts";
 import { makeUsageStore, usageCollection, usageDetailCollection } from "./usage-store.ts";
 import { makeUseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
@@ -66,7 +68,9 @@ const declarations = [
   responseEventCollection,
   sessionCollection,
   sourceCollection,
+  searchToolCollection,
   tenantCollection,
+  toolNameCollection,
   usageCollection,
   usageDetailCollection,
   useCollection,
@@ -115,7 +119,9 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       providerKeys: makeProviderKeyStore(db),
       customProviders: makeCustomProviderStore(db),
       widgetKeys: makeWidgetKeyStore(db),
+      searchTools: makeSearchToolStore(db),
       tenants: makeTenantStore(db),
+      toolNames: makeToolNameStore(db),
       organizations: makeOrganizationStore(db),
       idempotency: makeIdempotencyStore(db),
       completions: makeCompletionStore(db),

@@ -8,7 +8,7 @@ import {
   toVersionView,
 } from "../definitions.ts";
 import { invalidRequest } from "../errors.ts";
-import { checkPublish, checkToolSchema } from "../published-tools.ts";
+import { checkToolSchema } from "../published-tools.ts";
 import type { WorkflowRecord, WorkflowSummaryRecord } from "../store/workflow-store.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import type { WorkflowBody, WorkflowReplacement, WorkflowSummary, WorkflowView } from "./schemas.ts";
@@ -18,17 +18,17 @@ import { eachStep, kindOf, planSteps } from "./steps.ts";
 export function makeWorkflowDefinitions(
   deps: WorkflowsDeps,
 ): Definitions<WorkflowReplacement, WorkflowView, WorkflowSummary> {
-  const { agents, workflows } = deps.store;
   return makeDefinitions({
     what: "workflow",
-    store: workflows,
-    quotas: deps.quotas,
-    async toChange(tenantId, body: WorkflowBody, earlier) {
+    store: deps.store.workflows,
+    toolNames: deps.toolNames,
+    checkQuota: (tenantId) => deps.quotas.check(tenantId, "workflows"),
+    publishedAs: ({ tool }) => tool?.name,
+    async toChange(tenantId, body: WorkflowBody) {
       checkDefinitionSize(body, "steps"); // first: the other checks take longer, the larger it is
       await checkDefinition(deps, tenantId, body);
       const { name, description, steps, inputSchema, publish } = body;
       if (publish) checkToolSchema(inputSchema);
-      await checkPublish([workflows, agents], { tenantId, publish, earlier: earlier?.tool });
       return {
         name: name.toWellFormed(),
         definition: JSON.stringify(body).toWellFormed(), // the whole as text; the rest is what lists show

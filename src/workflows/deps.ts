@@ -5,12 +5,13 @@ import type { Egress } from "../net/egress.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
+import type { ToolNames } from "../tool-names.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import type { Evaluator } from "./evaluator.ts";
 
 /** What workflows work with. */
 export type WorkflowsDeps = {
-  store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "agents">;
+  store: Pick<Store, "workflows" | "workflowRuns" | "approvals">;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "resume" | "held">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel">;
   rag: Pick<Rag, "query">;
@@ -18,6 +19,7 @@ export type WorkflowsDeps = {
   /** Whether an address may be called at all. */
   egress: Pick<Egress, "check">;
   quotas: Pick<Quotas, "check">;
+  toolNames: ToolNames;
   evaluator: Omit<Evaluator, "close">;
   logger: Logger;
 };

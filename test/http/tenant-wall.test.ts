@@ -50,7 +50,9 @@ describe("every route that needs a key", () => {
     const approvalId = await pollUntil(async () => (await owner.get("/workflows/approvals")).at("data[0].approvalId"));
     const provider = customProviderRoutes.find(({ method }) => method === "put");
     await owner.request("PUT", "/ai/providers/custom/walrus", { body: provider?.example });
+    const tool = await owner.post("/rag/tools", { name: "walrus", description: SECRET });
     ids = {
+      "/rag/tools/:id": tool.string("toolId"),
       "/ai/providers/custom/:name": "walrus",
       "/workflows/:id": workflow.string("workflowId"),
       "/workflows/:id/runs/:runId": workflowRun.string("runId"),

@@ -74,18 +74,15 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
     const webhooks = makeWebhooks({ store: store.webhookSecrets, dataKeys, egress });
-    const searchTools = makeSearchTools({ store, toolNames });
     const runDeps = { store, jobs, gateway, rag, egress, quotas, toolNames };
     const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
-    const credentials = makeCredentials(dataKeys);
-    const agents = makeAgents({ ...runDeps, composite, workflows, credentials });
+    const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
     const { chat, responses } = makeAnswers({ ...base, config, quotas, gateway, agents, composite });
     const { batches, fileBatches } = gateway;
     const works = [rag, agents, workflows, composite, responses, batches, fileBatches].map(({ work }) => work);
     const callbacks = makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, works, logger });
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
-    const organizations = makeOrganizations({ store, tenancy, quotas, logger });
     return {
       config,
       logger,
@@ -101,7 +98,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       customProviders: tenants.customProviders,
       responses,
       rag,
-      searchTools,
+      searchTools: makeSearchTools({ store, toolNames }),
       composite,
       agents,
       workflows,
@@ -112,7 +109,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       tenancy,
       operator: makeOperator({ password: config.http.adminToken, sessions: store.operatorSessions }),
       quotas,
-      organizations,
+      organizations: makeOrganizations({ store, tenancy, quotas, logger }),
       /** Closes everything, queues before the store. Calling it again waits for the same end. */
       close: disposables.close,
     };

@@ -28,8 +28,6 @@ type SearchToolBody = z.output<typeof searchToolBodySchema>;
 type SearchToolView = z.output<typeof searchToolViewSchema>;
 type Scope = Pick<SearchToolBody, "documentIds" | "filter" | "topK" | "mode">;
 
-export type SearchTools = ReturnType<typeof makeSearchTools>;
-
 /** Whether a key may use a tool: it is hidden from keys that may not use each of its collections, whose query would be refused. */
 const mayUseTool = (caller: Pick<Caller, "collections">, { collections }: Pick<SearchToolRecord, "collections">) =>
   collections === undefined || collections.every((name) => mayUse(caller, { collection: name }));

@@ -80,7 +80,6 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const { chat, responses } = makeAnswers({ ...base, config, quotas, gateway, agents, composite });
     const { batches, fileBatches } = gateway;
     const works = [rag, agents, workflows, composite, responses, batches, fileBatches].map(({ work }) => work);
-    const callbacks = makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, works, logger });
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     return {
@@ -105,7 +104,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       /** Every kind of durable work. */
       works,
       webhooks,
-      callbacks,
+      callbacks: makeCallbacks({ store: store.callbacks, jobs, webhooks, egress, works, logger }),
       tenancy,
       operator: makeOperator({ password: config.http.adminToken, sessions: store.operatorSessions }),
       quotas,

@@ -7,8 +7,9 @@ import { chooseDocuments } from "./choose-documents.ts";
 import { findCurrent } from "./current-hits.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeEmbedQuery } from "./embed-query.ts";
+import { expandHits } from "./expand-hits.ts";
+import { joinChunks, mergeHits, type Passage } from "./merge-hits.ts";
 import { lexicalQuery } from "./query-words.ts";
-import type { Hit } from "./rank-hits.ts";
 import type { QueryInput, QueryOutcome, QueryResult } from "./schemas.ts";
 
 export type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "logger">;
@@ -20,14 +21,15 @@ export type RunQuery = (
 /**
  * Makes the function that runs queries. Its stages: the documents that are asked (`choose-documents.ts`), the vectors of the
  * query (`embed-query.ts`), the searches (`candidates.ts`), one list of them (`rank-hits.ts`), the hits that still hold
- * (`current-hits.ts`), the results.
+ * (`current-hits.ts`), the chunks beside them (`expand-hits.ts`), those that belong together as one (`merge-hits.ts`), the
+ * results.
  */
 export function makeQuery(deps: QueryDeps): RunQuery {
   const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
   const queryVectors = makeEmbedQuery(deps);
   return async (caller, input) => {
     const { tenantId, signal } = caller;
-    const { query, mode, topK } = input;
+    const { query, mode, topK, expand = 0 } = input;
     const embed = (spaces: readonly string[]) => queryVectors.embed(caller, query, spaces);
     const spaces = await queryVectors.lastInUse(tenantId);
     const [chosen] = await Promise.all([chooseDocuments(deps, caller, input), embed(spaces)]);
@@ -42,19 +44,22 @@ export function makeQuery(deps: QueryDeps): RunQuery {
       vectorsFor: embed,
       enterWide: () => turns.enter(tenantId, signal),
     });
-    const results = hits.map((hit) => toResult(hit, headers.get(hit.documentId)));
+    const passages = mergeHits(await expandHits(deps, tenantId, { hits, count: expand }));
+    const results = passages.map((passage) => toResult(passage, headers.get(passage.hit.documentId)));
     return { results, ...(warnings.length > 0 ? { warnings } : {}) };
   };
 }
 
-function toResult(hit: Hit, header: DocumentHeader | undefined): QueryResult {
+function toResult({ hit, chunks }: Passage, header: DocumentHeader | undefined): QueryResult {
   return {
-    content: hit.content,
+    content: joinChunks(chunks),
     documentId: hit.documentId,
     score: hit.score,
     similarity: hit.similarity,
     title: header?.title ?? "",
     chunkId: hit._id,
+    chunkIds: chunks.map(({ _id }) => _id),
+    index: hit.n,
     ...placeOf(hit),
   };
 }

@@ -146,6 +146,13 @@ export const queryModes = ["hybrid", "vector", "lexical"] as const;
 export const MAX_TOP_K = 100;
 const filterValue = z.union([metadataValue, z.array(metadataValue).min(1).max(64)]);
 
+/** Whether neighbours of a hit are shown with it. */
+export const expandSchema = z
+  .int()
+  .min(0)
+  .max(5)
+  .describe("Chunks before and after each hit, of the same document, that are shown with it; default: 0");
+
 /** The body of `POST /rag/query`. */
 export const queryBodySchema = z.object({
   query: z.string().trim().min(1).max(8_192),
@@ -156,6 +163,7 @@ export const queryBodySchema = z.object({
     .optional()
     .describe("Documents whose metadata have each of these values, or one of a list"),
   mode: z.enum(queryModes).default("hybrid"),
+  expand: expandSchema.optional(),
 });
 export type QueryInput = z.output<typeof queryBodySchema>;
 
@@ -173,7 +181,9 @@ export const queryResultSchema = z.object({
     .max(1)
     .describe("(1 + cosine) / 2 of the vectors of query and chunk; 0 if the query has none by the chunk's model"),
   title: z.string(),
-  chunkId: z.string(),
+  chunkId: z.string().describe("The chunk that was found; the best, if several are shown as one passage"),
+  chunkIds: z.array(z.string()).describe("The chunks that `content` is made of, in the document's order"),
+  index: z.int().min(0).describe("Place of the chunk that was found in its document, from 0"),
   ...chunkPlaceFields,
 });
 export type QueryResult = z.output<typeof queryResultSchema>;

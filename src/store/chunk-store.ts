@@ -112,6 +112,12 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
         .sort({ n: 1 })
         .limit(limit)
         .toArray(),
+    /** The chunks of a version that have these numbers. */
+    numbered: (tenantId: string, { documentId, version }: VersionOf, numbers: readonly number[]) =>
+      chunks
+        .find(ofTenant(tenantId, { documentId, version, n: { $in: [...numbers] } }))
+        .project<ListedChunk>({ n: 1, content: 1, tokens: 1, page: 1, headings: 1, heading: 1 })
+        .toArray(),
     count: (tenantId: string, { documentId, version }: VersionOf) =>
       chunks.countDocuments(ofTenant(tenantId, { documentId, version })),
     ...makeChunkSearch(chunks, capabilities, indexFor),

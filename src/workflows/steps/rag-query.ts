@@ -3,6 +3,7 @@ import { defined } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import { idSchema } from "../../ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
+import { expandSchema } from "../../rag/schemas.ts";
 import { makeUsageTracker } from "../../runs.ts";
 import { fromStoredCaller } from "../../tenancy/roles.ts";
 import { commonFields, stepKind, template, textField } from "./step.ts";
@@ -20,8 +21,9 @@ export const ragQuery = stepKind({
     topK: z.number().int().min(1).max(50).optional(),
     documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
     collection: collectionChoiceSchema.optional(),
+    expand: expandSchema.optional(),
   }),
-  summary: "query, topK?, documentIds?, collection?",
+  summary: "query, topK?, documentIds?, collection?, expand?",
   fields: ({ query }) => textField("query", query),
   async run({ deps, run, step, place, fill, signal }) {
     const query = String((await fill()).query).trim();
@@ -29,8 +31,8 @@ export const ragQuery = stepKind({
     if (query === "") throw invalid("The query is empty.");
     if (query.length > MAX_QUERY) throw invalid(`The query is longer than ${MAX_QUERY} characters.`);
     const { limit, spent } = makeUsageTracker();
-    const { topK = DEFAULT_TOP_K, documentIds, collection } = step;
-    const request = { query, topK, mode: "hybrid" as const, ...defined({ documentIds, collection }) };
+    const { topK = DEFAULT_TOP_K, documentIds, collection, expand } = step;
+    const request = { query, topK, mode: "hybrid" as const, ...defined({ documentIds, collection, expand }) };
     const caller = { ...fromStoredCaller(run.tenantId, run.caller), limit };
     const { results: output } = await deps.rag.query(caller, request, signal);
     return { output, spent: spent() };

@@ -1,9 +1,11 @@
 import type { Db } from "mongodb";
 import type { ErrorView } from "../errors.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { gatherWrites } from "./gather-writes.ts";
 import type { StoredCaller } from "./key-store.ts";
 import { makeWorkRecords, type WorkDocument } from "./records.ts";
 import { makeUseStore } from "./use-store.ts";
+import { insertIfAbsent, runWrite } from "./writes.ts";
 
 /** A response of the Responses API that is read again. Its contents are JSON texts: they may have any fields, at any depth. */
 export type StoredResponse = TenantDocument & {
@@ -64,6 +66,11 @@ const BYTES_BESIDE_TEXTS = 512;
 const bytesOf = ({ bytes: { response, output, input, events = 0 } }: Pick<StoredResponse, "bytes">) =>
   BYTES_BESIDE_TEXTS + response + output + input + events;
 
+/** Records of more bytes are written each by itself. */
+const MAX_GATHERED_BYTES = 64 << 10;
+/** Records that one write brings at most; together they stay far below what a message to the store may have. */
+const MAX_GATHERED = 200;
+
 /** Records that one read brings at most; each may have megabytes. */
 const BATCH = 8;
 
@@ -73,12 +80,22 @@ export function makeResponseStore(db: Db) {
   const responses = db.collection<StoredResponse>(responseCollection.name);
   const background = db.collection<BackgroundResponse>(responseCollection.name);
   const use = makeUseStore(db);
-  const { update, insert, get, remove, ...work } = makeWorkRecords(background, {
+  const { update, get, remove, ...work } = makeWorkRecords(background, {
     watched: { isOpen: true },
     fields: ["tenantId", "jobId"],
   });
-  const count = ({ tenantId, expireAt: expiresAt }: StoredResponse, bytes: number) =>
-    use.add({ tenantId, kind: "sources", bytes, expiresAt });
+  const toUse = ({ tenantId, expireAt: expiresAt }: StoredResponse, bytes: number) => {
+    return { tenantId, kind: "sources" as const, bytes, expiresAt };
+  };
+  const count = (record: StoredResponse, bytes: number) => use.add(toUse(record, bytes));
+  const insertGathered = gatherWrites<StoredResponse>(async (records) => {
+    const command = { insert: responseCollection.name, documents: records, ordered: false };
+    const added = records.map((record) => toUse(record, bytesOf(record)));
+    await Promise.all([runWrite(db, command), use.addAll(added)]);
+  }, MAX_GATHERED);
+  const insertAlone = async (record: StoredResponse) => {
+    if (await insertIfAbsent(responses, record)) await count(record, bytesOf(record));
+  };
   return {
     ...work,
     get: (tenantId: string, id: string): Promise<StoredResponse | BackgroundResponse | null> => get(tenantId, id),
@@ -87,9 +104,11 @@ export function makeResponseStore(db: Db) {
       responses.findOne<Pick<StoredResponse, "chain" | "total" | "isOpen">>(ofTenant(tenantId, { _id: id }), {
         projection: { chain: 1, total: 1, isOpen: 1 },
       }),
-    /** Writes a record, and counts its bytes as stored until it expires. */
+    /** Writes a record, together with others that come at the same time, and counts its bytes as stored until it expires. */
     async insert(record: StoredResponse | BackgroundResponse): Promise<void> {
-      await Promise.all([insert(record as BackgroundResponse), count(record, bytesOf(record))]); // the store has both kinds
+      if (bytesOf(record) > MAX_GATHERED_BYTES) return insertAlone(record);
+      // A command of the store is not repeated by the driver, and one record must not fail the others of its group.
+      await insertGathered(record).catch(() => insertAlone(record));
     },
     /** Closes an open response; false for one that has ended, which stays as it is. */
     async finish(record: BackgroundResponse, { response, output, bytes, total, error }: ResponseEnd): Promise<boolean> {

@@ -22,13 +22,26 @@ type Change = { tenantId: string; kind: UseKind; bytes: number; expiresAt?: Date
 /** What is written in two steps, the bytes and then their number: a process that ends between the two counts too few. */
 export function makeUseStore(db: Db) {
   const uses = db.collection<UseDocument>(useCollection.name);
+  /** Adds bytes, which are negative for what was removed. `expiresAt`: when they end by themselves. */
+  const add = async (change: Change): Promise<void> => {
+    const { tenantId, kind, bytes } = change;
+    const hour = hourOf(change);
+    const end = hour === undefined ? {} : { expiresAt: new Date(hour * HOUR_MS) };
+    const update = { $inc: { bytes }, $setOnInsert: { tenantId, kind, ...end } };
+    await uses.updateOne({ _id: idOf(change) }, update, { upsert: true });
+  };
   return {
-    /** Adds bytes, which are negative for what was removed. `expiresAt`: when they end by themselves. */
-    async add({ tenantId, kind, bytes, expiresAt }: Change): Promise<void> {
-      const hour = expiresAt && Math.ceil(expiresAt.getTime() / HOUR_MS);
-      const _id = `${tenantId}:${kind}${hour === undefined ? "" : `:${hour}`}`;
-      const end = hour === undefined ? {} : { expiresAt: new Date(hour * HOUR_MS) };
-      await uses.updateOne({ _id }, { $inc: { bytes }, $setOnInsert: { tenantId, kind, ...end } }, { upsert: true });
+    add,
+    /** Adds several at once; those of one document in one write. */
+    async addAll(changes: readonly Change[]): Promise<void> {
+      const sums = new Map<string, Change>();
+      for (const change of changes) {
+        const id = idOf(change);
+        const sum = sums.get(id);
+        if (sum) sum.bytes += change.bytes;
+        else sums.set(id, { ...change });
+      }
+      await Promise.all([...sums.values()].map(add));
     },
     /** The bytes that a tenant keeps. */
     async bytes(tenantId: string, kind: UseKind): Promise<number> {
@@ -37,4 +50,12 @@ export function makeUseStore(db: Db) {
       return Math.max(0, sum);
     },
   };
+}
+
+const hourOf = ({ expiresAt }: Change) => expiresAt && Math.ceil(expiresAt.getTime() / HOUR_MS);
+
+/** The document that a change is added to. */
+function idOf(change: Change): string {
+  const hour = hourOf(change);
+  return `${change.tenantId}:${change.kind}${hour === undefined ? "" : `:${hour}`}`;
 }

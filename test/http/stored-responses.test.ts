@@ -155,6 +155,28 @@ describe("stored responses", () => {
     expect(none.body).to.deep.equal({ object: "list", data: [], first_id: null, last_id: null, has_more: false });
   });
 
+  it("are each found and counted when many come at once", async () => {
+    const usedBytes = async () => Number((await client.get("/usage")).at("quotas.storedBytes.used"));
+    const before = await usedBytes();
+    const made = await Promise.all(
+      Array.from({ length: 24 }, (_, n) => create({ model: models.edge, input: `Call ${n}.` })),
+    );
+    const added = (await usedBytes()) - before;
+    const counted = await Promise.all(
+      made.map(async ({ body, string }, n) => {
+        const id = string("id");
+        expect((await client.get(`${path}/${id}`)).body).to.deep.equal(body);
+        expect((await client.get(`${path}/${id}/input_items`)).string("data[0].content[0].text")).to.equal(
+          `Call ${n}.`,
+        );
+        const { bytes } =
+          (await test.platform.store.responses.get(await tenantOf(test), id)) ?? expect.fail("no record");
+        return 512 + bytes.response + bytes.output + bytes.input;
+      }),
+    );
+    expect(added).to.equal(counted.reduce((sum, bytes) => sum + bytes, 0));
+  });
+
   it("are their tenant's alone", async () => {
     const made = await create({ input: "Mine." });
     const id = made.string("id");

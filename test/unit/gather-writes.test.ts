@@ -1,0 +1,27 @@
+import { expect } from "chai";
+import { gatherWrites } from "../../src/store/gather-writes.ts";
+
+describe("gathered writes", () => {
+  it("are one for what comes in one turn, and one for all that comes while another runs, in their order", async () => {
+    const groups: number[][] = [];
+    const { promise: isWritten, resolve } = Promise.withResolvers<void>();
+    const write = gatherWrites<number>(async (items) => {
+      groups.push([...items]);
+      await isWritten;
+    }, 3);
+    const first = [write(1), write(2)];
+    while (groups.length === 0) await new Promise(setImmediate);
+    const later = [3, 4, 5, 6].map(write);
+    resolve();
+    await Promise.all([...first, ...later]);
+    expect(groups).to.deep.equal([[1, 2], [3, 4, 5], [6]]);
+  });
+
+  it("fail for those of their group alone", async () => {
+    const write = gatherWrites<string>(async (items) => {
+      if (items.includes("bad")) throw new Error("refused");
+    }, 2);
+    const written = await Promise.allSettled(["good", "bad", "better"].map(write));
+    expect(written.map(({ status }) => status)).to.deep.equal(["rejected", "rejected", "fulfilled"]);
+  });
+});

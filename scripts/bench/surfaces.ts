@@ -10,21 +10,30 @@ const calls = { json: 2_000, streams: 400 };
 /** Calls before anything is measured. */
 const warmUp = { json: 6_000, streams: 300 };
 
-/** The surfaces of other vendors' clients, after the one that they are held against. */
+const anchor = "/v1/chat/completions";
+/** The surfaces of other vendors' clients, after the one that they are held against: what each asks for, and where. */
 const surfaces = {
-  "/v1/chat/completions": (content: string) => ({ messages: [{ role: "user", content }] }),
-  "/v1/responses": (content: string) => ({ input: [{ role: "user", content }], store: false }),
-  "/v1/messages": (content: string) => ({ messages: [{ role: "user", content }], max_tokens: 1_000 }),
+  [anchor]: (content: string) => ({ path: anchor, messages: [{ role: "user", content }] }),
+  "/v1/responses": (content: string) => ({ path: "/v1/responses", input: [{ role: "user", content }] }),
+  "/v1/responses, `store: false`": (content: string) => ({
+    path: "/v1/responses",
+    input: [{ role: "user", content }],
+    store: false,
+  }),
+  "/v1/messages": (content: string) => ({
+    path: "/v1/messages",
+    messages: [{ role: "user", content }],
+    max_tokens: 1_000,
+  }),
 } as const;
 type Surface = keyof typeof surfaces;
 const names = Object.keys(surfaces) as Surface[]; // the literal above has no other keys
-const anchor = "/v1/chat/completions";
 
 type Target = { url: string; headers: Record<string, string>; pid: number | undefined; dispatcher: Agent };
 
 /**
  * The processor time of a call by each surface, for the same question to the same model. They take turns; a round's calls are
- * compared with those of the same round. Responses are not stored: what storing costs is the store's.
+ * compared with those of the same round. Responses are stored unless they ask not to be, as OpenAI's are.
  */
 export async function measureSurfaces(target: Target, prompts: { json: string; streams: string }): Promise<Measured[]> {
   const lines: Measured[] = [];
@@ -35,7 +44,7 @@ export async function measureSurfaces(target: Target, prompts: { json: string; s
       return ((await cpuMsOf(target.pid)) - before) / count;
     };
     for (const name of names) await measure(name, warmUp[kind]);
-    const cpu: Record<Surface, number[]> = { "/v1/chat/completions": [], "/v1/responses": [], "/v1/messages": [] };
+    const cpu = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Surface, number[]>; // of all
     for (let round = 0; round < rounds; round += 1)
       for (const name of round % 2 === 0 ? names : names.toReversed()) cpu[name].push(await measure(name, calls[kind]));
     for (const name of names) {
@@ -57,8 +66,9 @@ export async function measureSurfaces(target: Target, prompts: { json: string; s
 }
 
 async function callOnce({ url, headers, dispatcher }: Target, name: Surface, prompt: string, stream: boolean) {
-  const body = JSON.stringify({ model: "bench", ...surfaces[name](prompt), stream });
-  const response = await request(`${url}${name}`, { method: "POST", headers, body, dispatcher });
+  const { path, ...asked } = surfaces[name](prompt);
+  const body = JSON.stringify({ model: "bench", ...asked, stream });
+  const response = await request(`${url}${path}`, { method: "POST", headers, body, dispatcher });
   const text = await response.body.text();
   if (response.statusCode !== 200 || !text.includes("word")) throw new Error(`${name} answered ${text}`);
 }

@@ -1,3 +1,8 @@
+import { pollUntil } from "../../test/support/poll-until.ts";
+
+/** What anything that is asked for may take, in ms: also on a machine that does much else. */
+const DEADLINE_MS = 90_000;
+
 /** What the check asks of the API beside the browser, by a key. */
 export type ApiClient = ReturnType<typeof makeApiClient>;
 
@@ -17,4 +22,20 @@ export function makeApiClient(url: string, key: string) {
     // Read as the API documents it: what is not there shows as such in the browser.
     return (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>;
   };
+}
+
+/** The id of the newest approval that is pending, once there is one. */
+export function waitForApproval(call: ApiClient): Promise<string> {
+  return pollUntil(
+    async () => {
+      const { data } = await call("GET", "/workflows/approvals?status=pending");
+      return (data as { approvalId: string }[])[0]?.approvalId; // as the API documents it
+    },
+    { timeoutMs: DEADLINE_MS },
+  );
+}
+
+/** Resolves when a job has completed. */
+export async function waitForJob(call: ApiClient, jobId: string): Promise<void> {
+  await pollUntil(async () => (await call("GET", `/jobs/${jobId}`)).status === "completed", { timeoutMs: DEADLINE_MS });
 }

@@ -1,14 +1,12 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { loadConfig } from "../../src/config.ts";
 import type { Disposables } from "../../src/disposables.ts";
-import { type FakeProvider, startFakeProvider } from "../../test/support/fake-provider/server.ts";
-import { runStack } from "../start/run-stack.ts";
 import { type ApiClient, makeApiClient } from "./api-client.ts";
 import { openBrowser, openWindow, showLast, type Window } from "./browser.ts";
+import { openDesk } from "./desk.ts";
 import { lookAtHostileTexts, plantHostileTexts } from "./hostile.ts";
 import { findPlaces, lookAround, type Places } from "./look-around.ts";
 import * as walk from "./walk.ts";
@@ -18,16 +16,8 @@ const windowNames = ["owner", "approver", "member", "stranger", "guarded"] as co
 
 /** Does in a browser what a person does in the console. Returns what is wrong, each as a line. @throws NoBrowser */
 export async function checkConsole(disposables: Disposables, { pictures }: { pictures?: string }): Promise<string[]> {
-  const dataDir = await mkdtemp(join(tmpdir(), "switchyard-console-"));
-  disposables.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
-  const provider = await startFakeProvider();
-  disposables.add(() => provider.close());
-  const config = loadConfig({ ...process.env, DATA_DIR: dataDir, PORT: "0", WORKERS: "1" });
-  const env = { PORT: "0", RATE_LIMIT_RPM: "100000", FETCH_ALLOW_ORIGINS: provider.origin };
-  const stack = await runStack(config, { say: () => undefined, env });
-  disposables.add(() => stack.close());
+  const { dataDir, url, apiKey, provider, call } = await openDesk(disposables);
   const browser = await openBrowser(disposables); // closed first: its streams of events would keep the API from ending
-  const { url, apiKey } = stack;
   const opened = windowNames.map(async (name) => {
     const expected = name === "stranger" ? [{ status: 404, path: /_[0-9A-Z]{26}/ }] : [];
     return [name, await openWindow(browser, { url, name, expected })] as const;
@@ -49,8 +39,6 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
     console.log(`  ${name}, ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
   };
   let places: Places = { lists: [], details: [] };
-  const call = makeApiClient(url, apiKey);
-  await setProvider(call, provider);
   await step("sign in", () => walk.signIn(owner, apiKey));
   await step("sign in in a second window", () => walk.signIn(approver, apiKey));
   await step("drop three documents", () => walk.dropDocuments(owner));
@@ -81,13 +69,6 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   });
   await step("sign out", () => walk.signOut(owner, url));
   return [...faults, ...Object.values(windows).flatMap((window) => window.faults)];
-}
-
-/** A provider of the tenant's own, whose answers this program gives, at prices. */
-async function setProvider(call: ApiClient, provider: FakeProvider): Promise<void> {
-  const model = { id: "large", type: "chat", contextWindow: 100_000, inputUsdPerMTok: 2, outputUsdPerMTok: 6 };
-  const body = { baseUrl: provider.url, key: "none", wire: "openai-chat", models: [model] };
-  await call("PUT", "/ai/providers/custom/desk", { body });
 }
 
 /** Makes a key with a person behind it. */

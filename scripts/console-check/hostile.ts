@@ -1,5 +1,5 @@
 import type { FakeProvider } from "../../test/support/fake-provider/server.ts";
-import type { ApiClient } from "./api-client.ts";
+import { type ApiClient, waitForApproval } from "./api-client.ts";
 import type { Window } from "./browser.ts";
 import { findStrangeParts } from "./look-around.ts";
 
@@ -112,24 +112,12 @@ async function plantWorkflow(call: ApiClient, used: string) {
   const approvals: unknown[] = [];
   for (const comment of [name("comment"), undefined]) {
     await call("POST", `/workflows/${workflowId}/execute`, { body: { input: { text: name("choice") } } });
-    const approvalId = await nextApproval(call);
+    const approvalId = await waitForApproval(call);
     approvals.push(approvalId);
     const body = { decision: "rejected", comment };
     if (comment) await call("POST", `/workflows/approvals/${approvalId}/decide`, { body });
   }
   return { workflowId, approvals };
-}
-
-const POLL_MS = 50;
-const POLLS = 1_200;
-
-async function nextApproval(call: ApiClient): Promise<unknown> {
-  for (let turn = 0; turn < POLLS; turn += 1) {
-    const [first] = (await call("GET", "/workflows/approvals?status=pending")).data as { approvalId: string }[];
-    if (first) return first.approvalId;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
-  throw new Error("The workflow asks for no approval");
 }
 
 /** Places of the console that show none of the hostile texts: they have only models' names. */

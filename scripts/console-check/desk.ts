@@ -1,0 +1,33 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadConfig } from "../../src/config.ts";
+import type { Disposables } from "../../src/disposables.ts";
+import { type FakeProvider, startFakeProvider } from "../../test/support/fake-provider/server.ts";
+import { runStack } from "../start/run-stack.ts";
+import { type ApiClient, makeApiClient } from "./api-client.ts";
+
+/** A platform on a data folder of its own, with a provider of the tenant's own, whose answers this program gives. */
+export type Desk = { dataDir: string; url: string; apiKey: string; provider: FakeProvider; call: ApiClient };
+
+export async function openDesk(disposables: Disposables): Promise<Desk> {
+  const dataDir = await mkdtemp(join(tmpdir(), "switchyard-console-"));
+  disposables.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
+  const provider = await startFakeProvider();
+  disposables.add(() => provider.close());
+  const config = loadConfig({ ...process.env, DATA_DIR: dataDir, PORT: "0", WORKERS: "1" });
+  const env = { PORT: "0", RATE_LIMIT_RPM: "100000", FETCH_ALLOW_ORIGINS: provider.origin };
+  const stack = await runStack(config, { say: () => undefined, env });
+  disposables.add(() => stack.close());
+  const { url, apiKey } = stack;
+  const call = makeApiClient(url, apiKey);
+  await setProvider(call, provider);
+  return { dataDir, url, apiKey, provider, call };
+}
+
+/** The model `desk/large`, at prices. */
+async function setProvider(call: ApiClient, provider: FakeProvider): Promise<void> {
+  const model = { id: "large", type: "chat", contextWindow: 100_000, inputUsdPerMTok: 2, outputUsdPerMTok: 6 };
+  const body = { baseUrl: provider.url, key: "none", wire: "openai-chat", models: [model] };
+  await call("PUT", "/ai/providers/custom/desk", { body });
+}

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { runBodySchema, runResultSchema } from "../agents/schemas.ts";
-import { queryBodySchema, queryResultSchema } from "../rag/schemas.ts";
+import { queryBodySchema, queryOutcomeSchema } from "../rag/schemas.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { MAX_PUBLISHED } from "../tool-names.ts";
 import { executeBodySchema, workflowResultSchema } from "../workflows/schemas.ts";
@@ -49,11 +49,11 @@ function toSearchTool({ _id: toolId, name, description }: Published): AnyTool {
     description,
     hints: { readOnlyHint: true, openWorldHint: false },
     input: searchInput,
-    output: z.object({ results: z.array(queryResultSchema) }),
+    output: queryOutcomeSchema,
     async run({ platform, caller, signal }, given) {
       const scope = await platform.searchTools.scopeOf(caller, toolId);
       const query = queryBodySchema.parse({ ...scope, ...given });
-      return { results: await platform.rag.query(caller, query, signal) };
+      return platform.rag.query(caller, query, signal);
     },
   });
 }

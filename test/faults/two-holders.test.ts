@@ -67,9 +67,9 @@ describe("a worker that comes back from a freeze longer than its lease", functio
     const { chunks } = result as { chunks: number };
     expect(chunks).to.be.at.least(2);
     const found = await client.post("/rag/query", { query: "line", topK: 100, documentIds: [documentId] });
-    const contents = (found.at("results") as { content: string }[]).map(({ content }) => content);
-    expect(contents).to.have.lengthOf(chunks);
-    for (const content of contents) expect(content).to.include("second").and.not.include("first");
+    const results = found.at("results") as { content: string; chunkIds: string[] }[];
+    expect(results.flatMap(({ chunkIds }) => chunkIds)).to.have.lengthOf(chunks);
+    for (const { content } of results) expect(content).to.include("second").and.not.include("first");
     const everyVersion = { documentId, version: { $gt: 0 } as unknown as number }; // any number, in the store's language
     expect(await test.platform.store.chunks.count(await tenantOf(test), everyVersion)).to.equal(chunks);
   };

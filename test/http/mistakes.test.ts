@@ -188,7 +188,7 @@ const mistakes: Mistake[] = [
     undefined,
     400,
     "invalid_request",
-    'groupBy must be one of "model", "surface", "day", "key".',
+    'groupBy must be one of "model", "surface", "day", "hour", "key", "subject".',
   ],
   [
     "GET /jobs/7",

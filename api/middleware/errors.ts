@@ -12,6 +12,7 @@ import { toRedisError } from "../../src/redis.ts";
 import { toStoreError } from "../../src/store/store-errors.ts";
 import { type ApiContext, type RequestState, sendReply } from "../context.ts";
 import { baseUrlOf, challenge } from "../resource-url.ts";
+import { makeDiscard } from "./discard-body.ts";
 
 /** The only table from an error's type to its HTTP status. */
 const statusOfType: Record<ErrorType, number> = {
@@ -86,12 +87,14 @@ export function toErrorBody(error: AppError, requestId: string): { error: ErrorV
 
 /** Responds to what the rest of the chain throws, in the one error shape, and logs it by its class. */
 export function respondToErrors(logger: Logger, publicUrl: string | undefined): Middleware<RequestState> {
+  const discard = makeDiscard();
   return async function respondToThrownErrors(ctx, next) {
     try {
       await next();
     } catch (thrown) {
       const error = toAppError(thrown);
       logError(logger, error, ctx);
+      if (!ctx.req.complete) discard(ctx.req);
       if (!ctx.res.headersSent) writeError(ctx, error, publicUrl);
       else ctx.res.destroy();
     }

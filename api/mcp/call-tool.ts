@@ -12,6 +12,8 @@ import { admitCall } from "../middleware/rate-limit.ts";
 import { knownFields, parseInput } from "../middleware/validate.ts";
 import { unknownIn } from "../read-input.ts";
 import type { HandlerInput } from "../route.ts";
+import type { Question } from "./approval-forms.ts";
+import { questionFor, resumeCall, toAsking } from "./asked-call.ts";
 import { isObject, RpcFault, rpcCodes } from "./json-rpc.ts";
 import { toContent, toFailure } from "./results.ts";
 import { type Dialect, isSince, requireHeader, statelessRevision } from "./revisions.ts";
@@ -43,6 +45,7 @@ export async function callTool(input: HandlerInput, request: ToolRequest): Promi
   try {
     const outcome = await runTool(input, { tool, given, request });
     log.info({ ms: elapsed() }, "a tool was called");
+    if ("question" in outcome) return toAsking(outcome.job, outcome.question);
     if ("job" in outcome) return toCreated(dialect, outcome.job);
     const { result, kind } = outcome;
     return toContent(dialect, ignored.length === 0 ? result : { ...Object(result), _ignored: ignored }, kind);
@@ -81,8 +84,8 @@ function readArguments(tool: AnyTool, sent: unknown): { given: unknown; ignored:
   }
 }
 
-/** A result, with the kind of the job that made it, or the job that continues. */
-type Outcome = { result: unknown; kind?: JobKind } | { job: JobRecord };
+/** A result, with the kind of the job that made it, or the job that continues, or awaits a decision. */
+type Outcome = { result: unknown; kind?: JobKind } | { job: JobRecord; question: Question } | { job: JobRecord };
 
 type Run = { tool: AnyTool; given: unknown; request: ToolRequest };
 
@@ -97,13 +100,16 @@ async function runTool(input: HandlerInput, { tool, given, request }: Run): Prom
   try {
     const call = { platform, caller, surface: SURFACE, signal };
     // The tool's own schema made the arguments, so they have the types that it declared.
-    const started = await tool.start?.(call, given as never).catch(rejectArguments(tool));
-    if (started === undefined) return { result: await tool.run?.(call, given as never) };
+    if (!tool.start) return { result: await tool.run?.(call, given as never) };
+    const asked = await resumeCall(input, request);
+    const started = asked?.job ?? (await tool.start(call, given as never).catch(rejectArguments(tool)));
     const taking = takesTask(request);
     if (taking === "now") return { job: started };
-    const job = await waitForJob(call, started);
+    const job = asked?.isLeft ? started : await waitForJob(call, started);
     if (isFinal(job.status)) return { result: resultOf(job), kind: job.kind };
-    return taking === undefined ? { result: toAcceptedView(job) } : { job };
+    if (taking !== undefined) return { job };
+    const question = asked?.isLeft ? null : await questionFor(input, request.dialect, job);
+    return question ? { job, question } : { result: toAcceptedView(job) };
   } finally {
     release?.();
   }

@@ -98,6 +98,19 @@ describe("tasks of the official clients of both eras", function () {
       ]);
     });
 
+    it("asks its person for the decision that a call awaits, and calls again with it", async () => {
+      answer();
+      const asked: string[] = [];
+      const client = await connectToday(at("admin"), { answer: (message) => asked.push(message) > 0 });
+      try {
+        const { structuredContent } = await client.callTool(signed);
+        expect(asked).to.deep.equal(["Send it?"]);
+        expect(valueAt(structuredContent, "output")).to.equal("Hello, Ada!");
+      } finally {
+        await client.close();
+      }
+    });
+
     it("gets the id of the job where it declares no tasks, and follows it by a tool", async () => {
       const client = await connectToday(at("member"));
       try {

@@ -26,6 +26,8 @@ export type ToolRequest = {
   params: Readonly<Record<string, unknown>>;
   /** Whether it runs on the rate and the place that its HTTP request took. */
   isAdmitted: boolean;
+  /** Is given the job of the call, at each change. */
+  onJob?: ((job: JobRecord) => void) | undefined;
 };
 
 /**
@@ -98,7 +100,7 @@ async function runTool(input: HandlerInput, { tool, given, request }: Run): Prom
   }
   const release = request.isAdmitted ? undefined : await admitCall(platform.tenancy.limits, caller);
   try {
-    const call = { platform, caller, surface: SURFACE, signal };
+    const call = { platform, caller, surface: SURFACE, signal, onJob: request.onJob };
     // The tool's own schema made the arguments, so they have the types that it declared.
     if (!tool.start) return { result: await tool.run?.(call, given as never) };
     const asked = await resumeCall(input, request);

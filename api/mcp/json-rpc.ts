@@ -90,6 +90,19 @@ const rpcResponseSchema = named(
 );
 /** The response to a message, or those to a batch. */
 export const rpcReplySchema = named("RpcReply", z.union([rpcResponseSchema, z.array(rpcResponseSchema).min(1)]));
+/** A message of a stream: a response, or a notification or a question before it. */
+export const rpcEventSchema = named(
+  "RpcEvent",
+  z.union([
+    rpcResponseSchema,
+    z.object({
+      jsonrpc: z.literal("2.0"),
+      id: z.union([z.string(), z.number()]).optional(),
+      method: z.string(),
+      params: z.looseObject({}),
+    }),
+  ]),
+);
 export const rpcFailureSchema = named("RpcFailure", z.union([rpcReplySchema, errorBodySchema]));
 
 /** Reads one message of a body. The id of a request is a string or a number: unlike JSON-RPC, MCP does not allow null. */

@@ -1,4 +1,5 @@
 import { type AppError, isOfPart } from "../../src/errors.ts";
+import type { JobRecord } from "../../src/store/job-record.ts";
 import { toAppError, toErrorBody } from "../middleware/errors.ts";
 import type { HandlerInput } from "../route.ts";
 import { callTool } from "./call-tool.ts";
@@ -14,6 +15,8 @@ export type McpRequest = {
   dialect: Dialect;
   /** Whether it runs on the rate and the place that its HTTP request took. */
   isAdmitted: boolean;
+  /** Is given the job of a tool's call, at each change. */
+  onJob?: ((job: JobRecord) => void) | undefined;
 };
 
 type Method = {

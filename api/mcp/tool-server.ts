@@ -11,10 +11,12 @@ import {
   rpcCodes,
   rpcError,
   rpcErrorSchema,
+  rpcEventSchema,
   rpcFailureSchema,
   rpcReplySchema,
 } from "./json-rpc.ts";
-import { refuse, resultOf, toFault } from "./methods.ts";
+import { type McpRequest, refuse, resultOf, toFault } from "./methods.ts";
+import { callWithProgress, progressTokenOf } from "./progress.ts";
 import { reply } from "./results.ts";
 import { isSince, readDialect, readHeader, revisions } from "./revisions.ts";
 import { streamResult, takeAnswer } from "./tasks.ts";
@@ -37,7 +39,7 @@ export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] 
   description:
     `The revisions ${revisions.toReversed().join(", ")}: up to 2025-11-25 with \`initialize\` and \`ping\`, since 2026-07-28 with ` +
     "`server/discover`; `tools/list` and `tools/call` in all of them, in batches up to 2025-03-26; tasks since 2025-11-25, whose " +
-    "`tasks/result` responds with a stream. Every valid request gets a " +
+    "`tasks/result` responds with a stream, as a call with a `progressToken` does. Every valid request gets a " +
     "200, also when its result is an error, but for the 400 and 404 of 2026-07-28; notifications a 202. A failed tool call is a " +
     "result with `isError: true`. A batch holds 50 messages at most. A caller over its limits is refused inside a 200, with the " +
     "id null when its body is larger than 16 KiB. No session is kept: any process can respond. A foreign `Host` or `Origin` is a 403.",
@@ -50,7 +52,7 @@ export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] 
   bodyLimit: "tools",
   envelope,
   responses: {
-    200: { description: "The response, or the responses of a batch", body: rpcReplySchema, events: rpcReplySchema },
+    200: { description: "The response, or the responses of a batch", body: rpcReplySchema, events: rpcEventSchema },
     202: { description: "Only notifications or responses: nothing to return" },
     400: { description: "The body is not JSON-RPC, or does not fit its headers or its revision", body: rpcErrorSchema },
     404: { description: "The revision 2026-07-28 has no such method here", body: rpcErrorSchema },
@@ -74,9 +76,9 @@ export const toolServer = declareRoutes({ auth: "member", tags: ["Tool server"] 
     const message = readMessage(body);
     const stream = await streamOf(input, message);
     if (stream !== undefined) return stream;
-    const responded = await respond(input, message, true);
+    const responded = await respond(input, message, { isAdmitted: true });
     if (responded === undefined) return { status: 202 };
-    return withStatus([responded.response], { status: responded.status, body: responded.response });
+    return toReply(responded);
   },
 });
 
@@ -89,7 +91,9 @@ async function respondToBatch(input: HandlerInput, body: readonly unknown[]): Pr
   if (methods.filter((method) => method === "tools/list").length > 1) throw badBatch("asks for tools/list once");
   // The first call runs on the request's own place; each further one takes another.
   const first = methods.indexOf("tools/call");
-  const given = await Promise.all(messages.map((message, place) => respond(input, message, place === first)));
+  const given = await Promise.all(
+    messages.map((message, place) => respond(input, message, { isAdmitted: place === first })),
+  );
   const responses = given.flatMap((each) => (each === undefined ? [] : [each.response]));
   if (responses.length === 0) return { status: 202 };
   return withStatus(responses, { status: 200, body: responses });
@@ -120,19 +124,25 @@ async function hear(
   }
 }
 
+type Request = Extract<Incoming, { kind: "request" }>;
+type Options = Pick<McpRequest, "isAdmitted" | "onJob">;
 type Responded = { response: RpcResponse; status: number };
+const toReply = ({ response, status }: Responded) => withStatus([response], { status, body: response });
 
 /** The response to one message, with its HTTP status when it comes alone; undefined for one that needs none. */
-async function respond(input: HandlerInput, incoming: Incoming, isAdmitted: boolean): Promise<Responded | undefined> {
+async function respond(input: HandlerInput, incoming: Incoming, options: Options): Promise<Responded | undefined> {
   if (incoming.kind === "silent") return undefined;
   if (incoming.kind === "answer") return hear(input, incoming);
   const { id } = incoming;
-  if (incoming.kind === "invalid") {
-    return { response: rpcError(id, incoming.code ?? rpcCodes.request, incoming.message), status: 200 };
-  }
+  if (incoming.kind === "request") return respondToRequest(input, incoming, options);
+  return { response: rpcError(id, incoming.code ?? rpcCodes.request, incoming.message), status: 200 };
+}
+
+async function respondToRequest(input: HandlerInput, incoming: Request, options: Options): Promise<Responded> {
+  const { id } = incoming;
   try {
     const dialect = readDialect(input, incoming);
-    const result = await resultOf(input, { ...incoming, dialect, isAdmitted });
+    const result = await resultOf(input, { ...incoming, dialect, ...options });
     return { response: reply(id, dialect, result), status: 200 };
   } catch (error) {
     const fault = toFault(error, input.requestId);
@@ -144,8 +154,14 @@ const toRpcError = (id: RpcId, { code, message, data }: RpcFault) => rpcError(id
 
 /** The stream that a request is answered by; undefined when it is another request. */
 async function streamOf(input: HandlerInput, incoming: Incoming): Promise<Reply | undefined> {
-  if (incoming.kind !== "request" || incoming.method !== "tasks/result" || input.rejection) return undefined;
-  const { id, params } = incoming;
+  if (incoming.kind !== "request" || input.rejection) return undefined;
+  const { id, params, method } = incoming;
+  const token = method === "tools/call" ? progressTokenOf(input, params) : undefined;
+  if (token !== undefined) {
+    const respond = (onJob: Options["onJob"]) => respondToRequest(input, incoming, { isAdmitted: true, onJob });
+    return callWithProgress({ id, token, respond, toReply });
+  }
+  if (method !== "tasks/result") return undefined;
   try {
     const dialect = readDialect(input, incoming);
     return dialect.revision === "2025-11-25" ? await streamResult(input, id, { params, dialect }) : undefined;

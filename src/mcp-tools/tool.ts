@@ -27,7 +27,14 @@ export type ToolPlatform = Pick<
 >;
 
 /** One call of a tool: the caller, and a signal that aborts when the client has left. */
-export type ToolCall = { platform: ToolPlatform; caller: Caller; surface: string; signal: AbortSignal };
+export type ToolCall = {
+  platform: ToolPlatform;
+  caller: Caller;
+  surface: string;
+  signal: AbortSignal;
+  /** Is given the job that the call waits for, at each change. */
+  onJob?: ((job: JobRecord) => void) | undefined;
+};
 
 type ToolFields<S extends z.ZodObject> = {
   name: string;
@@ -85,9 +92,16 @@ export function toGatewayCaller({ caller, surface, signal }: ToolCall): GatewayC
  * A job as it is at its end, or after `TOOL_WAIT_MS`: clients of the tool server give up after about a minute, and the job must
  * not be lost to them. A run that awaits a person's decision is not waited for.
  */
-export function waitForJob({ platform, caller, signal }: ToolCall, job: JobRecord): Promise<JobRecord> {
-  const isEnough = ({ status, kind }: JobRecord) => status === "awaiting" && kind === workflowStepsQueue.kind;
-  return platform.jobs.wait(caller.tenantId, job._id, { timeoutMs: platform.config.tools.waitMs, signal, isEnough });
+export async function waitForJob(call: ToolCall, { _id: jobId }: JobRecord): Promise<JobRecord> {
+  const { platform, caller, signal, onJob } = call;
+  const { waitMs: timeoutMs } = platform.config.tools;
+  const isEnough = (job: JobRecord) => {
+    onJob?.(job);
+    return job.status === "awaiting" && job.kind === workflowStepsQueue.kind;
+  };
+  const job = await platform.jobs.wait(caller.tenantId, jobId, { timeoutMs, signal, isEnough });
+  onJob?.(job);
+  return job;
 }
 
 /** What a job has made that has ended. @throws AppError the job's own error; `wrong_state` when it was cancelled. */

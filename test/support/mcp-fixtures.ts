@@ -40,7 +40,7 @@ export async function publishFixtures(harness: WorkflowHarness): Promise<void> {
     });
     response.writeHead(path.includes("fail") ? 400 : 200).end();
   });
-  const ask = [{ type: "human_approval", id: "ask", assigneeRole: "admin", message: "Delete {{ input.filename }}?" }];
+  const ask = [{ type: "human_approval", id: "ask", assigneeRole: "admin", message: "Delete it?" }];
   const region = { region: { type: "string", "x-mcp-header": "Region" } };
   const tools: [name: string, steps: object[], inputSchema?: object][] = [
     ["a_simple_tool", say("Hello.")], // the suite calls the first tool of the list without arguments
@@ -48,6 +48,10 @@ export async function publishFixtures(harness: WorkflowHarness): Promise<void> {
     ["test_error_handling", visit("/sleep?fail&seconds=0")],
     ["test_streaming_elicitation", say("Hello.")],
     ["test_logging_tool", say("Hello.")],
+    ["test_tool_with_progress", ["one", "two", "three"].map((id) => ({ ...say("Hello.")[0], id }))],
+    ["test_input_required_result_request_state", ask],
+    ["test_input_required_result_tampered_state", ask],
+    ["test_input_required_result_elicitation", ask],
     ["test_x_mcp_header", say("{{ input.region }}"), properties(region)],
     ["json_schema_2020_12_tool", say("Hello."), schema2020],
     ["greet", say("Hello, {{ input.name }}!"), properties({ name: text }, "name")],

@@ -5,6 +5,7 @@ import { anthropicBatchRoutes } from "./routes/anthropic/batches.ts";
 import { anthropicMessageRoutes } from "./routes/anthropic/messages.ts";
 import { callLogRoutes } from "./routes/call-logs.ts";
 import { chatRoutes } from "./routes/chat.ts";
+import { collectionRoutes } from "./routes/collections.ts";
 import { compositeRoutes } from "./routes/composite.ts";
 import { customProviderRoutes } from "./routes/custom-providers.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
@@ -18,6 +19,8 @@ import { openAiFileRoutes } from "./routes/openai/files.ts";
 import { openAiModelRoutes } from "./routes/openai/models.ts";
 import { openAiResponseRoutes } from "./routes/openai/responses.ts";
 import { storedResponseRoutes } from "./routes/openai/stored-responses.ts";
+import { vectorStoreFileRoutes } from "./routes/openai/vector-store-files.ts";
+import { vectorStoreRoutes } from "./routes/openai/vector-stores.ts";
 import { operatorRoutes } from "./routes/operator.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { providerRoutes } from "./routes/providers.ts";
@@ -42,6 +45,9 @@ export const allRoutes: readonly AnyRoute[] = [
   ...callLogRoutes,
   ...ragRoutes,
   ...searchToolRoutes,
+  ...collectionRoutes,
+  ...vectorStoreRoutes,
+  ...vectorStoreFileRoutes,
   ...agentRoutes,
   ...workflowRoutes,
   ...webhookRoutes,

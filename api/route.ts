@@ -4,7 +4,7 @@ import type { Platform } from "../src/platform.ts";
 import type { Role } from "../src/store/key-store.ts";
 import type { Caller } from "../src/tenancy/roles.ts";
 
-export type Method = "get" | "post" | "put" | "delete";
+export type Method = "get" | "post" | "put" | "patch" | "delete";
 
 /** Who may call a route: a key of at least this role, the operator of the service, or anybody. */
 export type RouteAuth = Role | "operator" | "public";
@@ -186,5 +186,11 @@ export function declareRoutes(group: RouteGroup) {
       const status = Number(Object.keys(fields.responses).find((each) => Number(each) < 300));
       return { ...group, method, path, ...fields, handler: async (input) => ({ status, body: await result(input) }) };
     };
-  return { get: declare("get"), post: declare("post"), put: declare("put"), delete: declare("delete") };
+  return {
+    get: declare("get"),
+    post: declare("post"),
+    put: declare("put"),
+    patch: declare("patch"),
+    delete: declare("delete"),
+  };
 }

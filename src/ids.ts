@@ -24,6 +24,9 @@ export const idPrefixes = {
   file: "file",
   fileBatch: "batch",
   messageBatch: "msgbatch",
+  vectorStore: "vs",
+  vectorStoreBatch: "vsfb",
+  source: "src",
 } as const;
 export type IdKind = keyof typeof idPrefixes;
 

@@ -27,6 +27,7 @@ import { makeProviderKeys } from "./tenancy/provider-keys.ts";
 import { makeQuotas, type Quotas } from "./tenancy/quotas.ts";
 import { makeTenancy } from "./tenancy/tenancy.ts";
 import { makeToolNames } from "./tool-names.ts";
+import { makeVectorStores } from "./vector-stores/vector-stores.ts";
 import { makeCallbacks } from "./webhooks/callbacks.ts";
 import { makeWebhooks } from "./webhooks/webhooks.ts";
 import { makeEvaluator } from "./workflows/evaluator.ts";
@@ -70,6 +71,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, quotas, logger });
     disposables.add(() => rag.close());
+    const vectorStores = makeVectorStores({ store, rag, jobs, quotas });
     const composite = makeComposite({ store, jobs, gateway });
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
@@ -98,6 +100,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       responses,
       rag,
       searchTools: makeSearchTools({ store, toolNames }),
+      vectorStores,
       composite,
       agents,
       workflows,

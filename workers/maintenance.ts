@@ -11,13 +11,15 @@ const CALLBACKS_EVERY_MS = 1_000;
  * work when Redis has lost everything, its own schedule included; every worker process may do it at once.
  */
 export function keepReconciled(platform: Platform) {
-  const { jobs, works, workflows, gateway, callbacks, config, logger, metrics } = platform;
+  const { jobs, works, workflows, rag, vectorStores, gateway, callbacks, config, logger, metrics } = platform;
   const reconcile = async () => {
     const { requeued, expired } = await jobs.reconcile();
     if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
     await workflows.sweepApprovals();
     await gateway.batches.sweep();
     await gateway.fileBatches.sweep();
+    await rag.collections.sweep();
+    await vectorStores.sweep();
     await sweepWorks(jobs, works);
   };
   const { reconcileEveryMs } = config.jobs;

@@ -4,6 +4,7 @@ import { idSchema } from "../../src/ids.ts";
 import { collectionNameSchema } from "../../src/rag/collections.ts";
 import {
   chunkPlaceFields,
+  documentChangeSchema,
   documentViewSchema,
   fileFieldsSchema,
   ingestBodySchema,
@@ -88,7 +89,15 @@ export const ragRoutes = [
       201: { description: "The document is indexed", body: ingestResultSchema },
       202: { description: "The document is being indexed", body: acceptedSchema },
     },
-    errors: ["source_refused", "source_unreachable", "source_unreadable", "request_too_large", "quota_exceeded"],
+    errors: [
+      "source_refused",
+      "source_unreachable",
+      "source_unreadable",
+      "request_too_large",
+      "quota_exceeded",
+      "not_found",
+      "wrong_state",
+    ],
     example: { content: "# Pump P-100\n\nBleed the pump before the season.", title: "Pump manual" },
     handler(input) {
       const { body, caller, platform } = input;
@@ -120,6 +129,15 @@ export const ragRoutes = [
     params,
     responses: { 200: { description: "The document", body: documentViewSchema } },
     result: ({ params: { id }, caller, platform }) => platform.rag.get(caller, id),
+  }),
+  routes.patch("/rag/documents/:id", {
+    summary: "Change the title, metadata or expiry of a document",
+    description: "What is left out stays. The source is not read again: searches by words find a new title once it is.",
+    params,
+    body: named("DocumentChange", documentChangeSchema),
+    responses: { 200: { description: "The document", body: documentViewSchema } },
+    example: { metadata: { year: 2026 } },
+    result: ({ params: { id }, body, caller, platform }) => platform.rag.describe(caller, id, body),
   }),
   routes.get("/rag/documents/:id/chunks", {
     summary: "The chunks of a document, in its order",
@@ -168,12 +186,10 @@ export const ragRoutes = [
   }),
 ];
 
-function toFileInput({ file, title, metadata, collection }: FileBody) {
+function toFileInput({ file, callback: _callback, ...about }: FileBody) {
   const { bytes, filename, mediaType } = file;
   return {
-    title,
-    metadata,
-    collection,
+    ...about,
     file: {
       bytes,
       ...defined({ name: filename.slice(-255) || undefined, type: mediaType.slice(0, 255) || undefined }),

@@ -1,6 +1,6 @@
 import type { ChunkDocument } from "../../src/store/chunk.ts";
 import { chunkCollection } from "../../src/store/chunk-store.ts";
-import { type DocumentRecord, documentCollection } from "../../src/store/document-store.ts";
+import { type DocumentRecord, documentCollection } from "../../src/store/document-record.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import { isFinal } from "../../src/store/job-state.ts";
 import { jobCollection } from "../../src/store/job-store.ts";

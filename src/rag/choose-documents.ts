@@ -1,8 +1,11 @@
+import { defined } from "../defined.ts";
 import { invalidRequest } from "../errors.ts";
 import { type CollectionNames, collectionOf } from "../store/collection-filter.ts";
+import type { DocumentMetadata } from "../store/document-record.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { chooseCollections } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
+import { type AttributeFilter, fulfils, isOfValues, requiredValues, toAttributeFilter } from "./metadata-filter.ts";
 import { type QueryInput, tagsOf } from "./schemas.ts";
 
 const MAX_FILTERED_DOCUMENTS = 5_000; // a filter that matches more is rejected
@@ -17,22 +20,38 @@ export type Chosen = { documentIds?: string[]; collections?: CollectionNames };
 export async function chooseDocuments(
   { store }: Pick<RagDeps, "store">,
   caller: Pick<Caller, "tenantId" | "collections">,
-  { documentIds, filter, collection }: Pick<QueryInput, "documentIds" | "filter" | "collection">,
+  {
+    documentIds,
+    filter,
+    collection,
+    attributes,
+  }: Pick<QueryInput, "documentIds" | "filter" | "collection" | "attributes">,
+  /** Waits for the turn to look at many documents one by one, and answers how it ends. */
+  enterScan: () => Promise<() => void>,
 ): Promise<Chosen> {
   const { tenantId } = caller;
   const collections = chooseCollections(caller, collection);
-  if (!filter || Object.keys(filter).length === 0) {
+  const given = [...(attributes ? [attributes] : []), ...(isEmpty(filter) ? [] : [toAttributeFilter(filter)])];
+  if (given.length === 0) {
     if (documentIds === undefined) return { collections };
     return { documentIds: await inThese({ store }, tenantId, { documentIds, collections }) };
   }
-  const groups = Object.entries(filter).map(([key, value]) => [value].flat().flatMap((one) => tagsOf({ [key]: one })));
+  const all: AttributeFilter = { type: "and", filters: given };
+  const groups = requiredValues(all).map(({ key, values }) => values.flatMap((value) => tagsOf({ [key]: value })));
   const limit = MAX_FILTERED_DOCUMENTS + 1;
-  const found = await store.documents.idsByTags(tenantId, { groups, collections, limit });
+  const matches = isOfValues(all) ? undefined : (metadata: DocumentMetadata) => fulfils(metadata, all);
+  const leave = matches && (await enterScan());
+  const search = { groups, collections, limit, ...defined({ matches }) };
+  const found = await store.documents.idsByTags(tenantId, search).finally(leave);
   if (found.length > MAX_FILTERED_DOCUMENTS) {
     throw invalidRequest("filter", `More than ${MAX_FILTERED_DOCUMENTS} documents match the filter.`);
   }
   const wanted = documentIds && new Set(documentIds);
   return { documentIds: wanted ? found.filter((id) => wanted.has(id)) : found };
+}
+
+function isEmpty(filter: QueryInput["filter"]): filter is undefined {
+  return filter === undefined || Object.keys(filter).length === 0;
 }
 
 /** Those of the documents that are in one of the collections. */

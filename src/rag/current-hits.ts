@@ -43,7 +43,7 @@ export async function findCurrent(
     const search = { ...given, vectors, mode, limit };
     const hits = rankHits(await findCandidates({ store }, tenantId, search).finally(leave));
     const [headers, inUse] = await Promise.all([headersOf({ store }, tenantId, hits), spacesInUse()]);
-    const current = uniqueTexts(hits.filter((hit) => headers.get(hit.documentId)?.version === hit.version));
+    const current = uniqueTexts(hits.filter((hit) => isCurrent(hit, headers.get(hit.documentId))));
     const isStale = hits.some((hit) => hit.version < (headers.get(hit.documentId)?.version ?? 0));
     const isMoved = inUse.some((space) => !searched.includes(space));
     const isShort = current.length < Math.min(topK, hits.length) && hits.length >= limit && limit < MAX_HITS;
@@ -53,6 +53,10 @@ export async function findCurrent(
     searched = inUse;
   }
 }
+
+/** Whether queries see a hit: it is of its document's current version, and that has not expired. */
+const isCurrent = ({ version }: Hit, header: DocumentHeader | undefined) =>
+  header?.version === version && !(header.expiresAt && header.expiresAt.getTime() <= Date.now());
 
 /** The hits without those of a text that another one has: the same content may have been ingested twice. */
 function uniqueTexts(hits: readonly Hit[]): Hit[] {

@@ -9,7 +9,7 @@ import type { ParsePool } from "./parse-in-child.ts";
 
 /** The dependencies of this folder's functions. */
 export type RagDeps = {
-  store: Pick<Store, "documents" | "chunks" | "sources" | "tenants">;
+  store: Pick<Store, "documents" | "chunks" | "sources" | "tenants" | "collections">;
   jobs: Pick<Jobs, "submit" | "get" | "cancel">;
   gateway: Pick<Gateway, "embed" | "defaultEmbeddingModel" | "checkEmbeddingModel" | "isSemantic">;
   embeddingModels: EmbeddingModels;

@@ -1,7 +1,7 @@
 import { AppError, notFound, toErrorView } from "../errors.ts";
 import { ingestionQueue } from "../jobs/queues.ts";
 import { defineWork, type Work } from "../jobs/work.ts";
-import type { DocumentRecord } from "../store/document-store.ts";
+import { type DocumentRecord, ownSources } from "../store/document-record.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import type { RagDeps } from "./deps.ts";
@@ -75,7 +75,7 @@ async function dropDeleted(deps: RemoveDeps, document: DocumentRecord): Promise<
   const { tenantId, _id: documentId, jobId } = document;
   const job = await unlessOver(deps.jobs.get(tenantId, jobId));
   await deps.store.chunks.remove(tenantId, { documentId });
-  await deps.store.sources.remove(tenantId, documentId);
+  for (const sourceId of ownSources(document)) await deps.store.sources.remove(tenantId, sourceId);
   if (job && !isFinal(job.status)) await deps.store.documents.touch(tenantId, documentId);
   else await deps.store.documents.drop(tenantId, documentId);
 }

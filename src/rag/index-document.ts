@@ -3,7 +3,7 @@ import { basename } from "node:path/posix";
 import { AppError, isCancel, toErrorView } from "../errors.ts";
 import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { WorkContext } from "../jobs/work.ts";
-import type { DocumentRecord } from "../store/document-store.ts";
+import type { DocumentRecord } from "../store/document-record.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { toSpaceKey } from "../store/vector-space.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
@@ -86,6 +86,7 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   const published = await deps.store.documents.publish(tenantId, documentId, change);
   if (!published) return superseded(deps, document);
   if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
+  await dropFormerSources(deps, document);
   return { documentId, chunks: count, status: "indexed", ...(duplicateOf === null ? {} : { duplicateOf }) };
 }
 
@@ -97,7 +98,7 @@ async function fetchSource(deps: RagDeps, document: DocumentRecord, signal: Abor
     const name = basename(new URL(url).pathname);
     return { bytes, ...(type ? { type } : {}), ...(name ? { name } : {}) };
   }
-  const bytes = await deps.store.sources.read(tenantId, document._id);
+  const bytes = await deps.store.sources.read(tenantId, document.sourceId ?? document._id);
   if (!bytes) throw new AppError("source_unreadable", "The document's source is gone.");
   return { bytes, ...(source.type ? { type: source.type } : {}), ...(source.name ? { name: source.name } : {}) };
 }
@@ -154,6 +155,13 @@ export async function* inBatches<T>(source: AsyncIterable<readonly T[]>, size: n
     }
   }
   if (held.length > 0) yield held;
+}
+
+/** Removes the sources of earlier versions, which no attempt reads any more. */
+async function dropFormerSources(deps: RagDeps, document: DocumentRecord): Promise<void> {
+  const { tenantId, formerSources = [] } = document;
+  for (const sourceId of formerSources) await deps.store.sources.remove(tenantId, sourceId);
+  if (formerSources.length > 0) await deps.store.documents.forgetSources(document);
 }
 
 /** Drops this version: the document was deleted, or moved to a later version meanwhile. */

@@ -26,13 +26,15 @@ export type RunQuery = (
  */
 export function makeQuery(deps: QueryDeps): RunQuery {
   const turns = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
+  const scans = makeShares({ size: Number.POSITIVE_INFINITY, perOwner: 1 });
   const queryVectors = makeEmbedQuery(deps);
   return async (caller, input) => {
     const { tenantId, signal } = caller;
     const { query, mode, topK, expand = 0 } = input;
     const embed = (spaces: readonly string[]) => queryVectors.embed(caller, query, spaces);
+    const enterScan = () => scans.enter(tenantId, signal);
     const spaces = await queryVectors.lastInUse(tenantId);
-    const [chosen] = await Promise.all([chooseDocuments(deps, caller, input), embed(spaces)]);
+    const [chosen] = await Promise.all([chooseDocuments(deps, caller, input, enterScan), embed(spaces)]);
     if (chosen.documentIds?.length === 0) return { results: [] };
     const { hits, headers, warnings } = await findCurrent(deps, tenantId, {
       text: lexicalQuery(query),

@@ -12,11 +12,19 @@ import type { Caller } from "../tenancy/roles.ts";
 import { type Acceptance, acceptDocument } from "./accept-document.ts";
 import { chooseCollections, mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
+import { makeDocumentCollections } from "./document-collections.ts";
 import { makeDocumentWork, removeDocument } from "./document-work.ts";
 import { makeEmbeddingModels } from "./embedding-models.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
-import type { DocumentView, QueryInput, QueryOutcome, RagSettingsBody } from "./schemas.ts";
+import {
+  type DocumentChange,
+  type DocumentView,
+  type QueryInput,
+  type QueryOutcome,
+  type RagSettingsBody,
+  tagsOf,
+} from "./schemas.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 
 /** The caller of a query; `limit` is the run's, if an agent or a workflow queries. */
@@ -46,11 +54,14 @@ export function makeRag(
   const work = makeDocumentWork(deps);
   const find = async (caller: Caller, documentId: string) => {
     const document = await store.documents.get(caller.tenantId, documentId);
-    if (!document || !mayUse(caller, document)) throw notFound("document");
+    const isGone = document?.expiresAt !== undefined && document.expiresAt.getTime() <= Date.now();
+    if (!document || isGone || !mayUse(caller, document)) throw notFound("document");
     return document;
   };
+  const collections = makeDocumentCollections(deps);
   return {
     work,
+    collections,
     /**
      * Accepts a document: keeps its source, records it and submits the job that indexes it, under `jobId`.
      * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
@@ -78,7 +89,8 @@ export function makeRag(
       const collections = chooseCollections(caller, collection);
       const found = store.documents.list(tenantId, { status, collections, ...page });
       const [documents, total] = await Promise.all([found, store.documents.count(tenantId, status, collections)]);
-      return { ...mapPage(documents, toDocumentView), total };
+      const isKept = ({ expiresAt }: ShownDocument) => !(expiresAt && expiresAt.getTime() <= Date.now());
+      return { ...mapPage({ ...documents, data: documents.data.filter(isKept) }, toDocumentView), total };
     },
     /** @throws AppError `not_found` */
     get: async (caller: Caller, documentId: string): Promise<DocumentView> =>
@@ -101,6 +113,20 @@ export function makeRag(
       const last = data.at(-1)?.n ?? 0;
       return { data, nextCursor: data.length < limit || last + 1 >= document.chunks ? null : String(last + 1) };
     },
+    /** Changes a document's title, metadata or expiry; null removes that. @throws AppError `not_found`. */
+    async describe(caller: Caller, documentId: string, change: DocumentChange): Promise<DocumentView> {
+      await find(caller, documentId);
+      const { title, metadata, expiresAt } = change;
+      const set = {
+        ...(title === undefined ? {} : { title, isTitleGiven: true }),
+        ...(metadata === undefined ? {} : { metadata, tags: tagsOf(metadata) }),
+        ...(expiresAt ? { expiresAt: new Date(expiresAt) } : {}),
+      };
+      const unset = expiresAt === null ? (["expiresAt"] as const) : [];
+      const changed = await store.documents.describeOne(caller.tenantId, documentId, { set, unset });
+      if (!changed) throw notFound("document");
+      return toDocumentView(changed);
+    },
     /** Removes a document with all its chunks and its source, also while its job runs. @throws AppError `not_found` */
     async remove(caller: Caller, documentId: string): Promise<void> {
       await find(caller, documentId);
@@ -115,6 +141,7 @@ export function makeRag(
 
 function toDocumentView(record: ShownDocument): DocumentView {
   const { _id: documentId, title, chunks, createdAt, updatedAt, metadata, jobId, duplicateOf, error } = record;
+  const { externalId, expiresAt } = record;
   const { kind, url, name, type } = record.source;
   const source = defined({ kind, url, name, type });
   const space = record.vectorSpace === undefined ? undefined : readSpaceKey(record.vectorSpace);
@@ -123,6 +150,8 @@ function toDocumentView(record: ShownDocument): DocumentView {
     documentId,
     title,
     collection: collectionOf(record),
+    externalId,
+    expiresAt,
     chunks,
     createdAt,
     updatedAt,

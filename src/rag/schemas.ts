@@ -5,6 +5,7 @@ import { errorViewSchema } from "../jobs/job-view.ts";
 import { shownStates } from "../store/document-state.ts";
 import { tryParseJson } from "../try-parse-json.ts";
 import { collectionChoiceSchema, collectionNameSchema } from "./collections.ts";
+import { type AttributeFilter, rangeSchema } from "./metadata-filter.ts";
 
 /** The readable document types. */
 export const sourceTypes = ["pdf", "docx", "html", "markdown", "text"] as const;
@@ -12,7 +13,7 @@ export type SourceType = (typeof sourceTypes)[number];
 
 export const MAX_TITLE_LENGTH = 300;
 const MAX_METADATA_FIELDS = 32;
-const MAX_METADATA_LENGTH = 256;
+const MAX_METADATA_LENGTH = 512;
 
 const metadataKey = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, - or _");
 const metadataValue = z.union([z.string().max(MAX_METADATA_LENGTH), z.number(), z.boolean()]);
@@ -51,7 +52,23 @@ export function withOneSource<S extends z.ZodType>(form: "json" | "multipart", s
 const collection = collectionNameSchema
   .optional()
   .describe("The collection that it belongs to; default: `default`, or the only one that the key may use");
-const description = { title: title.optional(), metadata: metadataSchema.optional(), collection };
+const keeping = {
+  documentId: idSchema("document")
+    .optional()
+    .describe("A document that gets this source in the place of its own; queries see the earlier version until then"),
+  externalId: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe("Your own id, unique in the collection: a document that has it already is replaced as by `documentId`"),
+  expiresAt: z.iso
+    .datetime({ offset: true })
+    .refine((text) => !(Date.parse(text) <= Date.now()), "must be in the future")
+    .optional()
+    .describe("From then on no query sees the document, and it is deleted"),
+};
+const description = { title: title.optional(), metadata: metadataSchema.optional(), collection, ...keeping };
 
 /** The body of `POST /rag/ingest` as JSON. Files come as multipart/form-data instead. */
 export const ingestBodySchema = z.union([
@@ -73,7 +90,16 @@ export const fileFieldsSchema = z.object({
     .pipe(metadataSchema)
     .optional(),
   collection,
+  ...keeping,
 });
+
+/** The body of `PATCH /rag/documents/:id`. */
+export const documentChangeSchema = z.object({
+  title: title.optional(),
+  metadata: metadataSchema.optional().describe("In the place of what there is"),
+  expiresAt: keeping.expiresAt.nullable().describe("null: it does not expire"),
+});
+export type DocumentChange = z.output<typeof documentChangeSchema>;
 
 const duplicateOf = idSchema("document").describe("An earlier document of the same content");
 
@@ -89,6 +115,8 @@ export const documentViewSchema = z.object({
   documentId: idSchema("document"),
   title: z.string(),
   collection: z.string(),
+  externalId: z.string().optional(),
+  expiresAt: z.iso.datetime().optional(),
   chunks: z.number().int(),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
@@ -144,7 +172,7 @@ export const chunkPlaceFields = {
 export const queryModes = ["hybrid", "vector", "lexical"] as const;
 
 export const MAX_TOP_K = 100;
-const filterValue = z.union([metadataValue, z.array(metadataValue).min(1).max(64)]);
+const filterValue = z.union([metadataValue, z.array(metadataValue).min(1).max(64), rangeSchema]);
 
 /** Whether neighbours of a hit are shown with it. */
 export const expandSchema = z
@@ -161,11 +189,14 @@ export const queryBodySchema = z.object({
   documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
   filter: withFewFields(MAX_METADATA_FIELDS, z.record(metadataKey, filterValue))
     .optional()
-    .describe("Documents whose metadata have each of these values, or one of a list"),
+    .describe(
+      "Documents whose metadata have each of these values, one of a list, or one in a range of numbers or dates",
+    ),
   mode: z.enum(queryModes).default("hybrid"),
   expand: expandSchema.optional(),
 });
-export type QueryInput = z.output<typeof queryBodySchema>;
+/** A query; `attributes` is a filter in the form of OpenAI's vector stores. */
+export type QueryInput = z.output<typeof queryBodySchema> & { attributes?: AttributeFilter };
 
 export const queryResultSchema = z.object({
   content: z.string(),

@@ -1,79 +1,20 @@
 import type { Db, Filter } from "mongodb";
 import type { ErrorView } from "../errors.ts";
-import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import { ofTenant } from "./collection.ts";
 import { type CollectionNames, inCollections } from "./collection-filter.ts";
+import { makeDocumentGroups } from "./document-groups.ts";
+import { type DocumentMetadata, type DocumentRecord, documentCollection, ownSources } from "./document-record.ts";
 import { makeSpaceQueries } from "./document-spaces.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, insertIfAbsent } from "./writes.ts";
 
-/** Facts about a document that queries can filter on. */
-export type DocumentMetadata = Record<string, string | number | boolean>;
-
-/** Where a document comes from. `bytes` is the size of what was given; a URL has none before it is fetched. */
-export type DocumentSource = {
-  kind: "url" | "content" | "file";
-  url?: string;
-  name?: string;
-  type?: string;
-  bytes?: number;
-};
-
-export type DocumentRecord = TenantDocument & {
-  title: string;
-  /** Absent in the collection `default`. */
-  collection?: string;
-  /** Whether the caller named it; else each reading of the source does. */
-  isTitleGiven: boolean;
-  source: DocumentSource;
-  /** SHA-256 of the URL, with the collection, unique in a tenant: the same URL of a collection is the same document. */
-  urlHash?: string;
-  status: DocumentState;
-  /** The version of the chunks that queries see; 0 before there is one. */
-  version: number;
-  /** The last version that was begun: every try of every job writes its own. */
-  lastVersion: number;
-  chunks: number;
-  metadata: DocumentMetadata;
-  /** The metadata as `key=json`, for an index on any of them. */
-  tags: string[];
-  error?: ErrorView;
-  createdAt: Date;
-  updatedAt: Date;
-  /** The last job that was given the document. */
-  jobId: string;
-  /** The key by which it was ingested: model calls are counted to it. */
-  keyId: string;
-  /** SHA-256 of the source's bytes, of the version that queries see. */
-  contentHash?: string;
-  /** A document that had the same content when this one was indexed. */
-  duplicateOf?: string;
-  /** The space of its chunks' vectors, of the version that queries see; see `vector-space.ts`. */
-  vectorSpace?: string;
-};
-
-export const documentCollection = defineCollection<DocumentRecord>({
-  name: "documents",
-  indexes: [
-    {
-      name: "url",
-      key: { tenantId: 1, urlHash: 1 },
-      unique: true,
-      partialFilterExpression: { urlHash: { $exists: true } },
-    },
-    { name: "list", key: { tenantId: 1, status: 1, _id: -1 } },
-    { name: "collection", key: { tenantId: 1, collection: 1, status: 1, _id: -1 } },
-    { name: "tags", key: { tenantId: 1, tags: 1 } },
-    { name: "content", key: { tenantId: 1, contentHash: 1 } },
-    { name: "vectorSpace", key: { tenantId: 1, vectorSpace: 1, _id: 1 } },
-    { name: "unfinished", key: { status: 1, updatedAt: 1 } },
-  ],
-});
-
 const shown = [
   "title",
   "collection",
+  "externalId",
+  "expiresAt",
   "chunks",
   "createdAt",
   "updatedAt",
@@ -90,10 +31,15 @@ const shown = [
 export type ShownDocument = Shown<DocumentRecord, typeof shown>;
 
 /** What a query needs of the documents that it found. */
-export type DocumentHeader = Pick<DocumentRecord, "_id" | "title" | "collection" | "version">;
+export type DocumentHeader = Pick<DocumentRecord, "_id" | "title" | "collection" | "version" | "expiresAt">;
 
 export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
-  Partial<Pick<DocumentRecord, "title" | "metadata" | "tags">>;
+  Partial<
+    Pick<
+      DocumentRecord,
+      "title" | "isTitleGiven" | "metadata" | "tags" | "expiresAt" | "fileBatchId" | "source" | "sourceId"
+    >
+  >;
 export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
   type: string;
   title?: string;
@@ -102,8 +48,23 @@ export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
   duplicateOf: string | null;
 };
 
+export type Description = {
+  set: Partial<Pick<DocumentRecord, "title" | "isTitleGiven" | "metadata" | "tags" | "expiresAt">>;
+  unset: readonly "expiresAt"[];
+};
+
 /** Documents of one content that are looked at, to find an earlier one of the same collection. */
 const MAX_ALIKE = 100;
+
+/** Documents that are read at a time where each is looked at, so that other calls come between. */
+const SCAN_BATCH = 500;
+
+type TagSearch = {
+  groups: readonly string[][];
+  collections: CollectionNames;
+  limit: number;
+  matches?: (metadata: DocumentMetadata) => boolean;
+};
 
 type DocumentQuery = PageQuery & {
   status: DocumentState;
@@ -130,6 +91,8 @@ export function makeDocumentStore(db: Db) {
     insert: (document: DocumentRecord) => insertIfAbsent(documents, document),
     get: (tenantId: string, documentId: string): Promise<DocumentRecord | null> =>
       documents.findOne(ofTenant(tenantId, { _id: documentId, status: { $ne: "deleting" as const } })),
+    findByExternal: (tenantId: string, externalHash: string): Promise<DocumentRecord | null> =>
+      documents.findOne(ofTenant(tenantId, { externalHash })),
     findByUrl: (tenantId: string, urlHash: string): Promise<DocumentRecord | null> =>
       documents.findOne(ofTenant(tenantId, { urlHash })),
     /** The oldest other indexed document of the same collection whose source has this hash; null if there is none. */
@@ -146,7 +109,7 @@ export function makeDocumentStore(db: Db) {
     headers: (tenantId: string, documentIds: readonly string[]): Promise<DocumentHeader[]> =>
       documents
         .find(ofTenant(tenantId, { _id: { $in: [...documentIds] }, status: { $ne: "deleting" as const } }))
-        .project<DocumentHeader>({ title: 1, collection: 1, version: 1 })
+        .project<DocumentHeader>({ title: 1, collection: 1, version: 1, expiresAt: 1 })
         .batchSize(documentIds.length + 1)
         .toArray(),
     /** Documents in a state; with a `title` those whose title holds this text, in any case. */
@@ -160,29 +123,57 @@ export function makeDocumentStore(db: Db) {
     /** How many documents are in a state. */
     count: (tenantId: string, status: DocumentState, collections?: CollectionNames) =>
       documents.countDocuments({ ...ofTenant(tenantId, { status }), ...within(collections) }),
+    ...makeDocumentGroups(documents),
     /** How many documents a tenant has; counts no further than `limit`. */
     countAll: makeRecords(documents).count,
     ...makeSpaceQueries(documents),
-    /** Ids of documents of these collections that have a tag of each group, at most `limit`. */
-    async idsByTags(
-      tenantId: string,
-      { groups, collections, limit }: { groups: readonly string[][]; collections: CollectionNames; limit: number },
-    ): Promise<string[]> {
-      const tagged = { $and: groups.map((tags) => ({ tags: { $in: tags } })) };
+    /**
+     * Ids of documents of these collections that have a tag of each group, at most `limit`. `matches`: what no index answers,
+     * so that each of them is looked at.
+     */
+    async idsByTags(tenantId: string, { groups, collections, limit, matches }: TagSearch): Promise<string[]> {
+      const tagged = groups.length === 0 ? {} : { $and: groups.map((tags) => ({ tags: { $in: tags } })) };
       const filter = { ...ofTenant(tenantId, tagged), ...within(collections) };
+      if (matches) {
+        const ids: string[] = [];
+        const all = documents.find(filter).project<Pick<DocumentRecord, "_id" | "metadata">>({ metadata: 1 });
+        for await (const { _id, metadata } of all.batchSize(SCAN_BATCH)) {
+          if (matches(metadata)) ids.push(_id);
+          if (ids.length === limit) break;
+        }
+        return ids;
+      }
       const found = await documents.find(filter).project<{ _id: string }>({ _id: 1 }).limit(limit).toArray();
       return found.map(({ _id }) => _id);
     },
-    /** Gives the document to another job, as a re-ingest does. What queries see of it stays. Null when it is gone. */
-    async reassign(tenantId: string, documentId: string, set: Reassignment) {
-      const filter = { tenantId, documentId };
+    /**
+     * Gives the document to another job, as a re-ingest does, perhaps with another source. What queries see of it stays. Null
+     * when it is gone, or with a source when it has another job by now.
+     */
+    async reassign(known: DocumentRecord, { sourceId, ...given }: Reassignment) {
+      const { tenantId, _id: documentId, jobId } = known;
+      const filter = { tenantId, documentId, ...(given.source ? { jobId } : {}) };
       const waiting = { status: { $in: documentStatesBefore("queued").concat("queued") } };
-      const cleared = { $unset: { error: "" } };
+      const formerSources = given.source ? ownSources(known) : [];
+      const set = {
+        ...given,
+        ...(sourceId === undefined ? {} : { sourceId }),
+        ...(formerSources.length > 0 ? { formerSources } : {}),
+      };
+      const other = { urlHash: "", validators: "", ...(sourceId === undefined ? { sourceId: "" } : {}) };
+      const cleared = { $unset: { error: "", ...(given.source ? other : {}) } };
       return (
         (await change({ ...filter, status: "indexed" }, set, cleared)) ??
         (await change({ ...filter, ...waiting }, { ...set, status: "queued" }, cleared))
       );
     },
+    /** Changes what is said of it, not its text; null when it is gone. */
+    describeOne: (tenantId: string, documentId: string, { set, unset }: Description) =>
+      change(
+        { tenantId, documentId, status: { $ne: "deleting" } },
+        set,
+        unset.length === 0 ? {} : { $unset: Object.fromEntries(unset.map((field) => [field, ""])) },
+      ),
     /** Begins a version: the next number is this attempt's own. Null when the document is gone. */
     async beginVersion(tenantId: string, documentId: string) {
       const filter = { tenantId, documentId };
@@ -206,6 +197,10 @@ export function makeDocumentStore(db: Db) {
       const gone = { error: "", ...(duplicateOf === null ? { duplicateOf: "" } : {}) };
       return change({ tenantId, documentId, ...earlier }, set, { $unset: gone });
     },
+    /** Notes that its former sources are gone, unless it has got others by now. */
+    async forgetSources({ tenantId, _id: documentId, formerSources = [] }: DocumentRecord) {
+      await change({ tenantId, documentId, formerSources }, {}, { $unset: { formerSources: "" } });
+    },
     /** Notes why a job failed. A document that queries see stays `indexed`; another job's document is left alone. */
     async fail(tenantId: string, documentId: string, { jobId, error }: { jobId: string; error: ErrorView }) {
       const filter = { tenantId, documentId, jobId };
@@ -223,7 +218,7 @@ export function makeDocumentStore(db: Db) {
       change(
         { tenantId, documentId, status: { $in: documentStatesBefore("deleting") } },
         { status: "deleting" },
-        { $unset: { urlHash: "" } },
+        { $unset: { urlHash: "", externalHash: "" } },
       ),
     /** Drops what `beginDelete` left. */
     async drop(tenantId: string, documentId: string) {

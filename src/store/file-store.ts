@@ -1,4 +1,5 @@
 import type { Db, UpdateFilter } from "mongodb";
+import { defined } from "../defined.ts";
 import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
 import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
 import { makeRecords } from "./records.ts";
@@ -20,10 +21,16 @@ export const openFileBatchStates: readonly FileBatchState[] = ["validating", "in
 /** From which a batch can be cancelled. */
 export const cancellableFileBatchStates: readonly FileBatchState[] = ["validating", "in_progress"];
 
-/** A file of JSON lines: the requests of a batch, or its answers. Its bytes are in the source store, under its id. */
+/** What clients upload files for; `batch_output` is the answers to a batch. */
+export const filePurposes = ["batch", "batch_output", "assistants", "user_data"] as const;
+export type FilePurpose = (typeof filePurposes)[number];
+
+/** A file: requests of a batch as JSON lines, their answers, or a document. Its bytes are in the source store, under its id. */
 export type FileDocument = TenantDocument & {
   filename: string;
-  purpose: "batch" | "batch_output";
+  purpose: FilePurpose;
+  /** The key that uploaded it; absent in older records, and of answers. */
+  keyId?: string;
   bytes: number;
   createdAt: Date;
 };
@@ -89,9 +96,8 @@ export function makeFileStore(db: Db) {
     count,
     list: (
       tenantId: string,
-      { purpose, ...page }: PageQuery & { purpose?: FileDocument["purpose"] | undefined },
-    ): Promise<Page<FileDocument>> =>
-      findPage(files, { tenantId, page, filter: purpose === undefined ? {} : { purpose } }),
+      { purpose, keyId, ...page }: PageQuery & { purpose?: FilePurpose | undefined; keyId?: string | undefined },
+    ): Promise<Page<FileDocument>> => findPage(files, { tenantId, page, filter: defined({ purpose, keyId }) }),
     insertBatch,
     findBatch,
     removeBatch,

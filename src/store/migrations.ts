@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import type { ChunkDocument } from "./chunk.ts";
 import { chunkCollection } from "./chunk-store.ts";
-import { type DocumentRecord, documentCollection } from "./document-store.ts";
+import { type DocumentRecord, documentCollection } from "./document-record.ts";
 import { fileBatchCollection } from "./file-store.ts";
 import { type OrganizationDocument, organizationCollection } from "./organization-store.ts";
 import { type TenantRecord, tenantCollection } from "./tenant-store.ts";

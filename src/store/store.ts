@@ -9,11 +9,13 @@ import { batchCollection, batchItemCollection, makeBatchStore } from "./batch-st
 import { budgetCollection, makeBudgetStore } from "./budget-store.ts";
 import { callbackCollection, makeCallbackStore } from "./callback-store.ts";
 import { chunkCollection, makeChunkStore } from "./chunk-store.ts";
+import { collectionCollection, makeCollectionStore } from "./collection-store.ts";
 import { completionsCollection, makeCompletionStore } from "./completion-store.ts";
 import { connectStore } from "./connect.ts";
 import { customProviderCollection, makeCustomProviderStore } from "./custom-provider-store.ts";
 import { dataVersionOf, migrateData } from "./data-version.ts";
-import { documentCollection, makeDocumentStore } from "./document-store.ts";
+import { documentCollection } from "./document-record.ts";
+import { makeDocumentStore } from "./document-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
 import { fileBatchCollection, fileCollection, makeFileStore } from "./file-store.ts";
 import { idempotencyCollection, makeIdempotencyStore } from "./idempotency-store.ts";
@@ -34,6 +36,7 @@ import { makeToolNameStore, toolNameCollection } from "./tool-name-store.ts";
 import { makeUsageStore, usageCollection, usageDetailCollection } from "./usage-store.ts";
 import { makeUseStore, useCollection } from "./use-store.ts";
 import { checkSearchIndexes, ensureSearchIndexes } from "./vector-search.ts";
+import { makeVectorStoreBatchStore, vectorStoreBatchCollection } from "./vector-store-batch-store.ts";
 import { makeWebhookSecretStore, webhookSecretCollection } from "./webhook-secret-store.ts";
 import { makeWidgetKeyStore, widgetKeyCollection } from "./widget-key-store.ts";
 import { makeWorkflowRunStore, workflowRunCollection, workflowStepCollection } from "./workflow-run-store.ts";
@@ -54,6 +57,7 @@ const declarations = [
   budgetCollection,
   callbackCollection,
   chunkCollection,
+  collectionCollection,
   completionsCollection,
   customProviderCollection,
   documentCollection,
@@ -74,6 +78,7 @@ const declarations = [
   usageCollection,
   usageDetailCollection,
   useCollection,
+  vectorStoreBatchCollection,
   webhookSecretCollection,
   widgetKeyCollection,
   workflowCollection,
@@ -100,6 +105,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       capabilities,
       jobs: makeJobStore(db),
       documents: makeDocumentStore(db),
+      collections: makeCollectionStore(db),
       agents: makeAgentStore(db),
       agentRuns: makeAgentRunStore(db),
       audit: makeAuditStore(db),
@@ -130,6 +136,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       budgets: makeBudgetStore(db),
       batches: makeBatchStore(db),
       files: makeFileStore(db),
+      vectorStoreBatches: makeVectorStoreBatchStore(db),
       ping,
       /** The version of the stored data. */
       dataVersion: () => dataVersionOf(db),

@@ -8,6 +8,8 @@ type Counted = Pick<
   | "agents"
   | "workflows"
   | "documents"
+  | "vectorStoreBatches"
+  | "collections"
   | "files"
   | "apiKeys"
   | "widgetKeys"
@@ -33,6 +35,13 @@ const registry = {
   agents: { setting: "MAX_AGENTS", what: "agents", counterOf: ({ agents }) => agents.count },
   workflows: { setting: "MAX_WORKFLOWS", what: "workflows", counterOf: ({ workflows }) => workflows.count },
   documents: { setting: "MAX_DOCUMENTS", what: "documents", counterOf: ({ documents }) => documents.countAll },
+  collections: { setting: "MAX_COLLECTIONS", what: "collections", counterOf: ({ collections }) => collections.count },
+  vectorStoreBatches: {
+    setting: "MAX_VECTOR_STORE_BATCHES",
+    what: "batches of files in vector stores",
+    counterOf: ({ vectorStoreBatches }) => vectorStoreBatches.count,
+    advice: "Delete vector stores, or wait: each is kept for seven days.",
+  },
   files: { setting: "MAX_FILES", what: "files", counterOf: ({ files }) => files.count },
   keys: { setting: "MAX_KEYS", what: "API keys", counterOf: ({ apiKeys }) => apiKeys.count },
   widgetKeys: { setting: "MAX_WIDGET_KEYS", what: "widget keys", counterOf: ({ widgetKeys }) => widgetKeys.count },

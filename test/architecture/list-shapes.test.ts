@@ -29,6 +29,17 @@ const others: Record<string, { why: string; fields: string[]; headers: string[] 
     fields: ["object", "data", "first_id", "last_id", "has_more"],
     headers: [],
   },
+  ...Object.fromEntries(
+    ["", "/{id}/files", "/{id}/file_batches/{batchId}/files"].map((path) => [
+      `/v1/vector_stores${path}`,
+      { why: "OpenAI's clients", fields: ["object", "data", "first_id", "last_id", "has_more"], headers: [] },
+    ]),
+  ),
+  "/v1/vector_stores/{id}/files/{fileId}/content": {
+    why: "OpenAI's clients",
+    fields: ["object", "data", "has_more", "next_page"],
+    headers: [],
+  },
   "/v1/responses/{id}/input_items": {
     why: "OpenAI's clients",
     fields: ["object", "data", "first_id", "last_id", "has_more"],

@@ -33,6 +33,7 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
   const create = async (endpoint: "/v1/chat/completions" | "/v1/embeddings", body: object) => {
     const line = { custom_id: "one", method: "POST", url: endpoint, body };
     const file = await batches().addFile(tenantId, {
+      purpose: "batch",
       filename: "lines.jsonl",
       bytes: Buffer.from(JSON.stringify(line)),
     });

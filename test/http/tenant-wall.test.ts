@@ -48,12 +48,25 @@ describe("every route that needs a key", () => {
     const workflow = await owner.post("/workflows", { name: "Walrus", steps });
     const workflowRun = await owner.post(`/workflows/${workflow.string("workflowId")}/execute`, { input: SECRET });
     const approvalId = await pollUntil(async () => (await owner.get("/workflows/approvals")).at("data[0].approvalId"));
+    await owner.post("/rag/ingest", { title: "Walrus 3", content: SECRET, collection: "walrus" });
+    const vectorStore = await owner.post("/v1/vector_stores", { name: "Walrus" });
+    const path = `/v1/vector_stores/${vectorStore.string("id")}`;
+    const documentFile = new FormData();
+    documentFile.set("purpose", "assistants");
+    documentFile.set("file", new Blob([SECRET]), "walrus.txt");
+    const uploaded = await owner.request("POST", "/v1/files", { raw: documentFile });
+    const storeFile = { file_id: uploaded.string("id") };
+    const storeBatch = await owner.post(`${path}/file_batches`, { files: [storeFile] });
     const provider = customProviderRoutes.find(({ method }) => method === "put");
     await owner.request("PUT", "/ai/providers/custom/walrus", { body: provider?.example });
     const tool = await owner.post("/rag/tools", { name: "walrus", description: SECRET });
     ids = {
       "/rag/tools/:id": tool.string("toolId"),
       "/ai/providers/custom/:name": "walrus",
+      "/rag/collections/:name": "walrus",
+      "/v1/vector_stores/:id": vectorStore.string("id"),
+      "/v1/vector_stores/:id/files/:fileId": uploaded.string("id"),
+      "/v1/vector_stores/:id/file_batches/:batchId": storeBatch.string("id"),
       "/workflows/:id": workflow.string("workflowId"),
       "/workflows/:id/runs/:runId": workflowRun.string("runId"),
       "/workflows/approvals/:id": String(approvalId),

@@ -67,6 +67,7 @@ export const openAiBatchRoutes = [
     async result({ body, caller, platform }) {
       const { input_file_id: inputFileId, endpoint, completion_window: completionWindow, metadata } = body;
       const input = { inputFileId, endpoint, completionWindow, ...withoutNulls({ metadata }) };
+      await platform.vectorStores.files.findFile(caller, inputFileId);
       await platform.quotas.check(caller.tenantId, "openJobs");
       await platform.quotas.check(caller.tenantId, "openBatches");
       await platform.quotas.check(caller.tenantId, "storedBytes"); // the responses become files

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { idSchema } from "../../../src/ids.ts";
-import type { FileDocument } from "../../../src/store/file-store.ts";
+import { type FileDocument, filePurposes } from "../../../src/store/file-store.ts";
+import type { Caller } from "../../../src/tenancy/roles.ts";
 import { uploadedFileSchema } from "../../middleware/multipart.ts";
 import { declareRoutes } from "../../route.ts";
 import { named } from "../../schema-names.ts";
@@ -12,26 +13,28 @@ const fileSchema = z.object({
   bytes: z.number().int(),
   created_at: z.number().int(),
   filename: z.string(),
-  purpose: z.enum(["batch", "batch_output"]),
+  purpose: z.enum(filePurposes),
   status: z.literal("processed"),
 });
 
 const params = z.object({ id: idSchema("file") });
-const uploadSchema = z.object({ file: uploadedFileSchema, purpose: z.literal("batch") });
+const uploadSchema = z.object({ file: uploadedFileSchema, purpose: z.enum(["batch", "assistants", "user_data"]) });
 
 const routes = declareRoutes({ auth: "member", tags: ["OpenAI-compatible"] });
 
 export const openAiFileRoutes = [
   routes.post("/v1/files", {
-    summary: "Upload a file of requests",
-    description: "JSON lines, each `{ custom_id, method, url, body }`; `purpose` must be `batch`.",
+    summary: "Upload a file: requests of a batch, or a document",
+    description:
+      "With the purpose `batch` JSON lines, each `{ custom_id, method, url, body }`. With `assistants` or `user_data` a document " +
+      "for vector stores. A key that is limited to collections sees the files alone that it has uploaded.",
     body: named("FileUpload", uploadSchema),
     multipart: uploadSchema,
     responses: { 200: { description: "The file", body: named("File", fileSchema) } },
     errors: ["quota_exceeded"],
     async result({ body, caller, platform }) {
       const { filename, bytes } = body.file;
-      const file = { filename: filename.slice(0, 200), bytes };
+      const file = { filename: filename.slice(0, 200), bytes, purpose: body.purpose, keyId: caller.keyId };
       await platform.quotas.check(caller.tenantId, "files");
       await platform.quotas.check(caller.tenantId, "storedBytes", bytes.length);
       return toView(await platform.gateway.fileBatches.addFile(caller.tenantId, file));
@@ -39,24 +42,30 @@ export const openAiFileRoutes = [
   }),
   routes.get("/v1/files", {
     summary: "Files, newest first",
-    query: afterQuery.extend({ purpose: z.enum(["batch", "batch_output"]).optional() }),
+    query: afterQuery.extend({ purpose: z.enum(filePurposes).optional() }),
     responses: { 200: { description: "A page of files", body: openAiListOf(fileSchema, {}) } },
     result: async ({ query: { purpose, ...page }, caller, platform }) =>
-      toOpenAiList(await platform.store.files.list(caller.tenantId, { ...toPageQuery(page), purpose }), toView),
+      toOpenAiList(
+        await platform.store.files.list(caller.tenantId, { ...toPageQuery(page), purpose, keyId: ownOnly(caller) }),
+        toView,
+      ),
   }),
   routes.get("/v1/files/:id", {
     summary: "One file",
     params,
     responses: { 200: { description: "The file", body: fileSchema } },
     result: async ({ params: { id }, caller, platform }) =>
-      toView(await platform.gateway.fileBatches.file(caller.tenantId, id)),
+      toView(await platform.vectorStores.files.findFile(caller, id)),
   }),
   routes.get("/v1/files/:id/content", {
     summary: "The content of a file",
     params,
     responses: { 200: { description: "JSON lines", contentType: "application/jsonl", body: z.string() } },
     async handler({ params: { id }, caller, platform }) {
+      const { purpose } = await platform.vectorStores.files.findFile(caller, id);
       const bytes = await platform.gateway.fileBatches.content(caller.tenantId, id);
+      if (purpose === "assistants" || purpose === "user_data")
+        return { status: 200, headers: { "content-type": "application/octet-stream" }, body: bytes };
       return { status: 200, headers: { "content-type": "application/jsonl" }, body: bytes.toString("utf8") };
     },
   }),
@@ -71,11 +80,16 @@ export const openAiFileRoutes = [
     },
     errors: ["wrong_state"],
     async result({ params: { id }, caller, platform }) {
+      await platform.vectorStores.files.findFile(caller, id);
       await platform.gateway.fileBatches.removeFile(caller.tenantId, id);
+      await platform.vectorStores.files.removeAll(caller, id);
       return { id, object: "file", deleted: true };
     },
   }),
 ];
+
+/** A key that is limited to collections lists its own files. */
+const ownOnly = ({ collections, keyId }: Caller) => (collections === undefined ? undefined : keyId);
 
 function toView({ _id, bytes, createdAt, filename, purpose }: FileDocument): z.output<typeof fileSchema> {
   return { id: _id, object: "file", bytes, created_at: toSeconds(createdAt), filename, purpose, status: "processed" };

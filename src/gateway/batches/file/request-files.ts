@@ -13,10 +13,10 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
   return {
     async addFile(
       tenantId: string,
-      { filename, bytes }: { filename: string; bytes: Uint8Array },
+      { bytes, ...about }: Pick<FileDocument, "filename" | "purpose" | "keyId"> & { bytes: Uint8Array },
     ): Promise<FileDocument> {
       const _id = newId("file");
-      const file = { _id, tenantId, filename, purpose: "batch" as const, bytes: bytes.length, createdAt: new Date() };
+      const file = { _id, tenantId, ...about, bytes: bytes.length, createdAt: new Date() };
       await sources.write(tenantId, _id, bytes);
       await files.ensure(file);
       return file;

@@ -47,10 +47,10 @@ async function writeFile(
   lines: readonly string[],
 ): Promise<void> {
   if (lines.length === 0) return;
-  const { _id: batchId, tenantId, [`${kind}FileId` as const]: _id } = batch;
+  const { _id: batchId, tenantId, keyId, [`${kind}FileId` as const]: _id } = batch;
   const bytes = await writeLines(sources, { tenantId, fileId: _id, lines });
   const filename = `${batchId}_${kind}.jsonl`;
-  await files.ensure({ _id, tenantId, filename, purpose: "batch_output", bytes, createdAt: new Date() });
+  await files.ensure({ _id, tenantId, keyId, filename, purpose: "batch_output", bytes, createdAt: new Date() });
 }
 
 async function writeLines(

@@ -1,0 +1,113 @@
+import { z } from "zod";
+import { toView } from "../defined.ts";
+import { AppError, notFound } from "../errors.ts";
+import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
+import type { CollectionChange, CollectionRecord } from "../store/collection-store.ts";
+import type { DocumentTotals } from "../store/document-totals.ts";
+import type { PageQuery } from "../store/page.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import { emptyTotals, makeReadTotals } from "./collection-totals.ts";
+import { mayUse } from "./collections.ts";
+import type { RagDeps } from "./deps.ts";
+import { removeDocument } from "./document-work.ts";
+import { findCollection, newCollection } from "./known-collections.ts";
+
+/** Documents of a deleted collection that its call removes; the rest are hidden at once, and go with the next sweeps. */
+const REMOVED_AT_ONCE = 100;
+const HIDDEN_AT_A_TIME = 500;
+/** Collections, and documents, that one sweep comes to. */
+const SWEPT = 20;
+/** A deletion that nothing happened to for this long was cut, in ms. */
+const CUT_AFTER_MS = 10_000;
+
+export const collectionViewSchema = z.object({
+  name: z.string(),
+  documents: z.int().min(0).describe("Those that are indexed"),
+  unfinished: z.int().min(0).describe("Documents that are being indexed, or could not be"),
+  chunks: z.int().min(0),
+  bytes: z.int().min(0).describe("Of the documents' sources; those of URLs do not count"),
+  createdAt: z.iso.datetime().optional().describe("Absent of `default`"),
+});
+
+export type DocumentCollections = ReturnType<typeof makeDocumentCollections>;
+
+/** A tenant's collections of documents. */
+export function makeDocumentCollections(deps: RagDeps) {
+  const { documents, collections } = deps.store;
+  const readTotals = makeReadTotals(deps);
+  const hideAll = async (tenantId: string, name: string): Promise<void> => {
+    while (await documents.beginDeleteSome(tenantId, name, HIDDEN_AT_A_TIME));
+  };
+  /** Ends a deletion, if all documents are gone. */
+  const finishDelete = async ({ tenantId, name, _id }: CollectionRecord): Promise<void> => {
+    await hideAll(tenantId, name);
+    if (await documents.hasAny(tenantId, name)) await collections.touch(tenantId, name);
+    else await collections.remove(tenantId, _id);
+  };
+  return {
+    totals: readTotals,
+    /** @throws AppError `not_found`. */
+    find: (caller: Caller, name: string) => findCollection(deps, caller, name),
+    /** The newest first, `default` before all. */
+    async list(caller: Caller, page: PageQuery) {
+      const { tenantId, collections: names } = caller;
+      const cursor = page.cursor && ((await collections.findAny(tenantId, page.cursor))?._id ?? page.cursor);
+      const found = await collections.list(tenantId, { ...page, cursor, names });
+      const totals = await readTotals(tenantId, { collections: names });
+      const hasDefault = page.cursor === undefined && mayUse(caller, {});
+      const data = found.data.map(({ name, createdAt }) => toCollectionView(name, totals, createdAt));
+      const next = found.nextCursor === null ? null : (found.data.at(-1)?.name ?? null);
+      return {
+        data: [...(hasDefault ? [toCollectionView(DEFAULT_COLLECTION, totals)] : []), ...data],
+        nextCursor: next,
+      };
+    },
+    /** Makes an empty collection. @throws AppError `quota_exceeded`, `insufficient_scope`. */
+    async create({ tenantId, collections: limit }: Caller, change: CollectionChange): Promise<CollectionRecord> {
+      if (limit) throw new AppError("insufficient_scope", "This key is limited to collections that are there.");
+      await deps.quotas.check(tenantId, "collections");
+      const { _id, ...record } = newCollection(tenantId, "");
+      await collections.insert({ ...record, _id, name: _id });
+      return (await collections.change(tenantId, _id, change)) ?? { ...record, _id, name: _id };
+    },
+    /** @throws AppError `not_found`. */
+    async change(caller: Caller, name: string, change: CollectionChange): Promise<CollectionRecord> {
+      await findCollection(deps, caller, name);
+      const changed = await collections.change(caller.tenantId, name, change);
+      if (!changed) throw notFound("vector store");
+      return changed;
+    },
+    /** Deletes a collection with its documents. No query sees them from then on. @throws AppError `not_found`, `wrong_state`. */
+    async remove(caller: Caller, name: string): Promise<void> {
+      const { tenantId } = caller;
+      if (name === DEFAULT_COLLECTION && mayUse(caller, {}))
+        throw new AppError("wrong_state", "The collection default cannot be deleted; delete its documents.");
+      if (!mayUse(caller, { collection: name })) throw notFound("collection");
+      const record = await collections.beginDelete(tenantId, name);
+      if (!record) throw notFound("collection");
+      const first = await documents.someOf(tenantId, name, REMOVED_AT_ONCE);
+      for (const { _id } of first) await removeDocument(deps, tenantId, _id);
+      await finishDelete(record);
+    },
+    /** Ends deletions that were cut, deletes collections and documents that have expired. Run it on a schedule. */
+    async sweep(): Promise<void> {
+      const now = new Date();
+      for (const { tenantId, _id } of await documents.expired({ before: now, limit: SWEPT }))
+        await removeDocument(deps, tenantId, _id).catch(unlessGone);
+      for (const { tenantId, name } of await collections.expired({ before: now, limit: SWEPT }))
+        await collections.beginDelete(tenantId, name);
+      const before = new Date(now.getTime() - CUT_AFTER_MS);
+      for (const record of await collections.deleting({ before, limit: SWEPT })) await finishDelete(record);
+    },
+  };
+}
+
+function unlessGone(error: unknown): void {
+  if (!(error instanceof AppError && error.code === "not_found")) throw error;
+}
+
+function toCollectionView(name: string, totals: DocumentTotals, createdAt?: Date) {
+  const { counts, cancelled, chunks, bytes } = totals[name] ?? emptyTotals();
+  const unfinished = counts.queued + counts.processing + counts.failed + cancelled;
+  return toView({ name, documents: counts.indexed, unfinished, chunks, bytes, createdAt });
+}

@@ -1,0 +1,45 @@
+import { AppError, notFound } from "../errors.ts";
+import { newId } from "../ids.ts";
+import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
+import type { CollectionRecord } from "../store/collection-store.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import { mayUse } from "./collections.ts";
+import type { RagDeps } from "./deps.ts";
+
+type Deps = Pick<RagDeps, "store" | "quotas">;
+
+/** The record of a new collection. */
+export function newCollection(tenantId: string, name: string): CollectionRecord {
+  const now = new Date();
+  return { _id: newId("vectorStore"), tenantId, name, lastActiveAt: now, createdAt: now, updatedAt: now };
+}
+
+/** Whether it has expired, though the sweep has not come to it yet. */
+export const hasExpired = ({ expireAt }: Pick<CollectionRecord, "expireAt">) =>
+  expireAt !== undefined && expireAt.getTime() <= Date.now();
+
+/**
+ * Makes sure that a collection is there, for a document that goes to it. `default` always is.
+ * @throws AppError `quota_exceeded`; `wrong_state` while one of this name is deleted, or after it has expired.
+ */
+export async function ensureCollection({ store, quotas }: Deps, tenantId: string, name: string): Promise<void> {
+  if (name === DEFAULT_COLLECTION) return;
+  const known = await store.collections.findAny(tenantId, name);
+  if (known) return requireOpen(known);
+  await quotas.check(tenantId, "collections");
+  await store.collections.insert(newCollection(tenantId, name)); // or another call has just made it
+}
+
+function requireOpen(record: CollectionRecord): void {
+  const problem = record.isDeleting ? "is being deleted" : hasExpired(record) && "has expired";
+  if (problem) throw new AppError("wrong_state", `The collection ${record.name} ${problem}.`, { param: "collection" });
+}
+
+/** A collection that a caller may use; `default` also where nothing has been stored. @throws AppError `not_found`. */
+export async function findCollection({ store }: Pick<Deps, "store">, caller: Caller, name: string) {
+  const { tenantId } = caller;
+  const found = mayUse(caller, { collection: name }) ? await store.collections.find(tenantId, name) : null;
+  if (found) return found;
+  if (name !== DEFAULT_COLLECTION || !mayUse(caller, {})) throw notFound("vector store");
+  return { ...newCollection(tenantId, name), createdAt: new Date(0), lastActiveAt: new Date(0) };
+}

@@ -1,0 +1,115 @@
+import { z } from "zod";
+import type { DocumentMetadata } from "../store/document-record.ts";
+
+/** Conditions of one filter, at most, and how deep they are nested. */
+const MAX_CONDITIONS = 100;
+const MAX_LEVELS = 3;
+const MAX_VALUES = 64;
+
+const key = z.string().min(1).max(64);
+const scalar = z.union([z.string().max(512), z.number(), z.boolean()]);
+
+/** Comparisons of OpenAI's vector stores: https://platform.openai.com/docs/guides/retrieval#attribute-filtering. */
+const comparison = z.union([
+  z.object({ type: z.enum(["eq", "ne", "gt", "gte", "lt", "lte"]), key, value: scalar }),
+  z.object({ type: z.enum(["in", "nin"]), key, value: z.array(scalar).min(1).max(MAX_VALUES) }),
+]);
+type Comparison = z.output<typeof comparison>;
+
+/** A filter of attributes: a comparison, or several that are joined. */
+export type AttributeFilter = Comparison | { type: "and" | "or"; filters: AttributeFilter[] };
+
+const conditionsOf = (filter: AttributeFilter): number =>
+  "filters" in filter ? filter.filters.reduce((sum, each) => sum + conditionsOf(each), 1) : 1;
+
+function nested(levels: number): z.ZodType<AttributeFilter> {
+  if (levels === 0) return comparison;
+  const filters = z
+    .array(nested(levels - 1))
+    .min(1)
+    .max(MAX_CONDITIONS);
+  return z.union([comparison, z.object({ type: z.enum(["and", "or"]), filters })]);
+}
+
+export const attributeFilterSchema = nested(MAX_LEVELS).refine(
+  (filter) => conditionsOf(filter) <= MAX_CONDITIONS,
+  `must not have more than ${MAX_CONDITIONS} conditions`,
+);
+
+/** Whether a document's metadata fulfil a filter. An attribute that is absent is not equal to anything, and in no order. */
+export function fulfils(metadata: DocumentMetadata, filter: AttributeFilter): boolean {
+  if ("filters" in filter) {
+    const holds = (each: AttributeFilter) => fulfils(metadata, each);
+    return filter.type === "and" ? filter.filters.every(holds) : filter.filters.some(holds);
+  }
+  const found = metadata[filter.key];
+  switch (filter.type) {
+    case "eq":
+      return found === filter.value;
+    case "ne":
+      return found !== filter.value;
+    case "in":
+      return found !== undefined && filter.value.includes(found);
+    case "nin":
+      return found === undefined || !filter.value.includes(found);
+    case "gt":
+    case "gte":
+    case "lt":
+    case "lte":
+      return isInOrder(filter.type, difference(found, filter.value));
+    default:
+      return filter satisfies never;
+  }
+}
+
+function isInOrder(type: "gt" | "gte" | "lt" | "lte", order: number): boolean {
+  if (type === "gt") return order > 0;
+  if (type === "gte") return order >= 0;
+  return type === "lt" ? order < 0 : order <= 0;
+}
+
+/** Above 0 where `a` is more than `b`; not a number for what has no order: numbers and dates do, and a date is a text. */
+function difference(a: unknown, b: unknown): number {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return typeof a === "string" && typeof b === "string" ? timeOf(a) - timeOf(b) : Number.NaN;
+}
+
+/** A date, or a date and time, as ISO 8601 writes it: without a time it is midnight, without a zone UTC. */
+const isoDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?)?$/;
+
+function timeOf(text: string): number {
+  const [, time, , , zone] = isoDate.exec(text) ?? [];
+  if (!isoDate.test(text)) return Number.NaN;
+  return Date.parse(time !== undefined && zone === undefined ? `${text}Z` : text);
+}
+
+/** Groups of `key` and values of which a document must have one each, as far as a filter says so: an index finds those. */
+export function requiredValues(filter: AttributeFilter): { key: string; values: (string | number | boolean)[] }[] {
+  if (filter.type === "eq") return [{ key: filter.key, values: [filter.value] }];
+  if (filter.type === "in") return [{ key: filter.key, values: filter.value }];
+  return filter.type === "and" ? filter.filters.flatMap(requiredValues) : [];
+}
+
+/** Whether the required values are all that the filter says. */
+export const isOfValues = (filter: AttributeFilter): boolean =>
+  filter.type === "and" ? filter.filters.every(isOfValues) : filter.type === "eq" || filter.type === "in";
+
+/** A range of numbers or dates in the filter of a query. */
+const bound = z.union([z.number(), z.string().regex(isoDate, "must be a number or a date in ISO 8601")]);
+export const rangeSchema = z
+  .strictObject({ gt: bound.optional(), gte: bound.optional(), lt: bound.optional(), lte: bound.optional() })
+  .refine((range) => Object.keys(range).length > 0, "must have one of gt, gte, lt and lte");
+type Range = z.output<typeof rangeSchema>;
+
+type Scalar = string | number | boolean;
+
+/** The filter of a query as attribute filters have it: each field has a value, one of a list, or lies in a range. */
+export function toAttributeFilter(filter: Readonly<Record<string, Scalar | Scalar[] | Range>>): AttributeFilter {
+  const filters = Object.entries(filter).flatMap(([key, value]): AttributeFilter[] => {
+    if (Array.isArray(value)) return [{ type: "in", key, value }];
+    if (typeof value !== "object") return [{ type: "eq", key, value }];
+    const bounds = Object.entries(value) as [keyof Range, string | number | undefined][]; // the schema has no other fields
+    return bounds.flatMap(([type, limit]) => (limit === undefined ? [] : [{ type, key, value: limit }]));
+  });
+  return { type: "and", filters };
+}

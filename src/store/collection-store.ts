@@ -1,0 +1,104 @@
+import type { Db, Filter } from "mongodb";
+import { defineCollection, ofTenant, type TenantDocument } from "./collection.ts";
+import type { CollectionNames } from "./collection-filter.ts";
+import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
+import { makeRecords } from "./records.ts";
+import { changeOne, insertIfAbsent } from "./writes.ts";
+
+/** A collection of documents, and what it is as a vector store of OpenAI's surface, where its id is the name. */
+export type CollectionRecord = TenantDocument & {
+  name: string;
+  /** The name that its vector store shows. */
+  label?: string;
+  metadata?: Record<string, string>;
+  /** Days after the last use after which it expires. */
+  expiresAfterDays?: number;
+  expireAt?: Date;
+  lastActiveAt: Date;
+  createdAt: Date;
+  /** True once it is deleted, until all of its documents are gone. */
+  isDeleting?: true;
+  updatedAt: Date;
+};
+
+/** What a vector store's clients may change; null removes it. */
+export type CollectionChange = {
+  label?: string | null;
+  metadata?: Record<string, string> | null;
+  expiresAfterDays?: number | null;
+};
+
+export const collectionCollection = defineCollection<CollectionRecord>({
+  name: "collections",
+  indexes: [
+    { name: "name", key: { tenantId: 1, name: 1 }, unique: true },
+    { name: "tenant_newest", key: { tenantId: 1, _id: -1 } },
+    { name: "deleting", key: { isDeleting: 1, updatedAt: 1 }, partialFilterExpression: { isDeleting: true } },
+    { name: "expiring", key: { expireAt: 1 }, sparse: true },
+  ],
+});
+
+const DAY_MS = 86_400_000;
+const kept = { isDeleting: { $exists: false } } as const;
+
+/** When a collection that is used now expires. */
+export const expiryOf = (days: number | undefined) =>
+  days === undefined ? {} : { expireAt: new Date(Date.now() + days * DAY_MS) };
+
+export function makeCollectionStore(db: Db) {
+  const collections = db.collection<CollectionRecord>(collectionCollection.name);
+  const { count, remove } = makeRecords(collections);
+  const named = (tenantId: string, name: string) => ofTenant(tenantId, { name, ...kept });
+  return {
+    count,
+    remove,
+    /** False when the tenant has one of this name, perhaps one that is being deleted. */
+    insert: (record: CollectionRecord) => insertIfAbsent(collections, record),
+    /** One of this name, also while it is deleted. */
+    findAny: (tenantId: string, name: string) => collections.findOne(ofTenant(tenantId, { name })),
+    find: (tenantId: string, name: string): Promise<CollectionRecord | null> =>
+      collections.findOne(named(tenantId, name)),
+    list(
+      tenantId: string,
+      { names, ...page }: PageQuery & { names: CollectionNames },
+    ): Promise<Page<CollectionRecord>> {
+      const filter = (names === undefined ? kept : { ...kept, name: { $in: [...names] } }) as Filter<CollectionRecord>;
+      return findPage(collections, { tenantId, page, filter });
+    },
+    /** Changes a collection, which counts as a use of it; null when there is none. */
+    async change(tenantId: string, name: string, change: CollectionChange): Promise<CollectionRecord | null> {
+      const fields = Object.entries(change);
+      const set = Object.fromEntries(fields.filter(([, value]) => value !== null && value !== undefined));
+      const gone = fields.filter(([, value]) => value === null);
+      const unset = Object.fromEntries(gone.map(([field]) => [field, "" as const]));
+      const { expiresAfterDays } = change;
+      if (expiresAfterDays === null) unset.expireAt = "";
+      const now = new Date();
+      const about = { ...set, ...expiryOf(expiresAfterDays ?? undefined), lastActiveAt: now, updatedAt: now };
+      const isEmpty = Object.keys(unset).length === 0;
+      return changeOne(collections, named(tenantId, name), { $set: about, ...(isEmpty ? {} : { $unset: unset }) });
+    },
+    /** Notes that it is used now. */
+    async use({ tenantId, name, expiresAfterDays }: CollectionRecord): Promise<void> {
+      const now = new Date();
+      const set = { lastActiveAt: now, updatedAt: now, ...expiryOf(expiresAfterDays) };
+      await collections.updateOne(named(tenantId, name), { $set: set });
+    },
+    /** Puts one in deletion at the end of `deleting`. */
+    async touch(tenantId: string, name: string): Promise<void> {
+      await collections.updateOne(ofTenant(tenantId, { name }), { $set: { updatedAt: new Date() } });
+    },
+    /** Marks it as deleted; null when there is none. */
+    beginDelete: (tenantId: string, name: string) =>
+      changeOne(collections, named(tenantId, name), {
+        $set: { isDeleting: true, updatedAt: new Date() },
+        $unset: { expireAt: "" },
+      }),
+    /** Of all tenants, those in deletion that nothing happened to since `before`. */
+    deleting: ({ before, limit }: { before: Date; limit: number }) =>
+      findFirst(collections, { isDeleting: true, updatedAt: { $lt: before } }, { by: "updatedAt", limit }),
+    /** Of all tenants, those that have expired. */
+    expired: ({ before, limit }: { before: Date; limit: number }) =>
+      findFirst(collections, { expireAt: { $lte: before }, ...kept }, { by: "expireAt", limit }),
+  };
+}

@@ -1,0 +1,83 @@
+import type { Collection, Filter } from "mongodb";
+import { ofTenant } from "./collection.ts";
+import { type CollectionNames, inCollections } from "./collection-filter.ts";
+import type { DocumentRecord } from "./document-record.ts";
+import { type DocumentState, documentStatesBefore } from "./document-state.ts";
+import { countDocuments, type TotalsQuery } from "./document-totals.ts";
+import { findFirst, findPage, type Page, type PageQuery } from "./page.ts";
+
+const alive = { $ne: "deleting" as const };
+
+export type DescribedDocument = Pick<DocumentRecord, "_id" | "title" | "fileId" | "source" | "metadata">;
+
+type FilesQuery = PageQuery & {
+  name: string;
+  fileBatchId?: string | undefined;
+  states?: readonly DocumentState[] | undefined;
+  /** Of the failed: those whose job was cancelled, or the others. */
+  isCancelled?: boolean | undefined;
+};
+
+/** The driver's types cannot say that null matches what has no such field. */
+const within = (collections: CollectionNames) => inCollections(collections) as Filter<DocumentRecord>;
+
+/** What concerns the documents of a collection, of a file or of a batch of files. */
+export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
+  return {
+    /** Documents by collection and state. */
+    totals: (tenantId: string, query: TotalsQuery) => countDocuments(documents, tenantId, query),
+    /** Documents of a file, in any collection or in one; at most `limit`. */
+    ofFile: (
+      tenantId: string,
+      fileId: string,
+      { collections, limit }: { collections?: CollectionNames; limit: number },
+    ) =>
+      documents.find({ ...ofTenant(tenantId, { fileId, status: alive }), ...within(collections) }, { limit }).toArray(),
+    /** Documents of files, of a collection or of a batch of files, newest first, in one of these states. */
+    listFiles(
+      tenantId: string,
+      { name, fileBatchId, states, isCancelled, ...page }: FilesQuery,
+    ): Promise<Page<DocumentRecord>> {
+      const cancelled =
+        isCancelled === undefined ? {} : { "error.code": isCancelled ? "cancelled" : { $ne: "cancelled" } };
+      const filter = {
+        ...within([name]),
+        fileId: { $exists: true },
+        status: states === undefined ? alive : { $in: [...states] },
+        ...cancelled,
+        ...(fileBatchId === undefined ? {} : { fileBatchId }),
+      } as Filter<DocumentRecord>;
+      return findPage<DocumentRecord, DocumentRecord>(documents, { tenantId, page, filter });
+    },
+    /** Hides some of the documents of a collection for good; the sweep drops them. False when there were no more. */
+    async beginDeleteSome(tenantId: string, name: string, limit: number): Promise<boolean> {
+      const there = { ...ofTenant(tenantId, { status: { $in: documentStatesBefore("deleting") } }), ...within([name]) };
+      const ids = await documents.find(there).project<{ _id: string }>({ _id: 1 }).limit(limit).toArray();
+      if (ids.length === 0) return false;
+      const these = ofTenant(tenantId, { _id: { $in: ids.map(({ _id }) => _id) } });
+      const set = { status: "deleting" as const, updatedAt: new Date(0) }; // the next sweep takes them
+      await documents.updateMany(these, { $set: set, $unset: { urlHash: "", externalHash: "" } });
+      return true;
+    },
+    /** What searches show of documents, by their ids. */
+    async describe(tenantId: string, documentIds: readonly string[]): Promise<Map<string, DescribedDocument>> {
+      const these = documents.find(ofTenant(tenantId, { _id: { $in: [...documentIds] }, status: alive }));
+      const fields = { title: 1, fileId: 1, "source.name": 1, metadata: 1 } as const;
+      const found = await these.project<DescribedDocument>(fields).toArray();
+      return new Map(found.map((document) => [document._id, document]));
+    },
+    /** Some documents of a collection. */
+    someOf: (tenantId: string, name: string, limit: number) =>
+      documents
+        .find({ ...ofTenant(tenantId, { status: alive }), ...within([name]) })
+        .project<{ _id: string }>({ _id: 1 })
+        .limit(limit)
+        .toArray(),
+    /** Whether a collection has documents, also such as are being deleted. */
+    hasAny: async (tenantId: string, name: string) =>
+      (await documents.findOne({ ...ofTenant(tenantId), ...within([name]) }, { projection: { _id: 1 } })) !== null,
+    /** Documents of all tenants that have expired. */
+    expired: ({ before, limit }: { before: Date; limit: number }) =>
+      findFirst(documents, { expiresAt: { $lte: before }, status: alive }, { by: "expiresAt", limit }),
+  };
+}

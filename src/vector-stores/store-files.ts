@@ -1,0 +1,130 @@
+import { defined } from "../defined.ts";
+import { AppError, notFound } from "../errors.ts";
+import { newId } from "../ids.ts";
+import type { Jobs } from "../jobs/jobs.ts";
+import { cancelWork } from "../jobs/work.ts";
+import type { Rag } from "../rag/rag.ts";
+import type { DocumentRecord } from "../store/document-record.ts";
+import type { FileDocument } from "../store/file-store.ts";
+import { mapPage, type PageQuery } from "../store/page.ts";
+import type { Store } from "../store/store.ts";
+import type { Quotas } from "../tenancy/quotas.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import type { FileState } from "./schemas.ts";
+import { toStoreFile } from "./views.ts";
+
+export type VectorStoreDeps = {
+  store: Pick<Store, "documents" | "collections" | "files" | "chunks" | "vectorStoreBatches">;
+  rag: Rag;
+  jobs: Pick<Jobs, "cancel">;
+  quotas: Pick<Quotas, "check">;
+};
+
+/** Most bytes of texts that one call for a file's content gets. */
+const MAX_CONTENT_BYTES = 8 << 20;
+const CHUNKS_AT_A_TIME = 200;
+
+type Attributes = Record<string, string | number | boolean>;
+export type NewStoreFile = { fileId: string; attributes?: Attributes | undefined; batchId?: string };
+type FileList = PageQuery & { filter?: FileState | undefined; batchId?: string; isAscending?: boolean };
+
+const statesOf = {
+  in_progress: { states: ["queued", "processing"] },
+  completed: { states: ["indexed"] },
+  failed: { states: ["failed"], isCancelled: false },
+  cancelled: { states: ["failed"], isCancelled: true },
+} as const;
+
+/** Whether a caller may use a file: a key that is limited to collections uses those alone that it uploaded. */
+export const mayUseFile = ({ collections, keyId }: Caller, file: FileDocument): boolean =>
+  collections === undefined || file.keyId === keyId;
+
+export type StoreFiles = ReturnType<typeof makeStoreFiles>;
+
+/** The files of vector stores: documents of a collection, made from files of `/v1/files`. */
+export function makeStoreFiles({ store, rag, jobs, quotas }: VectorStoreDeps) {
+  const { documents } = store;
+  const findFile = async (caller: Caller, fileId: string) => {
+    const file = await store.files.find(caller.tenantId, fileId);
+    if (!file || !mayUseFile(caller, file)) throw notFound("file");
+    return file;
+  };
+  const find = async (caller: Caller, name: string, fileId: string): Promise<DocumentRecord> => {
+    await rag.collections.find(caller, name);
+    const [document] = await documents.ofFile(caller.tenantId, fileId, { collections: [name], limit: 1 });
+    if (!document) throw notFound("file");
+    return document;
+  };
+  return {
+    findFile,
+    /** Adds a file; one that is there already is read again. @throws AppError `not_found`, `quota_exceeded`. */
+    async add(caller: Caller, name: string, { fileId, attributes, batchId }: NewStoreFile) {
+      const collection = await rag.collections.find(caller, name);
+      const { filename, bytes } = await findFile(caller, fileId);
+      await quotas.check(caller.tenantId, "openJobs");
+      const storedFile = { id: fileId, name: filename, bytes, ...defined({ batchId }) };
+      const document = { storedFile, collection: name, ...defined({ metadata: attributes }) };
+      await rag.accept({ caller, document, jobId: newId("job"), isInteractive: false });
+      await store.collections.use(collection);
+      return toStoreFile(await find(caller, name, fileId));
+    },
+    get: async (caller: Caller, name: string, fileId: string) => toStoreFile(await find(caller, name, fileId)),
+    /** Replaces its attributes. @throws AppError `not_found`. */
+    async update(caller: Caller, name: string, fileId: string, attributes: Attributes) {
+      const { _id } = await find(caller, name, fileId);
+      await rag.describe(caller, _id, { metadata: attributes });
+      return toStoreFile(await find(caller, name, fileId));
+    },
+    async list(caller: Caller, name: string, { cursor, filter, batchId, limit, isAscending }: FileList) {
+      await rag.collections.find(caller, name);
+      const { tenantId } = caller;
+      const after = cursor && (await documents.ofFile(tenantId, cursor, { collections: [name], limit: 1 }))[0]?._id;
+      if (cursor && after === undefined) throw notFound("file");
+      const place = isAscending ? { newerThan: after || "doc_" } : { cursor: after || undefined };
+      const asked = { name, limit, ...place, ...defined({ fileBatchId: batchId }) };
+      const page = await documents.listFiles(tenantId, { ...asked, ...(filter ? statesOf[filter] : {}) });
+      const { data, nextCursor } = mapPage(page, toStoreFile);
+      return { data: isAscending ? data.reverse() : data, nextCursor };
+    },
+    /** Takes a file out of the store; the file itself stays. @throws AppError `not_found`. */
+    async remove(caller: Caller, name: string, fileId: string): Promise<void> {
+      const { _id } = await find(caller, name, fileId);
+      await rag.remove(caller, _id);
+    },
+    /** The texts of its chunks. @throws AppError `not_found`, `request_too_large`. */
+    async content(caller: Caller, name: string, fileId: string): Promise<string[]> {
+      const { _id: documentId, version } = await find(caller, name, fileId);
+      const texts: string[] = [];
+      let bytes = 0;
+      for (let from = 0; ; from += CHUNKS_AT_A_TIME) {
+        const page = { from, limit: CHUNKS_AT_A_TIME };
+        const chunks = await store.chunks.list(caller.tenantId, { documentId, version }, page);
+        for (const { content } of chunks) {
+          bytes += Buffer.byteLength(content);
+          if (bytes > MAX_CONTENT_BYTES)
+            throw new AppError("request_too_large", "The file has too much text for one call.");
+          texts.push(content);
+        }
+        if (chunks.length < CHUNKS_AT_A_TIME) return texts;
+      }
+    },
+    /** Ends the job of a document that is not indexed yet. */
+    async stop({ tenantId, jobId }: DocumentRecord): Promise<void> {
+      await cancelWork(jobs, [rag.work], { tenantId, jobId }).catch((error: unknown) => {
+        const isOver = error instanceof AppError && (error.code === "wrong_state" || error.code === "not_found");
+        if (!isOver) throw error;
+      });
+    },
+    /** Removes the documents of a file that is deleted, from all stores. */
+    async removeAll(caller: Caller, fileId: string): Promise<void> {
+      for (let some = await documents.ofFile(caller.tenantId, fileId, { limit: CHUNKS_AT_A_TIME }); some.length > 0; ) {
+        for (const { _id } of some) await rag.remove({ ...caller, collections: undefined }, _id).catch(unlessGone);
+        some = await documents.ofFile(caller.tenantId, fileId, { limit: CHUNKS_AT_A_TIME });
+      }
+    },
+  };
+}
+
+function unlessGone(error: unknown): void {
+  if (!(error instanceof AppError && error.code === "not_found")) throw error;
+}

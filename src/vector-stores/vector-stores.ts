@@ -1,0 +1,60 @@
+import { emptyTotals } from "../rag/collection-totals.ts";
+import type { CollectionChange, CollectionRecord } from "../store/collection-store.ts";
+import type { PageQuery } from "../store/page.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import { makeVectorFileBatches } from "./file-batches.ts";
+import { makeSearch } from "./search.ts";
+import { makeStoreFiles, type VectorStoreDeps } from "./store-files.ts";
+import { toVectorStore } from "./views.ts";
+
+export type VectorStores = ReturnType<typeof makeVectorStores>;
+
+/** OpenAI's vector stores: each is a collection of documents, and the name of that is its id. */
+export function makeVectorStores(deps: VectorStoreDeps) {
+  const { store, rag } = deps;
+  const { collections } = rag;
+  const files = makeStoreFiles(deps);
+  const fileBatches = makeVectorFileBatches({ ...deps, files });
+  const toView = async (record: CollectionRecord) => {
+    const totals = await collections.totals(record.tenantId, { collections: [record.name] });
+    return toVectorStore(record, totals[record.name] ?? emptyTotals());
+  };
+  return {
+    files,
+    fileBatches,
+    search: makeSearch(deps),
+    /** @throws AppError `quota_exceeded`, `insufficient_scope`; `not_found` for a file. */
+    async create(caller: Caller, change: CollectionChange, fileIds: readonly string[]) {
+      for (const fileId of fileIds) await files.findFile(caller, fileId);
+      const record = await collections.create(caller, change);
+      if (fileIds.length > 0)
+        await fileBatches.create(
+          caller,
+          record.name,
+          fileIds.map((fileId) => ({ fileId })),
+        );
+      return toView(record);
+    },
+    get: async (caller: Caller, name: string) => toView(await collections.find(caller, name)),
+    update: async (caller: Caller, name: string, change: CollectionChange) =>
+      toView(await collections.change(caller, name, change)),
+    /** The newest first. */
+    async list({ tenantId, collections: names }: Caller, page: PageQuery & { isAscending?: boolean }) {
+      const { cursor, limit, isAscending } = page;
+      const after =
+        cursor === undefined ? undefined : ((await store.collections.findAny(tenantId, cursor))?._id ?? cursor);
+      const place = isAscending ? { newerThan: after ?? "vs_" } : { cursor: after };
+      const { data, nextCursor } = await store.collections.list(tenantId, { limit, ...place, names });
+      const totals = await collections.totals(tenantId, { collections: data.map(({ name }) => name) });
+      const shown = data.map((record) => toVectorStore(record, totals[record.name] ?? emptyTotals()));
+      return { data: isAscending ? shown.reverse() : shown, nextCursor };
+    },
+    /** Deletes a store with its documents; the files stay. @throws AppError `not_found`, `wrong_state`. */
+    async remove(caller: Caller, name: string): Promise<void> {
+      await collections.find(caller, name);
+      await collections.remove(caller, name);
+      await fileBatches.removeOf(caller.tenantId, name);
+    },
+    sweep: fileBatches.sweep,
+  };
+}

@@ -1,0 +1,162 @@
+import { expect } from "chai";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+
+type Result = { content: string; documentId: string };
+
+describe("documents that are kept", () => {
+  let platform: TestPlatform;
+  let client: ApiClient;
+
+  before(async () => {
+    platform = await startPlatform();
+    client = makeClient({ url: platform.url, key: platform.keys.owner });
+  });
+  after(() => platform.close());
+
+  const ingest = async (body: object) => {
+    const made = await client.post("/rag/ingest", body);
+    expect(made.status, made.text).to.equal(201);
+    return made.string("documentId");
+  };
+  const find = async (query: object) => {
+    const found = await client.post("/rag/query", { topK: 20, ...query });
+    expect(found.status, found.text).to.equal(200);
+    return found.at("results") as Result[];
+  };
+  const upload = (text: string, fields: Record<string, string>) => {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(fields)) form.set(name, value);
+    form.set("file", new File([text], "note.txt"));
+    return client.request("POST", "/rag/ingest", { raw: form });
+  };
+
+  it("are replaced by the caller's own id or by theirs, with one source kept of each", async () => {
+    const externalId = "wiki/42";
+    const id = await ingest({ externalId, content: "The ferry leaves at nine.", metadata: { page: 1 } });
+    expect(await ingest({ externalId, content: "The ferry leaves at ten." })).to.equal(id);
+    expect((await upload("The ferry leaves at eleven.", { documentId: id })).string("documentId")).to.equal(id);
+    const found = await find({ query: "ferry leaves" });
+    expect(found.map(({ content }) => content)).to.deep.equal(["The ferry leaves at eleven."]);
+    const view = await client.get(`/rag/documents/${id}`);
+    expect(view.body).to.deep.include({ externalId, chunks: 1, metadata: { page: 1 }, status: "indexed" });
+    expect(view.at("source.kind")).to.equal("file");
+    expect(await ingest({ externalId, collection: "other", content: "The ferry of another collection." })).not.to.equal(
+      id,
+    );
+    const tenantId = await tenantOf(platform);
+    const { documents, sources } = platform.platform.store;
+    const record = await documents.get(tenantId, id);
+    expect(record?.formerSources).to.equal(undefined);
+    expect(await sources.read(tenantId, id)).to.equal(null);
+    expect(String(await sources.read(tenantId, record?.sourceId ?? ""))).to.equal("The ferry leaves at eleven.");
+    expect((await client.delete(`/rag/documents/${id}`)).status).to.equal(204);
+    await pollUntil(async () => (await sources.read(tenantId, record?.sourceId ?? "")) === null);
+    expect(await ingest({ externalId, content: "The ferry has come back." })).not.to.equal(id);
+  });
+
+  it("are found at every moment while they are replaced, and keep the text when that fails", async () => {
+    const externalId = "tram";
+    await ingest({ externalId, content: "The tram is red in winter." });
+    let isOver = false;
+    const watch = async () => {
+      while (!isOver) {
+        const found = await find({ query: "tram winter", mode: "lexical" });
+        expect(found.map(({ content }) => content.slice(0, 12))).to.deep.equal(["The tram is "]);
+      }
+    };
+    const change = async () => {
+      for (const colour of ["blue", "green", "white"])
+        await ingest({ externalId, content: `The tram is ${colour} in winter.` });
+      const failed = await client.post("/rag/ingest", { externalId, content: "   \n " });
+      expect(failed.status).to.equal(422);
+    };
+    await Promise.all([change().finally(() => (isOver = true)), watch()]);
+    expect((await find({ query: "tram winter" }))[0]?.content).to.equal("The tram is white in winter.");
+  });
+
+  it("are not replaced by an id that is not there, in another collection, or by two ids", async () => {
+    const documentId = await ingest({ content: "The lighthouse is white." });
+    const statusOf = async (body: object) => (await client.post("/rag/ingest", { content: "x", ...body })).status;
+    expect(await statusOf({ documentId: "doc_01J00000000000000000000000" })).to.equal(404);
+    expect(await statusOf({ documentId, collection: "other" })).to.equal(400);
+    expect(await statusOf({ documentId, externalId: "one" })).to.equal(400);
+    const stranger = makeClient({ url: platform.url, key: platform.keys.stranger });
+    expect((await stranger.post("/rag/ingest", { content: "x", documentId })).status).to.equal(404);
+    expect((await stranger.request("PATCH", `/rag/documents/${documentId}`, { body: { title: "x" } })).status).to.equal(
+      404,
+    );
+    const limited = (await client.post("/keys", { collections: ["other"] })).string("key");
+    const other = makeClient({ url: platform.url, key: limited });
+    expect((await other.post("/rag/ingest", { content: "x", documentId })).status).to.equal(404);
+    expect((await other.request("PATCH", `/rag/documents/${documentId}`, { body: { title: "x" } })).status).to.equal(
+      404,
+    );
+  });
+
+  it("are filtered by ranges of numbers and dates, beside values", async () => {
+    const at = (year: number, day: string) => ({ year, day, kind: "crane" });
+    const old = await ingest({ content: "A crane of iron.", collection: "cranes", metadata: at(1990, "1990-05-01") });
+    const young = await ingest({
+      content: "A crane of steel.",
+      collection: "cranes",
+      metadata: at(2020, "2020-05-01"),
+    });
+    await ingest({ content: "A crane without a year.", collection: "cranes" });
+    const ids = async (filter: object) =>
+      (await find({ query: "crane", collection: "cranes", filter })).map(({ documentId }) => documentId).sort();
+    expect(await ids({ year: { gte: 1990, lt: 2020 } })).to.deep.equal([old]);
+    expect(await ids({ year: { gt: 1990 } })).to.deep.equal([young]);
+    expect(await ids({ year: { lte: 2020 }, kind: "crane" })).to.deep.equal([old, young].sort());
+    expect(await ids({ day: { gte: "1990-05-01T00:00:00Z", lt: "2020-05-01T00:00:00+02:00" } })).to.deep.equal([old]);
+    expect(await ids({ day: { gt: 5 } })).to.deep.equal([]);
+    expect(await ids({ year: { gt: 2020 } })).to.deep.equal([]);
+    for (const range of [{}, { about: 5 }, { gt: "soon" }, { gt: true }]) {
+      expect((await client.post("/rag/query", { query: "x", filter: { year: range } })).status).to.equal(400);
+    }
+  });
+
+  it("change their title and metadata, and nothing else", async () => {
+    const id = await ingest({
+      content: "The boiler holds six bar.",
+      title: "Boiler",
+      metadata: { bar: 6, site: "north" },
+    });
+    const path = `/rag/documents/${id}`;
+    const changed = await client.request("PATCH", path, { body: { title: "The boiler", metadata: { bar: 7 } } });
+    expect(changed.status, changed.text).to.equal(200);
+    expect(changed.body).to.deep.include({ title: "The boiler", metadata: { bar: 7 }, chunks: 1, status: "indexed" });
+    expect(await find({ query: "boiler", filter: { bar: 6 } })).to.deep.equal([]);
+    expect(await find({ query: "boiler", filter: { bar: 7 } })).to.have.length(1);
+    expect((await client.request("PATCH", path, { body: { title: "" } })).status).to.equal(400);
+  });
+
+  it("are not seen from the instant on at which they expire, and then deleted", async () => {
+    const content = "The buoy blinks twice.";
+    const id = await ingest({ content, expiresAt: new Date(Date.now() + 3_600_000).toISOString() });
+    expect(await find({ query: "buoy blinks", documentIds: [id] })).to.have.length(1);
+    expect(
+      (await client.request("PATCH", `/rag/documents/${id}`, { body: { expiresAt: null } })).body,
+    ).not.to.have.property("expiresAt");
+    expect((await client.post("/rag/ingest", { content, expiresAt: "2020-01-01T00:00:00Z" })).status).to.equal(400);
+    const tenantId = await tenantOf(platform);
+    const { documents } = platform.platform.store;
+    const { expired } = documents;
+    documents.expired = async () => []; // as between two sweeps
+    await documents.describeOne(tenantId, id, { set: { expiresAt: new Date(Date.now() - 1) }, unset: [] });
+    for (const mode of ["vector", "lexical", "hybrid"]) {
+      const ids = (await find({ query: "buoy blinks", mode })).map(({ documentId }) => documentId);
+      expect(ids).not.to.include(id);
+    }
+    expect((await client.get(`/rag/documents/${id}`)).status).to.equal(404);
+    expect((await client.get(`/rag/documents/${id}/chunks`)).status).to.equal(404);
+    expect((await client.get("/rag/documents")).text).not.to.contain(id);
+    documents.expired = expired;
+    await platform.platform.rag.collections.sweep();
+    await pollUntil(
+      async () => (await platform.platform.store.chunks.count(tenantId, { documentId: id, version: 1 })) === 0,
+    );
+  });
+});

@@ -71,7 +71,6 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     disposables.add(() => gateway.close());
     const rag = makeRag({ config, store, jobs, gateway, quotas, logger });
     disposables.add(() => rag.close());
-    const vectorStores = makeVectorStores({ store, rag, jobs, quotas });
     const composite = makeComposite({ store, jobs, gateway });
     const egress = makeEgress({ allowOrigins: config.fetch.allowOrigins, timeoutMs: config.fetch.timeoutMs });
     disposables.add(() => egress.close());
@@ -100,7 +99,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       responses,
       rag,
       searchTools: makeSearchTools({ store, toolNames }),
-      vectorStores,
+      vectorStores: makeVectorStores({ store, rag, jobs, quotas }),
       composite,
       agents,
       workflows,

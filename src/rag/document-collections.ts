@@ -29,8 +29,6 @@ export const collectionViewSchema = z.object({
   createdAt: z.iso.datetime().optional().describe("Absent of `default`"),
 });
 
-export type DocumentCollections = ReturnType<typeof makeDocumentCollections>;
-
 /** A tenant's collections of documents. */
 export function makeDocumentCollections(deps: RagDeps) {
   const { documents, collections } = deps.store;

@@ -7,8 +7,6 @@ import { makeSearch } from "./search.ts";
 import { makeStoreFiles, type VectorStoreDeps } from "./store-files.ts";
 import { toVectorStore } from "./views.ts";
 
-export type VectorStores = ReturnType<typeof makeVectorStores>;
-
 /** OpenAI's vector stores: each is a collection of documents, and the name of that is its id. */
 export function makeVectorStores(deps: VectorStoreDeps) {
   const { store, rag } = deps;

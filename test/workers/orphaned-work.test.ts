@@ -41,7 +41,9 @@ describe("work whose job ended without it", () => {
     const body = { model: "switchyard-offline", messages: [{ role: "user", content: "Hello." }] };
     const line = { custom_id: "one", method: "POST", url: "/v1/chat/completions", body };
     const bytes = Buffer.from(JSON.stringify(line));
-    fileId = (await test.platform.gateway.fileBatches.addFile(tenantId, { purpose: "batch", filename: "l.jsonl", bytes }))._id;
+    fileId = (
+      await test.platform.gateway.fileBatches.addFile(tenantId, { purpose: "batch", filename: "l.jsonl", bytes })
+    )._id;
   });
   after(() => test.close());
 

@@ -1,0 +1,110 @@
+import { defined, toView } from "../defined.ts";
+import { notFound } from "../errors.ts";
+import { placeOf } from "../store/chunk.ts";
+import { collectionOf } from "../store/collection-filter.ts";
+import type { ShownDocument } from "../store/document-store.ts";
+import { mapPage, type Page, type PageQuery } from "../store/page.ts";
+import { readSpaceKey } from "../store/vector-space.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import { chooseCollections, mayUse } from "./collections.ts";
+import type { RagDeps } from "./deps.ts";
+import { removeDocument } from "./document-work.ts";
+import { type DocumentChange, type DocumentView, tagsOf } from "./schemas.ts";
+
+type DocumentQuery = PageQuery & {
+  status?: DocumentView["status"] | undefined;
+  title?: string | undefined;
+  collection?: string | undefined;
+};
+
+/** Documents as callers read, change and remove them; those of other collections are not there for a limited key. */
+export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs">) {
+  const { store } = deps;
+  const find = async (caller: Caller, documentId: string) => {
+    const document = await store.documents.get(caller.tenantId, documentId);
+    const isGone = document?.expiresAt !== undefined && document.expiresAt.getTime() <= Date.now();
+    if (!document || isGone || !mayUse(caller, document)) throw notFound("document");
+    return document;
+  };
+  return {
+    /** A page of the documents in a state, and how many there are; `title`: of those whose title holds this text. */
+    async list(
+      caller: Caller,
+      { status = "indexed", collection, ...page }: DocumentQuery,
+    ): Promise<Page<DocumentView> & { total: number }> {
+      const { tenantId } = caller;
+      const collections = chooseCollections(caller, collection);
+      const found = store.documents.list(tenantId, { status, collections, ...page });
+      const [documents, total] = await Promise.all([found, store.documents.count(tenantId, status, collections)]);
+      const isKept = ({ expiresAt }: ShownDocument) => !(expiresAt && expiresAt.getTime() <= Date.now());
+      return { ...mapPage({ ...documents, data: documents.data.filter(isKept) }, toDocumentView), total };
+    },
+    /** @throws AppError `not_found` */
+    get: async (caller: Caller, documentId: string): Promise<DocumentView> =>
+      toDocumentView(await find(caller, documentId)),
+    /** The chunks that queries see of a document, from number `from` on. @throws AppError `not_found` */
+    async chunks(caller: Caller, documentId: string, { from, limit }: { from: number; limit: number }) {
+      const document = await find(caller, documentId);
+      const found = await store.chunks.list(
+        caller.tenantId,
+        { documentId, version: document.version },
+        { from, limit },
+      );
+      const data = found.map(({ _id: chunkId, n, content, tokens, ...place }) => ({
+        chunkId,
+        n,
+        content,
+        tokens,
+        ...placeOf(place),
+      }));
+      const last = data.at(-1)?.n ?? 0;
+      return { data, nextCursor: data.length < limit || last + 1 >= document.chunks ? null : String(last + 1) };
+    },
+    /** Changes a document's title, metadata or expiry; null removes that. @throws AppError `not_found`. */
+    async describe(caller: Caller, documentId: string, change: DocumentChange): Promise<DocumentView> {
+      await find(caller, documentId);
+      const { title, metadata, expiresAt } = change;
+      const set = {
+        ...(title === undefined ? {} : { title, isTitleGiven: true }),
+        ...(metadata === undefined ? {} : { metadata, tags: tagsOf(metadata) }),
+        ...(expiresAt ? { expiresAt: new Date(expiresAt) } : {}),
+      };
+      const unset = expiresAt === null ? (["expiresAt"] as const) : [];
+      const changed = await store.documents.describeOne(caller.tenantId, documentId, { set, unset });
+      if (!changed) throw notFound("document");
+      return toDocumentView(changed);
+    },
+    /** Removes a document with all its chunks and its source, also while its job runs. @throws AppError `not_found` */
+    async remove(caller: Caller, documentId: string): Promise<void> {
+      await find(caller, documentId);
+      await removeDocument(deps, caller.tenantId, documentId);
+    },
+  };
+}
+
+function toDocumentView(record: ShownDocument): DocumentView {
+  const { _id: documentId, title, chunks, createdAt, updatedAt, metadata, jobId, duplicateOf, error } = record;
+  const { externalId, expiresAt } = record;
+  const { kind, url, name, type } = record.source;
+  const source = defined({ kind, url, name, type });
+  const space = record.vectorSpace === undefined ? undefined : readSpaceKey(record.vectorSpace);
+  const status = record.status === "deleting" ? "failed" : record.status; // it is never shown in that state; only the type needs this
+  return toView({
+    documentId,
+    title,
+    collection: collectionOf(record),
+    externalId,
+    expiresAt,
+    chunks,
+    createdAt,
+    updatedAt,
+    status,
+    source,
+    metadata,
+    jobId,
+    duplicateOf,
+    embeddingModel: space?.model,
+    dimensions: space?.dimensions,
+    error,
+  });
+}

@@ -79,8 +79,9 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
     const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
     const { chat, responses } = makeAnswers({ ...base, config, quotas, gateway, agents, composite });
-    const { batches, fileBatches } = gateway;
-    const works = [rag, agents, workflows, composite, responses, batches, fileBatches].map(({ work }) => work);
+    const works = [rag, agents, workflows, composite, responses, gateway.batches, gateway.fileBatches].map(
+      ({ work }) => work,
+    );
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     return {

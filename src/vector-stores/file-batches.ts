@@ -57,19 +57,7 @@ export function makeVectorFileBatches(deps: VectorStoreDeps & { files: StoreFile
       ];
       for (const { fileId } of items) await files.findFile(caller, fileId);
       await quotas.check(caller.tenantId, "vectorStoreBatches");
-      const now = new Date();
-      const batch: VectorStoreBatch = {
-        _id: newId("vectorStoreBatch"),
-        tenantId: caller.tenantId,
-        collection: name,
-        caller: toStoredCaller(caller),
-        items,
-        added: 0,
-        isOpen: true,
-        createdAt: now,
-        updatedAt: now,
-        expireAt: new Date(now.getTime() + KEEP_MS),
-      };
+      const batch = newBatch(caller, name, items);
       await batches.insert(batch);
       await addFiles(batch);
       return toView((await batches.get(caller.tenantId, batch._id)) ?? batch);
@@ -107,5 +95,21 @@ export function makeVectorFileBatches(deps: VectorStoreDeps & { files: StoreFile
       const before = new Date(Date.now() - CUT_AFTER_MS);
       for (const batch of await batches.unfinished({ before, limit: SWEPT })) await addFiles(batch);
     },
+  };
+}
+
+function newBatch(caller: Caller, collection: string, items: VectorStoreBatch["items"]): VectorStoreBatch {
+  const now = new Date();
+  return {
+    _id: newId("vectorStoreBatch"),
+    tenantId: caller.tenantId,
+    collection,
+    caller: toStoredCaller(caller),
+    items,
+    added: 0,
+    isOpen: true,
+    createdAt: now,
+    updatedAt: now,
+    expireAt: new Date(now.getTime() + KEEP_MS),
   };
 }

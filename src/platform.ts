@@ -9,6 +9,7 @@ import { makeCustomProviders } from "./gateway/providers/custom/custom-providers
 import { type Jobs, makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
 import { queues as productQueues, type QueueDefinition, responsesQueue } from "./jobs/queues.ts";
+import type { Work } from "./jobs/work.ts";
 import { type Logger, makeLogger } from "./logger.ts";
 import { makeMetrics } from "./metrics/metrics.ts";
 import { makeEgress } from "./net/egress.ts";
@@ -79,9 +80,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
     const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
     const { chat, responses } = makeAnswers({ ...base, config, quotas, gateway, agents, composite });
-    const works = [rag, agents, workflows, composite, responses, gateway.batches, gateway.fileBatches].map(
-      ({ work }) => work,
-    );
+    const works = worksOf(rag, agents, workflows, composite, responses, gateway.batches, gateway.fileBatches);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     return {
@@ -117,6 +116,8 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     };
   });
 }
+
+const worksOf = (...areas: { work: Work }[]): Work[] => areas.map(({ work }) => work);
 
 /** What answers chats, and keeps responses and makes them in the background. */
 function makeAnswers(

@@ -147,7 +147,7 @@ export async function checkChatModel(
   { tenantId, model, param }: { tenantId: string; model: string; param: string },
 ): Promise<void> {
   const type = model === "auto" ? "chat" : (await gateway.findModel(tenantId, model))?.type;
-  if (type !== undefined && type !== "embedding") return;
+  if (type !== undefined && type !== "embedding" && type !== "rerank") return;
   throw new AppError("unknown_model", `There is no chat model ${model}; GET /ai/models lists them.`, { param });
 }
 

@@ -10,7 +10,7 @@ import { named } from "../schema-names.ts";
 
 const count = z.number().int().min(0);
 const outcomes = ["completed", "aborted", "failed"] as const;
-const callKinds = ["chat", "embedding"] as const;
+const callKinds = ["chat", "embedding", "rerank"] as const;
 
 const logSchema = named(
   "CallLog",

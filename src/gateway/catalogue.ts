@@ -2,7 +2,7 @@ import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import type { ProviderKey } from "../tenancy/provider-keys.ts";
 import { type EdgeSettings, edgeModels, type ServedModel } from "./providers/edge/models.ts";
-import { type ProviderModel, settingFields } from "./providers/model.ts";
+import { chats, type ProviderModel, settingFields } from "./providers/model.ts";
 import type { Provider } from "./providers/provider.ts";
 import { keyedProviders, keyProviders, ownProvider } from "./providers/registry.ts";
 import type { ModelEntry } from "./schemas.ts";
@@ -59,7 +59,7 @@ function indexModels(served: ReturnType<typeof edgeModels>, publicModels: readon
   const byId = new Map<string, CataloguedModel>();
   for (const model of all) for (const alias of model.aliases ?? []) byId.set(alias, model);
   for (const model of all) byId.set(model.id, model);
-  const chatByPrice = all.filter((model) => model.type !== "embedding").sort((a, b) => priceOf(a) - priceOf(b));
+  const chatByPrice = all.filter(chats).sort((a, b) => priceOf(a) - priceOf(b));
   return { all, byId, chatByPrice, defaultChat, defaultEmbedding };
 }
 
@@ -70,10 +70,10 @@ const priceOf = ({ price }: CataloguedModel) => price.input * 3 + price.output;
 export function requireModel(
   model: CataloguedModel | undefined,
   id: string,
-  kind: "chat" | "embedding",
+  kind: "chat" | "embedding" | "rerank",
   param = "model",
 ): CataloguedModel {
-  if (model !== undefined && (model.type === "embedding") === (kind === "embedding")) return model;
+  if (model !== undefined && (kind === "chat" ? chats(model) : model.type === kind)) return model;
   const what =
     model === undefined
       ? `There is no model ${JSON.stringify(id.slice(0, 100))}`
@@ -96,8 +96,8 @@ export function toModelEntry(model: CataloguedModel): ModelEntry {
     outputCostPer1k: perThousand(price.output),
     supportedFeatures: efforts?.length ? [...features, "reasoning_effort"] : [...features],
     reasoningEfforts: efforts?.length ? [...efforts] : undefined,
-    settings: type === "embedding" ? undefined : settings.map((setting) => settingFields[setting]),
-    temperature: type === "embedding" ? undefined : temperaturesOf(model.maxTemperature),
+    settings: chats(model) ? settings.map((setting) => settingFields[setting]) : undefined,
+    temperature: chats(model) ? temperaturesOf(model.maxTemperature) : undefined,
     aliases: aliases && [...aliases],
     batch,
     priceSource,

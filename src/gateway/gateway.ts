@@ -31,6 +31,7 @@ import { reportUsage, type UsageQuery } from "./money/usage-report.ts";
 import type { EdgeSettings } from "./providers/edge/models.ts";
 import { followServedModels } from "./providers/edge/served-models.ts";
 import { openProviders } from "./providers/registry.ts";
+import { makeReranking } from "./rerank.ts";
 import { makeBreakers } from "./resilience/breakers.ts";
 import type { ModelQuery } from "./schemas.ts";
 
@@ -84,6 +85,7 @@ export async function openGateway(input: GatewayInput) {
     fileBatches,
     ...chat,
     ...makeEmbeddings(deps),
+    ...makeReranking(deps),
     /** The surface by which a tenant's call is counted that names one. */
     surfaceOf: makeSurfaces(),
     /** The catalogue as a tenant sees it. */

@@ -11,7 +11,10 @@ import type { ParsePool } from "./parse-in-child.ts";
 export type RagDeps = {
   store: Pick<Store, "documents" | "chunks" | "sources" | "tenants" | "collections">;
   jobs: Pick<Jobs, "submit" | "get" | "cancel">;
-  gateway: Pick<Gateway, "embed" | "defaultEmbeddingModel" | "checkEmbeddingModel" | "isSemantic">;
+  gateway: Pick<
+    Gateway,
+    "embed" | "complete" | "rerank" | "findJudge" | "defaultEmbeddingModel" | "checkEmbeddingModel" | "isSemantic"
+  >;
   embeddingModels: EmbeddingModels;
   quotas: Pick<Quotas, "check">;
   fetcher: GuardedFetch;

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
 import { makeShares } from "../isolation/shares.ts";
 import { placeOf } from "../store/chunk.ts";
@@ -10,6 +11,7 @@ import { makeEmbedQuery } from "./embed-query.ts";
 import { expandHits } from "./expand-hits.ts";
 import { joinChunks, mergeHits, type Passage } from "./merge-hits.ts";
 import { lexicalQuery } from "./query-words.ts";
+import { RERANKED, rerankHits } from "./rerank.ts";
 import type { QueryInput, QueryOutcome, QueryResult } from "./schemas.ts";
 
 export type QueryDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "logger">;
@@ -21,7 +23,7 @@ export type RunQuery = (
 /**
  * Makes the function that runs queries. Its stages: the documents that are asked (`choose-documents.ts`), the vectors of the
  * query (`embed-query.ts`), the searches (`candidates.ts`), one list of them (`rank-hits.ts`), the hits that still hold
- * (`current-hits.ts`), the chunks beside them (`expand-hits.ts`), those that belong together as one (`merge-hits.ts`), the
+ * (`current-hits.ts`), their order by a model (`rerank.ts`), the chunks beside them (`expand-hits.ts`), those that belong together as one (`merge-hits.ts`), the
  * results.
  */
 export function makeQuery(deps: QueryDeps): RunQuery {
@@ -30,7 +32,7 @@ export function makeQuery(deps: QueryDeps): RunQuery {
   const queryVectors = makeEmbedQuery(deps);
   return async (caller, input) => {
     const { tenantId, signal } = caller;
-    const { query, mode, topK, expand = 0 } = input;
+    const { query, mode, topK, expand = 0, rerank } = input;
     const embed = (spaces: readonly string[]) => queryVectors.embed(caller, query, spaces);
     const enterScan = () => scans.enter(tenantId, signal);
     const spaces = await queryVectors.lastInUse(tenantId);
@@ -39,16 +41,18 @@ export function makeQuery(deps: QueryDeps): RunQuery {
     const { hits, headers, warnings } = await findCurrent(deps, tenantId, {
       text: lexicalQuery(query),
       mode,
-      topK,
+      topK: rerank ? Math.max(topK, RERANKED) : topK,
       ...chosen,
       spaces,
       spacesInUse: () => queryVectors.inUse(tenantId),
       vectorsFor: embed,
       enterWide: () => turns.enter(tenantId, signal),
     });
-    const passages = mergeHits(await expandHits(deps, tenantId, { hits, count: expand }));
+    const ranked = rerank && (await rerankHits(deps, caller, { query, wish: rerank, hits }));
+    const shown = (ranked?.hits ?? hits).slice(0, topK);
+    const passages = mergeHits(await expandHits(deps, tenantId, { hits: shown, count: expand }));
     const results = passages.map((passage) => toResult(passage, headers.get(passage.hit.documentId)));
-    return { results, ...(warnings.length > 0 ? { warnings } : {}) };
+    return { results, ...defined({ rerank: ranked?.report }), ...(warnings.length > 0 ? { warnings } : {}) };
   };
 }
 

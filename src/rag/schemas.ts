@@ -181,6 +181,23 @@ export const expandSchema = z
   .max(5)
   .describe("Chunks before and after each hit, of the same document, that are shown with it; default: 0");
 
+/** Whether, and by which model, the first hits are reordered. */
+export const rerankSchema = z
+  .union([z.literal(true), z.strictObject({ model: z.string().min(1).max(200) })])
+  .describe(
+    "Reorders the first 30 hits by a model of type `rerank`, or by one that chats. `true`: by your first model of type " +
+      "`rerank`, else by the platform's default chat model",
+  );
+
+export const rerankReportSchema = z.object({
+  reranked: z.boolean().describe("False: the order is that of the search, and `reason` says why"),
+  model: z.string().optional(),
+  ms: z.int().min(0),
+  usd: z.number().min(0),
+  reason: z.string().optional(),
+});
+export type RerankReport = z.output<typeof rerankReportSchema>;
+
 /** The body of `POST /rag/query`. */
 export const queryBodySchema = z.object({
   query: z.string().trim().min(1).max(8_192),
@@ -194,6 +211,7 @@ export const queryBodySchema = z.object({
     ),
   mode: z.enum(queryModes).default("hybrid"),
   expand: expandSchema.optional(),
+  rerank: rerankSchema.optional(),
 });
 /** A query; `attributes` is a filter in the form of OpenAI's vector stores. */
 export type QueryInput = z.output<typeof queryBodySchema> & { attributes?: AttributeFilter };
@@ -222,6 +240,7 @@ export type QueryResult = z.output<typeof queryResultSchema>;
 /** What a query answers. */
 export const queryOutcomeSchema = z.object({
   results: z.array(queryResultSchema),
+  rerank: rerankReportSchema.optional().describe("What became of `rerank`, if it was asked for"),
   warnings: z
     .array(z.string())
     .optional()

@@ -15,7 +15,7 @@ export type CompletionDocument = {
   surface: string;
   /** Whom it was made for, where the caller says so. */
   endUser?: string;
-  kind: "chat" | "embedding";
+  kind: "chat" | "embedding" | "rerank";
   requestedModel: string;
   model: string;
   provider: string;

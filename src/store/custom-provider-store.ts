@@ -10,7 +10,7 @@ export type CustomModelRecord = {
   /** As the provider names it. */
   id: string;
   name?: string;
-  type: "chat" | "coding" | "reasoning" | "embedding";
+  type: "chat" | "coding" | "reasoning" | "embedding" | "rerank";
   /** Tokens of prompt and answer together. */
   contextWindow: number;
   /** Tokens of the longest answer. */

@@ -47,6 +47,6 @@ export function toAnthropicModel(model: ModelEntry): z.output<typeof anthropicMo
 
 /** Embedding models are left out: Anthropic has none, and its clients would offer them for chats. */
 export function toAnthropicModels(models: readonly ModelEntry[]): z.output<typeof anthropicModelsSchema> {
-  const data = models.filter(({ type }) => type !== "embedding").map(toAnthropicModel);
+  const data = models.filter(({ type }) => type !== "embedding" && type !== "rerank").map(toAnthropicModel);
   return { data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
 }

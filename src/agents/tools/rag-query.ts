@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defined } from "../../defined.ts";
 import { idSchema } from "../../ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
-import { expandSchema } from "../../rag/schemas.ts";
+import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
 import { defineTool, toolKind } from "./tool.ts";
 
 const DEFAULT_TOP_K = 5;
@@ -16,9 +16,10 @@ export const ragQuery = toolKind({
       documentIds: z.array(idSchema("document")).min(1).max(1_000).optional().describe("All that it may find"),
       collection: collectionChoiceSchema.optional(),
       expand: expandSchema.optional(),
+      rerank: rerankSchema.optional(),
     })
     .default({}),
-  make: ({ topK: most = DEFAULT_TOP_K, documentIds, collection, expand }, setup) =>
+  make: ({ topK: most = DEFAULT_TOP_K, documentIds, collection, expand, rerank }, setup) =>
     defineTool(setup, {
       description: "Searches the documents and returns the passages that fit best, with their titles.",
       input: z.object({
@@ -32,7 +33,7 @@ export const ragQuery = toolKind({
           query,
           mode: "hybrid" as const,
           topK: Math.min(topK, most),
-          ...defined({ documentIds, collection, expand }),
+          ...defined({ documentIds, collection, expand, rerank }),
         };
         const { results } = await deps.rag.query({ ...caller, limit }, request, signal);
         if (results.length === 0) return "No passage fits.";

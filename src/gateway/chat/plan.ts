@@ -5,6 +5,7 @@ import { autoModel, type CataloguedModel, requireModel, toModelEntry } from "../
 import type { GatewayDeps } from "../deps.ts";
 import { findModel } from "../find-model.ts";
 import type { GatewayCaller } from "../money/account.ts";
+import { chats } from "../providers/model.ts";
 import { providerIds } from "../providers/registry.ts";
 import { findKeys, isUsable, type KeyedTenant, withoutKey } from "../resilience/target.ts";
 import type { ListedModel, ModelQuery } from "../schemas.ts";
@@ -36,7 +37,7 @@ export async function planChat(deps: GatewayDeps, tenantId: string, request: Cha
   );
   const all = configured && (await Promise.all(configured.models.map((id) => findModel(deps, tenantId, id))));
   const named = all?.filter((one) => one !== undefined); // one may not be there any more
-  const fallbacks = named?.filter(({ type }) => type !== "embedding") ?? [];
+  const fallbacks = named?.filter(chats) ?? [];
   const providers = new Set([model, ...fallbacks].map(({ provider }) => provider));
   const keys = await findKeys(deps, tenantId, { providers, required: model.provider });
   return { routing: routeNamed(model, fallbacks, request, (one) => isUsable(keys, one)), keys, tenantId };
@@ -109,7 +110,7 @@ export async function listModels(deps: GatewayDeps, tenantId: string, query: Mod
 /** Ids of the chat models that a tenant's calls can use right now, in the catalogue's order; the stub only if it is alone. */
 export async function usableModels(deps: GatewayDeps, tenantId: string): Promise<string[]> {
   const keys = await findKeys(deps, tenantId, { providers: providerIds });
-  const usable = deps.catalogue.all.filter(({ type, provider }) => type !== "embedding" && keys.has(provider));
+  const usable = deps.catalogue.all.filter((model) => chats(model) && keys.has(model.provider));
   return withoutStub(usable).map(({ id }) => id);
 }
 

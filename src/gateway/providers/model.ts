@@ -2,7 +2,10 @@ import { defined } from "../../defined.ts";
 import type { ImagePart } from "../messages.ts";
 
 /** What a model is mainly for; `auto` picks by it. Open-ended towards clients. */
-export type ModelType = "chat" | "coding" | "reasoning" | "embedding";
+export type ModelType = "chat" | "coding" | "reasoning" | "embedding" | "rerank";
+/** What models that do not chat are for. */
+const otherTypes: ReadonlySet<ModelType> = new Set(["embedding", "rerank"]);
+export const chats = ({ type }: { type: ModelType }) => !otherTypes.has(type);
 
 /** How much a model is to reason, from not at all to its most. Each model takes some of them. */
 export const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;

@@ -105,6 +105,10 @@ export type StreamPart =
 export type EmbeddingRequest = { model: string; input: string[]; dimensions?: number };
 export type EmbeddingResult = { embeddings: Float32Array[]; usage?: { inputTokens: number }; model: string };
 
+export type RerankRequest = { model: string; query: string; documents: readonly string[] };
+/** A score for each document, the higher the more relevant; a server may leave some out. */
+export type RerankResult = { scores: (number | undefined)[]; usage?: { inputTokens: number }; model: string };
+
 /** The visible part of a provider's work for a failed call; missing fields are not known. */
 export type Served = { usage?: Usage; promptUsage?: Usage; text?: string };
 
@@ -182,6 +186,7 @@ export type Provider = {
   /** Yields the parts of one network chunk at a time, so that a host can write once a chunk. */
   stream(request: CompletionRequest, context: CallContext): AsyncIterable<StreamPart[]>;
   embed?(request: EmbeddingRequest, context: CallContext): Promise<EmbeddingResult>;
+  rerank?(request: RerankRequest, context: CallContext): Promise<RerankResult>;
   /** For requests of `/v1/messages`, where that is its own wire format; absent: they are translated. */
   forward?: Forwarding;
   /** `own-workers`: it has no batch interface, and our workers run its batches, a call an item. Absent: no batches. */

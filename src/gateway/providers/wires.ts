@@ -8,6 +8,7 @@ import type { Provider } from "./provider.ts";
 /** A wire format that custom providers may speak. */
 type Wire = {
   open(connection: Connection): Provider;
+  /** It has models that embed, and models that rerank. */
   hasEmbeddings: boolean;
   /** What it has no form for, so that no model can have it. */
   lacks?: readonly Feature[];

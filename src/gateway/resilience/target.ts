@@ -3,6 +3,7 @@ import type { ProviderKey } from "../../tenancy/provider-keys.ts";
 import { beginSpan, failureOf, type Traced, untraced } from "../../tracing.ts";
 import type { CataloguedModel } from "../catalogue.ts";
 import type { GatewayDeps } from "../deps.ts";
+import { chats } from "../providers/model.ts";
 import type { CallContext, Provider } from "../providers/provider.ts";
 import { isCustom, ownProvider } from "../providers/registry.ts";
 import type { Breaker, Permit } from "./breaker.ts";
@@ -104,7 +105,7 @@ export async function attemptTarget<T>(
 }
 
 function beginCallSpan({ model }: Target, isStream: boolean): Traced {
-  const operation = model.type === "embedding" ? "embeddings" : "chat";
+  const operation = chats(model) ? "chat" : model.type === "embedding" ? "embeddings" : "rerank";
   return beginSpan({
     name: `${operation} ${model.id}`,
     kind: "CLIENT",

@@ -3,7 +3,7 @@ import { defined } from "../../defined.ts";
 import { invalidRequest } from "../../errors.ts";
 import { idSchema } from "../../ids.ts";
 import { collectionChoiceSchema } from "../../rag/collections.ts";
-import { expandSchema } from "../../rag/schemas.ts";
+import { expandSchema, rerankSchema } from "../../rag/schemas.ts";
 import { makeUsageTracker } from "../../runs.ts";
 import { fromStoredCaller } from "../../tenancy/roles.ts";
 import { commonFields, stepKind, template, textField } from "./step.ts";
@@ -22,8 +22,9 @@ export const ragQuery = stepKind({
     documentIds: z.array(idSchema("document")).min(1).max(1_000).optional(),
     collection: collectionChoiceSchema.optional(),
     expand: expandSchema.optional(),
+    rerank: rerankSchema.optional(),
   }),
-  summary: "query, topK?, documentIds?, collection?, expand?",
+  summary: "query, topK?, documentIds?, collection?, expand?, rerank?",
   fields: ({ query }) => textField("query", query),
   async run({ deps, run, step, place, fill, signal }) {
     const query = String((await fill()).query).trim();
@@ -31,8 +32,8 @@ export const ragQuery = stepKind({
     if (query === "") throw invalid("The query is empty.");
     if (query.length > MAX_QUERY) throw invalid(`The query is longer than ${MAX_QUERY} characters.`);
     const { limit, spent } = makeUsageTracker();
-    const { topK = DEFAULT_TOP_K, documentIds, collection, expand } = step;
-    const request = { query, topK, mode: "hybrid" as const, ...defined({ documentIds, collection, expand }) };
+    const { topK = DEFAULT_TOP_K, documentIds, collection, expand, rerank } = step;
+    const request = { query, topK, mode: "hybrid" as const, ...defined({ documentIds, collection, expand, rerank }) };
     const caller = { ...fromStoredCaller(run.tenantId, run.caller), limit };
     const { results: output } = await deps.rag.query(caller, request, signal);
     return { output, spent: spent() };

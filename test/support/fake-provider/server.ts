@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { messagesFormat } from "./anthropic-format.ts";
 import { type Behaviour, type FakeUsage, piecesOf, usageOf } from "./behaviour.ts";
 import { chatFormat, embeddingsFormat, toEmbeddingUsage } from "./openai-format.ts";
+import { rerankFormat, toRerankUsage } from "./rerank-format.ts";
 import { responsesFormat } from "./responses-format.ts";
 import { countUsage, textOf, type WireFormat, type WireRequest } from "./wire-format.ts";
 
@@ -51,11 +52,12 @@ const formats: Record<string, WireFormat> = {
   "/v1/embeddings": embeddingsFormat,
   "/v1/messages": messagesFormat,
   "/v1/responses": responsesFormat,
+  "/v1/rerank": rerankFormat,
 };
 
 /**
- * A server on loopback that speaks the wire formats of OpenAI (chat, responses, embeddings) and Anthropic (messages), refuses what they
- * refuse, goes wrong when it is told to, and counts what it served.
+ * A server on loopback that speaks the wire formats of OpenAI (chat, responses, embeddings) and Anthropic (messages), and the
+ * common one of rerankers; it refuses what they refuse, goes wrong when it is told to, and counts what it served.
  */
 export async function startFakeProvider(): Promise<FakeProvider> {
   const requests: RecordedRequest[] = [];
@@ -185,6 +187,7 @@ function sendBrokenJson(request: RecordedRequest, response: ServerResponse, text
 /** What a whole answer costs, also when it does not tell. */
 function usageOfAnswer(path: string, body: WireRequest, behaviour: Behaviour): FakeUsage {
   if (path === "/v1/embeddings") return toEmbeddingUsage(body, behaviour);
+  if (path === "/v1/rerank") return toRerankUsage(body, behaviour);
   const counted = () => countUsage(body, textOf(behaviour));
   return usageOf(behaviour, counted) ?? counted();
 }

@@ -14,6 +14,7 @@ import { open, seal } from "../../../tenancy/envelope.ts";
 import type { ProviderKey } from "../../../tenancy/provider-keys.ts";
 import type { Quotas } from "../../../tenancy/quotas.ts";
 import type { CataloguedModel } from "../../catalogue.ts";
+import { chats } from "../model.ts";
 import { isCustom } from "../registry.ts";
 import { wires } from "../wires.ts";
 import { type ConnectionsDeps, makeConnections } from "./connections.ts";
@@ -135,8 +136,8 @@ function checkSettings({ baseUrl, wire, models }: Omit<CustomProviderBody, "key"
   for (const [at, { id, type, supportedFeatures }] of models.entries()) {
     if (models.findIndex((one) => one.id === id) < at)
       throw invalidRequest(`models[${at}].id`, `${id} is named twice.`);
-    if (type === "embedding" && !wires[wire].hasEmbeddings)
-      throw invalidRequest(`models[${at}].type`, `The wire format ${wire} has no embeddings.`);
+    if (!chats({ type }) && !wires[wire].hasEmbeddings)
+      throw invalidRequest(`models[${at}].type`, `The wire format ${wire} has no models of type ${type}.`);
     const lacking = supportedFeatures?.find((feature) => wires[wire].lacks?.includes(feature));
     if (lacking !== undefined)
       throw invalidRequest(`models[${at}].supportedFeatures`, `The wire format ${wire} has no ${lacking}.`);

@@ -21,7 +21,9 @@ const customModelSchema = z.object({
     .regex(/^[!-~]+$/, "must be visible ASCII characters without blanks")
     .describe("As the provider names it; it is called as `name/id`"),
   name: z.string().min(1).max(MAX_TEXT).optional(),
-  type: z.enum(["chat", "coding", "reasoning", "embedding"]),
+  type: z
+    .enum(["chat", "coding", "reasoning", "embedding", "rerank"])
+    .describe("`rerank` asks `POST /rerank` of the base URL, as Cohere and Jina have it"),
   contextWindow: tokens,
   maxOutput: tokens.optional().describe("Tokens of its longest response; default: the context window"),
   inputUsdPerMTok: usd,

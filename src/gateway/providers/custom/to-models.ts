@@ -1,7 +1,7 @@
 import { defined } from "../../../defined.ts";
 import type { CustomModelRecord, CustomProviderDocument } from "../../../store/custom-provider-store.ts";
 import type { CataloguedModel } from "../../catalogue.ts";
-import type { ProviderModel } from "../model.ts";
+import { chats, type ProviderModel } from "../model.ts";
 import { type WireName, wires } from "../wires.ts";
 
 /** The models of a custom provider in the catalogue's form; `reach` is absent where its key cannot be read. */
@@ -16,7 +16,7 @@ function toCustomModel(
 ): CataloguedModel {
   const { id, type, contextWindow } = model;
   const common = wires[wire as WireName].models; // as the schema let it in, here and below
-  const isEmbedding = type === "embedding";
+  const hasChats = chats(model);
   const price = {
     input: model.inputUsdPerMTok,
     output: model.outputUsdPerMTok,
@@ -30,9 +30,9 @@ function toCustomModel(
     name: model.name ?? id,
     type,
     contextWindow,
-    maxOutput: isEmbedding ? 0 : (model.maxOutput ?? contextWindow),
+    maxOutput: hasChats ? (model.maxOutput ?? contextWindow) : 0,
     price: defined(price),
-    ...(isEmbedding ? { features: [], settings: [] } : common),
+    ...(hasChats ? common : { features: [], settings: [] }),
     ...(defined({ features: model.supportedFeatures, efforts: model.reasoningEfforts }) as Partial<ProviderModel>),
     priceSource: "set by your tenant",
     priceDate: updatedAt.toISOString().slice(0, 10),

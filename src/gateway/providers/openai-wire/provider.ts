@@ -3,6 +3,7 @@ import type { Provider, ToHeaders } from "../provider.ts";
 import { makeWireClient } from "../wire-client.ts";
 import { fromWireChat, measureWireChat, toWireChat, type WireDialect } from "./chat.ts";
 import { fromWireEmbeddings, measureWireEmbeddings, toWireEmbeddings } from "./embed.ts";
+import { fromWireRerank, measureWireRerank, toWireRerank } from "./rerank.ts";
 import { makeChunkReader } from "./stream.ts";
 
 /** `baseUrl` is as OpenAI's clients take it: the part before `/chat/completions`. */
@@ -33,6 +34,10 @@ export function makeWireProvider(options: WireProviderOptions): Required<Omit<Pr
     embed: (request, context) => {
       const reader = { read: (body: string) => fromWireEmbeddings(body, request), measure: measureWireEmbeddings };
       return client.send("/embeddings", toWireEmbeddings(request), context, reader);
+    },
+    rerank: (request, context) => {
+      const reader = { read: (body: string) => fromWireRerank(body, request), measure: measureWireRerank };
+      return client.send("/rerank", toWireRerank(request), context, reader);
     },
     close: () => client.close(),
   };

@@ -1,0 +1,76 @@
+import { AppError } from "../errors.ts";
+import { requireModel } from "./catalogue.ts";
+import { estimateTokens } from "./count-tokens.ts";
+import type { GatewayDeps } from "./deps.ts";
+import { findModel } from "./find-model.ts";
+import type { GatewayCaller } from "./money/account.ts";
+import { boundEmbedding } from "./money/prices.ts";
+import { chats } from "./providers/model.ts";
+import type { CallContext, RerankRequest } from "./providers/provider.ts";
+import { withFallbacks } from "./resilience/fallback.ts";
+import { askModel } from "./resilience/retry.ts";
+import { findKeys, type Target } from "./resilience/target.ts";
+
+/** The scores of a request's documents, in their order; those that the model left out have none. */
+export type RerankOutcome = { scores: readonly (number | undefined)[]; costUsd: number };
+
+/** A model that can judge passages: one for that alone, or one that chats. */
+export type Judge = { id: string; isReranker: boolean };
+
+/** Reranking, bound to its dependencies. */
+export function makeReranking(deps: GatewayDeps) {
+  return {
+    /** See `rerank`. */
+    rerank: (caller: GatewayCaller, request: RerankRequest) => rerank(deps, caller, request),
+    /** See `findJudge`. */
+    findJudge: (tenantId: string, name?: string) => findJudge(deps, tenantId, name),
+  };
+}
+
+/** Scores documents by a reranking model. @throws AppError as `embed` does. */
+async function rerank(deps: GatewayDeps, caller: GatewayCaller, request: RerankRequest): Promise<RerankOutcome> {
+  const model = requireModel(await findModel(deps, caller.tenantId, request.model), request.model, "rerank");
+  const keys = await findKeys(deps, caller.tenantId, { providers: [model.provider], required: model.provider });
+  const routing = { requested: request.model, model, reason: "named", fallbacks: [] };
+  const texts = [request.query, ...request.documents];
+  const inputTokens = () => texts.reduce((sum, text) => sum + estimateTokens(text), 0);
+  return withFallbacks(deps, { routing, keys, tenantId: caller.tenantId }, async (share) => {
+    const about = { caller, kind: "rerank" as const, isStreamed: false, inputTokens };
+    // A reranker reads the query once for each document, and some count it so.
+    const pairs = request.documents.map((document) => `${request.query}\n${document}`);
+    const asked = { ...about, toBounds: () => boundEmbedding(model, pairs) };
+    const { call, result } = await askModel(deps, share, asked, () => toReranker(share.target, request));
+    const usage = result.usage && { inputTokens: result.usage.inputTokens, outputTokens: 0 };
+    const estimate = () => ({ inputTokens: inputTokens(), outputTokens: 0 });
+    return { scores: result.scores, costUsd: call.settle({ usage, estimate }).costUsd };
+  });
+}
+
+/** The provider's call. @throws AppError `unknown_model` when the provider has no reranking. */
+function toReranker({ model, provider }: Target, request: RerankRequest) {
+  const { rerank: score } = provider;
+  if (score === undefined) {
+    throw new AppError("unknown_model", `${model.provider} has no reranking.`, { param: "model" });
+  }
+  const wireRequest = { ...request, model: model.wireId ?? model.id };
+  return (context: CallContext) => score(wireRequest, context);
+}
+
+/**
+ * The model that judges passages: the one of a name, else the tenant's first reranking model, else the platform's default chat
+ * model, unless that is only a stub. Undefined where there is none.
+ * @throws AppError `unknown_model`, `provider_not_configured` for the name.
+ */
+async function findJudge(deps: GatewayDeps, tenantId: string, name?: string): Promise<Judge | undefined> {
+  if (name === undefined) {
+    const own = [...(await deps.customProviders.models(tenantId)).values()].filter(({ type }) => type === "rerank");
+    const [first] = own.map(({ id }) => id).sort();
+    if (first !== undefined) return { id: first, isReranker: true };
+    const { id, isStub } = deps.catalogue.defaultChat;
+    return isStub ? undefined : { id, isReranker: false };
+  }
+  const found = await findModel(deps, tenantId, name);
+  const model = requireModel(found, name, found && chats(found) ? "chat" : "rerank", "rerank.model");
+  await findKeys(deps, tenantId, { providers: [model.provider], required: model.provider });
+  return { id: model.id, isReranker: model.type === "rerank" };
+}

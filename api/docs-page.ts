@@ -1,48 +1,42 @@
 import type { JsonSchema } from "../src/json-schema.ts";
+import { toCurl } from "./docs-curl.ts";
 import type { OpenApiDocument, Operation } from "./openapi.ts";
 
-/** The reference page: the whole OpenAPI document as plain HTML, without scripts or files of other servers. */
+/** The reference page: the whole OpenAPI document as plain HTML, without files of other servers. Its script only filters. */
 export function renderDocsPage(document: OpenApiDocument): string {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
+  const { schemas } = document.components as { schemas: Record<string, JsonSchema> };
   const byTag = [...Map.groupBy(operations, ({ operation }) => operation.tags[0] ?? "Other")];
   const links = byTag.map(([tag]) => `<a href="#${escapeHtml(tag)}">${escapeHtml(tag)}</a>`).join(" ");
   const sections = byTag.map(
-    ([tag, entries]) => `<h2 id="${escapeHtml(tag)}">${escapeHtml(tag)}</h2>${entries.map(renderOperation).join("")}`,
+    ([tag, entries]) =>
+      `<section><h2 id="${escapeHtml(tag)}">${escapeHtml(tag)}</h2>${entries.map((entry) => renderOperation({ ...entry, schemas })).join("")}</section>`,
   );
-  const { schemas } = document.components as { schemas: Record<string, JsonSchema> };
   const shapes = Object.entries(schemas).map(
     ([name, schema]) => `<h3 id="${escapeHtml(name)}">${escapeHtml(name)}</h3>${renderSchema(schema)}`,
   );
   const { title, version, description } = document.info;
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${escapeHtml(title)}: API reference</title><link rel="stylesheet" href="/pages/page.css"></head><body>
+<title>${escapeHtml(title)}: API reference</title><link rel="icon" href="data:,"><link rel="stylesheet" href="/pages/page.css"></head><body class="reference">
 <header><p class="product">${escapeHtml(title)}</p></header><main><h1>API reference</h1><p>The contract of ${escapeHtml(version)}. Machine-readable: <a href="/openapi.json">/openapi.json</a></p>
-<p>${prose(description)}</p><p>Send your key as <code>Authorization: Bearer sk_…</code></p><nav>${links} <a href="#schemas">Schemas</a></nav>
-${sections.join("\n")}<h2 id="schemas">Schemas</h2>${shapes.join("\n")}</main></body></html>`;
+<p>${prose(description)}</p><p>Send your key as <code>Authorization: Bearer sk_…</code></p><nav aria-label="Parts">${links} <a href="#schemas">Schemas</a></nav>
+<p><label>Filter the operations <input id="filter" type="search" autocomplete="off" placeholder="post agents"></label> <span id="filter-note" class="meta" role="status"></span></p>
+${sections.join("\n")}<h2 id="schemas">Schemas</h2>${shapes.join("\n")}</main><script src="/pages/docs.js" type="module"></script></body></html>`;
 }
 
-function renderOperation(entry: { path: string; method: string; operation: Operation }): string {
+type Entry = { path: string; method: string; operation: Operation; schemas: Record<string, JsonSchema> };
+
+function renderOperation(entry: Entry): string {
   const { path, method, operation } = entry;
   const { parameters = [], requestBody, responses } = operation;
-  return `<details class="card" id="${escapeHtml(operation.operationId)}"><summary><span class="badge">${escapeHtml(method.toUpperCase())}</span> <code>${escapeHtml(path)}</code> ${escapeHtml(operation.summary)}</summary><div>
+  return `<details class="card operation" id="${escapeHtml(operation.operationId)}"><summary><span class="badge">${escapeHtml(method.toUpperCase())}</span> <code>${escapeHtml(path)}</code> ${escapeHtml(operation.summary)}</summary><div>
 ${operation.description ? `<p>${prose(operation.description)}</p>` : ""}
 ${parameters.length > 0 ? `<h4>Parameters</h4><table>${parameters.map(renderParameter).join("")}</table>` : ""}
 ${requestBody ? `<h4>Body</h4>${renderContent(requestBody.content)}` : ""}
-${renderCall(path, method, operation)}<h4>Responses</h4>${Object.entries(responses).map(renderResponse).join("")}
+<pre>${escapeHtml(toCurl(entry))}</pre><h4>Responses</h4>${Object.entries(responses).map(renderResponse).join("")}
 <p><a href="#${escapeHtml(operation.operationId)}">Link to this operation</a></p></div></details>`;
-}
-
-/** The call by curl, where a body that it needs has an example. */
-function renderCall(path: string, method: string, { requestBody, security }: Operation): string {
-  const json = (requestBody?.content as Record<string, { example?: unknown }> | undefined)?.["application/json"];
-  if (requestBody?.required === true && json?.example === undefined) return "";
-  const key = security?.length === 0 ? "" : ` -H "authorization: Bearer $KEY"`;
-  const body = json?.example === undefined ? "" : ` --json '${JSON.stringify(json.example).replaceAll("'", "'\\''")}'`;
-  const verb = body !== "" && method === "post" ? "" : method === "get" ? "" : ` -X ${method.toUpperCase()}`;
-  const place = path.replace(/\{(\w+)\}/g, (_, name: string) => `$${name.toUpperCase()}`);
-  return `<pre>${escapeHtml(`curl -s${verb} "$URL${place}"${key}${body}`)}</pre>`;
 }
 
 function renderParameter(parameter: Record<string, unknown>): string {

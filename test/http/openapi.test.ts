@@ -143,16 +143,22 @@ describe("the OpenAPI document", () => {
     expect(ids).to.include.members(links);
     expect(ids).to.include.members(Object.keys(valueAt(document, "components.schemas") as object));
     expect(text).to.contain("curl -s &quot;$URL/ai/models&quot; -H &quot;authorization: Bearer $KEY&quot;");
+    const operations = text.split('<details class="card operation"').slice(1);
+    expect(operations).to.have.length(allRoutes.length + 2); // the two that document the others
+    for (const operation of operations)
+      expect(operation.split("<pre>curl -s").length, operation.slice(0, 80)).to.equal(2);
     const chat = text.slice(text.indexOf('id="postAiChat"'), text.indexOf('id="getAiModels"'));
     expect(chat.split("<tr>").length, "rows of POST /ai/chat").to.be.below(80);
   });
 
-  it("is a page for people too, which loads nothing from elsewhere and runs no script", async () => {
+  it("is a page for people too, which loads nothing from elsewhere, and no script but its filter", async () => {
     const { status, headers, text } = await client.get("/docs");
     expect(status).to.equal(200);
     expect(headers.get("content-type")).to.equal("text/html; charset=utf-8");
     for (const route of allRoutes) expect(text).to.contain(route.path.replace(/:(\w+)/g, "{$1}"));
-    expect(text).not.to.match(/<script|src=|https?:\/\/(?!json-schema|desk\.example\.com)/);
+    const scripts = [...text.matchAll(/<script[^>]*>|src="[^"]*"/g)].map(([tag]) => tag);
+    expect(scripts).to.deep.equal(['<script src="/pages/docs.js" type="module">']);
+    expect(text).not.to.match(/https?:\/\/(?!json-schema|desk\.example\.com)/);
     expect(headers.get("content-security-policy")).to.contain("default-src 'none'");
   });
 });

@@ -1,5 +1,6 @@
 /**
- * The chat bubble: one script, no dependencies.
+ * The chat bubble: one script. The renderer of Markdown is loaded from the same place when the chat is first opened; where
+ * it cannot be, answers are shown as they were written.
  *
  *   <script src="https://switchyard.example/widget.js" data-key="pk_..." data-title="Ask us" async></script>
  *
@@ -12,6 +13,7 @@
   if (!(script instanceof HTMLScriptElement)) return;
   const { key, title = "Chat", greeting = "Hello! What would you like to know?", model } = script.dataset;
   const endpoint = new URL("/ai/chat", script.src).href;
+  const rendererUrl = new URL("/widget/files/safe-markdown.js", script.src).href;
   /** Most turns that are sent with a message; older ones are left out. */
   const MAX_TURNS = 20;
   /** Most bytes of these turns; a widget key's request may have 64 KiB. */
@@ -30,6 +32,13 @@ ol{flex:1;margin:0;padding:.9rem;overflow-y:auto;list-style:none;display:flex;fl
 li{max-width:85%;padding:.5rem .75rem;border-radius:10px;white-space:pre-wrap;overflow-wrap:anywhere;background:#8882}
 li.user{align-self:flex-end;background:#2563eb;color:#fff}
 li.error{background:#dc262622;border:1px solid #dc262688}
+li.rendered{white-space:normal}
+li.rendered>*{margin:.4rem 0}
+li.rendered>:first-child{margin-top:0}
+li.rendered>:last-child{margin-bottom:0}
+li.rendered pre,li.rendered table{display:block;overflow-x:auto}
+li.rendered a{color:LinkText}
+li.rendered td,li.rendered th{padding:.1rem .4rem;text-align:left}
 li button{margin-left:.5rem}
 form{display:flex;gap:.5rem;padding:.7rem;border-top:1px solid #8884}
 textarea{flex:1;resize:none;font:inherit;padding:.45rem .6rem;border:1px solid #8888;border-radius:8px;background:Field;color:FieldText}
@@ -81,6 +90,25 @@ form button:disabled{opacity:.5;cursor:default}
   const turns = [];
   let running;
 
+  let toSafeFragment;
+  let isLoading = false;
+  const loadRenderer = () => {
+    if (isLoading) return;
+    isLoading = true;
+    import(rendererUrl).then(
+      (module) => {
+        toSafeFragment = module.toSafeFragment;
+      },
+      () => undefined, // the page's policy forbids it, or the network: answers stay plain text
+    );
+  };
+  /** Shows an answer so far; what is not Markdown of ours is text. */
+  const fill = (item, content) => {
+    item.classList.toggle("rendered", toSafeFragment !== undefined);
+    if (toSafeFragment) item.replaceChildren(toSafeFragment(content));
+    else item.textContent = content;
+  };
+
   const show = (className, content) => {
     const item = element("li", { className, textContent: content });
     list.append(item);
@@ -91,6 +119,7 @@ form button:disabled{opacity:.5;cursor:default}
     panel.hidden = !isOpen;
     bubble.ariaExpanded = String(isOpen);
     if (isOpen) {
+      loadRenderer();
       if (list.childElementCount === 0) show("assistant", greeting);
       text.focus();
     } else {
@@ -158,7 +187,7 @@ form button:disabled{opacity:.5;cursor:default}
       for await (const event of readEvents(response.body)) {
         if (event.error) throw new Error(explain(502));
         received += event.delta?.content ?? "";
-        item.textContent = received || "…";
+        fill(item, received || "…");
         list.scrollTop = list.scrollHeight;
         isWhole ||= event.done === true;
       }
@@ -166,7 +195,7 @@ form button:disabled{opacity:.5;cursor:default}
       turns.push({ role: "assistant", content: received });
     } catch (error) {
       if (controller.signal.aborted) {
-        item.textContent = received || "(stopped)";
+        fill(item, received || "(stopped)");
         return;
       }
       item.className = "error";

@@ -82,19 +82,26 @@ const consoleRoutes = consolePlaces.map(({ path, params }) =>
   }),
 );
 
+const fileResponses = {
+  200: { description: "The file", body: z.string(), contentType: "text/javascript" },
+  304: { description: "The file that you have is current" },
+};
+
+async function sendFile(
+  { params: { file }, header }: Pick<HandlerInput<{ file: string }>, "params" | "header">,
+  headers: Record<string, string> = {},
+) {
+  consoleFiles ??= packConsoleFiles();
+  const packed = (await consoleFiles).get(file);
+  if (packed === undefined) throw notFound("file");
+  return toPackedReply(packed, { header, headers: { "content-type": `${typeOf(file)}; charset=utf-8`, ...headers } });
+}
+
 const consoleFileRoute = publicPages.get("/console/files/:file", {
   summary: "A script or style of the console",
   params: z.object({ file: z.string().regex(/^[a-z-]{1,40}\.(?:js|css)$/) }),
-  responses: {
-    200: { description: "The file", body: z.string(), contentType: "text/javascript" },
-    304: { description: "The file that you have is current" },
-  },
-  async handler({ params: { file }, header }) {
-    consoleFiles ??= packConsoleFiles();
-    const packed = (await consoleFiles).get(file);
-    if (packed === undefined) throw notFound("file");
-    return toPackedReply(packed, { header, headers: { "content-type": `${typeOf(file)}; charset=utf-8` } });
-  },
+  responses: fileResponses,
+  handler: (input) => sendFile(input),
 });
 
 const homeLinks = {
@@ -119,16 +126,27 @@ function assetRoutes(tag: string, assets: readonly Asset[]) {
   });
 }
 
-const pages: readonly Asset[] = [{ path: "/pages/page.css", file: "page.css", summary: "The pages' style" }];
+const pages: readonly Asset[] = [
+  { path: "/pages/page.css", file: "page.css", summary: "The pages' style" },
+  { path: "/pages/docs.js", file: "docs.js", summary: "The filter of the reference" },
+];
+
+/** Of what is made for pages of other origins. */
+const foreignHeaders = {
+  "cross-origin-resource-policy": "cross-origin",
+  "cache-control": `public, max-age=${SCRIPT_MAX_AGE_S}`,
+};
+
+/** The renderer of Markdown, which the widget shares with the console: modules, which browsers load by CORS alone. */
+const widgetFileRoute = declareRoutes({ auth: "public", tags: ["Widget"] }).get("/widget/files/:file", {
+  summary: "A module of the chat bubble",
+  params: z.object({ file: z.enum(["safe-markdown.js", "marked.js", "dompurify.js"]) }),
+  responses: fileResponses,
+  handler: (input) => sendFile(input, { ...foreignHeaders, "access-control-allow-origin": "*" }),
+});
 
 const widget: readonly Asset[] = [
-  {
-    path: "/widget.js",
-    file: "widget.js",
-    summary: "The chat bubble, for any page",
-    // It is made for pages of other origins.
-    headers: { "cross-origin-resource-policy": "cross-origin", "cache-control": `public, max-age=${SCRIPT_MAX_AGE_S}` },
-  },
+  { path: "/widget.js", file: "widget.js", summary: "The chat bubble, for any page", headers: foreignHeaders },
   { path: "/widget/demo", file: "widget-demo.html", summary: "A page to try the chat bubble on" },
   { path: "/widget/demo.js", file: "widget-demo.js", summary: "Its script" },
   { path: "/widget/demo.css", file: "widget-demo.css", summary: "Its style" },
@@ -139,5 +157,6 @@ export const pageRoutes = [
   consoleFileRoute,
   ...consoleRoutes,
   ...assetRoutes("Widget", widget),
+  widgetFileRoute,
   ...assetRoutes("Pages", pages),
 ];

@@ -60,7 +60,7 @@ export const widgetKeyRoutes = [
     summary: "Make a publishable key that can only chat",
     description:
       "It may stand in a page or an app. `allowedOrigins` names the pages that may use it; without it any page may. With " +
-      "`agent_id` it chats as that agent; otherwise `models` bounds the choice of its visitors. The key is in this response only. " +
+      "`agent_id` it chats by the model and the system prompt of that agent, without its tools; otherwise `models` bounds the choice of its visitors. The key is in this response only. " +
       "Unknown fields and parameters are refused.",
     query,
     body: named("WidgetKeyRequest", createBody),

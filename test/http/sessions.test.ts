@@ -114,6 +114,21 @@ describe("a browser's session", () => {
       cookie = (await open(test.keys.owner)).cookie;
     });
 
+    it("is refused on every operation that changes something, as the OpenAPI document lists them", async () => {
+      const { body } = await client().get("/openapi.json");
+      const { paths } = body as { paths: Record<string, Record<string, { security?: unknown[] }>> }; // OpenAPI's form
+      const documented = Object.entries(paths).flatMap(
+        ([path, methods]) =>
+          Object.entries(methods)
+            .filter(([method, { security }]) => method !== "get" && security?.length !== 0)
+            .map(([method]) => `${method} ${path}`)
+            .filter((operation) => !operation.includes(" /operator/")), // whose session is another one
+      );
+      const tried = changing.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`);
+      expect(tried).to.have.members(documented);
+      expect(documented.length).to.be.above(40);
+    });
+
     for (const { method, path } of changing) {
       it(`cannot ${method.toUpperCase()} ${path}`, async () => {
         const other = new URL(test.url);

@@ -212,6 +212,25 @@ describe("the widget's files", () => {
     expect(await response.text()).to.contain("attachShadow");
   });
 
+  it("its renderer of Markdown is a module that pages of other origins may load, with what it imports, and nothing else is", async () => {
+    const origin = "https://shop.example";
+    const load = (file: string) => fetch(`${test.url}/widget/files/${file}`, { headers: { origin } });
+    const seen: string[] = [];
+    const visit = async (file: string): Promise<void> => {
+      const response = await load(file);
+      const { status, headers } = response;
+      const text = await response.text();
+      expect([status, headers.get("access-control-allow-origin")], file).to.deep.equal([200, "*"]);
+      expect(headers.get("cross-origin-resource-policy")).to.equal("cross-origin");
+      seen.push(file);
+      for (const [, name = ""] of text.matchAll(/\bfrom\s*"\.\/([^"]+)"/g)) await visit(name);
+    };
+    await visit("safe-markdown.js");
+    expect(seen).to.deep.equal(["safe-markdown.js", "dompurify.js", "marked.js"]);
+    for (const file of ["app.js", "api.js", "preact.js"])
+      expect((await load(file)).status, file).to.be.within(400, 404);
+  });
+
   it("the demo page holds nothing inline, and its policy allows only its own files", async () => {
     const response = await fetch(`${test.url}/widget/demo`);
     const html = await response.text();

@@ -1,0 +1,41 @@
+import DOMPurify from "dompurify";
+import { Marked } from "marked";
+
+/** What may be in a text from outside. No pictures, which would tell another server who reads; nothing that runs or is styled. */
+const allowed = {
+  ALLOWED_TAGS: [
+    ..."p br hr h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong del a table thead tbody tr th td".split(" "),
+  ],
+  ALLOWED_ATTR: ["href", "start"],
+  ALLOWED_URI_REGEXP: /^https?:\/\//i,
+  RETURN_DOM_FRAGMENT: true,
+};
+/** @param {string} text */
+const quote = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+/** Markup in the text stays text, and a picture is only its description. */
+const markdown = new Marked({
+  gfm: true,
+  renderer: { html: ({ text }) => quote(text), image: ({ text }) => quote(text) },
+});
+
+/**
+ * Markdown that a model or a document wrote, as nodes for a page. Links lead elsewhere visibly: each names its host. The
+ * console and the widget both show such texts by this.
+ * @param {string} text
+ * @returns {DocumentFragment}
+ */
+export function toSafeFragment(text) {
+  const fragment = /** @type {DocumentFragment} */ (
+    /** @type {unknown} */ (DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed))
+  );
+  for (const link of fragment.querySelectorAll("a[href]")) {
+    link.setAttribute("target", "_blank");
+    link.setAttribute("rel", "noopener noreferrer nofollow");
+    const host = document.createElement("span");
+    host.className = "meta";
+    host.textContent = ` (${new URL(link.getAttribute("href") ?? "").host}) ↗`;
+    link.append(host);
+  }
+  return fragment;
+}

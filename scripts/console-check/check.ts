@@ -7,23 +7,29 @@ import type { Disposables } from "../../src/disposables.ts";
 import { type ApiClient, makeApiClient } from "./api-client.ts";
 import { openBrowser, openWindow, showLast, type Window } from "./browser.ts";
 import { openDesk } from "./desk.ts";
-import { lookAtHostileTexts, plantHostileTexts } from "./hostile.ts";
+import { chatInWidget, lookAtHostileTexts, plantHostileTexts } from "./hostile.ts";
 import { findPlaces, lookAround, type Places } from "./look-around.ts";
+import { readReference } from "./reference.ts";
 import * as walk from "./walk.ts";
 import { beMember, seeNothing } from "./walls.ts";
 
-const windowNames = ["owner", "approver", "member", "stranger", "guarded"] as const;
+const windowNames = ["owner", "approver", "member", "stranger", "guarded", "operator"] as const;
+
+/** Responses that are no faults: what another tenant has is not there, and an operator signs in. */
+const expectedIn: Partial<Record<(typeof windowNames)[number], { status: number; path: RegExp }[]>> = {
+  stranger: [{ status: 404, path: /_[0-9A-Z]{26}/ }],
+  operator: [{ status: 401, path: /^\/operator\// }],
+};
 
 /** Does in a browser what a person does in the console. Returns what is wrong, each as a line. @throws NoBrowser */
 export async function checkConsole(disposables: Disposables, { pictures }: { pictures?: string }): Promise<string[]> {
-  const { dataDir, url, apiKey, provider, call } = await openDesk(disposables);
+  const { dataDir, url, apiKey, adminToken, provider, call } = await openDesk(disposables);
   const browser = await openBrowser(disposables); // closed first: its streams of events would keep the API from ending
   const opened = windowNames.map(async (name) => {
-    const expected = name === "stranger" ? [{ status: 404, path: /_[0-9A-Z]{26}/ }] : [];
-    return [name, await openWindow(browser, { url, name, expected })] as const;
+    return [name, await openWindow(browser, { url, name, expected: expectedIn[name] ?? [] })] as const;
   });
   const windows = Object.fromEntries(await Promise.all(opened)) as Record<(typeof windowNames)[number], Window>;
-  const { owner, approver, member, stranger, guarded } = windows;
+  const { owner, approver, member, stranger, guarded, operator } = windows;
   const faults: string[] = [];
   let shots: string | undefined;
   const step = async (name: string, work: () => Promise<unknown>) => {
@@ -52,6 +58,10 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   await step("look at every screen", async () => {
     faults.push(...(await lookAround(owner, [...places.lists, ...places.details], pictures)));
   });
+  await step("be the operator", async () => {
+    await walk.signInAsOperator(operator, adminToken);
+    faults.push(...(await lookAround(operator, ["/console/operator"], pictures)));
+  });
   await step("make and revoke a key", () => walk.makeAndRevokeKey(owner, url));
   await step("be a member", async () => {
     await walk.signIn(member, await makeKey(call));
@@ -63,10 +73,12 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   });
   await step("show hostile texts", async () => {
     const key = await makeTenant(dataDir, "third");
-    const hostile = await plantHostileTexts(makeApiClient(url, key), provider);
+    const { places: hostile, widgetKey } = await plantHostileTexts(makeApiClient(url, key), provider);
     await walk.signIn(guarded, key);
     faults.push(...(await lookAtHostileTexts(guarded, { places: hostile, provider })));
+    faults.push(...(await chatInWidget(guarded, { widgetKey, provider })));
   });
+  await step("read the reference", async () => void faults.push(...(await readReference(approver))));
   await step("sign out", () => walk.signOut(owner, url));
   return [...faults, ...Object.values(windows).flatMap((window) => window.faults)];
 }

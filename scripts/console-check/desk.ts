@@ -8,7 +8,14 @@ import { runStack } from "../start/run-stack.ts";
 import { type ApiClient, makeApiClient } from "./api-client.ts";
 
 /** A platform on a data folder of its own, with a provider of the tenant's own, whose answers this program gives. */
-export type Desk = { dataDir: string; url: string; apiKey: string; provider: FakeProvider; call: ApiClient };
+export type Desk = {
+  dataDir: string;
+  url: string;
+  apiKey: string;
+  adminToken: string;
+  provider: FakeProvider;
+  call: ApiClient;
+};
 
 export async function openDesk(disposables: Disposables): Promise<Desk> {
   const dataDir = await mkdtemp(join(tmpdir(), "switchyard-console-"));
@@ -19,10 +26,10 @@ export async function openDesk(disposables: Disposables): Promise<Desk> {
   const env = { PORT: "0", RATE_LIMIT_RPM: "100000", FETCH_ALLOW_ORIGINS: provider.origin };
   const stack = await runStack(config, { say: () => undefined, env });
   disposables.add(() => stack.close());
-  const { url, apiKey } = stack;
+  const { url, apiKey, adminToken } = stack;
   const call = makeApiClient(url, apiKey);
   await setProvider(call, provider);
-  return { dataDir, url, apiKey, provider, call };
+  return { dataDir, url, apiKey, adminToken, provider, call };
 }
 
 /** The model `desk/large`, at prices. */

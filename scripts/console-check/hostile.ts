@@ -24,11 +24,13 @@ const wait = { prefer: "wait=100" };
 /** The name of a model may have any visible character. */
 const model = `large<img/src=x/onerror=window.harmed="model">${"W".repeat(60)}`;
 
+export type Planted = { places: string[]; widgetKey: string };
+
 /**
  * Fills a tenant with texts that would do harm if a page took them for markup: documents, answers, results of tools, names,
- * metadata, inputs, comments, errors. Returns the places where they are shown.
+ * metadata, inputs, comments, errors. Returns the places where they are shown, and a widget's key.
  */
-export async function plantHostileTexts(call: ApiClient, provider: FakeProvider): Promise<string[]> {
+export async function plantHostileTexts(call: ApiClient, provider: FakeProvider): Promise<Planted> {
   const models = [{ id: model, type: "chat", contextWindow: 100_000, inputUsdPerMTok: 2, outputUsdPerMTok: 6 }];
   const settings = { baseUrl: provider.url, key: "none", wire: "openai-chat", models };
   await call("PUT", "/ai/providers/custom/desk", { body: settings });
@@ -38,7 +40,7 @@ export async function plantHostileTexts(call: ApiClient, provider: FakeProvider)
   const agentId = await plantAgent(call, { provider, used });
   const { workflowId, approvals } = await plantWorkflow(call, used);
   await call("POST", "/keys", { body: { role: "member", subject: name("subject"), name: name("name").slice(0, 100) } });
-  await call("POST", "/ai/widget/key", { body: { agentId } });
+  const { key } = await call("POST", "/ai/widget/key", { body: { agentId } });
   await call("POST", "/composite/execute", {
     body: { pattern: "consensus", profile: "general", input: markdown("composite"), models: [used, used] },
     headers: wait,
@@ -46,7 +48,7 @@ export async function plantHostileTexts(call: ApiClient, provider: FakeProvider)
   });
   const jobs = (await call("GET", "/jobs?limit=100")).data as { jobId: string }[]; // as the API documents it
   const logs = (await call("GET", "/ai/logs?limit=20")).data as { logId: string }[];
-  return [
+  const places = [
     ...[
       "/",
       "/console/runs",
@@ -65,6 +67,7 @@ export async function plantHostileTexts(call: ApiClient, provider: FakeProvider)
     ...jobs.map(({ jobId }) => `/console/runs/${jobId}`),
     ...logs.slice(0, 4).map(({ logId }) => `/console/calls/${logId}`),
   ];
+  return { places, widgetKey: String(key) };
 }
 
 async function plantDocuments(call: ApiClient): Promise<unknown> {
@@ -157,4 +160,36 @@ export async function lookAtHostileTexts(
   if (links !== 3) faults.push(`The answer in the playground has ${links} links`);
   await look("the playground's answer");
   return faults;
+}
+
+/** Chats in the widget, whose answer is hostile; what is wrong with how it is shown. */
+export async function chatInWidget(
+  { page }: Window,
+  { widgetKey, provider }: { widgetKey: string; provider: FakeProvider },
+) {
+  provider.next({ pieces: [markdown("widget"), "\n\nThe *end*."] });
+  await page.setViewportSize({ width: 390, height: 900 });
+  await page.goto("/widget/demo");
+  await page.getByLabel("Widget key").fill(widgetKey);
+  await page.getByRole("button", { name: "Show the bubble" }).click();
+  await page.getByRole("button", { name: "Open the chat" }).click();
+  await page.getByLabel("Your message").fill(harm("visitor"));
+  await page.getByRole("button", { name: "Send" }).click();
+  const answer = page.locator("li.rendered", { has: page.locator("em", { hasText: "end" }) });
+  await answer.waitFor();
+  const markup = await answer.innerHTML();
+  const tags = markup.replace(/>[^<]*/g, ">"); // without the texts, which name what they may
+  const links = [...tags.matchAll(/<a [^>]*>/g)].map(([link]) => link);
+  return [
+    ...(/<(?:script|img|iframe|form|input|svg|style)|\son\w+=|style=|javascript:|id=/i.test(tags)
+      ? [`The widget shows ${tags}`]
+      : []),
+    // The third one of the text leads nowhere: it has no address left.
+    ...(links.length === 2 ? [] : [`The widget shows ${links.length} links`]),
+    ...links.filter((link) => !link.includes("noopener")).map((link) => `The widget shows ${link}`),
+    ...((await page.evaluate("window.harmed")) === undefined ? [] : ["A script has run in the widget"]),
+    ...((await page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+      ? ["The widget widens the page"]
+      : []),
+  ];
 }

@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findBarriers, type Window } from "./browser.ts";
 
@@ -8,6 +8,9 @@ const looks = [
   { name: "dark", colorScheme: "dark", width: 1280 },
   { name: "narrow", colorScheme: "light", width: 390 },
 ] as const;
+
+/** Of the pictures, from 0 to 1: letters stay sharp. */
+const QUALITY = 0.75;
 
 export type Places = { lists: string[]; details: string[] };
 
@@ -20,7 +23,7 @@ export async function findPlaces({ page, settle }: Window): Promise<Places> {
   )) as string[]; // as written above
   const details: string[] = [];
   for (const list of lists) {
-    await page.goto(list);
+    await page.goto(list === "/console/runs" ? `${list}?kind=agent` : list); // whose pages show most
     await page.locator("main h1").first().waitFor();
     await settle();
     const first = (await page.evaluate(
@@ -45,10 +48,26 @@ export async function lookAround(window: Window, places: string[], pictures?: st
       await page.setViewportSize({ width, height: 900 });
       const wrong = [...(await findStrangeParts(window)), ...(await findBarriers(page))];
       faults.push(...wrong.map((barrier) => `${place} (${name}): ${barrier}`));
-      if (pictures) await page.screenshot({ path: join(pictures, `${nameOf(place)}-${name}.png`), fullPage: true });
+      if (pictures) await keepPicture(window, join(pictures, `${nameOf(place)}-${name}.webp`));
     }
   }
   return faults;
+}
+
+/** Keeps a small picture of the whole page; the browser itself makes the WebP of it. */
+async function keepPicture({ page, context }: Window, file: string): Promise<void> {
+  const png = (await page.screenshot({ fullPage: true })).toString("base64");
+  const blank = await context.newPage();
+  const webp = (await blank.evaluate(`(async () => {
+    const image = new Image();
+    image.src = "data:image/png;base64,${png}";
+    await image.decode();
+    const canvas = Object.assign(document.createElement("canvas"), { width: image.width, height: image.height });
+    canvas.getContext("2d").drawImage(image, 0, 0);
+    return canvas.toDataURL("image/webp", ${QUALITY}).split(",")[1];
+  })()`)) as string; // as written above
+  await blank.close();
+  await writeFile(file, Buffer.from(webp, "base64"));
 }
 
 /** What no page of the console may have: something inline, a part that is wider than the screen, a link that does not name where it leads. */

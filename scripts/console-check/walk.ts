@@ -19,6 +19,13 @@ export async function signIn({ page }: Window, key: string): Promise<void> {
   await page.getByRole("heading", { name: "Home" }).waitFor();
 }
 
+export async function signInAsOperator({ page }: Window, password: string): Promise<void> {
+  await page.goto("/console/operator");
+  await page.getByLabel("The operator's password").fill(password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Queues" }).waitFor();
+}
+
 /** Drops three files on the page, and sees them indexed without loading it again. */
 export async function dropDocuments({ page }: Window): Promise<void> {
   await page.goto("/console/documents");

@@ -1,4 +1,4 @@
-import { access, readdir, readFile } from "node:fs/promises";
+import { access, readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";
 import { withModels } from "../../scripts/readme-models.ts";
@@ -7,6 +7,7 @@ import { valueAt } from "../support/http-client.ts";
 import { root } from "./source-files.ts";
 
 const MAX_README_LINES = 250;
+const MAX_PICTURE_BYTES = 2_500_000;
 
 const read = (path: string) => readFile(join(root, path), "utf8");
 const isThere = (path: string) =>
@@ -25,7 +26,8 @@ const anchorsOf = (text: string) => [...text.matchAll(/^#+ (.+)$/gm)].map(([, he
 describe("the documentation", () => {
   let pages: { path: string; text: string }[];
   before(async () => {
-    const names = (await readdir(join(root, "docs"))).map((name) => `docs/${name}`);
+    const found = await readdir(join(root, "docs"));
+    const names = found.filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`);
     const paths = ["README.md", "CHANGELOG.md", "REVIEW.md", ...names];
     pages = await Promise.all(paths.map(async (path) => ({ path, text: await read(path) })));
   });
@@ -62,6 +64,13 @@ describe("the documentation", () => {
         if (anchor) expect(anchorsOf(await read(target)), `${path}: ${link}`).to.include(anchor);
       }
     }
+  });
+
+  it(`has pictures of ${MAX_PICTURE_BYTES} bytes at most together`, async () => {
+    const folder = join(root, "docs", "pictures");
+    const sizes = (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size);
+    const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+    expect(bytes).to.be.within(1, MAX_PICTURE_BYTES);
   });
 
   it("names files and commands that exist", async () => {

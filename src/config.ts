@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "./errors.ts";
 import { ofKeyProviders } from "./gateway/providers/registry.ts";
+import { keptSettings, toQuotas, toRetention } from "./kept-settings.ts";
 import { isAddressOrRange } from "./net/client-address.ts";
 import { apiKeyName, baseUrlName, providerSettings } from "./provider-settings.ts";
 import { count, flag, fraction, headers, list, logLevel, part, setting, textAs, url } from "./setting-forms.ts";
@@ -120,30 +121,7 @@ export const settings = {
     count(1, 1_000_000).default(1_024),
     "Most tokens, and the default, of a widget key's response",
   ),
-  MAX_AGENTS: setting(count(1, 1_000_000).default(1_000), "Agents that one tenant may keep"),
-  MAX_WORKFLOWS: setting(count(1, 1_000_000).default(1_000), "Workflows that one tenant may keep"),
-  MAX_DOCUMENTS: setting(count(1, 100_000_000).default(100_000), "Documents that one tenant may keep"),
-  MAX_COLLECTIONS: setting(count(1, 100_000).default(1_000), "Collections of documents that one tenant may keep"),
-  MAX_VECTOR_STORE_BATCHES: setting(count(1, 100_000).default(1_000), "Batches of files for vector stores, per tenant"),
-  MAX_FILES: setting(count(1, 1_000_000).default(1_000), "Files of `/v1/files` that one tenant may keep"),
-  MAX_KEYS: setting(count(1, 1_000_000).default(1_000), "API keys that one tenant may have"),
-  MAX_WIDGET_KEYS: setting(count(1, 1_000_000).default(1_000), "Widget keys that one tenant may have"),
-  MAX_ORGANIZATIONS: setting(count(1, 1_000_000).default(20), "Organizations that one tenant may found"),
-  MAX_STORED_BYTES: setting(
-    count(1_024, 2 ** 50).default(20 * 2 ** 30),
-    "Bytes of uploaded documents, files and stored responses that one tenant may keep",
-  ),
-  IDEMPOTENCY_BYTES_PER_TENANT: setting(
-    count(1_024, 2 ** 50).default(2 ** 30),
-    "Bytes of a tenant's responses that are kept for 24 hours, for repeats by `Idempotency-Key`",
-  ),
-  RESPONSE_DAYS: setting(count(1, 3_650).default(30), "Days that a stored response of `/v1/responses` is kept"),
-  MAX_CUSTOM_PROVIDERS: setting(count(1, 200).default(20), "Custom providers that one tenant may have"),
-  MAX_OPEN_JOBS: setting(count(1, 10_000_000).default(10_000), "Jobs of one tenant that have not ended"),
-  MAX_OPEN_BATCHES: setting(
-    count(1, 10_000).default(50),
-    "Batches of files or messages of one tenant that have not ended; each has 10,000 requests at most",
-  ),
+  ...keptSettings,
   MAX_JSON_BYTES: setting(
     count(1_024, 1 << 30).default(4 << 20),
     "Largest JSON body, in bytes; for `/mcp` 2 MiB at most",
@@ -223,6 +201,7 @@ function toConfig(v: Values) {
     tokens: toTokens(v),
     identity: { bootstrapApiKey: v.BOOTSTRAP_API_KEY, masterKey: v.MASTER_KEY },
     quotas: toQuotas(v),
+    retention: toRetention(v),
     responses: { keptDays: v.RESPONSE_DAYS, maxConversationBytes: v.MAX_JSON_BYTES },
     workers: { count: v.WORKERS, queues: v.WORKER_QUEUES, concurrencyFactor: v.WORKER_CONCURRENCY },
     jobs: { leaseMs: v.JOB_LEASE_MS, reconcileEveryMs: v.RECONCILE_EVERY_MS, runWaitMs: v.RUN_WAIT_MS },
@@ -254,25 +233,6 @@ function toConfig(v: Values) {
     parse: { timeoutMs: v.PARSE_TIMEOUT_MS },
     rag: { embeddingModel: v.EMBEDDING_MODEL },
     limits: toLimits(v),
-  };
-}
-
-function toQuotas(v: Values) {
-  return {
-    agents: v.MAX_AGENTS,
-    workflows: v.MAX_WORKFLOWS,
-    documents: v.MAX_DOCUMENTS,
-    collections: v.MAX_COLLECTIONS,
-    vectorStoreBatches: v.MAX_VECTOR_STORE_BATCHES,
-    files: v.MAX_FILES,
-    keys: v.MAX_KEYS,
-    widgetKeys: v.MAX_WIDGET_KEYS,
-    organizations: v.MAX_ORGANIZATIONS,
-    storedBytes: v.MAX_STORED_BYTES,
-    idempotencyBytes: v.IDEMPOTENCY_BYTES_PER_TENANT,
-    customProviders: v.MAX_CUSTOM_PROVIDERS,
-    openJobs: v.MAX_OPEN_JOBS,
-    openBatches: v.MAX_OPEN_BATCHES,
   };
 }
 

@@ -1,9 +1,14 @@
 import { sweepWorks } from "../src/jobs/work.ts";
 import { keepDoing } from "../src/keep-doing.ts";
 import type { Platform } from "../src/platform.ts";
+import { REMOVED_AT_A_TIME } from "../src/store/retention-store.ts";
 
 /** How often callbacks that are due are looked for, in ms, at most; less often where reconcile is. */
 const CALLBACKS_EVERY_MS = 1_000;
+/** How often records that are too old are looked for, in ms, and how many times in a pass they are at most. */
+const RETENTION_EVERY_MS = 60_000;
+const RETENTION_STEPS = 20;
+const DAY_MS = 86_400_000;
 
 /**
  * Keeps the queues in line with the records, and documents and runs (of agents, workflows, composite patterns) with their jobs,
@@ -38,6 +43,28 @@ export function keepReconciled(platform: Platform) {
     start("reconcile", reconcileEveryMs, reconcile),
     // A loop of its own, so that slow receivers do not delay reconcile.
     start("callbacks", Math.min(reconcileEveryMs, CALLBACKS_EVERY_MS), callbacks.sweep),
+    start("retention", RETENTION_EVERY_MS, () => removeExpired(platform)),
   ];
   return { stop: async () => void (await Promise.all(loops.map((loop) => loop.stop()))) };
+}
+
+/** Removes call logs and runs that are older than the settings keep them: a few in each step, and a bounded number in a pass. */
+export async function removeExpired({ store, config, logger }: Pick<Platform, "store" | "config" | "logger">) {
+  const { callLogDays, workflowRunDays, agentRunDays } = config.retention;
+  const { removeCallLogs, removeWorkflowRuns, removeAgentRuns } = store.retention;
+  for (const [what, days, remove] of [
+    ["call logs", callLogDays, removeCallLogs],
+    ["workflow runs", workflowRunDays, removeWorkflowRuns],
+    ["agent runs", agentRunDays, removeAgentRuns],
+  ] as const) {
+    if (days === 0) continue;
+    const before = new Date(Date.now() - days * DAY_MS);
+    let removed = 0;
+    for (let step = 0; step < RETENTION_STEPS; step++) {
+      const count = await remove(before);
+      removed += count;
+      if (count < REMOVED_AT_A_TIME) break;
+    }
+    if (removed > 0) logger.info({ what, removed }, "records older than the settings keep them were removed");
+  }
 }

@@ -27,6 +27,7 @@ import { makeOrganizationStore, organizationCollection } from "./organization-st
 import { dataKeyCollection, makeProviderKeyStore, providerKeyCollection } from "./provider-key-store.ts";
 import { makeResponseEventStore, responseEventCollection } from "./response-event-store.ts";
 import { makeResponseStore, responseCollection } from "./response-store.ts";
+import { makeRetentionStore } from "./retention-store.ts";
 import { makeSearchToolStore, searchToolCollection } from "./search-tool-store.ts";
 import { makeSessionStore, sessionCollection } from "./session-store.ts";
 import { makeSourceStore, sourceCollection } from "./source-store.ts";
@@ -131,6 +132,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       organizations: makeOrganizationStore(db),
       idempotency: makeIdempotencyStore(db),
       completions: makeCompletionStore(db),
+      retention: makeRetentionStore(db),
       usage: makeUsageStore(db),
       use: makeUseStore(db),
       budgets: makeBudgetStore(db),

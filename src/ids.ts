@@ -9,6 +9,7 @@ export const idPrefixes = {
   apiKey: "key",
   session: "ses",
   document: "doc",
+  reindex: "rix",
   agent: "agt",
   run: "run",
   tool: "tool",

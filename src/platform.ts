@@ -4,7 +4,7 @@ import { type Composite, makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config.ts";
 import { type Disposables, withDisposables } from "./disposables.ts";
 import { ensureServices } from "./embedded/ensure.ts";
-import { openGateway } from "./gateway/gateway.ts";
+import { type Gateway, openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
 import { type Jobs, makeJobs } from "./jobs/jobs.ts";
 import { openQueueClient } from "./jobs/queue-client.ts";
@@ -80,7 +80,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
     const workflows = makeWorkflows({ ...runDeps, webhooks, evaluator, logger });
     const agents = makeAgents({ ...runDeps, composite, workflows, credentials: makeCredentials(dataKeys) });
     const { chat, responses } = makeAnswers({ ...base, config, quotas, gateway, agents, composite });
-    const works = worksOf(rag, agents, workflows, composite, responses, gateway.batches, gateway.fileBatches);
+    const works = worksOf(gateway, rag, rag.reindexing, agents, workflows, composite, responses);
     const tenancy = makeTenancy({ config, store, redis, logger });
     disposables.add(() => tenancy.close());
     return {
@@ -117,7 +117,8 @@ export function openPlatform(config: Config, options: PlatformOptions) {
   });
 }
 
-const worksOf = (...areas: { work: Work }[]): Work[] => areas.map(({ work }) => work);
+const worksOf = ({ batches, fileBatches }: Gateway, ...areas: { work: Work }[]): Work[] =>
+  [...areas, batches, fileBatches].map(({ work }) => work);
 
 /** What answers chats, and keeps responses and makes them in the background. */
 function makeAnswers(

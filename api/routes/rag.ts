@@ -13,6 +13,7 @@ import {
   queryOutcomeSchema,
   ragSettingsBodySchema,
   ragSettingsSchema,
+  reindexResultSchema,
   withOneSource,
 } from "../../src/rag/schemas.ts";
 import { shownStates } from "../../src/store/document-state.ts";
@@ -177,6 +178,25 @@ export const ragRoutes = [
     errors: ["unknown_model", "provider_not_configured", "wrong_state"],
     example: { embeddingModel: "text-embedding-3-small" },
     result: ({ body, caller, platform }) => platform.rag.changeSettings(caller, body),
+  }),
+  routes.post("/rag/reindex", {
+    auth: "admin",
+    summary: "Move all documents to the present embedding model",
+    description:
+      "A job that embeds the documents of other models again, one after the other; queries find each by its former vectors until " +
+      "the new ones are complete. It can be cancelled and started again at any time; one runs at a time.",
+    body: named("ReindexRequest", z.object({ ...withCallback })),
+    isAsync: true,
+    responses: {
+      200: { description: "The documents are moved", body: named("ReindexResult", reindexResultSchema) },
+      202: { description: "They are being moved", body: acceptedSchema },
+    },
+    errors: ["wrong_state", "provider_not_configured", "quota_exceeded"],
+    handler: (input) =>
+      serveJob(input, {
+        accept: (job) => input.platform.rag.reindexing.accept({ caller: input.caller, ...job }),
+        defaultWaitMs: 0,
+      }),
   }),
   routes.delete("/rag/documents/:id", {
     summary: "Delete a document with all its chunks",

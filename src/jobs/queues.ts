@@ -34,6 +34,17 @@ export const ingestionQueue: QueueDefinition = {
   timeoutMs: 15 * 60_000,
 };
 
+/** Move the documents of one tenant to another embedding model. */
+export const reindexQueue: QueueDefinition = {
+  name: "reindexing",
+  kind: "reindex",
+  payload: z.strictObject({ ...ids, reindexId: idSchema("reindex") }),
+  concurrency: 2,
+  attempts: 5,
+  backoffMs: 2_000,
+  timeoutMs: 30 * 60_000, // more than a turn, after which it is continued
+};
+
 /** Run one agent. */
 export const agentRunsQueue: QueueDefinition = {
   name: "agent-runs",
@@ -97,6 +108,7 @@ export const batchQueue: QueueDefinition = {
 /** Every queue of the product. Some work (src/jobs/work.ts) must run the jobs of each. */
 export const queues = {
   ingestion: ingestionQueue,
+  reindexing: reindexQueue,
   agentRuns: agentRunsQueue,
   workflowSteps: workflowStepsQueue,
   compositeRuns: compositeQueue,

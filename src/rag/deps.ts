@@ -9,8 +9,8 @@ import type { ParsePool } from "./parse-in-child.ts";
 
 /** The dependencies of this folder's functions. */
 export type RagDeps = {
-  store: Pick<Store, "documents" | "chunks" | "sources" | "tenants" | "collections">;
-  jobs: Pick<Jobs, "submit" | "get" | "cancel">;
+  store: Pick<Store, "documents" | "chunks" | "sources" | "tenants" | "collections" | "reindexes">;
+  jobs: Pick<Jobs, "submit" | "get" | "find" | "cancel">;
   gateway: Pick<
     Gateway,
     "embed" | "complete" | "rerank" | "findJudge" | "defaultEmbeddingModel" | "checkEmbeddingModel" | "isSemantic"

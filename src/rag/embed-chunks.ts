@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { defined } from "../defined.ts";
 import type { GatewayCaller } from "../gateway/money/account.ts";
-import { toHeading } from "../store/chunk.ts";
+import { type ChunkDocument, placeOf, toHeading } from "../store/chunk.ts";
 import type { NewChunk } from "../store/chunk-store.ts";
 import type { RagDeps } from "./deps.ts";
 import type { ChunkText } from "./split.ts";
@@ -33,25 +33,45 @@ export async function embedChunks(
   context: VersionContext,
   { from, texts }: { from: number; texts: readonly ChunkText[] },
 ): Promise<NewChunk[]> {
-  const { caller, model, documentId, collection, version, title, isLive } = context;
-  const inputs = texts.map(toEmbeddingInput);
+  const { model, documentId, collection, version, title, isLive } = context;
+  const made = await embedInputs(deps, context, texts.map(toEmbeddingInput));
+  return texts.map((text, index): NewChunk => {
+    const live = isLive ? { live: true, liveAt: new Date() } : { live: false };
+    const place = { documentId, ...defined({ collection }), version, title: pathTo(title, text), n: from + index };
+    return { ...place, ...text, ...live, ...requireMade(made[index]), model };
+  });
+}
+
+type Embedded = Pick<NewChunk, "hash" | "embedding">;
+
+/** The vectors of texts of a document, each with the hash by which a later version finds it again. */
+export async function embedInputs(
+  deps: Pick<RagDeps, "store" | "gateway">,
+  about: Pick<VersionContext, "caller" | "model" | "documentId"> & {
+    /** Of vectors that may be reused; absent: any that the model made, if all are of one length. */
+    dimensions?: number;
+    hasEarlier?: boolean;
+  },
+  inputs: readonly string[],
+): Promise<Embedded[]> {
+  const { caller, model, documentId, dimensions, hasEarlier = true } = about;
   const hashes = inputs.map((input) => createHash("sha256").update(input).digest("base64url"));
-  const known = context.hasEarlier
+  const known = hasEarlier
     ? await deps.store.chunks.embeddingsByHash(caller.tenantId, { documentId, model, hashes })
     : new Map<string, Float32Array>();
+  for (const [hash, { length }] of known) if (length !== (dimensions ?? length)) known.delete(hash);
   const missing = inputs.filter((_, index) => !known.has(hashes[index] ?? ""));
   const made = missing.length === 0 ? [] : (await deps.gateway.embed(caller, { model, input: missing })).embeddings;
   const isChanged = known.values().some(({ length }) => length !== (made[0]?.length ?? length));
-  if (isChanged) return embedChunks(deps, { ...context, hasEarlier: false }, { from, texts }); // of the model's earlier length
+  if (isChanged) return embedInputs(deps, { ...about, hasEarlier: false }, inputs); // the model made other lengths before
   const fresh = made[Symbol.iterator]();
-  return texts.map((text, index): NewChunk => {
-    const hash = hashes[index] ?? "";
-    const embedding = known.get(hash) ?? fresh.next().value;
-    if (embedding === undefined) throw new TypeError("the gateway returned fewer embeddings than texts");
-    const live = isLive ? { live: true, liveAt: new Date() } : { live: false };
-    const place = { documentId, ...defined({ collection }), version, title: pathTo(title, text), n: from + index };
-    return { ...place, ...text, ...live, hash, embedding, model };
-  });
+  return hashes.map((hash) => requireMade({ hash, embedding: known.get(hash) ?? fresh.next().value }));
+}
+
+function requireMade({ hash, embedding }: { [F in keyof Embedded]?: Embedded[F] | undefined } = {}): Embedded {
+  if (hash === undefined || embedding === undefined)
+    throw new TypeError("the gateway returned fewer embeddings than texts");
+  return { hash, embedding };
 }
 
 /** The titles above a chunk. The first heading is often the document's title. */
@@ -63,8 +83,7 @@ function pathTo(title: string, { headings = [] }: ChunkText): string {
 }
 
 /** Embeds the headings with the content, so that a query finds them too; often the content begins with them already. */
-function toEmbeddingInput({ content, headings }: ChunkText): string {
-  if (headings === undefined) return content;
-  const heading = toHeading(headings);
-  return content.startsWith(heading) ? content : `${heading}\n${content}`;
+export function toEmbeddingInput(chunk: Pick<ChunkDocument, "content" | "headings" | "heading">): string {
+  const { heading } = placeOf(chunk);
+  return heading === undefined || chunk.content.startsWith(heading) ? chunk.content : `${heading}\n${chunk.content}`;
 }

@@ -35,7 +35,7 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
     await deps.store.chunks.remove(tenantId, { documentId, version: document.lastVersion }).catch((cause: unknown) => {
       deps.logger.warn({ err: cause, documentId }, "chunks of a failed attempt stay hidden until the next attempt");
     });
-    if (isFinal(error, context))
+    if (endsJob(error, context))
       await deps.store.documents.fail(tenantId, documentId, { jobId, error: toErrorView(error) });
     throw error;
   }
@@ -45,7 +45,7 @@ export async function indexDocument(deps: RagDeps, context: WorkContext): Promis
  * Whether the job ends with this error. After a lost lease or a shutdown, the sweep records the end. While the store is
  * unavailable, the job does not end.
  */
-function isFinal(error: unknown, { signal, isLastAttempt }: WorkContext): boolean {
+export function endsJob(error: unknown, { signal, isLastAttempt }: WorkContext): boolean {
   if (signal.aborted) return isCancel(signal.reason);
   if (isStoreFailure(error)) return false;
   return isLastAttempt || !(error instanceof AppError && error.retryable);

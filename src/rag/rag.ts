@@ -10,6 +10,7 @@ import { makeDocuments } from "./documents.ts";
 import { makeEmbeddingModels } from "./embedding-models.ts";
 import { makeParsePool } from "./parse-in-child.ts";
 import { makeQuery } from "./query.ts";
+import { acceptReindex, makeReindexWork } from "./reindex.ts";
 import type { QueryInput, QueryOutcome, RagSettingsBody } from "./schemas.ts";
 import { changeSettings, describeSearch, viewSettings } from "./settings.ts";
 
@@ -32,6 +33,7 @@ export function makeRag(
   const deps: RagDeps = { store, jobs, gateway, embeddingModels, quotas, logger, fetcher, parser };
   const runQuery = makeQuery(deps);
   const work = makeDocumentWork(deps);
+  const reindexWork = makeReindexWork(deps);
   const collections = makeDocumentCollections(deps);
   return {
     work,
@@ -50,6 +52,12 @@ export function makeRag(
         { tenantId, keyId, collections, surface: "rag", signal, ...(limit === undefined ? {} : { limit }) },
         query,
       ),
+    reindexing: {
+      work: reindexWork,
+      /** See `acceptReindex`. @throws AppError `wrong_state`, `provider_not_configured`, `unavailable` */
+      accept: (given: { caller: Caller; jobId: string; isInteractive: boolean }) =>
+        acceptReindex({ ...deps, work: reindexWork }, given),
+    },
     describeSearch: () => describeSearch(deps),
     settings: ({ tenantId }: Caller) => viewSettings(deps, tenantId),
     /** See `changeSettings`. @throws AppError `unknown_model`, `provider_not_configured`, `wrong_state` */

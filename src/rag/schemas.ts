@@ -159,7 +159,18 @@ export const ragSettingsSchema = z.object({
       }),
     )
     .describe("The models that embedded the documents that are there; a query searches up to 4 of them by meaning"),
+  reindex: z
+    .object({ jobId: idSchema("job"), model: z.string(), moved: z.int() })
+    .optional()
+    .describe("The job that moves documents to a model, while there is one"),
 });
+
+export const reindexResultSchema = z.object({
+  model: z.string(),
+  moved: z.int().describe("Documents that were moved to the model"),
+  left: z.int().describe("Documents that other models still serve, since they were being ingested meanwhile"),
+});
+export type ReindexResult = z.output<typeof reindexResultSchema>;
 export type RagSettings = z.output<typeof ragSettingsSchema>;
 
 /** Where in its document a chunk is. */

@@ -1,5 +1,5 @@
 import { AppError } from "../errors.ts";
-import { readSpaceKey, type VectorSpace } from "../store/vector-space.ts";
+import { readSpaceKey, toSpaceKey, type VectorSpace } from "../store/vector-space.ts";
 import type { RagDeps } from "./deps.ts";
 import { MAX_SPACES } from "./embed-query.ts";
 import type { RagSettings, RagSettingsBody } from "./schemas.ts";
@@ -8,12 +8,17 @@ type SettingsDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels">;
 
 /** What a tenant sets for its documents, and by which models they are embedded. */
 export async function viewSettings(deps: SettingsDeps, tenantId: string): Promise<RagSettings> {
-  const [embeddingModel, spaces] = await Promise.all([deps.embeddingModels.find(tenantId), spacesOf(deps, tenantId)]);
+  const [embeddingModel, spaces, reindex] = await Promise.all([
+    deps.embeddingModels.find(tenantId),
+    spacesOf(deps, tenantId),
+    deps.store.reindexes.findOpen(tenantId),
+  ]);
   const models = spaces.map(async (space) => {
-    const documents = await deps.store.documents.countInSpace(tenantId, space);
+    const documents = await deps.store.documents.countInSpace(tenantId, toSpaceKey(space));
     return { ...space, documents, isPresent: space.model === embeddingModel };
   });
-  return { embeddingModel, models: await Promise.all(models) };
+  const moving = reindex && { reindex: { jobId: reindex.jobId, model: reindex.model, moved: reindex.moved } };
+  return { embeddingModel, models: await Promise.all(models), ...moving };
 }
 
 /**

@@ -112,6 +112,12 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
         .sort({ n: 1 })
         .limit(limit)
         .toArray(),
+    /** Whole chunks of a version from number `from` on, in the order of the document. */
+    read: (tenantId: string, { documentId, version }: VersionOf, { from, limit }: { from: number; limit: number }) =>
+      chunks
+        .find(ofTenant(tenantId, { documentId, version, n: { $gte: from, $lt: from + limit } }))
+        .sort({ n: 1 })
+        .toArray(),
     /** The chunks of a version that have these numbers. */
     numbered: (tenantId: string, { documentId, version }: VersionOf, numbers: readonly number[]) =>
       chunks

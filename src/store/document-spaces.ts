@@ -1,12 +1,23 @@
 import type { Collection } from "mongodb";
 import { ofTenant, type TenantDocument } from "./collection.ts";
-import { toSpaceKey, type VectorSpace } from "./vector-space.ts";
+import type { DocumentState } from "./document-state.ts";
+import { changeOne, updateIf } from "./writes.ts";
 
-type InSpace = TenantDocument & { vectorSpace?: string };
+/** What is looked at of a document when it moves to another space. */
+type InSpace = TenantDocument & {
+  vectorSpace?: string;
+  status: DocumentState;
+  version: number;
+  lastVersion: number;
+  chunks: number;
+  jobId: string;
+};
 
 /** What is asked of documents by the space of their vectors. */
 export function makeSpaceQueries<T extends InSpace>(collection: Collection<T>) {
   const documents = collection as unknown as Collection<InSpace>; // the driver's types cannot follow a generic record
+  const asRead = (tenantId: string, { _id, version, jobId }: InSpace) =>
+    ofTenant(tenantId, { _id, status: "indexed" as const, version, jobId });
   /** The first or last space of a tenant in the order of the index: one look into it, however many documents there are. */
   const end = async (tenantId: string, { after = "", direction }: { after?: string; direction: 1 | -1 }) => {
     const filter = ofTenant(tenantId, { vectorSpace: { $gt: after } });
@@ -28,7 +39,22 @@ export function makeSpaceQueries<T extends InSpace>(collection: Collection<T>) {
       return found;
     },
     /** How many documents are in a space. */
-    countInSpace: (tenantId: string, space: VectorSpace) =>
-      documents.countDocuments(ofTenant(tenantId, { vectorSpace: toSpaceKey(space) })),
+    countInSpace: (tenantId: string, vectorSpace: string) =>
+      documents.countDocuments(ofTenant(tenantId, { vectorSpace })),
+    /** Ids of documents in a space, in their order, after one of them. */
+    async idsInSpace(tenantId: string, { space, after, limit }: { space: string; after: string; limit: number }) {
+      const filter = ofTenant(tenantId, { vectorSpace: space, _id: { $gt: after } });
+      const found = documents.find(filter).project<{ _id: string }>({ _id: 1 }).sort({ _id: 1 }).limit(limit);
+      return (await found.toArray()).map(({ _id }) => _id);
+    },
+    /**
+     * Begins a version of an indexed document with other vectors: its number, `lastVersion`, is this attempt's own. Null when the
+     * document is not as it was read.
+     */
+    beginMove: (tenantId: string, read: InSpace) =>
+      changeOne(documents, asRead(tenantId, read), { $inc: { lastVersion: 1 } }),
+    /** Moves the document to that version, under the same condition; false, and nothing changes, when it does not hold. */
+    finishMove: (tenantId: string, begun: InSpace, vectorSpace: string) =>
+      updateIf(documents, asRead(tenantId, begun), { $set: { version: begun.lastVersion, vectorSpace } }),
   };
 }

@@ -25,6 +25,7 @@ import { migrations } from "./migrations.ts";
 import { makeOperatorSessionStore, operatorSessionCollection } from "./operator-session-store.ts";
 import { makeOrganizationStore, organizationCollection } from "./organization-store.ts";
 import { dataKeyCollection, makeProviderKeyStore, providerKeyCollection } from "./provider-key-store.ts";
+import { makeReindexStore, reindexCollection } from "./reindex-store.ts";
 import { makeResponseEventStore, responseEventCollection } from "./response-event-store.ts";
 import { makeResponseStore, responseCollection } from "./response-store.ts";
 import { makeRetentionStore } from "./retention-store.ts";
@@ -69,6 +70,7 @@ const declarations = [
   organizationCollection,
   dataKeyCollection,
   providerKeyCollection,
+  reindexCollection,
   responseCollection,
   responseEventCollection,
   sessionCollection,
@@ -118,6 +120,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       executions: makeExecutionStore(db),
       chunks: makeChunkStore(db, capabilities),
       sources: makeSourceStore(db),
+      reindexes: makeReindexStore(db),
       responses: makeResponseStore(db),
       responseEvents: makeResponseEventStore(db),
       apiKeys: makeApiKeyStore(db),

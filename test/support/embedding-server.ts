@@ -35,6 +35,7 @@ export async function startEmbeddingServer(): Promise<EmbeddingServer> {
       return;
     }
     await held;
+    if (response.destroyed) return; // who asked is gone
     const tokens = texts.reduce((sum, text) => sum + text.split(/\s+/).length, 0);
     const data = embedLike(model, texts).map((vector, index) => ({
       object: "embedding",

@@ -1,0 +1,141 @@
+import { AppError } from "../errors.ts";
+import { forEachConcurrent } from "../for-each-concurrent.ts";
+import { newId } from "../ids.ts";
+import { reindexQueue } from "../jobs/queues.ts";
+import { Rescheduled } from "../jobs/reschedule.ts";
+import { defineWork, recordsOf, submitWork, type Work, type WorkContext } from "../jobs/work.ts";
+import type { ReindexRecord } from "../store/reindex-store.ts";
+import { toSpaceKey, type VectorSpace } from "../store/vector-space.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import type { RagDeps } from "./deps.ts";
+import { endsJob } from "./index-document.ts";
+import { moveDocument } from "./move-document.ts";
+import type { ReindexResult } from "./schemas.ts";
+
+const DOCUMENTS_AT_ONCE = 4;
+const PAGE = 50;
+/** How often all that is left is looked through: documents may have been at work by themselves, or come by a former model. */
+const MAX_PASSES = 3;
+const MAX_SPACES = 20; // models of one tenant that are looked at in one pass
+/** After this time, in ms, a job lets others have its turn, and is continued. */
+const TURN_MS = 10 * 60_000;
+/** What is embedded to learn how long a model's vectors are. */
+const PROBE = "dimensions";
+
+/** The move of a tenant's documents to its present embedding model, as durable work. */
+export function makeReindexWork(deps: RagDeps): Work {
+  const { reindexes } = deps.store;
+  return defineWork({
+    queue: reindexQueue,
+    idField: "reindexId",
+    run: (context) => reindex(deps, context),
+    ...recordsOf(reindexes),
+    closeOrphan: ({ tenantId, _id }) => reindexes.finish(tenantId, _id),
+  });
+}
+
+/**
+ * Begins to move all documents of a tenant to the model that it has chosen.
+ * @throws AppError `wrong_state` while it is being done; `provider_not_configured`, `budget_exhausted`, `unavailable`.
+ */
+export async function acceptReindex(
+  deps: RagDeps & { work: Work },
+  { caller, jobId, isInteractive }: { caller: Caller; jobId: string; isInteractive: boolean },
+) {
+  const { tenantId, keyId, subject: startedBy } = caller;
+  const chosen = await deps.embeddingModels.find(tenantId);
+  const model = await deps.gateway.checkEmbeddingModel(tenantId, chosen, "embeddingModel");
+  const now = new Date();
+  const _id = newId("reindex");
+  const record: ReindexRecord = {
+    _id,
+    tenantId,
+    jobId,
+    keyId,
+    model,
+    moved: 0,
+    isOpen: true,
+    createdAt: now,
+    updatedAt: now,
+  };
+  if (!(await deps.store.reindexes.insertOnly(record))) {
+    const open = await deps.store.reindexes.findOpen(tenantId);
+    const message = "Your documents are being moved already: follow that job, or cancel it.";
+    throw new AppError("wrong_state", message, { ...(open ? { details: { jobId: open.jobId } } : {}) });
+  }
+  const title = `documents to ${model}`;
+  return { job: await submitWork(deps.jobs, deps.work, { record, isInteractive, title, startedBy }) };
+}
+
+/** Moves documents until none is left that can be moved. What an earlier attempt has moved is not looked at again. */
+async function reindex(deps: RagDeps, context: WorkContext): Promise<ReindexResult> {
+  const { tenantId, recordId } = context;
+  const { reindexes } = deps.store;
+  const record = await reindexes.begin(tenantId, recordId);
+  if (!record) throw new AppError("cancelled", "The documents are not moved any more.");
+  try {
+    const { model } = record;
+    const space = { model, dimensions: record.dimensions ?? (await probe(deps, context, record)) };
+    const run = { space, keyId: record.keyId, until: performance.now() + TURN_MS, moved: record.moved, left: 0 };
+    for (let pass = 0; pass < MAX_PASSES; pass += 1) {
+      run.left = await countLeft(deps, tenantId, space);
+      const before = run.moved;
+      if (run.left > 0) await moveAll(deps, context, run);
+      if (run.moved === before) break;
+    }
+    await reindexes.finish(tenantId, recordId);
+    return { model, moved: run.moved, left: await countLeft(deps, tenantId, space) };
+  } catch (error) {
+    if (!(error instanceof Rescheduled) && endsJob(error, context)) await reindexes.finish(tenantId, recordId);
+    throw error;
+  }
+}
+
+type Run = { space: VectorSpace; keyId: string; until: number; moved: number; left: number };
+
+/** Moves each document that is in another space, in the order of ids. */
+async function moveAll(deps: RagDeps, context: WorkContext, run: Run): Promise<void> {
+  const { tenantId, recordId } = context;
+  const { documents, reindexes } = deps.store;
+  const total = run.moved + run.left;
+  for (const from of await documents.spaces(tenantId, MAX_SPACES)) {
+    if (from === toSpaceKey(run.space)) continue;
+    for (let after = "", length = PAGE; length === PAGE; ) {
+      await requirePresent(deps, tenantId, run.space.model);
+      const page = await documents.idsInSpace(tenantId, { space: from, after, limit: PAGE });
+      after = page.at(-1) ?? after;
+      length = page.length;
+      await forEachConcurrent(page, DOCUMENTS_AT_ONCE, async (documentId) => {
+        if (!(await moveDocument(deps, context, { documentId, move: run }))) return;
+        run.moved += 1;
+        await reindexes.addMoved(tenantId, recordId, 1);
+        await context.progress({ stage: "embedding", done: run.moved, total: Math.max(total, run.moved) });
+      });
+      if (performance.now() > run.until) throw new Rescheduled(0);
+    }
+  }
+}
+
+/** @throws AppError `wrong_state` when the tenant has chosen another model since. */
+async function requirePresent({ embeddingModels }: RagDeps, tenantId: string, model: string): Promise<void> {
+  const present = await embeddingModels.find(tenantId);
+  if (present === model) return;
+  const message = `The embedding model has been changed to ${present} meanwhile: start again to move the documents to that.`;
+  throw new AppError("wrong_state", message);
+}
+
+async function probe(deps: RagDeps, { tenantId, recordId, signal }: WorkContext, record: ReindexRecord) {
+  const { model, keyId } = record;
+  const caller = { tenantId, keyId, surface: "reindex", signal };
+  const [vector] = (await deps.gateway.embed(caller, { model, input: [PROBE] })).embeddings;
+  if (!vector) throw new TypeError("the gateway gave no embedding");
+  await deps.store.reindexes.setDimensions(tenantId, recordId, vector.length);
+  return vector.length;
+}
+
+/** How many documents are in other spaces. */
+async function countLeft({ store: { documents } }: RagDeps, tenantId: string, space: VectorSpace): Promise<number> {
+  const others = (await documents.spaces(tenantId, MAX_SPACES)).filter((key) => key !== toSpaceKey(space));
+  const counts = await Promise.all(others.map((key) => documents.countInSpace(tenantId, key)));
+  return counts.reduce((sum, count) => sum + count, 0);
+}

@@ -1,0 +1,128 @@
+import { expect } from "chai";
+import { type DocumentServer, startDocumentServer } from "../support/document-server.ts";
+import { type EmbeddingServer, startEmbeddingServer } from "../support/embedding-server.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+
+const count = 12;
+const textOf = (n: number) => `Lock ${n} of the canal is ${n * 7 + 20} feet long.`;
+
+describe("the move of documents to another embedding model", () => {
+  let server: EmbeddingServer;
+  let site: DocumentServer;
+  let test: TestPlatform;
+  let admin: ApiClient;
+  before(async () => {
+    [server, site] = await Promise.all([startEmbeddingServer(), startDocumentServer()]);
+    const origins = [new URL(server.url).origin, site.origin];
+    test = await startPlatform({ env: { FETCH_ALLOW_ORIGINS: origins.join(",") } });
+    admin = makeClient({ url: test.url, key: test.keys.admin });
+    const models = ["dense-256", "dense-1024"].map((id) => ({
+      ...{ id, type: "embedding", contextWindow: 8_192, inputUsdPerMTok: 1, outputUsdPerMTok: 0 },
+    }));
+    const provider = { baseUrl: server.url, key: "sk-of-the-lab", wire: "openai-chat", models };
+    const added = await admin.request("PUT", "/ai/providers/custom/lab", { body: provider });
+    expect(added.status, added.text).to.be.oneOf([200, 201]);
+    site.put("/weir", { body: "The weir was built of timber." });
+    for (let n = 0; n < count; n += 1) await ingest({ content: textOf(n) });
+    await ingest({ url: `${site.origin}/weir` });
+  });
+  after(async () => {
+    await test.close();
+    await server.close();
+    site.close();
+  });
+  afterEach(() => server.onRequest(() => undefined));
+
+  const ingest = async (body: object) => {
+    const answer = await admin.post("/rag/ingest", body);
+    expect(answer.status, answer.text).to.be.oneOf([200, 201]);
+  };
+  const setModel = async (embeddingModel: string) => {
+    const set = await admin.request("PUT", "/rag/settings", { body: { embeddingModel } });
+    expect(set.status, set.text).to.equal(200);
+  };
+  const reindex = (prefer = "wait=60") => admin.post("/rag/reindex", {}, { headers: { prefer } });
+  const settings = async () =>
+    (await admin.get("/rag/settings")).body as { models: unknown[]; reindex?: { jobId: string } };
+  const found = async (query: string) => {
+    const answer = await admin.post("/rag/query", { query, mode: "vector", topK: 50 });
+    expect(answer.status, answer.text).to.equal(200);
+    return (answer.at("results") as { content: string }[]).map(({ content }) => content);
+  };
+  /** Holds embeddings of the texts until `letGo`; `arrived` is when one of them came. */
+  const hold = (isHeld: (text: string) => boolean) => {
+    const { promise: gate, resolve: letGo } = Promise.withResolvers<void>();
+    const { promise: arrived, resolve } = Promise.withResolvers<void>();
+    server.onRequest(({ texts }) => {
+      if (!texts.some(isHeld)) return undefined;
+      resolve();
+      return gate;
+    });
+    return { letGo, arrived };
+  };
+
+  it("is a job that moves all of them, each of them once, and says how many", async () => {
+    await setModel("lab/dense-256");
+    const answer = await reindex();
+    expect([answer.status, answer.body]).to.deep.equal([200, { model: "lab/dense-256", moved: count + 1, left: 0 }]);
+    expect((await settings()).models).to.deep.equal([
+      { model: "lab/dense-256", dimensions: 256, documents: count + 1, isPresent: true },
+    ]);
+    const embedded = server.textsOf("dense-256").filter((text) => text.startsWith("Lock"));
+    expect(embedded.sort()).to.deep.equal(Array.from({ length: count }, (_, n) => textOf(n)).sort());
+    expect(await found(textOf(3))).to.have.lengthOf(count + 1);
+    const { data } = (await admin.get("/jobs?kind=reindex")).body as { data: object[] };
+    expect(data[0]).to.deep.include({ status: "completed", title: "documents to lab/dense-256" });
+    const again = await reindex();
+    expect(again.at("moved")).to.equal(0);
+  });
+
+  it("runs once at a time, can be cancelled, and goes on where it was", async () => {
+    await setModel("lab/dense-1024");
+    const held = hold((text) => text === textOf(7));
+    const accepted = await reindex("respond-async");
+    expect(accepted.status).to.equal(202);
+    await held.arrived;
+    const second = await reindex("respond-async");
+    expect([second.status, second.at("error.code"), second.at("error.details.jobId")]).to.deep.equal([
+      409,
+      "wrong_state",
+      accepted.string("jobId"),
+    ]);
+    expect((await settings()).reindex).to.include({ jobId: accepted.string("jobId"), model: "lab/dense-1024" });
+    expect(await found("Which lock is the longest?"), "found meanwhile").to.have.lengthOf(count + 1);
+    expect((await admin.post(`/jobs/${accepted.string("jobId")}/cancel`)).status).to.be.oneOf([200, 202]);
+    await pollUntil(async () => (await settings()).reindex === undefined, { what: "the end of the cancelled job" });
+    held.letGo();
+    expect(await found("Which lock is the longest?"), "found afterwards").to.have.lengthOf(count + 1);
+    const answer = await reindex();
+    expect([answer.status, answer.at("left")]).to.deep.equal([200, 0]);
+    const embedded = server.textsOf("dense-1024").filter((text) => text.startsWith("Lock") && text !== textOf(7));
+    expect(new Set(embedded).size).to.equal(count - 1);
+    expect(await found("Which lock is the longest?")).to.have.lengthOf(count + 1);
+  });
+
+  it("never puts an earlier text in the place of a new one", async () => {
+    await setModel("lab/dense-256");
+    const held = hold((text) => text.includes("timber"));
+    const accepted = await reindex("respond-async");
+    await held.arrived;
+    site.put("/weir", { body: "The weir is of concrete now." });
+    await ingest({ url: `${site.origin}/weir` });
+    held.letGo();
+    await pollUntil(async () => (await admin.get(`/jobs/${accepted.string("jobId")}`)).at("status") === "completed");
+    const contents = await found("What is the weir made of?");
+    expect(contents.filter((text) => text.includes("weir"))).to.deep.equal(["The weir is of concrete now."]);
+    expect((await settings()).models).to.have.lengthOf(1);
+  });
+
+  it("is no member's to start, and moves nothing of another tenant", async () => {
+    const member = makeClient({ url: test.url, key: test.keys.member });
+    expect((await member.post("/rag/reindex", {})).status).to.equal(403);
+    const stranger = makeClient({ url: test.url, key: test.keys.stranger });
+    const answer = await stranger.post("/rag/reindex", {}, { headers: { prefer: "wait=60" } });
+    expect(answer.body).to.deep.include({ moved: 0, left: 0 });
+  });
+});

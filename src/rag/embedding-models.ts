@@ -8,14 +8,14 @@ export function makeEmbeddingModels(
   { store }: { store: { tenants: Pick<TenantStore, "find" | "setEmbeddingModel"> } },
   platformModel: string,
 ) {
-  const cache = makeStaleWhileRevalidate(async (tenantId) => (await store.tenants.find(tenantId))?.embeddingModel);
+  const read = async (tenantId: string) => (await store.tenants.find(tenantId))?.embeddingModel ?? platformModel;
+  const cache = makeStaleWhileRevalidate(read);
   return {
     platformModel,
+    /** As it is stored now. */
+    read,
     /** A promise only when it must be read; never older than 4 s. */
-    find(tenantId: string): string | Promise<string> {
-      const chosen = cache.find(tenantId);
-      return chosen instanceof Promise ? chosen.then((model) => model ?? platformModel) : (chosen ?? platformModel);
-    },
+    find: cache.find,
     /** Sets a tenant's choice; null for the platform's. */
     async set(tenantId: string, model: string | null): Promise<void> {
       await store.tenants.setEmbeddingModel(tenantId, model);

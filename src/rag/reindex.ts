@@ -43,7 +43,7 @@ export async function acceptReindex(
   { caller, jobId, isInteractive }: { caller: Caller; jobId: string; isInteractive: boolean },
 ) {
   const { tenantId, keyId, subject: startedBy } = caller;
-  const chosen = await deps.embeddingModels.find(tenantId);
+  const chosen = await deps.embeddingModels.read(tenantId);
   const model = await deps.gateway.checkEmbeddingModel(tenantId, chosen, "embeddingModel");
   const now = new Date();
   const _id = newId("reindex");
@@ -118,7 +118,7 @@ async function moveAll(deps: RagDeps, context: WorkContext, run: Run): Promise<v
 
 /** @throws AppError `wrong_state` when the tenant has chosen another model since. */
 async function requirePresent({ embeddingModels }: RagDeps, tenantId: string, model: string): Promise<void> {
-  const present = await embeddingModels.find(tenantId);
+  const present = await embeddingModels.read(tenantId);
   if (present === model) return;
   const message = `The embedding model has been changed to ${present} meanwhile: start again to move the documents to that.`;
   throw new AppError("wrong_state", message);

@@ -9,7 +9,7 @@ type SettingsDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels">;
 /** What a tenant sets for its documents, and by which models they are embedded. */
 export async function viewSettings(deps: SettingsDeps, tenantId: string): Promise<RagSettings> {
   const [embeddingModel, spaces, reindex] = await Promise.all([
-    deps.embeddingModels.find(tenantId),
+    deps.embeddingModels.read(tenantId),
     spacesOf(deps, tenantId),
     deps.store.reindexes.findOpen(tenantId),
   ]);

@@ -182,7 +182,7 @@ async function settle(
   const { claims } = deps.platform.jobs;
   if (error instanceof Rescheduled && stopped === undefined) {
     const notBefore = new Date(Date.now() + error.afterMs);
-    await claims.reschedule(lease, notBefore);
+    if (!(await claims.reschedule(lease, notBefore))) return drop(deps, { record, logger });
     return lookAgainAt(notBefore.getTime());
   }
   if (error instanceof Suspended && stopped === undefined) {

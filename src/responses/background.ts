@@ -8,6 +8,7 @@ import type { ResponseEvent, ResponseObject } from "../gateway/responses/respons
 import { toOutputEvents } from "../gateway/responses/stream.ts";
 import { derivedId } from "../ids.ts";
 import { responsesQueue } from "../jobs/queues.ts";
+import { Rescheduled } from "../jobs/reschedule.ts";
 import { defineWork, recordsOf, type Work, type WorkContext } from "../jobs/work.ts";
 import type { ChatCaller } from "../run-models/deps.ts";
 import type { Chat } from "../run-models/run-models.ts";
@@ -74,16 +75,19 @@ async function run(deps: BackgroundDeps, context: WorkContext) {
   const { tenantId, recordId, signal } = context;
   const record = await deps.store.responses.begin(tenantId, recordId);
   if (record === null) return endedResult(deps, tenantId, recordId);
+  const confirm = () => context.progress({ stage: "response", done: 1, total: 1 });
   try {
     const asked = await readRequest(deps, record, signal);
-    const status = await (record.isStreamed ? stream : complete)(deps, record, asked);
+    const status = await (record.isStreamed ? stream : complete)(deps, record, { ...asked, confirm });
     return status === undefined ? endedResult(deps, tenantId, recordId) : { responseId: recordId, status };
   } catch (error) {
+    if (error instanceof Rescheduled) throw error;
     const isCancelled = isCancel(signal.reason) || isCancel(error);
     const isRetryable = !(error instanceof AppError) || error.retryable;
     const mayResume = isStoreFailure(error) || (isRetryable && !context.isLastAttempt);
-    if (isCancelled || (!signal.aborted && !mayResume))
-      await closeResponse(deps, record, isCancelled ? "cancelled" : toErrorView(error));
+    const hasFailed = !isCancelled && !signal.aborted && !mayResume;
+    if (hasFailed) await confirm();
+    if (isCancelled || hasFailed) await closeResponse(deps, record, isCancelled ? "cancelled" : toErrorView(error));
     throw error;
   }
 }
@@ -98,7 +102,10 @@ async function endedResult({ store }: BackgroundDeps, tenantId: string, response
   return { responseId, status };
 }
 
-type Asked = Awaited<ReturnType<typeof readRequest>>;
+type Asked = Awaited<ReturnType<typeof readRequest>> & {
+  /** Throws when another worker has the job, which alone may end its response then. */
+  confirm(): Promise<void>;
+};
 
 async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse, signal: AbortSignal) {
   const { body: kept, options } = JSON.parse(record.request ?? "{}") as BackgroundRequest; // as it was accepted
@@ -117,11 +124,12 @@ async function readRequest({ store }: BackgroundDeps, record: BackgroundResponse
 
 /** Makes a response whose events no client follows; its status, undefined when it was ended from outside. */
 async function complete(deps: BackgroundDeps, record: BackgroundResponse, asked: Asked) {
-  const { body, begun, request, places, caller } = asked;
+  const { body, begun, request, places, caller, confirm } = asked;
   const outcome = await deps.chat.complete(caller, request).catch((error: unknown) => {
     throw withOwnName(error, places);
   });
   const { response, kept } = toResponse(begun, body, outcome);
+  await confirm();
   return (await finishResponse(deps, record, { response, kept, bytes: 0 })) ? response.status : undefined;
 }
 
@@ -140,6 +148,7 @@ async function stream(deps: BackgroundDeps, record: BackgroundResponse, { begun,
     return ended.response;
   };
   try {
+    await writer.begin();
     const batches = deps.chat.stream({ ...caller, signal }, request);
     for await (const events of toOutputEvents({ ...asked, begun, batches, keep, firstItem })) {
       const end = made && events.pop();

@@ -90,6 +90,8 @@ function makeWriter(
   return {
     /** Aborts when events could not be written. */
     signal: failed.signal,
+    /** Takes the place after all other events: from now on an earlier attempt that lives is refused. */
+    begin: () => write(),
     async add(events: readonly ResponseEvent[]): Promise<void> {
       for (const event of events) {
         pendingBytes += "delta" in event ? event.delta.length : 0;

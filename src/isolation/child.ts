@@ -3,11 +3,8 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setPriority } from "node:os";
 import { type ChildMessage, type ChildRequest, MESSAGES_FD, readFrames } from "./child-messages.ts";
+import { waitedForProcessor, watchRunningTime } from "./running-time.ts";
 
-/** Interval of the checks of a running time, in ms. */
-const TICK_MS = 50;
-/** Most that one interval counts, in ms: a longer one means that the process was frozen, or busy with something else. */
-const MAX_TICK_MS = 2 * TICK_MS;
 /** Longest start of a child, in ms. A request's time does not include it. */
 const START_TIMEOUT_MS = 30_000;
 
@@ -98,7 +95,8 @@ export async function* exchange<Request, Part>(
   stopped.promise.catch(() => undefined); // it may be rejected after the last wait
   const onAbort = () => stopped.reject(signal.reason);
   const next = async (withinMs: number, late: ChildLost) => {
-    const watch = watchRunningTime(withinMs, () => stopped.reject(late));
+    const waited = () => waitedForProcessor(child.process.pid);
+    const watch = watchRunningTime(withinMs, () => stopped.reject(late), waited);
     try {
       return { message: await Promise.race([nextMessage(child), stopped.promise]), tookMs: watch.stop() };
     } finally {
@@ -151,33 +149,6 @@ export async function comesToEnd<Part>(child: Child, id: number, timeoutMs: numb
   } finally {
     watch.stop();
   }
-}
-
-/**
- * Calls `onOver` once this process has run for `limitMs`. Time in which it was frozen does not count, because it could not
- * take the message that it waited for. `stop` ends the watch and answers the time that counted, in ms.
- */
-function watchRunningTime(limitMs: number, onOver: () => void): { stop(): number } {
-  let countedMs = 0;
-  let lastAt = performance.now();
-  const count = () => {
-    const now = performance.now();
-    countedMs += Math.min(now - lastAt, MAX_TICK_MS);
-    lastAt = now;
-  };
-  const timer = setInterval(() => {
-    count();
-    if (countedMs < limitMs) return;
-    clearInterval(timer);
-    onOver();
-  }, TICK_MS);
-  return {
-    stop() {
-      clearInterval(timer);
-      count();
-      return countedMs;
-    },
-  };
 }
 
 /** @throws ChildLost */

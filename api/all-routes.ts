@@ -8,6 +8,7 @@ import { chatRoutes } from "./routes/chat.ts";
 import { collectionRoutes } from "./routes/collections.ts";
 import { compositeRoutes } from "./routes/composite.ts";
 import { customProviderRoutes } from "./routes/custom-providers.ts";
+import { definitionVersionRoutes } from "./routes/definition-versions.ts";
 import { embeddingRoutes, openAiEmbeddingRoutes } from "./routes/embeddings.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { jobRoutes } from "./routes/jobs.ts";
@@ -50,6 +51,7 @@ export const allRoutes: readonly AnyRoute[] = [
   ...vectorStoreFileRoutes,
   ...agentRoutes,
   ...workflowRoutes,
+  ...definitionVersionRoutes,
   ...webhookRoutes,
   ...compositeRoutes,
   toolServer,

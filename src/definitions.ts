@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { toView } from "./defined.ts";
+import { changeOf, makeHistory } from "./definition-history.ts";
 import { AppError, invalidRequest, notFound } from "./errors.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import { newId } from "./ids.ts";
+import type { DefinitionVersionStore } from "./store/definition-version-store.ts";
 import { mapPage, type Page, type PageQuery } from "./store/page.ts";
 import type { VersionedDocument } from "./store/records.ts";
 import { type Caller, hasRole } from "./tenancy/roles.ts";
@@ -24,6 +26,8 @@ type DefinitionStore<C, P> = {
   replace(tenantId: string, id: string, next: { version: number; change: C }): Promise<DefinitionRecord<C> | null>;
   remove(tenantId: string, id: string): Promise<boolean>;
 };
+/** What replaces a version: whichever is current, unless `expected` names one. */
+type Replacement<C> = { change: C; expected: number | undefined };
 /** A body that may name the version that it replaces. */
 type Versioned = { version?: number | undefined };
 
@@ -31,6 +35,8 @@ type Versioned = { version?: number | undefined };
 type DefinitionKind<B extends Versioned, V, S, C, P> = {
   what: "agent" | "workflow" | "tool";
   store: DefinitionStore<C, P>;
+  /** Where its versions are kept; absent: the current one alone. */
+  versions?: DefinitionVersionStore;
   toolNames: ToolNames;
   /** @throws AppError `quota_exceeded` when the tenant may have no more. */
   checkQuota?(tenantId: string): Promise<unknown>;
@@ -40,6 +46,8 @@ type DefinitionKind<B extends Versioned, V, S, C, P> = {
   nameField?: string;
   /** Checks a body; what is stored of it, in the place of `earlier`. @throws AppError as `create`. */
   toChange(tenantId: string, body: Omit<B, "version">, earlier: C | undefined): Promise<C>;
+  /** What to check and store so that an old version holds again, in the place of the current one. */
+  toRestored?(old: C, current: C): { body: Omit<B, "version">; earlier: C };
   toView(record: DefinitionRecord<C>): V;
   toSummary(record: P): S;
 };
@@ -59,20 +67,27 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
     if (record.createdBy === caller.subject || hasRole(caller.role, "admin")) return record;
     throw new AppError("insufficient_role", `Only an admin changes the ${what}s of others.`);
   };
-  const put = async (
-    tenantId: string,
-    id: string,
-    { expected, change }: { expected: number | undefined; change: C },
-  ) => {
+  const history = makeHistory<C>(kind.versions);
+  const put = async ({ tenantId, subject }: Caller, id: string, { expected, change }: Replacement<C>) => {
     for (let attempt = 0; attempt < REPLACE_ATTEMPTS; attempt += 1) {
-      const { version } = await find(tenantId, id);
+      const record = await find(tenantId, id);
+      const { version } = record;
       if (expected !== undefined && expected !== version) {
         throw new AppError("wrong_state", `The ${what} is at version ${version}.`, { details: { version } });
       }
+      await history.keep(record); // where an earlier release, or a process that ended, has not
       const replaced = await store.replace(tenantId, id, { version, change });
-      if (replaced) return kind.toView(replaced);
+      if (!replaced) continue;
+      await history.keep(replaced, subject);
+      return kind.toView(replaced);
     }
     throw new AppError("wrong_state", `Others are changing the ${what} at the same time.`);
+  };
+  /** Puts a change in the place of the current record, under the name that it publishes. */
+  const write = (caller: Caller, current: DefinitionRecord<C>, next: Replacement<C>): Promise<V> => {
+    const { _id: id, tenantId } = current;
+    const tool = { tenantId, ownerId: id, name: kind.publishedAs(next.change), earlier: kind.publishedAs(current) };
+    return kind.toolNames.hold({ ...tool, field: kind.nameField }, () => put(caller, id, next));
   };
   return {
     /** @throws AppError `invalid_request`, `unknown_model`, `source_refused` with the field's `param`; `quota_exceeded`. */
@@ -84,6 +99,7 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
       const record = { ...change, ...about };
       const tool = { tenantId, ownerId: record._id, name: kind.publishedAs(change), earlier: undefined };
       await kind.toolNames.hold({ ...tool, field: kind.nameField }, () => store.insert(record));
+      await history.keep(record, createdBy);
       return kind.toView(record);
     },
     /** The newest first. */
@@ -96,11 +112,23 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
      * @throws AppError `not_found`, `insufficient_role`, `wrong_state` (another version), and as `create`.
      */
     async replace(caller: Caller, id: string, { version: expected, ...body }: B): Promise<V> {
-      const { tenantId } = caller;
       const current = await findToChange(caller, id);
-      const change = await kind.toChange(tenantId, body, current);
-      const tool = { tenantId, ownerId: id, name: kind.publishedAs(change), earlier: kind.publishedAs(current) };
-      return kind.toolNames.hold({ ...tool, field: kind.nameField }, () => put(tenantId, id, { expected, change }));
+      return write(caller, current, { change: await kind.toChange(caller.tenantId, body, current), expected });
+    },
+    /** The versions that are kept, the newest first. @throws AppError `not_found`. */
+    versions: async (tenantId: string, id: string) => history.list(await find(tenantId, id)),
+    /** A definition as it was at a version. @throws AppError `not_found`. */
+    version: async (tenantId: string, id: string, version: number): Promise<V> =>
+      kind.toView(await history.find(await find(tenantId, id), version)),
+    /** Makes an old version the next one, after the checks of `replace`. @throws AppError as `replace`. */
+    async restore(caller: Caller, id: string, version: number): Promise<V> {
+      const current = await findToChange(caller, id);
+      const old = await history.find(current, version);
+      const restored = kind.toRestored?.(changeOf(old), changeOf(current));
+      if (current.version === version || !restored)
+        throw new AppError("wrong_state", `The ${what} is at version ${current.version}.`);
+      const change = await kind.toChange(caller.tenantId, restored.body, restored.earlier);
+      return write(caller, current, { change, expected: current.version });
     },
     /** Its runs continue, and stay. @throws AppError `not_found`, `insufficient_role`. */
     async remove(caller: Caller, id: string): Promise<void> {
@@ -108,6 +136,7 @@ export function makeDefinitions<B extends Versioned, V, S, C, P>(kind: Definitio
       const earlier = kind.publishedAs(await findToChange(caller, id));
       await kind.toolNames.hold({ tenantId, ownerId: id, name: undefined, earlier }, async () => {
         if (!(await store.remove(tenantId, id))) throw notFound(what);
+        await kind.versions?.removeAll(tenantId, id);
       });
     },
   };
@@ -126,6 +155,14 @@ export const versionFields = {
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
 };
+
+/** The schema of the versions of a definition, in a list. */
+export const versionSummarySchema = z.object({
+  version: z.number().int(),
+  by: z.string().optional().describe("Who wrote it, where that is known"),
+  at: z.iso.datetime(),
+  bytes: z.number().int().min(0),
+});
 
 /** The values of `versionFields`. */
 export function toVersionView(record: Pick<DefinitionRecord<unknown>, keyof typeof versionFields>) {

@@ -10,6 +10,7 @@ import { html } from "./html.js";
 import { Keys } from "./keys.js";
 import { Operator } from "./operator.js";
 import { Playground } from "./playground.js";
+import { Batch, File, MessageBatch, Response, WorkflowRun } from "./records.js";
 import { addressOf, navigate, usePlace } from "./router.js";
 import { AgentRun, CompositeRun, Run, Runs } from "./runs.js";
 import { SignIn } from "./session.js";
@@ -25,6 +26,11 @@ const screens = {
   runs: { title: "Runs", isListed: true, all: Runs, one: Run },
   "agent-runs": { title: "Agent run", one: AgentRun },
   "composite-runs": { title: "Composite run", one: CompositeRun },
+  "workflow-runs": { title: "Workflow run", one: WorkflowRun },
+  responses: { title: "Response", one: Response },
+  batches: { title: "Batch", one: Batch },
+  "message-batches": { title: "Batch of messages", one: MessageBatch },
+  files: { title: "File", one: File },
   documents: { title: "Documents", isListed: true, all: Documents, one: Document },
   playground: { title: "Playground", isListed: true, all: Playground },
   calls: { title: "Calls", isListed: true, all: Calls, one: Call },
@@ -43,7 +49,7 @@ function Search() {
   const submit = (event) => {
     event.preventDefault();
     const address = addressOf(text);
-    setNote(address ? "" : "No id of a job, run, document, call, agent, workflow or approval.");
+    setNote(address ? "" : "No id that has a page here.");
     if (!address) return;
     setText("");
     navigate(address);

@@ -5,6 +5,7 @@ import { useAction, useList, useLoad } from "./load.js";
 import { Publish } from "./publish.js";
 import { navigate } from "./router.js";
 import { Facts, Field, IdLink, Problem, Table, Time } from "./ui.js";
+import { Versions } from "./versions.js";
 
 /** Agents and workflows: lists, and definitions as JSON with the mistakes that the API names. */
 
@@ -85,12 +86,13 @@ export function DefinitionPage({ kind, id, RunForm }) {
   };
   /** @param {any} one */
   const row = (one) =>
-    html`<tr><td><${IdLink} id=${one.jobId} text=${one.runId} /></td><td>${one.status.replace("_", " ")}</td><td><${Time} at=${one.createdAt} /></td></tr>`;
+    html`<tr><td><${IdLink} id=${one.jobId} text=${one.runId} /></td><td>${one.agentVersion ?? one.version}</td><td>${one.status.replace("_", " ")}</td><td><${Time} at=${one.createdAt} /></td></tr>`;
   return html`<h1>${value.name}</h1>
     <${Facts} facts=${[["Id", html`<code>${id}</code>`], ["Version", value.version], ["Changed", html`<${Time} at=${value.updatedAt} />`], ["By", value.createdBy]]} />
     <h2>Run it</h2><${RunForm} definition=${value} />
-    <h2>Runs</h2><${Table} list=${runs} columns=${["Run", "Status", "Begun"]} row=${row} empty="It has not run yet." />
+    <h2>Runs</h2><${Table} list=${runs} columns=${["Run", "Version", "Status", "Begun"]} row=${row} empty="It has not run yet." />
     <${Publish} published=${value.publish} save=${publish} />
     <h2>Definition</h2><${Editor} kind=${kind} definition=${value} onSaved=${set} />
+    <${Versions} key=${value.version} path=${`${kind.path}/${id}`} current=${value} onRestored=${set} />
     <p class="actions"><button type="button" class="rejected" onClick=${drop}>Delete</button></p><${Problem} error=${failure} />`;
 }

@@ -7,6 +7,7 @@ const CHANGED = "switchyard-navigated";
 /** The page of an id of the product; undefined for a text that is none. @param {string} text */
 export function addressOf(text) {
   const id = text.trim();
+  if (/^key_[0-9A-Z]{26}$/.test(id)) return `${base}/usage?group=model&key=${id}`;
   const screens = [
     ["job", "runs"],
     ["run", "agent-runs"],
@@ -16,6 +17,11 @@ export function addressOf(text) {
     ["wf", "workflows"],
     ["apr", "approvals"],
     ["exe", "composite-runs"],
+    ["wfr", "workflow-runs"],
+    ["resp", "responses"],
+    ["batch", "batches"],
+    ["msgbatch", "message-batches"],
+    ["file", "files"],
   ];
   const found = screens.find(([prefix]) => new RegExp(`^${prefix}_[0-9A-Z]{26}$`).test(id));
   return found && `${base}/${found[1]}/${id}`;

@@ -47,7 +47,7 @@ const example = {
 
 const routes = declareRoutes({ auth: "member", tags: ["Workflows"] });
 
-/** The paths of approvals come first: the pattern of a workflow would match them. */
+/** The paths of approvals and runs come first: the pattern of a workflow would match them. */
 export const workflowRoutes = [
   routes.get("/workflows/approvals", {
     summary: "Decisions that runs wait for, newest first",
@@ -75,6 +75,12 @@ export const workflowRoutes = [
     responses: { 200: { description: "The decision, and what the run is now", body: decisionResultSchema } },
     errors: ["insufficient_role", "wrong_state"],
     result: ({ params: { id }, body, caller, platform }) => platform.workflows.decide(caller, id, body),
+  }),
+  routes.get("/workflows/runs/:runId", {
+    summary: "A run with the results of its steps, of whichever workflow",
+    params: z.object({ runId: idSchema("workflowRun") }),
+    responses: { 200: { description: "The run", body: workflowRunViewSchema } },
+    result: ({ params: { runId }, caller, platform }) => platform.workflows.runOf(caller.tenantId, undefined, runId),
   }),
   routes.post("/workflows", {
     summary: "Create a workflow",

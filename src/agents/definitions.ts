@@ -28,6 +28,7 @@ export function makeAgentDefinitions(deps: AgentsDeps) {
   const definitions: Definitions<AgentReplacement, AgentView, AgentSummary> = makeDefinitions({
     what: "agent",
     store: agents,
+    versions: deps.store.definitionVersions,
     toolNames: deps.toolNames,
     checkQuota: (tenantId) => deps.quotas.check(tenantId, "agents"),
     publishedAs: ({ definition }) => definition.publish?.name,
@@ -36,6 +37,11 @@ export function makeAgentDefinitions(deps: AgentsDeps) {
       const tools = await deps.credentials.seal(tenantId, body.tools, earlier?.definition.tools ?? []);
       return { definition: { ...body, tools } };
     },
+    // Headers come back as previews, which stand for the old version's own values.
+    toRestored: ({ definition: old }, { definition }) => ({
+      body: { ...old, tools: old.tools.map(withPreviews) } as AgentBody, // it was one when it was written
+      earlier: { definition: { ...definition, tools: old.tools } },
+    }),
     toView: toAgentView,
     toSummary: toAgentSummary,
   });

@@ -11,7 +11,7 @@ import type { Credentials } from "./credentials.ts";
 
 /** What agents work with. */
 export type AgentsDeps = {
-  store: Pick<Store, "agents" | "agentRuns" | "audit" | "workflows">;
+  store: Pick<Store, "agents" | "agentRuns" | "audit" | "workflows" | "definitionVersions">;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "wait">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel" | "requireBudget">;
   rag: Pick<Rag, "query">;

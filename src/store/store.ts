@@ -14,6 +14,7 @@ import { completionsCollection, makeCompletionStore } from "./completion-store.t
 import { connectStore } from "./connect.ts";
 import { customProviderCollection, makeCustomProviderStore } from "./custom-provider-store.ts";
 import { dataVersionOf, migrateData } from "./data-version.ts";
+import { definitionVersionCollection, makeDefinitionVersionStore } from "./definition-version-store.ts";
 import { documentCollection } from "./document-record.ts";
 import { makeDocumentStore } from "./document-store.ts";
 import { executionCollection, makeExecutionStore } from "./execution-store.ts";
@@ -69,6 +70,7 @@ const declarations = [
   operatorSessionCollection,
   organizationCollection,
   dataKeyCollection,
+  definitionVersionCollection,
   providerKeyCollection,
   reindexCollection,
   responseCollection,
@@ -112,6 +114,7 @@ export async function openStore(options: { url: string; db: string; timeoutMs: n
       agents: makeAgentStore(db),
       agentRuns: makeAgentRunStore(db),
       audit: makeAuditStore(db),
+      definitionVersions: makeDefinitionVersionStore(db),
       workflows: makeWorkflowStore(db),
       workflowRuns: makeWorkflowRunStore(db),
       approvals: makeApprovalStore(db),

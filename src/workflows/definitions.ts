@@ -21,6 +21,7 @@ export function makeWorkflowDefinitions(
   return makeDefinitions({
     what: "workflow",
     store: deps.store.workflows,
+    versions: deps.store.definitionVersions,
     toolNames: deps.toolNames,
     checkQuota: (tenantId) => deps.quotas.check(tenantId, "workflows"),
     publishedAs: ({ tool }) => tool?.name,
@@ -37,6 +38,7 @@ export function makeWorkflowDefinitions(
         stepCount: eachStep(planSteps(steps)).reduce((count) => count + 1, 0),
       };
     },
+    toRestored: (old, current) => ({ body: toDefinition(old), earlier: current }),
     toView: toWorkflowView,
     toSummary: toWorkflowSummary,
   });

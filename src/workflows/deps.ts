@@ -11,7 +11,7 @@ import type { Evaluator } from "./evaluator.ts";
 
 /** What workflows work with. */
 export type WorkflowsDeps = {
-  store: Pick<Store, "workflows" | "workflowRuns" | "approvals">;
+  store: Pick<Store, "workflows" | "workflowRuns" | "approvals" | "definitionVersions">;
   jobs: Pick<Jobs, "submit" | "find" | "statesOf" | "cancel" | "resume" | "held">;
   gateway: Pick<Gateway, "complete" | "findModel" | "resolveModel">;
   rag: Pick<Rag, "query">;

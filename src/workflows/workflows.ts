@@ -23,9 +23,9 @@ export function makeWorkflows(deps: WorkflowsDeps) {
   const work = makeWorkflowWork(deps);
   const approvals = makeApprovals(deps);
   /** A run as it is at a time: when its approval is overdue then, both expire here. */
-  const find = async (tenantId: string, workflowId: string, runId: string, at = Date.now()) => {
+  const find = async (tenantId: string, workflowId: string | undefined, runId: string, at = Date.now()) => {
     const run = await workflowRuns.get(tenantId, runId);
-    if (run?.workflowId !== workflowId) throw notFound("run");
+    if (!run || (workflowId !== undefined && run.workflowId !== workflowId)) throw notFound("run");
     if (run.end || !run.awaiting || !isOverdue(run.awaiting, at)) return run;
     await approvals.expireOverdue(tenantId);
     return (await workflowRuns.get(tenantId, runId)) ?? run;
@@ -49,8 +49,8 @@ export function makeWorkflows(deps: WorkflowsDeps) {
       return { job: await submitWork(deps.jobs, work, { record, isInteractive, ...about }) };
     },
     work,
-    /** @throws AppError `not_found`. */
-    async runOf(tenantId: string, workflowId: string, runId: string): Promise<WorkflowRunView> {
+    /** `workflowId`: when it must be of that workflow. @throws AppError `not_found`. */
+    async runOf(tenantId: string, workflowId: string | undefined, runId: string): Promise<WorkflowRunView> {
       const at = Date.now(); // one time for all of it: a run that expires meanwhile has no output of its step yet
       return readRun(deps, await find(tenantId, workflowId, runId, at), at);
     },

@@ -165,7 +165,7 @@ describe("files and batches through the official openai client", function () {
 
   it("refuses other purposes, windows and endpoints", async () => {
     const file = await toFile(Buffer.from("{}"), "x.jsonl");
-    expect(await statusOf(openai.files.create({ purpose: "assistants", file }))).to.equal(400);
+    expect(await statusOf(openai.files.create({ purpose: "vision", file }))).to.equal(400);
     const { id } = await upload([line("a", "one")]);
     const other = { input_file_id: id, endpoint: "/v1/completions" as const, completion_window: "24h" as const };
     expect(await statusOf(openai.batches.create(other))).to.equal(400);

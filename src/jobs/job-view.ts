@@ -23,7 +23,10 @@ export const jobViewSchema = z.object({
   jobId: idSchema("job"),
   kind: z.enum(jobKinds),
   about: z.record(z.string(), z.string()).describe("Ids of what it works on, as `{ documentId }`"),
-  title: z.string().optional().describe("What it works on: a document's title, an agent's or a workflow's name"),
+  title: z
+    .string()
+    .optional()
+    .describe("What it works on: a document's title, an agent's or a workflow's name, a response's model"),
   startedBy: z.string().optional().describe("The subject of the key that asked for it"),
   status: z.enum(jobStates),
   progress: z.object({ stage: z.string(), done: z.number(), total: z.number() }),

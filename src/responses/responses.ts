@@ -74,7 +74,8 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
       const about = { jobId, caller, isStreamed, isOpen: true as const, updatedAt: stored.createdAt };
       const record: BackgroundResponse = { ...stored, ...about, request };
       await responses.insert(record);
-      return { job: await submitWork(jobs, work, { record, isInteractive: isStreamed }) };
+      const shown = { title: body.model, startedBy: caller.subject }; // nothing of what is said in it
+      return { job: await submitWork(jobs, work, { record, isInteractive: isStreamed, ...shown }) };
     },
     /** A stored response; with its reasoning where it is to go back. @throws AppError `not_found`. */
     async get(tenantId: string, id: string, isSealedShown: boolean): Promise<ResponseObject> {

@@ -77,7 +77,8 @@ describe("responses in the background", function () {
     expect(response).to.include({ status: "completed", background: true, output_text: "The lease protects a job." });
     expect(response.metadata).to.deep.equal({ run: "7" });
     expect(response.usage?.total_tokens).to.be.above(0);
-    expect((await jobOf(response.id)).body).to.deep.include({ kind: "response", status: "completed" });
+    const job = (await jobOf(response.id)).body;
+    expect(job).to.deep.include({ kind: "response", status: "completed", title: model, startedBy: "member@test" });
     const next = await openai.responses.create({ model, input: "And?", previous_response_id: response.id });
     expect(next.output_text).to.equal("The lease protects a job.");
     expect(upstream.requests.at(-1)?.body.messages).to.have.lengthOf(3);

@@ -140,6 +140,28 @@ export const ragRoutes = [
     example: { metadata: { year: 2026 } },
     result: ({ params: { id }, body, caller, platform }) => platform.rag.describe(caller, id, body),
   }),
+  routes.post("/rag/documents/:id/refresh", {
+    summary: "Read the URL of a document again, if it has changed",
+    description:
+      "By the `ETag` and `Last-Modified` of its last reading; a server without them is read in full. Queries see the earlier " +
+      "version until the new one is complete.",
+    params,
+    body: named("RefreshRequest", z.object(withCallback)),
+    isBodyOptional: true,
+    isAsync: true,
+    responses: {
+      200: {
+        description: "The document is indexed; `unchanged` when there was nothing to do",
+        body: ingestResultSchema,
+      },
+      202: { description: "The URL is being read", body: acceptedSchema },
+    },
+    errors: ["source_refused", "source_unreachable", "source_unreadable", "request_too_large", "wrong_state"],
+    handler(input) {
+      const { caller, platform, params } = input;
+      return serveJob(input, { accept: (job) => platform.rag.refresh({ caller, documentId: params.id, ...job }) });
+    },
+  }),
   routes.get("/rag/documents/:id/chunks", {
     summary: "The chunks of a document, in its order",
     description: "Those of the version that queries see; none before there is one.",

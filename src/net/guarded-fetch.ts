@@ -9,14 +9,17 @@ const mediaTypes = /^(image|audio|video|font|model)\//;
 /** Content encodings that `fetch` decodes. */
 const encodings = /^(|identity|gzip|x-gzip|deflate|br)$/;
 
-export type FetchedBody = { url: string; bytes: Buffer; type?: string };
+/** `ETag` and `Last-Modified` of a body, by which its server knows whether it has changed. */
+export type Validators = { etag?: string; lastModified?: string };
+/** `isUnchanged`: the server has none but the one of the given validators; then there are no bytes. */
+export type FetchedBody = { url: string; bytes: Buffer; type?: string; validators?: Validators; isUnchanged?: true };
 export type GuardedFetch = {
   /**
    * Gets the body of a public URL, under the rules of `Egress` at every redirect.
    * @throws AppError `source_refused` (not public, bad scheme), `source_unreachable`, `request_too_large`,
    * `source_unreadable` (pictures, sound, video).
    */
-  get(url: string, signal: AbortSignal): Promise<FetchedBody>;
+  get(url: string, signal: AbortSignal, known?: Validators): Promise<FetchedBody>;
   close(): Promise<void>;
 };
 
@@ -24,10 +27,10 @@ export type GuardedFetch = {
 export function makeGuardedFetch({ maxBytes, ...options }: EgressOptions & { maxBytes: number }): GuardedFetch {
   const egress = makeEgress(options);
   return {
-    async get(url, signal) {
+    async get(url, signal, known = {}) {
       const inTime = AbortSignal.any([signal, AbortSignal.timeout(options.timeoutMs)]);
       try {
-        return await follow(egress, url, { maxBytes, signal: inTime });
+        return await follow(egress, url, { maxBytes, signal: inTime, known });
       } catch (error) {
         signal.throwIfAborted();
         throw asFetchError(error, options.timeoutMs);
@@ -37,17 +40,35 @@ export function makeGuardedFetch({ maxBytes, ...options }: EgressOptions & { max
   };
 }
 
-type Limits = { maxBytes: number; signal: AbortSignal };
+type Limits = { maxBytes: number; signal: AbortSignal; known: Validators };
+
+/** Longest validator that is kept, in characters. */
+const MAX_VALIDATOR = 256;
+
+function validatorsOf({ headers }: Response): Validators | undefined {
+  const read = (name: string) => {
+    const value = headers.get(name) ?? "";
+    return value === "" || value.length > MAX_VALIDATOR ? undefined : value;
+  };
+  const found = defined({ etag: read("etag"), lastModified: read("last-modified") });
+  return Object.keys(found).length === 0 ? undefined : found;
+}
 
 async function follow(egress: Egress, text: string, limits: Limits): Promise<FetchedBody> {
   let next = text;
   for (let hop = 0; hop <= MAX_REDIRECTS; hop += 1) {
     const { url } = egress.check(next);
-    const headers = { accept: "*/*", "accept-encoding": "gzip, br", "user-agent": "switchyard" };
+    const { etag, lastModified } = limits.known;
+    const conditions = defined({ "if-none-match": etag, "if-modified-since": lastModified });
+    const headers = { accept: "*/*", "accept-encoding": "gzip, br", "user-agent": "switchyard", ...conditions };
     const response = await egress.fetch(url, { headers, signal: limits.signal });
     const location = response.headers.get("location");
-    if (!redirectStatuses.has(response.status) || location === null) return readBody(url, response, limits.maxBytes);
+    const isUnchanged = response.status === 304 && Object.keys(conditions).length > 0;
+    if (!isUnchanged && (!redirectStatuses.has(response.status) || location === null))
+      return readBody(url, response, limits.maxBytes);
     await response.body?.cancel();
+    if (isUnchanged || location === null)
+      return { url: url.href, bytes: Buffer.alloc(0), validators: limits.known, isUnchanged: true };
     if (!URL.canParse(location, url.href)) throw rejectedUrl("It redirects to something that is not a URL.");
     next = new URL(location, url.href).href;
   }
@@ -69,7 +90,7 @@ async function readBody({ href }: URL, response: Response, maxBytes: number): Pr
     parts.push(part);
   }
   const type = response.headers.get("content-type") ?? undefined;
-  return { url: href, bytes: Buffer.concat(parts, size), ...defined({ type }) };
+  return { url: href, bytes: Buffer.concat(parts, size), ...defined({ type, validators: validatorsOf(response) }) };
 }
 
 function findProblem({ headers, status, ok }: Response, maxBytes: number): AppError | undefined {

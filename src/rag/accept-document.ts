@@ -1,7 +1,8 @@
-import { toErrorView } from "../errors.ts";
+import { AppError, notFound, toErrorView } from "../errors.ts";
 import { submitWork, type Work } from "../jobs/work.ts";
 import type { DocumentRecord } from "../store/document-record.ts";
 import type { JobRecord } from "../store/job-record.ts";
+import type { Caller } from "../tenancy/roles.ts";
 import type { RagDeps } from "./deps.ts";
 import { type NewDocument, recordSource } from "./record-source.ts";
 
@@ -23,6 +24,22 @@ export async function acceptDocument(
     job: await submitDocument(deps, record, { isNew, isInteractive, subject: given.caller.subject }),
     documentId: record._id,
   };
+}
+
+/**
+ * Submits a job that reads a document's URL again, unless its server says by `ETag` or `Last-Modified` that it has not changed.
+ * @throws AppError `wrong_state` for a document of no URL; `not_found`, `unavailable`.
+ */
+export async function refreshDocument(
+  deps: RagDeps & { work: Work },
+  known: DocumentRecord,
+  { caller, jobId, isInteractive }: { caller: Caller; jobId: string; isInteractive: boolean },
+): Promise<{ job: JobRecord }> {
+  if (known.source.kind !== "url") throw new AppError("wrong_state", "Only a document of a URL can be refreshed.");
+  const change = { jobId, keyId: caller.keyId, refreshJobId: jobId };
+  const record = await deps.store.documents.reassign(known, change);
+  if (!record) throw notFound("document");
+  return { job: await submitDocument(deps, record, { isNew: false, isInteractive, subject: caller.subject }) };
 }
 
 /** Submits the job of a document that was just recorded. @throws AppError `unavailable`. */

@@ -27,6 +27,8 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs">) {
     return document;
   };
   return {
+    /** A document that the caller may use. @throws AppError `not_found`. */
+    find,
     /** A page of the documents in a state, and how many there are; `title`: of those whose title holds this text. */
     async list(
       caller: Caller,

@@ -3,7 +3,7 @@ import { basename } from "node:path/posix";
 import { AppError, isCancel, toErrorView } from "../errors.ts";
 import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { WorkContext } from "../jobs/work.ts";
-import type { DocumentRecord } from "../store/document-record.ts";
+import type { DocumentRecord, SourceValidators } from "../store/document-record.ts";
 import { isStoreFailure } from "../store/store-errors.ts";
 import { toSpaceKey } from "../store/vector-space.ts";
 import { inSpan, type SpanStart } from "../tracing.ts";
@@ -56,6 +56,7 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   const version = document.lastVersion;
   if (document.source.url !== undefined) await context.progress({ stage: "fetching", done: 0, total: 1 });
   const source = await inSpan(stage("fetch source"), () => fetchSource(deps, document, signal));
+  if (source.isUnchanged) return { documentId, chunks: document.chunks, status: "indexed", unchanged: true };
   const contentHash = createHash("sha256").update(source.bytes).digest("base64url");
   if (source.bytes.length > REPORT_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
   // Not beside the parsing: when the store fails, nothing would take the chunks, and their process would wait for ever.
@@ -82,7 +83,9 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
     throw new AppError("unavailable", "Chunks of the document were removed meanwhile.", { retryable: true });
   signal.throwIfAborted();
   const vectorSpace = toSpaceKey({ model, dimensions });
-  const change = { version, chunks: count, type: read.type, title, contentHash, vectorSpace, duplicateOf };
+  const { validators } = source;
+  const about = { vectorSpace, duplicateOf, ...(validators ? { validators } : {}) };
+  const change = { version, chunks: count, type: read.type, title, contentHash, ...about };
   const published = await deps.store.documents.publish(tenantId, documentId, change);
   if (!published) return superseded(deps, document);
   if (version > 1) await deps.store.chunks.remove(tenantId, { documentId, before: version });
@@ -90,13 +93,19 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   return { documentId, chunks: count, status: "indexed", ...(duplicateOf === null ? {} : { duplicateOf }) };
 }
 
+/** `isUnchanged`: the server says that its URL has not changed; then there are no bytes. */
+type ReadSource = RawSource & { validators?: SourceValidators; isUnchanged?: true };
+
 /** Returns the bytes of a document, fetched if it is a URL. @throws AppError as `GuardedFetch.get` does */
-async function fetchSource(deps: RagDeps, document: DocumentRecord, signal: AbortSignal): Promise<RawSource> {
+async function fetchSource(deps: RagDeps, document: DocumentRecord, signal: AbortSignal): Promise<ReadSource> {
   const { source, tenantId } = document;
+  // A version that queries see need not be made again.
+  const isRefresh = document.refreshJobId === document.jobId && document.status === "indexed";
   if (source.url !== undefined) {
-    const { url, bytes, type } = await deps.fetcher.get(source.url, signal);
+    const known = isRefresh ? document.validators : undefined;
+    const { url, bytes, type, ...fetched } = await deps.fetcher.get(source.url, signal, known);
     const name = basename(new URL(url).pathname);
-    return { bytes, ...(type ? { type } : {}), ...(name ? { name } : {}) };
+    return { bytes, ...fetched, ...(type ? { type } : {}), ...(name ? { name } : {}) };
   }
   const bytes = await deps.store.sources.read(tenantId, document.sourceId ?? document._id);
   if (!bytes) throw new AppError("source_unreadable", "The document's source is gone.");

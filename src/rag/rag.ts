@@ -2,7 +2,7 @@ import type { Config } from "../config.ts";
 import type { CallLimit } from "../gateway/money/account.ts";
 import { makeGuardedFetch } from "../net/guarded-fetch.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { type Acceptance, acceptDocument } from "./accept-document.ts";
+import { type Acceptance, acceptDocument, refreshDocument } from "./accept-document.ts";
 import type { RagDeps } from "./deps.ts";
 import { makeDocumentCollections } from "./document-collections.ts";
 import { makeDocumentWork } from "./document-work.ts";
@@ -34,6 +34,7 @@ export function makeRag(
   const runQuery = makeQuery(deps);
   const work = makeDocumentWork(deps);
   const reindexWork = makeReindexWork(deps);
+  const documents = makeDocuments(deps);
   const collections = makeDocumentCollections(deps);
   return {
     work,
@@ -43,6 +44,9 @@ export function makeRag(
      * @throws AppError `source_refused` (an address that is not fetched), `unavailable`.
      */
     accept: (given: Acceptance) => acceptDocument({ ...deps, work, allowOrigins: config.fetch.allowOrigins }, given),
+    /** See `refreshDocument`. @throws AppError `not_found`, `wrong_state`, `unavailable`. */
+    refresh: async ({ documentId, ...given }: { documentId: string } & Parameters<typeof refreshDocument>[2]) =>
+      refreshDocument({ ...deps, work }, await documents.find(given.caller, documentId), given),
     query: (
       { tenantId, keyId, collections, limit }: QueryCaller,
       query: QueryInput,
@@ -62,7 +66,7 @@ export function makeRag(
     settings: ({ tenantId }: Caller) => viewSettings(deps, tenantId),
     /** See `changeSettings`. @throws AppError `unknown_model`, `provider_not_configured`, `wrong_state` */
     changeSettings: ({ tenantId }: Caller, body: RagSettingsBody) => changeSettings(deps, tenantId, body),
-    ...makeDocuments(deps),
+    ...documents,
     async close(): Promise<void> {
       parser.close();
       await fetcher.close();

@@ -108,6 +108,7 @@ export const ingestResultSchema = z.object({
   chunks: z.number().int().describe("Chunks that the document was split into"),
   status: z.enum(shownStates),
   duplicateOf: duplicateOf.optional(),
+  unchanged: z.literal(true).optional().describe("Of a refresh: the URL has not changed since it was read"),
 });
 export type IngestResult = z.output<typeof ingestResultSchema>;
 

@@ -43,6 +43,8 @@ export type DocumentRecord = TenantDocument & {
   expiresAt?: Date;
   /** By what the server of its URL knows the version that queries see. */
   validators?: SourceValidators;
+  /** The job that reads its URL again if that has changed. */
+  refreshJobId?: string;
   status: DocumentState;
   /** The version of the chunks that queries see; 0 before there is one. */
   version: number;

@@ -3,7 +3,13 @@ import type { ErrorView } from "../errors.ts";
 import { ofTenant } from "./collection.ts";
 import { type CollectionNames, inCollections } from "./collection-filter.ts";
 import { makeDocumentGroups } from "./document-groups.ts";
-import { type DocumentMetadata, type DocumentRecord, documentCollection, ownSources } from "./document-record.ts";
+import {
+  type DocumentMetadata,
+  type DocumentRecord,
+  documentCollection,
+  ownSources,
+  type SourceValidators,
+} from "./document-record.ts";
 import { makeSpaceQueries } from "./document-spaces.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
 import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
@@ -37,7 +43,15 @@ export type Reassignment = Pick<DocumentRecord, "jobId" | "keyId"> &
   Partial<
     Pick<
       DocumentRecord,
-      "title" | "isTitleGiven" | "metadata" | "tags" | "expiresAt" | "fileBatchId" | "source" | "sourceId"
+      | "title"
+      | "isTitleGiven"
+      | "metadata"
+      | "tags"
+      | "expiresAt"
+      | "fileBatchId"
+      | "source"
+      | "sourceId"
+      | "refreshJobId"
     >
   >;
 export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
@@ -45,6 +59,7 @@ export type Publication = Pick<DocumentRecord, "version" | "chunks"> & {
   title?: string;
   contentHash: string;
   vectorSpace: string;
+  validators?: SourceValidators;
   duplicateOf: string | null;
 };
 

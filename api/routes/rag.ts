@@ -70,6 +70,9 @@ const aboutModels =
 
 type FileBody = z.output<typeof fileBodySchema>;
 
+/** The body of a call that only starts a job. */
+const jobRequest = named("JobRequest", z.object(withCallback));
+
 const routes = declareRoutes({ auth: "member", tags: ["Knowledge retrieval"] });
 
 export const ragRoutes = [
@@ -146,7 +149,7 @@ export const ragRoutes = [
       "By the `ETag` and `Last-Modified` of its last reading; a server without them is read in full. Queries see the earlier " +
       "version until the new one is complete.",
     params,
-    body: named("RefreshRequest", z.object(withCallback)),
+    body: jobRequest,
     isBodyOptional: true,
     isAsync: true,
     responses: {
@@ -207,7 +210,7 @@ export const ragRoutes = [
     description:
       "A job that embeds the documents of other models again, one after the other; queries find each by its former vectors until " +
       "the new ones are complete. It can be cancelled and started again at any time; one runs at a time.",
-    body: named("ReindexRequest", z.object({ ...withCallback })),
+    body: jobRequest,
     isAsync: true,
     responses: {
       200: { description: "The documents are moved", body: named("ReindexResult", reindexResultSchema) },

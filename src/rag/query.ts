@@ -32,7 +32,7 @@ export function makeQuery(deps: QueryDeps): RunQuery {
   const queryVectors = makeEmbedQuery(deps);
   return async (caller, input) => {
     const { tenantId, signal } = caller;
-    const { query, mode, topK, expand = 0, rerank } = input;
+    const { query, mode, topK, expand, rerank } = input;
     const embed = (spaces: readonly string[]) => queryVectors.embed(caller, query, spaces);
     const enterScan = () => scans.enter(tenantId, signal);
     const spaces = await queryVectors.lastInUse(tenantId);
@@ -50,7 +50,10 @@ export function makeQuery(deps: QueryDeps): RunQuery {
     });
     const ranked = rerank && (await rerankHits(deps, caller, { query, wish: rerank, hits }));
     const shown = (ranked?.hits ?? hits).slice(0, topK);
-    const passages = mergeHits(await expandHits(deps, tenantId, { hits: shown, count: expand }));
+    const passages =
+      expand === undefined
+        ? shown.map((hit) => ({ hit, chunks: [hit] }))
+        : mergeHits(await expandHits(deps, tenantId, { hits: shown, count: expand }));
     const results = passages.map((passage) => toResult(passage, headers.get(passage.hit.documentId)));
     return { results, ...defined({ rerank: ranked?.report }), ...(warnings.length > 0 ? { warnings } : {}) };
   };

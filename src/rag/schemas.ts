@@ -191,7 +191,10 @@ export const expandSchema = z
   .int()
   .min(0)
   .max(5)
-  .describe("Chunks before and after each hit, of the same document, that are shown with it; default: 0");
+  .describe(
+    "Chunks before and after each hit, of the same document, that are shown with it. With it, also with 0, hits of one passage " +
+      "are one result; without it each hit is one",
+  );
 
 /** Whether, and by which model, the first hits are reordered. */
 export const rerankSchema = z

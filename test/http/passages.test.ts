@@ -62,8 +62,10 @@ describe("passages around a hit", function () {
     });
   }
 
-  it("joins hits that follow each other, and names what a result covers", async () => {
-    const all = await find("compressor sentence degrees", { topK: chunks });
+  it("joins hits that follow each other, if asked to expand them, and names what a result covers", async () => {
+    const apart = await find("compressor sentence degrees", { topK: chunks });
+    expect(apart.map(({ chunkIds }) => chunkIds.length)).to.deep.equal(Array(chunks).fill(1));
+    const all = await find("compressor sentence degrees", { topK: chunks, expand: 0 });
     expect(all).to.have.lengthOf(1);
     expect(all[0]?.chunkIds).to.have.lengthOf(chunks).and.to.contain(all[0]?.chunkId);
     expect(wholeOf(all[0]?.content ?? "")).to.deep.equal(sentences);

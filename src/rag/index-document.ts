@@ -59,12 +59,13 @@ async function buildVersion(deps: RagDeps, context: WorkContext, document: Docum
   if (source.isUnchanged) return { documentId, chunks: document.chunks, status: "indexed", unchanged: true };
   const contentHash = createHash("sha256").update(source.bytes).digest("base64url");
   if (source.bytes.length > REPORT_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
-  // Not beside the parsing: when the store fails, nothing would take the chunks, and their process would wait for ever.
+  // Not beside the parsing, nor after it: when the store fails, nothing would take the chunks, and their process would wait
+  // for ever.
+  const model = await deps.embeddingModels.find(tenantId);
   const duplicateOf = await deps.store.documents.findByContent(document, contentHash);
   const read = await inSpan(stage("parse source"), () => deps.parser.read(source, { tenantId, signal }));
   const title = document.isTitleGiven ? document.title : (read.title ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
-  const model = await deps.embeddingModels.find(tenantId);
   const { count, dimensions } = await writeChunks(deps, context, read, {
     caller: { tenantId, keyId: document.keyId, surface: "ingest", signal },
     model,

@@ -156,11 +156,12 @@ describe("approvals", function () {
 
   it("expire when nobody decides in time, and are never approved by themselves", async () => {
     const { workflowId, runId, approvalId, jobId } = await waiting([ask({ timeoutMs: 1_000 }), draft]);
-    const run = await harness.reach(workflowId, runId, "expired");
-    expect(run.at("steps[0].output.decision")).to.equal("expired");
+    await harness.reach(workflowId, runId, "expired"); // as it reads from its deadline on; a sweep writes its end
     expect((await harness.member.get(`/workflows/approvals/${approvalId}`)).at("status")).to.equal("expired");
     const jobOf = async () => (await harness.member.get(`/jobs/${jobId}`)).at("result.status");
     await pollUntil(async () => (await jobOf()) === "expired", { what: "the end of the job, which follows the run's" });
+    const run = await harness.member.get(`/workflows/${workflowId}/runs/${runId}`);
+    expect(run.at("steps[0].output.decision")).to.equal("expired");
     const late = await harness.admin.post(decidePath(approvalId), { decision: "approved" });
     expect([late.status, late.at("error.details.status")]).to.deep.equal([409, "expired"]);
   });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { newId } from "../../src/ids.ts";
-import type { CompletionDocument } from "../../src/store/completion-store.ts";
+import { makeCompletion } from "../support/completion-record.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
 const tenantId = "ten_ledger";
@@ -62,26 +62,15 @@ describe("the ledger's store", () => {
 
   it("keeps a record as it was first written, and shows it to its tenant only", async () => {
     const { completions } = test.platform.store;
-    const document: CompletionDocument = {
+    const document = makeCompletion({
       _id: "log_ledger_1",
       tenantId,
-      keyId: "key_1",
-      surface: "api",
-      kind: "chat",
       requestedModel: "auto",
-      model: "m",
-      provider: "edge",
       isStreamed: true,
-      outcome: "completed",
       inputTokens: 3,
-      outputTokens: 2,
-      usageSource: "provider",
-      costNanoUsd: 5,
-      isCached: false,
-      attempts: 1,
       durationMs: 1.5,
       createdAt: new Date("2026-11-20T12:00:00Z"),
-    };
+    });
     await completions.insertMany([document]);
     await completions.insertMany([
       { ...document, inputTokens: 99 },

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { newId } from "../../src/ids.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
+import { makeCompletion } from "../support/completion-record.ts";
 import { type ApiClient, makeClient, valueAt } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
@@ -64,27 +65,8 @@ describe("what people look up", () => {
     it("that failed are found among any number of others, and a page looks at 5,000 of those", async () => {
       const { platform } = test;
       const tenantId = await tenantOf(test);
-      const record = (more: Partial<CompletionDocument>): CompletionDocument => ({
-        _id: newId("log"),
-        tenantId,
-        keyId: newId("apiKey"),
-        surface: "many",
-        kind: "chat",
-        requestedModel: "auto",
-        model: "m",
-        provider: "p",
-        isStreamed: false,
-        outcome: "completed",
-        inputTokens: 1,
-        outputTokens: 1,
-        usageSource: "provider",
-        costNanoUsd: 1,
-        isCached: false,
-        attempts: 1,
-        durationMs: 1,
-        createdAt: new Date(),
-        ...more,
-      });
+      const record = (more: Partial<CompletionDocument>) =>
+        makeCompletion({ tenantId, keyId: newId("apiKey"), surface: "many", ...more });
       const failed = record({ outcome: "failed", model: "broken" });
       const [oldest, ...many] = Array.from({ length: 6_000 }, () => record({}));
       const all = [{ ...record({}), ...oldest, model: "rare" }, failed, ...many];

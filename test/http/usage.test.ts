@@ -1,6 +1,8 @@
 import { expect } from "chai";
+import { makeUsageIncrements } from "../../src/gateway/money/usage-increments.ts";
 import { newId } from "../../src/ids.ts";
 import type { CompletionDocument } from "../../src/store/completion-store.ts";
+import { makeCompletion } from "../support/completion-record.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
@@ -21,30 +23,17 @@ describe("usage", () => {
   });
   after(() => test.close());
 
-  const record = (changes: Partial<CompletionDocument> = {}): CompletionDocument => ({
-    _id: newId("log"),
-    tenantId,
-    keyId: "key_01J0000000000000000000000A",
-    surface: "api",
-    kind: "chat",
-    requestedModel: "m",
-    model: "m",
-    provider: "edge",
-    isStreamed: false,
-    outcome: "completed",
-    inputTokens: 10,
-    outputTokens: 5,
-    usageSource: "provider",
-    costNanoUsd: 1_000,
-    isCached: false,
-    attempts: 1,
-    durationMs: 100,
-    createdAt: new Date(`${first}T12:30:00Z`),
-    ...changes,
-  });
+  const record = (changes: Partial<CompletionDocument> = {}) =>
+    makeCompletion({
+      tenantId,
+      keyId: "key_01J0000000000000000000000A",
+      costNanoUsd: 1_000,
+      durationMs: 100,
+      createdAt: new Date(`${first}T12:30:00Z`),
+      ...changes,
+    });
   const settle = async (records: readonly CompletionDocument[]) => {
     const { completions, usage } = test.platform.store;
-    const { makeUsageIncrements } = await import("../../src/gateway/money/usage-increments.ts");
     await completions.insertMany(records);
     await usage.add({ writer: `w${newId("log").slice(-6)}`, number: 1 }, makeUsageIncrements()(records));
   };

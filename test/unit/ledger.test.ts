@@ -8,31 +8,12 @@ import { makeLogger } from "../../src/logger.ts";
 import type { CompletionDocument, CompletionStore } from "../../src/store/completion-store.ts";
 import type { UsageBatch } from "../../src/store/counted-once.ts";
 import type { UsageIncrement, UsageStore } from "../../src/store/usage-store.ts";
+import { makeCompletion } from "../support/completion-record.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const logger = makeLogger({ level: "silent", name: "test" });
-let made = 0;
-const record = (changes: Partial<CompletionDocument> = {}): CompletionDocument => ({
-  _id: `log_${++made}`,
-  tenantId: "t1",
-  keyId: "k1",
-  surface: "api",
-  kind: "chat",
-  requestedModel: "m",
-  model: "m",
-  provider: "edge",
-  isStreamed: false,
-  outcome: "completed",
-  inputTokens: 10,
-  outputTokens: 5,
-  usageSource: "provider",
-  costNanoUsd: 7,
-  isCached: false,
-  attempts: 1,
-  durationMs: 1,
-  createdAt: new Date("2026-11-20T12:00:00Z"),
-  ...changes,
-});
+const record = (changes: Partial<CompletionDocument> = {}) =>
+  makeCompletion({ createdAt: new Date("2026-11-20T12:00:00Z"), ...changes });
 
 /** A store that fails on request, as an unavailable one does; the real one is used by the tests over HTTP. */
 function makeFailingStore() {

@@ -1,7 +1,7 @@
 import DOMPurify from "dompurify";
 import { Marked } from "marked";
 
-/** What may be in a text from outside. No pictures, which would tell another server who reads; nothing that runs or is styled. */
+/** What may be in a text from outside. No pictures, which would report the reader to another server; nothing that runs or is styled. */
 const allowed = {
   ALLOWED_TAGS: [
     ..."p br hr h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong del a table thead tbody tr th td".split(" "),

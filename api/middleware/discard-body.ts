@@ -7,7 +7,7 @@ const CHUNKS_A_TURN = 16;
 const TURN_MS = 50;
 
 /**
- * Takes the rest of refused bodies, since many clients read the response only when they have sent theirs. It is thrown away at
+ * Takes the rest of refused bodies, since many clients read the response only when they have sent theirs. It is discarded at
  * a pace that costs little, however many there are: at full speed, refused uploads would cost as much as others.
  */
 export function makeDiscard({ turnMs = TURN_MS } = {}): (request: IncomingMessage) => void {

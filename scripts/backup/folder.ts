@@ -49,7 +49,7 @@ export async function restore(options: { dataDir: string; folder: string }): Pro
 }
 
 /**
- * Copies what is committed by SQLite's online backup, while the store works: it goes on writing its log, which grows until
+ * Copies what is committed by SQLite's online backup, while the store works: it keeps writing its log, which grows until
  * the copy is made. https://www.sqlite.org/backup.html
  */
 async function copyStore(from: string, to: string): Promise<void> {

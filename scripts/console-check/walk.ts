@@ -102,7 +102,7 @@ export async function approveWorkflow(worker: Window, approver: Window): Promise
   await hasStatus(worker.page, "completed");
   await worker.page.goto("/console/workflows");
   await worker.page.getByRole("link", { name: "Complaint" }).click();
-  await startComplaint(worker); // which nobody decides
+  await startComplaint(worker); // which stays undecided
 }
 
 async function startComplaint({ page }: Window): Promise<void> {

@@ -13,7 +13,7 @@ type MoveDeps = Pick<RagDeps, "store" | "gateway" | "jobs">;
 export type Move = { space: VectorSpace; keyId: string };
 
 /**
- * Embeds the chunks of a document anew, as a version of its own, and switches queries to it by a compare-and-set; the vectors of
+ * Embeds the chunks of a document again, as a version of its own, and switches queries to it by a compare-and-set; the vectors of
  * before serve until then. So a move may be cut at any point and repeated, and two may run at once. False when there is nothing
  * to move: the document is gone or changed, or a job of its own is at work, which embeds it by the present model.
  */

@@ -15,7 +15,7 @@ import {
 export const REMOVED_AT_A_TIME = 200;
 
 /**
- * Removes what is older than a time, the oldest first and only so many at once. Each function returns how many it has removed.
+ * Removes what is older than a time, the oldest first and a bounded number at once. Each function returns how many it has removed.
  * An id holds the time when it was made, so that no further index is needed.
  */
 export function makeRetentionStore(db: Db) {

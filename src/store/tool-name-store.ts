@@ -21,7 +21,7 @@ export function makeToolNameStore(db: Db) {
     void (await names.deleteOne(ofTenant(tenantId, { _id: idOf(tenantId, name), ownerId })));
   return {
     count,
-    /** Gives a name to a definition unless it is taken; returns whoever has it then. */
+    /** Gives a name to a definition unless it is taken; returns the definition that has it then. */
     claim: (
       tenantId: string,
       { name, ownerId, claimedAt = new Date() }: { name: string; ownerId: string; claimedAt?: Date },

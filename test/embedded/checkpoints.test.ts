@@ -10,7 +10,7 @@ const MB = 1_000_000;
 const sizeOf = (folder: string) => statSync(join(folder, "data.sqlite")).size;
 const text = "x".repeat(50_000);
 
-/** How many pages the log has: it is not shortened when it is begun anew. */
+/** How many pages the log has: it is not shortened when it is restarted. */
 function pagesOf(folder: string): number {
   const file = new DatabaseSync(join(folder, "data.sqlite"));
   const { log } = file.prepare("PRAGMA wal_checkpoint(NOOP)").get() ?? {};
@@ -18,7 +18,7 @@ function pagesOf(folder: string): number {
   return Number(log);
 }
 
-/** Writes so many bytes, in commits of 1 MB. */
+/** Writes this number of bytes, in commits of 1 MB. */
 async function write(things: Collection<Document>, bytes: number): Promise<void> {
   for (let written = 0; written < bytes; written += MB) {
     await things.insertMany(Array.from({ length: MB / text.length }, () => ({ text })));
@@ -31,17 +31,17 @@ describe("embedded store: its log", function () {
   const inStore = (work: (things: Collection<Document>, folder: string, db: Db) => Promise<void>) =>
     inFolder((folder) => withServer(folder, (db) => work(db.collection<Document>("things"), folder, db)));
 
-  it("is copied into the data file and begun anew while the store is written", () =>
+  it("is copied into the data file and restarted while the store is written", () =>
     inStore(async (things, folder) => {
       await write(things, 20 * MB);
       let [before, pages] = [0, pagesOf(folder)];
-      const isBegunAnew = async () => {
+      const isRestarted = async () => {
         await write(things, MB);
         [before, pages] = [pages, pagesOf(folder)];
         return pages < before;
       };
       // On a slow disk that is once in 128 MB.
-      await pollUntil(isBegunAnew, { timeoutMs: 25_000, what: "a log that is begun anew" });
+      await pollUntil(isRestarted, { timeoutMs: 25_000, what: "a log that is restarted" });
       expect(sizeOf(folder), "the data file").to.be.above(8 * MB);
     }));
 

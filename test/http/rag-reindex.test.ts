@@ -79,7 +79,7 @@ describe("the move of documents to another embedding model", () => {
     expect(again.at("moved")).to.equal(0);
   });
 
-  it("runs once at a time, can be cancelled, and goes on where it was", async () => {
+  it("runs once at a time, can be cancelled, and resumes where it was", async () => {
     await setModel("lab/dense-1024");
     const held = hold((text) => text === textOf(7));
     const accepted = await reindex("respond-async");

@@ -7,7 +7,7 @@ import { makeDiscard } from "../../api/middleware/discard-body.ts";
 
 const CHUNK_BYTES = 64 << 10;
 
-/** A body of so many chunks, which counts those that are taken. */
+/** A body of `chunks` chunks, which counts those that are taken. */
 function makeBody(chunks: number) {
   let taken = 0;
   const body = new Readable({

@@ -11,7 +11,7 @@ import { tenantOf } from "../support/tenant-of.ts";
 const DAY_MS = 86_400_000;
 type Kept = { _id: string };
 
-/** An id of a record that was made so many days ago, the nth of them. */
+/** An id of a record that was made this number of days ago, the nth of them. */
 function idOfAge(kind: IdKind, days: number, n = 1): string {
   const first = firstIdAt(kind, new Date(Date.now() - days * DAY_MS));
   return `${first.slice(0, -4)}${String(n).padStart(4, "0")}`;

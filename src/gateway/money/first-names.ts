@@ -4,8 +4,8 @@ import { LRUCache } from "lru-cache";
 export const OTHER = "other";
 
 /**
- * Lets each tenant have so many `names` in a period, in one process, the first that come: each may be a row that is kept.
- * `tenants` are remembered; one that is forgotten begins anew.
+ * Lets each tenant have at most `names` names in a period, in one process, those that come first: each may be a kept row.
+ * `tenants` are remembered; one that is forgotten starts over.
  */
 export function makeFirstNames(limits: { names: number; tenants: number; periodMs: number }) {
   const known = new LRUCache<string, { period: number; names: Set<string> }>({ max: limits.tenants });

@@ -6,7 +6,7 @@ const MAX_ROWS_SPANNED = 65_534; // of HTML's own
 const MAX_HEAD_ROWS = 5;
 const MAX_CELL_CHARACTERS = 4_000; // a cell of more is a part of a page that was laid out by a table
 const MAX_DEPTH = 100;
-/** Characters that the repeated cells of a document may have: so many at once, and as many as its own cells. */
+/** Characters that the repeated cells of a document may have besides the number that its own cells have. */
 const FREE_REPETITION = 20_000;
 
 const around = new Set(["THEAD", "TBODY", "TFOOT"]);

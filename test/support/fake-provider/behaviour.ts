@@ -24,7 +24,7 @@ export type Behaviour = {
   firstByteMs?: number;
   /** Waits for this before the first byte. */
   until?: Promise<unknown>;
-  /** Waits for this within a stream, once so many pieces have been sent. */
+  /** Waits for this within a stream, once `afterPieces` have been sent. */
   hold?: { afterPieces: number; until: Promise<unknown> };
   /** Waits so long between two pieces of a stream. */
   pieceMs?: number;

@@ -57,7 +57,7 @@ const formats: Record<string, WireFormat> = {
 
 /**
  * A server on loopback that speaks the wire formats of OpenAI (chat, responses, embeddings) and Anthropic (messages), and the
- * common one of rerankers; it refuses what they refuse, goes wrong when it is told to, and counts what it served.
+ * common one of rerankers; it refuses what they refuse, goes wrong when it is asked to, and counts what it served.
  */
 export async function startFakeProvider(): Promise<FakeProvider> {
   const requests: RecordedRequest[] = [];

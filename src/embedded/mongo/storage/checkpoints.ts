@@ -5,7 +5,7 @@ import { prepareRows, type Storage } from "./storage.ts";
 
 /** Pages of the log, of 4 KiB each, that wait when the thread's copy begins. */
 const COPY_FROM_PAGES = 2_000;
-/** A log of so many pages is to start anew once few wait to be copied, and at last however many wait. */
+/** From LOG_PAGES on, the log is restarted once few pages wait to be copied; from MAX_LOG_PAGES on, however many wait. */
 const [LOG_PAGES, FEW_PAGES, MAX_LOG_PAGES] = [16_000, 500, 64_000];
 /** How often the log is looked at, and how long it is left alone after a copy here, or one that failed, in ms, at least. */
 const [LOOK_EVERY_MS, PAUSE_MS] = [20, 1_000];

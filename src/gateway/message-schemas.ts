@@ -3,7 +3,10 @@ import { isSmallJson, withFewFields } from "../bounded-json.ts";
 
 const MAX_MESSAGES = 200;
 const MAX_MESSAGE_CHARACTERS = 400_000;
-export const MAX_TOOLS = 128;
+/** Tools of one request. Their bytes are bounded by those of its body. */
+export const MAX_TOOLS = 1_024;
+/** Calls in one message; OpenAI's API takes as many. */
+const MAX_CALLS = 128;
 /** Parts of one message. */
 export const MAX_PARTS = 1_000;
 /** Pictures and files of one request; Anthropic's smaller models take as many. */
@@ -23,7 +26,7 @@ export const toolCallSchema = z.object({
   function: z.object({ name: toolName, arguments: z.string().max(MAX_MESSAGE_CHARACTERS) }),
 });
 export type WireToolCall = z.output<typeof toolCallSchema>;
-export const toolCallsSchema = z.array(toolCallSchema).min(1).max(MAX_TOOLS);
+export const toolCallsSchema = z.array(toolCallSchema).min(1).max(MAX_CALLS);
 
 const imageData = /^data:image\/(?:png|jpeg|gif|webp);base64,/;
 const pdfData = /^data:application\/pdf;base64,/;

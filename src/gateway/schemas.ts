@@ -46,9 +46,20 @@ export const toolSchema = z.object({
   }),
 });
 
+const namedFunction = z.object({ type: z.literal("function"), function: z.object({ name: toolName }) });
+
 export const toolChoiceSchema = z.union([
   z.enum(["auto", "none", "required"]),
-  z.object({ type: z.literal("function"), function: z.object({ name: toolName }) }),
+  z.discriminatedUnion("type", [
+    namedFunction,
+    z.object({
+      type: z.literal("allowed_tools"),
+      allowed_tools: z.object({
+        mode: z.enum(["auto", "required"]),
+        tools: z.array(namedFunction).min(1).max(MAX_TOOLS),
+      }),
+    }),
+  ]),
 ]);
 
 export const tokenLimit = z.number().int().min(1).max(1_000_000);

@@ -144,7 +144,7 @@ describeTargets("custom tools and groups of tools of the Responses API", leftOut
     >;
     const { response } = await asked.withResponse();
     expect(response.headers.get("x-svc-ignored")).to.include("tools[0].tools[1]");
-    const many = Array.from({ length: 100 }, (_, n) => ({ ...spawn, name: `spawn_${n}` }));
+    const many = Array.from({ length: 600 }, (_, n) => ({ ...spawn, name: `spawn_${n}` }));
     const error = await create({ tools: [...many, { ...group, tools: many }] }).catch((thrown: unknown) => thrown);
     expect(error).to.include({ status: 400, param: "tools" });
   });

@@ -95,7 +95,7 @@ describe("POST /v1/responses", () => {
       [{ input: Array(2_001).fill(user) }, "input"],
       [{ input: [user, { role: "user", content: Array(101).fill(image) }] }, "input[1].content"],
       [{ input: [sealed, user] }, "input[0].encrypted_content"],
-      [{ input, tools: Array(129).fill(tools[0]) }, "tools"],
+      [{ input, tools: Array(1_025).fill(tools[0]) }, "tools"],
       [{ input, max_output_tokens: 0 }, "max_output_tokens"],
     ];
     for (const [body, param] of cases) {

@@ -102,6 +102,7 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
   const preferred = model.reasons === "by-default" ? undefined : preferredTemperature;
   const sampling = toSampling(model, request, preferred);
   keepToSettings(model, rest);
+  if (!model.takesAllowedTools) offerAllowed(rest);
   const isReasoningOff = model.reasons !== undefined && sampling !== undefined;
   return {
     ...rest,
@@ -111,6 +112,14 @@ export function toCompletionRequest(request: ChatRequest, model: CataloguedModel
     model: model.wireId ?? model.id,
     messages: systemPrompt === undefined ? own : [{ role: "system", content: systemPrompt }, ...own],
   };
+}
+
+/** Leaves out the tools that may not be called. */
+function offerAllowed(request: Pick<CompletionRequest, "tools" | "allowedTools">): void {
+  if (request.allowedTools === undefined) return;
+  const allowed = new Set(request.allowedTools);
+  request.tools = request.tools?.filter(({ name }) => allowed.has(name)) ?? [];
+  delete request.allowedTools;
 }
 
 /** What the model takes of a temperature and `top_p`: one that is asked for is clamped, one that is preferred left out. */

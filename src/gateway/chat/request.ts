@@ -44,7 +44,7 @@ export function toChatRequest(body: ChatBody): ChatRequest {
     maxTokens: either(given, "maxTokens", "max_tokens"),
     systemPrompt: given.systemPrompt,
     tools,
-    toolChoice: toToolChoice(either(given, "toolChoice", "tool_choice"), tools),
+    ...toToolChoice(either(given, "toolChoice", "tool_choice"), tools),
     topP: either(given, "topP", "top_p"),
     stop: typeof stop === "string" ? [stop] : stop?.length === 0 ? undefined : stop,
     seed: given.seed,
@@ -107,14 +107,21 @@ function toPart(part: WirePart): ContentPart {
   return defined({ type: "file" as const, url: data ?? url ?? "", name: filename ?? undefined });
 }
 
-function toToolChoice(wanted: WithoutNulls<ChatBody>["tool_choice"], tools: ToolDefinition[] | undefined) {
-  if (wanted === undefined) return undefined;
-  const choice = typeof wanted === "string" ? wanted : { name: wanted.function.name };
-  const isGiven =
-    typeof choice === "string"
-      ? tools !== undefined || choice === "none"
-      : tools?.some(({ name }) => name === choice.name);
-  if (!isGiven) throw invalidRequest("tool_choice", "tool_choice asks for a tool that tools does not hold.");
+type Choice = Pick<CompletionRequest, "toolChoice" | "allowedTools">;
+
+function toToolChoice(wanted: WithoutNulls<ChatBody>["tool_choice"], tools: ToolDefinition[] | undefined): Choice {
   // Without tools, "none" says nothing, and some servers refuse it.
-  return tools === undefined ? undefined : choice;
+  if (wanted === undefined || (wanted === "none" && tools === undefined)) return {};
+  const names = typeof wanted === "string" ? [] : namesIn(wanted);
+  const given = new Set(tools?.map(({ name }) => name));
+  if (tools === undefined || !names.every((name) => given.has(name)))
+    throw invalidRequest("tool_choice", "tool_choice asks for a tool that tools does not hold.");
+  if (typeof wanted === "string") return { toolChoice: wanted };
+  if (wanted.type === "function") return { toolChoice: wanted.function };
+  return { toolChoice: wanted.allowed_tools.mode, allowedTools: names };
+}
+
+function namesIn(choice: Exclude<NonNullable<ChatBody["tool_choice"]>, string>): string[] {
+  const functions = choice.type === "function" ? [choice] : choice.allowed_tools.tools;
+  return functions.map((one) => one.function.name);
 }

@@ -83,6 +83,8 @@ export type ProviderModel = {
   settings: readonly Setting[];
   /** Its provider takes it at `service_tier: flex`, at half the price (OpenAI's guide "Flex processing"). */
   flex?: true;
+  /** Its provider takes `allowed_tools`, which keeps all tools in its cache; others are offered the allowed ones alone. */
+  takesAllowedTools?: true;
   /** Its provider takes it in batches, at half the price. */
   batch?: true;
   /** The highest temperature that it takes. Without it the model refuses any but the default, 1. */

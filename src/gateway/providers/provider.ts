@@ -74,6 +74,8 @@ export type CompletionRequest = {
   maxTokens?: number;
   tools?: ToolDefinition[];
   toolChoice?: ToolChoice;
+  /** Beside the choice `auto` or `required`: the only ones of the tools that may be called. */
+  allowedTools?: string[];
   /** The model can reason, so that its reasoning may be asked for. */
   canReason?: true;
 } & Sampling;

@@ -4,14 +4,13 @@ import {
   httpsUrl,
   imageUrl,
   MAX_PARTS,
-  MAX_TOOLS,
   pdfUrl,
   text,
   toolCallId,
   toolName,
 } from "../message-schemas.ts";
 import { asFormat, samplingFields, schemaFormat, tokenLimit } from "../schemas.ts";
-import { namespace, orOther, other, responseToolSchema } from "./tool-schemas.ts";
+import { allowedTools, chosenTool, namespace, orOther, other, responseToolsSchema } from "./tool-schemas.ts";
 
 /** A session of a coding agent has a call, its result and the reasoning of each turn. */
 export const MAX_ITEMS = 2_000;
@@ -74,7 +73,7 @@ const reasoning = z.object({
 });
 
 /** Tools of a later turn, or of a client that sends all of its tools like this. */
-const moreTools = z.object({ type: z.literal("additional_tools"), tools: z.array(responseToolSchema).max(MAX_TOOLS) });
+const moreTools = z.object({ type: z.literal("additional_tools"), tools: responseToolsSchema });
 
 /** One item of a conversation: https://platform.openai.com/docs/api-reference/responses/create. */
 export const inputItemSchema = orOther(
@@ -126,12 +125,9 @@ export const responsesBodySchema = z.object({
   instructions: text.nullish().describe("Put before the input as a system message"),
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_obfuscation: z.boolean().nullish() }).nullish(),
-  tools: z.array(responseToolSchema).max(MAX_TOOLS).nullish(),
+  tools: responseToolsSchema.nullish(),
   tool_choice: z
-    .union([
-      z.enum(["auto", "none", "required"]),
-      z.object({ type: z.enum(["function", "custom"]), name: toolName, namespace }),
-    ])
+    .union([z.enum(["auto", "none", "required"]), z.discriminatedUnion("type", [chosenTool, allowedTools])])
     .nullish(),
   reasoning: z
     .object({

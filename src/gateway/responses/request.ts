@@ -47,7 +47,7 @@ export function fromResponsesBody(
     max_tokens: body.max_output_tokens,
     systemPrompt: body.instructions,
     tools: functions.length > 0 ? functions : undefined,
-    tool_choice: toToolChoice(choice, functions.length > 0),
+    tool_choice: toToolChoice(choice, functions.length > 0, ignored),
   };
   const own = typeof input === "string" ? [{ role: "user" as const, content: input }] : input;
   const { messages, places } = toMessages([...before, ...own], before.length, ignored);
@@ -57,11 +57,28 @@ export function fromResponsesBody(
 }
 
 /** A tool that was left out cannot be demanded. */
-function toToolChoice(choice: ResponsesBody["tool_choice"], hasTools: boolean): ChatBody["tool_choice"] {
-  if (typeof choice === "object" && choice !== null)
-    return { type: "function", function: { name: toOfferedName(choice.name, choice.namespace) } };
-  return !hasTools && choice === "auto" ? undefined : choice;
+function toToolChoice(
+  choice: ResponsesBody["tool_choice"],
+  hasTools: boolean,
+  ignored: string[],
+): ChatBody["tool_choice"] {
+  if (typeof choice !== "object" || choice === null) return !hasTools && choice === "auto" ? undefined : choice;
+  if (choice.type !== "allowed_tools") return toNamed(choice);
+  if (choice.mode === "none") return hasTools ? "none" : undefined;
+  const tools = choice.tools.flatMap((tool, place) => {
+    if (tool.type !== "other") return [toNamed(tool)];
+    ignored.push(`tool_choice.tools[${place}]`);
+    return [];
+  });
+  if (tools.length > 0) return { type: choice.type, allowed_tools: { mode: choice.mode, tools } };
+  if (choice.mode === "auto") return "none";
+  throw invalidRequest("tool_choice", "tool_choice demands a call of tools that do not run here.");
 }
+
+const toNamed = ({ name, namespace }: { name: string; namespace?: string | null | undefined }) => ({
+  type: "function" as const,
+  function: { name: toOfferedName(name, namespace) },
+});
 
 function toResponseFormat(format: NonNullable<ResponsesBody["text"]>["format"]): ChatBody["response_format"] {
   if (format?.type !== "json_schema") return format;

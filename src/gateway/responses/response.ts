@@ -32,7 +32,7 @@ export function beginResponse(body: ResponsesBody): ResponseObject {
       const { type, name, description = null, parameters = null } = tool;
       return [{ type, name, description, parameters, strict: false }];
     }),
-    tool_choice: body.tool_choice ?? "auto",
+    tool_choice: toShownChoice(body.tool_choice),
     parallel_tool_calls: body.parallel_tool_calls ?? true,
     reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
     text: { format: text?.format ?? { type: "text" }, verbosity: text?.verbosity ?? "medium" },
@@ -53,6 +53,12 @@ export function beginResponse(body: ResponsesBody): ResponseObject {
     background: body.background === true,
     previous_response_id: body.previous_response_id ?? null,
   };
+}
+
+/** The choice of the request, without the tools that are left out. */
+function toShownChoice(choice: ResponsesBody["tool_choice"]): unknown {
+  if (typeof choice !== "object" || choice?.type !== "allowed_tools") return choice ?? "auto";
+  return { ...choice, tools: choice.tools.filter(({ type }) => type !== "other") };
 }
 
 /** The items of a response that has begun, and their events. They are named after it, by their places. */

@@ -45,10 +45,32 @@ const namespaceTool = z.object({
   tools: z.array(orOther(["function", "custom"], z.discriminatedUnion("type", [...ownTool, other]))).max(MAX_TOOLS),
 });
 
+/** Which tool a choice is about. */
+export const chosenTool = z.object({ type: z.enum(["function", "custom"]), name: toolName, namespace });
+export const allowedTools = z.object({
+  type: z.literal("allowed_tools"),
+  mode: z.enum(["auto", "none", "required"]).default("auto"),
+  tools: z
+    .array(orOther(["function", "custom"], z.discriminatedUnion("type", [chosenTool, other])))
+    .min(1)
+    .max(MAX_TOOLS),
+});
+
 /** A tool of a request: https://platform.openai.com/docs/api-reference/responses/create. */
 export const responseToolSchema = orOther(
   ["function", "custom", "namespace"],
   z.discriminatedUnion("type", [...ownTool, namespaceTool, other]),
 );
+/** A list of tools. Those of its groups are counted before any of them is parsed. */
+export const responseToolsSchema = z.preprocess((value, context) => {
+  if (!Array.isArray(value) || value.reduce((sum: number, tool) => sum + sizeOf(tool), 0) <= MAX_TOOLS) return value;
+  context.addIssue({ code: "custom", message: `has more than ${MAX_TOOLS} tools` });
+  return z.NEVER;
+}, z.array(responseToolSchema).max(MAX_TOOLS));
 export type ResponseTool = z.output<typeof responseToolSchema>;
 export type OwnTool = z.output<(typeof ownTool)[number]>;
+
+function sizeOf(tool: unknown): number {
+  const inner = typeof tool === "object" && tool !== null && "tools" in tool ? tool.tools : undefined;
+  return Array.isArray(inner) ? inner.length : 1;
+}

@@ -22,7 +22,7 @@ export function toWireRequest(request: CompletionRequest, isStreamed: boolean): 
     stop: request.stop,
     seed: request.seed,
     tools: request.tools?.map(toWireTool),
-    tool_choice: request.toolChoice && toWireToolChoice(request.toolChoice),
+    tool_choice: toWireToolChoice(request),
     parallel_tool_calls: request.parallelToolCalls,
     reasoning: effort || summary ? { effort, summary } : undefined,
     text: format || request.verbosity ? { format, verbosity: request.verbosity } : undefined,
@@ -70,8 +70,10 @@ function toWireTool({ name, description, parameters = { type: "object", properti
   return defined({ type: "function", name, description, parameters, strict: false });
 }
 
-function toWireToolChoice(choice: NonNullable<CompletionRequest["toolChoice"]>): unknown {
-  return typeof choice === "string" ? choice : { type: "function", name: choice.name };
+function toWireToolChoice({ toolChoice: choice, allowedTools }: CompletionRequest): unknown {
+  if (allowedTools !== undefined)
+    return { type: "allowed_tools", mode: choice, tools: allowedTools.map((name) => ({ type: "function", name })) };
+  return typeof choice === "object" ? { type: "function", name: choice.name } : choice;
 }
 
 /** The fields that chat completions have under `json_schema` stand beside the type here. */

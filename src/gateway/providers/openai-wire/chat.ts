@@ -40,7 +40,7 @@ export function toWireChat(request: CompletionRequest, dialect: WireDialect, isS
     temperature: request.temperature, // JSON leaves out what is undefined
     [dialect.maxTokensField]: request.maxTokens,
     tools: request.tools?.map((tool) => ({ type: "function", function: tool })),
-    tool_choice: request.toolChoice && toWireToolChoice(request.toolChoice),
+    tool_choice: toWireToolChoice(request),
     parallel_tool_calls: request.parallelToolCalls,
     reasoning_effort: request.effort,
     top_p: request.topP,
@@ -111,9 +111,13 @@ function toWirePart(part: ContentPart): unknown {
   return { type: "file", file: { filename: name, file_data: url } };
 }
 
-function toWireToolChoice(choice: NonNullable<CompletionRequest["toolChoice"]>): unknown {
-  return typeof choice === "string" ? choice : { type: "function", function: { name: choice.name } };
+function toWireToolChoice({ toolChoice: choice, allowedTools }: CompletionRequest): unknown {
+  if (allowedTools !== undefined)
+    return { type: "allowed_tools", allowed_tools: { mode: choice, tools: allowedTools.map(toWireFunction) } };
+  return typeof choice === "object" ? toWireFunction(choice.name) : choice;
 }
+
+const toWireFunction = (name: string) => ({ type: "function", function: { name } });
 
 /** Reads the answer of `POST /chat/completions`. @throws AppError `provider_failed` when it is not one. */
 export function fromWireChat(body: string, requestedModel: string): CompletionResult {

@@ -60,6 +60,7 @@ const gpt = {
   features: ["streaming", "tool_use", "tool_choice", "vision", "files", "json_schema", "json_object", "prompt_caching"],
   pictures: picturesOf(1.2, 1_536),
   settings: withoutSeed,
+  takesAllowedTools: true,
   batch: true,
   priceDate: "2026-11-21",
 } as const satisfies Partial<ProviderModel>;

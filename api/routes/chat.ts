@@ -189,7 +189,9 @@ async function acceptForBatch(
   if ("job" in reserved) return reserved;
   const { quotas, gateway } = input.platform;
   const admit = () => quotas.check(input.caller.tenantId, "openJobs");
-  const accepted = await gateway.batches.accept(call.caller, call.request, { ...reserved, admit }).catch(withoutRoom);
+  const accepted = await gateway.batches
+    .accept(call.caller, call.request, { ...reserved, startedBy: input.caller.subject, admit })
+    .catch(withoutRoom);
   return "job" in accepted ? accepted : ineligible(accepted.ineligible);
 }
 

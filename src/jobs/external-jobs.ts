@@ -7,10 +7,10 @@ import { endedNow } from "./claim.ts";
 import type { Notifications } from "./notify.ts";
 import type { QueueDefinition } from "./queues.ts";
 import type { Rejections } from "./reject.ts";
-import { newRecord } from "./submit.ts";
+import { newRecord, type Submission } from "./submit.ts";
 
 /** A job that no worker runs: it waits for something that others do, and is ended by them. */
-export type ExternalJob = {
+export type ExternalJob = Pick<Submission, "title" | "startedBy"> & {
   queue: QueueDefinition;
   tenantId: string;
   jobId: string;
@@ -26,9 +26,9 @@ export function makeExternalJobs(
 ) {
   return {
     /** Accepts a job that waits, unless it is there. Nothing is put on a queue for it. */
-    async hold({ queue, tenantId, jobId, subject, isRetried }: ExternalJob): Promise<JobRecord> {
+    async hold({ queue, tenantId, jobId, subject, isRetried, ...shown }: ExternalJob): Promise<JobRecord> {
       const record: JobRecord = {
-        ...newRecord(queue, { tenantId, jobId, subject }),
+        ...newRecord(queue, { tenantId, jobId, subject, ...shown }),
         payload: {},
         status: "awaiting",
         progress: { stage: "collecting", done: 0, total: 1 },

@@ -26,7 +26,7 @@ export const jobViewSchema = z.object({
   title: z
     .string()
     .optional()
-    .describe("What it works on: a document's title, an agent's or a workflow's name, a response's model"),
+    .describe("What it works on: a document's title, an agent's or a workflow's name, a model, a file of requests"),
   startedBy: z.string().optional().describe("The subject of the key that asked for it"),
   status: z.enum(jobStates),
   progress: z.object({ stage: z.string(), done: z.number(), total: z.number() }),

@@ -31,10 +31,17 @@ const MAX_TITLE = 200;
 /** What the record of a new job says, however it is to be run. */
 export function newRecord(
   { kind, name: queue }: QueueDefinition,
-  { tenantId, jobId: _id, subject }: Pick<JobRecord, "tenantId" | "subject"> & { jobId: string },
+  {
+    tenantId,
+    jobId: _id,
+    subject,
+    title,
+    startedBy,
+  }: Pick<Submission, "tenantId" | "subject" | "title" | "startedBy"> & { jobId: string },
 ) {
   const now = new Date();
   return {
+    ...defined({ title: title?.slice(0, MAX_TITLE).toWellFormed(), startedBy }),
     _id,
     tenantId,
     kind,
@@ -64,18 +71,18 @@ export type SubmitDeps = {
 export async function submitJob(
   deps: SubmitDeps,
   queue: QueueDefinition,
-  { tenantId, jobId = newId("job"), ids, subject, title, startedBy, isInteractive }: Submission,
+  { tenantId, jobId = newId("job"), ids, subject, isInteractive, ...shown }: Submission,
 ): Promise<JobRecord> {
   const payload = queue.payload.parse({ v: 1, jobId, tenantId, ...ids }) as Record<string, unknown>; // a strict object of ids
   const record: JobRecord = {
-    ...newRecord(queue, { tenantId, jobId, subject }),
+    ...newRecord(queue, { tenantId, jobId, subject, ...shown }),
     payload,
     status: "queued",
     progress: { stage: "queued", done: 0, total: 0 },
     isInteractive,
     priority: fairPriority({ backlog: deps.countBefore(tenantId, queue.name), isInteractive }),
     checkAt: new Date(Date.now() + CHECK_QUEUED_AFTER_MS),
-    ...defined({ title: title?.slice(0, MAX_TITLE).toWellFormed(), startedBy, trace: currentTrace() }),
+    ...defined({ trace: currentTrace() }),
   };
   try {
     await deps.store.insert(record);

@@ -41,6 +41,8 @@ export type FileBatchFault = { code: string; message: string; param: string | nu
 /** A batch as a client of OpenAI's or Anthropic's surface made it: a file of requests, each a job of its own. */
 export type FileBatchDocument = TenantDocument & {
   keyId: string;
+  /** The subject of the key. */
+  startedBy?: string;
   jobId: string;
   endpoint: string;
   inputFileId: string;

@@ -97,6 +97,10 @@ describe("batches of messages through the official client of Anthropic", functio
     const batch = await ended(made.id);
     expect(batch.request_counts).to.deep.equal({ processing: 0, succeeded: 3, errored: 3, canceled: 0, expired: 1 });
     expect(Date.parse(batch.ended_at ?? "")).to.be.at.least(Date.parse(batch.created_at));
+    const listed = (await api.get("/jobs?limit=100")).at("data") as { title?: string }[]; // the client checked the shape
+    const job = listed.find(({ title }) => title === "/v1/messages");
+    expect(job).to.have.nested.property("about.batchId", made.id);
+    expect(job).to.have.property("startedBy", "member@test");
     const results = await resultsOf(made.id);
     expect([...results.keys()]).to.deep.equal(["claude", "refused", "late", "openai", "offline", "nobody", "wrong"]);
     expect(messageOf(results.get("claude"))).to.deep.equal({

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import OpenAI, { toFile } from "openai";
 import { type FakeBatches, startFakeBatches } from "../support/fake-provider/batch-server.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 
@@ -12,12 +13,15 @@ const line = (customId: string, content: string, more: object = {}) => ({
   ...more,
 });
 
+type Job = { kind: string; about: Record<string, string>; title?: string; startedBy?: string };
+
 describe("files and batches through the official openai client", function () {
   this.timeout(30_000);
   let upstream: FakeBatches;
   let test: TestPlatform;
   let openai: OpenAI;
   let stranger: OpenAI;
+  let api: ApiClient;
   before(async () => {
     upstream = await startFakeBatches();
     test = await startPlatform({
@@ -31,6 +35,7 @@ describe("files and batches through the official openai client", function () {
     const clientOf = (apiKey: string) => new OpenAI({ baseURL: `${test.url}/v1`, apiKey, maxRetries: 0 });
     openai = clientOf(test.keys.member);
     stranger = clientOf(test.keys.stranger);
+    api = makeClient({ url: test.url, key: test.keys.member });
   });
   after(async () => {
     await test.close();
@@ -108,6 +113,12 @@ describe("files and batches through the official openai client", function () {
     expect(completion.object).to.equal("chat.completion");
     expect(completion.choices[0]?.message.content).to.equal("Re: What is a lease?");
     expect(completion.usage?.total_tokens).to.equal(1_100);
+    const jobs = (await api.get("/jobs?limit=200")).at("data") as Job[]; // the client checked the shape
+    const ofBatch = jobs.filter(({ about }) => about.batchId === made.id);
+    expect(ofBatch.map(({ title }) => title)).to.include.members(["requests.jsonl"]);
+    expect(new Set(ofBatch.map(({ startedBy }) => startedBy))).to.deep.equal(new Set(["member@test"]));
+    const answered = jobs.filter(({ kind, title }) => kind === "completion" && title === "gpt-5.4-nano");
+    expect(answered.map(({ startedBy }) => startedBy)).to.include("member@test");
     const errors = await read(batch.error_file_id);
     expect(errors.map((one) => [one.custom_id, one.error.code])).to.deep.equal([
       ["bad", "invalid_request"],

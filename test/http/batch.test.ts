@@ -68,7 +68,10 @@ describe("chats that may wait for a batch", () => {
     describe(`of ${provider}`, () => {
       it("answers 202 with a job, and the job with the chat's answer at half the price", async () => {
         const accepted = await ask(model, "What is a lease?");
+        const shown = { title: model, startedBy: "member@test" };
         expect(accepted.body).to.include({ kind: "completion", status: "awaiting" });
+        const listed = (await client.get("/jobs")).at("data") as { jobId: string }[]; // the client checked the shape
+        expect(listed.find(({ jobId }) => jobId === accepted.string("jobId"))).to.include(shown);
         expect(accepted.headers.get("location")).to.equal(accepted.string("statusUrl"));
         const job = await endOf(accepted);
         expect(job.at("status")).to.equal("completed");

@@ -38,7 +38,7 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
       bytes: Buffer.from(JSON.stringify(line)),
     });
     const input = { inputFileId: file._id, endpoint, completionWindow: "24h" };
-    return batches().create({ tenantId, keyId: "key_test" }, input);
+    return batches().create({ tenantId, keyId: "key_test", subject: "member@test" }, input);
   };
   const run = async (batchId: string, signal = new AbortController().signal) => {
     const { jobId } = await batches().batch(tenantId, batchId);
@@ -89,7 +89,10 @@ describe("a file of requests whose worker dies while it starts the lines", () =>
     });
     const bytes = Buffer.from(JSON.stringify({ requests }));
     const sentWith = { path: "/v1/messages/batches", headers: { "anthropic-beta": "tomorrow" } };
-    const made = await batches().createMessages({ tenantId, keyId: "key_test" }, { bytes, total: 2, sentWith });
+    const made = await batches().createMessages(
+      { tenantId, keyId: "key_test", subject: "member@test" },
+      { bytes, total: 2, sentWith },
+    );
     const isPutOff = async () => (await run(made._id).catch((error: unknown) => error)) instanceof Rescheduled;
     expect(await isPutOff()).to.equal(true);
     const left = (await gateway.budget(tenantId))?.leftUsd;

@@ -43,7 +43,7 @@ export async function beginItem(deps: ItemDeps, batch: FileBatchDocument, { held
     throw new AppError("request_too_large", `A request of a batch has ${MAX_REQUEST_BYTES} bytes at most.`);
   if (endpoint === "/v1/embeddings") {
     const wanted = readBody("/v1/embeddings", body);
-    await deps.jobs.held.hold(held);
+    await deps.jobs.held.hold({ ...held, title: wanted.model ?? "" });
     const outcome = await deps.embed(caller, toEmbedRequest(wanted));
     await deps.jobs.held.end(jobId, { result: toEmbeddingList(outcome, wanted.encoding_format) });
     return;
@@ -52,7 +52,8 @@ export async function beginItem(deps: ItemDeps, batch: FileBatchDocument, { held
     endpoint === messagesEndpoint
       ? await toMessagesChat(deps, batch, body)
       : { chat: fromOpenAi(readBody("/v1/chat/completions", body)), message: undefined };
-  const accepted = await deps.batches.accept(caller, chat, { jobId, isRetried: true, ...(message && { message }) });
+  const asked = { jobId, startedBy: held.startedBy, isRetried: true, ...(message && { message }) };
+  const accepted = await deps.batches.accept(caller, chat, asked);
   if ("ineligible" in accepted)
     throw new AppError("invalid_request", `model: it has no batches (${accepted.ineligible})`);
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../../defined.ts";
 import { AppError, fromErrorView, notFound, toErrorView } from "../../../errors.ts";
 import { newId } from "../../../ids.ts";
 import { batchQueue } from "../../../jobs/queues.ts";
@@ -20,15 +21,18 @@ export type MessageBatchInput = Required<Pick<FileBatchDocument, "sentWith">> & 
 const KEEP_RESULTS_MS = 29 * 86_400_000;
 /** Batches that one sweep archives. */
 const SWEPT = 100;
-type Submitter = Pick<GatewayCaller, "tenantId" | "keyId">;
+type Submitter = Pick<GatewayCaller, "tenantId" | "keyId"> & { subject: string };
 
 /** Files of requests, and the batches that answer them, as OpenAI's clients use them. */
 export function makeFileBatches(deps: FileBatchDeps) {
   const { files } = deps.store;
   const requestFiles = makeRequestFiles(deps.store);
   const work = makeFileBatchWork(deps);
-  const submit = (batch: FileBatchDocument) =>
-    submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId: batch._id } });
+  const submit = (batch: FileBatchDocument, title: string) => {
+    const { _id: batchId, startedBy } = batch;
+    const shown = { title, ...defined({ startedBy }) };
+    return submitWork(deps.jobs, work, { record: batch, isInteractive: false, subject: { batchId }, ...shown });
+  };
   const findBatch = async (tenantId: string, batchId: string) => {
     const batch = await files.findBatch(tenantId, batchId);
     if (batch === null) throw notFound("batch");
@@ -43,10 +47,10 @@ export function makeFileBatches(deps: FileBatchDeps) {
     ...requestFiles,
     /** @throws AppError `not_found` for a file that is not there, `unavailable`. */
     async create(submitter: Submitter, input: FileBatchInput) {
-      await requestFiles.file(submitter.tenantId, input.inputFileId);
+      const { filename } = await requestFiles.file(submitter.tenantId, input.inputFileId);
       const batch = newBatch(submitter, { _id: newId("fileBatch"), total: 0, ...input });
       await files.insertBatch(batch);
-      await submit(batch);
+      await submit(batch, filename);
       return batch;
     },
     /** A batch of messages. Its requests are no file that a client sees. @throws AppError `unavailable`. */
@@ -56,7 +60,7 @@ export function makeFileBatches(deps: FileBatchDeps) {
       const batch = newBatch(submitter, { _id: newId("messageBatch"), ...about, ...input, expireAt });
       await files.insertBatch(batch); // first, so that the sweep finds what a process that dies leaves behind
       await deps.store.sources.write(batch.tenantId, batch.inputFileId, bytes);
-      await submit(batch);
+      await submit(batch, messagesEndpoint);
       return batch;
     },
     /** @throws AppError `not_found`. */
@@ -100,7 +104,7 @@ export function makeFileBatches(deps: FileBatchDeps) {
 }
 
 function newBatch(
-  { tenantId, keyId }: Submitter,
+  { tenantId, keyId, subject: startedBy }: Submitter,
   about: Pick<FileBatchDocument, "_id" | "endpoint" | "inputFileId" | "completionWindow" | "total"> &
     Pick<FileBatchDocument, "metadata" | "sentWith" | "expireAt">,
 ): FileBatchDocument {
@@ -108,6 +112,7 @@ function newBatch(
   return {
     tenantId,
     keyId,
+    startedBy,
     jobId: newId("job"),
     ...about,
     status: "validating",

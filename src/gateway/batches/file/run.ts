@@ -1,3 +1,4 @@
+import { defined } from "../../../defined.ts";
 import { AppError, isBudgetExhausted, isOfPart, toErrorView } from "../../../errors.ts";
 import { forEachConcurrent } from "../../../for-each-concurrent.ts";
 import { hashDigits } from "../../../ids.ts";
@@ -103,8 +104,9 @@ async function submitItem(
   { jobId, body, signal }: { jobId: string; body: unknown; signal: AbortSignal },
 ): Promise<boolean> {
   const { jobs } = deps;
-  const { tenantId } = batch;
-  const held = { queue: batchQueue, tenantId, jobId, subject: { batchId: batch._id }, isRetried: true };
+  const { tenantId, startedBy } = batch;
+  const shown = defined({ startedBy });
+  const held = { queue: batchQueue, tenantId, jobId, subject: { batchId: batch._id }, isRetried: true, ...shown };
   try {
     await beginItem(deps, batch, { held, body, signal });
   } catch (error) {

@@ -25,6 +25,7 @@ export type Ineligible = "streamed" | "widget-key" | "run" | "no-batch-interface
 
 type BatchedAs = {
   jobId: string;
+  startedBy?: string | undefined;
   isRetried?: boolean;
   admit?: () => Promise<unknown>;
   message?: BatchItemDocument["message"];
@@ -54,7 +55,7 @@ export function makeBatches(deps: BatchDeps) {
     async accept(
       caller: GatewayCaller,
       given: ChatRequest | ForwardedChat,
-      { jobId, isRetried = false, admit, message }: BatchedAs,
+      { jobId, startedBy, isRetried = false, admit, message }: BatchedAs,
     ): Promise<{ job: JobRecord } | { ineligible: Ineligible }> {
       const { plan, request, bounds, raw, debug } = await planItem(gateway, caller.tenantId, given);
       const { model, requested, reason } = plan.routing;
@@ -96,7 +97,8 @@ export function makeBatches(deps: BatchDeps) {
       const isNew = await store.insertItem(item);
       if (!isNew && reserved) await gateway.budgets.settleLater(caller.tenantId, reserved, 0); // the item has its own
       const { tenantId } = caller;
-      const job = await jobs.held.hold({ queue: batchQueue, tenantId, jobId, subject: {}, isRetried });
+      const shown = { title: requested, ...defined({ startedBy }) }; // nothing of what is said in it
+      const job = await jobs.held.hold({ queue: batchQueue, tenantId, jobId, subject: {}, isRetried, ...shown });
       try {
         await store.moveItem(jobId, ["accepted"], { state: "waiting" });
         await collector.add(item);

@@ -29,12 +29,12 @@ export function toSafeFragment(text) {
   const fragment = /** @type {DocumentFragment} */ (
     /** @type {unknown} */ (DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed))
   );
-  for (const link of fragment.querySelectorAll("a[href]")) {
+  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (fragment.querySelectorAll("a[href]"))) {
     link.setAttribute("target", "_blank");
     link.setAttribute("rel", "noopener noreferrer nofollow");
     const host = document.createElement("span");
     host.className = "meta";
-    host.textContent = ` (${new URL(link.getAttribute("href") ?? "").host}) ↗`;
+    host.textContent = ` (${link.host}) ↗`; // empty for an address that leads nowhere, as https://
     link.append(host);
   }
   return fragment;

@@ -17,6 +17,7 @@ const markdown = (place: string) =>
     "<style>body { display: none }</style><p style='position:fixed' class=problem id=app>y</p>",
     `| ${long} | ${long} |\n|---|---|\n| ${long} | \`${long}\` |`,
     `https://evil.example/${long}`,
+    "[x](https://)",
   ].join("\n\n");
 
 const name = (place: string) => `${harm(place)} ${long}`.slice(0, 200);
@@ -157,7 +158,7 @@ export async function lookAtHostileTexts(
   await page.getByText("Tokens in, out").waitFor();
   await settle();
   const links = await page.locator(".markdown a").count();
-  if (links !== 3) faults.push(`The answer in the playground has ${links} links`);
+  if (links !== 4) faults.push(`The answer in the playground has ${links} links`);
   await look("the playground's answer");
   return faults;
 }
@@ -184,8 +185,8 @@ export async function chatInWidget(
     ...(/<(?:script|img|iframe|form|input|svg|style)|\son\w+=|style=|javascript:|id=/i.test(tags)
       ? [`The widget shows ${tags}`]
       : []),
-    // The third one of the text leads nowhere: it has no address left.
-    ...(links.length === 2 ? [] : [`The widget shows ${links.length} links`]),
+    // The one of a script leads nowhere: it has no address left.
+    ...(links.length === 3 ? [] : [`The widget shows ${links.length} links`]),
     ...links.filter((link) => !link.includes("noopener")).map((link) => `The widget shows ${link}`),
     ...((await page.evaluate("window.harmed")) === undefined ? [] : ["A script has run in the widget"]),
     ...((await page.evaluate("document.documentElement.scrollWidth > innerWidth"))

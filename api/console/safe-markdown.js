@@ -19,13 +19,20 @@ const markdown = new Marked({
   renderer: { html: ({ text }) => quote(text), image: ({ text }) => quote(text) },
 });
 
+/** Longer texts are shown as they are, so that a hostile one does not hold the page. */
+const MAX_CHARACTERS = 200_000;
+
 /**
- * Markdown that a model or a document wrote, as nodes for a page. Links lead elsewhere visibly: each names its host. The
- * console and the widget both show such texts by this.
+ * Markdown that a model or a document wrote, as nodes for a page. Links lead elsewhere visibly: each names its host.
  * @param {string} text
- * @returns {DocumentFragment}
  */
-export function toSafeFragment(text) {
+function toSafeNode(text) {
+  if (text.length > MAX_CHARACTERS) {
+    const whole = document.createElement("pre");
+    whole.tabIndex = 0;
+    whole.textContent = text;
+    return whole;
+  }
   const fragment = /** @type {DocumentFragment} */ (
     /** @type {unknown} */ (DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed))
   );
@@ -38,4 +45,26 @@ export function toSafeFragment(text) {
     link.append(host);
   }
   return fragment;
+}
+
+/** What each element is to show at the next frame. @type {WeakMap<Element, { text: string, onShown: () => void }>} */
+const awaited = new WeakMap();
+
+/**
+ * Shows Markdown in an element at the browser's next frame: of the texts that come until then, the last. A growing response is
+ * so parsed once a frame, and not once for each of its parts. The console and the widget both show such texts by this.
+ * @param {Element} element
+ * @param {string} text
+ * @param {() => void} [onShown]
+ */
+export function showMarkdown(element, text, onShown = () => undefined) {
+  const isAwaited = awaited.has(element);
+  awaited.set(element, { text, onShown });
+  if (isAwaited) return;
+  requestAnimationFrame(() => {
+    const last = awaited.get(element);
+    awaited.delete(element);
+    element.replaceChildren(toSafeNode(last?.text ?? ""));
+    last?.onShown();
+  });
 }

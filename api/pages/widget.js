@@ -90,29 +90,36 @@ form button:disabled{opacity:.5;cursor:default}
   const turns = [];
   let running;
 
-  let toSafeFragment;
+  let showMarkdown;
   let isLoading = false;
   const loadRenderer = () => {
     if (isLoading) return;
     isLoading = true;
     import(rendererUrl).then(
       (module) => {
-        toSafeFragment = module.toSafeFragment;
+        showMarkdown = module.showMarkdown;
       },
       () => undefined, // the page's policy forbids it, or the network: answers stay plain text
     );
   };
-  /** Shows an answer so far; what is not Markdown of ours is text. */
+  const scrollDown = () => {
+    list.scrollTop = list.scrollHeight;
+  };
+  /** Shows an answer so far, as Markdown once its renderer is there. */
   const fill = (item, content) => {
-    item.classList.toggle("rendered", toSafeFragment !== undefined);
-    if (toSafeFragment) item.replaceChildren(toSafeFragment(content));
-    else item.textContent = content;
+    item.classList.toggle("rendered", showMarkdown !== undefined);
+    if (showMarkdown) {
+      showMarkdown(item, content, scrollDown);
+      return;
+    }
+    item.textContent = content;
+    scrollDown();
   };
 
   const show = (className, content) => {
     const item = element("li", { className, textContent: content });
     list.append(item);
-    list.scrollTop = list.scrollHeight;
+    scrollDown();
     return item;
   };
   const toggle = (isOpen) => {
@@ -188,7 +195,6 @@ form button:disabled{opacity:.5;cursor:default}
         if (event.error) throw new Error(explain(502));
         received += event.delta?.content ?? "";
         fill(item, received || "…");
-        list.scrollTop = list.scrollHeight;
         isWhole ||= event.done === true;
       }
       if (!isWhole) throw new Error(explain(502));
@@ -198,15 +204,15 @@ form button:disabled{opacity:.5;cursor:default}
         fill(item, received || "(stopped)");
         return;
       }
-      item.className = "error";
-      item.textContent = error instanceof TypeError ? explain(0) : error.message;
+      item.remove(); // the next frame may still show in it what has come
+      const problem = show("error", error instanceof TypeError ? explain(0) : error.message);
       const retry = element("button", { type: "button", textContent: "Try again" });
       retry.addEventListener("click", () => {
-        item.remove();
+        problem.remove();
         answer();
       });
-      item.append(retry);
-      list.scrollTop = list.scrollHeight;
+      problem.append(retry);
+      scrollDown();
     } finally {
       if (running === controller) send.disabled = false;
     }

@@ -8,6 +8,8 @@ const harm = (place: string) =>
   `"'><script>window.harmed="${place}"</script><img src=x onerror=window.harmed="${place}"><svg/onload=window.harmed="${place}">`;
 /** Without a place to break, and from right to left. */
 const long = `${"W".repeat(40)}\u202e${"M".repeat(30)}`;
+/** Longer than what is parsed as Markdown. */
+const endless = "word ".repeat(50_000);
 /** Links as models write them. `https://evil.example` must show as such, and the others not at all. */
 const markdown = (place: string) =>
   [
@@ -181,6 +183,10 @@ export async function chatInWidget(
   const markup = await answer.innerHTML();
   const tags = markup.replace(/>[^<]*/g, ">"); // without the texts, which name what they may
   const links = [...tags.matchAll(/<a [^>]*>/g)].map(([link]) => link);
+  provider.next({ pieces: ["*", endless, "*"] });
+  await page.getByLabel("Your message").fill("And without an end?");
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.locator("li.rendered > pre", { hasText: "*" }).waitFor(); // as it was written
   return [
     ...(/<(?:script|img|iframe|form|input|svg|style)|\son\w+=|style=|javascript:|id=/i.test(tags)
       ? [`The widget shows ${tags}`]

@@ -113,30 +113,22 @@ export function Documents({ query }) {
 }
 
 /**
- * Replaces a document: by what its URL has now, or by a file. The file is a document of its own, and the old one goes when
- * that is indexed, so that queries find one of the two at any time.
- * @param {{ document: any }} props
+ * Gives a document a new text: what its URL has now, or a file. Queries see the earlier one until the new one is indexed.
+ * @param {{ document: any, onReplaced: () => void }} props
  */
-function Replace({ document: { documentId, title, source, collection } }) {
+function Replace({ document: { documentId, source }, onReplaced }) {
   const { run, error, isBusy } = useAction();
-  const fetchAgain = () =>
-    run(async () => {
-      const body = { url: source.url, title, ...(collection ? { collection } : {}) };
-      await post("/rag/ingest", body, { headers: { prefer: "respond-async" } });
-    });
+  const headers = { prefer: "wait=60" }; // for the reason, if it fails
+  const fetchAgain = () => run(() => call("POST", `/rag/documents/${documentId}/refresh`, { headers }), onReplaced);
   /** @param {any} event */
   const pick = (event) => {
     const [file] = event.target.files;
+    event.target.value = ""; // the same file may be chosen again
     if (!file) return;
-    run(async () => {
-      const form = new FormData();
-      for (const [name, value] of Object.entries({ file, title, collection })) if (value) form.set(name, value);
-      const response = await call("POST", "/rag/ingest", { form, headers: { prefer: "wait=60" } });
-      const made = (await response.json()).documentId;
-      if (response.status !== 201) throw new Error(`The new document ${made} is not indexed yet; this one stays.`);
-      await remove(`/rag/documents/${documentId}`);
-      navigate(`/console/documents/${made}`);
-    });
+    const form = new FormData();
+    form.set("documentId", documentId);
+    form.set("file", file);
+    run(() => call("POST", "/rag/ingest", { form, headers }), onReplaced);
   };
   const control = source.url
     ? html`<button type="button" disabled=${isBusy} onClick=${fetchAgain}>Fetch it again</button>`
@@ -176,6 +168,6 @@ export function Document({ id }) {
     <${Facts} facts=${[["Document", html`<code>${id}</code>`], ["Source", source.name ?? source.url ?? source.kind], ["Type", source.type], ["Added", html`<${Time} at=${createdAt} />`], ["Job", html`<${IdLink} id=${jobId} />`], ["Same content as", duplicateOf && html`<${IdLink} id=${duplicateOf} />`]]} />
     <${Problem} error=${failure} />
     ${Object.keys(metadata).length > 0 ? html`<${Text} value=${metadata} label="Metadata" />` : null}
-    <div class="actions"><${Replace} document=${document.value} /><button type="button" class="rejected" onClick=${drop}>Delete</button></div><${Problem} error=${error} />
+    <div class="actions"><${Replace} document=${document.value} onReplaced=${reload} /><button type="button" class="rejected" onClick=${drop}>Delete</button></div><${Problem} error=${error} />
     <h2>Chunks</h2><${Table} list=${chunks} columns=${["#", "Text", "Tokens"]} row=${row} empty="No chunks yet." /><${TryQuery} documentId=${id} />`;
 }

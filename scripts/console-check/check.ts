@@ -51,6 +51,7 @@ export async function checkConsole(disposables: Disposables, { pictures }: { pic
   await step("sign in", () => walk.signIn(owner, apiKey));
   await step("sign in in a second window", () => walk.signIn(approver, apiKey));
   await step("drop three documents", () => walk.dropDocuments(owner));
+  await step("replace a document", () => walk.replaceDocument(owner));
   await step("ask in the playground", () => walk.askInPlayground(owner, provider));
   await step("make an agent and watch it run", () => walk.runAgent(owner, provider));
   await step("approve a workflow in a second window", () => walk.approveWorkflow(owner, approver));

@@ -44,6 +44,20 @@ export async function dropDocuments({ page }: Window): Promise<void> {
   await page.locator(".passages li").first().waitFor();
 }
 
+/** Gives a document the text of another file: it keeps its page, where the new text shows by itself. */
+export async function replaceDocument({ page }: Window): Promise<void> {
+  await page.goto("/console/documents");
+  await page.getByRole("link", { name: "The pump" }).click();
+  await page.locator("tbody .thought", { hasText: "4 bar" }).waitFor();
+  const address = page.url();
+  const text = "# The pump\n\nThe pump is bled before the season. Its pressure is 6 bar at 20 degrees.\n";
+  const file = { name: "pump-2.md", mimeType: "text/markdown", buffer: Buffer.from(text) };
+  await page.getByLabel("Replace by a file").setInputFiles(file);
+  await page.locator("tbody .thought", { hasText: "6 bar" }).waitFor();
+  await page.locator(".facts dd", { hasText: file.name }).waitFor();
+  if (page.url() !== address) throw new Error(`The document is now at ${page.url()}`);
+}
+
 /** Asks for an answer from passages, and sees its beginning while the rest is held back. */
 export async function askInPlayground({ page }: Window, provider: FakeProvider): Promise<void> {
   const rest = Promise.withResolvers<void>();

@@ -1,11 +1,9 @@
-import { AppError } from "../../src/errors.ts";
 import type { JobRecord } from "../../src/store/job-record.ts";
 import type { HandlerInput } from "../route.ts";
-import { readJob } from "../routes/jobs.ts";
 import { type Question, questionOf } from "./approval-forms.ts";
 import { isObject, RpcFault, rpcCodes } from "./json-rpc.ts";
 import { type Dialect, isSince, statelessRevision } from "./revisions.ts";
-import { takeAnswer } from "./tasks.ts";
+import { findJob, takeAnswer } from "./tasks.ts";
 
 /**
  * Calls of 2026-07-28 whose run awaits a decision (SEP-2322): the result asks the client's person, and the client calls again
@@ -39,19 +37,10 @@ export async function resumeCall(
 ): Promise<{ job: JobRecord; isLeft: boolean } | undefined> {
   if (requestState === undefined || !isSince(dialect, statelessRevision)) return undefined;
   if (!isObject(inputResponses)) throw new RpcFault(rpcCodes.params, "inputResponses must be an object.");
-  const job = await findJob(input, requestState);
+  const job = await findJob(input, requestState, "This requestState is none of yours.");
   const question = await questionOf(input, job);
   const answer = question === null ? undefined : inputResponses[question.approvalId];
   if (question === null || answer === undefined) return { job, isLeft: false };
   await takeAnswer(input, question.approvalId, answer);
   return { job, isLeft: isObject(answer) && answer.action !== "accept" };
-}
-
-async function findJob({ platform, caller }: HandlerInput, requestState: unknown): Promise<JobRecord> {
-  try {
-    return await readJob(platform, caller.tenantId, String(requestState));
-  } catch (error) {
-    if (!(error instanceof AppError) || error.code !== "not_found") throw error;
-    throw new RpcFault(rpcCodes.params, "This requestState is none of yours.");
-  }
 }

@@ -178,14 +178,16 @@ export async function takeAnswer(input: HandlerInput, approvalId: string, answer
   }
 }
 
-/** @throws RpcFault `params`, the same for a task of another tenant as for none; `missingCapability`. */
-async function findTask({ platform, caller }: HandlerInput, { taskId }: Params): Promise<JobRecord> {
-  if (typeof taskId !== "string") throw new RpcFault(rpcCodes.params, "taskId must be a string.");
+const findTask = (input: HandlerInput, { taskId }: Params) => findJob(input, taskId, "There is no such task.");
+
+/** The job of an id that a client sent. @throws RpcFault `params` with `missing`, the same for another tenant's as for none. */
+export async function findJob({ platform, caller }: HandlerInput, id: unknown, missing: string): Promise<JobRecord> {
+  if (typeof id !== "string") throw new RpcFault(rpcCodes.params, missing);
   try {
-    return await readJob(platform, caller.tenantId, taskId);
+    return await readJob(platform, caller.tenantId, id);
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== "not_found") throw error;
-    throw new RpcFault(rpcCodes.params, "There is no such task.");
+    throw new RpcFault(rpcCodes.params, missing);
   }
 }
 

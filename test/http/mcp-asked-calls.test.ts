@@ -82,8 +82,15 @@ describe("a tool call of 2026-07-28 that awaits a decision", function () {
 
   it("refuses a state that is none of the tenant's", async () => {
     const { requestState } = questionOf(await call());
-    for (const state of [`${requestState}x`, "", 7, null, "job_01J00000000000000000000000"]) {
-      expect((await call({ requestState: state })).at("error.code"), String(state)).to.equal(-32_602);
+    for (const state of [
+      `${requestState}x`,
+      "",
+      7,
+      null,
+      { toString: 1, valueOf: 1 },
+      "job_01J00000000000000000000000",
+    ]) {
+      expect((await call({ requestState: state })).at("error.code"), JSON.stringify(state)).to.equal(-32_602);
     }
     const theirs = { name: "svc_job", arguments: { jobId: requestState }, requestState };
     const { at } = await postStateless(harness.stranger, "tools/call", theirs, { capabilities: able });

@@ -89,9 +89,10 @@ function readArguments(tool: AnyTool, sent: unknown): { given: unknown; ignored:
 /** A result, with the kind of the job that made it, or the job that continues, or awaits a decision. */
 type Outcome = { result: unknown; kind?: JobKind } | { job: JobRecord; question: Question } | { job: JobRecord };
 
-type Run = { tool: AnyTool; given: unknown; request: ToolRequest };
+type Call = { tool: AnyTool; given: unknown; request: ToolRequest };
 
-async function runTool(input: HandlerInput, { tool, given, request }: Run): Promise<Outcome> {
+async function runTool(input: HandlerInput, called: Call): Promise<Outcome> {
+  const { tool, given, request } = called;
   const { caller, platform, signal, rejection } = input;
   if (rejection) throw rejection;
   if (!hasRole(caller.role, tool.role)) {
@@ -103,14 +104,14 @@ async function runTool(input: HandlerInput, { tool, given, request }: Run): Prom
     const call = { platform, caller, surface: SURFACE, signal, onJob: request.onJob };
     // The tool's own schema made the arguments, so they have the types that it declared.
     if (!tool.start) return { result: await tool.run?.(call, given as never) };
-    const asked = await resumeCall(input, request);
+    const asked = await resumeCall(input, called);
     const started = asked?.job ?? (await tool.start(call, given as never).catch(rejectArguments(tool)));
     const taking = takesTask(request);
     if (taking === "now") return { job: started };
     const job = asked?.isLeft ? started : await waitForJob(call, started);
     if (isFinal(job.status)) return { result: resultOf(job), kind: job.kind };
     if (taking !== undefined) return { job };
-    const question = asked?.isLeft ? null : await questionFor(input, request.dialect, job);
+    const question = asked?.isLeft ? null : await questionFor(input, called, job);
     return question ? { job, question } : { result: toAcceptedView(job) };
   } finally {
     release?.();

@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomUUID } from "node:crypto";
+import { createHmac, randomUUID } from "node:crypto";
 import { AppError, invalidRequest } from "../../src/errors.ts";
 import { newId } from "../../src/ids.ts";
 import {
@@ -9,6 +9,7 @@ import {
   type StoredReply,
 } from "../../src/store/idempotency-store.ts";
 import type { Quotas } from "../../src/tenancy/quotas.ts";
+import { canonical, sha256 } from "../canonical-hash.ts";
 import type { HandlerInput, JsonReply, Reply } from "../route.ts";
 import { toAppError, toErrorBody, toStatus } from "./errors.ts";
 
@@ -159,19 +160,6 @@ function makeRecord(input: HandlerInput, key: string): IdempotencyDocument {
 /** Keyed by the client's own key, which is not kept: a short secret in a body cannot be guessed from it. */
 function fingerprint(key: string, call: string): string {
   return createHmac("sha256", key).update(call).digest("hex");
-}
-
-/** A value as text that does not depend on the order of its keys; files by their hash. Bodies are not nested deeply. */
-function canonical(value: unknown): string {
-  if (Buffer.isBuffer(value)) return sha256(value);
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (typeof value !== "object" || value === null) return String(JSON.stringify(value));
-  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join(",")}}`;
-}
-
-function sha256(value: string | Buffer): string {
-  return createHash("sha256").update(value).digest("hex");
 }
 
 function toStored({ status, headers = {}, body }: JsonReply, ignored: readonly string[]): StoredReply {

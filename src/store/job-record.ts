@@ -41,6 +41,8 @@ export type JobRecord = {
   lease?: { workerId: string; token: string; expiresAt: Date };
   /** Not before this time; set while a retry waits. */
   notBefore?: Date;
+  /** Hashes of the tool calls whose clients were asked for the decision that it awaits. */
+  askedBy?: string[];
   cancelRequestedAt?: Date;
   /** When reconcile looks at an open job: a while after it was queued, or when its lease ends. */
   checkAt?: Date;

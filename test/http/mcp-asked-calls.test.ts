@@ -80,6 +80,36 @@ describe("a tool call of 2026-07-28 that awaits a decision", function () {
     expect(questionOf(await call({ requestState: questionOf(asked).requestState })).message).to.equal("The first?");
   });
 
+  it("continues no call of another tool or of other arguments", async () => {
+    const publish = { name: "twice_too", description: "Asks twice." };
+    await harness.create([ask("first"), ask("second")], { publish });
+    const asked = await call();
+    const { approvalId, requestState } = questionOf(asked);
+    const inputResponses = { [approvalId]: yes };
+    for (const other of [
+      { name: publish.name },
+      { arguments: { x: 1 } },
+      { name: "svc_job", arguments: { jobId: requestState } },
+    ]) {
+      const refused = await call({ ...other, requestState, inputResponses });
+      expect([refused.at("error.code"), refused.at("error.message")], JSON.stringify(other)).to.deep.equal([
+        -32_602,
+        "This requestState is of another call: send it with the same tool and the same arguments.",
+      ]);
+    }
+    expect((await harness.admin.get(`/workflows/approvals/${approvalId}`)).at("status")).to.equal("pending");
+    expect(questionOf(await answer(asked, yes)).message).to.equal("The second?");
+  });
+
+  it("asks each call by which a job is followed, and takes the answer of any of them", async () => {
+    const started = questionOf(await call());
+    const look = { name: "svc_job", arguments: { jobId: started.requestState } };
+    const { approvalId, requestState } = questionOf(await call(look));
+    const next = await call({ ...look, requestState, inputResponses: { [approvalId]: yes } });
+    expect(questionOf(next).message).to.equal("The second?");
+    expect(questionOf(await call({ requestState: started.requestState })).message).to.equal("The second?");
+  });
+
   it("refuses a state that is none of the tenant's", async () => {
     const { requestState } = questionOf(await call());
     for (const state of [

@@ -30,11 +30,13 @@ export async function findPublished(
   caller: Caller,
   name: string,
 ): Promise<AnyTool | undefined> {
-  const agent = await agents.findPublished(caller.tenantId, name);
+  const [agent, workflow, search] = await Promise.all([
+    agents.findPublished(caller.tenantId, name),
+    workflows.findPublished(caller.tenantId, name),
+    searchTools.findPublished(caller, name),
+  ]);
   if (agent) return toAgentTool(agent);
-  const workflow = await workflows.findPublished(caller.tenantId, name);
   if (workflow) return toWorkflowTool(workflow);
-  const search = await searchTools.findPublished(caller, name);
   return search ? toSearchTool(search) : undefined;
 }
 

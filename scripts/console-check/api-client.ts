@@ -2,6 +2,8 @@ import { pollUntil } from "../../test/support/poll-until.ts";
 
 /** What anything that is asked for may take, in ms: also on a machine that does much else. */
 const DEADLINE_MS = 90_000;
+/** What one call may take, in ms: longer than any that waits for its job. */
+const CALL_TIMEOUT_MS = 120_000;
 
 /** What the check asks of the API beside the browser, by a key. */
 export type ApiClient = ReturnType<typeof makeApiClient>;
@@ -16,12 +18,18 @@ export function makeApiClient(url: string, key: string) {
       method,
       headers: { authorization: `Bearer ${key}`, ...json, ...headers },
       body: form ?? (body === undefined ? null : JSON.stringify(body)),
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
     });
     const text = await response.text();
     if (!response.ok && !mayFail) throw new Error(`${method} ${path} answers ${response.status}: ${text}`);
     // Read as the API documents it: what is not there shows as such in the browser.
     return (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>;
   };
+}
+
+/** The status of `/me` for what a client sends. */
+export async function statusOfMe(url: string, headers: Record<string, string>): Promise<number> {
+  return (await fetch(`${url}/me`, { headers, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) })).status;
 }
 
 /** The id of the newest approval that is pending, once there is one. */

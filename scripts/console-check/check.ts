@@ -13,6 +13,9 @@ import { readReference } from "./reference.ts";
 import * as walk from "./walk.ts";
 import { beMember, seeNothing } from "./walls.ts";
 
+/** What the program that makes a tenant may take, in ms. */
+const TENANT_TIMEOUT_MS = 120_000;
+
 const windowNames = ["owner", "approver", "member", "stranger", "guarded", "operator"] as const;
 
 /** Responses that are no faults: what another tenant has is not there, and an operator signs in. */
@@ -96,6 +99,6 @@ async function makeKey(call: ApiClient): Promise<string> {
 async function makeTenant(dataDir: string, tenant: string): Promise<string> {
   const command = ["scripts/keys.ts", "create", "--tenant", tenant, "--role", "owner", "--subject", "eve@other.io"];
   const env = { ...process.env, DATA_DIR: dataDir, STORE_TIMEOUT_MS: "60000" };
-  const { stdout } = await promisify(execFile)(process.execPath, command, { env });
+  const { stdout } = await promisify(execFile)(process.execPath, command, { env, timeout: TENANT_TIMEOUT_MS });
   return /sk_\w{32}/.exec(stdout)?.[0] ?? "";
 }

@@ -12,6 +12,8 @@ export class NoBrowser extends Error {}
 const unpacked = fileURLToPath(new URL("../../node_modules/.chromium", import.meta.url));
 /** What apt is given for one of its commands, in ms: Chromium with its libraries is some 150 MB. */
 const APT_TIMEOUT_MS = 900_000;
+/** What a Chromium is given to print its version, in ms. */
+const START_TIMEOUT_MS = 30_000;
 
 /**
  * A Chromium for tests: the one that `CHROMIUM` names, or is installed; on Debian it is installed by root, and unpacked into
@@ -47,7 +49,7 @@ function installed(): Chromium | undefined {
 
 function ifStarts(chromium: Chromium): Chromium | undefined {
   const { executablePath, env } = chromium;
-  const options = { encoding: "utf8", env: { ...process.env, ...env } } as const;
+  const options = { encoding: "utf8", env: { ...process.env, ...env }, timeout: START_TIMEOUT_MS } as const;
   return spawnSync(executablePath, ["--version"], options).status === 0 ? chromium : undefined;
 }
 

@@ -1,4 +1,5 @@
 import type { FakeProvider } from "../../test/support/fake-provider/server.ts";
+import { statusOfMe } from "./api-client.ts";
 import type { Window } from "./browser.ts";
 
 /** What a person does in the console, in order; each step throws when the page does not show what it must. */
@@ -150,7 +151,7 @@ export async function makeAndRevokeKey({ page }: Window, url: string): Promise<v
   await page.getByRole("button", { name: "Make a key" }).click();
   const key = await page.locator("pre", { hasText: "sk_" }).textContent();
   const headers = { authorization: `Bearer ${key}` };
-  const statusOf = async () => (await fetch(`${url}/me`, { headers })).status;
+  const statusOf = () => statusOfMe(url, headers);
   if ((await statusOf()) !== 200) throw new Error("The new key opens nothing");
   await page.getByRole("row", { name: "laptop" }).getByRole("button", { name: "Revoke" }).click();
   await page.getByRole("row", { name: "laptop" }).waitFor({ state: "detached" });
@@ -162,7 +163,7 @@ export async function signOut({ page, context }: Window, url: string): Promise<v
   const cookies = (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByLabel("Your API key").waitFor();
-  const { status } = await fetch(`${url}/me`, { headers: { cookie: cookies } });
+  const status = await statusOfMe(url, { cookie: cookies });
   if (status !== 401) throw new Error(`After sign-out the session answers ${status}`);
 }
 

@@ -23,3 +23,12 @@ type RemoteCall = (
   given: Record<string, unknown>,
   options: { signal: AbortSignal; meta: Record<string, unknown> },
 ) => Promise<RemoteResult>;
+
+/** A client of a server, of either era. */
+export type RemoteClient = {
+  /** One page of its tools. */
+  list(
+    cursor: string | undefined,
+    signal: AbortSignal,
+  ): Promise<{ tools: ListedTool[]; nextCursor?: string | undefined }>;
+};

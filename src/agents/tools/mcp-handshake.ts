@@ -1,6 +1,6 @@
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { JsonSchemaValidator } from "@modelcontextprotocol/sdk/validation";
-import type { Connection, ListedTool, RemoteResult } from "./mcp-connection.ts";
+import type { Connection, ListedTool, RemoteClient, RemoteResult } from "./mcp-connection.ts";
 import { followTask, RefusedByServer, TASK_TIMEOUT_MS, type TaskState } from "./mcp-task.ts";
 import type { ToolSetup } from "./tool.ts";
 
@@ -24,7 +24,7 @@ type Options = Parameters<ListedTool["call"]>[1];
 type RemoteCall = { name: string; arguments: Record<string, unknown>; _meta: Record<string, unknown> };
 
 /** Connects to a server, until the run has ended. Throws when it cannot be reached, and when it speaks another protocol. */
-export async function openHandshake(to: Connection, closeLater: ToolSetup["closeLater"]) {
+export async function openHandshake(to: Connection, closeLater: ToolSetup["closeLater"]): Promise<RemoteClient> {
   // Loaded by workers alone, and by runs that need it.
   const { Client: McpClient } = await import("@modelcontextprotocol/sdk/client/index.js");
   const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
@@ -47,8 +47,8 @@ export async function openHandshake(to: Connection, closeLater: ToolSetup["close
     return result;
   };
   return {
-    /** One page of its tools. One that only makes tasks is followed as a task. */
-    async list(cursor: string | undefined, signal: AbortSignal) {
+    /** A tool that only makes tasks is followed as a task. */
+    async list(cursor, signal) {
       const { tools, nextCursor } = await client.listTools(cursor === undefined ? {} : { cursor }, { signal });
       const listed = tools.map((tool): ListedTool => {
         const isTask = tool.execution?.taskSupport === "required";

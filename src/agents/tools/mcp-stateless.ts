@@ -1,8 +1,8 @@
 import { createParser } from "eventsource-parser";
 import { z } from "zod";
 import { checkToolSchema, paramHeadersOf } from "../../published-tools.ts";
-import type { Connection, RemoteResult, RemoteTool } from "./mcp-connection.ts";
-import { followTask, RefusedByServer, taskStates } from "./mcp-task.ts";
+import type { Connection, ListedTool, RemoteClient, RemoteResult, RemoteTool } from "./mcp-connection.ts";
+import { followTask, RefusedByServer, TASK_TIMEOUT_MS, taskStates } from "./mcp-task.ts";
 
 /** A client of MCP 2026-07-28 (modelcontextprotocol.io/specification/2026-07-28), as far as agents need one: its tools and tasks. */
 
@@ -53,22 +53,8 @@ type Post = (
   options: { signal: AbortSignal; headers?: Readonly<Record<string, string>> },
 ) => Promise<z.output<typeof responseSchema> | null>;
 
-export type StatelessClient = {
-  /** One page of its tools. Those whose headers cannot be determined are left out. */
-  list(
-    cursor: string | undefined,
-    signal: AbortSignal,
-  ): Promise<{ tools: RemoteTool[]; nextCursor?: string | undefined }>;
-  /** The result of a tool, also when its server makes a task of the call. */
-  call(
-    tool: RemoteTool,
-    given: Record<string, unknown>,
-    options: { signal: AbortSignal; meta: Record<string, unknown> },
-  ): Promise<RemoteResult>;
-};
-
 /** A client of a server that speaks 2026-07-28; null for one that does not. Throws when the server cannot be reached. */
-export async function openStateless({ url, headers, fetch, signal }: Connection): Promise<StatelessClient | null> {
+export async function openStateless({ url, headers, fetch, signal }: Connection): Promise<RemoteClient | null> {
   const post = makePost({ url, headers, fetch });
   const discover = () => post("server/discover", {}, { signal });
   const first = await discover();
@@ -81,16 +67,21 @@ export async function openStateless({ url, headers, fetch, signal }: Connection)
     if (!response?.result) throw new Error("The server's answer is no response of JSON-RPC.");
     return response.result;
   };
+  /** The result of a tool, also when its server makes a task of the call. */
+  const call = async (tool: RemoteTool, ...[given, { signal, meta: more }]: Parameters<ListedTool["call"]>) => {
+    const params = { name: tool.name, arguments: given, _meta: more };
+    const result = await request("tools/call", params, { signal, headers: toParamHeaders(tool, given) });
+    return result.resultType === "task" ? resultOfTask(request, taskSchema.parse(result), signal) : toResult(result);
+  };
   return {
+    /** Tools whose headers cannot be determined are left out. */
     async list(cursor, signal) {
       const page = pageSchema.parse(await request("tools/list", cursor === undefined ? {} : { cursor }, { signal }));
       const tools = page.tools.flatMap((tool) => listedSchema.safeParse(tool).data ?? []).filter(hasClearHeaders);
-      return { tools, nextCursor: page.nextCursor };
-    },
-    async call(tool, given, { signal, meta: more }) {
-      const params = { name: tool.name, arguments: given, _meta: more };
-      const result = await request("tools/call", params, { signal, headers: toParamHeaders(tool, given) });
-      return result.resultType === "task" ? resultOfTask(request, taskSchema.parse(result), signal) : toResult(result);
+      const listed = tools.map(
+        (tool): ListedTool => ({ ...tool, timeoutMs: TASK_TIMEOUT_MS, call: (...given) => call(tool, ...given) }),
+      );
+      return { tools: listed, nextCursor: page.nextCursor };
     },
   };
 }

@@ -5,7 +5,6 @@ import { fillHeaders, headersSchema } from "./headers.ts";
 import type { Connection, ListedTool, RemoteResult } from "./mcp-connection.ts";
 import { openHandshake } from "./mcp-handshake.ts";
 import { openStateless } from "./mcp-stateless.ts";
-import { TASK_TIMEOUT_MS } from "./mcp-task.ts";
 import { type AgentTool, type ToolOutput, type ToolSetup, toolKind } from "./tool.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -62,29 +61,13 @@ export const mcp = toolKind({
   },
 });
 
-/** The tools of a server of 2026-07-28, or else of one that begins with a handshake. */
+/** The first pages of the tools of a server of 2026-07-28, or else of one that begins with a handshake. */
 async function findTools(to: Connection, closeLater: ToolSetup["closeLater"]): Promise<ListedTool[]> {
-  const stateless = await openStateless(to);
-  if (stateless === null) {
-    const client = await openHandshake(to, closeLater);
-    return listAll((cursor) => client.list(cursor, to.signal));
-  }
-  const listed = await listAll((cursor) => stateless.list(cursor, to.signal));
-  return listed.map((tool) => ({
-    ...tool,
-    timeoutMs: TASK_TIMEOUT_MS,
-    call: (given, options) => stateless.call(tool, given, options),
-  }));
-}
-
-/** The first pages of a list. */
-async function listAll<T>(
-  readPage: (cursor: string | undefined) => Promise<{ tools: T[]; nextCursor?: string | undefined }>,
-): Promise<T[]> {
-  const listed: T[] = [];
+  const client = (await openStateless(to)) ?? (await openHandshake(to, closeLater));
+  const listed: ListedTool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES && listed.length < MAX_TOOLS; page += 1) {
-    const { tools, nextCursor } = await readPage(cursor);
+    const { tools, nextCursor } = await client.list(cursor, to.signal);
     listed.push(...tools);
     if (nextCursor === undefined) break;
     cursor = nextCursor;

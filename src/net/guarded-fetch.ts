@@ -55,20 +55,21 @@ function validatorsOf({ headers }: Response): Validators | undefined {
 }
 
 async function follow(egress: Egress, text: string, limits: Limits): Promise<FetchedBody> {
+  const { known, maxBytes, signal } = limits;
+  const conditions = defined({ "if-none-match": known.etag, "if-modified-since": known.lastModified });
+  const headers = { accept: "*/*", "accept-encoding": "gzip, br", "user-agent": "switchyard", ...conditions };
+  const isConditional = Object.keys(conditions).length > 0;
   let next = text;
   for (let hop = 0; hop <= MAX_REDIRECTS; hop += 1) {
     const { url } = egress.check(next);
-    const { etag, lastModified } = limits.known;
-    const conditions = defined({ "if-none-match": etag, "if-modified-since": lastModified });
-    const headers = { accept: "*/*", "accept-encoding": "gzip, br", "user-agent": "switchyard", ...conditions };
-    const response = await egress.fetch(url, { headers, signal: limits.signal });
+    const response = await egress.fetch(url, { headers, signal });
+    if (response.status === 304 && isConditional) {
+      await response.body?.cancel();
+      return { url: url.href, bytes: Buffer.alloc(0), validators: known, isUnchanged: true };
+    }
     const location = response.headers.get("location");
-    const isUnchanged = response.status === 304 && Object.keys(conditions).length > 0;
-    if (!isUnchanged && (!redirectStatuses.has(response.status) || location === null))
-      return readBody(url, response, limits.maxBytes);
+    if (!redirectStatuses.has(response.status) || location === null) return readBody(url, response, maxBytes);
     await response.body?.cancel();
-    if (isUnchanged || location === null)
-      return { url: url.href, bytes: Buffer.alloc(0), validators: limits.known, isUnchanged: true };
     if (!URL.canParse(location, url.href)) throw rejectedUrl("It redirects to something that is not a URL.");
     next = new URL(location, url.href).href;
   }

@@ -4,27 +4,31 @@ import { useEffect, useState } from "preact/hooks";
 const base = "/console";
 const CHANGED = "switchyard-navigated";
 
+/** The screen of each kind of id, by its prefix. */
+const screens = new Map(
+  Object.entries({
+    job: "runs",
+    run: "agent-runs",
+    doc: "documents",
+    log: "calls",
+    agt: "agents",
+    wf: "workflows",
+    apr: "approvals",
+    exe: "composite-runs",
+    wfr: "workflow-runs",
+    resp: "responses",
+    batch: "batches",
+    msgbatch: "message-batches",
+    file: "files",
+  }),
+);
+
 /** The page of an id of the product; undefined for a text that is none. @param {string} text */
 export function addressOf(text) {
-  const id = text.trim();
-  if (/^key_[0-9A-Z]{26}$/.test(id)) return `${base}/usage?group=model&key=${id}`;
-  const screens = [
-    ["job", "runs"],
-    ["run", "agent-runs"],
-    ["doc", "documents"],
-    ["log", "calls"],
-    ["agt", "agents"],
-    ["wf", "workflows"],
-    ["apr", "approvals"],
-    ["exe", "composite-runs"],
-    ["wfr", "workflow-runs"],
-    ["resp", "responses"],
-    ["batch", "batches"],
-    ["msgbatch", "message-batches"],
-    ["file", "files"],
-  ];
-  const found = screens.find(([prefix]) => new RegExp(`^${prefix}_[0-9A-Z]{26}$`).test(id));
-  return found && `${base}/${found[1]}/${id}`;
+  const [id, prefix = ""] = /^([a-z]+)_[0-9A-Z]{26}$/.exec(text.trim()) ?? [];
+  if (prefix === "key") return `${base}/usage?group=model&key=${id}`;
+  const screen = screens.get(prefix);
+  return screen && `${base}/${screen}/${id}`;
 }
 
 /** @param {string} path */

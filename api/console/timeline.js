@@ -1,6 +1,6 @@
 import { html } from "./html.js";
 import { Markdown } from "./markdown.js";
-import { Badge, between, duration, Facts, IdLink, money, number, Problem, Text, Time } from "./ui.js";
+import { Badge, between, duration, Facts, IdLink, money, number, Problem, span, Text, Time } from "./ui.js";
 
 /** What happened in a run, step by step. */
 
@@ -11,9 +11,6 @@ const call = ({ action, actionInput, observation, isError, runId, startedAt, fin
   ${runId ? html`<p><${IdLink} id=${runId} text="Its own run" /></p>` : null}
   ${finishedAt ? html`<${Text} value=${observation} label="The result" />` : html`<p class="busy-note">running …</p>`}
 </div>`;
-
-/** @param {string | undefined} from @param {string | undefined} to */
-const span = (from, to) => (from && to ? Math.max(Date.parse(to) - Date.parse(from), 0) : 0);
 
 /**
  * What the model and the tools took of each step, in ms: a step begins with the model's answer, which it waited for since

@@ -42,8 +42,11 @@ export const duration = (ms) =>
         ? `${(ms / 1000).toFixed(1)} s`
         : `${Math.round(ms / 60_000)} min`;
 
+/** Time between two moments, in ms; 0 where one is not known. @param {string | undefined} from @param {string | undefined} to */
+export const span = (from, to) => (from && to ? Math.max(Date.parse(to) - Date.parse(from), 0) : 0);
+
 /** @param {string | undefined} from @param {string | undefined} to */
-export const between = (from, to) => (from && to ? duration(Date.parse(to) - Date.parse(from)) : "");
+export const between = (from, to) => (from && to ? duration(span(from, to)) : "");
 
 /** @param {number | undefined} count */
 export const number = (count) => (count ?? 0).toLocaleString();

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { post } from "./api.js";
 import { html } from "./html.js";
-import { useAction, useLoad } from "./load.js";
+import { useAction, useList, useLoad } from "./load.js";
 import { number, Problem, Table, Text, Time } from "./ui.js";
 
 /** One version as it was. @param {{ path: string }} props */
@@ -16,7 +16,7 @@ function Old({ path }) {
  * @param {{ path: string, current: any, onRestored: (definition: any) => void }} props
  */
 export function Versions({ path, current, onRestored }) {
-  const { value, error } = useLoad(`${path}/versions`);
+  const list = useList(`${path}/versions`);
   const [shown, setShown] = useState(/** @type {number | undefined} */ (undefined));
   const { run, error: failure, isBusy } = useAction();
   /** @param {number} version */
@@ -35,7 +35,6 @@ export function Versions({ path, current, onRestored }) {
   }) => html`<tr><td>${version}</td><td class="name">${by ?? ""}</td><td><${Time} at=${at} /></td><td>${number(bytes)}</td>
     <td><button type="button" aria-label=${`${shown === version ? "Hide" : "Show"} version ${version}`} onClick=${() => setShown(shown === version ? undefined : version)}>${shown === version ? "Hide" : "Show"}</button>
     ${version === current.version ? null : html` <button type="button" aria-label=${`Restore version ${version}`} disabled=${isBusy} onClick=${restore(version)}>Restore</button>`}</td></tr>`;
-  const list = { items: value?.data ?? [], isLoaded: value !== undefined, next: null, error };
   return html`<h2>Versions</h2><${Table} list=${list} columns=${["Version", "By", "Written", "Bytes", ""]} row=${row} />
     ${shown === undefined ? null : html`<h3>Version ${shown}</h3><${Old} path=${`${path}/versions/${shown}`} />`}<${Problem} error=${failure} />`;
 }

@@ -37,8 +37,8 @@ const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 const jsonOption = (value: unknown) => ` --json ${quote(JSON.stringify(value))}`;
 
 function formOptions(value: unknown): string {
-  const fields = Object.entries({ file: "@FILE", ...(value as Record<string, unknown>) });
-  return fields.map(([name, text]) => ` -F ${name}=${name === "file" ? "@FILE" : quote(String(text))}`).join("");
+  const others = Object.entries(value as Record<string, unknown>).filter(([name]) => name !== "file");
+  return [" -F file=@FILE", ...others.map(([name, text]) => ` -F ${name}=${quote(String(text))}`)].join("");
 }
 
 /** A value that has what a schema requires, and no more. */

@@ -21,10 +21,20 @@ const filter = () => {
   note.textContent = words.length === 0 ? "" : `${count} of ${operations.length} operations`;
 };
 
+/** The id that the address names; one that is encoded wrongly is taken as it is. */
+const targetId = () => {
+  const hash = location.hash.slice(1);
+  try {
+    return decodeURIComponent(hash);
+  } catch {
+    return hash;
+  }
+};
+
 const openTarget = () => {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = document.getElementById(targetId());
   if (!target) return;
-  if (target.hidden || target.closest("[hidden]")) {
+  if (target.closest("[hidden]")) {
     field.value = "";
     filter();
   }

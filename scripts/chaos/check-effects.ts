@@ -6,7 +6,7 @@ import { about, type Check, type Evidence, total } from "./evidence.ts";
 /** Results that a whole run of the workflow has. */
 const STEPS_A_RUN = 3;
 
-/** What runs did in the world external: each order was placed for a run, under one idempotency key, which is the run's own. */
+/** What runs did in the world outside: each order was placed for a run, under one idempotency key, which is the run's own. */
 export function checkEffects({ load, external }: Evidence, jobOf: JobOf): Check {
   const breaches: string[] = [];
   const orders = new Map(external.orders);

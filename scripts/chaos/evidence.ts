@@ -6,7 +6,7 @@ import type { Tenant } from "./work.ts";
 /** One promise: what was found, and what breaks it, if anything. */
 export type Check = { promise: string; found: string; breaches: string[] };
 
-/** The evidence of the account: the responses to clients, the calls that reached the external, and the database itself. */
+/** The evidence of the account: the responses to clients, the calls that reached the world outside, and the database itself. */
 export type Evidence = {
   db: Db;
   tenants: readonly Tenant[];

@@ -6,6 +6,8 @@ export async function readReference(window: Window): Promise<string[]> {
   const { page, settle } = window;
   const faults: string[] = [];
   await page.setViewportSize({ width: 1280, height: 900 });
+  await page.goto("/docs#%");
+  await settle();
   await page.goto("/docs#postAiChat");
   await page.locator("#postAiChat[open]", { hasText: "curl -s" }).waitFor();
   await settle();

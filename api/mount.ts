@@ -38,7 +38,11 @@ const MAX_WIDGET_BYTES = 64 << 10;
  * Serves the declared routes. Those with fixed paths must be declared before those with parameters that they would match.
  * A fixed path is looked up; only for the others the router tries one pattern after the other.
  */
-export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: readonly AnyRoute[]): void {
+export function mountRoutes(
+  app: Koa<RequestState>,
+  platform: Platform,
+  { routes, stopping }: { routes: readonly AnyRoute[]; stopping: AbortSignal },
+): void {
   const router = new Router<RequestState>();
   const fixed = new Map<string, (ctx: ApiContext) => Promise<void>>();
   const totalBytes = Math.max(LARGE_BODIES_BYTES, 2 * platform.config.limits.sourceBytes);
@@ -48,7 +52,7 @@ export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: 
   const clientOf = (ctx: ApiContext) =>
     findClient({ remoteAddress: ctx.req.socket.remoteAddress, forwardedFor: ctx.get("x-forwarded-for") });
   for (const route of routes) {
-    const serve = serveRoute(platform, route, { budget, clientOf });
+    const serve = serveRoute(platform, route, { budget, clientOf, stopping });
     router[route.method](route.path, serve);
     if (!route.path.includes(":")) fixed.set(`${route.method.toUpperCase()} ${route.path}`, serve);
   }
@@ -65,7 +69,7 @@ export function mountRoutes(app: Koa<RequestState>, platform: Platform, routes: 
 function serveRoute(
   platform: Platform,
   route: AnyRoute,
-  { budget, clientOf }: { budget: BodyBudget; clientOf(ctx: ApiContext): string },
+  { budget, clientOf, stopping }: { budget: BodyBudget; clientOf(ctx: ApiContext): string; stopping: AbortSignal },
 ): (ctx: ApiContext) => Promise<void> {
   const read = makeInputReader(platform.config.limits, route, budget);
   const { tenancy } = platform;
@@ -74,6 +78,7 @@ function serveRoute(
   const door = isForTenants(route.auth) ? { tenancy, needed: route.auth, allowedHosts } : undefined;
   return async function serve(ctx) {
     ctx.state.route = route.path;
+    if (route.isWatch) ctx.state.signal = AbortSignal.any([ctx.state.signal, stopping]);
     const dialect = route.dialectOf?.((name) => ctx.get(name) || undefined) ?? route.dialect;
     if (dialect) speak(ctx, dialect);
     if (route.envelope) rejectForeignHost(ctx, allowedHosts);

@@ -114,6 +114,8 @@ type RouteFields<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, 
   errors?: readonly ErrorCode[];
   /** Whether it is backed by a job and so understands `Prefer: wait=` and `Prefer: respond-async`. */
   isAsync?: boolean;
+  /** Whether its stream only watches, and ends when the process stops: the client connects again, to another one. */
+  isWatch?: boolean;
   /** Whether a widget key may call it, from a page; no other route takes one. */
   isForWidgets?: boolean;
   /**

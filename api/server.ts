@@ -27,28 +27,36 @@ const MAX_HEADERS = 100;
 
 export type ApiServer = {
   url: string;
-  /** Stops accepting requests, lets running ones end within the grace period, then cuts the rest. */
+  /**
+   * Stops accepting requests, ends streams that only watch, lets running requests end within the grace period, then cuts
+   * the rest.
+   */
   close(): Promise<void>;
 };
 
 /** Serves the platform at the configured address. @throws ConfigError when it is in use, or not this machine's. */
 export async function serveApi(platform: Platform, routes: readonly AnyRoute[] = allRoutes): Promise<ApiServer> {
   const { host, port } = platform.config.http;
-  const server = createServer(createApp(platform, routes).callback());
+  const stopping = new AbortController();
+  const server = createServer(createApp(platform, routes, stopping.signal).callback());
   configureServer(server);
   const url = await listen(server, { host, port, setting: "HOST and PORT" });
-  return { url, close: () => drain(server, platform.config.shutdownGraceMs) };
+  const close = () => {
+    stopping.abort();
+    return drain(server, platform.config.shutdownGraceMs);
+  };
+  return { url, close };
 }
 
-/** The HTTP application over a platform, without a listening socket. */
-function createApp(platform: Platform, routes: readonly AnyRoute[]): Koa<RequestState> {
+/** The HTTP application over a platform, without a listening socket. `stopping` aborts when it is to end. */
+function createApp(platform: Platform, routes: readonly AnyRoute[], stopping: AbortSignal): Koa<RequestState> {
   const { logger } = platform;
   const app = new Koa<RequestState>();
   app.on("error", (error: unknown) => logger.debug({ err: error }, "the connection failed")); // the response is already written
-  app.use(requestScope(platform));
+  app.use(requestScope(platform, stopping));
   app.use(respondToErrors(logger, platform.config.http.publicUrl));
   app.use(serveOperatorPages(platform));
-  mountRoutes(app, platform, [...routes, ...documentationRoutes(routes)]);
+  mountRoutes(app, platform, { routes: [...routes, ...documentationRoutes(routes)], stopping });
   return app;
 }
 

@@ -28,9 +28,10 @@ type ScopeDeps = { logger: Logger; metrics: { http: HttpMetrics } };
 
 /**
  * Opens the scope of a request: its id (the client's, if it is well-formed), the signal that aborts when the client
- * disconnects, and one log line and its metrics at the end. Only the socket's `close` is trusted, no framework signal.
+ * disconnects, and one log line and its metrics at the end. Only the socket's `close` is trusted, no framework signal. Once
+ * `stopping` has aborted, no connection outlives its response: a client that keeps one would keep the server.
  */
-export function requestScope({ logger, metrics }: ScopeDeps): Middleware<RequestState> {
+export function requestScope({ logger, metrics }: ScopeDeps, stopping: AbortSignal): Middleware<RequestState> {
   // The line's fields are all ours and hold no secrets; searching each for them would cost more than the line itself.
   const requests = logger.child({}, { redact: { paths: [] } });
   return function openRequestScope(ctx, next) {
@@ -53,6 +54,7 @@ export function requestScope({ logger, metrics }: ScopeDeps): Middleware<Request
     res.once("close", () => {
       const isComplete = res.writableFinished;
       if (!isComplete) controller.abort();
+      else if (stopping.aborted) ctx.req.socket.destroySoon();
       const status = isComplete ? res.statusCode : 499;
       const elapsedMs = performance.now() - startedAt;
       metrics.http.left({ method, route: state.route ?? "none", status, seconds: elapsedMs / 1_000 });

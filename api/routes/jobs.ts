@@ -32,7 +32,9 @@ export const jobRoutes = [
     summary: "Follow all jobs of the tenant by server-sent events",
     description:
       "An event `job` for each job that has changed, as `GET /jobs` shows it; `refresh` when more have changed than are " +
-      "reported: read the list then. Nothing that happened before is repeated, so read the list after you have connected.",
+      "reported: read the list then. Nothing that happened before is repeated, so read the list after you have connected. The " +
+      "stream ends when its server stops: connect again.",
+    isWatch: true,
     responses: { 200: { description: "The events", events: z.union([jobSummarySchema, z.strictObject({})]) } },
     handler: ({ caller, platform, signal }) => ({
       status: 200,
@@ -50,6 +52,7 @@ export const jobRoutes = [
     summary: "Follow a job by server-sent events",
     description:
       "Events `progress`, `step` and, at last, `end` with the job as `GET /jobs/:id` shows it. Send `Last-Event-ID` to resume after an interruption.",
+    isWatch: true,
     params,
     headers: { "Last-Event-ID": "Number of the last event that was received; the stream resumes after it" },
     responses: { 200: { description: "The events", events: z.unknown() } },

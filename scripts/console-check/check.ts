@@ -30,7 +30,7 @@ const expectedIn: Partial<Record<(typeof windowNames)[number], { status: number;
 /** Does in a browser what a person does in the console. Returns what is wrong, each as a line. @throws NoBrowser */
 export async function checkConsole(disposables: Disposables, { pictures }: { pictures?: string }): Promise<string[]> {
   const { dataDir, url, apiKey, adminToken, provider, call } = await openDesk(disposables);
-  const browser = await openBrowser(disposables); // closed first: its streams of events would keep the API from ending
+  const browser = await openBrowser(disposables);
   const opened = windowNames.map(async (name) => {
     return [name, await openWindow(browser, { url, name, expected: expectedIn[name] ?? [] })] as const;
   });

@@ -59,9 +59,10 @@ export function holdLease(
   };
   let lastBeatAt = performance.now();
   const beat = async () => {
+    const sentAt = performance.now();
     try {
       check(await claims.heartbeat(lease));
-      lastBeatAt = performance.now();
+      lastBeatAt = Math.max(lastBeatAt, sentAt); // what it renews begins when it is sent, not when it is answered
     } catch (error) {
       deps.platform.logger.warn({ err: error, jobId: record._id }, "a heartbeat failed");
       // The store is unavailable: once the lease has ended for sure, another may hold the job.

@@ -135,6 +135,22 @@ describe("the lease of a job that runs", () => {
     held.release();
   });
 
+  it("counts the lease from when a heartbeat was sent, however late it is answered", async () => {
+    const { held, record, store } = hold();
+    const late = Promise.withResolvers<JobRecord>();
+    await pass(900);
+    store.answer = () => late.promise;
+    await pass(100);
+    store.answer = gone;
+    await pass(1_900);
+    late.resolve(record); // sent at 1,000, answered at 2,900: it ends at 4,000
+    await pass(1_100);
+    expect(held.stopReason(), "at its end").to.equal(undefined);
+    await pass(1_000);
+    expect(held.stopReason(), "after it").to.equal("fenced");
+    held.release();
+  });
+
   it("lets progress be written at the edges of a stage, and a few times a second between them", async () => {
     const { held, written } = hold();
     const report = (stage: string, done: number): JobProgress => ({ stage, done, total: 9 });

@@ -1,4 +1,5 @@
 import { DelayedError, type Job, type Queue, type Worker } from "bullmq";
+import { keepDoing } from "../src/keep-doing.ts";
 
 /** A job that has run this long is slow, in ms. */
 const SLOW_MS = 300;
@@ -27,7 +28,6 @@ export function makeRelief(options: {
   const running = new Map<Job, Running>();
   let primary: Pick<Worker, "concurrency"> = { concurrency: 1 };
   let second: Worker | undefined;
-  let checking: Promise<void> = Promise.resolve();
 
   const track =
     (process: Process): Process =>
@@ -54,9 +54,7 @@ export function makeRelief(options: {
     second = options.makeWorker(processOthers);
     void second.run().catch(options.onError);
   };
-  const timer = setInterval(() => {
-    checking = checking.then(check).catch(options.onError);
-  }, CHECK_EVERY_MS);
+  const checking = keepDoing(check, { everyMs: CHECK_EVERY_MS, onError: options.onError });
 
   return {
     process: track(options.process),
@@ -65,8 +63,7 @@ export function makeRelief(options: {
       primary = worker;
     },
     async close() {
-      clearInterval(timer);
-      await checking;
+      await checking.stop();
       await second?.close();
     },
   };

@@ -8,8 +8,14 @@ type Options = {
   onError(error: unknown, waitMs: number): void;
 };
 
-/** Does some work repeatedly, with a pause before each time. It keeps no process alive. */
-export function keepDoing(work: () => Promise<unknown>, { everyMs, atMostMs = everyMs, onError }: Options) {
+/**
+ * Does some work repeatedly, with a pause before each time. It keeps no process alive. The work's signal aborts when the loop
+ * is to stop.
+ */
+export function keepDoing(
+  work: (signal: AbortSignal) => Promise<unknown>,
+  { everyMs, atMostMs = everyMs, onError }: Options,
+) {
   const controller = new AbortController();
   const { signal } = controller;
   const loop = async () => {
@@ -17,7 +23,7 @@ export function keepDoing(work: () => Promise<unknown>, { everyMs, atMostMs = ev
     // The pause is cut short, and then false, when the loop is to stop.
     while ((await delay(waitMs, true, { signal, ref: false }).catch(() => false)) && !signal.aborted) {
       try {
-        await work();
+        await work(signal);
         waitMs = everyMs;
       } catch (error) {
         waitMs = Math.min(waitMs * 2, atMostMs);

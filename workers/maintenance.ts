@@ -2,6 +2,7 @@ import { sweepWorks } from "../src/jobs/work.ts";
 import { keepDoing } from "../src/keep-doing.ts";
 import type { Platform } from "../src/platform.ts";
 import { REMOVED_AT_A_TIME } from "../src/store/retention-store.ts";
+import { sweepEach } from "../src/sweep-each.ts";
 
 /** How often callbacks that are due are looked for, in ms, at most; less often where reconcile is. */
 const CALLBACKS_EVERY_MS = 1_000;
@@ -17,20 +18,23 @@ const DAY_MS = 86_400_000;
  */
 export function keepReconciled(platform: Platform) {
   const { jobs, works, workflows, rag, vectorStores, gateway, callbacks, config, logger, metrics } = platform;
-  const reconcile = async () => {
-    const { requeued, expired } = await jobs.reconcile();
-    if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
-    await workflows.sweepApprovals();
-    await gateway.batches.sweep();
-    await gateway.fileBatches.sweep();
-    await rag.collections.sweep();
-    await vectorStores.sweep();
-    await sweepWorks(jobs, works);
-  };
+  const sweeps = [
+    async () => {
+      const { requeued, expired } = await jobs.reconcile();
+      if (requeued > 0) logger.info({ requeued, expired }, "jobs were enqueued again");
+    },
+    workflows.sweepApprovals,
+    gateway.batches.sweep,
+    gateway.fileBatches.sweep,
+    rag.collections.sweep,
+    vectorStores.sweep,
+    () => sweepWorks(jobs, works),
+  ];
+  const reconcile = () => sweepEach<() => Promise<unknown>>(sweeps, (sweep) => sweep());
   const { reconcileEveryMs } = config.jobs;
-  const start = (task: string, everyMs: number, work: () => Promise<unknown>) => {
-    const pass = async () => {
-      await work();
+  const start = (task: string, everyMs: number, work: (signal: AbortSignal) => Promise<unknown>) => {
+    const pass = async (signal: AbortSignal) => {
+      await work(signal);
       metrics.jobs.maintained(task, "completed");
     };
     const onError = (error: unknown) => {

@@ -54,11 +54,12 @@ export async function startWorkers(platform: Platform, options: WorkersOptions) 
     async close(): Promise<void> {
       stopCancels();
       for (const one of adapted) one.stop();
-      await reconciling.stop();
       const grace = setTimeout(() => {
         for (const stop of deps.running.values()) stop("shutdown");
       }, options.shutdownGraceMs);
-      await Promise.all(started.flatMap(({ worker, relief }) => [worker.close(), relief.close()]));
+      const closing = started.flatMap(({ worker, relief }) => [worker.close(), relief.close()]);
+      // A sweep may take long: meanwhile no job is taken, and those that run have no more than the grace.
+      await Promise.all([reconciling.stop(), ...closing]);
       clearTimeout(grace);
       await stopReports();
     },

@@ -2,6 +2,7 @@ import type { Logger } from "../logger.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
 import { isStoreUnavailable } from "../store/store-errors.ts";
+import { sweepEach } from "../sweep-each.ts";
 import type { Jobs } from "./jobs.ts";
 import type { QueueDefinition } from "./queues.ts";
 import type { Submission } from "./submit.ts";
@@ -129,13 +130,13 @@ export async function sweepWorks(
 ): Promise<number> {
   const before = new Date(Date.now() - olderThanMs);
   let looked = 0;
-  for (const work of works) {
-    for (const record of await work.unfinished({ before, limit: SWEPT })) {
+  await sweepEach(works, async (work) => {
+    await sweepEach(await work.unfinished({ before, limit: SWEPT }), async (record) => {
       const job = await jobs.find(record.tenantId, record.jobId);
       await (job && !isFinal(job.status) ? work.touch(record, job) : work.closeOrphan(record, job));
       looked += 1;
-    }
-  }
+    });
+  });
   return looked;
 }
 

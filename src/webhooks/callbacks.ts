@@ -47,10 +47,13 @@ export function makeCallbacks(deps: CallbacksDeps) {
       const nextAt = new Date(+now + LOOK_AFTER_MS);
       await store.ensure({ _id: jobId, tenantId, url, createdAt: now, nextAt });
     },
-    /** Reports the jobs that have ended since; returns how many callbacks it checked. Run it on a schedule. */
-    async sweep(): Promise<number> {
+    /**
+     * Reports the jobs that have ended since; returns how many callbacks it found. Run it on a schedule. Once the signal
+     * aborts, it begins no more of them: slow receivers can hold a whole sweep for minutes.
+     */
+    async sweep(signal?: AbortSignal): Promise<number> {
       const due = await store.due(new Date(), SWEPT);
-      for (let at = 0; at < due.length; at += PARALLEL) {
+      for (let at = 0; at < due.length && !signal?.aborted; at += PARALLEL) {
         await Promise.all(due.slice(at, at + PARALLEL).map((callback) => check(deps, callback)));
       }
       return due.length;
@@ -79,12 +82,12 @@ async function send(
   const attempts = (callback.attempts ?? 0) + 1;
   const leased = { nextAt: new Date(Date.now() + LEASE_MS), attempts };
   if (!(await store.putOff(callback, leased))) return;
-  const body = (await workOf(works, job)?.report?.(job)) ?? {
-    type: `job.${job.status}`,
-    timestamp: (job.finishedAt ?? job.updatedAt).toISOString(),
-    data: { ...toAcceptedView(job), ...defined({ error: job.error }) },
-  };
   try {
+    const body = (await workOf(works, job)?.report?.(job)) ?? {
+      type: `job.${job.status}`,
+      timestamp: (job.finishedAt ?? job.updatedAt).toISOString(),
+      data: { ...toAcceptedView(job), ...defined({ error: job.error }) },
+    };
     const { signal } = new AbortController(); // a webhook has its own time-out
     await webhooks.deliver(tenantId, { id: jobId, url, method: "POST", body, signal });
     await store.remove(tenantId, jobId);

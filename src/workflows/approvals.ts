@@ -3,6 +3,7 @@ import { AppError, notFound } from "../errors.ts";
 import type { ApprovalRecord, ApprovalState } from "../store/approval-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import type { WorkflowRunRecord } from "../store/workflow-run-store.ts";
+import { sweepEach } from "../sweep-each.ts";
 import { type Caller, hasRole } from "../tenancy/roles.ts";
 import type { WorkflowsDeps } from "./deps.ts";
 import { toResult } from "./execute.ts";
@@ -83,7 +84,7 @@ export function makeApprovals(deps: WorkflowsDeps) {
     async sweepApprovals(): Promise<void> {
       await expireOverdue();
       const before = new Date(Date.now() - SETTLE_AGAIN_AFTER_MS);
-      for (const approval of await approvals.unsettled(before, SWEPT)) await settle(deps, approval);
+      await sweepEach(await approvals.unsettled(before, SWEPT), (approval) => settle(deps, approval));
     },
   };
 }

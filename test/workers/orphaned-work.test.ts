@@ -53,6 +53,24 @@ describe("work whose job ended without it", () => {
     defineWork({ queue: queues.ingestion, idField: "documentId", run: async () => ({}), ...records });
   });
 
+  it("is swept behind a record that cannot be closed, whose failure is reported at the end", async () => {
+    const closed: string[] = [];
+    const records = ["broken", "whole"].map((_id) => ({ _id, tenantId, jobId: "job_01J00000000000000000000000" }));
+    const work = defineWork({
+      queue: queues.ingestion,
+      idField: "documentId",
+      run: async () => ({}),
+      ...withoutRecords,
+      unfinished: async () => records,
+      async closeOrphan({ _id }) {
+        if (_id === "broken") throw new Error("it cannot be closed");
+        closed.push(_id);
+      },
+    });
+    const failure = await sweepWorks(test.platform.jobs, [work, work], 0).catch((error: Error) => error.message);
+    expect([failure, ...closed]).to.deep.equal(["it cannot be closed", "whole", "whole"]);
+  });
+
   const openIds = async (queue: QueueDefinition, idField: string) => {
     const work = test.platform.works.find((one) => one.queue === queue && one.idField === idField);
     if (!work) throw new Error(`no work runs the jobs of ${queue.name}`);

@@ -2,7 +2,6 @@ import { expect } from "chai";
 import { type QueueDefinition, queues } from "../../src/jobs/queues.ts";
 import { defineWork, sweepWorks } from "../../src/jobs/work.ts";
 import { type ApiClient, type ApiResponse, makeClient } from "../support/http-client.ts";
-import { pollUntil } from "../support/poll-until.ts";
 import { withoutRecords } from "../support/scripted-queue.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
 import { tenantOf } from "../support/tenant-of.ts";
@@ -180,11 +179,15 @@ describe("work whose job ended without it", () => {
       it("is dropped when its process died before its job existed", async () => {
         const { jobs } = test.platform;
         const { submit } = jobs;
-        const cut = Promise.withResolvers<never>();
-        jobs.submit = () => cut.promise;
+        const [begun, cut] = [Promise.withResolvers<void>(), Promise.withResolvers<never>()];
+        jobs.submit = () => {
+          begun.resolve();
+          return cut.promise;
+        };
         const call = kind.submit();
-        await pollUntil(async () => (await kind.open()).length === 1, { what: "the record" });
+        await begun.promise; // the record is there, and all that belongs to it
         jobs.submit = submit;
+        expect(await kind.open()).to.have.length(1);
         await sweep();
         expect(await kind.open()).to.deep.equal([]);
         cut.reject(new Error("the process is gone"));

@@ -1,3 +1,4 @@
+import { AppError } from "../errors.ts";
 import type { Logger } from "../logger.ts";
 import type { JobProgress, JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
@@ -120,6 +121,16 @@ export async function cancelWork(
   const record = await work.find(tenantId, String(job.payload[work.idField]));
   if (record?.jobId === jobId) await work.closeOrphan(record, job);
   return job;
+}
+
+/** What a call about a job returns; null where the job is gone, or has just ended and so cannot be cancelled. */
+export async function unlessOver<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof AppError && (error.code === "not_found" || error.code === "wrong_state")) return null;
+    throw error;
+  }
 }
 
 /** Ends records whose jobs ended without them; answers how many it looked at. Any number of processes may run it. */

@@ -1,4 +1,5 @@
 import type { ChunkHit } from "../store/chunk.ts";
+import { isGone } from "../store/document-record.ts";
 import type { DocumentHeader } from "../store/document-store.ts";
 import { depthOf, findCandidates, MIN_FUSED, type Search } from "./candidates.ts";
 import type { RagDeps } from "./deps.ts";
@@ -56,7 +57,7 @@ export async function findCurrent(
 
 /** Whether queries see a hit: it is of its document's current version, and that has not expired. */
 const isCurrent = ({ version }: Hit, header: DocumentHeader | undefined) =>
-  header?.version === version && !(header.expiresAt && header.expiresAt.getTime() <= Date.now());
+  header?.version === version && !isGone(header);
 
 /** The hits without those of a text that another one has: the same content may have been ingested twice. */
 function uniqueTexts(hits: readonly Hit[]): Hit[] {

@@ -1,6 +1,6 @@
 import { AppError, notFound, toErrorView } from "../errors.ts";
 import { ingestionQueue } from "../jobs/queues.ts";
-import { defineWork, type Work } from "../jobs/work.ts";
+import { defineWork, unlessOver, type Work } from "../jobs/work.ts";
 import { type DocumentRecord, ownSources } from "../store/document-record.ts";
 import type { JobRecord } from "../store/job-record.ts";
 import { isFinal } from "../store/job-state.ts";
@@ -78,14 +78,4 @@ async function dropDeleted(deps: RemoveDeps, document: DocumentRecord): Promise<
   for (const sourceId of ownSources(document)) await deps.store.sources.remove(tenantId, sourceId);
   if (job && !isFinal(job.status)) await deps.store.documents.touch(tenantId, documentId);
   else await deps.store.documents.drop(tenantId, documentId);
-}
-
-/** Returns null for a job that is gone, or that has just ended and so cannot be cancelled. */
-async function unlessOver<T>(job: Promise<T>): Promise<T | null> {
-  try {
-    return await job;
-  } catch (error) {
-    if (error instanceof AppError && (error.code === "not_found" || error.code === "wrong_state")) return null;
-    throw error;
-  }
 }

@@ -2,6 +2,7 @@ import { defined, toView } from "../defined.ts";
 import { notFound } from "../errors.ts";
 import { placeOf } from "../store/chunk.ts";
 import { collectionOf } from "../store/collection-filter.ts";
+import { isGone } from "../store/document-record.ts";
 import type { ShownDocument } from "../store/document-store.ts";
 import { mapPage, type Page, type PageQuery } from "../store/page.ts";
 import { readSpaceKey } from "../store/vector-space.ts";
@@ -22,8 +23,7 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs">) {
   const { store } = deps;
   const find = async (caller: Caller, documentId: string) => {
     const document = await store.documents.get(caller.tenantId, documentId);
-    const isGone = document?.expiresAt !== undefined && document.expiresAt.getTime() <= Date.now();
-    if (!document || isGone || !mayUse(caller, document)) throw notFound("document");
+    if (!document || isGone(document) || !mayUse(caller, document)) throw notFound("document");
     return document;
   };
   return {
@@ -38,8 +38,8 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs">) {
       const collections = chooseCollections(caller, collection);
       const found = store.documents.list(tenantId, { status, collections, ...page });
       const [documents, total] = await Promise.all([found, store.documents.count(tenantId, status, collections)]);
-      const isKept = ({ expiresAt }: ShownDocument) => !(expiresAt && expiresAt.getTime() <= Date.now());
-      return { ...mapPage({ ...documents, data: documents.data.filter(isKept) }, toDocumentView), total };
+      const kept = documents.data.filter((document) => !isGone(document));
+      return { ...mapPage({ ...documents, data: kept }, toDocumentView), total };
     },
     /** @throws AppError `not_found` */
     get: async (caller: Caller, documentId: string): Promise<DocumentView> =>

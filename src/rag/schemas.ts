@@ -15,8 +15,8 @@ export const MAX_TITLE_LENGTH = 300;
 const MAX_METADATA_FIELDS = 32;
 const MAX_METADATA_LENGTH = 512;
 
-const metadataKey = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, - or _");
-const metadataValue = z.union([z.string().max(MAX_METADATA_LENGTH), z.number(), z.boolean()]);
+export const metadataKey = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, - or _");
+export const metadataValue = z.union([z.string().max(MAX_METADATA_LENGTH), z.number(), z.boolean()]);
 
 /** Facts about a document that queries can filter by: a flat object. */
 export const metadataSchema = withFewFields(MAX_METADATA_FIELDS, z.record(metadataKey, metadataValue));

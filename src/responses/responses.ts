@@ -1,10 +1,10 @@
-import { AppError, invalidRequest, notFound } from "../errors.ts";
+import { invalidRequest, notFound } from "../errors.ts";
 import type { ChatOptions } from "../gateway/chat/request.ts";
 import type { ResponsesBody } from "../gateway/responses/request-schemas.ts";
 import { beginResponse, type MadeResponse } from "../gateway/responses/response.ts";
 import type { ResponseObject } from "../gateway/responses/response-schemas.ts";
 import type { Jobs } from "../jobs/jobs.ts";
-import { cancelWork, submitWork } from "../jobs/work.ts";
+import { cancelWork, submitWork, unlessOver } from "../jobs/work.ts";
 import type { BackgroundResponse, StoredResponse } from "../store/response-store.ts";
 import { type BackgroundDeps, type BackgroundRequest, makeBackgroundWork } from "./background.ts";
 import { closeResponse } from "./close-response.ts";
@@ -42,10 +42,7 @@ export function makeResponses({ quotas, config, logger, jobs, ...given }: Respon
   const stop = async (record: BackgroundResponse) => {
     await closeResponse(deps, record, "cancelled");
     const { tenantId, jobId } = record;
-    await cancelWork(jobs, [work], { tenantId, jobId }).catch((error: unknown) => {
-      const isOver = error instanceof AppError && (error.code === "wrong_state" || error.code === "not_found");
-      if (!isOver) throw error;
-    });
+    await unlessOver(cancelWork(jobs, [work], { tenantId, jobId }));
   };
   return {
     work,

@@ -104,6 +104,10 @@ export const documentCollection = defineCollection<DocumentRecord>({
   ],
 });
 
+/** Whether a document has expired, though the sweep has not come to it yet: no caller sees it. */
+export const isGone = ({ expiresAt }: Pick<DocumentRecord, "expiresAt">): boolean =>
+  expiresAt !== undefined && expiresAt.getTime() <= Date.now();
+
 /** Under which ids a document keeps sources of its own: not the file that it is. */
 export function ownSources({ _id, source, sourceId = _id, formerSources = [] }: DocumentRecord): string[] {
   return source.kind === "url" || source.fileId !== undefined ? formerSources : [...formerSources, sourceId];

@@ -1,17 +1,14 @@
 import { z } from "zod";
 import { withFewFields } from "../bounded-json.ts";
 import { idSchema } from "../ids.ts";
+import { metadataKey, metadataValue } from "../rag/schemas.ts";
 
 const MAX_FIELDS = 16;
 /** Files of one batch; OpenAI's own limit is 2,000. */
 export const MAX_BATCH_FILES = 500;
 
-const attributeValue = z.union([z.string().max(512), z.number(), z.boolean()]);
 /** What filters of a search compare; they are the metadata of the file's document. */
-export const attributesSchema = withFewFields(
-  MAX_FIELDS,
-  z.record(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, - or _"), attributeValue),
-);
+export const attributesSchema = withFewFields(MAX_FIELDS, z.record(metadataKey, metadataValue));
 
 /** Accepted for OpenAI's clients; chunks are made by the product's own rules. */
 const chunkingStrategy = z.union([

@@ -2,7 +2,7 @@ import { defined } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { Jobs } from "../jobs/jobs.ts";
-import { cancelWork } from "../jobs/work.ts";
+import { cancelWork, unlessOver } from "../jobs/work.ts";
 import type { Rag } from "../rag/rag.ts";
 import type { DocumentRecord } from "../store/document-record.ts";
 import type { FileDocument } from "../store/file-store.ts";
@@ -110,10 +110,7 @@ export function makeStoreFiles({ store, rag, jobs, quotas }: VectorStoreDeps) {
     },
     /** Ends the job of a document that is not indexed yet. */
     async stop({ tenantId, jobId }: DocumentRecord): Promise<void> {
-      await cancelWork(jobs, [rag.work], { tenantId, jobId }).catch((error: unknown) => {
-        const isOver = error instanceof AppError && (error.code === "wrong_state" || error.code === "not_found");
-        if (!isOver) throw error;
-      });
+      await unlessOver(cancelWork(jobs, [rag.work], { tenantId, jobId }));
     },
     /** Removes the documents of a file that is deleted, from all stores. */
     async removeAll(caller: Caller, fileId: string): Promise<void> {

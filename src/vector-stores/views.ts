@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { hasExpired } from "../rag/known-collections.ts";
 import { collectionOf } from "../store/collection-filter.ts";
 import type { CollectionRecord } from "../store/collection-store.ts";
 import type { DocumentRecord } from "../store/document-record.ts";
@@ -43,7 +44,6 @@ const toCounts = ({ counts, cancelled }: Totals) => {
 export function toVectorStore(record: CollectionRecord, totals: Totals): z.output<typeof vectorStoreSchema> {
   const { name, label = record.name === record._id ? "" : name, expiresAfterDays: days, expireAt } = record;
   const file_counts = toCounts(totals);
-  const isExpired = expireAt !== undefined && expireAt.getTime() <= Date.now();
   return {
     id: name,
     object: "vector_store",
@@ -51,7 +51,7 @@ export function toVectorStore(record: CollectionRecord, totals: Totals): z.outpu
     name: label,
     usage_bytes: totals.bytes,
     file_counts,
-    status: isExpired ? "expired" : file_counts.in_progress > 0 ? "in_progress" : "completed",
+    status: hasExpired(record) ? "expired" : file_counts.in_progress > 0 ? "in_progress" : "completed",
     expires_after: days === undefined ? null : { anchor: "last_active_at", days },
     expires_at: expireAt === undefined ? null : seconds(expireAt),
     last_active_at: seconds(record.lastActiveAt),

@@ -1,10 +1,11 @@
 import { z } from "zod";
+import { defined } from "../defined.ts";
 import { AppError } from "../errors.ts";
 import { hasExpired } from "../rag/known-collections.ts";
 import { type AttributeFilter, attributeFilterSchema } from "../rag/metadata-filter.ts";
 import type { QueryResult } from "../rag/schemas.ts";
-import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { Caller } from "../tenancy/roles.ts";
+import { noteUse } from "./note-use.ts";
 import type { VectorStoreDeps } from "./store-files.ts";
 
 const MAX_QUERIES = 5;
@@ -23,7 +24,7 @@ export const searchSchema = z.object({
   rewrite_query: z.boolean().optional(),
 });
 
-/** A search of some stores. */
+/** A search of some stores; callers bound how many names and queries it has. */
 export type StoreSearch = {
   names: readonly string[];
   queries: readonly string[];
@@ -44,30 +45,23 @@ export type FoundPassage = {
 
 /** Searches stores by some queries, best first. @throws AppError `not_found`; `wrong_state` for one that has expired. */
 export function makeSearch({ store, rag }: Pick<VectorStoreDeps, "store" | "rag">) {
+  const open = async (caller: Caller, name: string) => {
+    const collection = await rag.collections.find(caller, name);
+    if (hasExpired(collection)) throw new AppError("wrong_state", `The vector store ${name} has expired.`);
+    await noteUse({ store }, collection);
+  };
   return async (
     caller: Caller & { limit?: never },
     search: StoreSearch,
     signal: AbortSignal,
   ): Promise<FoundPassage[]> => {
-    for (const name of search.names) {
-      const collection = await rag.collections.find(caller, name);
-      if (hasExpired(collection)) throw new AppError("wrong_state", `The vector store ${name} has expired.`);
-      if (name !== DEFAULT_COLLECTION) await store.collections.use(collection);
-    }
+    await Promise.all(search.names.map((name) => open(caller, name)));
+    const { filters: attributes, limit: topK } = search;
+    const asked = { topK, mode: "hybrid" as const, collection: [...search.names], ...defined({ attributes }) };
+    const outcomes = await Promise.all(search.queries.map((query) => rag.query(caller, { ...asked, query }, signal)));
     const best = new Map<string, QueryResult>();
-    for (const text of search.queries) {
-      const { filters: attributes, limit: topK } = search;
-      const asked = {
-        query: text,
-        topK,
-        mode: "hybrid" as const,
-        collection: [...search.names],
-        ...(attributes ? { attributes } : {}),
-      };
-      const { results } = await rag.query(caller, asked, signal);
-      for (const found of results) {
-        if ((best.get(found.chunkId)?.score ?? -1) < found.score) best.set(found.chunkId, found);
-      }
+    for (const found of outcomes.flatMap(({ results }) => results)) {
+      if ((best.get(found.chunkId)?.score ?? -1) < found.score) best.set(found.chunkId, found);
     }
     const { scoreThreshold = 0 } = search;
     const results = [...best.values()].filter(({ score }) => score >= scoreThreshold);

@@ -1,0 +1,12 @@
+import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
+import type { CollectionRecord } from "../store/collection-store.ts";
+import type { VectorStoreDeps } from "./store-files.ts";
+
+/** A use within so many ms of the last one that was noted is not noted: a store's expiry is counted in days. */
+const NOTED_EVERY_MS = 60_000;
+
+/** Notes that a store is used, which puts off its expiry. */
+export async function noteUse({ store }: Pick<VectorStoreDeps, "store">, record: CollectionRecord): Promise<void> {
+  const isNoted = Date.now() - record.lastActiveAt.getTime() < NOTED_EVERY_MS;
+  if (!isNoted && record.name !== DEFAULT_COLLECTION) await store.collections.use(record);
+}

@@ -19,13 +19,17 @@ export const hasExpired = ({ expireAt }: Pick<CollectionRecord, "expireAt">) =>
   expireAt !== undefined && expireAt.getTime() <= Date.now();
 
 /**
- * Makes sure that a collection is there, for a document that goes to it. `default` always is.
- * @throws AppError `quota_exceeded`; `wrong_state` while one of this name is deleted, or after it has expired.
+ * Makes sure that a collection is there, for a document that goes to it; makes one unless it `mustExist`. `default` always is.
+ * @throws AppError `quota_exceeded`; `not_found`; `wrong_state` while one of this name is deleted, or after it has expired.
  */
-export async function ensureCollection({ store, quotas }: Deps, tenantId: string, name: string): Promise<void> {
+export async function ensureCollection(
+  { store, quotas }: Deps,
+  { tenantId, name, mustExist }: { tenantId: string; name: string; mustExist: boolean },
+): Promise<void> {
   if (name === DEFAULT_COLLECTION) return;
   const known = await store.collections.findAny(tenantId, name);
   if (known) return requireOpen(known);
+  if (mustExist) throw notFound("vector store");
   await quotas.check(tenantId, "collections");
   await store.collections.insert(newCollection(tenantId, name)); // or another call has just made it
 }

@@ -42,7 +42,9 @@ export async function recordSource(deps: RecordDeps, given: NewDocument): Promis
   const prepared = await prepare(deps, document);
   const replaced = await findReplaced(deps, given);
   const collection = replaced ? collectionOf(replaced) : collectionForIngest(caller, document.collection);
-  await ensureCollection(deps, caller.tenantId, collection);
+  const mustExist = "storedFile" in document;
+  const ensure = () => ensureCollection(deps, { tenantId: caller.tenantId, name: collection, mustExist });
+  await ensure();
   const { find, identity } = replaced
     ? { find: () => deps.store.documents.get(caller.tenantId, replaced._id), identity: {} }
     : identify(deps, { tenantId: caller.tenantId, collection, document, source: prepared.source });
@@ -56,6 +58,7 @@ export async function recordSource(deps: RecordDeps, given: NewDocument): Promis
           { ...toRecord({ caller, document, jobId, ...prepared }), ...collectionField(collection), ...identity },
           prepared,
         );
+    if (recorded?.isNew) await confirm(deps, recorded.record, ensure);
     if (recorded) return recorded;
   }
   const text = "Another request is changing the same document; try again.";
@@ -127,6 +130,19 @@ async function insert(deps: RecordDeps, record: DocumentRecord, { bytes }: Prepa
   if (await deps.store.documents.insert(record)) return { record, isNew: true };
   if (bytes) await deps.store.sources.remove(tenantId, _id);
   return null;
+}
+
+/**
+ * Looks again for the collection of a new document, which may have been deleted while it was recorded: that deletion did not
+ * see it. Without a collection the document is removed by the sweep. @throws AppError as `ensureCollection`.
+ */
+async function confirm(deps: RecordDeps, { tenantId, _id }: DocumentRecord, ensure: () => Promise<void>) {
+  try {
+    await ensure();
+  } catch (error) {
+    await deps.store.documents.beginDelete(tenantId, _id);
+    throw error;
+  }
 }
 
 /** Gives a known document a new source and job; null when it changed meanwhile. */

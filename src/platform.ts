@@ -99,7 +99,7 @@ export function openPlatform(config: Config, options: PlatformOptions) {
       responses,
       rag,
       searchTools: makeSearchTools({ store, toolNames }),
-      vectorStores: makeVectorStores({ store, rag, jobs, quotas }),
+      vectorStores: makeVectorStores({ store, rag, jobs, quotas, gateway, logger }),
       composite,
       agents,
       workflows,

@@ -9,7 +9,7 @@ import type { Caller } from "../tenancy/roles.ts";
 import { emptyTotals, makeReadTotals } from "./collection-totals.ts";
 import { mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
-import { removeDocument } from "./document-work.ts";
+import { removeDocument, unlessGone } from "./document-work.ts";
 import { findCollection, newCollection } from "./known-collections.ts";
 
 /** Documents of a deleted collection that its call removes; the rest are hidden at once, and go with the next sweeps. */
@@ -84,24 +84,20 @@ export function makeDocumentCollections(deps: RagDeps) {
       const record = await collections.beginDelete(tenantId, name);
       if (!record) throw notFound("collection");
       const first = await documents.someOf(tenantId, name, REMOVED_AT_ONCE);
-      for (const { _id } of first) await removeDocument(deps, tenantId, _id);
+      for (const { _id } of first) await unlessGone(removeDocument(deps, tenantId, _id));
       await finishDelete(record);
     },
     /** Ends deletions that were cut, deletes collections and documents that have expired. Run it on a schedule. */
     async sweep(): Promise<void> {
       const now = new Date();
       for (const { tenantId, _id } of await documents.expired({ before: now, limit: SWEPT }))
-        await removeDocument(deps, tenantId, _id).catch(unlessGone);
+        await unlessGone(removeDocument(deps, tenantId, _id));
       for (const { tenantId, name } of await collections.expired({ before: now, limit: SWEPT }))
         await collections.beginDelete(tenantId, name);
       const before = new Date(now.getTime() - CUT_AFTER_MS);
       for (const record of await collections.deleting({ before, limit: SWEPT })) await finishDelete(record);
     },
   };
-}
-
-function unlessGone(error: unknown): void {
-  if (!(error instanceof AppError && error.code === "not_found")) throw error;
 }
 
 function toCollectionView(name: string, totals: DocumentTotals, createdAt?: Date) {

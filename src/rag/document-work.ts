@@ -70,6 +70,26 @@ export async function removeDocument(deps: RemoveDeps, tenantId: string, documen
   await dropDeleted(deps, document);
 }
 
+/** Documents that one call for those of a file comes to. */
+const OF_FILE_AT_A_TIME = 200;
+
+/** Removes all documents of a file, in any collection, also those that have expired. */
+export async function removeOfFile(deps: RemoveDeps, tenantId: string, fileId: string): Promise<void> {
+  for (;;) {
+    const some = await deps.store.documents.ofFile(tenantId, fileId, { limit: OF_FILE_AT_A_TIME });
+    // Each is hidden by its removal, so that the next look finds others.
+    for (const { _id } of some) await unlessGone(removeDocument(deps, tenantId, _id));
+    if (some.length < OF_FILE_AT_A_TIME) return;
+  }
+}
+
+/** Waits for the removal of a document, which another call may have removed. */
+export async function unlessGone(removal: Promise<void>): Promise<void> {
+  await removal.catch((error: unknown) => {
+    if (!(error instanceof AppError && error.code === "not_found")) throw error;
+  });
+}
+
 /** Drops all that belongs to a document in deletion; its record too, unless its job may still be running. */
 async function dropDeleted(deps: RemoveDeps, document: DocumentRecord): Promise<void> {
   const { tenantId, _id: documentId, jobId } = document;

@@ -9,7 +9,7 @@ import { readSpaceKey } from "../store/vector-space.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import { chooseCollections, mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
-import { removeDocument } from "./document-work.ts";
+import { removeDocument, removeOfFile } from "./document-work.ts";
 import { type DocumentChange, type DocumentView, tagsOf } from "./schemas.ts";
 
 type DocumentQuery = PageQuery & {
@@ -81,6 +81,8 @@ export function makeDocuments(deps: Pick<RagDeps, "store" | "jobs">) {
       await find(caller, documentId);
       await removeDocument(deps, caller.tenantId, documentId);
     },
+    /** Removes all documents of a file. */
+    removeOfFile: (tenantId: string, fileId: string) => removeOfFile(deps, tenantId, fileId),
   };
 }
 

@@ -93,6 +93,9 @@ export function makeFileStore(db: Db) {
   const { insert: insertBatch, get: findBatch, remove: removeBatch } = makeRecords(batches);
   return {
     find,
+    /** Those of these files that are there. */
+    findAll: (tenantId: string, fileIds: readonly string[]) =>
+      files.find(ofTenant(tenantId, { _id: { $in: [...fileIds] } })).toArray(),
     ensure,
     remove,
     count,

@@ -1,16 +1,19 @@
 import { defined } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import { newId } from "../ids.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { cancelWork, unlessOver } from "../jobs/work.ts";
+import type { Logger } from "../logger.ts";
 import type { Rag } from "../rag/rag.ts";
-import type { DocumentRecord } from "../store/document-record.ts";
-import type { FileDocument } from "../store/file-store.ts";
+import { type DocumentRecord, isGone } from "../store/document-record.ts";
 import { mapPage, type PageQuery } from "../store/page.ts";
 import type { Store } from "../store/store.ts";
 import type { Quotas } from "../tenancy/quotas.ts";
 import type { Caller } from "../tenancy/roles.ts";
+import { noteUse } from "./note-use.ts";
 import type { FileState } from "./schemas.ts";
+import { makeUploads } from "./uploads.ts";
 import { toStoreFile } from "./views.ts";
 
 export type VectorStoreDeps = {
@@ -18,6 +21,8 @@ export type VectorStoreDeps = {
   rag: Rag;
   jobs: Pick<Jobs, "cancel">;
   quotas: Pick<Quotas, "check">;
+  gateway: Pick<Gateway, "fileBatches">;
+  logger: Logger;
 };
 
 /** Most bytes of texts that one call for a file's content gets. */
@@ -35,38 +40,37 @@ const statesOf = {
   cancelled: { states: ["failed"], isCancelled: true },
 } as const;
 
-/** Whether a caller may use a file: a key that is limited to collections uses those alone that it uploaded. */
-export const mayUseFile = ({ collections, keyId }: Caller, file: FileDocument): boolean =>
-  collections === undefined || file.keyId === keyId;
-
 export type StoreFiles = ReturnType<typeof makeStoreFiles>;
 
 /** The files of vector stores: documents of a collection, made from files of `/v1/files`. */
-export function makeStoreFiles({ store, rag, jobs, quotas }: VectorStoreDeps) {
+export function makeStoreFiles({ store, rag, jobs, quotas, gateway }: VectorStoreDeps) {
   const { documents } = store;
-  const findFile = async (caller: Caller, fileId: string) => {
-    const file = await store.files.find(caller.tenantId, fileId);
-    if (!file || !mayUseFile(caller, file)) throw notFound("file");
-    return file;
-  };
+  const uploads = makeUploads({ store, rag, gateway });
   const find = async (caller: Caller, name: string, fileId: string): Promise<DocumentRecord> => {
     await rag.collections.find(caller, name);
     const [document] = await documents.ofFile(caller.tenantId, fileId, { collections: [name], limit: 1 });
-    if (!document) throw notFound("file");
+    if (!document || isGone(document)) throw notFound("file");
     return document;
   };
+  /** Makes the document of a file, of which a job reads it; its id. @throws AppError as `add`, `too_many_concurrent`. */
+  const take = async (caller: Caller, name: string, { fileId, attributes, batchId }: NewStoreFile): Promise<string> => {
+    const { filename, bytes } = await uploads.findFile(caller, fileId);
+    await quotas.check(caller.tenantId, "openJobs");
+    const storedFile = { id: fileId, name: filename, bytes, ...defined({ batchId }) };
+    const document = { storedFile, collection: name, ...defined({ metadata: attributes }) };
+    return (await rag.accept({ caller, document, jobId: newId("job"), isInteractive: false })).documentId;
+  };
   return {
-    findFile,
+    ...uploads,
+    take,
     /** Adds a file; one that is there already is read again. @throws AppError `not_found`, `quota_exceeded`. */
-    async add(caller: Caller, name: string, { fileId, attributes, batchId }: NewStoreFile) {
+    async add(caller: Caller, name: string, given: NewStoreFile) {
       const collection = await rag.collections.find(caller, name);
-      const { filename, bytes } = await findFile(caller, fileId);
-      await quotas.check(caller.tenantId, "openJobs");
-      const storedFile = { id: fileId, name: filename, bytes, ...defined({ batchId }) };
-      const document = { storedFile, collection: name, ...defined({ metadata: attributes }) };
-      await rag.accept({ caller, document, jobId: newId("job"), isInteractive: false });
-      await store.collections.use(collection);
-      return toStoreFile(await find(caller, name, fileId));
+      const documentId = await take(caller, name, given);
+      await noteUse({ store }, collection);
+      const document = await documents.get(caller.tenantId, documentId);
+      if (!document) throw notFound("file"); // it has just been deleted
+      return toStoreFile(document);
     },
     get: async (caller: Caller, name: string, fileId: string) => toStoreFile(await find(caller, name, fileId)),
     /** Replaces its attributes. @throws AppError `not_found`. */
@@ -112,16 +116,5 @@ export function makeStoreFiles({ store, rag, jobs, quotas }: VectorStoreDeps) {
     async stop({ tenantId, jobId }: DocumentRecord): Promise<void> {
       await unlessOver(cancelWork(jobs, [rag.work], { tenantId, jobId }));
     },
-    /** Removes the documents of a file that is deleted, from all stores. */
-    async removeAll(caller: Caller, fileId: string): Promise<void> {
-      for (let some = await documents.ofFile(caller.tenantId, fileId, { limit: CHUNKS_AT_A_TIME }); some.length > 0; ) {
-        for (const { _id } of some) await rag.remove({ ...caller, collections: undefined }, _id).catch(unlessGone);
-        some = await documents.ofFile(caller.tenantId, fileId, { limit: CHUNKS_AT_A_TIME });
-      }
-    },
   };
-}
-
-function unlessGone(error: unknown): void {
-  if (!(error instanceof AppError && error.code === "not_found")) throw error;
 }

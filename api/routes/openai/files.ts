@@ -80,9 +80,7 @@ export const openAiFileRoutes = [
     },
     errors: ["wrong_state"],
     async result({ params: { id }, caller, platform }) {
-      await platform.vectorStores.files.findFile(caller, id);
-      await platform.gateway.fileBatches.removeFile(caller.tenantId, id);
-      await platform.vectorStores.files.removeAll(caller, id);
+      await platform.vectorStores.files.deleteFile(caller, id);
       return { id, object: "file", deleted: true };
     },
   }),

@@ -10,7 +10,13 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
     if (file === null) throw notFound("file");
     return file;
   };
+  const requireUnused = async (tenantId: string, fileId: string): Promise<void> => {
+    if (await files.isInUse(tenantId, fileId))
+      throw new AppError("wrong_state", "A batch that has not ended reads this file.");
+  };
   return {
+    /** @throws AppError `wrong_state` while a batch reads the file. */
+    requireUnused,
     async addFile(
       tenantId: string,
       { bytes, ...about }: Pick<FileDocument, "filename" | "purpose" | "keyId"> & { bytes: Uint8Array },
@@ -33,11 +39,9 @@ export function makeRequestFiles({ files, sources }: Pick<Store, "files" | "sour
     /** @throws AppError `not_found`; `wrong_state` while a batch reads it. */
     async removeFile(tenantId: string, fileId: string): Promise<void> {
       await findFile(tenantId, fileId);
-      if (await files.isInUse(tenantId, fileId)) {
-        throw new AppError("wrong_state", "A batch that has not ended reads this file.");
-      }
+      await requireUnused(tenantId, fileId);
+      await sources.remove(tenantId, fileId); // first: a call that is repeated still finds the file
       await files.remove(tenantId, fileId);
-      await sources.remove(tenantId, fileId);
     },
   };
 }

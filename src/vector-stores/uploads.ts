@@ -1,0 +1,38 @@
+import { notFound } from "../errors.ts";
+import type { FileDocument } from "../store/file-store.ts";
+import type { Caller } from "../tenancy/roles.ts";
+import type { VectorStoreDeps } from "./store-files.ts";
+
+/** Whether a caller may use a file: a key that is limited to collections uses those alone that it uploaded. */
+const mayUseFile = ({ collections, keyId }: Caller, file: FileDocument): boolean =>
+  collections === undefined || file.keyId === keyId;
+
+/** Files of `/v1/files`, as far as vector stores have to do with them. */
+export function makeUploads({ store, rag, gateway }: Pick<VectorStoreDeps, "store" | "rag" | "gateway">) {
+  const findFile = async (caller: Caller, fileId: string) => {
+    const file = await store.files.find(caller.tenantId, fileId);
+    if (!file || !mayUseFile(caller, file)) throw notFound("file");
+    return file;
+  };
+  return {
+    /** @throws AppError `not_found`. */
+    findFile,
+    /** @throws AppError `not_found` when one of these files is not there, or is another key's. */
+    async requireAll(caller: Caller, fileIds: readonly string[]): Promise<void> {
+      const found = await store.files.findAll(caller.tenantId, fileIds);
+      if (found.filter((file) => mayUseFile(caller, file)).length < fileIds.length) throw notFound("file");
+    },
+    /**
+     * Deletes a file with its documents in all stores. They go first: a call that was cut leaves the file, and its repetition
+     * ends it. Those that another call adds meanwhile go last. @throws AppError `not_found`, `wrong_state`.
+     */
+    async deleteFile(caller: Caller, fileId: string): Promise<void> {
+      const { tenantId } = caller;
+      await findFile(caller, fileId);
+      await gateway.fileBatches.requireUnused(tenantId, fileId);
+      await rag.removeOfFile(tenantId, fileId);
+      await gateway.fileBatches.removeFile(tenantId, fileId);
+      await rag.removeOfFile(tenantId, fileId);
+    },
+  };
+}

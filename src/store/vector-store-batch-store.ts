@@ -38,9 +38,15 @@ export function makeVectorStoreBatchStore(db: Db) {
     insert,
     get,
     count,
-    /** Notes how many files have been added; false when the batch is over. */
-    add: (batch: VectorStoreBatch, added: number) =>
-      updateIf(batches, open(batch), { $set: { added, updatedAt: new Date() } }),
+    /**
+     * Takes an open batch that is as it was read: of several sweeps one gets it, and others see it again when nothing has
+     * happened to it for a while. Null when it is over, or another one has taken it.
+     */
+    claim: (batch: VectorStoreBatch) =>
+      changeOne(batches, { ...open(batch), updatedAt: batch.updatedAt }, { $set: { updatedAt: new Date() } }),
+    /** Notes that one more file has been added; false when the batch is over, or another one has added it. */
+    advance: (batch: VectorStoreBatch, added: number) =>
+      updateIf(batches, { ...open(batch), added }, { $set: { added: added + 1, updatedAt: new Date() } }),
     close: (batch: VectorStoreBatch) =>
       updateIf(batches, open(batch), { $set: { updatedAt: new Date() }, $unset: { isOpen: "" } }),
     /** Null when there is none. */

@@ -23,14 +23,10 @@ export function makeVectorStores(deps: VectorStoreDeps) {
     search: makeSearch(deps),
     /** @throws AppError `quota_exceeded`, `insufficient_scope`; `not_found` for a file. */
     async create(caller: Caller, change: CollectionChange, fileIds: readonly string[]) {
-      for (const fileId of fileIds) await files.findFile(caller, fileId);
+      const given = fileIds.map((fileId) => ({ fileId }));
+      const items = given.length > 0 ? await fileBatches.check(caller, given) : [];
       const record = await collections.create(caller, change);
-      if (fileIds.length > 0)
-        await fileBatches.create(
-          caller,
-          record.name,
-          fileIds.map((fileId) => ({ fileId })),
-        );
+      if (items.length > 0) await fileBatches.begin(caller, record.name, items);
       return toView(record);
     },
     get: async (caller: Caller, name: string) => toView(await collections.find(caller, name)),

@@ -158,13 +158,13 @@ describe("vector stores of OpenAI's client", () => {
     const store = await openai.vectorStores.create({});
     const ids = [await upload("pump.txt", pump), await upload("crane.txt", crane)];
     const { vectorStoreBatches } = platform.platform.store;
-    const { add } = vectorStoreBatches;
-    vectorStoreBatches.add = async () => {
+    const { advance } = vectorStoreBatches;
+    vectorStoreBatches.advance = async () => {
       throw new Error("the process dies after the first file");
     };
     const broken = new OpenAI({ apiKey: platform.keys.member, baseURL: `${platform.url}/v1`, maxRetries: 0 });
     await broken.vectorStores.fileBatches.create(store.id, { file_ids: ids }).catch(() => undefined);
-    vectorStoreBatches.add = add;
+    vectorStoreBatches.advance = advance;
     const before = new Date(Date.now() + 1_000);
     const [batch] = await vectorStoreBatches.unfinished({ before, limit: 10 });
     const { unfinished } = vectorStoreBatches;

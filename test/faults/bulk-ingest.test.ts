@@ -168,6 +168,28 @@ describe("npm run ingest", function () {
     expect(await titles(client)).to.have.length(5);
   });
 
+  it("loads into a collection, of which a line may name another, and notes what is loaded for each", async () => {
+    const { key, client } = await newTenant("collections");
+    const lines = join(folder, "more.jsonl");
+    await writeFile(join(folder, "one.md"), "# One");
+    await writeFile(
+      lines,
+      `${JSON.stringify({ content: "Two" })}\n${JSON.stringify({ content: "Three", collection: "cranes" })}\n`,
+    );
+    const what = [join(folder, "one.md"), lines, "--json"];
+    const documents = async () => {
+      const { data } = (await client.get("/rag/collections")).body as { data: { name: string; documents: number }[] };
+      return Object.fromEntries(data.map((collection) => [collection.name, collection.documents]));
+    };
+    expect((await run(key, ...what, "--collection", "pumps").ended).code).to.equal(0);
+    expect(await documents()).to.deep.equal({ default: 0, pumps: 2, cranes: 1 });
+    expect(accountOf(await run(key, ...what, "--collection", "pumps").ended)).to.include({ loaded: 0, skipped: 3 });
+    expect(accountOf(await run(key, ...what).ended)).to.include({ loaded: 3, skipped: 0 });
+    expect(await documents()).to.include({ default: 2, pumps: 2 });
+    const refused = accountOf(await run(key, join(folder, "one.md"), "--json", "--collection", "no name").ended);
+    expect(refused.failures[0]?.reason).to.include("collection");
+  });
+
   it("replaces the document of a file that has changed", async () => {
     const { key, client } = await newTenant("changed");
     const path = join(folder, "manual.md");

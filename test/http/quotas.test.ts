@@ -32,6 +32,8 @@ describe("quotas", () => {
       IDEMPOTENCY_BYTES_PER_TENANT: "4000",
       MAX_CUSTOM_PROVIDERS: "2",
       MAX_OPEN_JOBS: "6",
+      MAX_COLLECTIONS: "2",
+      MAX_VECTOR_STORE_BATCHES: "2",
     };
     test = await startPlatform({ workers: false, env });
     owner = makeClient({ url: test.url, key: test.keys.owner });
@@ -86,6 +88,13 @@ describe("quotas", () => {
       setting: "MAX_KEYS",
       make: (client) => client.post("/keys", { role: "member" }),
       remove: (client, made) => client.delete(`/keys/${made.string("keyId")}`),
+    },
+    {
+      name: "collections",
+      limit: 2,
+      setting: "MAX_COLLECTIONS",
+      make: (client) => client.post("/v1/vector_stores", {}),
+      remove: (client, made) => client.delete(`/v1/vector_stores/${made.string("id")}`),
     },
     {
       name: "customProviders",
@@ -192,6 +201,33 @@ describe("quotas", () => {
     expect([repeated.status, repeated.text]).to.deep.equal([200, first.text]);
     expect((await chat({})).status, "without a key").to.equal(200);
     expect((await chat({ "idempotency-key": "call-0" }, stranger)).status, "of another tenant").to.equal(200);
+  });
+
+  it("limit the collections that ingests make, and leave no document of a refused one", async () => {
+    const keeper = await found("collector");
+    const ingest = (collection: string) => keeper.post("/rag/ingest", { content: "A pump.", collection }, later);
+    const statuses = [];
+    for (const name of ["one", "two", "three", "two"]) statuses.push((await ingest(name)).status);
+    expect(statuses).to.deep.equal([202, 202, 413, 202]);
+    expect(await usedBy(keeper, "collections")).to.deep.equal({ used: 2, limit: 2 });
+    expect((await usedBy(keeper, "documents")).used).to.equal(3);
+  });
+
+  it("limit the batches of files of vector stores, also of those that are made with files", async () => {
+    const caller = await found("filler");
+    const file = (await upload(caller)).string("id");
+    const store = (await caller.post("/v1/vector_stores", { file_ids: [file] })).string("id");
+    const add = () => caller.post(`/v1/vector_stores/${store}/file_batches`, { file_ids: [file] });
+    expect((await add()).status).to.equal(200);
+    for (const refused of [await add(), await caller.post("/v1/vector_stores", { file_ids: [file] })]) {
+      expect([refused.status, refused.at("error.code")]).to.deep.equal([413, "quota_exceeded"]);
+      expect(refused.at("error.details")).to.deep.equal({ quota: "vectorStoreBatches", limit: 2 });
+      expect(refused.string("error.message")).to.include("MAX_VECTOR_STORE_BATCHES").and.include("seven days");
+    }
+    expect(await usedBy(caller, "vectorStoreBatches")).to.deep.equal({ used: 2, limit: 2 });
+    expect((await usedBy(caller, "collections")).used, "no store is left of the refused call").to.equal(1);
+    expect((await caller.delete(`/v1/vector_stores/${store}`)).status).to.equal(200);
+    expect((await caller.post("/v1/vector_stores", { file_ids: [file] })).status, "in its place").to.equal(200);
   });
 
   it("limit the batches of a tenant that have not ended", async () => {

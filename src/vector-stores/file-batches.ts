@@ -5,9 +5,10 @@ import { emptyTotals } from "../rag/collection-totals.ts";
 import type { PageQuery } from "../store/page.ts";
 import type { VectorStoreBatch } from "../store/vector-store-batch-store.ts";
 import { type Caller, toStoredCaller } from "../tenancy/roles.ts";
+import type { VectorStoreDeps } from "./deps.ts";
 import { makeFillBatch } from "./fill-batch.ts";
 import type { FileState } from "./schemas.ts";
-import type { NewStoreFile, StoreFiles, VectorStoreDeps } from "./store-files.ts";
+import type { NewStoreFile, StoreFiles } from "./store-files.ts";
 import { toFileBatch } from "./views.ts";
 
 /** How long a batch can be read, in ms: as OpenAI's, seven days. */

@@ -1,8 +1,9 @@
 import { AppError } from "../errors.ts";
 import type { VectorStoreBatch } from "../store/vector-store-batch-store.ts";
 import { fromStoredCaller } from "../tenancy/roles.ts";
+import type { VectorStoreDeps } from "./deps.ts";
 import { noteUse } from "./note-use.ts";
-import type { StoreFiles, VectorStoreDeps } from "./store-files.ts";
+import type { StoreFiles } from "./store-files.ts";
 
 /** Batches that one sweep continues, and how long after their last file, in ms. */
 const SWEPT = 10;

@@ -1,6 +1,6 @@
 import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { CollectionRecord } from "../store/collection-store.ts";
-import type { VectorStoreDeps } from "./store-files.ts";
+import type { VectorStoreDeps } from "./deps.ts";
 
 /** A use within so many ms of the last one that was noted is not noted: a store's expiry is counted in days. */
 const NOTED_EVERY_MS = 60_000;

@@ -5,8 +5,8 @@ import { hasExpired } from "../rag/known-collections.ts";
 import { type AttributeFilter, attributeFilterSchema } from "../rag/metadata-filter.ts";
 import type { QueryResult } from "../rag/schemas.ts";
 import type { Caller } from "../tenancy/roles.ts";
+import type { VectorStoreDeps } from "./deps.ts";
 import { noteUse } from "./note-use.ts";
-import type { VectorStoreDeps } from "./store-files.ts";
 
 const MAX_QUERIES = 5;
 const query = z.string().trim().min(1).max(8_192);

@@ -1,29 +1,15 @@
 import { defined } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
-import type { Gateway } from "../gateway/gateway.ts";
 import { newId } from "../ids.ts";
-import type { Jobs } from "../jobs/jobs.ts";
 import { cancelWork, unlessOver } from "../jobs/work.ts";
-import type { Logger } from "../logger.ts";
-import type { Rag } from "../rag/rag.ts";
 import { type DocumentRecord, isGone } from "../store/document-record.ts";
 import { mapPage, type PageQuery } from "../store/page.ts";
-import type { Store } from "../store/store.ts";
-import type { Quotas } from "../tenancy/quotas.ts";
 import type { Caller } from "../tenancy/roles.ts";
+import type { VectorStoreDeps } from "./deps.ts";
 import { noteUse } from "./note-use.ts";
 import type { FileState } from "./schemas.ts";
 import { makeUploads } from "./uploads.ts";
 import { toStoreFile } from "./views.ts";
-
-export type VectorStoreDeps = {
-  store: Pick<Store, "documents" | "collections" | "files" | "chunks" | "vectorStoreBatches">;
-  rag: Rag;
-  jobs: Pick<Jobs, "cancel">;
-  quotas: Pick<Quotas, "check">;
-  gateway: Pick<Gateway, "fileBatches">;
-  logger: Logger;
-};
 
 /** Most bytes of texts that one call for a file's content gets. */
 const MAX_CONTENT_BYTES = 8 << 20;

@@ -1,7 +1,7 @@
 import { notFound } from "../errors.ts";
 import type { FileDocument } from "../store/file-store.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import type { VectorStoreDeps } from "./store-files.ts";
+import type { VectorStoreDeps } from "./deps.ts";
 
 /** Whether a caller may use a file: a key that is limited to collections uses those alone that it uploaded. */
 const mayUseFile = ({ collections, keyId }: Caller, file: FileDocument): boolean =>

@@ -2,9 +2,10 @@ import { emptyTotals } from "../rag/collection-totals.ts";
 import type { CollectionChange, CollectionRecord } from "../store/collection-store.ts";
 import type { PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
+import type { VectorStoreDeps } from "./deps.ts";
 import { makeVectorFileBatches } from "./file-batches.ts";
 import { makeSearch } from "./search.ts";
-import { makeStoreFiles, type VectorStoreDeps } from "./store-files.ts";
+import { makeStoreFiles } from "./store-files.ts";
 import { toVectorStore } from "./views.ts";
 
 /** OpenAI's vector stores: each is a collection of documents, and the name of that is its id. */

@@ -1,0 +1,16 @@
+import type { Gateway } from "../gateway/gateway.ts";
+import type { Jobs } from "../jobs/jobs.ts";
+import type { Logger } from "../logger.ts";
+import type { Rag } from "../rag/rag.ts";
+import type { Store } from "../store/store.ts";
+import type { Quotas } from "../tenancy/quotas.ts";
+
+/** The dependencies of this folder's functions. */
+export type VectorStoreDeps = {
+  store: Pick<Store, "documents" | "collections" | "files" | "chunks" | "vectorStoreBatches">;
+  rag: Rag;
+  jobs: Pick<Jobs, "cancel">;
+  quotas: Pick<Quotas, "check">;
+  gateway: Pick<Gateway, "fileBatches">;
+  logger: Logger;
+};

@@ -3,7 +3,6 @@ import { makeCredentials } from "./agents/credentials.ts";
 import { type Composite, makeComposite } from "./composite/composite.ts";
 import type { Config } from "./config.ts";
 import { type Disposables, withDisposables } from "./disposables.ts";
-import { ensureServices } from "./embedded/ensure.ts";
 import { type Gateway, openGateway } from "./gateway/gateway.ts";
 import { makeCustomProviders } from "./gateway/providers/custom/custom-providers.ts";
 import { type Jobs, makeJobs } from "./jobs/jobs.ts";
@@ -176,6 +175,7 @@ async function openServices(config: Config, logger: Logger, disposables: Disposa
 /** The URLs of MongoDB and Redis: those of the settings, else of the embedded services. */
 async function findServices(config: Config, logger: Logger, disposables: Disposables) {
   if (config.mongo.url && config.redis.url) return { mongo: config.mongo.url, redis: config.redis.url };
+  const { ensureServices } = await import("./embedded/ensure.ts"); // with a store and Redis of their own, processes need none of it
   const services = await ensureServices({
     dataDir: config.dataDir,
     mongo: config.mongo.url === undefined,

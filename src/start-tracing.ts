@@ -1,4 +1,3 @@
-import { context, propagation, trace } from "@opentelemetry/api";
 import type { Config } from "./config.ts";
 import { type Logger, makeErrorLog } from "./logger.ts";
 import { switchTracing } from "./tracing.ts";
@@ -11,13 +10,14 @@ const LOG_EVERY_MS = 60_000;
 
 /**
  * Starts OpenTelemetry for this process, when `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector: spans go there by OTLP over HTTP,
- * in batches, and are dropped when it does not take them. Otherwise nothing of the SDK is even loaded.
+ * in batches, and are dropped when it does not take them. Otherwise nothing of OpenTelemetry is even loaded.
  * A client's `traceparent` is continued, but cannot raise the share of traces that are kept.
  */
 export async function startTracing(options: { config: Config["tracing"]; process: "api" | "worker"; logger: Logger }) {
   const { config, process, logger } = options;
   if (config.endpoint === undefined) return { close: async () => undefined };
-  const [sdk, { OTLPTraceExporter }, { AsyncLocalStorageContextManager }, core, resources] = await Promise.all([
+  const [api, sdk, { OTLPTraceExporter }, { AsyncLocalStorageContextManager }, core, resources] = await Promise.all([
+    import("@opentelemetry/api"),
     import("@opentelemetry/sdk-trace"),
     import("@opentelemetry/exporter-trace-otlp-http"),
     import("@opentelemetry/context-async-hooks"),
@@ -37,15 +37,16 @@ export async function startTracing(options: { config: Config["tracing"]; process
   });
   const onError = makeErrorLog(logger, "traces are lost", LOG_EVERY_MS);
   core.setGlobalErrorHandler(onError);
+  const { context, propagation, trace } = api;
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
-  switchTracing(true);
+  switchTracing(api);
   return {
     async close() {
-      switchTracing(false);
+      switchTracing(undefined);
       await provider.shutdown().catch(onError); // spans may be lost, work may not
-      for (const api of [trace, context, propagation]) api.disable();
+      for (const part of [trace, context, propagation]) part.disable();
     },
   };
 }

@@ -1,24 +1,16 @@
-import {
-  type Attributes,
-  type Context,
-  context,
-  propagation,
-  ROOT_CONTEXT,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from "@opentelemetry/api";
+import type { Attributes, Context, SpanKind } from "@opentelemetry/api";
 import { AppError } from "./errors.ts";
 import { Rescheduled, Suspended } from "./jobs/reschedule.ts";
 
 // OpenTelemetry's API is one facade per process, and does nothing until a root starts the SDK (src/start-tracing.ts), so
-// traced code needs no dependency. While tracing is off not even the facade is called: its empty spans cost a model call more
+// traced code needs no dependency. While tracing is off not even the facade is loaded: its empty spans cost a model call more
 // than all of its metrics.
-let isOn = false;
+type Facade = typeof import("@opentelemetry/api");
+let facade: Facade | undefined;
 
-/** Called when the SDK starts and stops. */
-export function switchTracing(on: boolean): void {
-  isOn = on;
+/** Called when the SDK starts, with the facade that it was given to, and when it stops. */
+export function switchTracing(to: Facade | undefined): void {
+  facade = to;
 }
 
 /** A span under way. Its end counts once. */
@@ -45,7 +37,8 @@ const notErrors = new Set(["client_closed", "cancelled"]);
 
 /** Begins a span. Attributes hold ids and names, never contents or keys. */
 export function beginSpan({ name, kind, attributes, parent }: SpanStart): Traced {
-  if (!isOn) return untraced;
+  if (facade === undefined) return untraced;
+  const { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } = facade;
   const within = parent === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, parent);
   const span = trace.getTracer("switchyard").startSpan(name, { kind: SpanKind[kind], attributes }, within);
   if (!trace.isSpanContextValid(span.spanContext())) return untraced;
@@ -85,14 +78,13 @@ export function failureOf(error: unknown): string | undefined {
 
 /** The current span as a W3C `traceparent`, to continue it elsewhere; undefined when nothing is traced. */
 export function currentTrace(): string | undefined {
-  if (!isOn) return undefined;
+  if (facade === undefined) return undefined;
   const carrier: { traceparent?: string } = {};
-  propagation.inject(context.active(), carrier);
+  facade.propagation.inject(facade.context.active(), carrier);
   return carrier.traceparent;
 }
 
 /** The id of the current trace, for log lines. */
 export function currentTraceId(): string | undefined {
-  if (!isOn) return undefined;
-  return trace.getSpanContext(context.active())?.traceId;
+  return facade?.trace.getSpanContext(facade.context.active())?.traceId;
 }

@@ -93,11 +93,11 @@ describe("the submission of a job", () => {
       extract: (context) => context,
       fields: () => [],
     });
-    switchTracing(true);
+    switchTracing(await import("@opentelemetry/api"));
     try {
       expect(recordOf(await submit()).trace).to.equal(traceparent);
     } finally {
-      switchTracing(false);
+      switchTracing(undefined);
       propagation.disable();
     }
   });

@@ -1,4 +1,3 @@
-import { fileTypeFromBuffer } from "file-type";
 import type { AppError } from "../../errors.ts";
 import type { SourceType } from "../schemas.ts";
 import { parseMarkdown } from "./markdown.ts";
@@ -58,6 +57,7 @@ export async function rejectUnreadable(source: RawSource): Promise<void> {
 
 /** How the bytes of a source are read; an archive may be a DOCX, as its end shows. @throws AppError `source_unreadable` */
 async function formatOf(source: RawSource): Promise<"pdf" | "docx" | "zip" | "text"> {
+  const { fileTypeFromBuffer } = await import("file-type"); // loaded by the first document
   const mime = (await fileTypeFromBuffer(source.bytes))?.mime;
   if (mime === PDF_MIME) return "pdf";
   if (mime === DOCX_MIME) return "docx";

@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { listen } from "../src/listen.ts";
 import { buildImage, type Image } from "./image/build.ts";
 import { readDockerfile } from "./image/dockerfile.ts";
+import { commonFlags } from "./start/api-flags.ts";
 
 const project = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 /** The user `node` of the image; here `nobody`, where this program may become another user. */
@@ -62,7 +63,7 @@ async function check(scratch: string): Promise<void> {
     LOG_LEVEL: "warn",
   };
   const api = runIn(image.stage.command, { ...env, PORT: port, METRICS_PORT: apiMetrics });
-  const worker = runIn(["node", "workers/main.ts"], { ...env, METRICS_PORT: workerMetrics });
+  const worker = runIn(["node", ...commonFlags, "workers/main.ts"], { ...env, METRICS_PORT: workerMetrics });
   const url = `http://127.0.0.1:${port}`;
   await untilReady(`${url}/readyz`);
   console.log("/readyz answers 200");

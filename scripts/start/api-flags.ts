@@ -21,3 +21,6 @@ export const apiFlags: readonly string[] = [
   "--invocation-count-for-turbofan=200",
   "--minimum-invocations-after-ic-update=40",
 ];
+
+/** Node's flags for every process: `stripped-types.mjs` says what for. A process hands them to those that it starts. */
+export const commonFlags: readonly string[] = ["--import=./scripts/start/stripped-types.mjs"];

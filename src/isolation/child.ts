@@ -46,7 +46,10 @@ export type Child = {
 export function startChild({ entry, memory }: { entry: URL; memory: { heapMb: number; rssMb: number } }): Child {
   const child = fork(entry, ["--serve-requests", String(memory.rssMb)], {
     serialization: "advanced",
-    execArgv: [`--max-old-space-size=${memory.heapMb}`],
+    execArgv: [
+      ...process.execArgv.filter((flag) => flag.startsWith("--import=")),
+      `--max-old-space-size=${memory.heapMb}`,
+    ],
     env: {},
     stdio: ["ignore", "ignore", "ignore", "ipc", "pipe"],
   });

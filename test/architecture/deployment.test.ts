@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parse, parseAllDocuments } from "yaml";
 import { allRoutes } from "../../api/all-routes.ts";
-import { apiFlags } from "../../scripts/start/api-flags.ts";
+import { apiFlags, commonFlags } from "../../scripts/start/api-flags.ts";
 import { settings } from "../../src/config.ts";
 import { valueAt } from "../support/http-client.ts";
 import { root } from "./source-files.ts";
@@ -34,7 +34,7 @@ describe("the image", () => {
       expect(ignored, `${path} does not reach the builder`).to.include(`!${path}`);
     }
     const [, command = ""] = /^CMD (.*)$/m.exec(dockerfile) ?? [];
-    expect(JSON.parse(command)).to.deep.equal(["node", ...apiFlags, "api/server.ts"]);
+    expect(JSON.parse(command)).to.deep.equal(["node", ...commonFlags, ...apiFlags, "api/server.ts"]);
     expect(dockerfile).to.match(/^USER node$/m);
     const env = Object.fromEntries([...dockerfile.matchAll(/(?:^ENV| {4})\s*(\w+)=(\S+)/gm)].map((m) => [m[1], m[2]]));
     expect([...settingNames, "NODE_ENV"]).to.include.members(Object.keys(env));
@@ -64,7 +64,7 @@ describe("docker-compose.yml", () => {
     const commands = { api: [...apiFlags, "api/server.ts"], worker: ["workers/main.ts"] };
     for (const [name, command] of Object.entries(commands)) {
       await exists(String(command.at(-1)));
-      expect(valueAt(compose, `services.${name}.command`)).to.deep.equal(["node", ...command]);
+      expect(valueAt(compose, `services.${name}.command`)).to.deep.equal(["node", ...commonFlags, ...command]);
       const env = Object.keys(valueAt(compose, `services.${name}.environment`) ?? {});
       expect(settingNames, name).to.include.members(env);
       expect(env, name).to.include.members(["MONGODB_URL", "REDIS_URL", "MASTER_KEY"]);
@@ -121,7 +121,7 @@ describe("the Kubernetes manifests", () => {
     expect(ofKind("Deployment").map(nameOf)).to.have.members(["switchyard-api", "switchyard-worker"]);
     for (const deployment of ofKind("Deployment")) {
       const command = valueAt(container(deployment), "command") as string[];
-      expect(command[0]).to.equal("node");
+      expect(command.slice(0, 2)).to.deep.equal(["node", ...commonFlags]);
       await exists(String(command.at(-1)));
       expect(valueAt(container(deployment), "securityContext.readOnlyRootFilesystem")).to.equal(true);
       expect(valueAt(deployment, "spec.template.spec.securityContext.runAsNonRoot")).to.equal(true);

@@ -4,12 +4,19 @@ import type { Child } from "./children.ts";
 /** Clock ticks a second of /proc/PID/stat. */
 const TICKS = 100;
 
-/** Resident memory of a process, in MB, as Linux reports it. */
+/** Memory of a process in MB, as Linux reports it: all that it has in memory, and with a share of what it has in common with others. */
+export type Memory = { residentMb: number; proportionalMb: number };
+
+/** @throws Error when there is no such process. */
+export async function memoryOf(pid: number | undefined): Promise<Memory> {
+  const text = await readFile(`/proc/${pid}/smaps_rollup`, "utf8");
+  const read = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(text)?.[1]) / 1_024;
+  return { residentMb: read("Rss"), proportionalMb: read("Pss") };
+}
+
+/** Resident memory of a process, in MB. */
 export async function residentMb(child: Child): Promise<number> {
-  const status = await readFile(`/proc/${child.process.pid}/status`, "utf8");
-  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
-  if (kilobytes === undefined) throw new Error("the process has no VmRSS");
-  return Number(kilobytes) / 1_024;
+  return (await memoryOf(child.process.pid)).residentMb;
 }
 
 /** CPU time of a process until now, user and system, in ms. */

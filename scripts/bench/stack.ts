@@ -33,6 +33,8 @@ export function openStack(
     apiCore?: number;
     /** Node's flags, in every process. */
     flags?: readonly string[];
+    /** In the place of those that the product gives its API. */
+    apiFlags?: readonly string[];
     apiArgs?: string[];
   } = {},
 ) {
@@ -57,7 +59,7 @@ export function openStack(
     const pinned = options.apiCore === undefined ? {} : { core: options.apiCore };
     const api = await startChild("./children/api.ts", {
       env,
-      flags: [...apiFlags, ...(options.flags ?? [])],
+      flags: [...(options.apiFlags ?? apiFlags), ...(options.flags ?? [])],
       args: options.apiArgs ?? [],
       ...pinned,
     });

@@ -19,6 +19,8 @@ const ending = `${chunk({}, "stop")}data: ${JSON.stringify({ id: "chatcmpl-bench
 /** A prompt with this gets all of its words at once, so that it is the gateway's speed that counts. */
 const withoutPause = "without a pause";
 const burst = 512;
+/** A prompt with this gets a word four times a second, so that it is held streams that count. */
+const slowly = "slowly";
 
 const server = createServer((request, response) => {
   let body = "";
@@ -38,14 +40,17 @@ const server = createServer((request, response) => {
       return;
     }
     let sent = 0;
-    const timer = setInterval(() => {
-      sent += 1;
-      if (sent < tokens) response.write(word);
-      else {
-        clearInterval(timer);
-        response.end(ending);
-      }
-    }, 2);
+    const timer = setInterval(
+      () => {
+        sent += 1;
+        if (sent < tokens) response.write(word);
+        else {
+          clearInterval(timer);
+          response.end(ending);
+        }
+      },
+      body.includes(slowly) ? 250 : 2,
+    );
     response.on("close", () => clearInterval(timer));
   });
 });

@@ -1,0 +1,145 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { Agent, request } from "undici";
+import { apiFlags } from "../start/api-flags.ts";
+import { pin, startChild } from "./children.ts";
+import { format, type Measured } from "./goals.ts";
+import { median, percentile, runConcurrently, runOpenLoop } from "./measure.ts";
+import { cpuMsOf, memoryOf } from "./process-usage.ts";
+import { openStack, type Stack } from "./stack.ts";
+
+const rounds = 5;
+/** Calls of each arm before anything is measured, and of one measurement; all 32 at once. */
+const warmUpCalls = 8_000;
+const calls = 2_000;
+const steady = { perSecond: 200, seconds: 5 };
+/** Streams that are held, and when their memory is read, in ms: they end after 8 s. */
+const held = { streams: 500, readAfterMs: 6_000 };
+/** After this time without a call V8 would have shrunk the heap, in ms. */
+const QUIET_MS = 60_000;
+
+const chatPrompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
+
+/** The flags that say together how soon a function is compiled; they are one decision. */
+const compileSoon = apiFlags.filter((flag) => /invocation/.test(flag));
+const decisions = [...apiFlags.filter((flag) => !compileSoon.includes(flag)).map((flag) => [flag]), compileSoon];
+
+type Arm = { name: string; stack: Stack; samples: Record<keyof typeof columns, number[]> };
+const columns = {
+  busyCpu: { label: "CPU a call, 32 at once", unit: "ms" },
+  steadyCpu: { label: `CPU a call, ${steady.perSecond}/s`, unit: "ms" },
+  p50: { label: `p50, ${steady.perSecond}/s`, unit: "ms" },
+  p99: { label: `p99, ${steady.perSecond}/s`, unit: "ms" },
+  streamKb: { label: "held stream", unit: "KB" },
+  heldMb: { label: "with streams held", unit: "MB" },
+  burst: { label: "calls/s after a quiet minute", unit: "" },
+} as const;
+
+/**
+ * Node's flags of the API: an API with all of them beside APIs without one of them each, and without any. They take turns.
+ * The line that is held to a goal is the processor time of a call; the table says the rest.
+ */
+export async function flagsBench(): Promise<Measured[]> {
+  pin(process.pid, 0);
+  const upstream = await startChild("./children/upstream.ts", { core: 0 });
+  const dispatcher = new Agent({ connections: held.streams, bodyTimeout: 0, headersTimeout: 0 });
+  const arms: Arm[] = [];
+  try {
+    const choices = [
+      { name: "all", flags: apiFlags },
+      ...decisions.map((left) => ({
+        name: `without ${left.join(" ")}`,
+        flags: apiFlags.filter((flag) => !left.includes(flag)),
+      })),
+      { name: "none", flags: [] },
+    ];
+    for (const { name, flags } of choices) {
+      const env = { EDGE_BASE_URL: `${upstream.ready.url}/v1`, EDGE_MODEL: "bench" };
+      const stack = await openStack({ env, apiCore: 1, apiFlags: flags });
+      const samples = Object.fromEntries(Object.keys(columns).map((key) => [key, []])) as unknown as Arm["samples"]; // of all
+      arms.push({ name, stack, samples });
+    }
+    await measure(arms, dispatcher);
+  } finally {
+    pin(process.pid, "any"); // what other benches start would inherit it
+    await dispatcher.destroy();
+    await Promise.all([...arms.map(({ stack }) => stack.close()), upstream.stop()]);
+  }
+  console.log(toTable(arms));
+  return toLines(arms);
+}
+
+async function measure(arms: readonly Arm[], dispatcher: Agent): Promise<void> {
+  const chat = ({ stack }: Arm) => chatOnce(stack, dispatcher);
+  for (const arm of arms) await runConcurrently(warmUpCalls, 32, () => chat(arm));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const arm of round % 2 === 0 ? arms : arms.toReversed()) {
+      const { samples, stack } = arm;
+      const cpu = () => cpuMsOf(stack.api.process.pid);
+      const idle = await cpu();
+      await runConcurrently(calls, 32, () => chat(arm));
+      samples.busyCpu.push(((await cpu()) - idle) / calls);
+      const before = await cpu();
+      const latencies = await runOpenLoop({ ...steady, seed: round + 1, call: () => chat(arm) });
+      samples.steadyCpu.push(((await cpu()) - before) / latencies.length);
+      samples.p50.push(percentile(latencies, 0.5));
+      samples.p99.push(percentile(latencies, 0.99));
+    }
+  }
+  await delay(QUIET_MS);
+  for (const arm of arms) arm.samples.burst.push((calls / (await runConcurrently(calls, 32, () => chat(arm)))) * 1_000);
+  for (const arm of arms) await holdStreams(arm, dispatcher);
+}
+
+/** What held streams take of an API that has been busy. */
+async function holdStreams({ stack, samples }: Arm, dispatcher: Agent): Promise<void> {
+  const resident = async () => (await memoryOf(stack.api.process.pid)).residentMb;
+  const before = await resident();
+  const streams = Promise.all(
+    Array.from({ length: held.streams }, () =>
+      chatOnce(stack, dispatcher, { content: `${chatPrompt} slowly`, stream: true }),
+    ),
+  );
+  const [during] = await Promise.all([delay(held.readAfterMs).then(resident), streams]);
+  samples.heldMb.push(during);
+  samples.streamKb.push(((during - before) * 1_024) / held.streams);
+}
+
+async function chatOnce(
+  { url, headers }: Stack,
+  dispatcher: Agent,
+  { content, stream } = { content: chatPrompt, stream: false },
+): Promise<number> {
+  const startedAt = performance.now();
+  const body = JSON.stringify({ messages: [{ role: "user", content }], stream });
+  const response = await request(`${url}/ai/chat`, { method: "POST", headers, body, dispatcher });
+  const text = await response.body.text();
+  if (response.statusCode !== 200 || !text.includes("word"))
+    throw new Error(`answered ${response.statusCode}: ${text}`);
+  return performance.now() - startedAt;
+}
+
+function toTable(arms: readonly Arm[]): string {
+  const keys = Object.keys(columns) as (keyof typeof columns)[]; // the literal above has no other keys
+  const head = ["flags", ...keys.map((key) => `${columns[key].label}${columns[key].unit && `, ${columns[key].unit}`}`)];
+  const rows = arms.map(({ name, samples }) => [name, ...keys.map((key) => format(median(samples[key])))]);
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+/** The processor time of a call, each arm against all flags in the same round. */
+function toLines(arms: readonly Arm[]): Measured[] {
+  const [all, ...others] = arms;
+  if (all === undefined) return [];
+  return others.map(({ name, samples }) => {
+    const shares = all.samples.steadyCpu.map((one, round) => one / (samples.steadyCpu[round] ?? Number.NaN));
+    return {
+      what: `CPU of a call at ${steady.perSecond}/s, with all of the API's flags`,
+      anchor: `${name} ${format(median(samples.steadyCpu))} ms`,
+      product: `${format(median(all.samples.steadyCpu))} ms`,
+      value: median(shares),
+      must: 1.1,
+      aim: 1,
+      isMoreBetter: false,
+      unit: "×",
+    };
+  });
+}

@@ -11,6 +11,7 @@ import { openPlatform, type Platform } from "../src/platform.ts";
 import { runProcess } from "../src/run-process.ts";
 import { startTracing } from "../src/start-tracing.ts";
 import { allRoutes } from "./all-routes.ts";
+import { compileSoon } from "./compile-soon.ts";
 import type { RequestState } from "./context.ts";
 import { respondToErrors } from "./middleware/errors.ts";
 import { requestScope } from "./middleware/request-id.ts";
@@ -126,4 +127,7 @@ export async function openApi(options: { routes?: readonly AnyRoute[]; queues?: 
   };
 }
 
-if (import.meta.main) await runProcess(openApi);
+if (import.meta.main) {
+  await runProcess(openApi);
+  compileSoon();
+}

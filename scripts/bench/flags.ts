@@ -19,10 +19,6 @@ const QUIET_MS = 60_000;
 
 const chatPrompt = "Explain what a queue is good for, and when it is not. ".repeat(6).slice(0, 300);
 
-/** The flags that say together how soon a function is compiled; they are one decision. */
-const compileSoon = apiFlags.filter((flag) => /invocation/.test(flag));
-const decisions = [...apiFlags.filter((flag) => !compileSoon.includes(flag)).map((flag) => [flag]), compileSoon];
-
 type Arm = { name: string; stack: Stack; samples: Record<keyof typeof columns, number[]> };
 const columns = {
   busyCpu: { label: "CPU a call, 32 at once", unit: "ms" },
@@ -44,17 +40,16 @@ export async function flagsBench(): Promise<Measured[]> {
   const dispatcher = new Agent({ connections: held.streams, bodyTimeout: 0, headersTimeout: 0 });
   const arms: Arm[] = [];
   try {
+    const without = (left: string) => apiFlags.filter((flag) => flag !== left);
     const choices = [
-      { name: "all", flags: apiFlags },
-      ...decisions.map((left) => ({
-        name: `without ${left.join(" ")}`,
-        flags: apiFlags.filter((flag) => !left.includes(flag)),
-      })),
-      { name: "none", flags: [] },
+      { name: "all", flags: apiFlags, args: [] },
+      ...apiFlags.map((left) => ({ name: `without ${left}`, flags: without(left), args: [] })),
+      { name: "compiled as late as by default", flags: apiFlags, args: ["compile-late"] },
+      { name: "none", flags: [], args: ["compile-late"] },
     ];
-    for (const { name, flags } of choices) {
+    for (const { name, flags, args } of choices) {
       const env = { EDGE_BASE_URL: `${upstream.ready.url}/v1`, EDGE_MODEL: "bench" };
-      const stack = await openStack({ env, apiCore: 1, apiFlags: flags });
+      const stack = await openStack({ env, apiCore: 1, apiFlags: flags, apiArgs: args });
       const samples = Object.fromEntries(Object.keys(columns).map((key) => [key, []])) as unknown as Arm["samples"]; // of all
       arms.push({ name, stack, samples });
     }

@@ -85,7 +85,7 @@ async function startOnce(): Promise<Start> {
     const processes = await descendantsOf(npm.pid);
     await untilQuiet(processes.map(({ pid }) => pid));
     const read = async (part: Part) => {
-      const found = processes.filter(({ command }) => command.includes(parts[part]) && !command.startsWith("npm"));
+      const found = processes.filter(({ command }) => command.includes(parts[part]) && !/^(npm|sh) /.test(command));
       return Promise.all(found.map(({ pid }) => memoryOf(pid)));
     };
     const [API, worker, store, Redis, supervisor] = await Promise.all([

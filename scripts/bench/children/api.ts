@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { z } from "zod";
 import { allRoutes } from "../../../api/all-routes.ts";
+import { compileSoon } from "../../../api/compile-soon.ts";
 import { readPreference, replyWithJob } from "../../../api/prefer.ts";
 import { type AnyRoute, declareRoutes } from "../../../api/route.ts";
 import { openApi } from "../../../api/server.ts";
@@ -40,7 +41,7 @@ const floorRoute = benchRoutes.post("/bench/floor", {
   handler: () => ({ status: 200, body: { results: [] } }),
 });
 
-/** The product's API, with the bench's two routes added; answers over IPC how many jobs are still open, and how late its event loop was since the last question (p99 in ms). With the argument `first-come` jobs are taken in the order in which they came. */
+/** The product's API, with the bench's two routes added; answers over IPC how many jobs are still open, and how late its event loop was since the last question (p99 in ms). With the argument `first-come` jobs are taken in the order in which they came, with `compile-late` V8 compiles as late as by default. */
 async function openBenchApi() {
   const routes: AnyRoute[] = [...allRoutes, noopRoute, floorRoute];
   const api = await openApi({ routes, queues: [noopQueue] });
@@ -73,3 +74,4 @@ async function countOpenJobs({ store, tenancy }: BenchPlatform): Promise<number>
 
 answerUsage();
 await runProcess(openBenchApi);
+if (!process.argv.includes("compile-late")) compileSoon();

@@ -27,15 +27,15 @@ type EmbedDeps = Pick<RagDeps, "store" | "gateway" | "embeddingModels" | "logger
  * the query before, so that none has to wait for it; `inUse` says whether it still holds.
  */
 export function makeEmbedQuery({ store, gateway, embeddingModels, logger }: EmbedDeps) {
-  const made = new LRUCache<string, Float32Array>({ max: CACHED_EMBEDDINGS });
+  const known = new LRUCache<string, Float32Array>({ max: CACHED_EMBEDDINGS });
   const remembered = new LRUCache<string, readonly string[]>({ max: CACHED_EMBEDDINGS });
   const embedBy = async (caller: GatewayCaller, model: string, text: string): Promise<Float32Array> => {
     const key = `${caller.tenantId}\n${model}\n${text}`;
-    const known = made.get(key);
-    if (known) return known;
+    const found = known.get(key);
+    if (found) return found;
     const [vector] = (await gateway.embed(caller, { model, input: [text] })).embeddings;
     if (!vector) throw new TypeError("the gateway gave no embedding for the query");
-    made.set(key, vector);
+    known.set(key, vector);
     return vector;
   };
   const embedByFormer = async (caller: GatewayCaller, model: string, text: string) => {
@@ -59,35 +59,38 @@ export function makeEmbedQuery({ store, gateway, embeddingModels, logger }: Embe
     /** The spaces of the query before. */
     lastInUse: async (tenantId: string) => remembered.get(tenantId) ?? inUse(tenantId),
     /**
-     * Embeds a query for the documents of some spaces. Where a former model fails, or makes vectors of another length by now,
-     * its documents have no vector to be searched by.
+     * Makes what embeds one query for the documents of some spaces. Each model is asked once, however often the query searches:
+     * one that failed is not waited for again. Where a former model fails, or makes vectors of another length by now, its
+     * documents have no vector to be searched by.
      * @throws AppError as `gateway.embed` does, for the present model.
      */
-    async embed(caller: GatewayCaller, text: string, keys: readonly string[]): Promise<QueryVectors> {
-      const present = await embeddingModels.find(caller.tenantId);
-      const isFormer = ({ model }: VectorSpace) => model !== present;
-      const all = keys.map(readSpaceKey);
-      const spaces = [...all.filter(isFormer).slice(-MAX_SPACES), ...all.filter((space) => !isFormer(space))];
-      const searched = spaces.slice(-MAX_SPACES);
-      const models = [...new Set(searched.map(({ model }) => model))];
-      const vectors = new Map(
-        await Promise.all(
-          models.map(async (model) => {
-            const embedded = model === present ? embedBy(caller, model, text) : embedByFormer(caller, model, text);
-            return [model, await embedded] as const;
-          }),
-        ),
-      );
-      const warnings = searched.length < keys.length ? [tooMany(keys.length)] : [];
-      const found: QueryVector[] = [];
-      for (const space of searched) {
-        const vector = vectors.get(space.model) ?? "";
-        const isLengthShared = all.some((one) => one.dimensions === space.dimensions && one.model !== space.model);
-        if (typeof vector === "string") warnings.push(`${foundByWords(space)}: ${vector}`);
-        else if (vector.length === space.dimensions) found.push({ ...space, vector, isLengthShared });
-        else warnings.push(`${foundByWords(space)}: it makes vectors of ${vector.length} dimensions now.`);
-      }
-      return { vectors: found, warnings };
+    forQuery(caller: GatewayCaller, text: string) {
+      const asked = new Map<string, Promise<Float32Array | string>>();
+      const ask = (model: string, isPresent: boolean) => {
+        const asking = asked.get(model) ?? (isPresent ? embedBy : embedByFormer)(caller, model, text);
+        asked.set(model, asking);
+        return asking;
+      };
+      return async (keys: readonly string[]): Promise<QueryVectors> => {
+        const present = await embeddingModels.find(caller.tenantId);
+        const isFormer = ({ model }: VectorSpace) => model !== present;
+        const all = keys.map(readSpaceKey);
+        const spaces = [...all.filter(isFormer).slice(-MAX_SPACES), ...all.filter((space) => !isFormer(space))];
+        const searched = spaces.slice(-MAX_SPACES);
+        const models = [...new Set(searched.map(({ model }) => model))];
+        const made = await Promise.all(models.map((model) => ask(model, model === present)));
+        const madeBy = new Map(models.map((model, at) => [model, made[at]]));
+        const warnings = searched.length < keys.length ? [tooMany(keys.length)] : [];
+        const found: QueryVector[] = [];
+        for (const space of searched) {
+          const vector = madeBy.get(space.model) ?? "";
+          const isLengthShared = all.some((one) => one.dimensions === space.dimensions && one.model !== space.model);
+          if (typeof vector === "string") warnings.push(`${foundByWords(space)}: ${vector}`);
+          else if (vector.length === space.dimensions) found.push({ ...space, vector, isLengthShared });
+          else warnings.push(`${foundByWords(space)}: it makes vectors of ${vector.length} dimensions now.`);
+        }
+        return { vectors: found, warnings };
+      };
     },
   };
 }

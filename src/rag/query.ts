@@ -33,7 +33,7 @@ export function makeQuery(deps: QueryDeps): RunQuery {
   return async (caller, input) => {
     const { tenantId, signal } = caller;
     const { query, mode, topK, expand, rerank } = input;
-    const embed = (spaces: readonly string[]) => queryVectors.embed(caller, query, spaces);
+    const embed = queryVectors.forQuery(caller, query);
     const enterScan = () => scans.enter(tenantId, signal);
     const spaces = await queryVectors.lastInUse(tenantId);
     const [chosen] = await Promise.all([chooseDocuments(deps, caller, input, enterScan), embed(spaces)]);

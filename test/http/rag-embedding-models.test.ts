@@ -95,13 +95,19 @@ describe("documents of several embedding models", () => {
     expect(server.answered).to.have.lengthOf(3 * 4); // three models, four texts; the other modes know the vectors
   });
 
-  it("are found by words alone while their model fails, and the answer says so", async () => {
-    server.onRequest(({ model }) => (model === "dense-1024" ? 401 : undefined));
+  it("are found by words alone while their model fails, which is asked once a query, and the answer says so", async () => {
+    let asked = 0;
+    server.onRequest(({ model }) => {
+      if (model !== "dense-1024") return undefined;
+      asked += 1;
+      return 401;
+    });
     const { results, warnings } = await query({ query: "Which cooper bends oak staves?" });
     expect(results[0]).to.include({ documentId: documentOf.get("lab/dense-1024"), similarity: 0 });
     expect(warnings?.[0]).to.match(
       /^Documents that lab\/dense-1024 embedded in 1024 dimensions are found by their words/,
     );
+    expect(asked).to.equal(1);
     server.onRequest(() => undefined);
   });
 

@@ -8,14 +8,18 @@ import type { RagDeps } from "./deps.ts";
 import { type AttributeFilter, fulfils, isOfValues, requiredValues, toAttributeFilter } from "./metadata-filter.ts";
 import { type QueryInput, tagsOf } from "./schemas.ts";
 
-const MAX_FILTERED_DOCUMENTS = 5_000; // a filter that matches more is rejected
+/** Documents that match a filter; one that matches more is rejected. */
+const MAX_FILTERED_DOCUMENTS = 5_000;
+/** Documents that are looked at one by one for a filter; one that needs more is rejected. The usual quota of a tenant. */
+const MAX_SCANNED_DOCUMENTS = 100_000;
 
 /** What a query is limited to, beside the tenant: some documents, or all of some collections. */
 export type Chosen = { documentIds?: string[]; collections?: CollectionNames };
 
 /**
  * Returns what a query is limited to.
- * @throws AppError `invalid_request` when too many documents match the filter; `insufficient_scope` for a foreign collection.
+ * @throws AppError `invalid_request` when too many documents match the filter, or must be looked at for it;
+ * `insufficient_scope` for a foreign collection.
  */
 export async function chooseDocuments(
   { store }: Pick<RagDeps, "store">,
@@ -32,35 +36,38 @@ export async function chooseDocuments(
   const { tenantId } = caller;
   const collections = chooseCollections(caller, collection);
   const given = [...(attributes ? [attributes] : []), ...(isEmpty(filter) ? [] : [toAttributeFilter(filter)])];
-  if (given.length === 0) {
-    if (documentIds === undefined) return { collections };
-    return { documentIds: await inThese({ store }, tenantId, { documentIds, collections }) };
-  }
-  const all: AttributeFilter = { type: "and", filters: given };
-  const groups = requiredValues(all).map(({ key, values }) => values.flatMap((value) => tagsOf({ [key]: value })));
+  const wanted: AttributeFilter | undefined = given.length === 0 ? undefined : { type: "and", filters: given };
+  if (documentIds !== undefined)
+    return { documentIds: await amongThese({ store }, tenantId, { documentIds, collections, wanted }) };
+  if (wanted === undefined) return { collections };
+  const groups = requiredValues(wanted).map(({ key, values }) => values.flatMap((value) => tagsOf({ [key]: value })));
   const limit = MAX_FILTERED_DOCUMENTS + 1;
-  const matches = isOfValues(all) ? undefined : (metadata: DocumentMetadata) => fulfils(metadata, all);
-  const leave = matches && (await enterScan());
-  const search = { groups, collections, limit, ...defined({ matches }) };
-  const found = await store.documents.idsByTags(tenantId, search).finally(leave);
-  if (found.length > MAX_FILTERED_DOCUMENTS) {
+  const matches = (metadata: DocumentMetadata) => fulfils(metadata, wanted);
+  const scan = isOfValues(wanted) ? undefined : { matches, most: MAX_SCANNED_DOCUMENTS };
+  const leave = scan && (await enterScan());
+  const search = { groups, collections, limit, ...defined({ scan }) };
+  const { ids, isCut } = await store.documents.idsByTags(tenantId, search).finally(leave);
+  if (ids.length > MAX_FILTERED_DOCUMENTS)
     throw invalidRequest("filter", `More than ${MAX_FILTERED_DOCUMENTS} documents match the filter.`);
-  }
-  const wanted = documentIds && new Set(documentIds);
-  return { documentIds: wanted ? found.filter((id) => wanted.has(id)) : found };
+  if (isCut) throw invalidRequest("filter", tooManyScanned);
+  return { documentIds: ids };
 }
+
+const tooManyScanned = `More than ${MAX_SCANNED_DOCUMENTS} documents would have to be looked at for the filter: name a collection, or a value that they have.`;
 
 function isEmpty(filter: QueryInput["filter"]): filter is undefined {
   return filter === undefined || Object.keys(filter).length === 0;
 }
 
-/** Those of the documents that are in one of the collections. */
-async function inThese(
+/** Those of the documents that are in one of the collections and fulfil the filter; no others are read. */
+async function amongThese(
   { store }: Pick<RagDeps, "store">,
   tenantId: string,
-  { documentIds, collections }: { documentIds: string[]; collections: CollectionNames },
+  given: { documentIds: string[]; collections: CollectionNames; wanted: AttributeFilter | undefined },
 ): Promise<string[]> {
-  if (collections === undefined) return documentIds;
-  const headers = await store.documents.headers(tenantId, documentIds);
-  return headers.filter((header) => collections.includes(collectionOf(header))).map(({ _id }) => _id);
+  const { documentIds, collections, wanted } = given;
+  if (collections === undefined && wanted === undefined) return documentIds;
+  const found = await store.documents.describedBy(tenantId, documentIds);
+  const isIn = (document: { collection?: string }) => collections?.includes(collectionOf(document)) ?? true;
+  return found.filter((one) => isIn(one) && (!wanted || fulfils(one.metadata, wanted))).map(({ _id }) => _id);
 }

@@ -12,7 +12,7 @@ import {
 } from "./document-record.ts";
 import { makeSpaceQueries } from "./document-spaces.ts";
 import { type DocumentState, documentStatesBefore, pendingStates } from "./document-state.ts";
-import { findFirst, findPage, type Page, type PageQuery, type Shown } from "./page.ts";
+import { findFirst, findPage, type Page, type PageQuery, projectionOf, type Shown } from "./page.ts";
 import { makeRecords } from "./records.ts";
 import { changeOne, insertIfAbsent } from "./writes.ts";
 
@@ -78,7 +78,8 @@ type TagSearch = {
   groups: readonly string[][];
   collections: CollectionNames;
   limit: number;
-  matches?: (metadata: DocumentMetadata) => boolean;
+  /** What no index answers, and the documents that are looked at for it, at most. */
+  scan?: { matches(metadata: DocumentMetadata): boolean; most: number };
 };
 
 type DocumentQuery = PageQuery & {
@@ -100,6 +101,17 @@ export function makeDocumentStore(db: Db) {
     const there = { ...filter, ...ofTenant(tenantId, { _id: documentId }) };
     return changeOne(documents, there, { $set: { ...set, updatedAt: new Date() }, ...more });
   };
+  /** Fields of those of the documents that are not being deleted. */
+  const fieldsOf = <F extends keyof DocumentRecord>(
+    tenantId: string,
+    documentIds: readonly string[],
+    fields: readonly F[],
+  ) =>
+    documents
+      .find(ofTenant(tenantId, { _id: { $in: [...documentIds] }, status: { $ne: "deleting" as const } }))
+      .project<Pick<DocumentRecord, "_id" | F>>(projectionOf(fields))
+      .batchSize(documentIds.length + 1)
+      .toArray();
 
   return {
     /** False when the tenant has a document of the same URL. */
@@ -122,11 +134,13 @@ export function makeDocumentStore(db: Db) {
       return others.map((one) => one._id).sort()[0] ?? null;
     },
     headers: (tenantId: string, documentIds: readonly string[]): Promise<DocumentHeader[]> =>
-      documents
-        .find(ofTenant(tenantId, { _id: { $in: [...documentIds] }, status: { $ne: "deleting" as const } }))
-        .project<DocumentHeader>({ title: 1, collection: 1, version: 1, expiresAt: 1 })
-        .batchSize(documentIds.length + 1)
-        .toArray(),
+      fieldsOf(tenantId, documentIds, ["title", "collection", "version", "expiresAt"]),
+    /** What filters say of documents. */
+    describedBy: (
+      tenantId: string,
+      documentIds: readonly string[],
+    ): Promise<Pick<DocumentRecord, "_id" | "collection" | "metadata">[]> =>
+      fieldsOf(tenantId, documentIds, ["collection", "metadata"]),
     /** Documents in a state; with a `title` those whose title holds this text, in any case. */
     list(tenantId: string, { status, title, collections, ...page }: DocumentQuery): Promise<Page<ShownDocument>> {
       const wanted = title?.toLowerCase();
@@ -143,23 +157,29 @@ export function makeDocumentStore(db: Db) {
     countAll: makeRecords(documents).count,
     ...makeSpaceQueries(documents),
     /**
-     * Ids of documents of these collections that have a tag of each group, at most `limit`. `matches`: what no index answers,
-     * so that each of them is looked at.
+     * Ids of documents of these collections that have a tag of each group, at most `limit`. `isCut`: the scan ended before it
+     * had looked at all of them.
      */
-    async idsByTags(tenantId: string, { groups, collections, limit, matches }: TagSearch): Promise<string[]> {
+    async idsByTags(tenantId: string, { groups, collections, limit, scan }: TagSearch) {
       const tagged = groups.length === 0 ? {} : { $and: groups.map((tags) => ({ tags: { $in: tags } })) };
       const filter = { ...ofTenant(tenantId, tagged), ...within(collections) };
-      if (matches) {
-        const ids: string[] = [];
-        const all = documents.find(filter).project<Pick<DocumentRecord, "_id" | "metadata">>({ metadata: 1 });
-        for await (const { _id, metadata } of all.batchSize(SCAN_BATCH)) {
-          if (matches(metadata)) ids.push(_id);
-          if (ids.length === limit) break;
-        }
-        return ids;
+      const [fields, most, batch] = scan
+        ? ([{ metadata: 1 }, scan.most + 1, SCAN_BATCH] as const)
+        : ([{ _id: 1 }, limit, limit] as const);
+      type Found = Pick<DocumentRecord, "_id" | "metadata">;
+      const ids: string[] = [];
+      let read = 0;
+      for await (const { _id, metadata } of documents
+        .find(filter)
+        .project<Found>(fields)
+        .limit(most)
+        .batchSize(batch)) {
+        if (read === scan?.most) return { ids, isCut: true };
+        read += 1;
+        if (!scan || scan.matches(metadata)) ids.push(_id);
+        if (ids.length === limit) break;
       }
-      const found = await documents.find(filter).project<{ _id: string }>({ _id: 1 }).limit(limit).toArray();
-      return found.map(({ _id }) => _id);
+      return { ids, isCut: false };
     },
     /**
      * Gives the document to another job, as a re-ingest does, perhaps with another source. What queries see of it stays. Null

@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import { chooseDocuments } from "../../src/rag/choose-documents.ts";
+import type { QueryInput } from "../../src/rag/schemas.ts";
 import { type ApiClient, makeClient } from "../support/http-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
@@ -113,9 +115,43 @@ describe("documents that are kept", () => {
     expect(await ids({ day: { gte: "1990-05-01T00:00:00Z", lt: "2020-05-01T00:00:00+02:00" } })).to.deep.equal([old]);
     expect(await ids({ day: { gt: 5 } })).to.deep.equal([]);
     expect(await ids({ year: { gt: 2020 } })).to.deep.equal([]);
+    const among = (documentIds: string[]) =>
+      find({ query: "crane", collection: "cranes", filter: { year: { gte: 1990 } }, documentIds });
+    expect((await among([old])).map(({ documentId }) => documentId)).to.deep.equal([old]);
+    const elsewhere = await ingest({ content: "A crane in another place.", metadata: at(2000, "2000-01-01") });
+    expect(await among([elsewhere])).to.deep.equal([]);
     for (const range of [{}, { about: 5 }, { gt: "soon" }, { gt: true }]) {
       expect((await client.post("/rag/query", { query: "x", filter: { year: range } })).status).to.equal(400);
     }
+  });
+
+  it("are looked at for a range as far as a bound, and what found them says whether there were more", async () => {
+    for (let n = 0; n < 4; n += 1) await ingest({ content: `Lamp ${n}.`, collection: "lamps", metadata: { watts: n } });
+    const search = async (most: number) => {
+      const scan = { matches: ({ watts }: Record<string, unknown>) => Number(watts) >= 0, most };
+      const where = { groups: [], collections: ["lamps"], limit: 10, scan };
+      const { ids, isCut } = await platform.platform.store.documents.idsByTags(await tenantOf(platform), where);
+      return [ids.length, isCut];
+    };
+    expect(await search(3)).to.deep.equal([3, true]);
+    expect(await search(4)).to.deep.equal([4, false]);
+  });
+
+  it("are the only ones that are looked at, where a query names them", async () => {
+    const id = await ingest({ content: "The derrick turns.", metadata: { tons: 3 } });
+    const { store } = platform.platform;
+    const idsByTags = () => Promise.reject(new Error("other documents were looked at"));
+    const caller = { tenantId: await tenantOf(platform), collections: undefined };
+    const among = (filter: NonNullable<QueryInput["filter"]>) =>
+      chooseDocuments(
+        { store: { ...store, documents: { ...store.documents, idsByTags } } },
+        caller,
+        { documentIds: [id, "doc_none"], filter },
+        () => Promise.reject(new Error("a turn was waited for")),
+      );
+    expect(await among({ tons: { gt: 2 } })).to.deep.equal({ documentIds: [id] });
+    expect(await among({ tons: [3, 4] })).to.deep.equal({ documentIds: [id] });
+    expect(await among({ tons: { gt: 3 } })).to.deep.equal({ documentIds: [] });
   });
 
   it("change their title and metadata, and nothing else", async () => {

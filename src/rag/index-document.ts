@@ -10,6 +10,7 @@ import { inSpan, type SpanStart } from "../tracing.ts";
 import type { RagDeps } from "./deps.ts";
 import { EMBED_BATCH, embedChunks, type VersionContext } from "./embed-chunks.ts";
 import type { RawSource } from "./parse/parse-source.ts";
+import type { ParsedSource } from "./parse-in-child.ts";
 import type { IngestResult } from "./schemas.ts";
 import type { ChunkText } from "./split.ts";
 
@@ -53,17 +54,38 @@ export function endsJob(error: unknown, { signal, isLastAttempt }: WorkContext):
 
 async function buildVersion(deps: RagDeps, context: WorkContext, document: DocumentRecord): Promise<IngestResult> {
   const { tenantId, recordId: documentId, signal } = context;
-  const version = document.lastVersion;
   if (document.source.url !== undefined) await context.progress({ stage: "fetching", done: 0, total: 1 });
   const source = await inSpan(stage("fetch source"), () => fetchSource(deps, document, signal));
   if (source.isUnchanged) return { documentId, chunks: document.chunks, status: "indexed", unchanged: true };
   const contentHash = createHash("sha256").update(source.bytes).digest("base64url");
   if (source.bytes.length > REPORT_BYTES) await context.progress({ stage: "parsing", done: 0, total: 1 });
-  // Not beside the parsing, nor after it: when the store fails, nothing would take the chunks, and their process would wait
-  // for ever.
   const model = await deps.embeddingModels.find(tenantId);
   const duplicateOf = await deps.store.documents.findByContent(document, contentHash);
   const read = await inSpan(stage("parse source"), () => deps.parser.read(source, { tenantId, signal }));
+  try {
+    return await writeVersion(deps, context, { document, source, contentHash, model, duplicateOf, read });
+  } finally {
+    await read[Symbol.asyncDispose]();
+  }
+}
+
+type ReadVersion = {
+  document: DocumentRecord;
+  source: ReadSource;
+  contentHash: string;
+  model: string;
+  duplicateOf: string | null;
+  read: ParsedSource;
+};
+
+/** Writes the chunks of what was read, and publishes the version. */
+async function writeVersion(
+  deps: RagDeps,
+  context: WorkContext,
+  { document, source, contentHash, model, duplicateOf, read }: ReadVersion,
+): Promise<IngestResult> {
+  const { tenantId, recordId: documentId, signal } = context;
+  const version = document.lastVersion;
   const title = document.isTitleGiven ? document.title : (read.title ?? document.title);
   const isSmall = read.expected <= SINGLE_WRITE;
   const { count, dimensions } = await writeChunks(deps, context, read, {

@@ -17,6 +17,7 @@ const CHILDREN = { small: { size: 3, perOwner: 2, hasSpare: true }, large: { siz
 const memory = { heapMb: 1_024, rssMb: 1_024 }; // RSS is reached first, before V8 spends its time collecting garbage
 
 export type ParsePool = ReturnType<typeof makeParsePool>;
+export type ParsedSource = Awaited<ReturnType<ParsePool["read"]>>;
 
 /** Makes a pool of processes that start on demand. `timeoutMs` bounds the parsing of one source. */
 export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger: Logger }) {
@@ -49,7 +50,8 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
   return {
     /**
      * Parses a source in a child process, with limits on time and memory. Resolves with its outline, and with its chunks as
-     * the child produces them; they can be iterated once.
+     * the child produces them; they can be iterated once. Until all are taken the child waits, in one of the tenant's few
+     * places: who reads disposes of what it got, whatever happens, so that no error keeps the place.
      * @throws AppError `source_unreadable`, `request_too_large`; also while the chunks are iterated.
      */
     async read({ bytes, type, name }: RawSource, { tenantId, signal }: { tenantId: string; signal: AbortSignal }) {
@@ -61,7 +63,8 @@ export function makeParsePool({ timeoutMs, logger }: Config["parse"] & { logger:
         throw new TypeError("a parsing process sent no outline");
       }
       const { kind: _kind, ...outline } = first.value;
-      return { ...outline, chunks: chunksOf(replies) };
+      const leave = async () => void (await replies.return());
+      return { ...outline, chunks: chunksOf(replies), [Symbol.asyncDispose]: leave };
     },
     close(): void {
       for (const { close } of Object.values(pools)) close();

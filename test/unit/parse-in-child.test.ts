@@ -34,6 +34,16 @@ describe("parsing in child processes", function () {
     expect(await readToEnd(pool, text("Hello."))).to.equal("1 chunks");
   });
 
+  it("gives a place back when its chunks are not taken, so that the tenant's next document finds one", async () => {
+    open();
+    const { signal } = new AbortController();
+    for (const content of ["Short.", "A longer text. ".repeat(10_000), "Short."]) {
+      await using read = await pool.read(text(content), { tenantId: "acme", signal });
+      expect(read.expected).to.be.at.least(1);
+    }
+    expect(await readToEnd(pool, text("Hello."))).to.equal("1 chunks");
+  });
+
   it("reads for another tenant while one has its share of the processes at work", async () => {
     open();
     const stop = new AbortController();

@@ -1,0 +1,87 @@
+import { expect } from "chai";
+import { AppError } from "../../src/errors.ts";
+import { makeRag, type Rag } from "../../src/rag/rag.ts";
+import type { Store } from "../../src/store/store.ts";
+import { type ApiClient, makeClient } from "../support/http-client.ts";
+import { startPlatform, type TestPlatform } from "../support/start-platform.ts";
+import { tenantOf } from "../support/tenant-of.ts";
+
+/** A tenant has two processes that parse at a time: after so many attempts that kept theirs, none would be left. */
+const ATTEMPTS = 3;
+/** What indexing asks of the store, in this order. */
+const calls = [
+  "tenants.find",
+  "documents.findByContent",
+  "chunks.embeddingsByHash",
+  "chunks.insert",
+  "documents.publish",
+] as const;
+
+/** No worker runs here: each attempt is made by hand, with a store that fails where the test says. */
+describe("the places of a tenant's parsing processes", () => {
+  let test: TestPlatform;
+  let client: ApiClient;
+  let rag: Rag;
+  let failing = "";
+  let failures = 0;
+
+  /** The store's part, in which the call that fails now fails. */
+  const failingPart = <T extends object>(name: string, part: T): T =>
+    new Proxy(part, {
+      get: (target, property) => {
+        if (`${name}.${String(property)}` !== failing) return Reflect.get(target, property);
+        return () => {
+          failures += 1;
+          return Promise.reject(new AppError("unavailable", "The test's store failed.", { retryable: true }));
+        };
+      },
+    });
+
+  before(async () => {
+    test = await startPlatform({ workers: false });
+    client = makeClient({ url: test.url, key: test.keys.member });
+    const { store, config, jobs, gateway, quotas, logger } = test.platform;
+    const names = ["tenants", "documents", "chunks"] as const;
+    const failingStore: Store = { ...store };
+    for (const name of names) Object.assign(failingStore, { [name]: failingPart(name, store[name]) });
+    rag = makeRag({ store: failingStore, config, jobs, gateway, quotas, logger });
+  });
+  after(async () => {
+    await rag.close();
+    await test.close();
+  });
+
+  it("are free again after attempts that failed at any call of the store", async () => {
+    const content = "The sluice opens at high water.";
+    const accepted = await client.post("/rag/ingest", { content }, { headers: { prefer: "respond-async" } });
+    const [documentId, jobId, tenantId] = [
+      accepted.string("documentId"),
+      accepted.string("jobId"),
+      await tenantOf(test),
+    ];
+    const index = () =>
+      rag.work.run({
+        tenantId,
+        recordId: documentId,
+        jobId,
+        isLastAttempt: false,
+        signal: new AbortController().signal,
+        logger: test.platform.logger,
+        progress: async () => undefined,
+        step: async () => undefined,
+        share: (part) => part(),
+      });
+    for (const call of calls) {
+      failing = call;
+      failures = 0;
+      for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+        const error = await index().catch((thrown: unknown) => thrown);
+        expect(error, call).to.have.property("message", "The test's store failed.");
+      }
+      expect(failures, call).to.equal(ATTEMPTS);
+    }
+    failing = "";
+    await index();
+    expect((await client.get(`/rag/documents/${documentId}`)).at("status")).to.equal("indexed");
+  });
+});

@@ -123,10 +123,12 @@ export function makeChunkSearch(
       .limit(limit)
       .toArray();
 
-  const recent = async (tenantId: string, within: Within): Promise<(Scored & { title: string })[]> => {
+  /** What became live a moment ago, of one model where one is named. */
+  const recent = async (tenantId: string, within: Within & { model?: string }) => {
     const since = new Date(Date.now() - RECENT_MS);
+    const ofModel = within.model === undefined ? {} : { model: within.model };
     return chunks
-      .find({ ...live(tenantId, within), liveAt: { $gte: since } })
+      .find({ ...live(tenantId, within), ...ofModel, liveAt: { $gte: since } })
       .sort({ liveAt: -1 })
       .limit(MAX_RECENT)
       .project<Scored & { title: string }>({ ...shown, title: 1, embedding: 1 })
@@ -142,8 +144,7 @@ export function makeChunkSearch(
       }
       if (!isLate) return byVectorIndex(tenantId, search);
       const [indexed, late] = await Promise.all([byVectorIndex(tenantId, search), recent(tenantId, search)]);
-      const ofModel = late.filter(({ model }) => model === search.model);
-      const united = new Map([...indexed, ...(await scanVectors(ofModel, search))].map((hit) => [hit._id, hit]));
+      const united = new Map([...indexed, ...(await scanVectors(late, search))].map((hit) => [hit._id, hit]));
       return [...united.values()].sort((a, b) => b.rank - a.rank).slice(0, search.limit);
     },
     /** The chunks that match the words best, best first. */

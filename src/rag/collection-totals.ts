@@ -1,5 +1,4 @@
 import { LRUCache } from "lru-cache";
-import type { DocumentState } from "../store/document-state.ts";
 import type { DocumentTotals, TotalsQuery } from "../store/document-totals.ts";
 import type { RagDeps } from "./deps.ts";
 
@@ -10,12 +9,6 @@ const REUSE = 10;
 const MAX_KEPT = 1_000;
 
 export type ReadTotals = (tenantId: string, query: TotalsQuery) => Promise<DocumentTotals>;
-
-/** No documents. */
-export const emptyTotals = (): DocumentTotals[string] => {
-  const counts: Record<DocumentState, number> = { queued: 0, processing: 0, indexed: 0, failed: 0, deleting: 0 };
-  return { counts, cancelled: 0, chunks: 0, bytes: 0 };
-};
 
 /** Makes the function that counts a tenant's documents by collection; of calls for the same, one counts. */
 export function makeReadTotals({ store }: Pick<RagDeps, "store">): ReadTotals {

@@ -3,10 +3,10 @@ import { toView } from "../defined.ts";
 import { AppError, notFound } from "../errors.ts";
 import { DEFAULT_COLLECTION } from "../store/collection-filter.ts";
 import type { CollectionChange, CollectionRecord } from "../store/collection-store.ts";
-import type { DocumentTotals } from "../store/document-totals.ts";
+import { type DocumentTotals, emptyTotals } from "../store/document-totals.ts";
 import type { PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
-import { emptyTotals, makeReadTotals } from "./collection-totals.ts";
+import { makeReadTotals } from "./collection-totals.ts";
 import { mayUse } from "./collections.ts";
 import type { RagDeps } from "./deps.ts";
 import { removeDocument, unlessGone } from "./document-work.ts";
@@ -49,7 +49,7 @@ export function makeDocumentCollections(deps: RagDeps) {
     /** The newest first, `default` before all. */
     async list(caller: Caller, page: PageQuery) {
       const { tenantId, collections: names } = caller;
-      const cursor = page.cursor && ((await collections.findAny(tenantId, page.cursor))?._id ?? page.cursor);
+      const cursor = page.cursor && (await collections.placeOf(tenantId, page.cursor));
       const found = await collections.list(tenantId, { ...page, cursor, names });
       const totals = await readTotals(tenantId, { collections: names });
       const hasDefault = page.cursor === undefined && mayUse(caller, {});

@@ -78,8 +78,9 @@ function difference(a: unknown, b: unknown): number {
 const isoDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?)?$/;
 
 function timeOf(text: string): number {
-  const [, time, , , zone] = isoDate.exec(text) ?? [];
-  if (!isoDate.test(text)) return Number.NaN;
+  const found = isoDate.exec(text);
+  if (found === null) return Number.NaN;
+  const [, time, , , zone] = found;
   return Date.parse(time !== undefined && zone === undefined ? `${text}Z` : text);
 }
 

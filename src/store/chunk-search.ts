@@ -167,7 +167,7 @@ function live(tenantId: string, { documentIds, collections }: Within): Filter<Ch
   return {
     ...ofTenant(tenantId, { live: true }),
     ...(documentIds ? { documentId: { $in: [...documentIds] } } : {}),
-    ...(inCollections(collections) as Filter<ChunkDocument>), // null matches what has no such field
+    ...inCollections(collections),
   };
 }
 

@@ -3,6 +3,7 @@ import { forEachConcurrent } from "../for-each-concurrent.ts";
 import type { ChunkDocument } from "./chunk.ts";
 import { makeChunkSearch } from "./chunk-search.ts";
 import { defineCollection, ofTenant, type StoreCapabilities } from "./collection.ts";
+import { projectionOf, type Shown } from "./page.ts";
 import { makeIndexFor, vectorIndex } from "./search-indexes.ts";
 
 export const chunkCollection = defineCollection<ChunkDocument>({
@@ -37,8 +38,9 @@ export const chunkCollection = defineCollection<ChunkDocument>({
 /** A chunk as ingestion makes it. Its id is `<documentId>:<version>:<n>`, so versions stand beside each other. */
 export type NewChunk = Omit<ChunkDocument, "_id" | "tenantId" | "embedding"> & { embedding: Float32Array };
 
+const listed = ["n", "content", "tokens", "page", "headings", "heading"] as const;
 /** A chunk as a list shows it. */
-export type ListedChunk = Pick<ChunkDocument, "_id" | "n" | "content" | "tokens" | "page" | "headings" | "heading">;
+export type ListedChunk = Shown<ChunkDocument, typeof listed>;
 
 export type VersionOf = { documentId: string; version: number };
 export type RemovedChunks = { documentId: string; version?: number; before?: number };
@@ -108,7 +110,7 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
     list: (tenantId: string, { documentId, version }: VersionOf, { from, limit }: { from: number; limit: number }) =>
       chunks
         .find(ofTenant(tenantId, { documentId, version, n: { $gte: from } }))
-        .project<ListedChunk>({ n: 1, content: 1, tokens: 1, page: 1, headings: 1, heading: 1 })
+        .project<ListedChunk>(projectionOf(listed))
         .sort({ n: 1 })
         .limit(limit)
         .toArray(),
@@ -122,7 +124,7 @@ export function makeChunkStore(db: Db, capabilities: StoreCapabilities) {
     numbered: (tenantId: string, { documentId, version }: VersionOf, numbers: readonly number[]) =>
       chunks
         .find(ofTenant(tenantId, { documentId, version, n: { $in: [...numbers] } }))
-        .project<ListedChunk>({ n: 1, content: 1, tokens: 1, page: 1, headings: 1, heading: 1 })
+        .project<ListedChunk>(projectionOf(listed))
         .toArray(),
     count: (tenantId: string, { documentId, version }: VersionOf) =>
       chunks.countDocuments(ofTenant(tenantId, { documentId, version })),

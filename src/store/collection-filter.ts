@@ -15,10 +15,13 @@ export const collectionField = (name: string): { collection?: string } =>
 export const collectionOf = ({ collection = DEFAULT_COLLECTION }: { collection?: string | undefined }): string =>
   collection;
 
-/** Filter of MongoDB, and of all that the embedded store searches: null also matches an absent field. */
-export function inCollections(names: CollectionNames): { collection?: { $in: (string | null)[] } } {
+/** As filters name the collections: null also matches an absent field. */
+const storedNames = (names: readonly string[]) => names.map((name) => (name === DEFAULT_COLLECTION ? null : name));
+
+/** Filter of MongoDB, and of all that the embedded store searches. */
+export function inCollections(names: CollectionNames): { collection?: { $in: string[] } } {
   if (names === undefined) return {};
-  return { collection: { $in: names.map((name) => (name === DEFAULT_COLLECTION ? null : name)) } };
+  return { collection: { $in: storedNames(names) as string[] } }; // the driver's types cannot say what null matches
 }
 
 const PATH = "collection";
@@ -55,6 +58,5 @@ export function atlasTextFilter(names: CollectionNames): object[] {
 
 /** The clause of the embedded store's `$search`. */
 export function embeddedTextFilter(names: CollectionNames): object[] {
-  const { collection } = inCollections(names);
-  return collection === undefined ? [] : [{ in: { path: PATH, value: collection.$in } }];
+  return names === undefined ? [] : [{ in: { path: PATH, value: storedNames(names) } }];
 }

@@ -56,6 +56,9 @@ export function makeCollectionStore(db: Db) {
     insert: (record: CollectionRecord) => insertIfAbsent(collections, record),
     /** One of this name, also while it is deleted. */
     findAny: (tenantId: string, name: string) => collections.findOne(ofTenant(tenantId, { name })),
+    /** Where a list continues after the one of this name; after its name when it is gone. */
+    placeOf: async (tenantId: string, name: string): Promise<string> =>
+      (await collections.findOne(ofTenant(tenantId, { name })))?._id ?? name,
     find: (tenantId: string, name: string): Promise<CollectionRecord | null> =>
       collections.findOne(named(tenantId, name)),
     list(

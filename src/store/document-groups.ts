@@ -18,9 +18,6 @@ type FilesQuery = PageQuery & {
   isCancelled?: boolean | undefined;
 };
 
-/** The driver's types cannot say that null matches what has no such field. */
-const within = (collections: CollectionNames) => inCollections(collections) as Filter<DocumentRecord>;
-
 /** What concerns the documents of a collection, of a file or of a batch of files. */
 export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
   return {
@@ -32,7 +29,9 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
       fileId: string,
       { collections, limit }: { collections?: CollectionNames; limit: number },
     ) =>
-      documents.find({ ...ofTenant(tenantId, { fileId, status: alive }), ...within(collections) }, { limit }).toArray(),
+      documents
+        .find({ ...ofTenant(tenantId, { fileId, status: alive }), ...inCollections(collections) }, { limit })
+        .toArray(),
     /** Documents of files, of a collection or of a batch of files, newest first, in one of these states. */
     listFiles(
       tenantId: string,
@@ -41,7 +40,7 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
       const cancelled =
         isCancelled === undefined ? {} : { "error.code": isCancelled ? "cancelled" : { $ne: "cancelled" } };
       const filter = {
-        ...within([name]),
+        ...inCollections([name]),
         fileId: { $exists: true },
         status: states === undefined ? alive : { $in: [...states] },
         ...cancelled,
@@ -51,7 +50,10 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
     },
     /** Hides some of the documents of a collection for good; the sweep drops them. False when there were no more. */
     async beginDeleteSome(tenantId: string, name: string, limit: number): Promise<boolean> {
-      const there = { ...ofTenant(tenantId, { status: { $in: documentStatesBefore("deleting") } }), ...within([name]) };
+      const there = {
+        ...ofTenant(tenantId, { status: { $in: documentStatesBefore("deleting") } }),
+        ...inCollections([name]),
+      };
       const ids = await documents.find(there).project<{ _id: string }>({ _id: 1 }).limit(limit).toArray();
       if (ids.length === 0) return false;
       const these = ofTenant(tenantId, { _id: { $in: ids.map(({ _id }) => _id) } });
@@ -69,13 +71,14 @@ export function makeDocumentGroups(documents: Collection<DocumentRecord>) {
     /** Some documents of a collection. */
     someOf: (tenantId: string, name: string, limit: number) =>
       documents
-        .find({ ...ofTenant(tenantId, { status: alive }), ...within([name]) })
+        .find({ ...ofTenant(tenantId, { status: alive }), ...inCollections([name]) })
         .project<{ _id: string }>({ _id: 1 })
         .limit(limit)
         .toArray(),
     /** Whether a collection has documents, also such as are being deleted. */
     hasAny: async (tenantId: string, name: string) =>
-      (await documents.findOne({ ...ofTenant(tenantId), ...within([name]) }, { projection: { _id: 1 } })) !== null,
+      (await documents.findOne({ ...ofTenant(tenantId), ...inCollections([name]) }, { projection: { _id: 1 } })) !==
+      null,
     /** Documents of all tenants that have expired. */
     expired: ({ before, limit }: { before: Date; limit: number }) =>
       findFirst(documents, { expiresAt: { $lte: before }, status: alive }, { by: "expiresAt", limit }),

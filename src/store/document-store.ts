@@ -88,9 +88,6 @@ type DocumentQuery = PageQuery & {
   collections?: CollectionNames;
 };
 
-/** The driver's types cannot say that null matches what has no such field. */
-const within = (collections: CollectionNames) => inCollections(collections) as Filter<DocumentRecord>;
-
 export function makeDocumentStore(db: Db) {
   const documents = db.collection<DocumentRecord>(documentCollection.name);
   const change = (
@@ -146,12 +143,12 @@ export function makeDocumentStore(db: Db) {
       const wanted = title?.toLowerCase();
       const matches =
         wanted === undefined ? undefined : (record: ShownDocument) => record.title.toLowerCase().includes(wanted);
-      const filter = { status, ...within(collections) };
+      const filter = { status, ...inCollections(collections) };
       return findPage(documents, { tenantId, page, filter, fields: shown, matches });
     },
     /** How many documents are in a state. */
     count: (tenantId: string, status: DocumentState, collections?: CollectionNames) =>
-      documents.countDocuments({ ...ofTenant(tenantId, { status }), ...within(collections) }),
+      documents.countDocuments({ ...ofTenant(tenantId, { status }), ...inCollections(collections) }),
     ...makeDocumentGroups(documents),
     /** How many documents a tenant has; counts no further than `limit`. */
     countAll: makeRecords(documents).count,
@@ -162,7 +159,7 @@ export function makeDocumentStore(db: Db) {
      */
     async idsByTags(tenantId: string, { groups, collections, limit, scan }: TagSearch) {
       const tagged = groups.length === 0 ? {} : { $and: groups.map((tags) => ({ tags: { $in: tags } })) };
-      const filter = { ...ofTenant(tenantId, tagged), ...within(collections) };
+      const filter = { ...ofTenant(tenantId, tagged), ...inCollections(collections) };
       const [fields, most, batch] = scan
         ? ([{ metadata: 1 }, scan.most + 1, SCAN_BATCH] as const)
         : ([{ _id: 1 }, limit, limit] as const);

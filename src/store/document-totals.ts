@@ -1,4 +1,4 @@
-import type { Collection, Filter } from "mongodb";
+import type { Collection } from "mongodb";
 import { ofTenant } from "./collection.ts";
 import { type CollectionNames, collectionOf, inCollections } from "./collection-filter.ts";
 import type { DocumentRecord } from "./document-record.ts";
@@ -8,6 +8,12 @@ import type { DocumentState } from "./document-state.ts";
 type Totals = { counts: Record<DocumentState, number>; cancelled: number; chunks: number; bytes: number };
 /** Those of each collection, by its name. */
 export type DocumentTotals = Record<string, Totals>;
+
+/** No documents. */
+export const emptyTotals = (): Totals => {
+  const counts = { queued: 0, processing: 0, indexed: 0, failed: 0, deleting: 0 };
+  return { counts, cancelled: 0, chunks: 0, bytes: 0 };
+};
 
 export type TotalsQuery = { collections?: CollectionNames; fileBatchId?: string };
 
@@ -20,8 +26,11 @@ export async function countDocuments(
   tenantId: string,
   { collections, fileBatchId }: TotalsQuery,
 ): Promise<{ totals: DocumentTotals; read: number }> {
-  const within = inCollections(collections) as Filter<DocumentRecord>; // null matches what has no such field
-  const filter = { ...ofTenant(tenantId), ...within, ...(fileBatchId === undefined ? {} : { fileBatchId }) };
+  const filter = {
+    ...ofTenant(tenantId),
+    ...inCollections(collections),
+    ...(fileBatchId === undefined ? {} : { fileBatchId }),
+  };
   const fields = { collection: 1, status: 1, chunks: 1, "source.bytes": 1, "error.code": 1 } as const;
   type Read = Pick<DocumentRecord, "collection" | "status" | "chunks" | "source"> & { error?: { code: string } };
   const totals = new Map<string, Totals>();
@@ -32,8 +41,7 @@ export async function countDocuments(
     .batchSize(BATCH)) {
     read += 1;
     if (status === "deleting") continue;
-    const counts = { queued: 0, processing: 0, indexed: 0, failed: 0, deleting: 0 };
-    const sum = totals.get(collectionOf(place)) ?? { counts, cancelled: 0, chunks: 0, bytes: 0 };
+    const sum = totals.get(collectionOf(place)) ?? emptyTotals();
     totals.set(collectionOf(place), sum);
     if (status === "failed" && error?.code === "cancelled") sum.cancelled += 1;
     else sum.counts[status] += 1;

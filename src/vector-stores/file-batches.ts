@@ -1,7 +1,7 @@
 import { defined } from "../defined.ts";
 import { notFound } from "../errors.ts";
 import { newId } from "../ids.ts";
-import { emptyTotals } from "../rag/collection-totals.ts";
+import { emptyTotals } from "../store/document-totals.ts";
 import type { PageQuery } from "../store/page.ts";
 import type { VectorStoreBatch } from "../store/vector-store-batch-store.ts";
 import { type Caller, toStoredCaller } from "../tenancy/roles.ts";

@@ -1,5 +1,5 @@
-import { emptyTotals } from "../rag/collection-totals.ts";
 import type { CollectionChange, CollectionRecord } from "../store/collection-store.ts";
+import { emptyTotals } from "../store/document-totals.ts";
 import type { PageQuery } from "../store/page.ts";
 import type { Caller } from "../tenancy/roles.ts";
 import type { VectorStoreDeps } from "./deps.ts";
@@ -36,8 +36,7 @@ export function makeVectorStores(deps: VectorStoreDeps) {
     /** The newest first. */
     async list({ tenantId, collections: names }: Caller, page: PageQuery & { isAscending?: boolean }) {
       const { cursor, limit, isAscending } = page;
-      const after =
-        cursor === undefined ? undefined : ((await store.collections.findAny(tenantId, cursor))?._id ?? cursor);
+      const after = cursor && (await store.collections.placeOf(tenantId, cursor));
       const place = isAscending ? { newerThan: after ?? "vs_" } : { cursor: after };
       const { data, nextCursor } = await store.collections.list(tenantId, { limit, ...place, names });
       const totals = await collections.totals(tenantId, { collections: data.map(({ name }) => name) });

@@ -34,6 +34,10 @@ export const settings = {
     "MongoDB or Atlas",
     "embedded server",
   ),
+  STORE_SYNC_WRITES: setting(
+    flag.default(false),
+    "The embedded store acknowledges a write once it is on the disk; else a loss of power may take the last ones",
+  ),
   MONGODB_DB: setting(z.string().default("switchyard"), "Database name"),
   REDIS_URL: setting(
     textAs(/^(rediss?|unix):\/\/.|^\//, "must be a URL, as redis://127.0.0.1:6379, or the path of a socket"),
@@ -198,6 +202,7 @@ function toConfig(v: Values) {
     tools: { waitMs: v.TOOL_WAIT_MS },
     mongo: { url: v.MONGODB_URL, db: v.MONGODB_DB, timeoutMs: v.STORE_TIMEOUT_MS },
     redis: { url: v.REDIS_URL, prefix: v.REDIS_PREFIX },
+    embedded: { syncWrites: v.STORE_SYNC_WRITES },
     tokens: toTokens(v),
     identity: { bootstrapApiKey: v.BOOTSTRAP_API_KEY, masterKey: v.MASTER_KEY },
     quotas: toQuotas(v),

@@ -180,6 +180,7 @@ async function findServices(config: Config, logger: Logger, disposables: Disposa
     dataDir: config.dataDir,
     mongo: config.mongo.url === undefined,
     redis: config.redis.url === undefined,
+    syncWrites: config.embedded.syncWrites,
     logger,
     hostLogLevel: config.logLevel,
   });

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadConfig } from "../../src/config.ts";
 import { withDisposables } from "../../src/disposables.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
@@ -42,7 +43,7 @@ export function openStack(
     const dataDir = await mkdtemp(join(tmpdir(), "switchyard-bench-"));
     disposables.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
     const logger = makeLogger({ level: "error", name: "bench" });
-    const services = await ensureServices({ dataDir, mongo: true, redis: true, logger });
+    const services = await ensureServices({ dataDir, mongo: true, redis: true, ...loadConfig().embedded, logger });
     disposables.add(() => services.close());
     const env = {
       DATA_DIR: dataDir,

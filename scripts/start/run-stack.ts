@@ -87,7 +87,13 @@ async function startServices(config: Config, say: (text: string) => void): Promi
   const parts = [...(mongo ? ["store"] : []), ...(redis ? ["Redis"] : [])].join(" and ");
   say(`starting the embedded ${parts} …`);
   const logger = makeLogger({ level: "error", name: "start" });
-  const services = await ensureServices({ dataDir: config.dataDir, mongo, redis, logger });
+  const services = await ensureServices({
+    dataDir: config.dataDir,
+    mongo,
+    redis,
+    syncWrites: config.embedded.syncWrites,
+    logger,
+  });
   if (services.isJoined) say(`joined the ${parts} of another process, in ${config.dataDir}`);
   return services;
 }

@@ -46,10 +46,12 @@ export async function ensureServices(options: {
   mongo: boolean;
   redis: boolean;
   logger: Logger;
+  /** Whether the store acknowledges a write only when it is on the disk: no when not given. */
+  syncWrites?: boolean;
   /** The level of the log of the process that hosts them; that of `logger` when not given. */
   hostLogLevel?: string;
 }): Promise<Services> {
-  const { dataDir, mongo, redis, logger, hostLogLevel = logger.level } = options;
+  const { dataDir, mongo, redis, logger, syncWrites = false, hostLogLevel = logger.level } = options;
   await openDataFolder(dataDir);
   const secrets = await openServiceSecrets(dataDir);
   const sockets = await openSocketFolder(dataDir);
@@ -59,7 +61,7 @@ export async function ensureServices(options: {
     // A host looks after its Redis itself, so where the store listens there is one.
     if (mongo ? await isListening(sockets.mongo) : (await redisState(redisPlace)) !== "gone") return;
     if (host && host.exitCode === null && host.signalCode === null) return; // it is still starting
-    host = forkHost({ dataDir, mongo, redis, logLevel: hostLogLevel });
+    host = forkHost({ dataDir, mongo, redis, syncWrites, logLevel: hostLogLevel });
     await untilHosting(host);
   };
   const areServing = async () => {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { withDisposables } from "../disposables.ts";
 import { AppError } from "../errors.ts";
 import { lockFile } from "../lock-file.ts";
-import { makeLogger } from "../logger.ts";
+import { type Logger, makeLogger } from "../logger.ts";
 import { openDataFolder } from "../private-files.ts";
 import { startMongoServer } from "./mongo/server.ts";
 import { startRedisServer } from "./redis-server.ts";
@@ -12,7 +12,7 @@ import { openSocketFolder } from "./socket-folder.ts";
 /** Longest time to close, in ms; the process that forked the host waits a little longer. */
 const CLOSE_TIMEOUT_MS = 14_000;
 
-export type HostOptions = { dataDir: string; mongo: boolean; redis: boolean; logLevel: string };
+export type HostOptions = { dataDir: string; mongo: boolean; redis: boolean; syncWrites: boolean; logLevel: string };
 /** What a host reports to the process that forked it. */
 export type HostMessage = { type: "ready" } | { type: "failed"; message: string };
 
@@ -28,7 +28,13 @@ export function openHost(options: HostOptions) {
     disposables.add(() => sockets.tidy());
     if (options.mongo) {
       const dataFile = join(dataDir, "store.sqlite");
-      const mongo = await startMongoServer({ dataFile, socketPath: sockets.mongo, password: secrets.mongo, logger });
+      const mongo = await startMongoServer({
+        dataFile,
+        socketPath: sockets.mongo,
+        password: secrets.mongo,
+        ...(options.syncWrites && { logSync: { onFailure: endAtOnce(logger) } }),
+        logger,
+      });
       disposables.add(() => mongo.close());
     } else {
       disposables.add(lockFile(join(dataDir, "host.lock")));
@@ -39,6 +45,17 @@ export function openHost(options: HostOptions) {
     }
     return { close: disposables.close };
   });
+}
+
+/**
+ * Ends this process when the disk has failed: after that a sync may report success for what it has lost. The next host reads
+ * what the disk has. https://www.usenix.org/conference/atc20/presentation/rebello
+ */
+function endAtOnce(logger: Logger) {
+  return (error: Error) => {
+    logger.fatal({ err: error }, "the disk of the embedded store has failed: the store ends");
+    process.exit(1);
+  };
 }
 
 /** The process that `ensureServices` forks. Its argument says what to host. It ends when its parent does. */

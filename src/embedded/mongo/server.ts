@@ -7,6 +7,7 @@ import type { Logger } from "../../logger.ts";
 import { openEngine } from "./engine.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { startCheckpoints } from "./storage/checkpoints.ts";
+import { type LogSyncOptions, openLogSync } from "./storage/log-sync.ts";
 import { type Dispatcher, makeDispatcher } from "./wire/dispatch.ts";
 import { type Lanes, makeLanes } from "./wire/lanes.ts";
 import { encodeReply } from "./wire/reply.ts";
@@ -17,6 +18,8 @@ export type MongoServerOptions = {
   dataFile: string;
   /** Where to listen on a Unix socket; only its owner may connect. */
   socketPath: string;
+  /** Whether a write is acknowledged only when it is on the disk, so that a loss of power takes nothing with it. */
+  logSync?: LogSyncOptions;
   /** Clients prove that they know it, and the server proves the same to them. Without one any client is served. */
   password?: string;
   logger: Logger;
@@ -35,8 +38,10 @@ export function startMongoServer(options: MongoServerOptions) {
     const engine = openEngine({ dataFile: options.dataFile, logger });
     disposables.add(() => engine.storage.close());
     disposables.add(startCheckpoints(engine.storage, options.dataFile, logger));
-    const dispatcher = makeDispatcher(engine);
-    disposables.add(() => dispatcher.flush());
+    const logSync = options.logSync && openLogSync(options.dataFile, options.logSync);
+    if (logSync) disposables.add(() => logSync.close());
+    const dispatcher = makeDispatcher(engine, logSync);
+    disposables.add(() => dispatcher.drain());
     const lanes = makeLanes(dispatcher.flush);
     disposables.add(startHousekeeping(engine, dispatcher));
     const makeGate = options.password === undefined ? undefined : makeGates(options.password);
@@ -48,7 +53,11 @@ export function startMongoServer(options: MongoServerOptions) {
       serveConnection({ socket, connectionId: ++lastConnectionId, dispatcher, lanes, gate: makeGate?.(), logger });
     });
     server.maxConnections = maxConnections;
-    disposables.add(() => closeServer(server, sockets, lanes));
+    const drain = () => {
+      lanes.drain();
+      dispatcher.drain();
+    };
+    disposables.add(() => closeServer(server, sockets, drain));
     await listen(server, socketPath);
     server.on("error", (error) => logger.error({ err: error }, "the embedded store cannot take a connection"));
     /** For the driver; it holds no password. */
@@ -77,11 +86,11 @@ async function listen(server: Server, socketPath: string): Promise<void> {
   await chmod(socketPath, 0o600);
 }
 
-async function closeServer(server: Server, sockets: ReadonlySet<Socket>, lanes: Lanes): Promise<void> {
+async function closeServer(server: Server, sockets: ReadonlySet<Socket>, drain: () => void): Promise<void> {
   if (!server.listening) return;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   await new Promise((resolve) => setImmediate(resolve)); // what has arrived is answered first
-  lanes.drain();
+  drain();
   for (const socket of sockets) socket.destroySoon();
   const giveUp = setTimeout(() => {
     for (const socket of sockets) socket.destroy();

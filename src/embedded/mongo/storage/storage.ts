@@ -27,7 +27,8 @@ const schema = `
 
 /**
  * Opens the data file with a write-ahead log. `synchronous = NORMAL`: a commit survives the death of the process at any
- * moment; a power loss may take the last commits with it, never the file's consistency. A lock beside the file is held
+ * moment. A loss of power may take the last commits with it, but never the file's consistency; `openLogSync` waits for the
+ * disk. A lock beside the file is held
  * until it is closed: a second store that opens it fails at once.
  * https://www.sqlite.org/wal.html
  */
@@ -65,7 +66,7 @@ export function openStorage(dataFile: string) {
     isWriting: () => isOpen,
     /** How often `beginWrite` was called: whether a piece of work has written anything. */
     writeCount: () => writeCount,
-    /** Makes what was written durable against the death of the process. */
+    /** Makes what was written durable against the death of the process, not yet against a loss of power. */
     commit: () => {
       if (!isOpen) return;
       commit.run();

@@ -2,20 +2,22 @@ import type { Document } from "../bson/bson-types.ts";
 import { CommandError, commandError, located, notOffered } from "../command-error.ts";
 import { commands } from "../commands/commands.ts";
 import type { Engine } from "../engine.ts";
+import type { LogSync } from "../storage/log-sync.ts";
 import { encodeReply } from "./reply.ts";
 import type { Request } from "./wire.ts";
 
 export type Dispatcher = ReturnType<typeof makeDispatcher>;
 /** Where a request comes from, and where its answer goes. */
 type Origin = { connectionId: number; isFlushed?: boolean; send: Held["send"] };
-type Held = { reply: Buffer; send: (body: Buffer) => void };
+type Held = { reply: Buffer; send: (body: Buffer) => void; hasWritten: boolean };
 
 /**
  * Runs commands one after the other. The writes of all commands that arrive in one turn of the event loop share one
  * transaction; their answers, and those of reads that saw them, leave only after its commit. When the commit fails, all
- * of them are answered with an error, and none of their writes remains.
+ * of them are answered with an error, and none of their writes remains. With a `logSync` these answers of
+ * writes leave once the commit is on the disk. A read that sees them does not wait for that.
  */
-export function makeDispatcher(engine: Engine) {
+export function makeDispatcher(engine: Engine, logSync?: LogSync) {
   const { storage } = engine;
   let held: Held[] = [];
   let flushTimer: NodeJS.Immediate | undefined;
@@ -23,7 +25,7 @@ export function makeDispatcher(engine: Engine) {
   const release = (failure?: Buffer) => {
     const waiting = held;
     held = [];
-    for (const { reply, send } of waiting) send(failure ?? reply);
+    sendAll(waiting, failure);
   };
   const abandon = (error: unknown) => {
     engine.logger.error({ err: error }, "the embedded store could not do a piece of work, and undoes it");
@@ -42,6 +44,11 @@ export function makeDispatcher(engine: Engine) {
     } catch (error) {
       abandon(error);
     }
+    const written = logSync === undefined ? [] : held.filter(({ hasWritten }) => hasWritten);
+    if (written.length > 0) {
+      held = held.filter(({ hasWritten }) => !hasWritten);
+      logSync?.after(() => sendAll(written));
+    }
     release();
   };
   return {
@@ -50,12 +57,13 @@ export function makeDispatcher(engine: Engine) {
      * or, if `isFlushed`, when `flush` is called.
      */
     dispatch: (request: Request, { connectionId, isFlushed = false, send }: Origin) => {
+      const writesBefore = storage.writeCount();
       const reply = response(engine, request, connectionId, abandon);
       if (!storage.isWriting()) {
         send(reply);
         return;
       }
-      held.push({ reply, send });
+      held.push({ reply, send, hasWritten: storage.writeCount() > writesBefore });
       if (!isFlushed) flushTimer ??= setImmediate(flush);
     },
     /** Runs work of the server's own and commits it; when it fails nothing of it remains, and the log says so. */
@@ -68,7 +76,16 @@ export function makeDispatcher(engine: Engine) {
       flush();
     },
     flush,
+    /** The same, and waits for the disk meanwhile: for the end. */
+    drain: () => {
+      flush();
+      logSync?.drain();
+    },
   };
+}
+
+function sendAll(replies: readonly Held[], failure?: Buffer): void {
+  for (const { reply, send } of replies) send(failure ?? reply);
 }
 
 /** The answer of a command, also when it fails. `abandon` undoes what it may have written when it fails as it should not. */

@@ -41,6 +41,47 @@ describe("parsing PDF", () => {
     expect((await parse(await makePdf(["About valves."]))).title).to.equal("About valves.");
   });
 
+  it("reads a heading that is printed over several lines as one", async () => {
+    const { sections } = await parse(
+      await makeSizedPdf([
+        [
+          ["How do I bleed a pump that has been stand-", 14],
+          ["ing dry for months?", 14],
+          ["Open the valve first, and close it when no air comes out.", 10],
+          ["1.2 Filling of the", 14],
+          ["larger pumps", 14],
+          ["They are filled at the side, while the motor stands still.", 10],
+          ["1.3 Oil", 14],
+          ["Oil is filled in while the pump is cold.", 10],
+        ],
+      ]),
+    );
+    const question = "How do I bleed a pump that has been standing dry for months?";
+    expect(sections.map(({ headings }) => headings)).to.deep.equal([
+      [question],
+      [question, "1.2 Filling of the larger pumps"],
+      [question, "1.3 Oil"],
+    ]);
+  });
+
+  it("puts chapters above numbered headings, and what only the cover shows above neither", async () => {
+    const prose: [string, number] = ["Open the valve first, and close it when no air comes out of the pump.", 10];
+    const { sections } = await parse(
+      await makeSizedPdf([
+        [["Handbook", 30], ["Release 7", 24], prose],
+        [["Pumps", 20], ["1.1 Bleeding", 14], prose, ["1.2 Filling", 14], prose],
+        [["Valves", 20], prose, ["2.1 Closing", 14], prose, ["Afterwards", 12], prose],
+      ]),
+    );
+    expect(sections.slice(1).map(({ headings }) => headings)).to.deep.equal([
+      ["Pumps", "1.1 Bleeding"],
+      ["Pumps", "1.2 Filling"],
+      ["Valves"],
+      ["Valves", "2.1 Closing"],
+      ["Valves", "2.1 Closing", "Afterwards"],
+    ]);
+  });
+
   it("begins a section at each heading, which is a line in larger letters, and names those above it", async () => {
     const { sections } = await parse(
       await makeSizedPdf([

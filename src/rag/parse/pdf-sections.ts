@@ -3,11 +3,17 @@ import { collectSections, type Section } from "./section.ts";
 /** A line of a page: the size of its letters, and the font that most of them have. A whole table is one line. */
 export type Line = { text: string; size: number; font: string; isTable?: boolean };
 
+type Heading = { level: number; text: string; size: number };
+
 /** A heading's letters are larger than the text's by this factor at least. */
 const HEADING_SCALE = 1.08;
 const MAX_HEADING_CHARACTERS = 120;
+/** Of a heading that is printed over several lines. */
+const MAX_WRAPPED_CHARACTERS = 240;
 /** `5.9.4 Orphaning a package`, but not the entry of a table of contents, which ends with its page. */
 const numberedHeading = /^(\d+(?:\.\d+)+)\.?\s+\p{Lu}.*[^\d\s.]$/u;
+/** So many numbered headings of a size show its level. */
+const NUMBERED_FROM = 3;
 /** A first or last line of this many pages is a running head or foot. Page numbers and chapter numbers do not count. */
 const RUNNING_FROM = 3;
 
@@ -25,17 +31,27 @@ export function sectionsOf(pages: readonly (readonly Line[])[]): Section[] {
       found.add(toText(open), { page: index + 1 });
       open = [];
     };
-    let isInHeading = false;
+    let heading: Heading | undefined;
     for (const line of lines) {
       const level = line.isTable ? undefined : levelOf(line);
-      if (level !== undefined && !isInHeading) close();
-      if (level !== undefined) found.enter(level, line.text.trim());
-      isInHeading = level !== undefined;
+      if (level === undefined) heading = undefined;
+      else {
+        if (heading === undefined) close();
+        heading = continued(heading, line) ?? { level, text: line.text.trim(), size: line.size };
+        found.enter(heading.level, heading.text);
+      }
       open.push(line.isTable ? `\n${line.text}\n` : line.text);
     }
     close();
   }
   return found.sections;
+}
+
+/** The heading with the line after it, if that continues it: its letters have the same size, and it has no number of its own. */
+function continued(heading: Heading | undefined, { text, size }: Line): Heading | undefined {
+  if (heading?.size !== size || numberedHeading.test(text)) return undefined;
+  const joined = toText([heading.text, text.trim()]).replace("\n", " ");
+  return joined.length > MAX_WRAPPED_CHARACTERS ? undefined : { ...heading, text: joined };
 }
 
 /** Joins words that are hyphenated at the end of a line, and drops the leader dots of a table of contents. */
@@ -52,17 +68,37 @@ function commonest<T>(pages: readonly (readonly Line[])[], pick: (line: Line) =>
   return [...letters].sort((a, b) => b[1] - a[1])[0]?.[0];
 }
 
-/** The level of a line that is a heading: the depth of its number, else the place of its size among those of headings. */
+/**
+ * The level of a line that is a heading: the depth of its number, else that of the numbered headings of its size. Headings
+ * larger than all numbered ones stand above them, as those of chapters do. Without numbered headings their sizes rank them.
+ */
 function makeLevels(pages: readonly (readonly Line[])[], body: { size: number; font: string }) {
   const isLarge = ({ text, size, isTable }: Line) =>
     !isTable && size >= body.size * HEADING_SCALE && text.length <= MAX_HEADING_CHARACTERS && /\p{L}{2}/u.test(text);
-  const large = pages.flat().filter(isLarge);
-  const sizes = [...new Set(large.map(({ size }) => size))].sort((a, b) => b - a);
-  return (line: Line): number | undefined => {
+  const depthOf = (line: Line): number | undefined => {
     const number = line.text.length <= MAX_HEADING_CHARACTERS ? numberedHeading.exec(line.text)?.[1] : undefined;
-    if (number !== undefined && (line.font !== body.font || isLarge(line))) return number.split(".").length;
-    return isLarge(line) ? sizes.indexOf(line.size) + 1 : undefined;
+    return number !== undefined && (line.font !== body.font || isLarge(line)) ? number.split(".").length : undefined;
   };
+  const bySize = Map.groupBy(
+    pages.flatMap((lines, page) => lines.filter(isLarge).map((line) => ({ page, ...line }))),
+    (line) => line.size,
+  );
+  const sizes = [...bySize.keys()].sort((left, right) => right - left);
+  const levels = new Map<number, number>();
+  for (const [size, lines] of bySize) {
+    const depths = lines.map(depthOf).filter((depth) => depth !== undefined);
+    if (depths.length >= NUMBERED_FROM) levels.set(size, Math.min(...depths));
+  }
+  const largest = sizes.find((size) => levels.has(size));
+  const top = levels.get(largest ?? 0);
+  for (const [index, size] of sizes.entries()) {
+    const [first, ...others] = bySize.get(size) ?? [];
+    const isTitle = others.every(({ page }) => page === first?.page);
+    if (top === undefined || (index === 0 && isTitle)) levels.set(size, index + 1);
+    else if (size > (largest ?? 0)) levels.set(size, isTitle ? top : Math.max(1, top - 1));
+    else if (!levels.has(size)) levels.set(size, (levels.get(sizes[index - 1] ?? 0) ?? 0) + 1);
+  }
+  return (line: Line): number | undefined => depthOf(line) ?? (isLarge(line) ? levels.get(line.size) : undefined);
 }
 
 function withoutRunningLines(pages: readonly (readonly Line[])[]): (readonly Line[])[] {

@@ -24,6 +24,13 @@ describe("the words of a query", () => {
     expect(lexicalQuery("Wie funktioniert die Kühlung?")).to.equal("wie funktioniert die kühlung");
   });
 
+  it("are read without what follows an apostrophe in English, and with it elsewhere", () => {
+    expect(lexicalQuery("Newton's method doesn’t converge, and the pumps' valves won't open")).to.equal(
+      "newton method converge pumps valves open",
+    );
+    expect(lexicalQuery("l'eau d'un puits, O'Reilly, 5's")).to.equal("l eau d un puits o reilly 5 s");
+  });
+
   it("are all of them where none is significant, and the query itself where it has none", () => {
     expect(lexicalQuery("To be, or not to be")).to.equal("to be or not");
     expect(lexicalQuery("?!")).to.equal("?!");

@@ -53,7 +53,18 @@ export function makeClient(url: string, apiKey: string) {
     },
     /** Without a mode in the default one. */
     async query(query: string, topK: number, mode?: string): Promise<Hit[]> {
-      return ((await (await post("/rag/query", { query, topK, mode })).json()) as { results: Hit[] }).results;
+      return (await this.search({ query, topK, mode })).results;
+    },
+    /** A query of `/rag/query` in full. */
+    async search(body: object): Promise<{ results: Hit[]; rerank?: { reranked: boolean; reason?: string } }> {
+      return (await (await post("/rag/query", body)).json()) as Awaited<ReturnType<typeof this.search>>;
+    },
+    /** Adds a provider of a reranking model at a URL; resolves with the model's id. */
+    async addReranker(baseUrl: string): Promise<string> {
+      const model = { id: "rerank", type: "rerank", contextWindow: 8_192, inputUsdPerMTok: 0, outputUsdPerMTok: 0 };
+      const body = JSON.stringify({ baseUrl, key: "sk-scripted-judge", wire: "openai-chat", models: [model] });
+      await call("/ai/providers/custom/judge", { method: "PUT", body });
+      return `judge/${model.id}`;
     },
     async remove(documentId: string): Promise<void> {
       await call(`/rag/documents/${documentId}`, { method: "DELETE" });

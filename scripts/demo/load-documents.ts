@@ -11,7 +11,7 @@ const NAME_WIDTH = 38;
 /** Columns of a line besides its bar: indentation, name, spaces, and the longest stage. */
 const TEXT_WIDTH = NAME_WIDTH + 24;
 const BAR_WIDTH = 24;
-/** Longest time for loading one document, in ms. */
+/** Longest time for loading the documents of a call, in ms, unless it says otherwise. */
 const LOAD_TIMEOUT_MS = 180_000;
 
 export type Loaded = { name: string; bytes: number; job: JobView };
@@ -30,6 +30,7 @@ export async function findDocuments(): Promise<{ name: string; bytes: Uint8Array
 export async function loadDocuments(
   client: DemoClient,
   documents: readonly { name: string; bytes: Uint8Array<ArrayBuffer> }[],
+  { timeoutMs = LOAD_TIMEOUT_MS }: { timeoutMs?: number } = {},
 ): Promise<Loaded[]> {
   const isTerminal = process.stderr.isTTY === true;
   const bars = new MultiBar(
@@ -50,7 +51,7 @@ export async function loadDocuments(
         const payload = { name: name.padEnd(NAME_WIDTH), stage: "submitting" };
         const bar = isTerminal ? bars.create(1, 0, payload) : undefined;
         const jobId = await client.ingest(name, bytes);
-        const job = await followToEnd(client, jobId, bar);
+        const job = await followToEnd(client, { jobId, timeoutMs }, bar);
         if (!isTerminal) console.log(`  ${name.padEnd(NAME_WIDTH)} ${summary(job)}`);
         return { name, bytes: bytes.length, job };
       }),
@@ -60,8 +61,12 @@ export async function loadDocuments(
   }
 }
 
-async function followToEnd(client: DemoClient, jobId: string, bar: SingleBar | undefined): Promise<JobView> {
-  const deadline = performance.now() + LOAD_TIMEOUT_MS;
+async function followToEnd(
+  client: DemoClient,
+  { jobId, timeoutMs }: { jobId: string; timeoutMs: number },
+  bar: SingleBar | undefined,
+): Promise<JobView> {
+  const deadline = performance.now() + timeoutMs;
   for (;;) {
     const job = await client.job(jobId);
     const { stage, done, total } = job.progress;

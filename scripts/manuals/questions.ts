@@ -1,3 +1,5 @@
+import type { Hit } from "../demo/client.ts";
+
 /** A question of a reader, and the passages of which each answers it, in any manual. Blanks and line ends do not count. */
 export type Question = { ask: string; answers: readonly string[] };
 /** A PDF manual in a Debian package, compressed where the path says so. */
@@ -173,3 +175,9 @@ export const others: readonly Omit<Manual, "questions">[] = [
   { package: "r-doc-pdf", path: "usr/share/R/doc/manual/R-admin.pdf" },
   { package: "nut-doc", path: "usr/share/doc/nut-doc/pdf/developer-guide.pdf" },
 ];
+
+/** The place of the first hit that answers, from 1; 0 when there is none. */
+export function placeOf(hits: readonly Hit[], { answers }: Pick<Question, "answers">): number {
+  const fold = (text: string) => text.replace(/\s+/g, " ");
+  return 1 + hits.findIndex(({ content }) => answers.some((answer) => fold(content).includes(answer)));
+}

@@ -1,8 +1,9 @@
 import { createInterface } from "node:readline";
 import { request } from "undici";
 import type { z } from "zod";
+import { AppError } from "../../errors.ts";
 import { fromAbort, fromConnectionError } from "../resilience/transport-errors.ts";
-import type { CallContext, ToHeaders } from "./provider.ts";
+import type { BatchItemResult, CallContext, ToHeaders } from "./provider.ts";
 import { fromWireError, parseWire } from "./wire-errors.ts";
 
 /** Longest time of one request about a batch, the upload of its items included, in ms. */
@@ -25,23 +26,55 @@ export function makeBatchClient(baseUrl: string, toHeaders: ToHeaders) {
       body: body?.content ?? null,
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     }).catch((error: unknown) => {
-      if (signal.aborted) throw fromAbort(signal);
-      throw fromConnectionError(error instanceof Error ? error : new Error("unknown"), false);
+      throw toBroken(error, { signal, hasAnswered: false });
     });
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
-    const text = await response.body.text();
+    const text = await readText(response.body, signal);
     throw fromWireError(response.statusCode, response.headers, apiKey ? text.replaceAll(apiKey, "[key]") : text);
   };
   return {
     /** The JSON of a response. @throws AppError as the provider's calls do, `provider_failed` when it does not fit. */
     async json<T>(schema: z.ZodType<T>, call: BatchCall, context: CallContext): Promise<T> {
-      return parseWire(schema, await (await send(call, context)).body.text(), MISFIT);
+      const { body } = await send(call, context);
+      return parseWire(schema, await readText(body, context.signal), MISFIT);
     },
-    /** The lines of a response in JSON Lines, as they come. Throws the same. */
+    /** The lines of a response in JSON Lines, as they come. Throws the same, also in the middle. */
     async *lines<T>(schema: z.ZodType<T>, path: string, context: CallContext): AsyncGenerator<T> {
       const { body } = await send({ path }, context);
       const lines = createInterface({ input: body, crlfDelay: Number.POSITIVE_INFINITY });
-      for await (const line of lines) if (line.trim() !== "") yield parseWire(schema, line, MISFIT);
+      try {
+        for await (const line of lines) if (line.trim() !== "") yield parseWire(schema, line, MISFIT);
+      } catch (error) {
+        throw toBroken(error, { signal: context.signal, hasAnswered: true });
+      }
     },
   };
+}
+
+async function readText(body: { text(): Promise<string> }, signal: AbortSignal): Promise<string> {
+  try {
+    return await body.text();
+  } catch (error) {
+    throw toBroken(error, { signal, hasAnswered: true });
+  }
+}
+
+/** The error of a connection that broke, also in the middle of a response: the batch is looked at again. */
+function toBroken(error: unknown, { signal, hasAnswered }: { signal: AbortSignal; hasAnswered: boolean }): AppError {
+  if (error instanceof AppError) return error;
+  if (signal.aborted) return fromAbort(signal);
+  return fromConnectionError(error instanceof Error ? error : new Error("unknown"), hasAnswered);
+}
+
+/** The result of an item; one whose answer cannot be read fails alone. */
+export function readItem(
+  customId: string,
+  read: () => Omit<Extract<BatchItemResult, { result: unknown }>, "customId">,
+): BatchItemResult {
+  try {
+    return { customId, ...read() };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { customId, error };
+  }
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AppError } from "../../../errors.ts";
-import { makeBatchClient } from "../batch-http.ts";
+import { makeBatchClient, readItem } from "../batch-http.ts";
 import type { BatchItemResult, ProviderBatches, ToHeaders } from "../provider.ts";
 import { fromItemError } from "../wire-errors.ts";
 import { fromMessage } from "./chat.ts";
@@ -67,7 +67,10 @@ export function makeAnthropicBatches(baseUrl: string, toHeaders: ToHeaders): Pro
 function toItemResult({ custom_id: customId, result }: z.output<typeof wireResult>): BatchItemResult {
   switch (result.type) {
     case "succeeded":
-      return { customId, result: fromMessage(JSON.stringify(result.message), ""), raw: result.message };
+      return readItem(customId, () => ({
+        result: fromMessage(JSON.stringify(result.message), ""),
+        raw: result.message,
+      }));
     case "errored":
       return { customId, error: fromItemError(result.error) };
     case "canceled":

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AppError } from "../../../errors.ts";
-import { makeBatchClient } from "../batch-http.ts";
+import { makeBatchClient, readItem } from "../batch-http.ts";
 import { toWireRequest } from "../openai-responses/request.ts";
 import { fromResponse } from "../openai-responses/response.ts";
 import { wireResponse } from "../openai-responses/schemas.ts";
@@ -100,10 +100,5 @@ function toItemResult({ custom_id: customId, response, error }: z.output<typeof 
   const body = JSON.stringify(response.body);
   if (response.status_code >= 300) return { customId, error: fromWireError(response.status_code, {}, body) };
   const read = wireResponse.safeParse(response.body).success ? fromResponse : fromWireChat;
-  try {
-    return { customId, result: read(body, "") };
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    return { customId, error };
-  }
+  return readItem(customId, () => ({ result: read(body, "") }));
 }

@@ -1,9 +1,7 @@
-import { loadConfig } from "../../src/config.ts";
-import { openPlatform } from "../../src/platform.ts";
 import { startChild } from "./children.ts";
 import { format, type Measured } from "./goals.ts";
 import { median, runConcurrently } from "./measure.ts";
-import { openStack, type Stack } from "./stack.ts";
+import { openStack, openTenant, type Stack } from "./stack.ts";
 
 const workers = 2;
 const bulkDocuments = 2_000;
@@ -41,7 +39,7 @@ async function measure(order: "fair" | "first-come"): Promise<{ idle: Times; loa
   const env = { EDGE_BASE_URL: `${upstream.ready.url}/v1`, EDGE_MODEL: "bench" };
   const stack = await openStack({ workers, env, apiArgs: [order] });
   try {
-    const [loader, other] = [await openTenant(stack, "loader"), await openTenant(stack, "other")];
+    const [loader, other] = [await openClient(stack, "loader"), await openClient(stack, "other")];
     await sample(other, { atMost: 3, goesOn: async () => true }); // code is loaded and compiled
     const idle = await sample(other, { atMost: samples, goesOn: async () => true });
     await load(loader);
@@ -52,18 +50,12 @@ async function measure(order: "fair" | "first-come"): Promise<{ idle: Times; loa
   }
 }
 
-async function openTenant({ env, url }: Stack, name: string): Promise<Client> {
-  const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "bench" });
-  try {
-    const tenantId = await platform.tenancy.ensureTenant(name);
-    const { key } = await platform.tenancy.createKey({ tenantId, role: "owner", subject: "bench" });
-    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-    const agent = { name: "Bench", model: "meta-llm", systemPrompt: "You add.", tools: [{ type: "calculator" }] };
-    const { agentId } = await post({ url, headers }, "/agents", agent, {});
-    return { url, headers, agentId: String(agentId) };
-  } finally {
-    await platform.close();
-  }
+async function openClient(stack: Stack, name: string): Promise<Client> {
+  const { url } = stack;
+  const { headers } = await openTenant(stack, name);
+  const agent = { name: "Bench", model: "meta-llm", systemPrompt: "You add.", tools: [{ type: "calculator" }] };
+  const { agentId } = await post({ url, headers }, "/agents", agent, {});
+  return { url, headers, agentId: String(agentId) };
 }
 
 async function post(

@@ -3,7 +3,8 @@ import { cpus } from "node:os";
 import { Command } from "commander";
 import { type Measured, meetsMust, toTable } from "./goals.ts";
 
-type Bench = () => Promise<Measured[]>;
+type Options = { write?: boolean; chunks?: number };
+type Bench = (options: Options) => Promise<Measured[]>;
 
 /** Every bench by the name that it is asked for with; loaded on demand, since each starts processes of its own. */
 const benches: Record<string, Bench> = {
@@ -12,6 +13,7 @@ const benches: Record<string, Bench> = {
   gateway: async () => (await import("./gateway.ts")).gatewayBench(),
   streams: async () => (await import("./streams.ts")).streamsBench(),
   query: async () => (await import("./query.ts")).queryBench(),
+  "query-million": async (options) => (await import("./query-million.ts")).queryMillionBench(options),
   ingestion: async () => (await import("./ingestion.ts")).ingestionBench(),
   memory: async () => (await import("./memory.ts")).memoryBench(),
   flags: async () => (await import("./flags.ts")).flagsBench(),
@@ -24,6 +26,10 @@ const benches: Record<string, Bench> = {
   scaling: async () => (await import("./scaling.ts")).scalingBench(),
   guards: async () => (await import("./guards.ts")).guardsBench(),
 };
+
+/** Takes long, or much memory: it runs when it is named alone. */
+const onRequest: ReadonlySet<string> = new Set(["query-million"]);
+const usual = Object.keys(benches).filter((name) => !onRequest.has(name));
 
 /** The rows of a table, by what they measure. */
 const rowsOf = (table: string) =>
@@ -50,15 +56,19 @@ async function writeTable(lines: readonly Measured[], isAll: boolean): Promise<v
 }
 
 const program = new Command("bench")
-  .argument("[names...]", `which of ${Object.keys(benches).join(", ")}; all when none is named`)
+  .argument(
+    "[names...]",
+    `which of ${Object.keys(benches).join(", ")}; all but ${[...onRequest].join(", ")} when none is named`,
+  )
   .option("--write", "put the lines into the table of docs/performance.md")
-  .action(async (names: string[], options: { write?: boolean }) => {
+  .option("--chunks <count>", "how many chunks query-million writes", Number)
+  .action(async (names: string[], options: Options) => {
     const lines: Measured[] = [];
-    for (const name of names.length > 0 ? names : Object.keys(benches)) {
+    for (const name of names.length > 0 ? names : usual) {
       const bench = benches[name];
       if (!bench) throw new Error(`There is no bench ${name}; there are ${Object.keys(benches).join(", ")}.`);
       console.log(`\n${name} …`);
-      const measured = await bench();
+      const measured = await bench(options);
       console.log(toTable(measured));
       lines.push(...measured);
     }

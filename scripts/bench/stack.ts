@@ -5,6 +5,7 @@ import { loadConfig } from "../../src/config.ts";
 import { withDisposables } from "../../src/disposables.ts";
 import { ensureServices } from "../../src/embedded/ensure.ts";
 import { makeLogger } from "../../src/logger.ts";
+import { openPlatform } from "../../src/platform.ts";
 import { apiFlags } from "../start/api-flags.ts";
 import { type Child, startChild } from "./children.ts";
 
@@ -83,4 +84,16 @@ export function openStack(
       close: disposables.close,
     };
   });
+}
+
+/** A tenant of that name, with the headers of an owner's key. */
+export async function openTenant({ env }: Stack, name: string) {
+  const platform = await openPlatform(loadConfig({ ...env, LOG_LEVEL: "silent" }), { name: "bench" });
+  try {
+    const tenantId = await platform.tenancy.ensureTenant(name);
+    const { key } = await platform.tenancy.createKey({ tenantId, role: "owner", subject: "bench" });
+    return { tenantId, headers: { authorization: `Bearer ${key}`, "content-type": "application/json" } };
+  } finally {
+    await platform.close();
+  }
 }
